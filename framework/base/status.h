@@ -1,0 +1,164 @@
+// Errors as values. No exception leaves C++ except at the Python edge.
+//
+//   Result<Program> Load(const std::string& path) {
+//     PENSTOCK_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path));
+//     if (bytes.empty()) return InvalidArgument("E-load-empty", path, " is empty");
+//     return ParseProgram(bytes);
+//   }
+//
+// A message is one line in lower case without a full stop: which rule broke and the values on both sides. Further lines
+// (the op as printed, the user's line, a note) are added with `With`. The id is stable and may be searched for.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/base/check.h"
+#include "framework/base/strings.h"
+
+namespace penstock {
+
+// gRPC's codes, each with what the caller should do about it.
+enum class StatusCode {
+  kOk = 0,
+  kCancelled = 1,            // the user asked for it; nothing to do
+  kInvalidArgument = 3,      // edit the program or the configuration
+  kDeadlineExceeded = 4,     // retry, or restart the peer named in the message
+  kUnimplemented = 12,       // use the alternative named in the message
+  kFailedPrecondition = 9,   // do the step named in the message first
+  kInternal = 13,            // our bug: keep the reproducer
+  kUnavailable = 14,         // retry, or restart the peer named in the message
+  kDataLoss = 15,            // bad bytes: fetch the file again
+};
+
+std::string_view StatusCodeName(StatusCode code);
+
+class [[nodiscard]] Status {
+ public:
+  Status() = default;  // ok
+  Status(StatusCode code, std::string id, std::string message)
+      : code_(code), id_(std::move(id)), message_(std::move(message)) {}
+
+  bool ok() const { return code_ == StatusCode::kOk; }
+  StatusCode code() const { return code_; }
+  const std::string& id() const { return id_; }            // "E-shape-mul"
+  const std::string& message() const { return message_; }  // the first line, without "error: " and id
+  const std::vector<std::string>& details() const { return details_; }
+
+  // Adds one line below the message (indentation is added when printed).
+  Status&& With(std::string line) && {
+    details_.push_back(std::move(line));
+    return std::move(*this);
+  }
+  Status& With(std::string line) & {
+    details_.push_back(std::move(line));
+    return *this;
+  }
+  // Puts "what: " in front of the message.
+  Status&& In(std::string_view what) && {
+    message_ = StrCat(what, ": ", message_);
+    return std::move(*this);
+  }
+
+  // "mul: width ...   [E-shape-mul]\n  op 3 of block 0: ..."; "ok" when ok.
+  std::string ToString() const;
+
+ private:
+  StatusCode code_ = StatusCode::kOk;
+  std::string id_;
+  std::string message_;
+  std::vector<std::string> details_;
+};
+
+inline Status OkStatus() { return Status(); }
+
+template <typename... Parts>
+Status InvalidArgument(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kInvalidArgument, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status FailedPrecondition(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kFailedPrecondition, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status Unavailable(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kUnavailable, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status DeadlineExceeded(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kDeadlineExceeded, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status Unimplemented(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kUnimplemented, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status DataLoss(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kDataLoss, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status InternalError(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kInternal, std::move(id), StrCat(parts...));
+}
+template <typename... Parts>
+Status Cancelled(std::string id, const Parts&... parts) {
+  return Status(StatusCode::kCancelled, std::move(id), StrCat(parts...));
+}
+
+// A value or the reason why there is none.
+template <typename T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {         // NOLINT(google-explicit-constructor)
+    PENSTOCK_CHECK(!status_.ok(), "a Result without a value needs an error");
+  }
+
+  bool ok() const { return value_.has_value(); }
+  const Status& status() const& { return status_; }
+  Status status() && { return std::move(status_); }
+
+  const T& value() const& {
+    PENSTOCK_CHECK(ok(), status_.ToString());
+    return *value_;
+  }
+  T& value() & {
+    PENSTOCK_CHECK(ok(), status_.ToString());
+    return *value_;
+  }
+  T&& value() && {
+    PENSTOCK_CHECK(ok(), status_.ToString());
+    return std::move(*value_);
+  }
+  const T& operator*() const& { return value(); }
+  T& operator*() & { return value(); }
+  T&& operator*() && { return std::move(*this).value(); }
+  const T* operator->() const { return &value(); }
+  T* operator->() { return &value(); }
+
+ private:
+  std::optional<T> value_;
+  Status status_;
+};
+
+}  // namespace penstock
+
+#define PENSTOCK_CONCAT_INNER(a, b) a##b
+#define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_INNER(a, b)
+
+#define PENSTOCK_RETURN_IF_ERROR(expr)                         \
+  do {                                                         \
+    ::penstock::Status penstock_status = (expr);               \
+    if (!penstock_status.ok()) return penstock_status;         \
+  } while (false)
+
+#define PENSTOCK_ASSIGN_OR_RETURN_IMPL(result, lhs, expr) \
+  auto result = (expr);                                   \
+  if (!result.ok()) return std::move(result).status();    \
+  lhs = *std::move(result)
+
+#define PENSTOCK_ASSIGN_OR_RETURN(lhs, expr) \
+  PENSTOCK_ASSIGN_OR_RETURN_IMPL(PENSTOCK_CONCAT(penstock_result_, __LINE__), lhs, expr)

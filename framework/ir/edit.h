@@ -1,0 +1,86 @@
+// The edits of one pass, collected and applied at once. Positions are named by OpId, so edits do not disturb each other.
+//
+//   ProgramEdit edit(in);
+//   BlockEdit& main = edit.main();
+//   const std::optional<OpId> writer = main.LastWriter("w@GRAD");
+//   OpId at = main.InsertAfter(*writer, MakeSplit(...));
+//   main.Append(MakeSendBarrier(...));
+//   return edit.Apply();
+//
+// Ops inserted after the same op stand in the order of the calls. Ops inserted after a removed op take its place.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/def_use.h"
+#include "framework/ir/program.h"
+
+namespace penstock {
+
+class BlockEdit {
+ public:
+  // The block as it was when the edit began.
+  const Block& before() const;
+  // As edited so far: the op after replacements, null once removed.
+  const Op* FindOp(OpId id) const;
+
+  // Ops of the block as it was before the edit.
+  std::optional<OpId> LastWriter(std::string_view var) const;
+  const DefUse& def_use() const;
+
+  OpId InsertAfter(OpId at, Op op);
+  OpId InsertBefore(OpId at, Op op);
+  OpId Append(Op op);
+  void Replace(OpId id, Op op);
+  void Remove(OpId id);
+
+  void SetVar(Var var);
+  void RemoveVar(std::string_view name);
+  // Every mention in this block's ops becomes `to` when the edit is applied, in inserted ops too; the declaration moves.
+  void RenameVar(std::string from, std::string to);
+  const Var* FindVar(std::string_view name) const;  // as edited so far (renames not applied)
+
+ private:
+  friend class ProgramEdit;
+  explicit BlockEdit(Block block);
+  Block Apply() &&;
+
+  struct Inserted {
+    OpId id;
+    OpRef op;
+  };
+  Block before_;
+  Block after_;  // variables are edited here directly
+  std::map<OpId, std::vector<Inserted>> before_op_;
+  std::map<OpId, std::vector<Inserted>> after_op_;
+  std::vector<Inserted> appended_;
+  std::map<OpId, OpRef> replaced_;
+  std::set<OpId> removed_;
+  std::vector<std::pair<std::string, std::string>> renames_;
+  mutable std::optional<DefUse> def_use_;
+};
+
+class ProgramEdit {
+ public:
+  explicit ProgramEdit(const Program& in) : out_(in) {}
+  BlockEdit& main() { return block(0); }
+  BlockEdit& block(int index);
+  // A new, empty block of the result. Fill it through MutableBlock of the result or block(index).
+  int AddBlock(int parent);
+  ProgramMeta& meta() { return out_.mutable_meta(); }
+  // Applies everything; the edit is used up. Fails if an edit names an op that never was there.
+  Result<Program> Apply();
+
+ private:
+  Program out_;
+  std::map<int, std::unique_ptr<BlockEdit>> blocks_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,125 @@
+// One operation: a type, named slots of variable names in and out, attributes. Immutable once it is in a block; a change
+// is a new Op. Identity across changes is the OpId that its block gives it.
+//
+//   Op op("mul");
+//   op.AddInput("X", {"x"}).AddInput("Y", {"w"}).AddOutput("Out", {"h"}).Set("x_num_col_dims", 1);
+//   op.Input("X")        {"x"}
+//   op.Get<int>("axis")  null if absent or of another kind
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/attr.h"
+#include "framework/ir/role.h"
+
+namespace penstock {
+
+// Stable within a program, across edits and copies; not the position. 0 is no op.
+enum class OpId : std::uint64_t { kNone = 0 };
+
+struct Slot {
+  std::string name;
+  std::vector<std::string> args;  // variable names; may be empty (a declared slot that is not used)
+  friend bool operator==(const Slot&, const Slot&) = default;
+};
+
+struct NamedAttr {
+  std::string name;
+  Attr value;
+  friend bool operator==(const NamedAttr&, const NamedAttr&) = default;
+};
+
+class Op {
+ public:
+  Op() = default;
+  explicit Op(std::string type) : type_(std::move(type)) {}
+
+  const std::string& type() const { return type_; }
+  // Slots and attributes in the order of the file or of the calls that made them.
+  const std::vector<Slot>& inputs() const { return inputs_; }
+  const std::vector<Slot>& outputs() const { return outputs_; }
+  const std::vector<NamedAttr>& attrs() const { return attrs_; }
+  bool is_target() const { return is_target_; }
+
+  // The arguments of a slot; empty if there is no such slot.
+  const std::vector<std::string>& Input(std::string_view slot) const;
+  const std::vector<std::string>& Output(std::string_view slot) const;
+  // The first argument; empty text if there is none.
+  const std::string& InputName(std::string_view slot) const;
+  const std::string& OutputName(std::string_view slot) const;
+  bool HasInputSlot(std::string_view slot) const;
+  bool HasOutputSlot(std::string_view slot) const;
+  std::vector<std::string> InputNames() const;   // of all slots, in order, repeats kept
+  std::vector<std::string> OutputNames() const;
+
+  const Attr* FindAttr(std::string_view name) const;  // null if absent
+  template <typename T>
+  const T* Get(std::string_view name) const {
+    const Attr* attr = FindAttr(name);
+    return attr == nullptr ? nullptr : std::get_if<T>(attr);
+  }
+  template <typename T>
+  T GetOr(std::string_view name, T otherwise) const {
+    const T* value = Get<T>(name);
+    return value == nullptr ? otherwise : *value;
+  }
+
+  Role role() const;  // op_role; forward if absent
+  // (param, grad) pairs of op_role_var.
+  std::vector<std::pair<std::string, std::string>> RolePairs() const;
+
+  // Where the user wrote it: "train.py:12 in model"; empty if unknown.
+  const std::string& location() const { return location_; }
+  const std::string& made_by() const { return made_by_; }  // the pass that made it; empty: the user
+
+  // Builders. They drop the wire bytes kept for an unchanged op.
+  Op& SetType(std::string type);
+  Op& AddInput(std::string slot, std::vector<std::string> args);    // replaces the slot if it is there
+  Op& AddOutput(std::string slot, std::vector<std::string> args);
+  Op& RemoveInput(std::string_view slot);
+  Op& Set(std::string_view name, Attr value);                       // replaces or appends
+  Op& Set(std::string_view name, const char* value) { return Set(name, Attr(std::string(value))); }
+  Op& RemoveAttr(std::string_view name);
+  Op& SetRole(Role role) { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }
+  Op& SetRolePair(std::string param, std::string grad);
+  Op& SetTarget(bool value);
+  Op& SetLocation(std::string where) {
+    location_ = std::move(where);
+    return *this;
+  }
+  Op& SetMadeBy(std::string pass) {
+    made_by_ = std::move(pass);
+    return *this;
+  }
+  // Every argument called `from` becomes `to`, in inputs, outputs and (with `attrs`) in op_role_var.
+  Op& Rename(std::string_view from, const std::string& to, bool attrs);
+
+  // The bytes of the OpDesc this op was read from, if it is unchanged since; else empty.
+  const std::string& wire_bytes() const { return wire_bytes_; }
+  void set_wire_bytes(std::string bytes) { wire_bytes_ = std::move(bytes); }
+
+  // Same type, slots and attributes; the order of slots and of attributes does not count, nor do locations.
+  bool SameAs(const Op& other) const;
+
+ private:
+  void Touch() { wire_bytes_.clear(); }
+
+  std::string type_;
+  std::vector<Slot> inputs_;
+  std::vector<Slot> outputs_;
+  std::vector<NamedAttr> attrs_;
+  bool is_target_ = false;
+  std::string location_;
+  std::string made_by_;
+  std::string wire_bytes_;
+};
+
+using OpRef = std::shared_ptr<const Op>;
+
+}  // namespace penstock

@@ -1,0 +1,134 @@
+// A program is a value: copying one costs a few pointers, and changing a copy leaves the original alone. Blocks, ops and
+// variables are shared until they are written to (copy on write).
+//
+//   Program program = *ParseProgram(bytes);         // ir/wire.h
+//   Program copy = program;                          // cheap
+//   Block& main = copy.MutableBlock(0);              // now copy has its own block 0; ops and vars are still shared
+//   OpId id = main.Append(MakeOp(...));
+//
+// A pass does not call MutableBlock: it collects its edits in a ProgramEdit (ir/edit.h) and applies them at once.
+// Not thread-safe for writers; any number of threads may read one value.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/ir/op.h"
+#include "framework/ir/var.h"
+
+namespace penstock {
+
+struct OpEntry {
+  OpId id;
+  OpRef op;
+};
+
+class Block {
+ public:
+  Block(std::int32_t index, std::int32_t parent) : index_(index), parent_(parent) {}
+
+  std::int32_t index() const { return index_; }
+  std::int32_t parent() const { return parent_; }           // -1 for block 0
+  void set_parent(std::int32_t parent) { parent_ = parent; }
+  std::int32_t forward_block() const { return forward_block_; }
+  bool has_forward_block() const { return has_forward_block_; }  // the field stands in the file
+  void set_forward_block(std::int32_t block) {
+    forward_block_ = block;
+    has_forward_block_ = true;
+  }
+
+  const std::vector<OpEntry>& ops() const { return ops_; }
+  const std::vector<VarRef>& vars() const { return vars_; }   // in the order of the file or of creation
+  const Var* FindVar(std::string_view name) const;            // in this block only; null if absent
+  VarRef FindVarRef(std::string_view name) const;
+  const Op* FindOp(OpId id) const;                            // null if it is gone; cost O(1) amortised
+  int PositionOf(OpId id) const;                              // -1 if it is gone
+
+  // Writers. Positions move; ids do not.
+  OpId Append(Op op) { return Insert(static_cast<int>(ops_.size()), std::move(op)); }
+  OpId Insert(int position, Op op);
+  void Replace(OpId id, Op op);       // keeps the id
+  bool Remove(OpId id);
+  void SetOps(std::vector<OpEntry> ops);  // splices a whole new order; ids must be unique
+  OpId NewId();                       // for an entry to be given to SetOps
+  void SetVar(Var var);               // adds, or replaces the one of that name in place
+  void AddVarRef(VarRef var);         // the same, sharing it
+  bool RemoveVar(std::string_view name);
+  // Renames the variable and every mention of it in this block's ops (op_role_var too). False if there is none.
+  bool RenameVar(std::string_view from, const std::string& to);
+
+ private:
+  friend class Program;
+  struct StringHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  void IndexOps() const;
+
+  std::int32_t index_;
+  std::int32_t parent_;
+  std::int32_t forward_block_ = -1;
+  bool has_forward_block_ = false;
+  std::uint64_t next_op_ = 1;  // with the block's index in the high bits: unique in the program
+  std::vector<OpEntry> ops_;
+  std::vector<VarRef> vars_;
+  std::unordered_map<std::string, std::size_t, StringHash, std::equal_to<>> var_at_;
+  mutable std::unordered_map<std::uint64_t, int> op_at_;  // position by id; rebuilt when stale
+  mutable bool op_at_stale_ = true;
+};
+
+// What stands at the top of a program beside its blocks.
+struct ProgramMeta {
+  std::string name;
+  std::optional<std::int64_t> version;       // Fluid's, 1008005 for 1.8.5; absent in the file if not set
+  std::string op_compatible_map_bytes;       // the field as it was read; empty if absent
+  bool has_op_compatible_map = false;
+  std::int64_t random_seed = 0;
+  std::string plan;                          // text of the placement plan, in role programs
+  std::map<std::string, std::string> policies;
+  std::string unknown_fields;                // kept for writing back
+};
+
+class Program {
+ public:
+  Program();  // one empty block 0
+
+  int block_count() const { return static_cast<int>(blocks_.size()); }
+  const Block& block(int index) const { return *blocks_[static_cast<std::size_t>(index)]; }
+  const Block& main() const { return block(0); }
+  // This program's own copy of the block; made on the first call after a copy.
+  Block& MutableBlock(int index);
+  Block& AddBlock(int parent);
+  const ProgramMeta& meta() const { return meta_; }
+  ProgramMeta& mutable_meta() {
+    Touch();
+    return meta_;
+  }
+
+  // The variable as seen from a block: there, or in its ancestors; null if nowhere.
+  const Var* FindVar(int block, std::string_view name) const;
+  // The block, `block` or an ancestor, that declares it; -1 if none.
+  int BlockOfVar(int block, std::string_view name) const;
+
+  // Grows with every change to this value, and is never the same for two different contents of one lineage: the
+  // executor's cache key together with the address of the value.
+  std::uint64_t mutation_count() const { return mutations_; }
+  // Unique per Program object and content: changes whenever the program does, is not shared with other programs unless
+  // they are unchanged copies. A compiled form may be cached under it.
+  std::uint64_t content_id() const { return content_id_; }
+
+ private:
+  void Touch();
+  std::vector<std::shared_ptr<Block>> blocks_;
+  ProgramMeta meta_;
+  std::uint64_t mutations_ = 0;
+  std::uint64_t content_id_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,24 @@
+// Fluid's names: "fc_0", "fc_1", ...: a key's counter, in the order of the calls. append_backward, clipping and optimizers
+// draw names here; the transpiler never does.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace penstock {
+
+class UniqueNames {
+ public:
+  explicit UniqueNames(std::string prefix = "") : prefix_(std::move(prefix)) {}
+  std::string Generate(std::string_view key);        // prefix + key + "_" + n
+  int Peek(std::string_view key) const;              // the next n
+  void Set(std::string_view key, int next);
+  const std::string& prefix() const { return prefix_; }
+
+ private:
+  std::string prefix_;
+  std::map<std::string, int, std::less<>> next_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,29 @@
+// Programs to and from Fluid's binary form.
+//
+// Reading keeps the bytes of every op and variable; writing puts them back for what was not changed, so binary to binary
+// is byte-equal. Facts travel in extension 1000 (proto/extra.proto) and are left out when all are defaults.
+//
+// kDataLoss: truncated or foreign bytes, with the place. kInvalidArgument: well-formed but not a program (a block index
+// that is not its position, a required field missing, an element type that does not exist).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/ir/program.h"
+
+namespace penstock {
+
+struct WireOptions {
+  bool extra = true;  // write ProgramExtra
+};
+
+Result<Program> ParseProgram(std::string_view bytes);
+std::string SerializeProgram(const Program& program, const WireOptions& options = {});
+
+// One op or variable alone, as OpDesc / VarDesc.
+std::string SerializeOp(const Op& op);
+std::string SerializeVar(const Var& var);
+
+}  // namespace penstock

@@ -1,0 +1,90 @@
+// What shape inference sees of one op: the declarations of its arguments. Used when a program is built (extents may be
+// unknown) and again for each specialisation (all extents known). The inferred types of outputs are collected here and
+// written back by the caller.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/op.h"
+#include "framework/ir/var.h"
+
+namespace penstock {
+
+class OpDef;
+
+// What is known of one argument.
+struct VarInfo {
+  VarKind kind = VarKind::kTensor;
+  DType dtype = DType::kFp32;
+  Shape shape;
+  std::int32_t lod_level = 0;
+  bool has_type = true;  // false: a control or raw variable, or an output not declared yet
+};
+
+class InferContext {
+ public:
+  // `lookup` gives what is known of a variable by name, nullopt if it is not declared.
+  using Lookup = std::function<std::optional<VarInfo>(const std::string&)>;
+  InferContext(const OpDef& def, const Op& op, const Lookup& lookup);
+
+  const Op& op() const { return op_; }
+  const OpDef& def() const { return def_; }
+  bool HasInput(std::string_view slot) const { return InputCount(slot) > 0; }   // declared and not empty
+  bool HasOutput(std::string_view slot) const { return OutputCount(slot) > 0; }
+  int InputCount(std::string_view slot) const;
+  int OutputCount(std::string_view slot) const;
+
+  const VarInfo& Input(std::string_view slot, int i = 0) const;
+  const VarInfo& Output(std::string_view slot, int i = 0) const;   // as declared, or as set so far
+  const Shape& ShapeOf(std::string_view slot, int i = 0) const { return Input(slot, i).shape; }
+  DType DTypeOf(std::string_view slot, int i = 0) const { return Input(slot, i).dtype; }
+
+  // The attribute, or the schema's default. The schema was checked before, so the kind is right.
+  template <typename T>
+  T Attr(std::string_view name) const;
+
+  // Setting an absent output does nothing: a gradient nobody reads has no variable.
+  Status SetShape(std::string_view slot, const Shape& shape) { return SetShape(slot, 0, shape); }
+  Status SetShape(std::string_view slot, int i, const Shape& shape);
+  void SetDType(std::string_view slot, DType dtype, int i = 0);
+  void SetLodLevel(std::string_view slot, int level, int i = 0);
+  void SetKind(std::string_view slot, VarKind kind, int i = 0);
+  // Out gets In's shape, type and LoD level.
+  Status ShareAll(std::string_view in, std::string_view out);
+
+  Status RequireRankAbove(std::string_view slot, int rank) const;
+  Status RequireRank(std::string_view slot, int rank) const;
+  // kInvalidArgument with id E-shape-<type>; the op, its arguments and its place are added by the caller.
+  template <typename... Parts>
+  Status Error(const Parts&... parts) const {
+    return InvalidArgument(StrCat("E-shape-", op_.type()), op_.type(), ": ", StrCat(parts...));
+  }
+
+  // Results, slot by slot as in op().outputs().
+  const std::vector<std::vector<VarInfo>>& outputs() const { return outputs_; }
+
+ private:
+  friend class OpDef;
+  VarInfo* MutableOutput(std::string_view slot, int i);
+  const penstock::Attr& AttrValue(std::string_view name) const;
+
+  const OpDef& def_;
+  const Op& op_;
+  std::vector<std::vector<VarInfo>> inputs_;
+  std::vector<std::vector<VarInfo>> outputs_;
+};
+
+template <typename T>
+T InferContext::Attr(std::string_view name) const {
+  const penstock::Attr& value = AttrValue(name);
+  const T* typed = std::get_if<T>(&value);
+  PENSTOCK_CHECK(typed != nullptr, StrCat(op_.type(), ": attribute ", name, " has another kind than its reader expects"));
+  return *typed;
+}
+
+}  // namespace penstock

@@ -1,0 +1,235 @@
+// The one declaration of an op: schema, documentation, shape inference, gradient, kernels, and what the transpiler and the
+// executor must know of it. Everything else asks here; nobody else knows an op's slots.
+//
+//   void RegisterSquare(OpRegistry& ops) {
+//     ops.Add("square")
+//         .Doc("The square of each element.", kDoc)
+//         .Input("X", "any shape", Floats())
+//         .Output("Out", "X * X", SameTypeAs("X"))
+//         .InferShape(SameShape("X", "Out"))
+//         .Kernel<Cpu, SquareKernel, float, double>()
+//         .Grad({.reads = {"X"}, .yields = {"X"}})
+//         .GradKernel<Cpu, SquareGradKernel, float, double>();
+//   }
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/attr.h"
+#include "framework/ir/op.h"
+#include "framework/op/infer_context.h"
+#include "framework/op/kernel.h"
+
+namespace penstock {
+
+class OpRegistry;
+
+// Element types a slot takes or gives.
+struct TypeRule {
+  enum class Kind { kAny, kOneOf, kSameAs, kFromAttr };
+  Kind kind = Kind::kAny;
+  std::vector<DType> types;   // kOneOf; for an output with one entry: the type it gets
+  std::string slot_or_attr;   // kSameAs: an input slot; kFromAttr: an INT attribute holding a DType number
+};
+TypeRule AnyType();
+TypeRule Floats();                       // f32, f64
+TypeRule Integers();                     // i32, i64
+TypeRule Numbers();                      // floats and integers
+TypeRule Only(DType type);
+TypeRule SameTypeAs(std::string slot);
+TypeRule TypeFromAttr(std::string attr);
+
+struct SlotDef {
+  std::string name;
+  std::string doc;
+  TypeRule type;
+  bool optional = false;       // may be absent or without argument
+  bool repeated = false;       // takes any number of arguments
+  bool intermediate = false;   // an output kept only for the gradient (Mask, XShape)
+  bool in_place_of = false;    // an output that names the same variable as an input (ParamOut)
+};
+// Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
+struct SlotFlags {
+  bool optional = false, repeated = false, intermediate = false;
+};
+constexpr SlotFlags Optional() { return {.optional = true}; }
+constexpr SlotFlags Repeated() { return {.repeated = true}; }
+constexpr SlotFlags Intermediate() { return {.intermediate = true}; }
+constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
+  return {a.optional || b.optional, a.repeated || b.repeated, a.intermediate || b.intermediate};
+}
+
+// A bound on an attribute's value: null if it holds, else what must hold ("at least 1").
+using AttrCheck = std::function<std::optional<std::string>(const Attr&)>;
+AttrCheck AtLeast(double bound);
+AttrCheck AtMost(double bound);
+AttrCheck OneOf(std::vector<std::string> values);
+AttrCheck AnyValue();
+
+struct AttrDef {
+  std::string name;
+  AttrKind kind;
+  std::optional<Attr> default_value;   // absent: required
+  std::string doc;
+  AttrCheck check;
+  // Written into the program only if the user gives it (Fluid's own optional ones); a reader sees the default.
+  bool implicit = false;
+};
+
+// The gradient as data: `<type>_grad` with the named forward inputs and outputs, Out@GRAD for each forward output in
+// `of` (default: all that are not intermediate), and In@GRAD for each forward input in `yields`.
+struct GradSpec {
+  std::vector<std::string> reads;           // forward inputs
+  std::vector<std::string> reads_outputs;   // forward outputs
+  std::vector<std::string> yields;          // forward inputs that get a gradient
+  std::vector<std::string> of = {};         // forward outputs whose gradient is read
+  std::string type = {};                    // default: forward type + "_grad"
+  bool copies_attrs = true;                 // false: the op gets only what the framework sets (as Fluid's mean_grad)
+};
+// For gradients that are several ops, or another op (the gradient of sum is scale). Gets the forward op and, for a
+// variable, its gradient's name ("" if nobody needs it).
+struct GradRequest {
+  const Op& forward;
+  std::function<std::string(const std::string&)> grad_of;
+};
+using GradMaker = std::function<Result<std::vector<Op>>(const GradRequest&)>;
+
+// How a state slot of an optimizer relates to its parameter.
+enum class StateSlicing { kWithParam, kWhole };
+struct StateDef {
+  std::string slot;            // input slot; the output is slot + "Out"
+  std::string doc;
+  StateSlicing slicing;        // kWithParam: shaped like it and sliced with it. kWhole: shape [1], one copy for each slice
+  std::string accumulator;     // part of the variable's name: param + "_" + accumulator + "_0"
+  double initial = 0.0;        // fill value, unless `initial_attr` names the attribute that holds it
+  std::string initial_attr = {};
+};
+struct OptimizerDef {
+  std::string param_slot, grad_slot;
+  bool elementwise = false;    // each element's update reads only that element's values: may be cut anywhere
+  std::vector<StateDef> states;
+};
+
+// Which memory layouts an op can work on.
+enum class LayoutRule { kPlain, kFollowsInput, kChooses };
+
+class OpDef {
+ public:
+  explicit OpDef(std::string type) : type_(std::move(type)) {}
+
+  // Declaration. Each call returns *this.
+  OpDef& Doc(std::string summary, std::string doc);
+  OpDef& Input(std::string name, std::string doc, TypeRule type, SlotFlags flags = {});
+  OpDef& Output(std::string name, std::string doc, TypeRule type, SlotFlags flags = {});
+  template <typename T>
+  OpDef& Attr(std::string name, T default_value, std::string doc, AttrCheck check = AnyValue()) {
+    return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc), std::move(check), false);
+  }
+  OpDef& Attr(std::string name, const char* default_value, std::string doc, AttrCheck check = AnyValue()) {
+    return Attr(std::move(name), std::string(default_value), std::move(doc), std::move(check));
+  }
+  // An attribute that Fluid writes only when it is set.
+  template <typename T>
+  OpDef& ImplicitAttr(std::string name, T default_value, std::string doc, AttrCheck check = AnyValue()) {
+    return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc), std::move(check), true);
+  }
+  OpDef& RequiredAttr(std::string name, AttrKind kind, std::string doc, AttrCheck check = AnyValue());
+  OpDef& InferShape(std::function<Status(InferContext&)> infer);
+  OpDef& Layouts(LayoutRule rule);
+  // The kernel is chosen by the element type of this slot; default: the first input with an argument, else the first
+  // output.
+  OpDef& KernelTypeFrom(std::string slot);
+  template <typename Device, template <typename, typename> class K, typename... Ts>
+  OpDef& Kernel() {
+    (AddKernel(Device::kKind, DTypeOfT<Ts>::kValue, [] { return std::unique_ptr<penstock::Kernel>(new K<Device, Ts>()); }),
+     ...);
+    return *this;
+  }
+  // One kernel for all element types.
+  template <typename Device, typename K>
+  OpDef& KernelForAnyType() {
+    return AddKernel(Device::kKind, std::nullopt, [] { return std::unique_ptr<penstock::Kernel>(new K()); });
+  }
+  OpDef& Grad(GradSpec spec);
+  OpDef& GradMadeBy(GradMaker maker);
+  OpDef& NoGrad();                         // a gradient that reaches it stops here (accuracy, top_k's Indices)
+  template <typename Device, template <typename, typename> class K, typename... Ts>
+  OpDef& GradKernel() {
+    GradDef().template Kernel<Device, K, Ts...>();
+    return *this;
+  }
+  // The generated gradient op, to declare what differs (its InferShape, KernelTypeFrom).
+  OpDef& GradDef();
+  OpDef& Optimizes(std::string param_slot, std::string grad_slot);
+  OpDef& Elementwise();
+  OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator, double initial = 0.0,
+               std::string initial_attr = "");
+  // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
+  OpDef& SideEffect();
+
+  // Answers.
+  const std::string& type() const { return type_; }
+  const std::string& summary() const { return summary_; }
+  const std::string& doc() const { return doc_; }
+  const std::vector<SlotDef>& inputs() const { return inputs_; }
+  const std::vector<SlotDef>& outputs() const { return outputs_; }
+  const std::vector<AttrDef>& attrs() const { return attrs_; }
+  const SlotDef* FindInput(std::string_view name) const;
+  const SlotDef* FindOutput(std::string_view name) const;
+  const AttrDef* FindAttr(std::string_view name) const;
+  LayoutRule layouts() const { return layouts_; }
+  bool side_effect() const { return side_effect_; }
+  const std::optional<GradSpec>& grad() const { return grad_; }
+  const GradMaker& grad_maker() const { return grad_maker_; }
+  bool no_grad() const { return no_grad_; }
+  bool has_grad() const { return grad_.has_value() || grad_maker_ != nullptr; }
+  const std::optional<OptimizerDef>& optimizer() const { return optimizer_; }
+  bool has_kernel(DeviceKind device) const;
+  bool has_infer_shape() const { return infer_ != nullptr; }
+
+  // Checks slots, attribute kinds and bounds, and element types of inputs against this schema. Attributes of the
+  // framework (op_role...) and ones the schema does not know are let through: they travel with the op.
+  Status CheckOp(const Op& op) const;
+  // Runs shape inference: checks input element types, calls the function, then gives outputs the types of their rules.
+  Status Infer(InferContext& c) const;
+  // The kernel for a device and element type, nullptr factory if none. `type` is what KernelType said.
+  KernelFactory FindKernel(DeviceKind device, DType type) const;
+  // The element type that chooses the kernel, from what inference knows of the arguments.
+  DType KernelType(const InferContext& c) const;
+  // Adds the schema's default attributes that the op does not have (as Fluid's OpDesc.check_attrs), except implicit ones.
+  void FillDefaults(Op& op) const;
+
+ private:
+  friend class OpRegistry;
+  OpDef& AddAttr(std::string name, penstock::Attr value, std::string doc, AttrCheck check, bool implicit);
+  OpDef& AddKernel(DeviceKind device, std::optional<DType> type, KernelFactory factory);
+  void BuildGradDef();
+
+  std::string type_, summary_, doc_;
+  std::vector<SlotDef> inputs_, outputs_;
+  std::vector<AttrDef> attrs_;
+  std::function<Status(InferContext&)> infer_;
+  LayoutRule layouts_ = LayoutRule::kPlain;
+  std::string kernel_type_slot_;
+  std::map<std::pair<DeviceKind, std::optional<DType>>, KernelFactory> kernels_;
+  std::optional<GradSpec> grad_;
+  GradMaker grad_maker_;
+  bool no_grad_ = false;
+  std::shared_ptr<OpDef> grad_def_;
+  std::optional<OptimizerDef> optimizer_;
+  bool side_effect_ = false;
+};
+
+// Shape functions that most ops need.
+std::function<Status(InferContext&)> SameShape(std::string in, std::string out);   // with LoD level
+std::function<Status(InferContext&)> OutputsAsDeclared();                          // communication ops
+
+}  // namespace penstock

@@ -1,0 +1,30 @@
+// Time for waits and reports, behind a seam so that a simulation can own it. Programs' results never depend on it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+namespace penstock {
+
+using Nanoseconds = std::chrono::nanoseconds;
+
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual Nanoseconds Now() const = 0;  // monotonic, since an arbitrary start
+};
+
+// The machine's monotonic clock; lives for ever.
+Clock& SystemClock();
+
+// A clock that stands until it is told to move.
+class FakeClock : public Clock {
+ public:
+  Nanoseconds Now() const override { return now_; }
+  void Advance(Nanoseconds by) { now_ += by; }
+
+ private:
+  Nanoseconds now_{0};
+};
+
+}  // namespace penstock

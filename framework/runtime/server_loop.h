@@ -1,0 +1,20 @@
+// Runs a parameter server for listen_and_serv, until every trainer has completed or an error ends it.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/ir/op.h"
+
+namespace penstock {
+
+class Program;
+class Scope;
+
+class ServerLoop {
+ public:
+  virtual ~ServerLoop() = default;
+  // `program` is the pserver's program, `op` its listen_and_serv, `scope` holds the parameters and optimizer state after
+  // the start-up program. Blocks; returns ok when all trainers have completed.
+  virtual Status Serve(const Program& program, const Op& op, Scope& scope) = 0;
+};
+
+}  // namespace penstock

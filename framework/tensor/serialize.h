@@ -1,0 +1,25 @@
+// The byte format of saved tensors, as Fluid 1.8 writes it (little endian):
+//
+//   tensor file    u32 0 | u64 levels | per level: u64 bytes, u64 offsets... | tensor
+//   rows file      u32 0 | u64 rows | i64 row ids... | i64 height | tensor
+//   tensor         u32 0 | i32 n | n bytes of VarType.TensorDesc | elements, row-major
+//
+// Reading checks every size against what is left before it allocates. kDataLoss names what was wrong and at which byte.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/tensor/variable.h"
+
+namespace penstock {
+
+void AppendTensor(std::string& out, const Tensor& tensor);         // a tensor file's bytes, LoD included
+void AppendSelectedRows(std::string& out, const SelectedRows& rows);
+
+// Reads one record from the front of `bytes` and drops it from there: a combined file is read by repeating this.
+Result<Tensor> ReadTensor(std::string_view& bytes);
+Result<SelectedRows> ReadSelectedRows(std::string_view& bytes);
+
+}  // namespace penstock

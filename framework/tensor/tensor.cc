@@ -1,0 +1,77 @@
+#include "framework/tensor/tensor.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+namespace penstock {
+namespace {
+constexpr std::size_t kAlignment = 64;
+}
+
+std::shared_ptr<Buffer> Buffer::Allocate(std::size_t bytes) {
+  const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  void* data = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
+  if (data == nullptr) throw std::bad_alloc();
+  return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, nullptr));
+}
+
+std::shared_ptr<Buffer> Buffer::Borrow(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
+  PENSTOCK_CHECK(owner != nullptr, "borrowed memory needs an owner");
+  return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, std::move(owner)));
+}
+
+Buffer::~Buffer() {
+  if (owner_ == nullptr) std::free(data_);
+}
+
+Tensor::Tensor(DType type, const Shape& shape) { Reset(type, shape); }
+
+Tensor::Tensor(DType type, const Shape& shape, std::shared_ptr<Buffer> buffer, std::size_t offset_bytes)
+    : dtype_(type), shape_(shape), buffer_(std::move(buffer)), offset_(offset_bytes) {
+  PENSTOCK_CHECK(offset_ + bytes() <= buffer_->bytes(), "the buffer is smaller than the tensor");
+}
+
+void Tensor::Reset(DType type, const Shape& shape) {
+  PENSTOCK_CHECK(shape.IsKnown(), "a tensor in memory needs known extents");
+  dtype_ = type;
+  if (shape_ != shape) shape_ = shape;
+  if (!lod_.empty()) lod_.clear();
+  layout_ = Layout();
+  const std::size_t needed = bytes();
+  if (buffer_ != nullptr && buffer_.use_count() == 1 && offset_ == 0 && buffer_->bytes() >= needed) return;
+  buffer_ = Buffer::Allocate(needed);
+  offset_ = 0;
+}
+
+Tensor Tensor::Reshaped(const Shape& shape) const {
+  PENSTOCK_CHECK(shape.Count() == count(), "a reshape keeps the number of elements");
+  Tensor out = *this;
+  out.shape_ = shape;
+  return out;
+}
+
+Tensor Tensor::Rows(Dim begin, Dim end) const {
+  PENSTOCK_CHECK(shape_.rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows out of range");
+  Tensor out = *this;
+  out.shape_ = shape_.WithRows(end - begin);
+  out.offset_ = offset_ + static_cast<std::size_t>(begin * shape_.RowWidth()) * SizeOf(dtype_);
+  out.lod_.clear();
+  return out;
+}
+
+Tensor Tensor::Clone() const {
+  Tensor out;
+  if (!initialized()) return out;
+  out.Reset(dtype_, shape_);
+  std::memcpy(out.raw(), raw(), bytes());
+  out.lod_ = lod_;
+  return out;
+}
+
+void Tensor::CopyFrom(const Tensor& from) {
+  PENSTOCK_CHECK(from.dtype() == dtype_ && from.count() == count(), "a copy needs the same type and count");
+  std::memmove(raw(), from.raw(), bytes());
+}
+
+}  // namespace penstock

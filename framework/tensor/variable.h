@@ -1,0 +1,54 @@
+// What a name stands for at run time: nothing yet, a dense tensor, rows of a tall tensor, or an array of tensors.
+#pragma once
+
+#include <cstdint>
+#include <variant>
+#include <vector>
+
+#include "framework/tensor/tensor.h"
+
+namespace penstock {
+
+// Some rows of a tensor of `height` rows: value row i belongs to row rows[i]. A row may occur more than once (its values
+// add up). value.shape() is [rows.size(), width...].
+struct SelectedRows {
+  std::vector<std::int64_t> rows;
+  std::int64_t height = 0;
+  Tensor value;
+};
+
+using TensorArray = std::vector<Tensor>;
+
+class Variable {
+ public:
+  bool initialized() const;
+  template <typename T>
+  bool Is() const {
+    return std::holds_alternative<T>(value_);
+  }
+  // The value as a T; a default one is made if it was something else. Check with Is before reading what others wrote.
+  template <typename T>
+  T& As() {
+    if (!Is<T>()) value_ = T();
+    return *std::get_if<T>(&value_);
+  }
+  template <typename T>
+  const T* If() const {
+    return std::get_if<T>(&value_);
+  }
+  template <typename T>
+  T* If() {
+    return std::get_if<T>(&value_);
+  }
+  void Clear() { value_ = std::monostate(); }
+
+ private:
+  std::variant<std::monostate, Tensor, SelectedRows, TensorArray> value_;
+};
+
+inline bool Variable::initialized() const {
+  if (const auto* tensor = If<Tensor>()) return tensor->initialized();
+  return !Is<std::monostate>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,13 @@
+# penstock_library(name [FOLDER folder] [DEPENDS targets...]): the static library of all .cc files in one folder.
+function(penstock_library name)
+  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS" ${ARGN})
+  if(NOT ARG_FOLDER)
+    set(ARG_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${ARG_FOLDER}/*.cc)
+  if(NOT sources)
+    message(FATAL_ERROR "${name}: no sources in ${ARG_FOLDER}")
+  endif()
+  add_library(${name} STATIC ${sources})
+  target_link_libraries(${name} PUBLIC penstock_options ${ARG_DEPENDS})
+endfunction()

@@ -49,13 +49,17 @@ class BlockEdit {
 
  private:
   friend class ProgramEdit;
-  explicit BlockEdit(Block block);
-  Block Apply() &&;
-
   struct Inserted {
     OpId id;
     OpRef op;
   };
+  explicit BlockEdit(const Block& block);
+  OpId NewId();
+  bool Known(OpId id) const;
+  void Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const;
+  OpRef Renamed(const OpRef& op) const;
+  Block Apply() &&;
+
   Block before_;
   Block after_;  // variables are edited here directly
   std::map<OpId, std::vector<Inserted>> before_op_;
@@ -63,7 +67,8 @@ class BlockEdit {
   std::vector<Inserted> appended_;
   std::map<OpId, OpRef> replaced_;
   std::set<OpId> removed_;
-  std::vector<std::pair<std::string, std::string>> renames_;
+  std::set<OpId> inserted_;
+  std::map<std::string, std::string, std::less<>> renames_;
   mutable std::optional<DefUse> def_use_;
 };
 

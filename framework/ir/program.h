@@ -10,10 +10,12 @@
 // Not thread-safe for writers; any number of threads may read one value.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <span>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +34,9 @@ struct OpEntry {
 class Block {
  public:
   Block(std::int32_t index, std::int32_t parent) : index_(index), parent_(parent) {}
+  Block(const Block& other);
+  Block(Block&& other) noexcept;
+  Block& operator=(const Block&) = delete;
 
   std::int32_t index() const { return index_; }
   std::int32_t parent() const { return parent_; }           // -1 for block 0
@@ -62,14 +67,22 @@ class Block {
   bool RemoveVar(std::string_view name);
   // Renames the variable and every mention of it in this block's ops (op_role_var too). False if there is none.
   bool RenameVar(std::string_view from, const std::string& to);
+  // The declaration only. A variable already called `to` gives way.
+  bool RenameDeclaration(std::string_view from, const std::string& to);
 
  private:
-  friend class Program;
   struct StringHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
-  void IndexOps() const;
+  // Positions by id. Made when first asked for; safe for concurrent readers.
+  struct OpIndex {
+    std::mutex mutex;
+    std::atomic<bool> ready{false};
+    std::unordered_map<std::uint64_t, int> at;
+  };
+  const OpIndex& op_index() const;
+  void PositionsMoved() { op_index_.ready = false; }
 
   std::int32_t index_;
   std::int32_t parent_;
@@ -79,16 +92,15 @@ class Block {
   std::vector<OpEntry> ops_;
   std::vector<VarRef> vars_;
   std::unordered_map<std::string, std::size_t, StringHash, std::equal_to<>> var_at_;
-  mutable std::unordered_map<std::uint64_t, int> op_at_;  // position by id; rebuilt when stale
-  mutable bool op_at_stale_ = true;
+  mutable OpIndex op_index_;
 };
 
 // What stands at the top of a program beside its blocks.
 struct ProgramMeta {
   std::string name;
   std::optional<std::int64_t> version;       // Fluid's, 1008005 for 1.8.5; absent in the file if not set
-  std::string op_compatible_map_bytes;       // the field as it was read; empty if absent
-  bool has_op_compatible_map = false;
+  bool has_version_message = false;          // the message stands in the file, perhaps without a number
+  std::optional<std::string> op_compatible_map;  // the message as it was read; absent in the file if not set
   std::int64_t random_seed = 0;
   std::string plan;                          // text of the placement plan, in role programs
   std::map<std::string, std::string> policies;
@@ -105,6 +117,7 @@ class Program {
   // This program's own copy of the block; made on the first call after a copy.
   Block& MutableBlock(int index);
   Block& AddBlock(int parent);
+  void ReplaceBlock(int index, Block block);
   const ProgramMeta& meta() const { return meta_; }
   ProgramMeta& mutable_meta() {
     Touch();
@@ -116,18 +129,14 @@ class Program {
   // The block, `block` or an ancestor, that declares it; -1 if none.
   int BlockOfVar(int block, std::string_view name) const;
 
-  // Grows with every change to this value, and is never the same for two different contents of one lineage: the
-  // executor's cache key together with the address of the value.
-  std::uint64_t mutation_count() const { return mutations_; }
-  // Unique per Program object and content: changes whenever the program does, is not shared with other programs unless
-  // they are unchanged copies. A compiled form may be cached under it.
+  // Names this content within the process: an unchanged copy has the same one, any change brings a new one that no other
+  // program has. A compiled form may be cached under it.
   std::uint64_t content_id() const { return content_id_; }
 
  private:
   void Touch();
   std::vector<std::shared_ptr<Block>> blocks_;
   ProgramMeta meta_;
-  std::uint64_t mutations_ = 0;
   std::uint64_t content_id_ = 0;
 };
 

@@ -1,0 +1,162 @@
+#include "framework/ir/op.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+const std::vector<std::string> kNoArgs;
+const std::string kNoName;
+
+template <typename Slots>
+auto* FindSlot(Slots& slots, std::string_view name) {
+  const auto it = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
+  return it == slots.end() ? nullptr : &*it;
+}
+
+void SetSlot(std::vector<Slot>& slots, std::string name, std::vector<std::string> args) {
+  if (Slot* slot = FindSlot(slots, name)) {
+    slot->args = std::move(args);
+  } else {
+    slots.push_back({std::move(name), std::move(args)});
+  }
+}
+
+const std::vector<std::string>& ArgsOf(const std::vector<Slot>& slots, std::string_view name) {
+  const Slot* slot = FindSlot(slots, name);
+  return slot == nullptr ? kNoArgs : slot->args;
+}
+
+std::vector<std::string> AllArgs(const std::vector<Slot>& slots) {
+  std::vector<std::string> names;
+  for (const Slot& slot : slots) names.insert(names.end(), slot.args.begin(), slot.args.end());
+  return names;
+}
+
+// The same named items in any order.
+template <typename Item>
+bool SameSet(const std::vector<Item>& a, const std::vector<Item>& b) {
+  if (a.size() != b.size()) return false;
+  return std::all_of(a.begin(), a.end(), [&](const Item& item) {
+    const auto it = std::find_if(b.begin(), b.end(), [&](const Item& other) { return other.name == item.name; });
+    return it != b.end() && *it == item;
+  });
+}
+
+void RenameIn(std::vector<Slot>& slots, std::string_view from, const std::string& to) {
+  for (Slot& slot : slots) {
+    for (std::string& arg : slot.args) {
+      if (arg == from) arg = to;
+    }
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& Op::Input(std::string_view slot) const { return ArgsOf(inputs_, slot); }
+const std::vector<std::string>& Op::Output(std::string_view slot) const { return ArgsOf(outputs_, slot); }
+
+const std::string& Op::InputName(std::string_view slot) const {
+  const auto& args = Input(slot);
+  return args.empty() ? kNoName : args.front();
+}
+
+const std::string& Op::OutputName(std::string_view slot) const {
+  const auto& args = Output(slot);
+  return args.empty() ? kNoName : args.front();
+}
+
+bool Op::HasInputSlot(std::string_view slot) const { return FindSlot(inputs_, slot) != nullptr; }
+bool Op::HasOutputSlot(std::string_view slot) const { return FindSlot(outputs_, slot) != nullptr; }
+std::vector<std::string> Op::InputNames() const { return AllArgs(inputs_); }
+std::vector<std::string> Op::OutputNames() const { return AllArgs(outputs_); }
+
+const Attr* Op::FindAttr(std::string_view name) const {
+  for (const NamedAttr& attr : attrs_) {
+    if (attr.name == name) return &attr.value;
+  }
+  return nullptr;
+}
+
+Role Op::role() const { return static_cast<Role>(GetOr<std::int32_t>(kRoleAttr, 0)); }
+
+std::vector<std::pair<std::string, std::string>> Op::RolePairs() const {
+  std::vector<std::pair<std::string, std::string>> pairs;
+  if (const auto* names = Get<std::vector<std::string>>(kRoleVarAttr)) {
+    for (std::size_t i = 0; i + 1 < names->size(); i += 2) pairs.emplace_back((*names)[i], (*names)[i + 1]);
+  }
+  return pairs;
+}
+
+Op& Op::SetType(std::string type) {
+  Touch();
+  type_ = std::move(type);
+  return *this;
+}
+
+Op& Op::AddInput(std::string slot, std::vector<std::string> args) {
+  Touch();
+  SetSlot(inputs_, std::move(slot), std::move(args));
+  return *this;
+}
+
+Op& Op::AddOutput(std::string slot, std::vector<std::string> args) {
+  Touch();
+  SetSlot(outputs_, std::move(slot), std::move(args));
+  return *this;
+}
+
+Op& Op::RemoveInput(std::string_view slot) {
+  Touch();
+  std::erase_if(inputs_, [&](const Slot& s) { return s.name == slot; });
+  return *this;
+}
+
+Op& Op::Set(std::string_view name, Attr value) {
+  Touch();
+  for (NamedAttr& attr : attrs_) {
+    if (attr.name == name) {
+      attr.value = std::move(value);
+      return *this;
+    }
+  }
+  attrs_.push_back({std::string(name), std::move(value)});
+  return *this;
+}
+
+Op& Op::RemoveAttr(std::string_view name) {
+  Touch();
+  std::erase_if(attrs_, [&](const NamedAttr& attr) { return attr.name == name; });
+  return *this;
+}
+
+Op& Op::SetRolePair(std::string param, std::string grad) {
+  return Set(kRoleVarAttr, std::vector<std::string>{std::move(param), std::move(grad)});
+}
+
+Op& Op::SetTarget(bool value) {
+  Touch();
+  is_target_ = value;
+  return *this;
+}
+
+Op& Op::Rename(std::string_view from, const std::string& to, bool attrs) {
+  Touch();
+  RenameIn(inputs_, from, to);
+  RenameIn(outputs_, from, to);
+  if (!attrs) return *this;
+  for (NamedAttr& attr : attrs_) {
+    if (attr.name != kRoleVarAttr) continue;
+    if (auto* names = std::get_if<std::vector<std::string>>(&attr.value)) {
+      std::replace(names->begin(), names->end(), std::string(from), to);
+    }
+  }
+  return *this;
+}
+
+bool Op::SameAs(const Op& other) const {
+  return type_ == other.type_ && is_target_ == other.is_target_ && SameSet(inputs_, other.inputs_) &&
+         SameSet(outputs_, other.outputs_) && SameSet(attrs_, other.attrs_);
+}
+
+}  // namespace penstock

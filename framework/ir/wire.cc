@@ -1,0 +1,239 @@
+#include "framework/ir/wire.h"
+
+#include <google/protobuf/io/coded_stream.h>
+
+#include <functional>
+
+#include "framework/ir/wire_items.h"
+#include "extra.pb.h"
+#include "framework.pb.h"
+
+namespace penstock {
+namespace {
+
+using google::protobuf::io::CodedInputStream;
+
+// Tags: field number and wire type of the two outer messages, which are read by hand to keep the bytes of each item.
+constexpr std::uint32_t kLengthDelimited = 2;
+constexpr int kProgramBlocks = 1, kProgramCompatibility = 3, kProgramVersion = 4, kProgramExtra = 1000;
+constexpr int kBlockIndex = 1, kBlockParent = 2, kBlockVars = 3, kBlockOps = 4, kBlockForward = 5;
+
+struct Field {
+  int number;
+  std::uint32_t wire_type;
+  std::uint64_t varint;      // wire type 0
+  std::string_view bytes;    // wire type 2
+  std::string_view whole;    // with tag and length
+};
+
+Status Truncated(std::string_view what, std::size_t at) {
+  return DataLoss("E-program-bytes", what, ": the bytes end or make no sense at byte ", at);
+}
+
+// Calls `visit` with each field of a message.
+Status ForEachField(std::string_view message, std::string_view what, const std::function<Status(const Field&)>& visit) {
+  if (message.size() > static_cast<std::size_t>(INT32_MAX)) {
+    return InvalidArgument("E-program-bytes", what, " is larger than 2 GiB");
+  }
+  CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()), static_cast<int>(message.size()));
+  while (true) {
+    const int begin = in.CurrentPosition();
+    if (begin == static_cast<int>(message.size())) return OkStatus();
+    const std::uint32_t tag = in.ReadTag();
+    Field field{static_cast<int>(tag >> 3), tag & 7, 0, {}, {}};
+    if (field.number == 0) return Truncated(what, static_cast<std::size_t>(begin));
+    std::uint64_t skip = 0;
+    bool ok = true;
+    if (field.wire_type == 0) {
+      ok = in.ReadVarint64(&field.varint);
+    } else if (field.wire_type == kLengthDelimited) {
+      ok = in.ReadVarint64(&skip);
+    } else if (field.wire_type == 1) {
+      skip = 8;
+    } else if (field.wire_type == 5) {
+      skip = 4;
+    } else {
+      ok = false;
+    }
+    const auto at = static_cast<std::size_t>(in.CurrentPosition());
+    if (!ok || skip > message.size() - at || !in.Skip(static_cast<int>(skip))) {
+      return Truncated(what, static_cast<std::size_t>(begin));
+    }
+    field.bytes = message.substr(at, skip);
+    field.whole = message.substr(static_cast<std::size_t>(begin),
+                                 static_cast<std::size_t>(in.CurrentPosition() - begin));
+    PENSTOCK_RETURN_IF_ERROR(visit(field));
+  }
+}
+
+Status WrongWireType(std::string_view what, const Field& field) {
+  return DataLoss("E-program-bytes", what, ": field ", field.number, " has wire type ", field.wire_type);
+}
+
+// The parts of one BlockDesc.
+struct RawBlock {
+  std::int32_t index = -1;
+  std::int32_t parent = -1;
+  std::optional<std::int32_t> forward;
+  std::vector<std::string_view> vars;
+  std::vector<std::string_view> ops;
+};
+
+Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
+  RawBlock raw;
+  bool has_index = false, has_parent = false;
+  const std::string what = StrCat("block ", position);
+  PENSTOCK_RETURN_IF_ERROR(ForEachField(bytes, what, [&](const Field& field) -> Status {
+    const bool is_item = field.number == kBlockVars || field.number == kBlockOps;
+    const bool is_number =
+        field.number == kBlockIndex || field.number == kBlockParent || field.number == kBlockForward;
+    if ((is_item && field.wire_type != kLengthDelimited) || (is_number && field.wire_type != 0)) {
+      return WrongWireType(what, field);
+    }
+    const auto number = static_cast<std::int32_t>(field.varint);
+    if (field.number == kBlockIndex) {
+      raw.index = number;
+      has_index = true;
+    } else if (field.number == kBlockParent) {
+      raw.parent = number;
+      has_parent = true;
+    } else if (field.number == kBlockForward) {
+      raw.forward = number;
+    } else if (field.number == kBlockVars) {
+      raw.vars.push_back(field.bytes);
+    } else if (field.number == kBlockOps) {
+      raw.ops.push_back(field.bytes);
+    }
+    return OkStatus();
+  }));
+  if (!has_index || !has_parent) return InvalidArgument("E-program-block", what, " has no idx or no parent_idx");
+  if (raw.index != position) {
+    return InvalidArgument("E-program-block", "block at position ", position, " says it is block ", raw.index);
+  }
+  if (raw.parent < -1 || raw.parent >= position) {
+    return InvalidArgument("E-program-block", "block ", position, " has parent ", raw.parent,
+                           "; a parent comes before its block");
+  }
+  return raw;
+}
+
+Status FillBlock(const RawBlock& raw, Block& block) {
+  if (raw.forward) block.set_forward_block(*raw.forward);
+  for (std::size_t i = 0; i < raw.vars.size(); ++i) {
+    auto var = ParseVar(raw.vars[i]);
+    if (!var.ok()) return std::move(var).status().In(StrCat("variable ", i, " of block ", raw.index));
+    if (block.FindVar(var->name) != nullptr) {
+      return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ", var->name, " twice");
+    }
+    block.SetVar(*std::move(var));
+  }
+  for (std::size_t i = 0; i < raw.ops.size(); ++i) {
+    auto op = ParseOp(raw.ops[i]);
+    if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", raw.index));
+    block.Append(*std::move(op));
+  }
+  return OkStatus();
+}
+
+struct RawProgram {
+  std::vector<std::string_view> blocks;
+  std::string_view extra;
+  ProgramMeta meta;
+};
+
+Result<RawProgram> ReadRawProgram(std::string_view bytes) {
+  RawProgram raw;
+  PENSTOCK_RETURN_IF_ERROR(ForEachField(bytes, "program", [&](const Field& field) -> Status {
+    const bool known = field.number == kProgramBlocks || field.number == kProgramCompatibility ||
+                       field.number == kProgramVersion || field.number == kProgramExtra;
+    if (known && field.wire_type != kLengthDelimited) return WrongWireType("program", field);
+    if (field.number == kProgramBlocks) {
+      raw.blocks.push_back(field.bytes);
+    } else if (field.number == kProgramExtra) {
+      raw.extra = field.bytes;
+    } else if (field.number == kProgramCompatibility) {
+      proto::OpCompatibleMap map;
+      if (!map.ParseFromArray(field.bytes.data(), static_cast<int>(field.bytes.size()))) {
+        return DataLoss("E-program-bytes", "program: op_compatible_map cannot be read");
+      }
+      raw.meta.op_compatible_map = std::string(field.bytes);
+    } else if (field.number == kProgramVersion) {
+      proto::Version version;
+      if (!version.ParseFromArray(field.bytes.data(), static_cast<int>(field.bytes.size()))) {
+        return DataLoss("E-program-bytes", "program: version cannot be read");
+      }
+      raw.meta.version = version.has_version() ? std::optional(version.version()) : std::nullopt;
+      raw.meta.has_version_message = true;
+    } else {
+      raw.meta.unknown_fields.append(field.whole);
+    }
+    return OkStatus();
+  }));
+  return raw;
+}
+
+void AppendField(std::string& out, int number, std::string_view bytes) {
+  const auto varint = [&out](std::uint64_t value) {
+    while (value >= 0x80) {
+      out.push_back(static_cast<char>(value | 0x80));
+      value >>= 7;
+    }
+    out.push_back(static_cast<char>(value));
+  };
+  varint((static_cast<std::uint64_t>(number) << 3) | kLengthDelimited);
+  varint(bytes.size());
+  out.append(bytes);
+}
+
+std::string SerializeBlock(const Block& block) {
+  proto::BlockDesc head;
+  head.set_idx(block.index());
+  head.set_parent_idx(block.parent());
+  std::string out = head.SerializePartialAsString();
+  for (const VarRef& var : block.vars()) AppendField(out, kBlockVars, SerializeVar(*var));
+  for (const OpEntry& entry : block.ops()) AppendField(out, kBlockOps, SerializeOp(*entry.op));
+  if (block.has_forward_block()) {
+    proto::BlockDesc tail;
+    tail.set_forward_block_idx(block.forward_block());
+    out += tail.SerializePartialAsString();
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Program> ParseProgram(std::string_view bytes) {
+  if (bytes.empty()) return DataLoss("E-program-bytes", "the program is empty");
+  PENSTOCK_ASSIGN_OR_RETURN(RawProgram raw, ReadRawProgram(bytes));
+  if (raw.blocks.empty()) return InvalidArgument("E-program-block", "the program has no block");
+  Program program;
+  program.mutable_meta() = std::move(raw.meta);
+  for (std::size_t i = 0; i < raw.blocks.size(); ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(const RawBlock block, ReadRawBlock(raw.blocks[i], static_cast<int>(i)));
+    PENSTOCK_RETURN_IF_ERROR(FillBlock(block, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
+  }
+  if (!raw.extra.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(ApplyExtra(raw.extra, program));
+  }
+  return program;
+}
+
+std::string SerializeProgram(const Program& program, const WireOptions& options) {
+  std::string out;
+  for (int i = 0; i < program.block_count(); ++i) AppendField(out, kProgramBlocks, SerializeBlock(program.block(i)));
+  const ProgramMeta& meta = program.meta();
+  if (meta.op_compatible_map) AppendField(out, kProgramCompatibility, *meta.op_compatible_map);
+  if (meta.version || meta.has_version_message) {
+    proto::Version version;
+    if (meta.version) version.set_version(*meta.version);
+    AppendField(out, kProgramVersion, version.SerializeAsString());
+  }
+  if (options.extra) {
+    const std::string extra = MakeExtra(program);
+    if (!extra.empty()) AppendField(out, kProgramExtra, extra);
+  }
+  out += meta.unknown_fields;
+  return out;
+}
+
+}  // namespace penstock

@@ -58,6 +58,12 @@ struct WorkspaceId {
   int index = -1;
 };
 
+// Where the op stands: for kernels that start blocks or servers.
+struct KernelSite {
+  const Program* program = nullptr;
+  int block = 0;
+};
+
 // What Prepare may ask.
 class KernelSetup {
  public:
@@ -65,14 +71,9 @@ class KernelSetup {
     std::string slot;
     std::vector<Operand> operands;
   };
-  struct Where {  // for kernels that start blocks or servers
-    const Program* program = nullptr;
-    int block = 0;
-  };
-
   KernelSetup(const OpDef& def, const Op& op, std::vector<Argument> inputs, std::vector<Argument> outputs,
-              const Services& services, Where where = {})
-      : def_(def), op_(op), inputs_(std::move(inputs)), outputs_(std::move(outputs)), services_(services), where_(where) {}
+              const Services& services, KernelSite site = {})
+      : def_(def), op_(op), inputs_(std::move(inputs)), outputs_(std::move(outputs)), services_(services), site_(site) {}
 
   const Op& op() const { return op_; }
   const Operand& Input(std::string_view slot) const;    // the first argument, or the absent operand
@@ -83,7 +84,7 @@ class KernelSetup {
   T Attr(std::string_view name) const;                  // or the schema's default
   int threads() const { return services_.threads; }     // of the compute team; part of a specialisation's key
   const Services& services() const { return services_; }
-  const Where& where() const { return where_; }
+  const KernelSite& site() const { return site_; }
 
   // Scratch memory, 64-byte aligned, valid during each Run of this kernel; not kept between runs.
   WorkspaceId Workspace(std::size_t bytes);
@@ -101,7 +102,7 @@ class KernelSetup {
   std::vector<Argument> inputs_;
   std::vector<Argument> outputs_;
   Services services_;
-  Where where_;
+  KernelSite site_;
   std::vector<std::size_t> workspaces_;
 };
 

@@ -105,12 +105,13 @@ using GradMaker = std::function<Result<std::vector<Op>>(const GradRequest&)>;
 // How a state slot of an optimizer relates to its parameter.
 enum class StateSlicing { kWithParam, kWhole };
 struct StateDef {
-  std::string slot;            // input slot; the output is slot + "Out"
+  std::string slot;            // input slot
   std::string doc;
-  StateSlicing slicing;        // kWithParam: shaped like it and sliced with it. kWhole: shape [1], one copy for each slice
+  StateSlicing slicing = StateSlicing::kWithParam;  // or kWhole: shape [1], one copy for each slice
   std::string accumulator;     // part of the variable's name: param + "_" + accumulator + "_0"
   double initial = 0.0;        // fill value, unless `initial_attr` names the attribute that holds it
   std::string initial_attr = {};
+  std::string output = {};     // output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow)
 };
 struct OptimizerDef {
   std::string param_slot, grad_slot;
@@ -172,6 +173,7 @@ class OpDef {
   OpDef& Elementwise();
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator, double initial = 0.0,
                std::string initial_attr = "");
+  OpDef& State(StateDef state);
   // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
   OpDef& SideEffect();
 

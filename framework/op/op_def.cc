@@ -1,0 +1,291 @@
+#include "framework/op/op_def.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+template <typename Def>
+const Def* FindByName(const std::vector<Def>& defs, std::string_view name) {
+  const auto it = std::find_if(defs.begin(), defs.end(), [&](const Def& def) { return def.name == name; });
+  return it == defs.end() ? nullptr : &*it;
+}
+
+SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags flags) {
+  return {std::move(name), std::move(doc), std::move(type), flags.optional, flags.repeated, flags.intermediate};
+}
+
+std::string TypeNames(const std::vector<DType>& types) {
+  std::vector<std::string_view> names;
+  for (const DType type : types) names.push_back(DTypeName(type));
+  return Join(names, " or ");
+}
+
+Status CheckSlots(const Op& op, const std::vector<Slot>& slots, const std::vector<SlotDef>& defs,
+                  std::string_view direction) {
+  for (const Slot& slot : slots) {
+    const SlotDef* def = FindByName(defs, slot.name);
+    if (def == nullptr) {
+      if (slot.args.empty()) continue;
+      return InvalidArgument("E-op-slot", op.type(), ": it has no ", direction, " slot ", slot.name);
+    }
+    if (!def->repeated && slot.args.size() > 1) {
+      return InvalidArgument("E-op-slot", op.type(), ": ", direction, " slot ", slot.name, " takes one variable, not ",
+                             slot.args.size());
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+OpDef& OpDef::Doc(std::string summary, std::string doc) {
+  summary_ = std::move(summary);
+  doc_ = std::string(StripSpace(doc));
+  return *this;
+}
+
+OpDef& OpDef::Input(std::string name, std::string doc, TypeRule type, SlotFlags flags) {
+  inputs_.push_back(MakeSlot(std::move(name), std::move(doc), std::move(type), flags));
+  return *this;
+}
+
+OpDef& OpDef::Output(std::string name, std::string doc, TypeRule type, SlotFlags flags) {
+  outputs_.push_back(MakeSlot(std::move(name), std::move(doc), std::move(type), flags));
+  return *this;
+}
+
+OpDef& OpDef::AddAttr(std::string name, penstock::Attr value, std::string doc, AttrCheck check, bool implicit) {
+  const AttrKind kind = KindOf(value);
+  attrs_.push_back({std::move(name), kind, std::move(value), std::move(doc), std::move(check), implicit});
+  return *this;
+}
+
+OpDef& OpDef::RequiredAttr(std::string name, AttrKind kind, std::string doc, AttrCheck check) {
+  attrs_.push_back({std::move(name), kind, std::nullopt, std::move(doc), std::move(check), false});
+  return *this;
+}
+
+OpDef& OpDef::InferShape(std::function<Status(InferContext&)> infer) {
+  infer_ = std::move(infer);
+  return *this;
+}
+
+OpDef& OpDef::Layouts(LayoutRule rule) {
+  layouts_ = rule;
+  return *this;
+}
+
+OpDef& OpDef::KernelTypeFrom(std::string slot) {
+  kernel_type_slot_ = std::move(slot);
+  return *this;
+}
+
+OpDef& OpDef::AddKernel(DeviceKind device, std::optional<DType> type, KernelFactory factory) {
+  kernels_[{device, type}] = factory;
+  return *this;
+}
+
+OpDef& OpDef::Grad(GradSpec spec) {
+  grad_ = std::move(spec);
+  return *this;
+}
+
+OpDef& OpDef::GradMadeBy(GradMaker maker) {
+  grad_maker_ = std::move(maker);
+  return *this;
+}
+
+OpDef& OpDef::NoGrad() {
+  no_grad_ = true;
+  return *this;
+}
+
+OpDef& OpDef::GradDef() {
+  if (grad_def_ == nullptr) {
+    const std::string type = grad_ && !grad_->type.empty() ? grad_->type : type_ + "_grad";
+    grad_def_ = std::make_shared<OpDef>(type);
+  }
+  return *grad_def_;
+}
+
+OpDef& OpDef::Optimizes(std::string param_slot, std::string grad_slot) {
+  optimizer_.emplace();
+  optimizer_->param_slot = std::move(param_slot);
+  optimizer_->grad_slot = std::move(grad_slot);
+  return *this;
+}
+
+OpDef& OpDef::Elementwise() {
+  PENSTOCK_CHECK(optimizer_.has_value(), "Elementwise comes after Optimizes");
+  optimizer_->elementwise = true;
+  return *this;
+}
+
+OpDef& OpDef::State(StateDef state) {
+  PENSTOCK_CHECK(optimizer_.has_value(), "State comes after Optimizes");
+  if (state.output.empty()) state.output = state.slot + "Out";
+  optimizer_->states.push_back(std::move(state));
+  return *this;
+}
+
+OpDef& OpDef::State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator, double initial,
+                    std::string initial_attr) {
+  return State({.slot = std::move(slot),
+                .doc = std::move(doc),
+                .slicing = slicing,
+                .accumulator = std::move(accumulator),
+                .initial = initial,
+                .initial_attr = std::move(initial_attr)});
+}
+
+OpDef& OpDef::SideEffect() {
+  side_effect_ = true;
+  return *this;
+}
+
+const SlotDef* OpDef::FindInput(std::string_view name) const { return FindByName(inputs_, name); }
+const SlotDef* OpDef::FindOutput(std::string_view name) const { return FindByName(outputs_, name); }
+const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs_, name); }
+
+bool OpDef::has_kernel(DeviceKind device) const {
+  return std::any_of(kernels_.begin(), kernels_.end(), [&](const auto& entry) { return entry.first.first == device; });
+}
+
+// The gradient op's schema follows from the spec: what it reads keeps its slot, what it yields gets "@GRAD".
+void OpDef::BuildGradDef() {
+  if (!grad_) return;
+  OpDef& def = GradDef();
+  const auto add_input = [&def](const SlotDef& slot, std::string name, bool optional, TypeRule type) {
+    def.Input(std::move(name), slot.doc, std::move(type), {.optional = optional, .repeated = slot.repeated});
+  };
+  for (const std::string& name : grad_->reads) {
+    const SlotDef* slot = FindInput(name);
+    PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient reads ", name, ", which is no input"));
+    add_input(*slot, name, slot->optional, AnyType());
+  }
+  for (const std::string& name : grad_->reads_outputs) {
+    const SlotDef* slot = FindOutput(name);
+    PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient reads ", name, ", which is no output"));
+    add_input(*slot, name, slot->optional, AnyType());
+  }
+  for (const SlotDef& slot : outputs_) {
+    const bool chosen = std::find(grad_->of.begin(), grad_->of.end(), slot.name) != grad_->of.end();
+    if (grad_->of.empty() ? !slot.intermediate : chosen) {
+      add_input(slot, slot.name + kGradSuffix, slot.optional, AnyType());
+    }
+  }
+  for (const std::string& name : grad_->yields) {
+    const SlotDef* slot = FindInput(name);
+    PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient yields ", name, ", which is no input"));
+    def.Output(name + kGradSuffix, StrCat("the gradient of ", name), AnyType(),
+               {.optional = true, .repeated = slot->repeated});
+  }
+  if (def.summary_.empty()) def.Doc(StrCat("The gradient of ", type_, "."), "");
+  for (const AttrDef& attr : attrs_) {
+    if (def.FindAttr(attr.name) == nullptr) def.attrs_.push_back(attr);
+  }
+  if (def.infer_ != nullptr) return;
+  // Each gradient is shaped like what it is the gradient of, when the forward value is at hand; else it was declared so.
+  const std::vector<std::string> yields = grad_->yields;
+  def.infer_ = [yields](InferContext& c) -> Status {
+    for (const std::string& name : yields) {
+      for (int i = 0; i < c.InputCount(name); ++i) {
+        const VarInfo& forward = c.Input(name, i);
+        PENSTOCK_RETURN_IF_ERROR(c.SetShape(name + kGradSuffix, i, forward.shape));
+        c.SetDType(name + kGradSuffix, forward.dtype, i);
+        c.SetLodLevel(name + kGradSuffix, forward.lod_level, i);
+      }
+    }
+    return OkStatus();
+  };
+}
+
+Status OpDef::CheckOp(const Op& op) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckSlots(op, op.inputs(), inputs_, "input"));
+  PENSTOCK_RETURN_IF_ERROR(CheckSlots(op, op.outputs(), outputs_, "output"));
+  for (const SlotDef& slot : inputs_) {
+    if (!slot.optional && op.Input(slot.name).empty()) {
+      return InvalidArgument("E-op-slot", type_, ": input ", slot.name, " is missing");
+    }
+  }
+  for (const AttrDef& def : attrs_) {
+    const penstock::Attr* value = op.FindAttr(def.name);
+    if (value == nullptr) {
+      if (def.default_value.has_value()) continue;
+      return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is missing");
+    }
+    if (KindOf(*value) != def.kind) {
+      return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ", AttrKindName(KindOf(*value)),
+                             "; it must be ", AttrKindName(def.kind));
+    }
+    if (def.check == nullptr) continue;
+    if (const auto rule = def.check(*value)) {
+      return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ", AttrToString(*value),
+                             "; it must be ", *rule);
+    }
+  }
+  return OkStatus();
+}
+
+Status OpDef::Infer(InferContext& c) const {
+  for (const SlotDef& slot : inputs_) {
+    for (int i = 0; i < c.InputCount(slot.name); ++i) {
+      const VarInfo& info = c.Input(slot.name, i);
+      if (!info.has_type) continue;
+      if (slot.type.kind == TypeRule::Kind::kOneOf &&
+          std::find(slot.type.types.begin(), slot.type.types.end(), info.dtype) == slot.type.types.end()) {
+        return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must be ",
+                       TypeNames(slot.type.types));
+      }
+      if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr) &&
+          c.DTypeOf(slot.type.slot_or_attr) != info.dtype) {
+        return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must equal that of ",
+                       slot.type.slot_or_attr, " (", DTypeName(c.DTypeOf(slot.type.slot_or_attr)), ")");
+      }
+    }
+  }
+  if (infer_ != nullptr) PENSTOCK_RETURN_IF_ERROR(infer_(c));
+  for (const SlotDef& slot : outputs_) {
+    for (int i = 0; i < static_cast<int>(c.op().Output(slot.name).size()); ++i) {
+      if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr)) {
+        c.SetDType(slot.name, c.DTypeOf(slot.type.slot_or_attr), i);
+      } else if (slot.type.kind == TypeRule::Kind::kOneOf && slot.type.types.size() == 1) {
+        c.SetDType(slot.name, slot.type.types.front(), i);
+      } else if (slot.type.kind == TypeRule::Kind::kFromAttr) {
+        const auto number = c.Attr<std::int32_t>(slot.type.slot_or_attr);
+        if (!IsDType(number)) return c.Error("attribute ", slot.type.slot_or_attr, " (", number, ") is no element type");
+        c.SetDType(slot.name, static_cast<DType>(number), i);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+KernelFactory OpDef::FindKernel(DeviceKind device, DType type) const {
+  if (const auto it = kernels_.find({device, type}); it != kernels_.end()) return it->second;
+  if (const auto it = kernels_.find({device, std::nullopt}); it != kernels_.end()) return it->second;
+  return nullptr;
+}
+
+DType OpDef::KernelType(const InferContext& c) const {
+  if (!kernel_type_slot_.empty()) {
+    return c.HasInput(kernel_type_slot_) ? c.DTypeOf(kernel_type_slot_) : c.Output(kernel_type_slot_).dtype;
+  }
+  for (const SlotDef& slot : inputs_) {
+    if (c.HasInput(slot.name) && c.Input(slot.name).has_type) return c.DTypeOf(slot.name);
+  }
+  for (const SlotDef& slot : outputs_) {
+    if (c.HasOutput(slot.name)) return c.Output(slot.name).dtype;
+  }
+  return DType::kFp32;
+}
+
+void OpDef::FillDefaults(Op& op) const {
+  for (const AttrDef& def : attrs_) {
+    if (def.implicit || !def.default_value.has_value() || op.FindAttr(def.name) != nullptr) continue;
+    op.Set(def.name, *def.default_value);
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,134 @@
+#include "framework/op/op_registry.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "framework/ir/program.h"
+
+namespace penstock {
+namespace {
+
+// Edits of one character (insert, drop, replace) that lead from a to b.
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t up = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = up;
+    }
+  }
+  return row[b.size()];
+}
+
+VarInfo InfoOf(const Var& var) {
+  VarInfo info;
+  info.kind = var.kind;
+  info.has_type = var.type.has_value();
+  if (var.type) {
+    info.dtype = var.type->dtype;
+    info.shape = var.type->shape;
+    info.lod_level = var.type->lod_level;
+  }
+  return info;
+}
+
+// Writes what was inferred into the block; a variable that an ancestor declares is left alone.
+void Declare(Program& program, int block, const std::string& name, const VarInfo& info) {
+  if (name == kEmptyVarName) return;
+  const Var* old = program.FindVar(block, name);
+  if (old != nullptr && old->type.has_value() && old->kind == info.kind && old->type->dtype == info.dtype &&
+      old->type->shape == info.shape && old->type->lod_level == info.lod_level) {
+    return;
+  }
+  if (!info.has_type && old != nullptr) return;
+  const int owner = program.BlockOfVar(block, name);
+  Var var = old != nullptr ? *old : Var();
+  var.name = name;
+  var.kind = info.kind;
+  var.wire_bytes.clear();
+  if (info.has_type) var.type = TensorType{info.dtype, info.shape, info.lod_level, info.kind != VarKind::kSelectedRows};
+  program.MutableBlock(owner < 0 ? block : owner).SetVar(std::move(var));
+}
+
+}  // namespace
+
+OpDef& OpRegistry::Add(std::string type) {
+  PENSTOCK_CHECK(!defs_.contains(type), StrCat(type, " is registered twice"));
+  auto def = std::make_unique<OpDef>(type);
+  OpDef& out = *def;
+  by_type_.emplace(type, def.get());
+  defs_.emplace(std::move(type), std::move(def));
+  return out;
+}
+
+const OpDef* OpRegistry::Find(std::string_view type) const {
+  const auto it = by_type_.find(type);
+  return it == by_type_.end() ? nullptr : it->second;
+}
+
+Result<const OpDef*> OpRegistry::Require(const Op& op) const {
+  if (const OpDef* def = Find(op.type())) return def;
+  Status status = InvalidArgument("E-op-unknown", "op type ", op.type(), " is not known");
+  std::vector<std::string_view> near;
+  for (const auto& [type, def] : by_type_) {
+    if (EditDistance(type, op.type()) <= 2) near.push_back(type);
+  }
+  if (!near.empty()) status.With(StrCat("note: known types with a similar name: ", Join(near, ", ")));
+  return status;
+}
+
+std::vector<const OpDef*> OpRegistry::All() const {
+  std::vector<const OpDef*> all;
+  for (const auto& [type, def] : by_type_) all.push_back(def);
+  return all;
+}
+
+Status OpRegistry::Finish() {
+  for (const auto& [type, def] : defs_) {
+    def->BuildGradDef();
+    if (def->grad_def_ == nullptr) continue;
+    if (!def->grad_) return InternalError("E-registry-grad", type, ": a gradient kernel without a gradient");
+    const std::shared_ptr<OpDef>& grad = def->grad_def_;
+    // Several forward ops may share one gradient op; the first declaration stands.
+    if (by_type_.emplace(grad->type(), grad.get()).second) grads_.push_back(grad);
+  }
+  for (const auto& [type, def] : by_type_) {
+    if (def->has_kernel(DeviceKind::kCpu) && !def->has_infer_shape()) {
+      return InternalError("E-registry-infer", type, ": a kernel without shape inference");
+    }
+    if (!def->optimizer_) continue;
+    if (def->FindInput(def->optimizer_->param_slot) == nullptr || def->FindInput(def->optimizer_->grad_slot) == nullptr) {
+      return InternalError("E-registry-optimizer", type, ": its parameter or gradient slot is no input");
+    }
+    for (const StateDef& state : def->optimizer_->states) {
+      const bool written = state.output == "-" || def->FindOutput(state.output) != nullptr;
+      if (def->FindInput(state.slot) != nullptr && written) continue;
+      return InternalError("E-registry-optimizer", type, ": state ", state.slot, " needs an input of that name and an ",
+                           "output ", state.output);
+    }
+  }
+  return OkStatus();
+}
+
+Status InferAndDeclare(const OpRegistry& ops, Program& program, int block, const Op& op) {
+  PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
+  PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
+    const Var* var = program.FindVar(block, name);
+    if (var == nullptr) return std::nullopt;
+    return InfoOf(*var);
+  });
+  PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
+  for (std::size_t s = 0; s < op.outputs().size(); ++s) {
+    for (std::size_t i = 0; i < op.outputs()[s].args.size(); ++i) {
+      Declare(program, block, op.outputs()[s].args[i], context.outputs()[s][i]);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

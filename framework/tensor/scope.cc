@@ -1,12 +1,26 @@
 #include "framework/tensor/scope.h"
 
+#include <algorithm>
+
 namespace penstock {
+namespace {
+
+// Shared by all scopes, so that one made where another was cannot be taken for it.
+std::uint64_t NextGeneration() {
+  static std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+Scope::Scope(Scope* parent) : parent_(parent), generation_(NextGeneration()) {}
 
 Variable* Scope::FindOrCreate(std::string_view name) {
   const std::lock_guard lock(mutex_);
   auto it = variables_.find(name);
   if (it == variables_.end()) {
     it = variables_.emplace(std::string(name), std::make_shared<Variable>()).first;
+    generation_.store(NextGeneration(), std::memory_order_release);
   }
   return it->second.get();
 }
@@ -27,7 +41,7 @@ Variable* Scope::FindLocal(std::string_view name) const {
 void Scope::Bind(std::string_view name, std::shared_ptr<Variable> variable) {
   const std::lock_guard lock(mutex_);
   variables_.insert_or_assign(std::string(name), std::move(variable));
-  ++generation_;
+  generation_.store(NextGeneration(), std::memory_order_release);
 }
 
 bool Scope::Erase(std::string_view name) {
@@ -35,7 +49,7 @@ bool Scope::Erase(std::string_view name) {
   const auto it = variables_.find(name);
   if (it == variables_.end()) return false;
   variables_.erase(it);
-  ++generation_;
+  generation_.store(NextGeneration(), std::memory_order_release);
   return true;
 }
 
@@ -47,8 +61,11 @@ std::vector<std::string> Scope::Names() const {
 }
 
 std::uint64_t Scope::generation() const {
-  const std::lock_guard lock(mutex_);
-  return generation_;
+  std::uint64_t newest = 0;
+  for (const Scope* scope = this; scope != nullptr; scope = scope->parent_) {
+    newest = std::max(newest, scope->generation_.load(std::memory_order_acquire));
+  }
+  return newest;
 }
 
 }  // namespace penstock

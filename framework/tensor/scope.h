@@ -7,6 +7,8 @@
 // variable holds is guarded by whoever schedules its readers and writers.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -20,8 +22,7 @@ namespace penstock {
 
 class Scope {
  public:
-  Scope() = default;
-  explicit Scope(Scope* parent) : parent_(parent) {}
+  explicit Scope(Scope* parent = nullptr);
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
@@ -33,14 +34,15 @@ class Scope {
   bool Erase(std::string_view name);
   std::vector<std::string> Names() const;          // of this scope, sorted
   Scope* parent() const { return parent_; }
-  // Grows whenever a name is bound to another Variable or erased; a cache of addresses checks it.
+  // A number that no other state of any scope has had: it changes whenever a name here or in a parent is created, bound or
+  // erased. A cache of addresses is valid while (address of the scope, generation) is what it was. Takes no lock.
   std::uint64_t generation() const;
 
  private:
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Variable>, std::less<>> variables_;
   Scope* parent_ = nullptr;
-  std::uint64_t generation_ = 0;
+  std::atomic<std::uint64_t> generation_;
 };
 
 }  // namespace penstock

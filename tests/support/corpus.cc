@@ -1,0 +1,40 @@
+#include "tests/support/corpus.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "framework/base/check.h"
+#include "framework/base/strings.h"
+
+namespace penstock::test {
+
+std::string CorpusFolder() {
+  const std::string folder = std::string(PENSTOCK_SOURCE_DIR) + "/../shared/corpus";
+  return std::filesystem::is_directory(folder) ? folder : "";
+}
+
+std::string CorpusOrSelection() {
+  const std::string whole = CorpusFolder();
+  return whole.empty() ? std::string(PENSTOCK_SOURCE_DIR) + "/tests/parity/data" : whole;
+}
+
+std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix) {
+  std::vector<std::string> names;
+  if (!std::filesystem::is_directory(folder)) return names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (EndsWith(name, suffix)) names.push_back(name.substr(0, name.size() - suffix.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string BytesOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  PENSTOCK_CHECK(file.is_open(), StrCat(path, " cannot be read"));
+  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
+}
+
+}  // namespace penstock::test

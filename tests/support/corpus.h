@@ -1,0 +1,19 @@
+// Where the programs and numbers made by Fluid 1.8.5 lie: the corpus beside the checkout, or the small selection in the
+// tree.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace penstock::test {
+
+// The folder of the whole corpus, "" in a checkout that has none beside it.
+std::string CorpusFolder();
+// The corpus if it is there, else tests/parity/data: the same layout below it.
+std::string CorpusOrSelection();
+// Names of the files of a folder that end in `suffix`, without it, sorted; none if there is no such folder.
+std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix);
+// The bytes of a file; a missing one fails the process: a test asks only for what it has listed.
+std::string BytesOf(const std::string& path);
+
+}  // namespace penstock::test

@@ -1,0 +1,306 @@
+#include "tests/support/op_harness.h"
+
+#include <cmath>
+#include <cstring>
+#include <memory>
+
+#include "framework/base/hash.h"
+#include "framework/op/infer_context.h"
+#include "framework/op/kernel.h"
+#include "framework/tensor/scope.h"
+
+namespace penstock::test {
+namespace {
+
+VarInfo InfoOf(const Tensor& tensor) {
+  VarInfo info;
+  info.dtype = tensor.dtype();
+  info.shape = tensor.shape();
+  info.lod_level = static_cast<std::int32_t>(tensor.lod().size());
+  return info;
+}
+
+InferContext::Lookup LookupIn(const VarInfos& known) {
+  return [&known](const std::string& name) -> std::optional<VarInfo> {
+    const auto found = known.find(name);
+    return found == known.end() ? std::nullopt : std::make_optional(found->second);
+  };
+}
+
+// The variables of one run, numbered.
+class Frame {
+ public:
+  int IndexOf(const std::string& name) {
+    const auto [at, added] = index_.emplace(name, static_cast<int>(variables_.size()));
+    if (added) variables_.push_back(std::make_unique<Variable>());
+    return at->second;
+  }
+  Variable& At(int index) { return *variables_[static_cast<std::size_t>(index)]; }
+  std::vector<Variable*> Pointers() const {
+    std::vector<Variable*> pointers;
+    for (const auto& variable : variables_) pointers.push_back(variable.get());
+    return pointers;
+  }
+
+ private:
+  std::map<std::string, int> index_;
+  std::vector<std::unique_ptr<Variable>> variables_;
+};
+
+Operand MakeOperand(Frame& frame, const std::string& name, const VarInfo& info) {
+  Operand operand;
+  if (name == kEmptyVarName) return operand;
+  operand.index = frame.IndexOf(name);
+  operand.kind = info.kind;
+  operand.dtype = info.dtype;
+  operand.shape = info.shape;
+  operand.name = name;
+  return operand;
+}
+
+Status Allocate(Frame& frame, const Operand& operand) {
+  if (!operand || operand.kind != VarKind::kTensor) return OkStatus();
+  if (frame.At(operand.index).initialized()) return OkStatus();  // in place
+  if (!operand.shape.IsKnown()) {
+    return InternalError("E-harness", "output ", operand.name, " has shape ", operand.shape, " at run time");
+  }
+  Tensor tensor(operand.dtype, operand.shape);
+  if (tensor.bytes() > 0) std::memset(tensor.raw(), 0xFF, tensor.bytes());
+  frame.At(operand.index).As<Tensor>() = tensor;
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs) {
+  PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
+  PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  InferContext context(*def, op, LookupIn(inputs));
+  PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
+  VarInfos out;
+  for (std::size_t s = 0; s < op.outputs().size(); ++s) {
+    const std::vector<std::string>& args = op.outputs()[s].args;
+    for (std::size_t i = 0; i < args.size(); ++i) out[args[i]] = context.outputs()[s][i];
+  }
+  return out;
+}
+
+Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs, const Services& services,
+                      Scope* scope) {
+  PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
+  PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  VarInfos known;
+  for (const auto& [name, tensor] : inputs) known[name] = InfoOf(tensor);
+  InferContext context(*def, op, LookupIn(known));
+  PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
+
+  Frame frame;
+  std::vector<KernelSetup::Argument> in, out;
+  for (const Slot& slot : op.inputs()) {
+    KernelSetup::Argument argument{slot.name, {}};
+    for (std::size_t i = 0; i < slot.args.size(); ++i) {
+      const VarInfo& info = context.Input(slot.name, static_cast<int>(i));
+      argument.operands.push_back(MakeOperand(frame, slot.args[i], info));
+      const auto given = inputs.find(slot.args[i]);
+      if (given == inputs.end()) return FailedPrecondition("E-harness", "input ", slot.args[i], " is not given");
+      frame.At(argument.operands.back().index).As<Tensor>() = given->second.Clone();
+    }
+    in.push_back(std::move(argument));
+  }
+  for (const Slot& slot : op.outputs()) {
+    KernelSetup::Argument argument{slot.name, {}};
+    for (std::size_t i = 0; i < slot.args.size(); ++i) {
+      argument.operands.push_back(MakeOperand(frame, slot.args[i], context.Output(slot.name, static_cast<int>(i))));
+      PENSTOCK_RETURN_IF_ERROR(Allocate(frame, argument.operands.back()));
+    }
+    out.push_back(std::move(argument));
+  }
+
+  const KernelFactory factory = def->FindKernel(DeviceKind::kCpu, def->KernelType(context));
+  if (factory == nullptr) {
+    return Unimplemented("E-harness", op.type(), " has no kernel for ", DTypeName(def->KernelType(context)));
+  }
+  const std::unique_ptr<Kernel> kernel = factory();
+  KernelSetup setup(*def, op, std::move(in), std::move(out), services);
+  PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<std::byte*> workspaces;
+  for (const std::size_t bytes : setup.workspaces()) {
+    buffers.push_back(Buffer::Allocate(bytes));
+    std::memset(buffers.back()->data(), 0xFF, bytes);
+    workspaces.push_back(buffers.back()->data());
+  }
+  const std::vector<Variable*> pointers = frame.Pointers();
+  KernelRun run(pointers.data(), workspaces.data(), scope);
+  PENSTOCK_RETURN_IF_ERROR(kernel->Run(run));
+
+  Tensors results;
+  for (const std::string& name : op.OutputNames()) {
+    if (name == kEmptyVarName) continue;
+    if (const Tensor* tensor = frame.At(frame.IndexOf(name)).If<Tensor>()) results[name] = *tensor;
+  }
+  return results;
+}
+
+Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted) {
+  PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
+  const auto grad_of = [&wanted](const std::string& name) {
+    return wanted.contains(name) ? name + kGradSuffix : std::string();
+  };
+  if (def->grad_maker() != nullptr) return def->grad_maker()({op, grad_of});
+  if (!def->grad().has_value()) return InvalidArgument("E-harness", op.type(), " has no gradient");
+  const GradSpec& spec = *def->grad();
+  Op grad(spec.type.empty() ? op.type() + "_grad" : spec.type);
+  for (const std::string& slot : spec.reads) grad.AddInput(slot, op.Input(slot));
+  for (const std::string& slot : spec.reads_outputs) grad.AddInput(slot, op.Output(slot));
+  std::vector<std::string> of = spec.of;
+  if (of.empty()) {
+    for (const SlotDef& slot : def->outputs()) {
+      if (!slot.intermediate) of.push_back(slot.name);
+    }
+  }
+  for (const std::string& slot : of) {
+    std::vector<std::string> args;
+    for (const std::string& name : op.Output(slot)) args.push_back(name + kGradSuffix);
+    grad.AddInput(slot + kGradSuffix, args);
+  }
+  for (const std::string& slot : spec.yields) {
+    std::vector<std::string> args;
+    bool any = false;
+    for (const std::string& name : op.Input(slot)) {
+      args.push_back(grad_of(name));
+      any = any || !args.back().empty();
+      if (args.back().empty()) args.back() = kEmptyVarName;
+    }
+    if (!any) args.clear();
+    grad.AddOutput(slot + kGradSuffix, args);
+  }
+  if (spec.copies_attrs) {
+    for (const NamedAttr& attr : op.attrs()) grad.Set(attr.name, attr.value);
+  }
+  return std::vector<Op>{grad};
+}
+
+double ElementAt(const Tensor& tensor, std::int64_t i) {
+  switch (tensor.dtype()) {
+    case DType::kBool: return tensor.Data<bool>()[i] ? 1 : 0;
+    case DType::kInt16: return tensor.Data<std::int16_t>()[i];
+    case DType::kInt32: return tensor.Data<std::int32_t>()[i];
+    case DType::kInt64: return static_cast<double>(tensor.Data<std::int64_t>()[i]);
+    case DType::kFp32: return tensor.Data<float>()[i];
+    case DType::kFp64: return tensor.Data<double>()[i];
+    case DType::kUInt8: return tensor.Data<std::uint8_t>()[i];
+    case DType::kInt8: return tensor.Data<std::int8_t>()[i];
+    default: break;
+  }
+  PENSTOCK_CHECK(false, StrCat("elements of type ", DTypeName(tensor.dtype()), " are not read here"));
+  return 0;
+}
+
+namespace {
+
+void SetElement(Tensor& tensor, std::int64_t i, double value) {
+  switch (tensor.dtype()) {
+    case DType::kBool: tensor.Data<bool>()[i] = value != 0; return;
+    case DType::kInt32: tensor.Data<std::int32_t>()[i] = static_cast<std::int32_t>(value); return;
+    case DType::kInt64: tensor.Data<std::int64_t>()[i] = static_cast<std::int64_t>(value); return;
+    case DType::kFp32: tensor.Data<float>()[i] = static_cast<float>(value); return;
+    case DType::kFp64: tensor.Data<double>()[i] = value; return;
+    default: PENSTOCK_CHECK(false, StrCat("elements of type ", DTypeName(tensor.dtype()), " are not written here"));
+  }
+}
+
+// Element i of the gradient that stands for "somebody's" gradient of the outputs: no pattern that a wrong axis survives.
+double Weight(const std::string& name, std::int64_t i) {
+  const std::uint64_t hash = Fnv1a64(StrCat(name, ":", i));
+  return static_cast<double>(hash % 2001) / 1000.0 - 1.0;
+}
+
+Result<double> WeightedSum(const OpRegistry& ops, const Op& op, const Tensors& inputs,
+                           const std::vector<std::string>& of) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Tensors out, RunOp(ops, op, inputs));
+  double sum = 0;
+  for (const std::string& name : of) {
+    const Tensor& tensor = out.at(name);
+    for (std::int64_t i = 0; i < tensor.count(); ++i) sum += Weight(name, i) * ElementAt(tensor, i);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Tensor Ramp(DType type, const Shape& shape, double begin, double step) {
+  Tensor tensor(type, shape);
+  for (std::int64_t i = 0; i < tensor.count(); ++i) SetElement(tensor, i, begin + step * static_cast<double>(i));
+  return tensor;
+}
+
+Tensor Scattered(DType type, const Shape& shape, double low, double high, unsigned seed) {
+  Tensor tensor(type, shape);
+  // Steps of the golden ratio: even spread, and no two alike.
+  constexpr double kGolden = 0.6180339887498949;
+  for (std::int64_t i = 0; i < tensor.count(); ++i) {
+    const double turn = kGolden * static_cast<double>(i + 1) + 0.37 * seed;
+    SetElement(tensor, i, low + (high - low) * (turn - std::floor(turn)));
+  }
+  return tensor;
+}
+
+Status CheckGradient(const OpRegistry& ops, const Op& op, const Tensors& inputs, const GradientCheck& check) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Tensors out, RunOp(ops, op, inputs));
+  Tensors known = inputs;
+  for (const auto& [name, tensor] : out) known[name] = tensor;
+  for (const auto& [name, tensor] : out) {
+    Tensor grad = tensor.Clone();
+    const bool counts = std::find(check.of.begin(), check.of.end(), name) != check.of.end();
+    if (!IsFloat(grad.dtype())) continue;
+    for (std::int64_t i = 0; i < grad.count(); ++i) SetElement(grad, i, counts ? Weight(name, i) : 0.0);
+    known[name + kGradSuffix] = grad;
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Op> grads, MakeGradOps(ops, op, check.wanted));
+  for (const Op& grad : grads) {
+    PENSTOCK_ASSIGN_OR_RETURN(const Tensors made, RunOp(ops, grad, known));
+    for (const auto& [name, tensor] : made) known[name] = tensor;
+  }
+  for (const std::string& name : check.wanted) {
+    const auto analytic = known.find(name + kGradSuffix);
+    if (analytic == known.end()) return InternalError("E-harness", "no gradient op gives ", name, kGradSuffix);
+    const Tensor& at = inputs.at(name);
+    if (analytic->second.shape() != at.shape()) {
+      return InternalError("E-harness", "the gradient of ", name, at.shape(), " has shape ", analytic->second.shape());
+    }
+    for (std::int64_t i = 0; i < at.count(); ++i) {
+      Tensors moved = inputs;
+      moved[name] = at.Clone();
+      SetElement(moved[name], i, ElementAt(at, i) + check.step);
+      PENSTOCK_ASSIGN_OR_RETURN(const double above, WeightedSum(ops, op, moved, check.of));
+      SetElement(moved[name], i, ElementAt(at, i) - check.step);
+      PENSTOCK_ASSIGN_OR_RETURN(const double below, WeightedSum(ops, op, moved, check.of));
+      const double numeric = (above - below) / (2 * check.step);
+      const double given = ElementAt(analytic->second, i);
+      if (!(std::abs(numeric - given) <= check.tolerance * std::max(1.0, std::abs(numeric)))) {
+        return InternalError("E-harness", op.type(), ": gradient of ", name, ", element ", i, " is ", given,
+                             ", central differences say ", numeric);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status Near(const Tensor& a, const Tensor& b, double rtol, double atol) {
+  if (a.dtype() != b.dtype()) {
+    return InternalError("E-near", "type ", DTypeName(a.dtype()), " against ", DTypeName(b.dtype()));
+  }
+  if (a.shape() != b.shape()) return InternalError("E-near", "shape ", a.shape(), " against ", b.shape());
+  for (std::int64_t i = 0; i < a.count(); ++i) {
+    const double x = ElementAt(a, i);
+    const double y = ElementAt(b, i);
+    if (x == y || (std::isnan(x) && std::isnan(y))) continue;
+    if (!(std::abs(x - y) <= atol + rtol * std::abs(y))) {
+      return InternalError("E-near", "element ", i, " is ", x, ", expected ", y);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock::test

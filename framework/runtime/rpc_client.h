@@ -4,9 +4,10 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush({server, "w@GRAD.trainer_0", DType::kFp32, {13, 1}, trainer_id}));
 //   ... each step:  PENSTOCK_RETURN_IF_ERROR(rpc.Push(push_, gradient));
 //
-// Called from one thread at a time. Push does not wait for the server (the tensor's buffer is kept until the server has
-// it); EndStep, Pull and CompletePulls may wait, report every 10 s what for, and give up only when the peer is gone or
-// the run is cancelled.
+// Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's buffer, whose
+// bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has returned. EndStep, Pull,
+// CompletePulls and Complete may wait, report every 10 s what for, and give up only when a peer is gone or the run is
+// cancelled. After the first error every later call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -50,16 +51,19 @@ class RpcClient {
   virtual Result<PullHandle> DeclarePull(const RemotePiece& piece) = 0;
   virtual Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) = 0;
 
-  // Hands the gradient of the step now open to its server. The tensor must not be written until EndStep of the next step.
+  // Hands the gradient of the step now open to its server. Twice in one step for one piece is kFailedPrecondition.
   virtual Status Push(PushHandle piece, const Variable& value) = 0;
   // send_barrier: this trainer's step is over, the set of its variables is complete at each of these servers.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // Fills `out` with the version after this trainer's last ended step (version 0 before the first).
+  // Fills `out` with the version after this trainer's last ended step (version 0 before the first). Where the program has a
+  // fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read or write `out` before that returns.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
   // fetch_barrier: all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
   // Tells every server that this trainer is done for good. Idempotent.
   virtual Status Complete() = 0;
+  // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.
+  virtual void Cancel() = 0;
 };
 
 }  // namespace penstock

@@ -1,0 +1,39 @@
+#include "framework/runtime/transport.h"
+
+#include <cstring>
+
+namespace penstock {
+
+Payload Payload::Of(std::string text) {
+  auto owner = std::make_shared<const std::string>(std::move(text));
+  const auto* data = reinterpret_cast<const std::byte*>(owner->data());
+  const std::size_t size = owner->size();
+  return Payload(Bytes{std::move(owner), data, size});
+}
+
+Payload Payload::Of(const Tensor& tensor, std::size_t offset, std::size_t size) {
+  PENSTOCK_CHECK(offset + size <= tensor.bytes(), "a payload reaches past its tensor");
+  return Payload(Bytes{tensor.buffer(), tensor.raw() + offset, size});
+}
+
+void Payload::Append(Bytes bytes) {
+  if (bytes.size == 0) return;
+  size_ += bytes.size;
+  pieces_.push_back(std::move(bytes));
+}
+
+void Payload::CopyTo(std::byte* to) const {
+  for (const Bytes& piece : pieces_) {
+    std::memcpy(to, piece.data, piece.size);
+    to += piece.size;
+  }
+}
+
+std::string Payload::ToText() const {
+  std::string text;
+  text.reserve(size_);
+  for (const Bytes& piece : pieces_) text.append(reinterpret_cast<const char*>(piece.data), piece.size);
+  return text;
+}
+
+}  // namespace penstock

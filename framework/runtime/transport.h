@@ -1,0 +1,91 @@
+// Messages between processes, whatever carries them: gRPC, shared memory, or a simulated network.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen("127.0.0.1:6174", handler));    // a server
+//   std::shared_ptr<Connection> server = transport.Connect("127.0.0.1:6174", handler);        // a client
+//   server->Send({.head = head, .body = Payload::Of(gradient)});
+//
+// A connection may lose, repeat or reorder messages (the simulated one does); whoever uses it counts on nothing more than
+// that a message arrives whole or not at all.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/tensor/tensor.h"
+
+namespace penstock {
+
+// Bytes that stay as they are while `owner` lives.
+struct Bytes {
+  std::shared_ptr<const void> owner;
+  const std::byte* data = nullptr;
+  std::size_t size = 0;
+};
+
+// The large part of a message: pieces of memory in order, shared and not copied.
+class Payload {
+ public:
+  Payload() = default;
+  explicit Payload(Bytes bytes) { Append(std::move(bytes)); }
+  static Payload Of(std::string text);
+  // `size` bytes of a tensor from `offset` on; shares its buffer.
+  static Payload Of(const Tensor& tensor, std::size_t offset, std::size_t size);
+
+  void Append(Bytes bytes);
+  std::size_t size() const { return size_; }
+  const std::vector<Bytes>& pieces() const { return pieces_; }
+  void CopyTo(std::byte* to) const;  // size() bytes
+  std::string ToText() const;
+
+ private:
+  std::vector<Bytes> pieces_;
+  std::size_t size_ = 0;
+};
+
+struct Message {
+  std::string head;  // at most kMaxHeadBytes
+  Payload body;      // at most kMaxBodyBytes
+};
+constexpr std::size_t kMaxHeadBytes = 1024;
+constexpr std::size_t kMaxBodyBytes = std::size_t{4} << 20;
+
+class Connection {
+ public:
+  virtual ~Connection() = default;
+  // Queues the message; never waits. Thread-safe. After the end it does nothing.
+  virtual void Send(Message message) = 0;
+  // Sends what is queued, then ends the connection; the other side sees OnClosed.
+  virtual void Close() = 0;
+};
+
+// Gets what arrives. Calls for one connection come one at a time, from any thread, and must not wait. OnClosed is the last
+// one, comes once, and comes also after this side's own Close; its status says why (ok: the other side ended it in order).
+class ConnectionHandler {
+ public:
+  virtual ~ConnectionHandler() = default;
+  virtual void OnMessage(const std::shared_ptr<Connection>& from, Message message) = 0;
+  virtual void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) = 0;
+};
+
+// Accepts connections until it is destroyed; that closes what is still open, and returns when no call of the handler is
+// running or will come.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // kUnavailable E-rpc-bind: the address is in use or not this machine's.
+  virtual Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) = 0;
+  // Returns at once; tries until the server is there or the connection is closed. The handler must outlive OnClosed.
+  virtual std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) = 0;
+};
+
+}  // namespace penstock

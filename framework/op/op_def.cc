@@ -117,8 +117,8 @@ OpDef& OpDef::Optimizes(std::string param_slot, std::string grad_slot) {
 }
 
 OpDef& OpDef::Elementwise() {
-  PENSTOCK_CHECK(optimizer_.has_value(), "Elementwise comes after Optimizes");
-  optimizer_->elementwise = true;
+  elementwise_ = true;
+  if (optimizer_.has_value()) optimizer_->elementwise = true;
   return *this;
 }
 

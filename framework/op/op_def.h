@@ -170,6 +170,8 @@ class OpDef {
   // The generated gradient op, to declare what differs (its InferShape, KernelTypeFrom).
   OpDef& GradDef();
   OpDef& Optimizes(std::string param_slot, std::string grad_slot);
+  // Element i of every output depends only on element i of the inputs of that shape (and on whole one-element inputs), so
+  // the op may run on a row range. Of an optimizer: its update; comes after Optimizes.
   OpDef& Elementwise();
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator, double initial = 0.0,
                std::string initial_attr = "");
@@ -189,6 +191,7 @@ class OpDef {
   const AttrDef* FindAttr(std::string_view name) const;
   LayoutRule layouts() const { return layouts_; }
   bool side_effect() const { return side_effect_; }
+  bool elementwise() const { return elementwise_; }
   const std::optional<GradSpec>& grad() const { return grad_; }
   const GradMaker& grad_maker() const { return grad_maker_; }
   bool no_grad() const { return no_grad_; }
@@ -228,6 +231,7 @@ class OpDef {
   std::shared_ptr<OpDef> grad_def_;
   std::optional<OptimizerDef> optimizer_;
   bool side_effect_ = false;
+  bool elementwise_ = false;
 };
 
 // Shape functions that most ops need.

@@ -1,0 +1,123 @@
+#include "framework/ir/edit.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+Op Make(const std::string& type, const std::string& in, const std::string& out) {
+  Op op(type);
+  op.AddInput("X", {in}).AddOutput("Out", {out});
+  return op;
+}
+
+Program TwoOps() {
+  Program program;
+  Block& main = program.MutableBlock(0);
+  main.SetVar(TensorVar("a", DType::kFp32, {2}));
+  main.SetVar(TensorVar("b", DType::kFp32, {2}));
+  main.SetVar(TensorVar("c", DType::kFp32, {2}));
+  main.Append(Make("first", "a", "b"));
+  main.Append(Make("second", "b", "c"));
+  return program;
+}
+
+std::vector<std::string> Types(const Program& program) {
+  std::vector<std::string> types;
+  for (const OpEntry& entry : program.main().ops()) types.push_back(entry.op->type());
+  return types;
+}
+
+TEST(ProgramTest, ChangingACopyLeavesTheOriginalAlone) {
+  const Program original = TwoOps();
+  Program copy = original;
+  EXPECT_EQ(copy.content_id(), original.content_id());
+  copy.MutableBlock(0).Append(Make("third", "c", "a"));
+  EXPECT_EQ(Types(original), (std::vector<std::string>{"first", "second"}));
+  EXPECT_EQ(Types(copy), (std::vector<std::string>{"first", "second", "third"}));
+  EXPECT_NE(copy.content_id(), original.content_id());
+}
+
+TEST(ProgramTest, AnIdStaysWithItsOpWhenPositionsMove) {
+  Program program = TwoOps();
+  Block& main = program.MutableBlock(0);
+  const OpId second = main.ops()[1].id;
+  main.Insert(0, Make("zeroth", "a", "a"));
+  EXPECT_EQ(main.PositionOf(second), 2);
+  EXPECT_EQ(main.FindOp(second)->type(), "second");
+  main.Remove(second);
+  EXPECT_EQ(main.FindOp(second), nullptr);
+  EXPECT_EQ(main.PositionOf(second), -1);
+}
+
+TEST(ProgramTest, RemovingAVariableKeepsTheOthersInOrder) {
+  Program program = TwoOps();
+  Block& main = program.MutableBlock(0);
+  EXPECT_TRUE(main.RemoveVar("a"));
+  EXPECT_FALSE(main.RemoveVar("a"));
+  ASSERT_EQ(main.vars().size(), 2u);
+  EXPECT_EQ(main.FindVar("c")->name, "c");
+  EXPECT_EQ(main.vars()[0]->name, "b");
+}
+
+TEST(ProgramEditTest, InsertionsStandInTheOrderOfTheCallsAndMayHangOnEachOther) {
+  const Program in = TwoOps();
+  ProgramEdit edit(in);
+  const OpId first = in.main().ops()[0].id;
+  const OpId split = edit.main().InsertAfter(first, Make("split", "b", "b"));
+  edit.main().InsertAfter(split, Make("send", "b", "b"));
+  edit.main().InsertAfter(first, Make("later", "b", "b"));
+  edit.main().InsertBefore(first, Make("before", "a", "a"));
+  edit.main().Append(Make("last", "c", "c"));
+  const Result<Program> out = edit.Apply();
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Types(*out), (std::vector<std::string>{"before", "first", "split", "send", "later", "second", "last"}));
+  EXPECT_EQ(Types(in), (std::vector<std::string>{"first", "second"}));
+}
+
+TEST(ProgramEditTest, WhatIsInsertedAfterARemovedOpTakesItsPlace) {
+  const Program in = TwoOps();
+  ProgramEdit edit(in);
+  const OpId first = in.main().ops()[0].id;
+  edit.main().Remove(first);
+  edit.main().InsertAfter(first, Make("instead", "a", "b"));
+  EXPECT_EQ(Types(*edit.Apply()), (std::vector<std::string>{"instead", "second"}));
+}
+
+TEST(ProgramEditTest, ARenameReachesInsertedOpsAndRolePairs) {
+  Program in = TwoOps();
+  Op paired = Make("grad", "c", "b");
+  paired.SetRolePair("a", "b");
+  in.MutableBlock(0).Append(std::move(paired));
+  ProgramEdit edit(in);
+  edit.main().RenameVar("b", "b.trainer_1");
+  edit.main().Append(Make("send", "b", "c"));
+  const Result<Program> out = edit.Apply();
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(out->main().FindVar("b"), nullptr);
+  ASSERT_NE(out->main().FindVar("b.trainer_1"), nullptr);
+  EXPECT_EQ(out->main().ops()[1].op->InputName("X"), "b.trainer_1");
+  EXPECT_EQ(out->main().ops()[2].op->RolePairs()[0].second, "b.trainer_1");
+  EXPECT_EQ(out->main().ops()[3].op->InputName("X"), "b.trainer_1");
+  EXPECT_NE(in.main().FindVar("b"), nullptr);
+}
+
+TEST(ProgramEditTest, AnEditOfAnOpThatIsNotThereIsAnError) {
+  const Program in = TwoOps();
+  ProgramEdit edit(in);
+  edit.main().Remove(static_cast<OpId>(12345));
+  const Result<Program> out = edit.Apply();
+  ASSERT_FALSE(out.ok());
+  EXPECT_EQ(out.status().id(), "E-edit-anchor");
+}
+
+TEST(DefUseTest, ListsWritersAndReadersInProgramOrder) {
+  const Program program = TwoOps();
+  const DefUse uses(program.main());
+  EXPECT_EQ(uses.Writers("b"), std::vector<OpId>{program.main().ops()[0].id});
+  EXPECT_EQ(uses.Readers("b"), std::vector<OpId>{program.main().ops()[1].id});
+  EXPECT_TRUE(uses.Writers("a").empty());
+}
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+class NoKernel : public Kernel {
+  Status Prepare(KernelSetup&) override { return OkStatus(); }
+  Status Run(KernelRun&) override { return OkStatus(); }
+};
+
+void RegisterDouble(OpRegistry& ops) {
+  ops.Add("double")
+      .Doc("Twice X.", "")
+      .Input("X", "any shape", Floats())
+      .Output("Out", "2 X", SameTypeAs("X"))
+      .Attr("times", 2, "how often", AtLeast(1))
+      .InferShape(SameShape("X", "Out"))
+      .KernelForAnyType<Cpu, NoKernel>()
+      .Grad({.reads = {"X"}, .yields = {"X"}});
+}
+
+Op Doubled() {
+  Op op("double");
+  op.AddInput("X", {"x"}).AddOutput("Out", {"y"});
+  return op;
+}
+
+TEST(OpDefTest, TheGradientOpFollowsFromItsSpec) {
+  OpRegistry ops;
+  RegisterDouble(ops);
+  ASSERT_TRUE(ops.Finish().ok());
+  const OpDef* grad = ops.Find("double_grad");
+  ASSERT_NE(grad, nullptr);
+  EXPECT_NE(grad->FindInput("X"), nullptr);
+  EXPECT_NE(grad->FindInput("Out@GRAD"), nullptr);
+  EXPECT_NE(grad->FindOutput("X@GRAD"), nullptr);
+  EXPECT_NE(grad->FindAttr("times"), nullptr);
+}
+
+TEST(OpDefTest, InferenceDeclaresTheOutput) {
+  OpRegistry ops;
+  RegisterDouble(ops);
+  ASSERT_TRUE(ops.Finish().ok());
+  Program program;
+  program.MutableBlock(0).SetVar(TensorVar("x", DType::kFp64, {kUnknownDim, 3}));
+  ASSERT_TRUE(InferAndDeclare(ops, program, 0, Doubled()).ok());
+  const Var* y = program.main().FindVar("y");
+  ASSERT_NE(y, nullptr);
+  EXPECT_EQ(y->type->dtype, DType::kFp64);
+  EXPECT_EQ(y->shape(), (Shape{kUnknownDim, 3}));
+}
+
+TEST(OpDefTest, WrongOpsAreNamed) {
+  OpRegistry ops;
+  RegisterDouble(ops);
+  ASSERT_TRUE(ops.Finish().ok());
+  const OpDef& def = *ops.Find("double");
+  Op op = Doubled();
+  op.Set("times", 0);
+  EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is 0; it must be at least 1");
+  op.Set("times", 1.0f);
+  EXPECT_EQ(def.CheckOp(op).message(), "double: attribute times is float; it must be int");
+  EXPECT_EQ(def.CheckOp(Op("double")).message(), "double: input X is missing");
+  op = Doubled();
+  op.AddInput("Z", {"x"});
+  EXPECT_EQ(def.CheckOp(op).message(), "double: it has no input slot Z");
+  Program program;
+  program.MutableBlock(0).SetVar(TensorVar("x", DType::kInt32, {3}));
+  EXPECT_EQ(InferAndDeclare(ops, program, 0, Doubled()).message(),
+            "double: element type of X (i32) must be f32 or f64");
+}
+
+TEST(OpRegistryTest, AnUnknownOpIsNamedWithItsNeighbours) {
+  OpRegistry ops;
+  RegisterDouble(ops);
+  ASSERT_TRUE(ops.Finish().ok());
+  const auto def = ops.Require(Op("duoble"));
+  ASSERT_FALSE(def.ok());
+  EXPECT_EQ(def.status().ToString(),
+            "op type duoble is not known   [E-op-unknown]\n  note: known types with a similar name: double");
+}
+
+TEST(OpRegistryTest, AnOptimizerWhoseStateIsNoSlotIsRefused) {
+  OpRegistry ops;
+  ops.Add("opt")
+      .Input("Param", "", Floats())
+      .Input("Grad", "", Floats())
+      .Output("ParamOut", "", SameTypeAs("Param"))
+      .Optimizes("Param", "Grad")
+      .State("Moment", "", StateSlicing::kWithParam, "moment");
+  EXPECT_EQ(ops.Finish().id(), "E-registry-optimizer");
+}
+
+}  // namespace
+}  // namespace penstock

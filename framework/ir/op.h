@@ -84,6 +84,7 @@ class Op {
   Op& AddOutput(std::string slot, std::vector<std::string> args);
   Op& RemoveInput(std::string_view slot);
   Op& Set(std::string_view name, Attr value);                       // replaces or appends
+  Op& Set(std::string_view name, int value) { return Set(name, Attr(static_cast<std::int32_t>(value))); }  // 0 is no text
   Op& Set(std::string_view name, const char* value) { return Set(name, Attr(std::string(value))); }
   Op& RemoveAttr(std::string_view name);
   Op& SetRole(Role role) { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }

@@ -7,6 +7,7 @@
 //   op.Get<int>("axis")  null if absent or of another kind
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -84,7 +85,10 @@ class Op {
   Op& AddOutput(std::string slot, std::vector<std::string> args);
   Op& RemoveInput(std::string_view slot);
   Op& Set(std::string_view name, Attr value);                       // replaces or appends
-  Op& Set(std::string_view name, int value) { return Set(name, Attr(static_cast<std::int32_t>(value))); }  // 0 is no text
+  template <std::same_as<int> Int>
+  Op& Set(std::string_view name, Int value) {  // so that a literal 0 is a number, not a null text
+    return Set(name, Attr(std::int32_t{value}));
+  }
   Op& Set(std::string_view name, const char* value) { return Set(name, Attr(std::string(value))); }
   Op& RemoveAttr(std::string_view name);
   Op& SetRole(Role role) { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }

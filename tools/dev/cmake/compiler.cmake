@@ -1,7 +1,8 @@
 # What every target of ours is compiled with. Warnings are errors.
 add_library(penstock_options INTERFACE)
 target_include_directories(penstock_options INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers>)
+target_compile_options(penstock_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Werror -Wno-missing-field-initializers>)
 if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)

@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""Reads every include and import and checks that it follows the arrows between the folders.
+
+  tools/dev/check_layers.py        prints each include that goes against them; exit code 1 if there is one
+
+Top level: operators, transpiler and executor include framework alone, never each other; tools, python and tests include
+anything. Inside framework the folders form a list: a folder includes itself and what stands above it.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+MAY_INCLUDE = {
+    "framework": {"framework"},
+    "operators": {"framework", "operators"},
+    "transpiler": {"framework", "transpiler"},
+    "executor": {"framework", "executor"},
+}
+
+# Within a top folder: each sub-folder and those it may use beside itself.
+FRAMEWORK_ORDER = ["base", "proto", "tensor", "ir", "runtime", "op", "text", "verify", "autodiff"]
+TRANSPILER_ORDER = ["plan", "passes", "check", "pipeline"]
+EXECUTOR_ORDER = ["graph", "schedule", "pserver", "client", "rpc"]
+ORDER = {"framework": FRAMEWORK_ORDER, "transpiler": TRANSPILER_ORDER, "executor": EXECUTOR_ORDER}
+
+# Headers of libraries that are slow to compile or that only one layer may know.
+ONLY_IN_SOURCES = re.compile(r"(grpcpp|grpc|dnnl|Eigen)[/.h]")
+NO_THREADS_OR_SOCKETS = re.compile(r"<(thread|sys/socket\.h|netinet/.*|grpcpp/.*|cuda.*)>")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s+(["<][^">]+[">])', re.M)
+
+
+def findings():
+    for path in sorted(ROOT.rglob("*")):
+        relative = path.relative_to(ROOT)
+        top = relative.parts[0]
+        if top not in MAY_INCLUDE or path.suffix not in {".h", ".cc", ".cu"}:
+            continue
+        for included in INCLUDE.findall(path.read_text()):
+            yield from check(relative, included)
+
+
+def check(relative, included):
+    top, name = relative.parts[0], included[1:-1]
+    if relative.suffix == ".h" and ONLY_IN_SOURCES.match(name):
+        yield f"{relative}: {included} belongs in a source file, not in a header"
+    if top in ("framework", "transpiler") and NO_THREADS_OR_SOCKETS.match(included):
+        if relative.parts[1] != "runtime":
+            yield f"{relative}: {included}: {top} has no threads, sockets or CUDA calls"
+    target = name.split("/")[0]
+    if included[0] != '"' or target not in {*MAY_INCLUDE, "tools", "python", "tests"}:
+        return
+    if target not in MAY_INCLUDE[top]:
+        yield f"{relative}: includes {name}; {top} may include {', '.join(sorted(MAY_INCLUDE[top]))}"
+        return
+    order = ORDER.get(top)
+    if target != top or order is None or len(relative.parts) < 3 or name.count("/") < 2:
+        return
+    here, there = relative.parts[1], name.split("/")[1]
+    if here not in order or there not in order:
+        yield f"{relative}: folder {here if here not in order else there} is not in the order of {top}"
+    elif order.index(there) > order.index(here):
+        yield f"{relative}: includes {name}; {there} stands after {here} in the order of {top}"
+
+
+def main():
+    found = list(findings())
+    for line in found:
+        print(line)
+    print(f"check_layers: {len(found)} includes against the arrows")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

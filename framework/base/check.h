@@ -1,4 +1,5 @@
-// PENSTOCK_CHECK: an invariant of our own code, checked in every build. Never reachable by what a user or a peer sends.
+// PENSTOCK_CHECK: an invariant of our own code, checked in every build. Never reachable by what a user or a
+// peer sends.
 #pragma once
 
 #include <string>
@@ -10,9 +11,9 @@ namespace penstock {
 
 }  // namespace penstock
 
-#define PENSTOCK_CHECK(condition, message)                                        \
-  do {                                                                            \
-    if (!(condition)) [[unlikely]] {                                              \
-      ::penstock::CheckFailed(__FILE__, __LINE__, #condition, message);           \
-    }                                                                             \
+#define PENSTOCK_CHECK(condition, message)                              \
+  do {                                                                  \
+    if (!(condition)) [[unlikely]] {                                    \
+      ::penstock::CheckFailed(__FILE__, __LINE__, #condition, message); \
+    }                                                                   \
   } while (false)

@@ -20,9 +20,10 @@ constexpr std::array<std::uint32_t, 256> MakeTable() {
 constexpr std::array<std::uint32_t, 256> kTable = MakeTable();
 
 #if defined(__x86_64__)
-// One instruction has a latency of three cycles, but nothing else here needs the processor: 5 to 8 GB/s, several times
-// what the network gives.
-__attribute__((target("sse4.2"))) std::uint32_t Crc32cSse42(std::uint32_t crc, const void* data, std::size_t size) {
+// One instruction has a latency of three cycles, but nothing else here needs the processor: 5 to 8 GB/s,
+// several times what the network gives.
+__attribute__((target("sse4.2"))) std::uint32_t Crc32cSse42(std::uint32_t crc, const void* data,
+                                                            std::size_t size) {
   const auto* bytes = static_cast<const unsigned char*>(data);
   std::uint64_t value = ~crc;
   for (; size >= 8; size -= 8, bytes += 8) {

@@ -6,8 +6,9 @@
 //     return ParseProgram(bytes);
 //   }
 //
-// A message is one line in lower case without a full stop: which rule broke and the values on both sides. Further lines
-// (the op as printed, the user's line, a note) are added with `With`. The id is stable and may be searched for.
+// A message is one line in lower case without a full stop: which rule broke and the values on both sides.
+// Further lines (the op as printed, the user's line, a note) are added with `With`. The id is stable and may
+// be searched for.
 #pragma once
 
 #include <optional>
@@ -24,14 +25,14 @@ namespace penstock {
 // gRPC's codes, each with what the caller should do about it.
 enum class StatusCode {
   kOk = 0,
-  kCancelled = 1,            // the user asked for it; nothing to do
-  kInvalidArgument = 3,      // edit the program or the configuration
-  kDeadlineExceeded = 4,     // retry, or restart the peer named in the message
-  kUnimplemented = 12,       // use the alternative named in the message
-  kFailedPrecondition = 9,   // do the step named in the message first
-  kInternal = 13,            // our bug: keep the reproducer
-  kUnavailable = 14,         // retry, or restart the peer named in the message
-  kDataLoss = 15,            // bad bytes: fetch the file again
+  kCancelled = 1,           // the user asked for it; nothing to do
+  kInvalidArgument = 3,     // edit the program or the configuration
+  kDeadlineExceeded = 4,    // retry, or restart the peer named in the message
+  kUnimplemented = 12,      // use the alternative named in the message
+  kFailedPrecondition = 9,  // do the step named in the message first
+  kInternal = 13,           // our bug: keep the reproducer
+  kUnavailable = 14,        // retry, or restart the peer named in the message
+  kDataLoss = 15,           // bad bytes: fetch the file again
 };
 
 std::string_view StatusCodeName(StatusCode code);
@@ -112,8 +113,8 @@ Status Cancelled(std::string id, const Parts&... parts) {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}                // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {         // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}         // NOLINT(google-explicit-constructor)
+  Result(Status status) : status_(std::move(status)) {  // NOLINT(google-explicit-constructor)
     PENSTOCK_CHECK(!status_.ok(), "a Result without a value needs an error");
   }
 
@@ -149,10 +150,10 @@ class [[nodiscard]] Result {
 #define PENSTOCK_CONCAT_INNER(a, b) a##b
 #define PENSTOCK_CONCAT(a, b) PENSTOCK_CONCAT_INNER(a, b)
 
-#define PENSTOCK_RETURN_IF_ERROR(expr)                         \
-  do {                                                         \
-    ::penstock::Status penstock_status = (expr);               \
-    if (!penstock_status.ok()) return penstock_status;         \
+#define PENSTOCK_RETURN_IF_ERROR(expr)                 \
+  do {                                                 \
+    ::penstock::Status penstock_status = (expr);       \
+    if (!penstock_status.ok()) return penstock_status; \
   } while (false)
 
 #define PENSTOCK_ASSIGN_OR_RETURN_IMPL(result, lhs, expr) \

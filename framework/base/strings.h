@@ -18,20 +18,18 @@ inline void AppendTo(std::string& out, const std::string& text) { out.append(tex
 inline void AppendTo(std::string& out, char c) { out.push_back(c); }
 inline void AppendTo(std::string& out, bool value) { out.append(value ? "true" : "false"); }
 template <typename Number>
-  requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> && !std::same_as<Number, char>)
-void AppendTo(std::string& out, Number value) {
+requires(std::is_arithmetic_v<Number> && !std::same_as<Number, bool> &&
+         !std::same_as<Number, char>) void AppendTo(std::string& out, Number value) {
   char buffer[64];
   const auto end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
   out.append(buffer, static_cast<std::size_t>(end - buffer));
 }
 // A type of ours prints itself through a member ToString().
 template <typename T>
-  requires requires(const T& value) {
-    { value.ToString() } -> std::convertible_to<std::string>;
-  }
-void AppendTo(std::string& out, const T& value) {
-  out.append(value.ToString());
+requires requires(const T& value) {
+  { value.ToString() } -> std::convertible_to<std::string>;
 }
+void AppendTo(std::string& out, const T& value) { out.append(value.ToString()); }
 
 template <typename... Parts>
 std::string StrCat(const Parts&... parts) {

@@ -39,8 +39,8 @@ std::string List(const std::vector<T>& values, AttrKind kind) {
 }  // namespace
 
 std::string_view AttrKindName(AttrKind kind) {
-  constexpr std::array<std::string_view, 12> kNames = {"int",  "float", "string", "ints",  "floats", "strings",
-                                                       "bool", "bools", "block",  "long",  "blocks", "longs"};
+  constexpr std::array<std::string_view, 12> kNames = {"int",  "float", "string", "ints", "floats", "strings",
+                                                       "bool", "bools", "block",  "long", "blocks", "longs"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

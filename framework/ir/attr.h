@@ -15,18 +15,18 @@ struct BlockRef {
   friend bool operator==(const BlockRef&, const BlockRef&) = default;
 };
 
-using Attr = std::variant<std::int32_t,               // INT
-                          float,                      // FLOAT
-                          std::string,                // STRING
-                          std::vector<std::int32_t>,  // INTS
-                          std::vector<float>,         // FLOATS
-                          std::vector<std::string>,   // STRINGS
-                          bool,                       // BOOLEAN
-                          std::vector<bool>,          // BOOLEANS
-                          BlockRef,                   // BLOCK
-                          std::int64_t,               // LONG
-                          std::vector<BlockRef>,      // BLOCKS
-                          std::vector<std::int64_t>>; // LONGS
+using Attr = std::variant<std::int32_t,                // INT
+                          float,                       // FLOAT
+                          std::string,                 // STRING
+                          std::vector<std::int32_t>,   // INTS
+                          std::vector<float>,          // FLOATS
+                          std::vector<std::string>,    // STRINGS
+                          bool,                        // BOOLEAN
+                          std::vector<bool>,           // BOOLEANS
+                          BlockRef,                    // BLOCK
+                          std::int64_t,                // LONG
+                          std::vector<BlockRef>,       // BLOCKS
+                          std::vector<std::int64_t>>;  // LONGS
 
 enum class AttrKind {
   kInt = 0,

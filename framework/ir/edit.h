@@ -1,4 +1,5 @@
-// The edits of one pass, collected and applied at once. Positions are named by OpId, so edits do not disturb each other.
+// The edits of one pass, collected and applied at once. Positions are named by OpId, so edits do not disturb
+// each other.
 //
 //   ProgramEdit edit(in);
 //   BlockEdit& main = edit.main();
@@ -7,7 +8,8 @@
 //   main.Append(MakeSendBarrier(...));
 //   return edit.Apply();
 //
-// Ops inserted after the same op stand in the order of the calls. Ops inserted after a removed op take its place.
+// Ops inserted after the same op stand in the order of the calls. Ops inserted after a removed op take its
+// place.
 #pragma once
 
 #include <map>
@@ -43,7 +45,8 @@ class BlockEdit {
 
   void SetVar(Var var);
   void RemoveVar(std::string_view name);
-  // Every mention in this block's ops becomes `to` when the edit is applied, in inserted ops too; the declaration moves.
+  // Every mention in this block's ops becomes `to` when the edit is applied, in inserted ops too; the
+  // declaration moves.
   void RenameVar(std::string from, std::string to);
   const Var* FindVar(std::string_view name) const;  // as edited so far (renames not applied)
 

@@ -10,7 +10,8 @@ const std::string kNoName;
 
 template <typename Slots>
 auto* FindSlot(Slots& slots, std::string_view name) {
-  const auto it = std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
+  const auto it =
+      std::find_if(slots.begin(), slots.end(), [&](const Slot& slot) { return slot.name == name; });
   return it == slots.end() ? nullptr : &*it;
 }
 
@@ -38,7 +39,8 @@ template <typename Item>
 bool SameSet(const std::vector<Item>& a, const std::vector<Item>& b) {
   if (a.size() != b.size()) return false;
   return std::all_of(a.begin(), a.end(), [&](const Item& item) {
-    const auto it = std::find_if(b.begin(), b.end(), [&](const Item& other) { return other.name == item.name; });
+    const auto it =
+        std::find_if(b.begin(), b.end(), [&](const Item& other) { return other.name == item.name; });
     return it != b.end() && *it == item;
   });
 }

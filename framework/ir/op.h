@@ -1,5 +1,5 @@
-// One operation: a type, named slots of variable names in and out, attributes. Immutable once it is in a block; a change
-// is a new Op. Identity across changes is the OpId that its block gives it.
+// One operation: a type, named slots of variable names in and out, attributes. Immutable once it is in a
+// block; a change is a new Op. Identity across changes is the OpId that its block gives it.
 //
 //   Op op("mul");
 //   op.AddInput("X", {"x"}).AddInput("Y", {"w"}).AddOutput("Out", {"h"}).Set("x_num_col_dims", 1);
@@ -56,7 +56,7 @@ class Op {
   const std::string& OutputName(std::string_view slot) const;
   bool HasInputSlot(std::string_view slot) const;
   bool HasOutputSlot(std::string_view slot) const;
-  std::vector<std::string> InputNames() const;   // of all slots, in order, repeats kept
+  std::vector<std::string> InputNames() const;  // of all slots, in order, repeats kept
   std::vector<std::string> OutputNames() const;
 
   const Attr* FindAttr(std::string_view name) const;  // null if absent
@@ -81,10 +81,10 @@ class Op {
 
   // Builders. They drop the wire bytes kept for an unchanged op.
   Op& SetType(std::string type);
-  Op& AddInput(std::string slot, std::vector<std::string> args);    // replaces the slot if it is there
+  Op& AddInput(std::string slot, std::vector<std::string> args);  // replaces the slot if it is there
   Op& AddOutput(std::string slot, std::vector<std::string> args);
   Op& RemoveInput(std::string_view slot);
-  Op& Set(std::string_view name, Attr value);                       // replaces or appends
+  Op& Set(std::string_view name, Attr value);  // replaces or appends
   template <std::same_as<int> Int>
   Op& Set(std::string_view name, Int value) {  // so that a literal 0 is a number, not a null text
     return Set(name, Attr(std::int32_t{value}));

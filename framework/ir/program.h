@@ -1,13 +1,13 @@
-// A program is a value: copying one costs a few pointers, and changing a copy leaves the original alone. Blocks, ops and
-// variables are shared until they are written to (copy on write).
+// A program is a value: copying one costs a few pointers, and changing a copy leaves the original alone.
+// Blocks, ops and variables are shared until they are written to (copy on write).
 //
 //   Program program = *ParseProgram(bytes);         // ir/wire.h
 //   Program copy = program;                          // cheap
-//   Block& main = copy.MutableBlock(0);              // now copy has its own block 0; ops and vars are still shared
-//   OpId id = main.Append(MakeOp(...));
+//   Block& main = copy.MutableBlock(0);              // now copy has its own block 0; ops and vars are still
+//   shared OpId id = main.Append(MakeOp(...));
 //
-// A pass does not call MutableBlock: it collects its edits in a ProgramEdit (ir/edit.h) and applies them at once.
-// Not thread-safe for writers; any number of threads may read one value.
+// A pass does not call MutableBlock: it collects its edits in a ProgramEdit (ir/edit.h) and applies them at
+// once. Not thread-safe for writers; any number of threads may read one value.
 #pragma once
 
 #include <atomic>
@@ -39,7 +39,7 @@ class Block {
   Block& operator=(const Block&) = delete;
 
   std::int32_t index() const { return index_; }
-  std::int32_t parent() const { return parent_; }           // -1 for block 0
+  std::int32_t parent() const { return parent_; }  // -1 for block 0
   void set_parent(std::int32_t parent) { parent_ = parent; }
   std::int32_t forward_block() const { return forward_block_; }
   bool has_forward_block() const { return has_forward_block_; }  // the field stands in the file
@@ -49,23 +49,24 @@ class Block {
   }
 
   const std::vector<OpEntry>& ops() const { return ops_; }
-  const std::vector<VarRef>& vars() const { return vars_; }   // in the order of the file or of creation
-  const Var* FindVar(std::string_view name) const;            // in this block only; null if absent
+  const std::vector<VarRef>& vars() const { return vars_; }  // in the order of the file or of creation
+  const Var* FindVar(std::string_view name) const;           // in this block only; null if absent
   VarRef FindVarRef(std::string_view name) const;
-  const Op* FindOp(OpId id) const;                            // null if it is gone; cost O(1) amortised
-  int PositionOf(OpId id) const;                              // -1 if it is gone
+  const Op* FindOp(OpId id) const;  // null if it is gone; cost O(1) amortised
+  int PositionOf(OpId id) const;    // -1 if it is gone
 
   // Writers. Positions move; ids do not.
   OpId Append(Op op) { return Insert(static_cast<int>(ops_.size()), std::move(op)); }
   OpId Insert(int position, Op op);
-  void Replace(OpId id, Op op);       // keeps the id
+  void Replace(OpId id, Op op);  // keeps the id
   bool Remove(OpId id);
   void SetOps(std::vector<OpEntry> ops);  // splices a whole new order; ids must be unique
-  OpId NewId();                       // for an entry to be given to SetOps
-  void SetVar(Var var);               // adds, or replaces the one of that name in place
-  void AddVarRef(VarRef var);         // the same, sharing it
+  OpId NewId();                           // for an entry to be given to SetOps
+  void SetVar(Var var);                   // adds, or replaces the one of that name in place
+  void AddVarRef(VarRef var);             // the same, sharing it
   bool RemoveVar(std::string_view name);
-  // Renames the variable and every mention of it in this block's ops (op_role_var too). False if there is none.
+  // Renames the variable and every mention of it in this block's ops (op_role_var too). False if there is
+  // none.
   bool RenameVar(std::string_view from, const std::string& to);
   // The declaration only. A variable already called `to` gives way.
   bool RenameDeclaration(std::string_view from, const std::string& to);
@@ -98,13 +99,13 @@ class Block {
 // What stands at the top of a program beside its blocks.
 struct ProgramMeta {
   std::string name;
-  std::optional<std::int64_t> version;       // Fluid's, 1008005 for 1.8.5; absent in the file if not set
-  bool has_version_message = false;          // the message stands in the file, perhaps without a number
+  std::optional<std::int64_t> version;           // Fluid's, 1008005 for 1.8.5; absent in the file if not set
+  bool has_version_message = false;              // the message stands in the file, perhaps without a number
   std::optional<std::string> op_compatible_map;  // the message as it was read; absent in the file if not set
   std::int64_t random_seed = 0;
-  std::string plan;                          // text of the placement plan, in role programs
+  std::string plan;  // text of the placement plan, in role programs
   std::map<std::string, std::string> policies;
-  std::string unknown_fields;                // kept for writing back
+  std::string unknown_fields;  // kept for writing back
 };
 
 class Program {
@@ -129,8 +130,8 @@ class Program {
   // The block, `block` or an ancestor, that declares it; -1 if none.
   int BlockOfVar(int block, std::string_view name) const;
 
-  // Names this content within the process: an unchanged copy has the same one, any change brings a new one that no other
-  // program has. A compiled form may be cached under it.
+  // Names this content within the process: an unchanged copy has the same one, any change brings a new one
+  // that no other program has. A compiled form may be cached under it.
   std::uint64_t content_id() const { return content_id_; }
 
  private:

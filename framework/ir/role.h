@@ -1,4 +1,5 @@
-// What an op is for. The bits are those of Fluid's op_role attribute and combine: the loss op is forward|loss.
+// What an op is for. The bits are those of Fluid's op_role attribute and combine: the loss op is
+// forward|loss.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +24,11 @@ constexpr bool Has(Role role, Role bit) {
 }
 
 // The framework's own attributes on every op.
-inline constexpr char kRoleAttr[] = "op_role";               // INT
-inline constexpr char kRoleVarAttr[] = "op_role_var";        // STRINGS: param, grad, param, grad...
-inline constexpr char kNameScopeAttr[] = "op_namescope";     // STRING
-inline constexpr char kDeviceAttr[] = "op_device";           // STRING
-inline constexpr char kCallstackAttr[] = "op_callstack";     // STRINGS: Fluid's own record of the user's line
+inline constexpr char kRoleAttr[] = "op_role";            // INT
+inline constexpr char kRoleVarAttr[] = "op_role_var";     // STRINGS: param, grad, param, grad...
+inline constexpr char kNameScopeAttr[] = "op_namescope";  // STRING
+inline constexpr char kDeviceAttr[] = "op_device";        // STRING
+inline constexpr char kCallstackAttr[] = "op_callstack";  // STRINGS: Fluid's own record of the user's line
 
 inline constexpr char kEmptyVarName[] = "@EMPTY@";
 inline constexpr char kGradSuffix[] = "@GRAD";

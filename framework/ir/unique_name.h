@@ -1,5 +1,5 @@
-// Fluid's names: "fc_0", "fc_1", ...: a key's counter, in the order of the calls. append_backward, clipping and optimizers
-// draw names here; the transpiler never does.
+// Fluid's names: "fc_0", "fc_1", ...: a key's counter, in the order of the calls. append_backward, clipping
+// and optimizers draw names here; the transpiler never does.
 #pragma once
 
 #include <map>
@@ -11,8 +11,8 @@ namespace penstock {
 class UniqueNames {
  public:
   explicit UniqueNames(std::string prefix = "") : prefix_(std::move(prefix)) {}
-  std::string Generate(std::string_view key);        // prefix + key + "_" + n
-  int Peek(std::string_view key) const;              // the next n
+  std::string Generate(std::string_view key);  // prefix + key + "_" + n
+  int Peek(std::string_view key) const;        // the next n
   void Set(std::string_view key, int next);
   const std::string& prefix() const { return prefix_; }
 

@@ -19,7 +19,8 @@ bool Var::SameAs(const Var& other) const {
       need_check_feed != other.need_check_feed || tuple != other.tuple) {
     return false;
   }
-  if (type.has_value() != other.type.has_value() || (type.has_value() && !SameType(*type, *other.type))) return false;
+  if (type.has_value() != other.type.has_value() || (type.has_value() && !SameType(*type, *other.type)))
+    return false;
   if (reader.size() != other.reader.size()) return false;
   for (std::size_t i = 0; i < reader.size(); ++i) {
     if (!SameType(reader[i], other.reader[i])) return false;

@@ -1,4 +1,5 @@
-// The declaration of a variable: its kind, element type and shape, and the facts that Fluid's format has no field for.
+// The declaration of a variable: its kind, element type and shape, and the facts that Fluid's format has no
+// field for.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ struct VarFacts {
   bool is_distributed = false;
   float learning_rate = 1.0f;  // multiplier of the optimizer's
   bool stop_gradient = false;
-  bool is_data = false;        // declared by layers.data: must be fed
+  bool is_data = false;  // declared by layers.data: must be fed
   std::optional<InitialSlice> slice;
   friend bool operator==(const VarFacts&, const VarFacts&) = default;
 };
@@ -60,18 +61,18 @@ struct VarFacts {
 struct Var {
   std::string name;
   VarKind kind = VarKind::kTensor;
-  std::optional<TensorType> type;             // for tensors, selected rows and arrays
-  std::vector<TensorType> reader;             // for readers
-  std::vector<DType> tuple;                   // for tuples
+  std::optional<TensorType> type;  // for tensors, selected rows and arrays
+  std::vector<TensorType> reader;  // for readers
+  std::vector<DType> tuple;        // for tuples
   bool persistable = false;
-  bool has_persistable = true;                // the field stands in the file, also when false
+  bool has_persistable = true;  // the field stands in the file, also when false
   bool need_check_feed = false;
   bool has_need_check_feed = false;
   VarFacts facts;
-  std::string wire_bytes;                     // of the VarDesc it was read from; a changed Var must clear it
+  std::string wire_bytes;  // of the VarDesc it was read from; a changed Var must clear it
 
   bool HasShape() const { return type.has_value(); }
-  const Shape& shape() const;                 // the empty shape if there is none
+  const Shape& shape() const;  // the empty shape if there is none
   // Same name, kind, type, persistable and need_check_feed; presence bits and facts do not count.
   bool SameAs(const Var& other) const;
 };

@@ -4,16 +4,17 @@
 
 #include <functional>
 
-#include "framework/ir/wire_items.h"
 #include "extra.pb.h"
 #include "framework.pb.h"
+#include "framework/ir/wire_items.h"
 
 namespace penstock {
 namespace {
 
 using google::protobuf::io::CodedInputStream;
 
-// Tags: field number and wire type of the two outer messages, which are read by hand to keep the bytes of each item.
+// Tags: field number and wire type of the two outer messages, which are read by hand to keep the bytes of
+// each item.
 constexpr std::uint32_t kLengthDelimited = 2;
 constexpr int kProgramBlocks = 1, kProgramCompatibility = 3, kProgramVersion = 4, kProgramExtra = 1000;
 constexpr int kBlockIndex = 1, kBlockParent = 2, kBlockVars = 3, kBlockOps = 4, kBlockForward = 5;
@@ -21,9 +22,9 @@ constexpr int kBlockIndex = 1, kBlockParent = 2, kBlockVars = 3, kBlockOps = 4, 
 struct Field {
   int number;
   std::uint32_t wire_type;
-  std::uint64_t varint;      // wire type 0
-  std::string_view bytes;    // wire type 2
-  std::string_view whole;    // with tag and length
+  std::uint64_t varint;    // wire type 0
+  std::string_view bytes;  // wire type 2
+  std::string_view whole;  // with tag and length
 };
 
 Status Truncated(std::string_view what, std::size_t at) {
@@ -31,11 +32,13 @@ Status Truncated(std::string_view what, std::size_t at) {
 }
 
 // Calls `visit` with each field of a message.
-Status ForEachField(std::string_view message, std::string_view what, const std::function<Status(const Field&)>& visit) {
+Status ForEachField(std::string_view message, std::string_view what,
+                    const std::function<Status(const Field&)>& visit) {
   if (message.size() > static_cast<std::size_t>(INT32_MAX)) {
     return InvalidArgument("E-program-bytes", what, " is larger than 2 GiB");
   }
-  CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()), static_cast<int>(message.size()));
+  CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()),
+                      static_cast<int>(message.size()));
   while (true) {
     const int begin = in.CurrentPosition();
     if (begin == static_cast<int>(message.size())) return OkStatus();
@@ -106,9 +109,11 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
     }
     return OkStatus();
   }));
-  if (!has_index || !has_parent) return InvalidArgument("E-program-block", what, " has no idx or no parent_idx");
+  if (!has_index || !has_parent)
+    return InvalidArgument("E-program-block", what, " has no idx or no parent_idx");
   if (raw.index != position) {
-    return InvalidArgument("E-program-block", "block at position ", position, " says it is block ", raw.index);
+    return InvalidArgument("E-program-block", "block at position ", position, " says it is block ",
+                           raw.index);
   }
   if (raw.parent < -1 || raw.parent >= position) {
     return InvalidArgument("E-program-block", "block ", position, " has parent ", raw.parent,
@@ -210,7 +215,8 @@ Result<Program> ParseProgram(std::string_view bytes) {
   program.mutable_meta() = std::move(raw.meta);
   for (std::size_t i = 0; i < raw.blocks.size(); ++i) {
     PENSTOCK_ASSIGN_OR_RETURN(const RawBlock block, ReadRawBlock(raw.blocks[i], static_cast<int>(i)));
-    PENSTOCK_RETURN_IF_ERROR(FillBlock(block, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
+    PENSTOCK_RETURN_IF_ERROR(
+        FillBlock(block, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
   }
   if (!raw.extra.empty()) {
     PENSTOCK_RETURN_IF_ERROR(ApplyExtra(raw.extra, program));
@@ -220,7 +226,8 @@ Result<Program> ParseProgram(std::string_view bytes) {
 
 std::string SerializeProgram(const Program& program, const WireOptions& options) {
   std::string out;
-  for (int i = 0; i < program.block_count(); ++i) AppendField(out, kProgramBlocks, SerializeBlock(program.block(i)));
+  for (int i = 0; i < program.block_count(); ++i)
+    AppendField(out, kProgramBlocks, SerializeBlock(program.block(i)));
   const ProgramMeta& meta = program.meta();
   if (meta.op_compatible_map) AppendField(out, kProgramCompatibility, *meta.op_compatible_map);
   if (meta.version || meta.has_version_message) {

@@ -1,9 +1,9 @@
 // ProgramExtra: facts that Fluid's format has no field for, as extension 1000 of ProgramDesc.
-#include "framework/ir/wire_items.h"
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
 #include "extra.pb.h"
+#include "framework/ir/wire_items.h"
 
 namespace penstock {
 namespace {
@@ -52,8 +52,8 @@ Status ApplyBlock(const proto::BlockExtra& in, Block& block) {
   for (const proto::VarExtra& extra : in.vars()) {
     const Var* var = block.FindVar(extra.name());
     if (var == nullptr) {
-      return InvalidArgument("E-program-extra", "facts are given for ", extra.name(), ", which block ", block.index(),
-                             " does not declare");
+      return InvalidArgument("E-program-extra", "facts are given for ", extra.name(), ", which block ",
+                             block.index(), " does not declare");
     }
     Var changed = *var;  // the VarDesc itself is unchanged, so its bytes stay
     changed.facts = ReadFacts(extra);
@@ -62,8 +62,8 @@ Status ApplyBlock(const proto::BlockExtra& in, Block& block) {
   std::vector<OpEntry> ops = block.ops();
   for (const proto::OpExtra& extra : in.ops()) {
     if (extra.index() < 0 || extra.index() >= static_cast<int>(ops.size())) {
-      return InvalidArgument("E-program-extra", "facts are given for op ", extra.index(), " of block ", block.index(),
-                             ", which has ", ops.size());
+      return InvalidArgument("E-program-extra", "facts are given for op ", extra.index(), " of block ",
+                             block.index(), ", which has ", ops.size());
     }
     OpRef& at = ops[static_cast<std::size_t>(extra.index())].op;
     Op changed = *at;
@@ -100,7 +100,8 @@ std::string MakeExtra(const Program& program) {
   if (!meta.name.empty()) extra.set_name(meta.name);
   if (meta.random_seed != 0) extra.set_random_seed(meta.random_seed);
   extra.mutable_policies()->insert(meta.policies.begin(), meta.policies.end());
-  needed = needed || extra.has_plan() || extra.has_name() || extra.has_random_seed() || extra.policies_size() > 0;
+  needed =
+      needed || extra.has_plan() || extra.has_name() || extra.has_random_seed() || extra.policies_size() > 0;
   if (!needed) return "";
   std::string bytes;
   {
@@ -119,8 +120,8 @@ Status ApplyExtra(std::string_view bytes, Program& program) {
     return DataLoss("E-program-extra", "the program's extra facts cannot be read");
   }
   if (extra.blocks_size() > program.block_count()) {
-    return InvalidArgument("E-program-extra", "facts are given for ", extra.blocks_size(), " blocks; the program has ",
-                           program.block_count());
+    return InvalidArgument("E-program-extra", "facts are given for ", extra.blocks_size(),
+                           " blocks; the program has ", program.block_count());
   }
   for (int i = 0; i < extra.blocks_size(); ++i) {
     PENSTOCK_RETURN_IF_ERROR(ApplyBlock(extra.blocks(i), program.MutableBlock(i)));

@@ -1,7 +1,7 @@
 // OpDesc and VarDesc to and from Op and Var.
+#include "framework.pb.h"
 #include "framework/ir/wire.h"
 #include "framework/ir/wire_items.h"
-#include "framework.pb.h"
 
 namespace penstock {
 namespace {
@@ -46,7 +46,8 @@ Result<Attr> ToAttr(const proto::OpDesc::Attr& attr) {
     case proto::LONGS:
       return Attr(ToVector<std::int64_t>(attr.longs()));
   }
-  return DataLoss("E-program-bytes", "attribute ", attr.name(), " has unknown kind ", static_cast<int>(attr.type()));
+  return DataLoss("E-program-bytes", "attribute ", attr.name(), " has unknown kind ",
+                  static_cast<int>(attr.type()));
 }
 
 struct AttrWriter {
@@ -102,7 +103,8 @@ void WriteLodDesc(const TensorType& type, LodDesc* desc) {
 
 Status ReadVarType(const proto::VarType& type, Var& var) {
   if (static_cast<int>(type.type()) < static_cast<int>(VarKind::kTensor) || IsDType(type.type())) {
-    return InvalidArgument("E-program-var-kind", "kind ", static_cast<int>(type.type()), " is an element type");
+    return InvalidArgument("E-program-var-kind", "kind ", static_cast<int>(type.type()),
+                           " is an element type");
   }
   var.kind = static_cast<VarKind>(type.type());
   if (type.has_lod_tensor()) {
@@ -126,8 +128,10 @@ Result<Op> ParseOp(std::string_view bytes) {
   proto::OpDesc desc;
   if (!ParseMessage(bytes, desc)) return DataLoss("E-program-bytes", "its bytes cannot be read");
   Op op(desc.type());
-  for (const auto& slot : desc.inputs()) op.AddInput(slot.parameter(), ToVector<std::string>(slot.arguments()));
-  for (const auto& slot : desc.outputs()) op.AddOutput(slot.parameter(), ToVector<std::string>(slot.arguments()));
+  for (const auto& slot : desc.inputs())
+    op.AddInput(slot.parameter(), ToVector<std::string>(slot.arguments()));
+  for (const auto& slot : desc.outputs())
+    op.AddOutput(slot.parameter(), ToVector<std::string>(slot.arguments()));
   for (const auto& attr : desc.attrs()) {
     PENSTOCK_ASSIGN_OR_RETURN(Attr value, ToAttr(attr));
     op.Set(attr.name(), std::move(value));

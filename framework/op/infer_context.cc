@@ -13,7 +13,8 @@ int SlotIndex(const std::vector<Slot>& slots, std::string_view name) {
   return -1;
 }
 
-std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots, const InferContext::Lookup& lookup) {
+std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
+                                            const InferContext::Lookup& lookup) {
   std::vector<std::vector<VarInfo>> infos;
   infos.reserve(slots.size());
   for (const Slot& slot : slots) {
@@ -31,12 +32,16 @@ std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots, cons
   return infos;
 }
 
-const VarInfo kAbsent = {.kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
+const VarInfo kAbsent = {
+    .kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
 
 }  // namespace
 
 InferContext::InferContext(const OpDef& def, const Op& op, const Lookup& lookup)
-    : def_(def), op_(op), inputs_(LookUpAll(op.inputs(), lookup)), outputs_(LookUpAll(op.outputs(), lookup)) {}
+    : def_(def),
+      op_(op),
+      inputs_(LookUpAll(op.inputs(), lookup)),
+      outputs_(LookUpAll(op.outputs(), lookup)) {}
 
 int InferContext::InputCount(std::string_view slot) const { return static_cast<int>(op_.Input(slot).size()); }
 

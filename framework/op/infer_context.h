@@ -1,6 +1,6 @@
-// What shape inference sees of one op: the declarations of its arguments. Used when a program is built (extents may be
-// unknown) and again for each specialisation (all extents known). The inferred types of outputs are collected here and
-// written back by the caller.
+// What shape inference sees of one op: the declarations of its arguments. Used when a program is built
+// (extents may be unknown) and again for each specialisation (all extents known). The inferred types of
+// outputs are collected here and written back by the caller.
 #pragma once
 
 #include <functional>
@@ -34,13 +34,13 @@ class InferContext {
 
   const Op& op() const { return op_; }
   const OpDef& def() const { return def_; }
-  bool HasInput(std::string_view slot) const { return InputCount(slot) > 0; }   // declared and not empty
+  bool HasInput(std::string_view slot) const { return InputCount(slot) > 0; }  // declared and not empty
   bool HasOutput(std::string_view slot) const { return OutputCount(slot) > 0; }
   int InputCount(std::string_view slot) const;
   int OutputCount(std::string_view slot) const;
 
   const VarInfo& Input(std::string_view slot, int i = 0) const;
-  const VarInfo& Output(std::string_view slot, int i = 0) const;   // as declared, or as set so far
+  const VarInfo& Output(std::string_view slot, int i = 0) const;  // as declared, or as set so far
   const Shape& ShapeOf(std::string_view slot, int i = 0) const { return Input(slot, i).shape; }
   DType DTypeOf(std::string_view slot, int i = 0) const { return Input(slot, i).dtype; }
 
@@ -83,7 +83,8 @@ template <typename T>
 T InferContext::Attr(std::string_view name) const {
   const penstock::Attr& value = AttrValue(name);
   const T* typed = std::get_if<T>(&value);
-  PENSTOCK_CHECK(typed != nullptr, StrCat(op_.type(), ": attribute ", name, " has another kind than its reader expects"));
+  PENSTOCK_CHECK(typed != nullptr,
+                 StrCat(op_.type(), ": attribute ", name, " has another kind than its reader expects"));
   return *typed;
 }
 

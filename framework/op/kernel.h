@@ -1,5 +1,5 @@
-// A kernel in two parts. Prepare runs once per specialisation (these shapes, this device, this thread count) and does every
-// look-up; Run runs each step and touches indices only: no names, no allocation.
+// A kernel in two parts. Prepare runs once per specialisation (these shapes, this device, this thread count)
+// and does every look-up; Run runs each step and touches indices only: no names, no allocation.
 //
 //   template <typename Device, typename T>
 //   class SquareKernel : public Kernel {
@@ -14,8 +14,9 @@
 //     Operand x_, out_;
 //   };
 //
-// Outputs have their inferred shape and a buffer before Run; a kernel whose output shape depends on values calls Resize.
-// An output may share its buffer with an input only if the op names the same variable in both places.
+// Outputs have their inferred shape and a buffer before Run; a kernel whose output shape depends on values
+// calls Resize. An output may share its buffer with an input only if the op names the same variable in both
+// places.
 #pragma once
 
 #include <cstddef>
@@ -44,12 +45,13 @@ struct Cuda {
   static constexpr DeviceKind kKind = DeviceKind::kCuda;
 };
 
-// One argument of the op, resolved. False if the slot has no argument (an optional input, a gradient nobody reads).
+// One argument of the op, resolved. False if the slot has no argument (an optional input, a gradient nobody
+// reads).
 struct Operand {
   int index = -1;  // into the frame's variables
   VarKind kind = VarKind::kTensor;
   DType dtype = DType::kFp32;
-  Shape shape;      // all extents known for a tensor; empty for other kinds
+  Shape shape;  // all extents known for a tensor; empty for other kinds
   std::string name;
   explicit operator bool() const { return index >= 0; }
 };
@@ -73,16 +75,21 @@ class KernelSetup {
   };
   KernelSetup(const OpDef& def, const Op& op, std::vector<Argument> inputs, std::vector<Argument> outputs,
               const Services& services, KernelSite site = {})
-      : def_(def), op_(op), inputs_(std::move(inputs)), outputs_(std::move(outputs)), services_(services), site_(site) {}
+      : def_(def),
+        op_(op),
+        inputs_(std::move(inputs)),
+        outputs_(std::move(outputs)),
+        services_(services),
+        site_(site) {}
 
   const Op& op() const { return op_; }
-  const Operand& Input(std::string_view slot) const;    // the first argument, or the absent operand
+  const Operand& Input(std::string_view slot) const;  // the first argument, or the absent operand
   const Operand& Output(std::string_view slot) const;
   std::span<const Operand> Inputs(std::string_view slot) const;
   std::span<const Operand> Outputs(std::string_view slot) const;
   template <typename T>
-  T Attr(std::string_view name) const;                  // or the schema's default
-  int threads() const { return services_.threads; }     // of the compute team; part of a specialisation's key
+  T Attr(std::string_view name) const;               // or the schema's default
+  int threads() const { return services_.threads; }  // of the compute team; part of a specialisation's key
   const Services& services() const { return services_; }
   const KernelSite& site() const { return site_; }
 
@@ -138,7 +145,8 @@ template <typename T>
 T KernelSetup::Attr(std::string_view name) const {
   const penstock::Attr& value = AttrValue(name);
   const T* typed = std::get_if<T>(&value);
-  PENSTOCK_CHECK(typed != nullptr, StrCat(op_.type(), ": attribute ", name, " has another kind than its reader expects"));
+  PENSTOCK_CHECK(typed != nullptr,
+                 StrCat(op_.type(), ": attribute ", name, " has another kind than its reader expects"));
   return *typed;
 }
 

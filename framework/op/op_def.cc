@@ -12,7 +12,8 @@ const Def* FindByName(const std::vector<Def>& defs, std::string_view name) {
 }
 
 SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags flags) {
-  return {std::move(name), std::move(doc), std::move(type), flags.optional, flags.repeated, flags.intermediate};
+  return {std::move(name), std::move(doc), std::move(type),
+          flags.optional,  flags.repeated, flags.intermediate};
 }
 
 std::string TypeNames(const std::vector<DType>& types) {
@@ -30,8 +31,8 @@ Status CheckSlots(const Op& op, const std::vector<Slot>& slots, const std::vecto
       return InvalidArgument("E-op-slot", op.type(), ": it has no ", direction, " slot ", slot.name);
     }
     if (!def->repeated && slot.args.size() > 1) {
-      return InvalidArgument("E-op-slot", op.type(), ": ", direction, " slot ", slot.name, " takes one variable, not ",
-                             slot.args.size());
+      return InvalidArgument("E-op-slot", op.type(), ": ", direction, " slot ", slot.name,
+                             " takes one variable, not ", slot.args.size());
     }
   }
   return OkStatus();
@@ -55,7 +56,8 @@ OpDef& OpDef::Output(std::string name, std::string doc, TypeRule type, SlotFlags
   return *this;
 }
 
-OpDef& OpDef::AddAttr(std::string name, penstock::Attr value, std::string doc, AttrCheck check, bool implicit) {
+OpDef& OpDef::AddAttr(std::string name, penstock::Attr value, std::string doc, AttrCheck check,
+                      bool implicit) {
   const AttrKind kind = KindOf(value);
   attrs_.push_back({std::move(name), kind, std::move(value), std::move(doc), std::move(check), implicit});
   return *this;
@@ -129,8 +131,8 @@ OpDef& OpDef::State(StateDef state) {
   return *this;
 }
 
-OpDef& OpDef::State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator, double initial,
-                    std::string initial_attr) {
+OpDef& OpDef::State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
+                    double initial, std::string initial_attr) {
   return State({.slot = std::move(slot),
                 .doc = std::move(doc),
                 .slicing = slicing,
@@ -149,7 +151,8 @@ const SlotDef* OpDef::FindOutput(std::string_view name) const { return FindByNam
 const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs_, name); }
 
 bool OpDef::has_kernel(DeviceKind device) const {
-  return std::any_of(kernels_.begin(), kernels_.end(), [&](const auto& entry) { return entry.first.first == device; });
+  return std::any_of(kernels_.begin(), kernels_.end(),
+                     [&](const auto& entry) { return entry.first.first == device; });
 }
 
 // The gradient op's schema follows from the spec: what it reads keeps its slot, what it yields gets "@GRAD".
@@ -186,7 +189,8 @@ void OpDef::BuildGradDef() {
     if (def.FindAttr(attr.name) == nullptr) def.attrs_.push_back(attr);
   }
   if (def.infer_ != nullptr) return;
-  // Each gradient is shaped like what it is the gradient of, when the forward value is at hand; else it was declared so.
+  // Each gradient is shaped like what it is the gradient of, when the forward value is at hand; else it was
+  // declared so.
   const std::vector<std::string> yields = grad_->yields;
   def.infer_ = [yields](InferContext& c) -> Status {
     for (const std::string& name : yields) {
@@ -216,8 +220,8 @@ Status OpDef::CheckOp(const Op& op) const {
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is missing");
     }
     if (KindOf(*value) != def.kind) {
-      return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ", AttrKindName(KindOf(*value)),
-                             "; it must be ", AttrKindName(def.kind));
+      return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ",
+                             AttrKindName(KindOf(*value)), "; it must be ", AttrKindName(def.kind));
     }
     if (def.check == nullptr) continue;
     if (const auto rule = def.check(*value)) {
@@ -254,7 +258,8 @@ Status OpDef::Infer(InferContext& c) const {
         c.SetDType(slot.name, slot.type.types.front(), i);
       } else if (slot.type.kind == TypeRule::Kind::kFromAttr) {
         const auto number = c.Attr<std::int32_t>(slot.type.slot_or_attr);
-        if (!IsDType(number)) return c.Error("attribute ", slot.type.slot_or_attr, " (", number, ") is no element type");
+        if (!IsDType(number))
+          return c.Error("attribute ", slot.type.slot_or_attr, " (", number, ") is no element type");
         c.SetDType(slot.name, static_cast<DType>(number), i);
       }
     }

@@ -1,5 +1,5 @@
-// The one declaration of an op: schema, documentation, shape inference, gradient, kernels, and what the transpiler and the
-// executor must know of it. Everything else asks here; nobody else knows an op's slots.
+// The one declaration of an op: schema, documentation, shape inference, gradient, kernels, and what the
+// transpiler and the executor must know of it. Everything else asks here; nobody else knows an op's slots.
 //
 //   void RegisterSquare(OpRegistry& ops) {
 //     ops.Add("square")
@@ -36,13 +36,13 @@ class OpRegistry;
 struct TypeRule {
   enum class Kind { kAny, kOneOf, kSameAs, kFromAttr };
   Kind kind = Kind::kAny;
-  std::vector<DType> types;   // kOneOf; for an output with one entry: the type it gets
-  std::string slot_or_attr;   // kSameAs: an input slot; kFromAttr: an INT attribute holding a DType number
+  std::vector<DType> types;  // kOneOf; for an output with one entry: the type it gets
+  std::string slot_or_attr;  // kSameAs: an input slot; kFromAttr: an INT attribute holding a DType number
 };
 TypeRule AnyType();
-TypeRule Floats();                       // f32, f64
-TypeRule Integers();                     // i32, i64
-TypeRule Numbers();                      // floats and integers
+TypeRule Floats();    // f32, f64
+TypeRule Integers();  // i32, i64
+TypeRule Numbers();   // floats and integers
 TypeRule Only(DType type);
 TypeRule SameTypeAs(std::string slot);
 TypeRule TypeFromAttr(std::string attr);
@@ -51,10 +51,10 @@ struct SlotDef {
   std::string name;
   std::string doc;
   TypeRule type;
-  bool optional = false;       // may be absent or without argument
-  bool repeated = false;       // takes any number of arguments
-  bool intermediate = false;   // an output kept only for the gradient (Mask, XShape)
-  bool in_place_of = false;    // an output that names the same variable as an input (ParamOut)
+  bool optional = false;      // may be absent or without argument
+  bool repeated = false;      // takes any number of arguments
+  bool intermediate = false;  // an output kept only for the gradient (Mask, XShape)
+  bool in_place_of = false;   // an output that names the same variable as an input (ParamOut)
 };
 // Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
 struct SlotFlags {
@@ -77,25 +77,26 @@ AttrCheck AnyValue();
 struct AttrDef {
   std::string name;
   AttrKind kind;
-  std::optional<Attr> default_value;   // absent: required
+  std::optional<Attr> default_value;  // absent: required
   std::string doc;
   AttrCheck check;
-  // Written into the program only if the user gives it (Fluid's own optional ones); a reader sees the default.
+  // Written into the program only if the user gives it (Fluid's own optional ones); a reader sees the
+  // default.
   bool implicit = false;
 };
 
-// The gradient as data: `<type>_grad` with the named forward inputs and outputs, Out@GRAD for each forward output in
-// `of` (default: all that are not intermediate), and In@GRAD for each forward input in `yields`.
+// The gradient as data: `<type>_grad` with the named forward inputs and outputs, Out@GRAD for each forward
+// output in `of` (default: all that are not intermediate), and In@GRAD for each forward input in `yields`.
 struct GradSpec {
-  std::vector<std::string> reads;           // forward inputs
-  std::vector<std::string> reads_outputs;   // forward outputs
-  std::vector<std::string> yields;          // forward inputs that get a gradient
-  std::vector<std::string> of = {};         // forward outputs whose gradient is read
-  std::string type = {};                    // default: forward type + "_grad"
-  bool copies_attrs = true;                 // false: the op gets only what the framework sets (as Fluid's mean_grad)
+  std::vector<std::string> reads;          // forward inputs
+  std::vector<std::string> reads_outputs;  // forward outputs
+  std::vector<std::string> yields;         // forward inputs that get a gradient
+  std::vector<std::string> of = {};        // forward outputs whose gradient is read
+  std::string type = {};                   // default: forward type + "_grad"
+  bool copies_attrs = true;  // false: the op gets only what the framework sets (as Fluid's mean_grad)
 };
-// For gradients that are several ops, or another op (the gradient of sum is scale). Gets the forward op and, for a
-// variable, its gradient's name ("" if nobody needs it).
+// For gradients that are several ops, or another op (the gradient of sum is scale). Gets the forward op and,
+// for a variable, its gradient's name ("" if nobody needs it).
 struct GradRequest {
   const Op& forward;
   std::function<std::string(const std::string&)> grad_of;
@@ -105,17 +106,18 @@ using GradMaker = std::function<Result<std::vector<Op>>(const GradRequest&)>;
 // How a state slot of an optimizer relates to its parameter.
 enum class StateSlicing { kWithParam, kWhole };
 struct StateDef {
-  std::string slot;            // input slot
+  std::string slot;  // input slot
   std::string doc;
   StateSlicing slicing = StateSlicing::kWithParam;  // or kWhole: shape [1], one copy for each slice
-  std::string accumulator;     // part of the variable's name: param + "_" + accumulator + "_0"
-  double initial = 0.0;        // fill value, unless `initial_attr` names the attribute that holds it
+  std::string accumulator;  // part of the variable's name: param + "_" + accumulator + "_0"
+  double initial = 0.0;     // fill value, unless `initial_attr` names the attribute that holds it
   std::string initial_attr = {};
-  std::string output = {};     // output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow)
+  std::string output =
+      {};  // output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow)
 };
 struct OptimizerDef {
   std::string param_slot, grad_slot;
-  bool elementwise = false;    // each element's update reads only that element's values: may be cut anywhere
+  bool elementwise = false;  // each element's update reads only that element's values: may be cut anywhere
   std::vector<StateDef> states;
 };
 
@@ -132,7 +134,8 @@ class OpDef {
   OpDef& Output(std::string name, std::string doc, TypeRule type, SlotFlags flags = {});
   template <typename T>
   OpDef& Attr(std::string name, T default_value, std::string doc, AttrCheck check = AnyValue()) {
-    return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc), std::move(check), false);
+    return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc),
+                   std::move(check), false);
   }
   OpDef& Attr(std::string name, const char* default_value, std::string doc, AttrCheck check = AnyValue()) {
     return Attr(std::move(name), std::string(default_value), std::move(doc), std::move(check));
@@ -140,17 +143,19 @@ class OpDef {
   // An attribute that Fluid writes only when it is set.
   template <typename T>
   OpDef& ImplicitAttr(std::string name, T default_value, std::string doc, AttrCheck check = AnyValue()) {
-    return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc), std::move(check), true);
+    return AddAttr(std::move(name), penstock::Attr(std::move(default_value)), std::move(doc),
+                   std::move(check), true);
   }
   OpDef& RequiredAttr(std::string name, AttrKind kind, std::string doc, AttrCheck check = AnyValue());
   OpDef& InferShape(std::function<Status(InferContext&)> infer);
   OpDef& Layouts(LayoutRule rule);
-  // The kernel is chosen by the element type of this slot; default: the first input with an argument, else the first
-  // output.
+  // The kernel is chosen by the element type of this slot; default: the first input with an argument, else
+  // the first output.
   OpDef& KernelTypeFrom(std::string slot);
   template <typename Device, template <typename, typename> class K, typename... Ts>
   OpDef& Kernel() {
-    (AddKernel(Device::kKind, DTypeOfT<Ts>::kValue, [] { return std::unique_ptr<penstock::Kernel>(new K<Device, Ts>()); }),
+    (AddKernel(Device::kKind, DTypeOfT<Ts>::kValue,
+               [] { return std::unique_ptr<penstock::Kernel>(new K<Device, Ts>()); }),
      ...);
     return *this;
   }
@@ -161,7 +166,7 @@ class OpDef {
   }
   OpDef& Grad(GradSpec spec);
   OpDef& GradMadeBy(GradMaker maker);
-  OpDef& NoGrad();                         // a gradient that reaches it stops here (accuracy, top_k's Indices)
+  OpDef& NoGrad();  // a gradient that reaches it stops here (accuracy, top_k's Indices)
   template <typename Device, template <typename, typename> class K, typename... Ts>
   OpDef& GradKernel() {
     GradDef().template Kernel<Device, K, Ts...>();
@@ -170,11 +175,11 @@ class OpDef {
   // The generated gradient op, to declare what differs (its InferShape, KernelTypeFrom).
   OpDef& GradDef();
   OpDef& Optimizes(std::string param_slot, std::string grad_slot);
-  // Element i of every output depends only on element i of the inputs of that shape (and on whole one-element inputs), so
-  // the op may run on a row range. Of an optimizer: its update; comes after Optimizes.
+  // Element i of every output depends only on element i of the inputs of that shape (and on whole one-element
+  // inputs), so the op may run on a row range. Of an optimizer: its update; comes after Optimizes.
   OpDef& Elementwise();
-  OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator, double initial = 0.0,
-               std::string initial_attr = "");
+  OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
+               double initial = 0.0, std::string initial_attr = "");
   OpDef& State(StateDef state);
   // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
   OpDef& SideEffect();
@@ -200,16 +205,18 @@ class OpDef {
   bool has_kernel(DeviceKind device) const;
   bool has_infer_shape() const { return infer_ != nullptr; }
 
-  // Checks slots, attribute kinds and bounds, and element types of inputs against this schema. Attributes of the
-  // framework (op_role...) and ones the schema does not know are let through: they travel with the op.
+  // Checks slots, attribute kinds and bounds, and element types of inputs against this schema. Attributes of
+  // the framework (op_role...) and ones the schema does not know are let through: they travel with the op.
   Status CheckOp(const Op& op) const;
-  // Runs shape inference: checks input element types, calls the function, then gives outputs the types of their rules.
+  // Runs shape inference: checks input element types, calls the function, then gives outputs the types of
+  // their rules.
   Status Infer(InferContext& c) const;
   // The kernel for a device and element type, nullptr factory if none. `type` is what KernelType said.
   KernelFactory FindKernel(DeviceKind device, DType type) const;
   // The element type that chooses the kernel, from what inference knows of the arguments.
   DType KernelType(const InferContext& c) const;
-  // Adds the schema's default attributes that the op does not have (as Fluid's OpDesc.check_attrs), except implicit ones.
+  // Adds the schema's default attributes that the op does not have (as Fluid's OpDesc.check_attrs), except
+  // implicit ones.
   void FillDefaults(Op& op) const;
 
  private:
@@ -235,7 +242,7 @@ class OpDef {
 };
 
 // Shape functions that most ops need.
-std::function<Status(InferContext&)> SameShape(std::string in, std::string out);   // with LoD level
-std::function<Status(InferContext&)> OutputsAsDeclared();                          // communication ops
+std::function<Status(InferContext&)> SameShape(std::string in, std::string out);  // with LoD level
+std::function<Status(InferContext&)> OutputsAsDeclared();                         // communication ops
 
 }  // namespace penstock

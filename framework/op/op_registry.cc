@@ -50,7 +50,8 @@ void Declare(Program& program, int block, const std::string& name, const VarInfo
   var.name = name;
   var.kind = info.kind;
   var.wire_bytes.clear();
-  if (info.has_type) var.type = TensorType{info.dtype, info.shape, info.lod_level, info.kind != VarKind::kSelectedRows};
+  if (info.has_type)
+    var.type = TensorType{info.dtype, info.shape, info.lod_level, info.kind != VarKind::kSelectedRows};
   program.MutableBlock(owner < 0 ? block : owner).SetVar(std::move(var));
 }
 
@@ -101,14 +102,15 @@ Status OpRegistry::Finish() {
       return InternalError("E-registry-infer", type, ": a kernel without shape inference");
     }
     if (!def->optimizer_) continue;
-    if (def->FindInput(def->optimizer_->param_slot) == nullptr || def->FindInput(def->optimizer_->grad_slot) == nullptr) {
+    if (def->FindInput(def->optimizer_->param_slot) == nullptr ||
+        def->FindInput(def->optimizer_->grad_slot) == nullptr) {
       return InternalError("E-registry-optimizer", type, ": its parameter or gradient slot is no input");
     }
     for (const StateDef& state : def->optimizer_->states) {
       const bool written = state.output == "-" || def->FindOutput(state.output) != nullptr;
       if (def->FindInput(state.slot) != nullptr && written) continue;
-      return InternalError("E-registry-optimizer", type, ": state ", state.slot, " needs an input of that name and an ",
-                           "output ", state.output);
+      return InternalError("E-registry-optimizer", type, ": state ", state.slot,
+                           " needs an input of that name and an ", "output ", state.output);
     }
   }
   return OkStatus();

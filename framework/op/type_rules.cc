@@ -15,8 +15,10 @@ bool AllNumbers(const Attr& attr, Holds holds) {
         if constexpr (std::is_arithmetic_v<T>) {
           return holds(static_cast<double>(value));
         } else if constexpr (std::is_same_v<T, std::vector<std::int32_t>> ||
-                             std::is_same_v<T, std::vector<std::int64_t>> || std::is_same_v<T, std::vector<float>>) {
-          return std::all_of(value.begin(), value.end(), [&](auto v) { return holds(static_cast<double>(v)); });
+                             std::is_same_v<T, std::vector<std::int64_t>> ||
+                             std::is_same_v<T, std::vector<float>>) {
+          return std::all_of(value.begin(), value.end(),
+                             [&](auto v) { return holds(static_cast<double>(v)); });
         } else {
           return true;
         }
@@ -55,7 +57,8 @@ AttrCheck AtMost(double bound) {
 AttrCheck OneOf(std::vector<std::string> values) {
   return [values = std::move(values)](const Attr& attr) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&attr);
-    if (text != nullptr && std::find(values.begin(), values.end(), *text) != values.end()) return std::nullopt;
+    if (text != nullptr && std::find(values.begin(), values.end(), *text) != values.end())
+      return std::nullopt;
     return StrCat("one of ", Join(values, ", "));
   };
 }

@@ -11,8 +11,8 @@ class Scope;
 class BlockRunner {
  public:
   virtual ~BlockRunner() = default;
-  // Variables are looked up in `scope` and its parents; the block's own temporaries live in the runner. Thread-safe for
-  // different scopes.
+  // Variables are looked up in `scope` and its parents; the block's own temporaries live in the runner.
+  // Thread-safe for different scopes.
   virtual Status RunBlock(const Program& program, int block, Scope& scope) = 0;
 };
 

@@ -1,4 +1,5 @@
-// Time for waits and reports, behind a seam so that a simulation can own it. Programs' results never depend on it.
+// Time for waits and reports, behind a seam so that a simulation can own it. Programs' results never depend
+// on it.
 #pragma once
 
 #include <chrono>

@@ -1,13 +1,14 @@
-// A trainer's side of the parameter servers, as communication kernels see it. Names are resolved when a kernel is prepared;
-// each step passes handles.
+// A trainer's side of the parameter servers, as communication kernels see it. Names are resolved when a
+// kernel is prepared; each step passes handles.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush({server, "w@GRAD.trainer_0", DType::kFp32, {13, 1}, trainer_id}));
+//   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush({server, "w@GRAD.trainer_0", DType::kFp32, {13, 1},
+//   trainer_id}));
 //   ... each step:  PENSTOCK_RETURN_IF_ERROR(rpc.Push(push_, gradient));
 //
-// Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's buffer, whose
-// bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has returned. EndStep, Pull,
-// CompletePulls and Complete may wait, report every 10 s what for, and give up only when a peer is gone or the run is
-// cancelled. After the first error every later call returns that error.
+// Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's
+// buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
+// returned. EndStep, Pull, CompletePulls and Complete may wait, report every 10 s what for, and give up only
+// when a peer is gone or the run is cancelled. After the first error every later call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ namespace penstock {
 class Program;
 
 struct RemotePiece {
-  std::string pserver;   // "host:port"
-  std::string name;      // the variable's name on the server
+  std::string pserver;  // "host:port"
+  std::string name;     // the variable's name on the server
   DType dtype = DType::kFp32;
   Shape shape;
   int trainer_id = 0;
@@ -43,20 +44,22 @@ class RpcClient {
  public:
   virtual ~RpcClient() = default;
 
-  // Called once when a program with communication ops is compiled, before the Declare calls of its kernels: what this
-  // side believes each server holds (the contract) is read from it.
+  // Called once when a program with communication ops is compiled, before the Declare calls of its kernels:
+  // what this side believes each server holds (the contract) is read from it.
   virtual Status Attach(const Program& program) = 0;
 
   virtual Result<PushHandle> DeclarePush(const RemotePiece& piece) = 0;
   virtual Result<PullHandle> DeclarePull(const RemotePiece& piece) = 0;
   virtual Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) = 0;
 
-  // Hands the gradient of the step now open to its server. Twice in one step for one piece is kFailedPrecondition.
+  // Hands the gradient of the step now open to its server. Twice in one step for one piece is
+  // kFailedPrecondition.
   virtual Status Push(PushHandle piece, const Variable& value) = 0;
   // send_barrier: this trainer's step is over, the set of its variables is complete at each of these servers.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // Fills `out` with the version after this trainer's last ended step (version 0 before the first). Where the program has a
-  // fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read or write `out` before that returns.
+  // Fills `out` with the version after this trainer's last ended step (version 0 before the first). Where the
+  // program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read or write
+  // `out` before that returns.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
   // fetch_barrier: all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;

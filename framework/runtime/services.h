@@ -1,4 +1,5 @@
-// What kernels may ask of the process they run in. Each pointer may be null: an op that needs it says so in its error.
+// What kernels may ask of the process they run in. Each pointer may be null: an op that needs it says so in
+// its error.
 #pragma once
 
 namespace penstock {
@@ -14,14 +15,14 @@ class ThreadPool;
 enum class DeviceKind { kCpu = 0, kCuda = 1 };
 
 struct Services {
-  int threads = 1;                   // of the compute team
-  RpcClient* rpc = nullptr;          // send, recv, barriers
+  int threads = 1;           // of the compute team
+  RpcClient* rpc = nullptr;  // send, recv, barriers
   Communicator* communicator = nullptr;
-  BlockRunner* blocks = nullptr;     // while, conditional_block
-  ServerLoop* server = nullptr;      // listen_and_serv
+  BlockRunner* blocks = nullptr;  // while, conditional_block
+  ServerLoop* server = nullptr;   // listen_and_serv
   ThreadPool* pool = nullptr;
   Clock* clock = nullptr;
-  void* stream = nullptr;            // the device's stream (a cudaStream_t) where the device has one
+  void* stream = nullptr;  // the device's stream (a cudaStream_t) where the device has one
 };
 
 }  // namespace penstock

@@ -4,8 +4,8 @@
 //   std::shared_ptr<Connection> server = transport.Connect("127.0.0.1:6174", handler);        // a client
 //   server->Send({.head = head, .body = Payload::Of(gradient)});
 //
-// A connection may lose, repeat or reorder messages (the simulated one does); whoever uses it counts on nothing more than
-// that a message arrives whole or not at all.
+// A connection may lose, repeat or reorder messages (the simulated one does); whoever uses it counts on
+// nothing more than that a message arrives whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -63,8 +63,9 @@ class Connection {
   virtual void Close() = 0;
 };
 
-// Gets what arrives. Calls for one connection come one at a time, from any thread, and must not wait. OnClosed is the last
-// one, comes once, and comes also after this side's own Close; its status says why (ok: the other side ended it in order).
+// Gets what arrives. Calls for one connection come one at a time, from any thread, and must not wait.
+// OnClosed is the last one, comes once, and comes also after this side's own Close; its status says why (ok:
+// the other side ended it in order).
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
@@ -72,8 +73,8 @@ class ConnectionHandler {
   virtual void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) = 0;
 };
 
-// Accepts connections until it is destroyed; that closes what is still open, and returns when no call of the handler is
-// running or will come.
+// Accepts connections until it is destroyed; that closes what is still open, and returns when no call of the
+// handler is running or will come.
 class Listener {
  public:
   virtual ~Listener() = default;
@@ -83,8 +84,10 @@ class Transport {
  public:
   virtual ~Transport() = default;
   // kUnavailable E-rpc-bind: the address is in use or not this machine's.
-  virtual Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) = 0;
-  // Returns at once; tries until the server is there or the connection is closed. The handler must outlive OnClosed.
+  virtual Result<std::unique_ptr<Listener>> Listen(const std::string& address,
+                                                   ConnectionHandler& handler) = 0;
+  // Returns at once; tries until the server is there or the connection is closed. The handler must outlive
+  // OnClosed.
   virtual std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) = 0;
 };
 

@@ -23,8 +23,8 @@ enum class DType : std::int32_t {
 
 // True for the numbers above; what comes from a file or a peer is asked first.
 bool IsDType(int number);
-std::size_t SizeOf(DType type);                            // bytes per element
-std::string_view DTypeName(DType type);                    // "f32", as the textual form spells it
+std::size_t SizeOf(DType type);          // bytes per element
+std::string_view DTypeName(DType type);  // "f32", as the textual form spells it
 std::optional<DType> DTypeFromName(std::string_view name);
 bool IsFloat(DType type);
 

@@ -3,8 +3,8 @@
 //   Scope scope;
 //   scope.FindOrCreate("w")->As<Tensor>() = Tensor(DType::kFp32, {13, 1});
 //
-// The address of a Variable is stable until it is erased. Thread-safe for concurrent look-ups and creations; what a
-// variable holds is guarded by whoever schedules its readers and writers.
+// The address of a Variable is stable until it is erased. Thread-safe for concurrent look-ups and creations;
+// what a variable holds is guarded by whoever schedules its readers and writers.
 #pragma once
 
 #include <atomic>
@@ -26,16 +26,17 @@ class Scope {
   Scope(const Scope&) = delete;
   Scope& operator=(const Scope&) = delete;
 
-  Variable* FindOrCreate(std::string_view name);   // in this scope; the parent is not asked
-  Variable* Find(std::string_view name) const;     // here, then in the parents; null if nowhere
+  Variable* FindOrCreate(std::string_view name);  // in this scope; the parent is not asked
+  Variable* Find(std::string_view name) const;    // here, then in the parents; null if nowhere
   Variable* FindLocal(std::string_view name) const;
   // Makes `name` here mean a variable that somebody else owns (a view of rows, say).
   void Bind(std::string_view name, std::shared_ptr<Variable> variable);
   bool Erase(std::string_view name);
-  std::vector<std::string> Names() const;          // of this scope, sorted
+  std::vector<std::string> Names() const;  // of this scope, sorted
   Scope* parent() const { return parent_; }
-  // A number that no other state of any scope has had: it changes whenever a name here or in a parent is created, bound or
-  // erased. A cache of addresses is valid while (address of the scope, generation) is what it was. Takes no lock.
+  // A number that no other state of any scope has had: it changes whenever a name here or in a parent is
+  // created, bound or erased. A cache of addresses is valid while (address of the scope, generation) is what
+  // it was. Takes no lock.
   std::uint64_t generation() const;
 
  private:

@@ -20,11 +20,13 @@
 
 namespace penstock {
 
-// Offsets of variable-length sequences, outermost level first: level {0, 2, 5} is a sequence of 2 and one of 3.
+// Offsets of variable-length sequences, outermost level first: level {0, 2, 5} is a sequence of 2 and one
+// of 3.
 using LoDLevel = std::vector<std::uint64_t>;
 using LoD = std::vector<LoDLevel>;
 
-// Memory aligned to 64 bytes, freed with the last owner. The deleter may belong to a device or to a foreign owner.
+// Memory aligned to 64 bytes, freed with the last owner. The deleter may belong to a device or to a foreign
+// owner.
 class Buffer {
  public:
   static std::shared_ptr<Buffer> Allocate(std::size_t bytes);
@@ -47,8 +49,8 @@ class Buffer {
 
 class Tensor {
  public:
-  Tensor() = default;                                 // no buffer: not initialised
-  Tensor(DType type, const Shape& shape);             // memory is not cleared; every extent must be known
+  Tensor() = default;                      // no buffer: not initialised
+  Tensor(DType type, const Shape& shape);  // memory is not cleared; every extent must be known
   Tensor(DType type, const Shape& shape, std::shared_ptr<Buffer> buffer, std::size_t offset_bytes);
 
   bool initialized() const { return buffer_ != nullptr; }
@@ -66,7 +68,8 @@ class Tensor {
   std::byte* raw() const { return buffer_ == nullptr ? nullptr : buffer_->data() + offset_; }
   template <typename T>
   T* Data() {
-    PENSTOCK_CHECK(DTypeOfT<T>::kValue == dtype_, "element type of the tensor differs from the one asked for");
+    PENSTOCK_CHECK(DTypeOfT<T>::kValue == dtype_,
+                   "element type of the tensor differs from the one asked for");
     return reinterpret_cast<T*>(raw());
   }
   template <typename T>
@@ -82,8 +85,8 @@ class Tensor {
     return {Data<T>(), static_cast<std::size_t>(count())};
   }
 
-  // Makes this tensor (type, shape), keeping the buffer if this tensor alone owns it and it is large enough; otherwise
-  // takes a new one. Contents are not kept; LoD is cleared.
+  // Makes this tensor (type, shape), keeping the buffer if this tensor alone owns it and it is large enough;
+  // otherwise takes a new one. Contents are not kept; LoD is cleared.
   void Reset(DType type, const Shape& shape);
   // The same elements seen with another shape of the same count.
   Tensor Reshaped(const Shape& shape) const;

@@ -1,4 +1,5 @@
-// What a name stands for at run time: nothing yet, a dense tensor, rows of a tall tensor, or an array of tensors.
+// What a name stands for at run time: nothing yet, a dense tensor, rows of a tall tensor, or an array of
+// tensors.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace penstock {
 
-// Some rows of a tensor of `height` rows: value row i belongs to row rows[i]. A row may occur more than once (its values
-// add up). value.shape() is [rows.size(), width...].
+// Some rows of a tensor of `height` rows: value row i belongs to row rows[i]. A row may occur more than once
+// (its values add up). value.shape() is [rows.size(), width...].
 struct SelectedRows {
   std::vector<std::int64_t> rows;
   std::int64_t height = 0;
@@ -26,7 +27,8 @@ class Variable {
   bool Is() const {
     return std::holds_alternative<T>(value_);
   }
-  // The value as a T; a default one is made if it was something else. Check with Is before reading what others wrote.
+  // The value as a T; a default one is made if it was something else. Check with Is before reading what
+  // others wrote.
   template <typename T>
   T& As() {
     if (!Is<T>()) value_ = T();

@@ -71,7 +71,8 @@ TEST(ProgramEditTest, InsertionsStandInTheOrderOfTheCallsAndMayHangOnEachOther) 
   edit.main().Append(Make("last", "c", "c"));
   const Result<Program> out = edit.Apply();
   ASSERT_TRUE(out.ok()) << out.status().ToString();
-  EXPECT_EQ(Types(*out), (std::vector<std::string>{"before", "first", "split", "send", "later", "second", "last"}));
+  EXPECT_EQ(Types(*out),
+            (std::vector<std::string>{"before", "first", "split", "send", "later", "second", "last"}));
   EXPECT_EQ(Types(in), (std::vector<std::string>{"first", "second"}));
 }
 

@@ -18,8 +18,13 @@ Program Sample() {
   main.SetVar(ControlVar("done"));
   Op op("mul");
   op.AddInput("X", {"x"}).AddInput("Y", {"w"}).AddOutput("Out", {"h"});
-  op.Set("axis", std::int32_t{-1}).Set("eps", 0.5f).Set("name", "text").Set("ints", std::vector<std::int32_t>{1, -2});
-  op.Set("floats", std::vector<float>{0.25f}).Set("strings", std::vector<std::string>{"a", ""}).Set("flag", true);
+  op.Set("axis", std::int32_t{-1})
+      .Set("eps", 0.5f)
+      .Set("name", "text")
+      .Set("ints", std::vector<std::int32_t>{1, -2});
+  op.Set("floats", std::vector<float>{0.25f})
+      .Set("strings", std::vector<std::string>{"a", ""})
+      .Set("flag", true);
   op.Set("flags", std::vector<bool>{true, false}).Set("body", BlockRef{1}).Set("long", std::int64_t{1} << 40);
   op.Set("blocks", std::vector<BlockRef>{{1}, {2}}).Set("longs", std::vector<std::int64_t>{-1, 5});
   main.Append(std::move(op));

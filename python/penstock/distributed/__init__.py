@@ -1,0 +1,1 @@
+"""Starting and describing jobs of several processes."""

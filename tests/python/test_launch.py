@@ -1,0 +1,150 @@
+"""The launcher: real processes, real signals."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
+WAIT_S = 60
+
+
+def write_script(folder, body):
+    path = folder / "job.py"
+    path.write_text("import json, os, signal, sys, time\n" + textwrap.dedent(body))
+    return str(path)
+
+
+def launch(folder, *arguments, environment=None):
+    return subprocess.run([*LAUNCH, *arguments], cwd=folder, env={**os.environ, **(environment or {})}, text=True,
+                          capture_output=True, timeout=WAIT_S)
+
+
+DUMP = "print(json.dumps({'argv': sys.argv[1:], **os.environ}))"
+
+
+def environment_of(folder, log, log_dir="mylog"):
+    return json.loads((folder / log_dir / log).read_text())
+
+
+def test_roles_are_told_who_they_are_in_both_spellings(tmp_path):
+    script = write_script(tmp_path, DUMP)
+    result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", script, "--epochs", "3")
+    assert result.returncode == 0, result.stderr
+    servers = [environment_of(tmp_path, f"serverlog.{i}") for i in range(2)]
+    trainers = [environment_of(tmp_path, f"workerlog.{i}") for i in range(2)]
+    endpoints = servers[0]["PADDLE_PSERVERS_IP_PORT_LIST"].split(",")
+    assert len(set(endpoints)) == 2
+    for i, server in enumerate(servers):
+        assert server["TRAINING_ROLE"] == server["PADDLE_TRAINING_ROLE"] == "PSERVER"
+        assert server["PADDLE_CURRENT_ENDPOINT"] == f"{server['POD_IP']}:{server['PADDLE_PORT']}" == endpoints[i]
+        assert "PADDLE_TRAINER_ID" not in server
+    for i, trainer in enumerate(trainers):
+        assert trainer["TRAINING_ROLE"] == "TRAINER"
+        assert trainer["PADDLE_TRAINER_ID"] == str(i)
+        assert trainer["PADDLE_TRAINERS_NUM"] == trainer["PADDLE_NUM_TRAINERS"] == "2"
+        assert trainer["PADDLE_PSERVER_ENDPOINTS"] == ",".join(endpoints)
+        assert "PADDLE_PORT" not in trainer
+        assert trainer["argv"] == ["--epochs", "3"]
+    assert len({role["PENSTOCK_JOB_TOKEN"] for role in servers + trainers}) == 1
+    assert len(servers[0]["PENSTOCK_JOB_TOKEN"]) >= 32
+
+
+def test_the_manuals_line_with_the_script_before_gpus(tmp_path):
+    script = write_script(tmp_path, DUMP)
+    result = launch(tmp_path, script, "--gpus", "2", "--log_dir", "logs", "--lr", "1",
+                    environment={"PADDLE_NUM_TRAINERS": "2"})
+    assert result.returncode == 0, result.stderr
+    for i in range(2):
+        trainer = environment_of(tmp_path, f"workerlog.{i}", "logs")
+        assert trainer["FLAGS_selected_gpus"] == str(i)
+        assert trainer["argv"] == ["--lr", "1"]
+
+
+def test_what_follows_two_dashes_is_the_scripts(tmp_path):
+    script = write_script(tmp_path, DUMP)
+    assert launch(tmp_path, script, "--", "--gpus", "4").returncode == 0
+    assert environment_of(tmp_path, "workerlog.0")["argv"] == ["--gpus", "4"]
+
+
+def test_the_first_failure_is_told_with_role_signal_and_last_lines(tmp_path):
+    script = write_script(tmp_path, """
+        if os.environ.get("PADDLE_TRAINER_ID") == "1":
+            print("about to fall", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
+    """)
+    result = launch(tmp_path, "--grace_s", "0.2", "--server_num", "1", "--worker_num", "2", script)
+    assert result.returncode == 1
+    assert "trainer 1" in result.stderr.splitlines()[0] and "was killed by SIGKILL" in result.stderr.splitlines()[0]
+    assert "about to fall" in result.stderr
+    assert "pserver 0 was ended by the launcher" in result.stderr
+
+
+def test_an_exit_code_is_told(tmp_path):
+    script = write_script(tmp_path, "sys.exit(7)")
+    result = launch(tmp_path, script)
+    assert result.returncode == 1
+    assert "trainer 0" in result.stderr and "exited with code 7" in result.stderr
+
+
+@pytest.mark.parametrize("arguments, environment, message", [
+    (["--endpoints", "127.0.0.1:7000,127.0.0.1:7000"], {}, "is listed twice"),
+    (["--endpoints", "127.0.0.1:7000", "--server_num", "2"], {}, "--server_num is 2, but --endpoints lists 1"),
+    (["--endpoints", "7000"], {}, "is not host:port"),
+    (["--node_ip", "10.0.0.9"], {}, "10.0.0.9 is not among"),
+    (["--worker_num", "3", "--gpus", "2"], {}, "--worker_num says 3, --gpus says 2"),
+    (["--gpus", "2"], {"PADDLE_NUM_TRAINERS": "4"}, "--gpus says 2, PADDLE_NUM_TRAINERS says 4"),
+    ([], {"PADDLE_NUM_TRAINERS": "many"}, "PADDLE_NUM_TRAINERS=many"),
+    (["--selected_gpus", "4, 6"], {"CUDA_VISIBLE_DEVICES": "4,5"}, "GPU 6 of --selected_gpus"),
+])
+def test_contradictions_are_refused(tmp_path, arguments, environment, message):
+    script = write_script(tmp_path, "")
+    result = launch(tmp_path, *arguments, script, environment=environment)
+    assert result.returncode == 2
+    assert message in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def test_a_script_that_is_not_there_is_refused(tmp_path):
+    result = launch(tmp_path, "nowhere.py")
+    assert result.returncode == 2 and "nowhere.py: no such file" in result.stderr
+
+
+def _alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_outlives_the_launcher(tmp_path, number):
+    script = write_script(tmp_path, """
+        import subprocess
+        helper = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+        with open(f"pids.{os.getpid()}.part", "w") as out:
+            out.write(f"{os.getpid()} {helper.pid}")
+        os.rename(f"pids.{os.getpid()}.part", f"pids.{os.getpid()}")
+        signal.pause()
+    """)
+    launcher = subprocess.Popen([*LAUNCH, "--server_num", "1", "--worker_num", "2", script], cwd=tmp_path,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + WAIT_S
+    files = []
+    while len(files) < 3 and time.monotonic() < deadline:
+        files = [path for path in pathlib.Path(tmp_path).glob("pids.*") if path.suffix != ".part"]
+    assert len(files) == 3
+    pids = [int(pid) for path in files for pid in path.read_text().split()]
+    assert all(_alive(pid) for pid in pids)
+    launcher.send_signal(number)
+    assert launcher.wait(timeout=WAIT_S) != 0
+    while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
+        pass
+    assert [pid for pid in pids if _alive(pid)] == []

@@ -5,8 +5,11 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, AppendBackward(ops, program, names, {.loss =
 //   "mean_0.tmp_0"}));
 //
-// kInvalidArgument: the loss is unknown or not of one element; an op on the way has no gradient
-// (E-backward-no-grad); a parameter that was asked for is not reached.
+// Works on block 0. On an error the program is as it was.
+//
+// kInvalidArgument: the loss is unknown, nobody writes it, or it is not of one element (E-backward-loss); an
+// op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown or not
+// reached (E-backward-param). kUnimplemented: an op on the way runs another block (E-backward-block).
 #pragma once
 
 #include <set>
@@ -14,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/autodiff/grad_ops.h"
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "framework/ir/unique_name.h"
@@ -23,17 +27,23 @@ namespace penstock {
 
 struct BackwardOptions {
   std::string loss;
-  std::vector<std::string> parameters;  // empty: all trainable parameters of block 0
-  std::set<std::string> no_grad;        // beside the variables marked stop_gradient
+  std::vector<std::string> parameters = {};  // empty: all trainable parameters of block 0
+  NameSet no_grad = {};                      // beside the variables marked stop_gradient
 };
 
 using ParamGrad = std::pair<std::string, std::string>;
 
 struct BackwardResult {
-  std::vector<ParamGrad> params_grads;  // in the order of the parameters in the block
+  // In the order of `parameters`, else of the block. Of the parameters that were not asked for by name, those
+  // that the loss does not depend on are left out.
+  std::vector<ParamGrad> params_grads;
 };
 
 Result<BackwardResult> AppendBackward(const OpRegistry& ops, Program& program, UniqueNames& names,
                                       const BackwardOptions& options);
+
+// The parameters of block 0 that are not trainable. An optimizer asks for no gradient of theirs;
+// append_backward by itself does not look at it, as in Fluid.
+NameSet FrozenParameters(const Program& program);
 
 }  // namespace penstock

@@ -112,11 +112,16 @@ struct StateDef {
   std::string accumulator;  // part of the variable's name: param + "_" + accumulator + "_0"
   double initial = 0.0;     // fill value, unless `initial_attr` names the attribute that holds it
   std::string initial_attr = {};
-  std::string output =
-      {};  // output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow)
+  // Output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow).
+  std::string output = {};
+  std::string device = {};  // where its initial value is made (op_device); "": where the parameter's is
+  // After all updates, an op in name scope `advance_scope` multiplies the state by this attribute (adamax's beta1).
+  std::string advance_attr = {};
+  std::string advance_scope = {};
 };
 struct OptimizerDef {
-  std::string param_slot, grad_slot;
+  std::string param_slot, grad_slot;            // the updated parameter is output param_slot + "Out"
+  std::string rate_slot = "LearningRate";       // an op without an input of this name takes no learning rate
   bool elementwise = false;  // each element's update reads only that element's values: may be cut anywhere
   std::vector<StateDef> states;
 };

@@ -1,0 +1,56 @@
+// What Fluid's Optimizer.minimize adds to a program: gradients, regularization, the optimizer's ops; and to
+// the start-up program the initial values of the learning rate and of the optimizer's state.
+//
+//   Naming naming{names, scopes};
+//   OptimizerSpec momentum{.op_type = "momentum", .attrs = {{"mu", 0.9f}}, .learning_rate = 0.01f};
+//   PENSTOCK_ASSIGN_OR_RETURN(MinimizeResult made, Minimize(ops, main, startup, naming, momentum, {.loss =
+//   "mean_0.tmp_0"}));
+//
+// Minimize is OptimizerBackward, then ApplyGradients; the caller may change the pairs in between. On an error
+// both programs are as they were.
+//
+// kInvalidArgument: what AppendBackward says; the op type is unknown or is no optimizer (E-optimizer-type);
+// it has no attribute of that name (E-optimizer-attr); the learning rate's variable is not there
+// (E-optimizer-rate).
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/autodiff/backward.h"
+#include "framework/autodiff/optimizer_spec.h"
+#include "framework/base/status.h"
+#include "framework/ir/name_scope.h"
+#include "framework/ir/program.h"
+#include "framework/ir/unique_name.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+
+// Where names come from while a program is built.
+struct Naming {
+  UniqueNames& names;
+  NameScopes& scopes;
+};
+
+struct MinimizeResult {
+  std::vector<ParamGrad> params_grads;  // as AppendBackward gave them
+  std::string learning_rate;            // the variable
+  // State variables, by parameter, in the order of the op's declaration.
+  std::map<std::string, std::vector<std::string>> states;
+  std::vector<OpId> optimizer_ops;  // in the order of the block: one for each parameter, and what they need
+};
+
+Result<MinimizeResult> Minimize(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
+                                const OptimizerSpec& spec, const BackwardOptions& options);
+
+// AppendBackward without gradients of frozen parameters.
+Result<BackwardResult> OptimizerBackward(const OpRegistry& ops, Program& main, UniqueNames& names,
+                                         BackwardOptions options);
+
+// Takes the pairs sorted by parameter name, as Fluid.
+Result<MinimizeResult> ApplyGradients(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
+                                      const OptimizerSpec& spec, std::vector<ParamGrad> params_grads);
+
+}  // namespace penstock

@@ -1,0 +1,26 @@
+#include "framework/autodiff/op_writer.h"
+
+namespace penstock {
+
+Result<Op> OpWriter::Complete(Op op) const {
+  PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(op));
+  // Fluid leaves all slots out where it is given none.
+  if (!op.inputs().empty()) {
+    for (const SlotDef& slot : def->inputs()) {
+      if (!op.HasInputSlot(slot.name)) op.AddInput(slot.name, {});
+    }
+  }
+  def->FillDefaults(op);
+  op.SetRole(role_).Set(kRoleVarAttr, role_vars_);
+  op.Set(kNameScopeAttr, scopes_.Path()).Set(kDeviceAttr, device_);
+  return op;
+}
+
+Status OpWriter::Append(Op op) {
+  PENSTOCK_ASSIGN_OR_RETURN(Op complete, Complete(std::move(op)));
+  PENSTOCK_RETURN_IF_ERROR(InferAndDeclare(ops_, program_, 0, complete));
+  program_.MutableBlock(0).Append(std::move(complete));
+  return OkStatus();
+}
+
+}  // namespace penstock

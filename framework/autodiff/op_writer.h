@@ -1,0 +1,47 @@
+// Appends ops to block 0 the way Fluid's Block.append_op does: all input slots of the schema stand there, the
+// schema's defaults are written out, the framework's attributes are set, output variables get their type.
+//
+//   OpWriter out(ops, program, scopes);
+//   out.SetRole(Role::kOptimize, {"w", "w@GRAD"});
+//   PENSTOCK_RETURN_IF_ERROR(out.Append(Op("sgd").AddInput("Param", {"w"})...));
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/name_scope.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+
+class OpWriter {
+ public:
+  OpWriter(const OpRegistry& ops, Program& program, const NameScopes& scopes)
+      : ops_(ops), program_(program), scopes_(scopes) {}
+
+  // For the ops from here on. `role_vars` is op_role_var.
+  void SetRole(Role role, std::vector<std::string> role_vars = {}) {
+    role_ = role;
+    role_vars_ = std::move(role_vars);
+  }
+  void SetDevice(std::string device) { device_ = std::move(device); }
+
+  // Outputs must be declared, at least as a variable without type.
+  Status Append(Op op);
+  // The op as Append would place it, without placing it.
+  Result<Op> Complete(Op op) const;
+
+  Program& program() { return program_; }
+
+ private:
+  const OpRegistry& ops_;
+  Program& program_;
+  const NameScopes& scopes_;
+  Role role_ = Role::kForward;
+  std::vector<std::string> role_vars_;
+  std::string device_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,36 @@
+// What a user says of an optimizer, as data. Python's fluid.optimizer classes fill one in; nothing here knows
+// one op type from another: slots and state come from the op's declaration (`Optimizes` and `State` in
+// op/op_def.h).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "framework/ir/op.h"
+#include "framework/tensor/dtype.h"
+
+namespace penstock {
+
+// Adds coefficient * w (L2) or coefficient * sign(w) (L1) to the gradient of w.
+struct Regularizer {
+  enum class Kind { kL1, kL2 };
+  Kind kind = Kind::kL2;
+  float coefficient = 0.0f;
+};
+
+struct OptimizerSpec {
+  std::string op_type;                // "momentum"
+  std::vector<NamedAttr> attrs = {};  // hyperparameters, named as the op's attributes: {"mu", 0.9f}
+  // A value, for which a variable and its initial value are made, or a variable that is there.
+  std::variant<float, std::string> learning_rate = 0.001f;
+  DType learning_rate_type = DType::kFp32;
+  std::string name = {};  // stands before the names of the state; "" if the user gave none
+  std::map<std::string, double> initial = {};  // of state, by StateDef::accumulator, where it is no attribute
+  std::optional<Regularizer> regularizer = {};
+  std::map<std::string, Regularizer> param_regularizers = {};  // by parameter; each wins over `regularizer`
+};
+
+}  // namespace penstock

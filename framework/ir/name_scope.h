@@ -1,0 +1,43 @@
+// Fluid's name scopes: what stands in op_namescope, for people and tools that show a program in parts. Within
+// a scope, entering a name again gives it a number: "/optimizer/", "/optimizer_1/",
+// "/optimizer_1/scale_with_param_lr/".
+//
+//   NameScopes scopes;
+//   const NameScopes::Guard guard(scopes, "optimizer");
+//   scopes.Path()      "/optimizer/"
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace penstock {
+
+class NameScopes {
+ public:
+  class Guard {
+   public:
+    Guard(NameScopes& scopes, std::string_view name) : scopes_(scopes) { scopes_.Enter(name); }
+    ~Guard() { scopes_.Leave(); }
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+
+   private:
+    NameScopes& scopes_;
+  };
+
+  void Enter(std::string_view name);
+  void Leave();
+  const std::string& Path() const { return path_; }
+  // How often a name was entered in the current scope.
+  int Count(std::string_view name) const;
+  void SetCount(std::string_view name, int count);
+
+ private:
+  std::string path_ = "/";
+  std::vector<std::size_t> lengths_;                // of the paths of the scopes around this one
+  std::map<std::string, int, std::less<>> counts_;  // by path + name
+};
+
+}  // namespace penstock

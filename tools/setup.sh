@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and leaves .venv/bin/python with penstock importable and .venv/bin/penstock.
+#
+#   tools/setup.sh            everything
+#   tools/setup.sh --tests    the C++ tests too
+#   tools/setup.sh --no-build packages and .venv alone
+#
+# Idempotent: what is there already is left alone and costs a second or two. Packages come from Debian and PyPI by name.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tests=OFF
+build=1
+for argument in "$@"; do
+  case "$argument" in
+    --tests) tests=ON ;;
+    --no-build) build=0 ;;
+    *) echo "setup: unknown argument $argument; known: --tests, --no-build" >&2; exit 2 ;;
+  esac
+done
+
+say() { printf 'setup: %s\n' "$*"; }
+
+DEBIAN_PACKAGES=(
+  ca-certificates ccache clang-format clang-tidy cmake g++ git ninja-build
+  libbenchmark-dev libdnnl-dev libeigen3-dev libgflags-dev libgoogle-glog-dev libgrpc++-dev libgtest-dev
+  libprotobuf-dev nlohmann-json3-dev ocl-icd-opencl-dev protobuf-compiler protobuf-compiler-grpc
+  python3-dev python3-venv zlib1g-dev
+)
+PYTHON_PACKAGES=(numpy pytest pybind11 scikit-build-core scikit-learn)
+
+missing=()
+for package in "${DEBIAN_PACKAGES[@]}"; do
+  if [[ "$(dpkg-query -W -f '${db:Status-Abbrev}' "$package" 2>/dev/null)" != "ii " ]]; then
+    missing+=("$package")
+  fi
+done
+if (( ${#missing[@]} )); then
+  as_root=()
+  if [[ $EUID -ne 0 ]]; then as_root=(sudo); fi
+  say "installing Debian packages: ${missing[*]}"
+  log=$(mktemp)
+  if ! { "${as_root[@]}" apt-get update -qq &&
+         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } \
+       >"$log" 2>&1; then
+    cat "$log" >&2
+    echo "setup: the Debian packages above could not be installed" >&2
+    exit 1
+  fi
+  rm -f "$log"
+fi
+
+# The system's own python3 has headers from python3-dev; another one first on PATH is used if it has them too.
+python=${PYTHON:-/usr/bin/python3}
+if [[ ! -x .venv/bin/python ]]; then
+  say "making .venv with $("$python" --version 2>&1)"
+  "$python" -m venv .venv
+fi
+if ! .venv/bin/python - "${PYTHON_PACKAGES[@]}" <<'PY'
+import importlib.metadata, sys
+def there(name):
+    try:
+        return bool(importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return False
+sys.exit(0 if all(there(name) for name in sys.argv[1:]) else 1)
+PY
+then
+  say "installing Python packages into .venv: ${PYTHON_PACKAGES[*]}"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check "${PYTHON_PACKAGES[@]}"
+fi
+(( build )) || exit 0
+
+say "building into build/release"
+log=$(mktemp)
+cmake --preset release -DPENSTOCK_TESTS=$tests -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1 ||
+  { cat "$log" >&2; exit 1; }
+rm -f "$log"
+# Ninja prints each step only where somebody watches.
+if [[ -t 1 ]]; then ninja_output=(); else ninja_output=(--quiet); fi
+cmake --build build/release -- "${ninja_output[@]}"
+
+# The build tree is the package: Python's sources are links there, so an edit of them needs no build.
+site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+printf '%s\n' "$PWD/build/release/python" >"$site/penstock-build.pth"
+ln -sf "$PWD/build/release/tools/penstock" .venv/bin/penstock
+say "ready: .venv/bin/python -c 'import penstock.fluid', .venv/bin/penstock --help"

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs the tests: ctest, then pytest, then the C++ tests with sanitizers.
+#
+#   tools/test.sh                  what every change must pass (CI runs this)
+#   tools/test.sh --all            also the slow, fuzz and chaos tests
+#   tools/test.sh --no-sanitizers  without the second build
+#
+# Exit code: 0 if everything passed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+all=0
+sanitizers=1
+for argument in "$@"; do
+  case "$argument" in
+    --all) all=1 ;;
+    --no-sanitizers) sanitizers=0 ;;
+    *) echo "test: unknown argument $argument; known: --all, --no-sanitizers" >&2; exit 2 ;;
+  esac
+done
+
+tools/setup.sh --tests || exit 1
+
+failed=()
+jobs=$(nproc)
+if (( all )); then labels=(); else labels=(-LE 'slow|fuzz|chaos'); fi
+
+echo "== ctest: the release build"
+ctest --test-dir build/release --output-on-failure -j "$jobs" "${labels[@]}" || failed+=("ctest")
+
+echo "== pytest"
+marks=()
+if (( ! all )); then marks=(-m 'not slow'); fi
+.venv/bin/python -m pytest -q "${marks[@]}" tests/python || failed+=("pytest")
+
+if (( sanitizers )); then
+  echo "== ctest: AddressSanitizer and UndefinedBehaviorSanitizer"
+  # oneDNN and gRPC are Debian's, without instrumentation: what they keep until exit is not a leak of ours.
+  export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+  { cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet &&
+    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|chaos|style'; } || failed+=("sanitizers")
+fi
+
+if (( ${#failed[@]} )); then
+  echo "test: FAILED: ${failed[*]}"
+  exit 1
+fi
+echo "test: everything passed"

@@ -1,0 +1,176 @@
+// matmul: products of the matrices in the last two extents of X and Y, for each element of the extents
+// before.
+#include <algorithm>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/math/matmul_device.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = alpha * op(X) . op(Y), where op transposes the last two extents if transpose_X (transpose_Y) says so.
+
+A vector X is a row, a vector Y a column; the extent of 1 this makes is dropped from Out (a product of two vectors is
+[1]). Extents before the last two are a batch: equal on both sides, or only one side has them and the other side's
+matrix is used for each.)";
+
+// An argument as the batch of matrices that enters the product.
+struct Factor {
+  Dim batch = 0;  // 0: a single matrix
+  Dim rows = 0, columns = 0;
+};
+
+Factor FactorOf(const Shape& shape, bool vector_is_row, bool transpose) {
+  Factor f;
+  if (shape.rank() == 1) {
+    f.rows = vector_is_row ? 1 : shape[0];
+    f.columns = vector_is_row ? shape[0] : 1;
+  } else {
+    f.rows = shape[shape.rank() - 2];
+    f.columns = shape[shape.rank() - 1];
+    if (shape.rank() > 2) f.batch = shape.Product(0, shape.rank() - 2);
+  }
+  if (transpose) std::swap(f.rows, f.columns);
+  return f;
+}
+
+Status InferMatMul(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Y", 0));
+  const Shape& x = c.ShapeOf("X");
+  const Shape& y = c.ShapeOf("Y");
+  const Factor a = FactorOf(x, true, c.Attr<bool>("transpose_X"));
+  const Factor b = FactorOf(y, false, c.Attr<bool>("transpose_Y"));
+  if (!Compatible(a.columns, b.rows)) {
+    return c.Error("width of X (", a.columns, ", shape ", x, ") must equal height of Y (", b.rows, ", shape ",
+                   y, ")");
+  }
+  if (a.batch != 0 && b.batch != 0 && !Compatible(a.batch, b.batch)) {
+    return c.Error("X ", x, " and Y ", y, " must have the same number of matrices (", a.batch, " and ",
+                   b.batch, ")");
+  }
+  Shape out = a.batch != 0 ? x.First(x.rank() - 2) : y.First(b.batch != 0 ? y.rank() - 2 : 0);
+  if (x.rank() != 1 || a.rows != 1) out.Append(a.rows);
+  if (y.rank() != 1 || b.columns != 1) out.Append(b.columns);
+  if (out.rank() == 0) out.Append(1);
+  c.SetLodLevel("Out", c.Input("X").lod_level);
+  return c.SetShape("Out", out);
+}
+
+// The argument's matrices, as they lie in memory, transposed if asked, repeated to `batch` if there is one
+// only.
+MatrixSlot SlotOf(const Operand& operand, bool vector_is_row, bool transpose, Dim batch) {
+  const Factor f = FactorOf(operand.shape, vector_is_row, false);
+  MatrixSlot m{operand, std::max<Dim>(batch, 1), f.rows, f.columns, 0, f.columns, 1};
+  if (f.batch != 0) m.batch_stride = f.rows * f.columns;
+  return transpose ? Transposed(m) : m;
+}
+
+// A batch whose matrices lie under each other is one tall matrix.
+MatrixSlot Stacked(MatrixSlot m) {
+  m.rows *= m.batch;
+  m.batch = 1;
+  m.batch_stride = 0;
+  return m;
+}
+
+// The three matrices of the product; dX, dY and dOut have the same forms as X, Y and Out.
+struct Product {
+  MatrixSlot x, y, out;
+};
+
+Result<Product> ProductOf(const KernelSetup& k, const Operand& x, const Operand& y, const Operand& out) {
+  const bool transpose_x = k.Attr<bool>("transpose_X");
+  const bool transpose_y = k.Attr<bool>("transpose_Y");
+  const Factor a = FactorOf(x.shape, true, transpose_x);
+  const Factor b = FactorOf(y.shape, false, transpose_y);
+  if (a.batch != 0 && b.batch != 0 && a.batch != b.batch) {
+    return k.Error("X ", x.shape, " and Y ", y.shape, " must have the same number of matrices");
+  }
+  const Dim batch = std::max(a.batch, b.batch);
+  Product p;
+  p.x = SlotOf(x, true, transpose_x, batch);
+  p.y = SlotOf(y, false, transpose_y, batch);
+  p.out = {out, std::max<Dim>(batch, 1), a.rows, b.columns, batch == 0 ? 0 : a.rows * b.columns, b.columns,
+           1};
+  if (a.batch > 1 && b.batch == 0 && !transpose_x) {
+    p.x = Stacked(p.x);
+    p.out = Stacked(p.out);
+    p.y.batch = 1;
+  }
+  return p;
+}
+
+template <typename Device, typename T>
+class MatMulKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Product p, ProductOf(k, k.Input("X"), k.Input("Y"), k.Output("Out")));
+    return product_.Prepare(k, p.x, p.y, p.out, k.Attr<float>("alpha"));
+  }
+  Status Run(KernelRun& k) override { return product_.Run(k); }
+
+ private:
+  MatMul<Device, T> product_;
+};
+
+// d op(X) = alpha * dOut . op(Y)'   d op(Y) = alpha * op(X)' . dOut. A matrix used for a whole batch gets the
+// sum.
+template <typename Device, typename T>
+class MatMulGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(Product p, ProductOf(k, k.Input("X"), k.Input("Y"), k.Input("Out@GRAD")));
+    const double alpha = k.Attr<float>("alpha");
+    if (const Operand& wanted = k.Output("X@GRAD")) {
+      MatrixSlot dx = p.x;
+      dx.operand = wanted;
+      PENSTOCK_RETURN_IF_ERROR(dx_.Prepare(k, p.out, Transposed(p.y), dx, alpha));
+    }
+    if (const Operand& wanted = k.Output("Y@GRAD")) {
+      MatrixSlot dy = p.y;
+      dy.operand = wanted;
+      PENSTOCK_RETURN_IF_ERROR(dy_.Prepare(k, Transposed(p.x), p.out, dy, alpha));
+    }
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(dx_.Run(k));
+    return dy_.Run(k);
+  }
+
+ private:
+  MatMul<Device, T> dx_, dy_;
+};
+
+}  // namespace
+
+void RegisterMatmul(OpRegistry& ops) {
+  const std::vector<std::int32_t> none;
+  ops.Add("matmul")
+      .Doc("Products of the matrices in the last two extents of X and Y.", kDoc)
+      .Input("X", "left factor; a vector is a row", Floats())
+      .Input("Y", "right factor; a vector is a column", SameTypeAs("X"))
+      .Output("Out", "the product", SameTypeAs("X"))
+      .Attr("transpose_X", false, "whether the last two extents of X change places")
+      .Attr("transpose_Y", false, "whether the last two extents of Y change places")
+      .Attr("alpha", 1.0f, "factor of the product")
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("fused_reshape_Out", none, kNoEffect, OnlyValue(none))
+      .Attr("fused_transpose_Out", none, kNoEffect, OnlyValue(none))
+      .Attr("use_quantizer", false, kNoEffect)
+      .Attr("Scale_x", 1.0f, kNoEffect)
+      .Attr("Scale_y", 1.0f, kNoEffect)
+      .Attr("Scale_out", 1.0f, kNoEffect)
+      .Attr("force_fp32_output", false, kNoEffect)
+      .Attr("head_number", 1, "heads that share a matrix", OnlyValue(1))
+      .InferShape(InferMatMul)
+      .Layouts(LayoutRule::kPlain)
+      .Kernel<Cpu, MatMulKernel, float, double>()
+      .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}})
+      .GradKernel<Cpu, MatMulGradKernel, float, double>();
+}
+
+}  // namespace penstock

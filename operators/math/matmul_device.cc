@@ -1,0 +1,166 @@
+#include "operators/math/matmul_device.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+
+#include "operators/nn/onednn.h"
+
+namespace penstock {
+
+Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Operand& operand, int row_dims) {
+  const Shape& shape = operand.shape;
+  if (row_dims < 0 || row_dims > shape.rank()) {
+    return k.Error(operand.name, " of rank ", shape.rank(), " cannot be flattened at ", row_dims);
+  }
+  MatrixSlot m;
+  m.operand = operand;
+  m.rows = shape.Product(0, row_dims);
+  m.columns = shape.Product(row_dims, shape.rank());
+  m.row_stride = m.columns;
+  return m;
+}
+
+MatrixSlot Transposed(MatrixSlot matrix) {
+  std::swap(matrix.rows, matrix.columns);
+  std::swap(matrix.row_stride, matrix.column_stride);
+  return matrix;
+}
+
+Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out) {
+  if (a.columns != b.rows || a.rows != out.rows || b.columns != out.columns || a.batch != b.batch ||
+      a.batch != out.batch) {
+    return k.Error("a product of [", a.rows, ", ", a.columns, "] and [", b.rows, ", ", b.columns,
+                   "] cannot be written to [", out.rows, ", ", out.columns, "]");
+  }
+  return OkStatus();
+}
+
+// A batch that no operand repeats is one primitive; otherwise there is one product for each matrix of the
+// batch, and where all write to the same place the later ones add to it.
+template <>
+class MatMul<Cpu, float>::Impl {
+ public:
+  Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                 double alpha) {
+    out_ = out;
+    // Without a term to add oneDNN writes nothing.
+    if (a.columns == 0) return OkStatus();
+    return OnednnTry(k, [&] {
+      const bool whole = a.batch > 1 && a.batch_stride != 0 && b.batch_stride != 0 && out.batch_stride != 0;
+      const dnnl::matmul first = Make(a, b, out, whole, alpha, /*add=*/false);
+      const bool adds = !whole && out.batch > 1 && out.batch_stride == 0;
+      const dnnl::matmul later = adds ? Make(a, b, out, whole, alpha, /*add=*/true) : first;
+      for (Dim i = 0; i < (whole ? 1 : a.batch); ++i) {
+        steps_.Add(k, i == 0 ? first : later, (i == 0 ? first_scratchpad_ : later_scratchpad_),
+                   {{DNNL_ARG_SRC, Bind(a, whole, i)},
+                    {DNNL_ARG_WEIGHTS, Bind(b, whole, i)},
+                    {DNNL_ARG_DST, Bind(out, whole, i)}});
+      }
+    });
+  }
+
+  Status Run(KernelRun& k) {
+    if (steps_.empty()) {
+      Tensor& out = k[out_.operand];
+      std::fill_n(out.Data<float>(), out.count(), 0.0f);
+      return OkStatus();
+    }
+    return steps_.Run(k);
+  }
+
+ private:
+  static dnnl::memory::desc Desc(const MatrixSlot& m, bool whole) {
+    if (whole)
+      return OnednnStrided({m.batch, m.rows, m.columns}, {m.batch_stride, m.row_stride, m.column_stride});
+    return OnednnStrided({m.rows, m.columns}, {m.row_stride, m.column_stride});
+  }
+
+  OnednnSequence::MemoryId Bind(const MatrixSlot& m, bool whole, Dim i) {
+    return steps_.Tensor(m.operand, Desc(m, whole),
+                         static_cast<std::size_t>(i * m.batch_stride) * sizeof(float));
+  }
+
+  dnnl::matmul Make(const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out, bool whole, double alpha,
+                    bool add) {
+    dnnl::primitive_attr attr = OnednnAttr();
+    if (alpha != 1.0) attr.set_output_scales(0, {static_cast<float>(alpha)});
+    if (add) {
+      dnnl::post_ops sum;
+      sum.append_sum(1.0f);
+      attr.set_post_ops(sum);
+    }
+    const dnnl::matmul::primitive_desc pd({Desc(a, whole), Desc(b, whole), Desc(out, whole)}, attr,
+                                          OnednnEngine());
+    if (!add) first_scratchpad_ = pd.scratchpad_desc();
+    later_scratchpad_ = pd.scratchpad_desc();
+    return dnnl::matmul(pd);
+  }
+
+  MatrixSlot out_;
+  dnnl::memory::desc first_scratchpad_, later_scratchpad_;
+  OnednnSequence steps_;
+};
+
+template <>
+class MatMul<Cpu, double>::Impl {
+ public:
+  Status Prepare(KernelSetup&, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                 double alpha) {
+    a_ = a;
+    b_ = b;
+    out_ = out;
+    alpha_ = alpha;
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) {
+    for (Dim i = 0; i < out_.batch; ++i) {
+      auto out = View(k, out_, i);
+      if (i == 0 || out_.batch_stride != 0) {
+        out.noalias() = alpha_ * (View(k, a_, i) * View(k, b_, i));
+      } else {
+        out.noalias() += alpha_ * (View(k, a_, i) * View(k, b_, i));
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+  using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
+
+  static Eigen::Map<Matrix, 0, Strides> View(KernelRun& k, const MatrixSlot& m, Dim i) {
+    return {k[m.operand].Data<double>() + i * m.batch_stride, m.rows, m.columns,
+            Strides(m.row_stride, m.column_stride)};
+  }
+
+  MatrixSlot a_, b_, out_;
+  double alpha_ = 1.0;
+};
+
+template <typename Device, typename T>
+MatMul<Device, T>::MatMul() = default;
+template <typename Device, typename T>
+MatMul<Device, T>::~MatMul() = default;
+template <typename Device, typename T>
+MatMul<Device, T>::MatMul(MatMul&&) noexcept = default;
+template <typename Device, typename T>
+MatMul<Device, T>& MatMul<Device, T>::operator=(MatMul&&) noexcept = default;
+
+template <typename Device, typename T>
+Status MatMul<Device, T>::Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b,
+                                  const MatrixSlot& out, double alpha) {
+  PENSTOCK_RETURN_IF_ERROR(CheckProduct(k, a, b, out));
+  impl_ = std::make_unique<Impl>();
+  return impl_->Prepare(k, a, b, out, alpha);
+}
+
+template <typename Device, typename T>
+Status MatMul<Device, T>::Run(KernelRun& k) {
+  return impl_ == nullptr ? OkStatus() : impl_->Run(k);
+}
+
+template class MatMul<Cpu, float>;
+template class MatMul<Cpu, double>;
+
+}  // namespace penstock

@@ -1,0 +1,59 @@
+// mul: the matrix product of X and Y, each first flattened to two dimensions.
+#include "framework/op/op_registry.h"
+#include "operators/cuda_kernels.h"
+#include "operators/fluid_attrs.h"
+#include "operators/math/mul_kernels.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = flatten(X, x_num_col_dims) . flatten(Y, y_num_col_dims)
+
+flatten(T, n) views T as a matrix whose rows run over T's first n extents and whose columns run over the rest.
+Out has X's first x_num_col_dims extents, then Y's extents from y_num_col_dims on.
+Cost: 2 * rows(X) * columns(X) * columns(Y) flops.)";
+
+// Presence, element types and attribute ranges were already checked against the schema, so only what relates
+// X to Y is left.
+Status InferMul(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const Shape& y = c.ShapeOf("Y");
+  const int x_rows_to = c.Attr<std::int32_t>("x_num_col_dims");
+  const int y_rows_to = c.Attr<std::int32_t>("y_num_col_dims");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", x_rows_to));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Y", y_rows_to));
+
+  const Dim width = x.Product(x_rows_to, x.rank());
+  const Dim height = y.Product(0, y_rows_to);
+  if (!Compatible(width, height)) {  // An unknown extent is compatible with any.
+    return c.Error("width of X (", width, ") must equal height of Y (", height, ")");
+  }
+  c.SetLodLevel("Out", c.Input("X").lod_level);
+  return c.SetShape("Out", Concat(x.First(x_rows_to), y.From(y_rows_to)));
+}
+
+}  // namespace
+
+void RegisterMul(OpRegistry& ops) {
+  OpDef& mul = ops.Add("mul")
+                   .Doc("Matrix product of X and Y, each flattened to two dimensions.", kDoc)
+                   .Input("X", "left factor; rank above x_num_col_dims", Floats())
+                   .Input("Y", "right factor; rank above y_num_col_dims", SameTypeAs("X"))
+                   .Output("Out", "the product", SameTypeAs("X"))
+                   .Attr("use_mkldnn", false, kNoEffect)
+                   .Attr("x_num_col_dims", 1, "how many extents of X form its rows", AtLeast(1))
+                   .Attr("y_num_col_dims", 1, "how many extents of Y form its rows", AtLeast(1))
+                   .Attr("scale_x", 1.0f, kNoEffect)
+                   .Attr("scale_y", std::vector<float>{1.0f}, kNoEffect)
+                   .Attr("scale_out", 1.0f, kNoEffect)
+                   .Attr("force_fp32_output", false, kNoEffect)
+                   .InferShape(InferMul)
+                   .Layouts(LayoutRule::kPlain)
+                   .Kernel<Cpu, MulKernel, float, double>()
+                   .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}})
+                   .GradKernel<Cpu, MulGradKernel, float, double>();
+  RegisterMulCuda(mul);
+}
+
+}  // namespace penstock

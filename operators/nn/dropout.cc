@@ -1,0 +1,190 @@
+// dropout: sets elements to 0 at random in training.
+#include <algorithm>
+#include <cstring>
+#include <random>
+
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+In training Mask[i] is 0 with probability dropout_prob, else 1, and
+  downgrade_in_infer   Out = X * Mask                        with is_test: Out = X * (1 - dropout_prob)
+  upscale_in_train     Out = X * Mask / (1 - dropout_prob)   with is_test: Out = X
+
+Mask[i] depends on the seed and i alone, not on threads. With fix_seed, or a tensor Seed, each run draws the same mask as
+Fluid does for that seed; otherwise each run starts from a seed of its own. With is_test Mask is not written.)";
+
+Status InferDropout(InferContext& c) {
+  // Fluid leaves Mask without shape in a test program.
+  if (!c.Attr<bool>("is_test")) PENSTOCK_RETURN_IF_ERROR(c.SetShape("Mask", c.ShapeOf("X")));
+  return c.ShareAll("X", "Out");
+}
+
+// std::minstd_rand's sequence, x[i] = 48271 * x[i - 1] mod (2^31 - 1), started anywhere in it: x[i] = 48271^i
+// * seed.
+class Minstd {
+ public:
+  // Stands after `skipped` draws.
+  Minstd(std::uint32_t seed, std::uint64_t skipped) {
+    state_ = seed % kModulus;
+    if (state_ == 0) state_ = 1;
+    std::uint64_t factor = kMultiplier;
+    for (std::uint64_t n = skipped; n > 0; n >>= 1) {
+      if ((n & 1) != 0) state_ = state_ * factor % kModulus;
+      factor = factor * factor % kModulus;
+    }
+  }
+  // In [0, 1): the float that std::uniform_real_distribution makes of the next draw.
+  float Next() {
+    state_ = state_ * kMultiplier % kModulus;
+    return static_cast<float>(state_ - 1) / static_cast<float>(kModulus - 1);
+  }
+
+ private:
+  static constexpr std::uint64_t kModulus = 2147483647, kMultiplier = 48271;
+  std::uint64_t state_;
+};
+
+// Calls visit(begin, end) for consecutive parts of [0, count), divided among the team.
+template <typename Visit>
+void EachPart(Dim count, int threads, Visit&& visit) {
+  constexpr Dim kPart = 1 << 14;
+  const Dim parts = (count + kPart - 1) / kPart;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (Dim part = 0; part < parts; ++part) visit(part * kPart, std::min(count, (part + 1) * kPart));
+}
+
+// What an element that stays is multiplied by in training.
+template <typename T>
+T FactorOfKept(const KernelSetup& k) {
+  if (k.Attr<std::string>("dropout_implementation") != "upscale_in_train") return T(1);
+  const float probability = k.Attr<float>("dropout_prob");
+  return probability == 1.0f ? T(0) : T(1) / static_cast<T>(1.0f - probability);
+}
+
+template <typename Device, typename T>
+class DropoutKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    seed_tensor_ = k.Input("Seed");
+    out_ = k.Output("Out");
+    mask_ = k.Output("Mask");
+    threads_ = k.threads();
+    probability_ = k.Attr<float>("dropout_prob");
+    is_test_ = k.Attr<bool>("is_test");
+    kept_ = FactorOfKept<T>(k);
+    test_factor_ = k.Attr<std::string>("dropout_implementation") == "upscale_in_train"
+                       ? T(1)
+                       : static_cast<T>(1.0f - probability_);
+    fixed_ = k.Attr<bool>("fix_seed");
+    seed_ = static_cast<std::uint32_t>(k.Attr<std::int32_t>("seed"));
+    if (!fixed_ && !is_test_) source_.seed(std::random_device()());
+    if (!is_test_ && !mask_) return k.Error("training needs the output Mask");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* x = k[x_].template Data<T>();
+    T* out = k[out_].template Data<T>();
+    const Dim count = k[x_].count();
+    if (is_test_) {
+      EachPart(count, threads_, [&](Dim begin, Dim end) {
+        for (Dim i = begin; i < end; ++i) out[i] = x[i] * test_factor_;
+      });
+    } else {
+      std::uint8_t* mask = k[mask_].template Data<std::uint8_t>();
+      const std::uint32_t seed = SeedOfRun(k);
+      EachPart(count, threads_, [&](Dim begin, Dim end) {
+        Minstd draws(seed, static_cast<std::uint64_t>(begin));
+        for (Dim i = begin; i < end; ++i) {
+          mask[i] = draws.Next() < probability_ ? 0 : 1;
+          out[i] = mask[i] != 0 ? x[i] * kept_ : T(0);
+        }
+      });
+    }
+    if (!k[x_].lod().empty()) k[out_].set_lod(k[x_].lod());
+    return OkStatus();
+  }
+
+ private:
+  std::uint32_t SeedOfRun(KernelRun& k) {
+    if (seed_tensor_) return static_cast<std::uint32_t>(k[seed_tensor_].template Data<std::int32_t>()[0]);
+    return fixed_ ? seed_ : static_cast<std::uint32_t>(source_());
+  }
+
+  Operand x_, seed_tensor_, out_, mask_;
+  int threads_ = 1;
+  float probability_ = 0;
+  bool is_test_ = false, fixed_ = false;
+  std::uint32_t seed_ = 0;
+  T kept_ = 1, test_factor_ = 1;
+  std::mt19937 source_;  // of the seeds of runs without a fixed one
+};
+
+// dX = dOut where the element stayed, times what it was multiplied by.
+template <typename Device, typename T>
+class DropoutGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    mask_ = k.Input("Mask");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    threads_ = k.threads();
+    kept_ = FactorOfKept<T>(k);
+    if (k.Attr<bool>("is_test")) return k.Error("a dropout with is_test has no gradient");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const std::uint8_t* mask = k[mask_].template Data<std::uint8_t>();
+    const T* dout = k[dout_].template Data<T>();
+    T* dx = k[dx_].template Data<T>();
+    EachPart(k[dout_].count(), threads_, [&](Dim begin, Dim end) {
+      for (Dim i = begin; i < end; ++i) dx[i] = mask[i] != 0 ? dout[i] * kept_ : T(0);
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand mask_, dout_, dx_;
+  int threads_ = 1;
+  T kept_ = 1;
+};
+
+AttrCheck Probability() {
+  return [](const Attr& value) -> std::optional<std::string> {
+    const float p = std::get<float>(value);
+    if (p >= 0.0f && p <= 1.0f) return std::nullopt;
+    return "in [0, 1]";
+  };
+}
+
+}  // namespace
+
+void RegisterDropout(OpRegistry& ops) {
+  ops.Add("dropout")
+      .Doc("Sets elements to 0 at random in training.", kDoc)
+      .Input("X", "any shape", Floats())
+      .Input("Seed", "in place of the attribute seed; one element", Only(DType::kInt32), Optional())
+      .Output("Out", "shaped like X", SameTypeAs("X"))
+      .Output("Mask", "1 where an element stays, else 0", Only(DType::kUInt8), Intermediate())
+      .Attr("dropout_prob", 0.5f, "the probability that an element becomes 0", Probability())
+      .Attr("is_test", false, "whether nothing is dropped")
+      .Attr("fix_seed", false, "whether each run draws the mask of `seed`")
+      .Attr("seed", 0, "of the mask, with fix_seed")
+      .Attr("dropout_implementation", "downgrade_in_infer", "which side makes up for what is dropped",
+            OneOf({"downgrade_in_infer", "upscale_in_train"}))
+      .InferShape(InferDropout)
+      .Layouts(LayoutRule::kPlain)
+      .Kernel<Cpu, DropoutKernel, float, double>()
+      .Grad({.reads_outputs = {"Mask"}, .yields = {"X"}})
+      .GradKernel<Cpu, DropoutGradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Out@GRAD")
+      .InferShape(SameShape("Out@GRAD", "X@GRAD"));
+}
+
+}  // namespace penstock

@@ -1,0 +1,140 @@
+"""A training program for one machine, in the Fluid API, and the few lines that distribute it.
+
+Reads its role from the environment, as the launcher sets it:
+
+    python -m penstock.distributed.launch --server_num 2 --worker_num 2 tools/demo/digits.py --out results
+    python tools/demo/digits.py --out results --single --start results/initial.npz
+
+1,797 images of handwritten digits, 8x8 (scikit-learn's bundled set, from UCI); 1,437 train, 360 test, split and order fixed.
+The global batch is the same however many trainers share it, so N trainers in sync mode compute what one machine does.
+"""
+
+import argparse
+import json
+import os
+import sys
+
+import numpy as np
+from sklearn.datasets import load_digits
+
+import penstock.fluid as fluid
+
+TRAIN_IMAGES = 1437
+GLOBAL_BATCH = 64
+MIN_BLOCK_SIZE = 8192
+
+
+def data():
+    """(train images, train labels, test images, test labels); images [n, 1, 8, 8] in 0..1, labels [n, 1]."""
+    digits = load_digits()
+    order = np.random.RandomState(7).permutation(len(digits.target))
+    images = (digits.images[order] / 16.0).astype("float32").reshape(-1, 1, 8, 8)
+    labels = digits.target[order].astype("int64").reshape(-1, 1)
+    return images[:TRAIN_IMAGES], labels[:TRAIN_IMAGES], images[TRAIN_IMAGES:], labels[TRAIN_IMAGES:]
+
+
+def network():
+    """A small LeNet: two convolutions with pooling, two fully connected layers. Returns (loss, prediction)."""
+    image = fluid.data("image", [None, 1, 8, 8])
+    label = fluid.data("label", [None, 1], dtype="int64")
+    hidden = fluid.layers.conv2d(image, num_filters=20, filter_size=3, padding=1, act="relu")
+    hidden = fluid.layers.pool2d(hidden, pool_size=2, pool_type="max", pool_stride=2)
+    hidden = fluid.layers.conv2d(hidden, num_filters=50, filter_size=3, padding=1, act="relu")
+    hidden = fluid.layers.pool2d(hidden, pool_size=2, pool_type="max", pool_stride=2)
+    hidden = fluid.layers.fc(hidden, 500, act="relu")
+    prediction = fluid.layers.fc(hidden, 10, act="softmax")
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(prediction, label))
+    return loss, prediction
+
+
+def batches(images, labels, epochs):
+    """The global batches of all epochs, the same in every process; a short last batch of an epoch is left out."""
+    for epoch in range(epochs):
+        order = np.random.RandomState(epoch).permutation(len(images))
+        for begin in range(0, len(order) - GLOBAL_BATCH + 1, GLOBAL_BATCH):
+            rows = order[begin:begin + GLOBAL_BATCH]
+            yield images[rows], labels[rows]
+
+
+def parameters(program):
+    """All parameters by name, as copies."""
+    scope = fluid.global_scope()
+    return {p.name: np.array(scope.find_var(p.name).get_tensor()) for p in program.all_parameters()}
+
+
+def transpiler(trainer_id, pservers, trainers):
+    config = fluid.DistributeTranspilerConfig()
+    config.min_block_size = MIN_BLOCK_SIZE
+    t = fluid.DistributeTranspiler(config=config)
+    t.transpile(trainer_id, pservers=pservers, trainers=trainers)
+    return t
+
+
+def serve(pservers, trainers, endpoint):
+    t = transpiler(0, pservers, trainers)
+    exe = fluid.Executor(fluid.CPUPlace())
+    main, startup = t.get_pserver_programs(endpoint)
+    exe.run(startup)
+    exe.run(main)  # returns when every trainer has completed
+
+
+def train(options, program, test_program, loss, prediction, share, of):
+    """Trains this process's share (number `share` of `of`) of every global batch and writes what the demo compares."""
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    images, labels, test_images, test_labels = data()
+    if options.start:
+        start = np.load(options.start)
+        for name in start.files:
+            fluid.global_scope().find_var(name).get_tensor().set(start[name], fluid.CPUPlace())
+    if share == 0 and not options.start:
+        np.savez(os.path.join(options.out, "initial.npz"), **parameters(test_program))
+    losses = []
+    everything = list(batches(images, labels, options.epochs))
+    rows = GLOBAL_BATCH // of
+    mine = slice(share * rows, (share + 1) * rows)
+    for step, (x, y) in enumerate(everything):
+        value, = exe.run(program, feed={"image": x[mine], "label": y[mine]}, fetch_list=[loss])
+        losses.append(float(np.ravel(value)[0]))
+        if share == 0 and ((step + 1) % 10 == 0 or step + 1 == len(everything)):
+            print(f"\r  step {step + 1}/{len(everything)}   loss {losses[-1]:.4f}", end="", flush=True)
+    if share == 0:
+        print(flush=True)
+    scores, = exe.run(test_program, feed={"image": test_images, "label": test_labels}, fetch_list=[prediction])
+    accuracy = float(np.mean(np.argmax(scores, axis=1) == test_labels[:, 0]))
+    name = "single" if options.single else f"trainer_{share}"
+    np.savez(os.path.join(options.out, f"{name}.npz"), **parameters(test_program))
+    with open(os.path.join(options.out, f"{name}.json"), "w") as out:
+        json.dump({"losses": losses, "accuracy": accuracy}, out)
+    exe.close()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", required=True, help="folder for losses and parameters")
+    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
+    parser.add_argument("--start", help="npz file with the parameters to start from")
+    options = parser.parse_args()
+
+    fluid.default_main_program().random_seed = 1
+    fluid.default_startup_program().random_seed = 1
+    loss, prediction = network()
+    test_program = fluid.default_main_program().clone(for_test=True)
+    fluid.optimizer.Momentum(learning_rate=0.01, momentum=0.9).minimize(loss)
+
+    if options.single:
+        train(options, fluid.default_main_program(), test_program, loss, prediction, share=0, of=1)
+        return
+    pservers = os.environ["PADDLE_PSERVER_ENDPOINTS"]
+    trainers = int(os.environ["PADDLE_TRAINERS_NUM"])
+    if os.environ["TRAINING_ROLE"] == "PSERVER":
+        serve(pservers, trainers, os.environ["PADDLE_CURRENT_ENDPOINT"])
+        return
+    trainer_id = int(os.environ["PADDLE_TRAINER_ID"])
+    program = transpiler(trainer_id, pservers, trainers).get_trainer_program()
+    train(options, program, test_program, loss, prediction, share=trainer_id, of=trainers)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

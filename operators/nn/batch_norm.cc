@@ -229,6 +229,7 @@ class BatchNormGradKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     scale_ = k.Input("Scale");
+    bias_ = k.Input("Bias");
     dy_ = k.Input("Y@GRAD");
     dx_ = k.Output("X@GRAD");
     dscale_ = k.Output("Scale@GRAD");
@@ -277,6 +278,7 @@ class BatchNormGradKernel : public Kernel {
     steps_.Add(k, dnnl::batch_normalization_backward(pd), pd.scratchpad_desc(),
                {{DNNL_ARG_SRC, steps_.Tensor(x_, data)},
                 {DNNL_ARG_SCALE, steps_.Tensor(scale_, channel)},
+                {DNNL_ARG_SHIFT, steps_.Tensor(bias_, channel)},  // counted among its inputs, not used
                 {DNNL_ARG_MEAN, steps_.Tensor(mean_, channel)},
                 {DNNL_ARG_VARIANCE, steps_.InWorkspace(moment_, channel)},
                 {DNNL_ARG_DIFF_DST, steps_.Tensor(dy_, data)},
@@ -337,7 +339,7 @@ class BatchNormGradKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, scale_, dy_, dx_, dscale_, dbias_, mean_, variance_;
+  Operand x_, scale_, bias_, dy_, dx_, dscale_, dbias_, mean_, variance_;
   float epsilon_ = 0;
   bool uses_running_ = false;
   ChannelShape shape_;

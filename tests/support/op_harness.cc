@@ -144,8 +144,10 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
 
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
-  const auto grad_of = [&wanted](const std::string& name) {
-    return wanted.contains(name) ? name + kGradSuffix : std::string();
+  std::set<std::string> known = wanted;  // what flows back into the op is there for every output
+  for (const std::string& name : op.OutputNames()) known.insert(name);
+  const auto grad_of = [&known](const std::string& name) {
+    return known.contains(name) ? name + kGradSuffix : std::string();
   };
   if (def->grad_maker() != nullptr) return def->grad_maker()({op, grad_of});
   if (!def->grad().has_value()) return InvalidArgument("E-harness", op.type(), " has no gradient");
@@ -168,7 +170,7 @@ Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const s
     std::vector<std::string> args;
     bool any = false;
     for (const std::string& name : op.Input(slot)) {
-      args.push_back(grad_of(name));
+      args.push_back(wanted.contains(name) ? name + kGradSuffix : std::string());
       any = any || !args.back().empty();
       if (args.back().empty()) args.back() = kEmptyVarName;
     }

@@ -2,6 +2,8 @@
 // its error.
 #pragma once
 
+#include "framework/tensor/device.h"
+
 namespace penstock {
 
 class BlockRunner;
@@ -11,8 +13,6 @@ class RpcClient;
 class Scope;
 class ServerLoop;
 class ThreadPool;
-
-enum class DeviceKind { kCpu = 0, kCuda = 1 };
 
 struct Services {
   int threads = 1;           // of the compute team

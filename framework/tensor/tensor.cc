@@ -6,19 +6,27 @@
 
 namespace penstock {
 namespace {
+
 constexpr std::size_t kAlignment = 64;
+
+void CheckReadable(const Tensor& tensor) {
+  PENSTOCK_CHECK(tensor.buffer() == nullptr || tensor.buffer()->device() == DeviceKind::kCpu,
+                 "a tensor on a device is copied by the device's own functions");
 }
+
+}  // namespace
 
 std::shared_ptr<Buffer> Buffer::Allocate(std::size_t bytes) {
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   void* data = std::aligned_alloc(kAlignment, rounded == 0 ? kAlignment : rounded);
   if (data == nullptr) throw std::bad_alloc();
-  return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, nullptr));
+  return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, nullptr, DeviceKind::kCpu));
 }
 
-std::shared_ptr<Buffer> Buffer::Borrow(void* data, std::size_t bytes, std::shared_ptr<void> owner) {
+std::shared_ptr<Buffer> Buffer::Borrow(void* data, std::size_t bytes, std::shared_ptr<void> owner,
+                                       DeviceKind device) {
   PENSTOCK_CHECK(owner != nullptr, "borrowed memory needs an owner");
-  return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, std::move(owner)));
+  return std::shared_ptr<Buffer>(new Buffer(static_cast<std::byte*>(data), bytes, std::move(owner), device));
 }
 
 Buffer::~Buffer() {
@@ -40,6 +48,7 @@ void Tensor::Reset(DType type, const Shape& shape) {
   layout_ = Layout();
   const std::size_t needed = bytes();
   if (buffer_ != nullptr && buffer_.use_count() == 1 && offset_ == 0 && buffer_->bytes() >= needed) return;
+  CheckReadable(*this);  // memory of a device is not replaced by ours
   buffer_ = Buffer::Allocate(needed);
   offset_ = 0;
 }
@@ -63,6 +72,7 @@ Tensor Tensor::Rows(Dim begin, Dim end) const {
 Tensor Tensor::Clone() const {
   Tensor out;
   if (!initialized()) return out;
+  CheckReadable(*this);
   out.Reset(dtype_, shape_);
   std::memcpy(out.raw(), raw(), bytes());
   out.lod_ = lod_;
@@ -71,6 +81,8 @@ Tensor Tensor::Clone() const {
 
 void Tensor::CopyFrom(const Tensor& from) {
   PENSTOCK_CHECK(from.dtype() == dtype_ && from.count() == count(), "a copy needs the same type and count");
+  CheckReadable(*this);
+  CheckReadable(from);
   std::memmove(raw(), from.raw(), bytes());
 }
 

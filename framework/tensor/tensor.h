@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "framework/base/check.h"
+#include "framework/tensor/device.h"
 #include "framework/tensor/dtype.h"
 #include "framework/tensor/layout.h"
 #include "framework/tensor/shape.h"
@@ -31,20 +32,23 @@ class Buffer {
  public:
   static std::shared_ptr<Buffer> Allocate(std::size_t bytes);
   // Borrows memory that `owner` keeps alive.
-  static std::shared_ptr<Buffer> Borrow(void* data, std::size_t bytes, std::shared_ptr<void> owner);
+  static std::shared_ptr<Buffer> Borrow(void* data, std::size_t bytes, std::shared_ptr<void> owner,
+                                        DeviceKind device = DeviceKind::kCpu);
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  DeviceKind device() const { return device_; }  // whose memory it is
 
  private:
-  Buffer(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner)
-      : data_(data), bytes_(bytes), owner_(std::move(owner)) {}
+  Buffer(std::byte* data, std::size_t bytes, std::shared_ptr<void> owner, DeviceKind device)
+      : data_(data), bytes_(bytes), owner_(std::move(owner)), device_(device) {}
   std::byte* data_;
   std::size_t bytes_;
   std::shared_ptr<void> owner_;  // null: the memory is ours
+  DeviceKind device_;
 };
 
 class Tensor {

@@ -35,13 +35,14 @@ Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot&
   return OkStatus();
 }
 
+namespace {
+
 // A batch that no operand repeats is one primitive; otherwise there is one product for each matrix of the
 // batch, and where all write to the same place the later ones add to it.
-template <>
-class MatMul<Cpu, float>::Impl {
+class OnednnProduct : public MatrixProduct {
  public:
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
-                 double alpha) {
+                 double alpha) override {
     out_ = out;
     // Without a term to add oneDNN writes nothing.
     if (a.columns == 0) return OkStatus();
@@ -59,7 +60,7 @@ class MatMul<Cpu, float>::Impl {
     });
   }
 
-  Status Run(KernelRun& k) {
+  Status Run(KernelRun& k) override {
     if (steps_.empty()) {
       Tensor& out = k[out_.operand];
       std::fill_n(out.Data<float>(), out.count(), 0.0f);
@@ -101,11 +102,10 @@ class MatMul<Cpu, float>::Impl {
   OnednnSequence steps_;
 };
 
-template <>
-class MatMul<Cpu, double>::Impl {
+class EigenProduct : public MatrixProduct {
  public:
   Status Prepare(KernelSetup&, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
-                 double alpha) {
+                 double alpha) override {
     a_ = a;
     b_ = b;
     out_ = out;
@@ -113,7 +113,7 @@ class MatMul<Cpu, double>::Impl {
     return OkStatus();
   }
 
-  Status Run(KernelRun& k) {
+  Status Run(KernelRun& k) override {
     for (Dim i = 0; i < out_.batch; ++i) {
       auto out = View(k, out_, i);
       if (i == 0 || out_.batch_stride != 0) {
@@ -138,29 +138,15 @@ class MatMul<Cpu, double>::Impl {
   double alpha_ = 1.0;
 };
 
-template <typename Device, typename T>
-MatMul<Device, T>::MatMul() = default;
-template <typename Device, typename T>
-MatMul<Device, T>::~MatMul() = default;
-template <typename Device, typename T>
-MatMul<Device, T>::MatMul(MatMul&&) noexcept = default;
-template <typename Device, typename T>
-MatMul<Device, T>& MatMul<Device, T>::operator=(MatMul&&) noexcept = default;
+}  // namespace
 
-template <typename Device, typename T>
-Status MatMul<Device, T>::Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b,
-                                  const MatrixSlot& out, double alpha) {
-  PENSTOCK_RETURN_IF_ERROR(CheckProduct(k, a, b, out));
-  impl_ = std::make_unique<Impl>();
-  return impl_->Prepare(k, a, b, out, alpha);
+template <>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cpu, float>() {
+  return std::make_unique<OnednnProduct>();
 }
-
-template <typename Device, typename T>
-Status MatMul<Device, T>::Run(KernelRun& k) {
-  return impl_ == nullptr ? OkStatus() : impl_->Run(k);
+template <>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cpu, double>() {
+  return std::make_unique<EigenProduct>();
 }
-
-template class MatMul<Cpu, float>;
-template class MatMul<Cpu, double>;
 
 }  // namespace penstock

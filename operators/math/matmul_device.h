@@ -25,29 +25,44 @@ struct MatrixSlot {
 Result<MatrixSlot> AsMatrix(const KernelSetup& k, const Operand& operand, int row_dims);
 MatrixSlot Transposed(MatrixSlot matrix);
 
+// What a device implements.
+class MatrixProduct {
+ public:
+  virtual ~MatrixProduct() = default;
+  // The operands fit each other.
+  virtual Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
+                         double alpha) = 0;
+  virtual Status Run(KernelRun& k) = 0;
+};
+template <typename Device, typename T>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct();
+template <>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cpu, float>();
+template <>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cpu, double>();
+template <>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cuda, float>();  // matmul_device.cu, as the next one
+template <>
+std::unique_ptr<MatrixProduct> MakeMatrixProduct<Cuda, double>();
+
+// kInvalidArgument unless a . b has out's shape.
+Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out);
+
 // out = alpha * a . b for each matrix of the batch. Where out has batch stride 0, the sum over the batch.
 template <typename Device, typename T>
 class MatMul {
  public:
-  MatMul();
-  ~MatMul();
-  MatMul(MatMul&&) noexcept;
-  MatMul& operator=(MatMul&&) noexcept;
-
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
-                 double alpha = 1.0);
+                 double alpha = 1.0) {
+    PENSTOCK_RETURN_IF_ERROR(CheckProduct(k, a, b, out));
+    product_ = MakeMatrixProduct<Device, T>();
+    return product_->Prepare(k, a, b, out, alpha);
+  }
   // Does nothing if it was not prepared: a gradient that nobody reads.
-  Status Run(KernelRun& k);
+  Status Run(KernelRun& k) { return product_ == nullptr ? OkStatus() : product_->Run(k); }
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  std::unique_ptr<MatrixProduct> product_;
 };
-
-extern template class MatMul<Cpu, float>;
-extern template class MatMul<Cpu, double>;
-
-// What every device checks: a . b must have out's shape.
-Status CheckProduct(const KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out);
 
 }  // namespace penstock

@@ -1,0 +1,49 @@
+#include "transpiler/check/check.h"
+
+#include <algorithm>
+
+#include "framework/text/printer.h"
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+
+std::string Finding::ToString() const {
+  constexpr std::string_view kWords[] = {"note", "warning", "error"};
+  std::string out = StrCat(kWords[static_cast<std::size_t>(severity)], ": check: ", file, ": ", message, "   [", id, "]");
+  for (const std::string& line : details) out += StrCat("\n  ", line);
+  return out;
+}
+
+int CheckReport::Count(Severity severity) const {
+  return static_cast<int>(std::count_if(findings.begin(), findings.end(),
+                                        [&](const Finding& finding) { return finding.severity == severity; }));
+}
+
+std::string CheckReport::ToString() const {
+  std::string out;
+  for (const Finding& finding : findings) out += finding.ToString() + "\n";
+  out += StrCat("check: ", Count(Severity::kError), " errors, ", Count(Severity::kWarning), " warnings\n");
+  return out;
+}
+
+Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message, const Op* op) {
+  Finding finding{severity, std::move(id), file.file, std::move(message), {}};
+  if (op != nullptr) {
+    finding.details.push_back(PrintOp(*op));
+    if (!op->location().empty()) finding.details.push_back(StrCat("written at ", op->location()));
+  }
+  return finding;
+}
+
+CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops) {
+  CheckReport report;
+  const RoleFacts facts = ReadFacts(roles, ops, report.findings);
+  CheckMessages(facts, report.findings);
+  CheckTiling(facts, report.findings);
+  CheckUpdates(facts, ops, report.findings);
+  CheckBarriers(facts, report.findings);
+  CheckStartup(facts, report.findings);
+  return report;
+}
+
+}  // namespace penstock

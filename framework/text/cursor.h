@@ -1,0 +1,71 @@
+// Walks over the tokens of a text, for parsers by recursive descent.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(Cursor in, Cursor::Over(text, "main.ir"));
+//   PENSTOCK_RETURN_IF_ERROR(in.Expect("program"));
+//   if (in.TakeIf("=")) ...
+//
+// Line ends separate statements, but between Open and Close of a bracket they are skipped.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/attr.h"
+#include "framework/ir/op.h"
+#include "framework/tensor/dtype.h"
+#include "framework/tensor/shape.h"
+#include "framework/text/lexer.h"
+
+namespace penstock {
+
+class Cursor {
+ public:
+  static Result<Cursor> Over(std::string_view text, std::string_view filename);  // both must outlive the cursor
+
+  const Token& Peek();
+  const Token& PeekSecond();  // the one after Peek
+  Token Take();
+  // True if the next token is this punctuation or bare word.
+  bool At(std::string_view text);
+  bool AtName();     // a bare name or a quoted one
+  bool AtNewline() { return Peek().kind == TokenKind::kNewline; }
+  bool AtEnd() { return Peek().kind == TokenKind::kEnd; }
+  bool TakeIf(std::string_view text);
+  Status Expect(std::string_view text);
+  Status Open(std::string_view bracket);    // Expect, and line ends no longer count
+  Status Close(std::string_view bracket);
+  void SkipNewlines();
+  Status EndOfStatement();                  // a line end, the end of the text, or the "}" that closes a block
+
+  Result<std::string> Name(std::string_view what);
+  Result<std::string> String(std::string_view what);
+  Result<std::int64_t> Integer(std::string_view what, std::int64_t least, std::int64_t most);
+
+  // "[" dim,* "]" with "?" for an unknown extent.
+  Result<Shape> ShapeInBrackets();
+  // One attribute value.
+  Result<Attr> Literal();
+  // "{" (name "=" literal),* "}"; empty if there is no "{". A name that comes twice is an error.
+  Result<std::vector<NamedAttr>> Attrs();
+
+  // An error at the next token, or at one that was taken.
+  Status Error(const std::string& message) { return ErrorAt(Peek(), message); }
+  Status ErrorAt(const Token& token, const std::string& message) const;
+  std::string Found();  // "found ..." for messages
+
+ private:
+  Cursor(std::string_view text, std::string_view filename, std::vector<Token> tokens)
+      : text_(text), filename_(filename), tokens_(std::move(tokens)) {}
+  Result<Attr> Scalar();
+  Result<Attr> List();
+
+  std::string_view text_;
+  std::string_view filename_;
+  std::vector<Token> tokens_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace penstock

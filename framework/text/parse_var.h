@@ -1,0 +1,18 @@
+// Types and declarations of variables in the textual form.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/ir/var.h"
+#include "framework/text/cursor.h"
+
+namespace penstock {
+
+// What follows the ":" of a declaration: kind, type and parts are set in `var`.
+Status ParseVarType(Cursor& in, Var& var);
+
+// True at "param", "persist", "data" or "var" followed by a name: no op begins like that.
+bool AtDeclaration(Cursor& in);
+// The whole declaration, flags included, up to the end of its line.
+Result<Var> ParseDeclaration(Cursor& in);
+
+}  // namespace penstock

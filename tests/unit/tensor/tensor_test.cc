@@ -1,0 +1,97 @@
+#include "framework/tensor/tensor.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "framework/tensor/scope.h"
+
+namespace penstock {
+namespace {
+
+TEST(Shape, AnUnknownExtentIsCompatibleWithAny) {
+  const Shape batch = {-1, 784};
+  EXPECT_EQ(batch.ToString(), "[?, 784]");
+  EXPECT_FALSE(batch.IsKnown());
+  EXPECT_EQ(batch.Count(), kUnknownDim);
+  EXPECT_EQ(batch.Product(1, 2), 784);
+  EXPECT_TRUE(Compatible(batch, Shape({8, 784})));
+  EXPECT_FALSE(Compatible(batch, Shape({8, 785})));
+  EXPECT_FALSE(Compatible(batch, Shape({8})));
+  EXPECT_EQ(Concat(batch.First(1), Shape({3})), Shape({-1, 3}));
+}
+
+TEST(Tensor, RowsAndReshapedShareTheBuffer) {
+  Tensor tensor(DType::kFp32, {4, 3});
+  std::iota(tensor.Span<float>().begin(), tensor.Span<float>().end(), 0.0f);
+  Tensor rows = tensor.Rows(1, 3);
+  EXPECT_EQ(rows.shape(), Shape({2, 3}));
+  EXPECT_EQ(rows.Data<float>()[0], 3.0f);
+  rows.Data<float>()[0] = 100.0f;
+  EXPECT_EQ(tensor.Reshaped({12}).Data<float>()[3], 100.0f);
+}
+
+TEST(Tensor, CloneCopiesAndKeepsTheLoD) {
+  Tensor tensor(DType::kInt64, {2});
+  tensor.Data<std::int64_t>()[0] = 7;
+  tensor.set_lod({{0, 2}});
+  Tensor copy = tensor.Clone();
+  tensor.Data<std::int64_t>()[0] = 8;
+  EXPECT_EQ(copy.Data<std::int64_t>()[0], 7);
+  EXPECT_EQ(copy.lod(), (LoD{{0, 2}}));
+  EXPECT_FALSE(Tensor().Clone().initialized());
+}
+
+TEST(Tensor, ResetKeepsABufferThatIsLargeEnoughAndNotShared) {
+  Tensor tensor(DType::kFp32, {4, 3});
+  const std::byte* before = tensor.raw();
+  tensor.Reset(DType::kFp32, {2, 3});
+  EXPECT_EQ(tensor.raw(), before);
+  const Tensor other = tensor;
+  tensor.Reset(DType::kFp32, {2, 3});
+  EXPECT_NE(tensor.raw(), other.raw());
+}
+
+TEST(Tensor, MemoryIsAlignedForVectorInstructions) {
+  for (const Dim n : {1, 3, 1000}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(Tensor(DType::kInt8, {n}).raw()) % 64, 0u);
+  }
+}
+
+TEST(Scope, FindAsksTheParentsAndCreationDoesNot) {
+  Scope parent;
+  Variable* w = parent.FindOrCreate("w");
+  Scope child(&parent);
+  EXPECT_EQ(child.Find("w"), w);
+  EXPECT_EQ(child.FindLocal("w"), nullptr);
+  EXPECT_NE(child.FindOrCreate("w"), w);
+  EXPECT_EQ(child.Find("nothing"), nullptr);
+  EXPECT_EQ(child.Names(), std::vector<std::string>{"w"});
+}
+
+TEST(Scope, TheGenerationGrowsWhenANameIsBoundAnewOrErased) {
+  Scope scope;
+  scope.FindOrCreate("a");
+  const std::uint64_t before = scope.generation();
+  scope.Bind("a", std::make_shared<Variable>());
+  EXPECT_GT(scope.generation(), before);
+  const std::uint64_t bound = scope.generation();
+  EXPECT_TRUE(scope.Erase("a"));
+  EXPECT_FALSE(scope.Erase("a"));
+  EXPECT_GT(scope.generation(), bound);
+}
+
+TEST(Variable, AsMakesTheAskedKindAndIfOnlyLooks) {
+  Variable variable;
+  EXPECT_FALSE(variable.initialized());
+  EXPECT_EQ(variable.If<Tensor>(), nullptr);
+  variable.As<SelectedRows>().height = 5;
+  EXPECT_TRUE(variable.initialized());
+  EXPECT_TRUE(variable.Is<SelectedRows>());
+  variable.As<Tensor>();
+  EXPECT_FALSE(variable.initialized());
+}
+
+}  // namespace
+}  // namespace penstock

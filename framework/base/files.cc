@@ -85,8 +85,9 @@ bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
 std::string Gzip(std::string_view bytes) {
   z_stream stream = {};
-  PENSTOCK_CHECK(deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) == Z_OK,
-                 "zlib has no memory");
+  PENSTOCK_CHECK(
+      deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kGzipWindow, 8, Z_DEFAULT_STRATEGY) == Z_OK,
+      "zlib has no memory");
   std::string out;
   std::string step(kStepBytes, '\0');
   int result = Z_OK;
@@ -127,7 +128,8 @@ Result<std::string> Gunzip(std::string_view bytes, std::size_t bytes_max) {
       error = TooLarge(bytes_max);
     } else if (result == Z_STREAM_END) {
       if (stream.avail_in == 0 && bytes.empty()) break;
-      if (inflateReset(&stream) != Z_OK) error = DataLoss("E-file-gzip", "damaged gzip stream");  // a further member
+      if (inflateReset(&stream) != Z_OK)
+        error = DataLoss("E-file-gzip", "damaged gzip stream");  // a further member
     } else if (result != Z_OK) {
       const bool truncated = result == Z_BUF_ERROR;
       error = DataLoss("E-file-gzip", truncated ? "truncated" : "damaged", " gzip stream after ", out.size(),

@@ -23,9 +23,9 @@ struct ReadOptions {
 // kDataLoss E-file-gzip: a damaged or truncated gzip stream.
 Result<std::string> ReadFile(const std::string& path, const ReadOptions& options = {});
 
-// Puts `bytes` at `path`: afterwards the file holds either what it held before or all of `bytes`, also when the machine
-// stops in between. Packed with gzip (no time stamp, so the same bytes give the same file) if the name ends in ".gz".
-// The folder must exist. A device or pipe at `path` is written to as it is.
+// Puts `bytes` at `path`: afterwards the file holds either what it held before or all of `bytes`, also when
+// the machine stops in between. Packed with gzip (no time stamp, so the same bytes give the same file) if the
+// name ends in ".gz". The folder must exist. A device or pipe at `path` is written to as it is.
 //
 // kInvalidArgument E-file-write: with the system's reason.
 Status WriteFile(const std::string& path, std::string_view bytes);

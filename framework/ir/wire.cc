@@ -73,6 +73,12 @@ Status WrongWireType(std::string_view what, const Field& field) {
   return DataLoss("E-program-bytes", what, ": field ", field.number, " has wire type ", field.wire_type);
 }
 
+// Without the message that protobuf writes to standard error when a required field is missing.
+bool ParseQuietly(std::string_view bytes, google::protobuf::MessageLite& message) {
+  return message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
+         message.IsInitialized();
+}
+
 // The parts of one BlockDesc.
 struct RawBlock {
   std::int32_t index = -1;
@@ -158,13 +164,13 @@ Result<RawProgram> ReadRawProgram(std::string_view bytes) {
       raw.extra = field.bytes;
     } else if (field.number == kProgramCompatibility) {
       proto::OpCompatibleMap map;
-      if (!map.ParseFromArray(field.bytes.data(), static_cast<int>(field.bytes.size()))) {
+      if (!ParseQuietly(field.bytes, map)) {
         return DataLoss("E-program-bytes", "program: op_compatible_map cannot be read");
       }
       raw.meta.op_compatible_map = std::string(field.bytes);
     } else if (field.number == kProgramVersion) {
       proto::Version version;
-      if (!version.ParseFromArray(field.bytes.data(), static_cast<int>(field.bytes.size()))) {
+      if (!ParseQuietly(field.bytes, version)) {
         return DataLoss("E-program-bytes", "program: version cannot be read");
       }
       raw.meta.version = version.has_version() ? std::optional(version.version()) : std::nullopt;

@@ -116,7 +116,7 @@ std::string MakeExtra(const Program& program) {
 
 Status ApplyExtra(std::string_view bytes, Program& program) {
   proto::ProgramExtra extra;
-  if (!extra.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+  if (!extra.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) || !extra.IsInitialized()) {
     return DataLoss("E-program-extra", "the program's extra facts cannot be read");
   }
   if (extra.blocks_size() > program.block_count()) {

@@ -8,7 +8,9 @@ namespace {
 
 template <typename Message>
 bool ParseMessage(std::string_view bytes, Message& message) {
-  return message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  // Not ParseFromArray: it writes its own message to standard error when a required field is missing.
+  return message.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
+         message.IsInitialized();
 }
 
 template <typename T, typename Range>

@@ -107,23 +107,27 @@ Result<Tensor> ReadDense(Reader& in) {
   PENSTOCK_RETURN_IF_ERROR(in.Read(desc_size, "the size of the tensor description"));
   const std::size_t desc_at = in.at();
   if (desc_size < 0) {
-    return DataLoss("E-tensor-desc", "the size of the tensor description at byte ", desc_at - 4, " is ", desc_size);
+    return DataLoss("E-tensor-desc", "the size of the tensor description at byte ", desc_at - 4, " is ",
+                    desc_size);
   }
   std::string_view desc_bytes;
-  PENSTOCK_RETURN_IF_ERROR(in.Take(static_cast<std::uint64_t>(desc_size), "the tensor description", desc_bytes));
+  PENSTOCK_RETURN_IF_ERROR(
+      in.Take(static_cast<std::uint64_t>(desc_size), "the tensor description", desc_bytes));
   proto::VarType::TensorDesc desc;
-  if (!desc.ParseFromArray(desc_bytes.data(), static_cast<int>(desc_bytes.size()))) {
+  if (!desc.ParsePartialFromArray(desc_bytes.data(), static_cast<int>(desc_bytes.size())) ||
+      !desc.IsInitialized()) {
     return DataLoss("E-tensor-desc", "the tensor description at byte ", desc_at, " cannot be read");
   }
   if (!IsDType(desc.data_type())) {
-    return DataLoss("E-tensor-desc", "element type ", static_cast<int>(desc.data_type()), " at byte ", desc_at,
-                    " does not exist");
+    return DataLoss("E-tensor-desc", "element type ", static_cast<int>(desc.data_type()), " at byte ",
+                    desc_at, " does not exist");
   }
   std::uint64_t bytes = 0;
   PENSTOCK_RETURN_IF_ERROR(SizeInBytes(desc, desc_at, bytes));
   std::string_view elements;
   PENSTOCK_RETURN_IF_ERROR(in.Take(bytes, "the tensor's elements", elements));
-  Tensor tensor(static_cast<DType>(desc.data_type()), Shape(std::vector<Dim>(desc.dims().begin(), desc.dims().end())));
+  Tensor tensor(static_cast<DType>(desc.data_type()),
+                Shape(std::vector<Dim>(desc.dims().begin(), desc.dims().end())));
   if (!elements.empty()) std::memcpy(tensor.raw(), elements.data(), elements.size());
   return tensor;
 }

@@ -32,8 +32,8 @@ std::optional<Attr> EmptyListOf(AttrKind scalar) {
 }
 
 std::optional<Attr> EmptyListNamed(std::string_view kind) {
-  for (const AttrKind scalar : {AttrKind::kInt, AttrKind::kFloat, AttrKind::kString, AttrKind::kBool, AttrKind::kBlock,
-                                AttrKind::kLong}) {
+  for (const AttrKind scalar : {AttrKind::kInt, AttrKind::kFloat, AttrKind::kString, AttrKind::kBool,
+                                AttrKind::kBlock, AttrKind::kLong}) {
     std::optional<Attr> list = EmptyListOf(scalar);
     if (AttrKindName(KindOf(*list)) == kind) return list;
   }
@@ -159,9 +159,9 @@ Result<Shape> Cursor::ShapeInBrackets() {
     if (TakeIf("?")) {
       shape.Append(kUnknownDim);
     } else {
-      PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t extent, Integer("an extent or ?",
-                                                                   std::numeric_limits<std::int64_t>::min(),
-                                                                   std::numeric_limits<std::int64_t>::max()));
+      PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t extent,
+                                Integer("an extent or ?", std::numeric_limits<std::int64_t>::min(),
+                                        std::numeric_limits<std::int64_t>::max()));
       shape.Append(extent);
     }
     if (!TakeIf(",")) break;

@@ -22,22 +22,23 @@ namespace penstock {
 
 class Cursor {
  public:
-  static Result<Cursor> Over(std::string_view text, std::string_view filename);  // both must outlive the cursor
+  static Result<Cursor> Over(std::string_view text,
+                             std::string_view filename);  // both must outlive the cursor
 
   const Token& Peek();
   const Token& PeekSecond();  // the one after Peek
   Token Take();
   // True if the next token is this punctuation or bare word.
   bool At(std::string_view text);
-  bool AtName();     // a bare name or a quoted one
+  bool AtName();  // a bare name or a quoted one
   bool AtNewline() { return Peek().kind == TokenKind::kNewline; }
   bool AtEnd() { return Peek().kind == TokenKind::kEnd; }
   bool TakeIf(std::string_view text);
   Status Expect(std::string_view text);
-  Status Open(std::string_view bracket);    // Expect, and line ends no longer count
+  Status Open(std::string_view bracket);  // Expect, and line ends no longer count
   Status Close(std::string_view bracket);
   void SkipNewlines();
-  Status EndOfStatement();                  // a line end, the end of the text, or the "}" that closes a block
+  Status EndOfStatement();  // a line end, the end of the text, or the "}" that closes a block
 
   Result<std::string> Name(std::string_view what);
   Result<std::string> String(std::string_view what);

@@ -17,7 +17,8 @@ Result<Json> ParseDocument(std::string_view text, std::string_view filename) {
   try {
     return Json::parse(text.begin(), text.end());
   } catch (const Json::parse_error& error) {
-    const std::string_view before = text.substr(0, std::min(error.byte == 0 ? 0 : error.byte - 1, text.size()));
+    const std::string_view before =
+        text.substr(0, std::min(error.byte == 0 ? 0 : error.byte - 1, text.size()));
     const auto line = std::count(before.begin(), before.end(), '\n') + 1;
     const std::size_t line_begin = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
     return InvalidArgument("E-json", filename, ":", line, ":", before.size() - line_begin + 1, ": not JSON");
@@ -30,7 +31,8 @@ Result<Json> ParseDocument(std::string_view text, std::string_view filename) {
 
 std::string ProgramToJson(const Program& program) {
   proto::ProgramDesc desc;
-  PENSTOCK_CHECK(desc.ParsePartialFromString(SerializeProgram(program)), "a program writes bytes that do not read");
+  PENSTOCK_CHECK(desc.ParsePartialFromString(SerializeProgram(program)),
+                 "a program writes bytes that do not read");
   return MessageToJson(desc).dump(kIndent) + "\n";
 }
 

@@ -80,7 +80,8 @@ Json ValueToJson(const Message& message, const FieldDescriptor* field, int i) {
     case FieldDescriptor::CPPTYPE_STRING:
       return StringToJson(repeated ? r->GetRepeatedString(message, field, i) : r->GetString(message, field));
     case FieldDescriptor::CPPTYPE_MESSAGE:
-      return MessageToJson(repeated ? r->GetRepeatedMessage(message, field, i) : r->GetMessage(message, field));
+      return MessageToJson(repeated ? r->GetRepeatedMessage(message, field, i)
+                                    : r->GetMessage(message, field));
     default:
       PENSTOCK_CHECK(false, StrCat(field->full_name(), " has a type that the wire form does not use"));
   }
@@ -120,7 +121,8 @@ class FieldReader {
         return ReadFloat(json, path);
       case FieldDescriptor::CPPTYPE_BOOL:
         if (!json.is_boolean()) return Wrong(path, "expected true or false");
-        add_ ? r_->AddBool(&message_, field_, json.get<bool>()) : r_->SetBool(&message_, field_, json.get<bool>());
+        add_ ? r_->AddBool(&message_, field_, json.get<bool>())
+             : r_->SetBool(&message_, field_, json.get<bool>());
         return OkStatus();
       case FieldDescriptor::CPPTYPE_ENUM:
         return ReadEnum(json, path);
@@ -138,8 +140,9 @@ class FieldReader {
   Status ReadInteger(const Json& json, const std::string& path) {
     if (!json.is_number_integer()) return Wrong(path, "expected an integer");
     const bool narrow = field_->cpp_type() == FieldDescriptor::CPPTYPE_INT32;
-    const bool beyond = json.is_number_unsigned() &&
-                        json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const bool beyond =
+        json.is_number_unsigned() &&
+        json.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     const std::int64_t value = beyond ? 0 : json.get<std::int64_t>();
     if (beyond || (narrow && value != static_cast<std::int32_t>(value))) {
       return Wrong(path, json.dump(), " does not fit in ", narrow ? 32 : 64, " bits");
@@ -159,7 +162,8 @@ class FieldReader {
       value = static_cast<float>(json.get<double>());
     } else {
       const std::string text = json.is_string() ? json.get<std::string>() : "";
-      if (text != "inf" && text != "-inf" && text != "nan" && text != "-nan") return Wrong(path, "expected a number");
+      if (text != "inf" && text != "-inf" && text != "nan" && text != "-nan")
+        return Wrong(path, "expected a number");
       std::from_chars(text.data(), text.data() + text.size(), value);
     }
     add_ ? r_->AddFloat(&message_, field_, value) : r_->SetFloat(&message_, field_, value);
@@ -167,7 +171,8 @@ class FieldReader {
   }
 
   Status ReadEnum(const Json& json, const std::string& path) {
-    const auto* value = json.is_string() ? field_->enum_type()->FindValueByName(json.get<std::string>()) : nullptr;
+    const auto* value =
+        json.is_string() ? field_->enum_type()->FindValueByName(json.get<std::string>()) : nullptr;
     if (value == nullptr) return Wrong(path, "expected one of the names of ", field_->enum_type()->name());
     add_ ? r_->AddEnum(&message_, field_, value) : r_->SetEnum(&message_, field_, value);
     return OkStatus();
@@ -180,7 +185,8 @@ class FieldReader {
       text = FromHex(json[kHexKey].get<std::string>());
     }
     if (!text) return Wrong(path, "expected a string, or {\"hex\": ...}");
-    add_ ? r_->AddString(&message_, field_, *std::move(text)) : r_->SetString(&message_, field_, *std::move(text));
+    add_ ? r_->AddString(&message_, field_, *std::move(text))
+         : r_->SetString(&message_, field_, *std::move(text));
     return OkStatus();
   }
 
@@ -190,11 +196,13 @@ class FieldReader {
   bool add_;
 };
 
-Status MapFromJson(const Json& json, const std::string& path, const FieldDescriptor* field, Message& message) {
+Status MapFromJson(const Json& json, const std::string& path, const FieldDescriptor* field,
+                   Message& message) {
   if (!json.is_object()) return Wrong(path, "expected an object");
   for (const auto& [key, value] : json.items()) {
     Message* entry = message.GetReflection()->AddMessage(&message, field);
-    PENSTOCK_RETURN_IF_ERROR(FieldReader(*entry, entry->GetDescriptor()->FindFieldByNumber(1), false).Read(key, path));
+    PENSTOCK_RETURN_IF_ERROR(
+        FieldReader(*entry, entry->GetDescriptor()->FindFieldByNumber(1), false).Read(key, path));
     PENSTOCK_RETURN_IF_ERROR(FieldReader(*entry, entry->GetDescriptor()->FindFieldByNumber(2), false)
                                  .Read(value, StrCat(path, ".", key)));
   }
@@ -207,7 +215,8 @@ const FieldDescriptor* FindField(const Message& message, const std::string& name
   return extra != nullptr && extra->name() == name ? extra : nullptr;
 }
 
-Status FieldFromJson(const Json& json, const std::string& path, const FieldDescriptor* field, Message& message) {
+Status FieldFromJson(const Json& json, const std::string& path, const FieldDescriptor* field,
+                     Message& message) {
   if (field->is_map()) return MapFromJson(json, path, field, message);
   if (!field->is_repeated()) return FieldReader(message, field, false).Read(json, path);
   if (!json.is_array()) return Wrong(path, "expected an array");
@@ -230,7 +239,8 @@ Json MessageToJson(const Message& message) {
       value = MapToJson(message, field);
     } else if (field->is_repeated()) {
       value = Json::array();
-      for (int i = 0; i < reflection->FieldSize(message, field); ++i) value.push_back(ValueToJson(message, field, i));
+      for (int i = 0; i < reflection->FieldSize(message, field); ++i)
+        value.push_back(ValueToJson(message, field, i));
     } else {
       value = ValueToJson(message, field, 0);
     }
@@ -248,7 +258,8 @@ Status MessageFromJson(const Json& json, const std::string& path, Message& messa
   for (const auto& [key, value] : json.items()) {
     const std::string here = path.empty() ? key : StrCat(path, ".", key);
     if (key == kUnknownKey) {
-      const std::optional<std::string> bytes = value.is_string() ? FromHex(value.get<std::string>()) : std::nullopt;
+      const std::optional<std::string> bytes =
+          value.is_string() ? FromHex(value.get<std::string>()) : std::nullopt;
       if (!bytes || !message.GetReflection()->MutableUnknownFields(&message)->ParseFromString(*bytes)) {
         return Wrong(here, "expected the hex digits of fields");
       }

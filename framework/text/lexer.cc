@@ -48,8 +48,8 @@ class Lexer {
         return std::move(tokens_);
       }
       PENSTOCK_RETURN_IF_ERROR(Next(token));
-      const bool repeated = token.kind == TokenKind::kNewline && !tokens_.empty() &&
-                            tokens_.back().kind == TokenKind::kNewline;
+      const bool repeated =
+          token.kind == TokenKind::kNewline && !tokens_.empty() && tokens_.back().kind == TokenKind::kNewline;
       if (!repeated) tokens_.push_back(std::move(token));
     }
   }
@@ -98,9 +98,10 @@ class Lexer {
       ++at_;
       return OkStatus();
     }
-    return Error(token, StrCat("character ", Quote(text_.substr(at_, std::max<std::size_t>(
-                                                                         1, Utf8Length(text_.substr(at_))))),
-                               " has no meaning here"));
+    return Error(token,
+                 StrCat("character ",
+                        Quote(text_.substr(at_, std::max<std::size_t>(1, Utf8Length(text_.substr(at_))))),
+                        " has no meaning here"));
   }
 
   Status Number(Token& token) {
@@ -128,12 +129,14 @@ class Lexer {
     token.text = text_.substr(begin, at_ - begin);
     token.kind = is_float ? TokenKind::kFloat : TokenKind::kInt;
     const char* last = token.text.data() + token.text.size();
-    const std::errc error = is_float ? std::errc() : std::from_chars(token.text.data(), last, token.integer).ec;
+    const std::errc error =
+        is_float ? std::errc() : std::from_chars(token.text.data(), last, token.integer).ec;
     if (!is_float && Peek() == 'l') {
       token.kind = TokenKind::kLong;
       ++at_;
     }
-    if (error == std::errc::result_out_of_range) return Error(token, StrCat(token.text, " does not fit in 64 bits"));
+    if (error == std::errc::result_out_of_range)
+      return Error(token, StrCat(token.text, " does not fit in 64 bits"));
     if (error != std::errc() || IsNamePart(Peek())) {
       return Error(token, StrCat("a number cannot be read at ", Quote(text_.substr(begin, at_ + 1 - begin))));
     }
@@ -145,7 +148,8 @@ class Lexer {
     ++at_;
     while (true) {
       const char c = Peek();
-      if (at_ == text_.size() || c == '\n') return Error(token, "the string has no closing quote on its line");
+      if (at_ == text_.size() || c == '\n')
+        return Error(token, "the string has no closing quote on its line");
       ++at_;
       if (c == '"') return OkStatus();
       if (c == '\\') {
@@ -169,10 +173,14 @@ class Lexer {
     std::uint32_t code = 0;
     for (std::size_t i = 1; i <= digits; ++i) {
       const int digit = HexDigit(Peek(i));
-      if (digit < 0) return Error(token, StrCat("the string's escape \\", c, " needs ", digits, " hex digits"));
+      if (digit < 0)
+        return Error(token, StrCat("the string's escape \\", c, " needs ", digits, " hex digits"));
       code = code * 16 + static_cast<std::uint32_t>(digit);
     }
-    if (digits == 0) return Error(token, "the string has an escape that is not one of \\\" \\\\ \\/ \\n \\t \\r \\b \\f \\uXXXX \\xHH");
+    if (digits == 0)
+      return Error(
+          token,
+          "the string has an escape that is not one of \\\" \\\\ \\/ \\n \\t \\r \\b \\f \\uXXXX \\xHH");
     at_ += 1 + digits;
     if (c == 'x') {
       token.text.push_back(static_cast<char>(code));
@@ -197,16 +205,20 @@ std::string_view LineOf(std::string_view text, int line) {
 
 }  // namespace
 
-Status TextError(std::string_view text, std::string_view filename, int line, int column, const std::string& message) {
+Status TextError(std::string_view text, std::string_view filename, int line, int column,
+                 const std::string& message) {
   constexpr std::size_t kShown = 160;
   Status status = InvalidArgument("E-text-syntax", filename, ":", line, ":", column, ": ", message);
   const std::string_view shown = LineOf(text, line);
   const auto before = static_cast<std::size_t>(column - 1);
-  if (shown.size() > kShown || before > shown.size() || Quote(shown).find('\\') != std::string::npos) return status;
+  if (shown.size() > kShown || before > shown.size() || Quote(shown).find('\\') != std::string::npos)
+    return status;
   return std::move(status).With(std::string(shown)).With(std::string(before, ' ') + "^");
 }
 
-Result<std::vector<Token>> Lex(std::string_view text, std::string_view filename) { return Lexer(text, filename).Run(); }
+Result<std::vector<Token>> Lex(std::string_view text, std::string_view filename) {
+  return Lexer(text, filename).Run();
+}
 
 std::string SpellName(std::string_view name) {
   bool bare = !name.empty() && IsNameStart(name[0]);

@@ -23,7 +23,8 @@ enum class TokenKind {
 
 struct Token {
   TokenKind kind = TokenKind::kEnd;
-  std::string text;          // the name, the string's content, the punctuation, or the number as written without its l
+  std::string
+      text;  // the name, the string's content, the punctuation, or the number as written without its l
   std::int64_t integer = 0;  // kInt, kLong
   int line = 1, column = 1;  // from 1; a column counts bytes
 };
@@ -32,7 +33,8 @@ struct Token {
 Result<std::vector<Token>> Lex(std::string_view text, std::string_view filename);
 
 // "file:line:column: message", and below it the line with a mark under the place.
-Status TextError(std::string_view text, std::string_view filename, int line, int column, const std::string& message);
+Status TextError(std::string_view text, std::string_view filename, int line, int column,
+                 const std::string& message);
 
 // A name as the textual form spells it: bare where the grammar allows, else in quotes.
 std::string SpellName(std::string_view name);

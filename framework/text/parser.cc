@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-// value = out | "[" out,* "]"; a type after an out declares that variable in `block` (none are allowed if it is null).
+// value = out | "[" out,* "]"; a type after an out declares that variable in `block` (none are allowed if it
+// is null).
 Status ParseValue(Cursor& in, Block* block, std::vector<std::string>& args) {
   const bool list = in.At("[");
   if (list) PENSTOCK_RETURN_IF_ERROR(in.Open("["));
@@ -55,7 +56,8 @@ Status ParseResult(Cursor& in, Block& block, std::vector<Slot>& outputs) {
   if (in.At("(")) {
     PENSTOCK_RETURN_IF_ERROR(ParseSlots(in, &block, outputs));
   } else {
-    if (in.AtName() && in.PeekSecond().kind == TokenKind::kPunct && in.PeekSecond().text == "(") return OkStatus();
+    if (in.AtName() && in.PeekSecond().kind == TokenKind::kPunct && in.PeekSecond().text == "(")
+      return OkStatus();
     Slot out{"Out", {}};
     PENSTOCK_RETURN_IF_ERROR(ParseValue(in, &block, out.args));
     outputs.push_back(std::move(out));
@@ -64,7 +66,8 @@ Status ParseResult(Cursor& in, Block& block, std::vector<Slot>& outputs) {
 }
 
 Status SetOnce(const Cursor& in, const Token& at, Op& op, std::string_view name, Attr value) {
-  if (op.FindAttr(name) != nullptr) return in.ErrorAt(at, StrCat(name, " is given as an attribute and after @"));
+  if (op.FindAttr(name) != nullptr)
+    return in.ErrorAt(at, StrCat(name, " is given as an attribute and after @"));
   op.Set(name, std::move(value));
   return OkStatus();
 }
@@ -78,7 +81,8 @@ Status ParseRole(Cursor& in, Op& op) {
     const std::optional<Role> bit =
         in.Peek().kind == TokenKind::kName ? RoleFromWord(in.Peek().text) : std::nullopt;
     if (!bit) {
-      return in.Error(StrCat("expected forward, backward, optimize, rpc, dist, lr_sched or loss, ", in.Found()));
+      return in.Error(
+          StrCat("expected forward, backward, optimize, rpc, dist, lr_sched or loss, ", in.Found()));
     }
     in.Take();
     role = role | *bit;
@@ -143,7 +147,8 @@ Status ParseBlock(Cursor& in, Program& program, int position) {
   }
   Block& block = position == 0 ? program.MutableBlock(0) : program.AddBlock(static_cast<int>(parent));
   if (in.TakeIf("forward")) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t forward, in.Integer("the forward block's index", -1, 1 << 30));
+    PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t forward,
+                              in.Integer("the forward block's index", -1, 1 << 30));
     block.set_forward_block(static_cast<std::int32_t>(forward));
   }
   PENSTOCK_RETURN_IF_ERROR(in.Expect("{"));
@@ -194,8 +199,8 @@ Status ParseHeader(Cursor& in, ProgramMeta& meta) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<NamedAttr> attrs, in.Attrs());
   for (const NamedAttr& attr : attrs) {
     if (SetProgramAttr(attr, meta)) continue;
-    return in.ErrorAt(at, StrCat("a program has no attribute ", attr.name, " of kind ",
-                                 AttrKindName(KindOf(attr.value))));
+    return in.ErrorAt(
+        at, StrCat("a program has no attribute ", attr.name, " of kind ", AttrKindName(KindOf(attr.value))));
   }
   return in.EndOfStatement();
 }

@@ -77,7 +77,8 @@ struct RoleText {
 RoleText RoleOf(const Op& op, const PrintOptions& options) {
   RoleText out;
   const auto* number = op.Get<std::int32_t>(kRoleAttr);
-  const std::optional<std::string> words = number == nullptr ? std::nullopt : RoleWords(static_cast<Role>(*number));
+  const std::optional<std::string> words =
+      number == nullptr ? std::nullopt : RoleWords(static_cast<Role>(*number));
   if (!words) return out;
   out.role = true;
   const auto* names = op.Get<std::vector<std::string>>(kRoleVarAttr);
@@ -97,7 +98,8 @@ std::string AttrsText(const Op& op, const RoleText& role, const PrintOptions& op
   for (const NamedAttr& attr : op.attrs()) {
     if ((role.role && attr.name == kRoleAttr) || (role.pairs && attr.name == kRoleVarAttr)) continue;
     if (!options.locations && attr.name == kCallstackAttr) continue;
-    if (!options.defaults && (IsFrameworkDefault(attr) || (options.is_default && options.is_default(op, attr)))) {
+    if (!options.defaults &&
+        (IsFrameworkDefault(attr) || (options.is_default && options.is_default(op, attr)))) {
       continue;
     }
     out += StrCat(out.empty() ? " {" : ", ", SpellName(attr.name), "=", AttrToString(attr.value));
@@ -173,7 +175,9 @@ void PrintBlock(const Block& block, const PrintOptions& options, std::string& ou
 
 std::string HeaderText(const ProgramMeta& meta, const PrintOptions& options) {
   std::vector<NamedAttr> attrs;
-  const auto add = [&attrs](std::string_view name, Attr value) { attrs.push_back({std::string(name), std::move(value)}); };
+  const auto add = [&attrs](std::string_view name, Attr value) {
+    attrs.push_back({std::string(name), std::move(value)});
+  };
   if (meta.version) add(kVersionWord, *meta.version);
   if (meta.random_seed != 0) add(kRandomSeedWord, meta.random_seed);
   if (!meta.policies.empty()) {

@@ -13,19 +13,21 @@ namespace penstock {
 
 struct PrintOptions {
   // What is left out unless asked for.
-  bool defaults = false;       // attributes that hold their default, the framework's own empty ones included
-  bool forward_role = false;   // @forward
-  bool locations = false;      // at "...", by "...", op_callstack
-  bool carried = false;        // at the top: the plan's text, op_compatible_map, fields that nobody knows
+  bool defaults = false;      // attributes that hold their default, the framework's own empty ones included
+  bool forward_role = false;  // @forward
+  bool locations = false;     // at "...", by "...", op_callstack
+  bool carried = false;       // at the top: the plan's text, op_compatible_map, fields that nobody knows
 
   // Whether an attribute holds its schema's default; asked only without `defaults`. Null: no schema is known.
   std::function<bool(const Op&, const NamedAttr&)> is_default;
 
-  static PrintOptions Everything() { return {.defaults = true, .forward_role = true, .locations = true, .carried = true}; }
+  static PrintOptions Everything() {
+    return {.defaults = true, .forward_role = true, .locations = true, .carried = true};
+  }
 };
 
-// Ends with a line end. A plain temporary's type stands where it is first written, all other variables are declared at
-// the head of their block, in the block's order.
+// Ends with a line end. A plain temporary's type stands where it is first written, all other variables are
+// declared at the head of their block, in the block's order.
 std::string PrintProgram(const Program& program, const PrintOptions& options = {});
 
 // One op on one line, without types and without a line end, as it stands in an error.

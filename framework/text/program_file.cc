@@ -15,7 +15,8 @@ enum class Form { kBinary, kText, kJson };
 
 Result<Form> FormOf(const std::string& path) {
   std::string_view name = path;
-  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos) name.remove_prefix(slash + 1);
+  if (const std::size_t slash = name.rfind('/'); slash != std::string_view::npos)
+    name.remove_prefix(slash + 1);
   if (name.ends_with(".gz")) name.remove_suffix(3);
   if (name.ends_with(".pb") || name.ends_with(".pdmodel") || name == "__model__" || name == "model") {
     return Form::kBinary;

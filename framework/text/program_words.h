@@ -5,11 +5,11 @@
 
 namespace penstock {
 
-inline constexpr std::string_view kVersionWord = "version";                        // a long
-inline constexpr std::string_view kRandomSeedWord = "random_seed";                 // a long
-inline constexpr std::string_view kPoliciesWord = "policies";                      // strings: name, value, name, value...
-inline constexpr std::string_view kPlanWord = "plan";                              // the plan's text
-inline constexpr std::string_view kCompatibleMapWord = "op_compatible_map";        // the message's bytes
-inline constexpr std::string_view kUnknownFieldsWord = "unknown_fields";           // bytes kept for writing back
+inline constexpr std::string_view kVersionWord = "version";         // a long
+inline constexpr std::string_view kRandomSeedWord = "random_seed";  // a long
+inline constexpr std::string_view kPoliciesWord = "policies";       // strings: name, value, name, value...
+inline constexpr std::string_view kPlanWord = "plan";               // the plan's text
+inline constexpr std::string_view kCompatibleMapWord = "op_compatible_map";  // the message's bytes
+inline constexpr std::string_view kUnknownFieldsWord = "unknown_fields";     // bytes kept for writing back
 
 }  // namespace penstock

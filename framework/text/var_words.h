@@ -21,12 +21,12 @@ bool IsDeclarationWord(std::string_view word);
 inline constexpr std::string_view kLod = "lod";
 inline constexpr std::string_view kStopGradient = "stop_gradient";
 inline constexpr std::string_view kDistributed = "distributed";
-inline constexpr std::string_view kParameter = "parameter";            // where the first word is not "param"
-inline constexpr std::string_view kData = "data";                      // where the first word is not "data"
+inline constexpr std::string_view kParameter = "parameter";  // where the first word is not "param"
+inline constexpr std::string_view kData = "data";            // where the first word is not "data"
 inline constexpr std::string_view kNeedCheckFeed = "need_check_feed";
-inline constexpr std::string_view kTrainable = "trainable";            // trainable=false
-inline constexpr std::string_view kLearningRate = "learning_rate";     // learning_rate=0.5
-inline constexpr std::string_view kRows = "rows";                      // rows=[0, 7) of w[13, 2048]
+inline constexpr std::string_view kTrainable = "trainable";         // trainable=false
+inline constexpr std::string_view kLearningRate = "learning_rate";  // learning_rate=0.5
+inline constexpr std::string_view kRows = "rows";                   // rows=[0, 7) of w[13, 2048]
 
 inline constexpr std::int64_t kLodMin = std::numeric_limits<std::int32_t>::min();
 inline constexpr std::int64_t kLodMax = std::numeric_limits<std::int32_t>::max();

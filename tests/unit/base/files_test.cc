@@ -46,9 +46,7 @@ TEST(Files, TheSameBytesGiveTheSameGzipFileWithoutATime) {
   EXPECT_EQ(packed.substr(4, 4), std::string(4, '\0'));  // the header's time stamp
 }
 
-TEST(Files, JoinedGzipMembersAreReadAsOne) {
-  EXPECT_EQ(*Gunzip(Gzip("one ") + Gzip("two"), 100), "one two");
-}
+TEST(Files, JoinedGzipMembersAreReadAsOne) { EXPECT_EQ(*Gunzip(Gzip("one ") + Gzip("two"), 100), "one two"); }
 
 TEST(Files, ADamagedOrTruncatedGzipStreamIsDataLoss) {
   const std::string packed = Gzip(Noise(10000));

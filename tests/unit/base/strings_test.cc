@@ -25,7 +25,7 @@ TEST(Strings, QuoteEscapesWhatWouldBreakALine) {
 TEST(Strings, QuoteKeepsUtf8AndEscapesOtherBytes) {
   EXPECT_EQ(Quote("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"), "\"\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
   EXPECT_EQ(Quote("\xff \xc3"), "\"\\xff \\xc3\"");
-  EXPECT_EQ(Quote("\xc0\x80"), "\"\\xc0\\x80\"");          // longer than needed
+  EXPECT_EQ(Quote("\xc0\x80"), "\"\\xc0\\x80\"");           // longer than needed
   EXPECT_EQ(Quote("\xed\xa0\x80"), "\"\\xed\\xa0\\x80\"");  // half a surrogate pair
 }
 
@@ -42,7 +42,8 @@ TEST(Hash, IsFnv1a) {
 
 TEST(Status, PrintsTheMessageTheIdAndTheDetails) {
   const Status status =
-      std::move(InvalidArgument("E-x", "width ", 3, " must equal height ", 4).With("op 3 of block 0")).In("mul");
+      std::move(InvalidArgument("E-x", "width ", 3, " must equal height ", 4).With("op 3 of block 0"))
+          .In("mul");
   EXPECT_EQ(status.ToString(), "mul: width 3 must equal height 4   [E-x]\n  op 3 of block 0");
 }
 

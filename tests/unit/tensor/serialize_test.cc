@@ -100,16 +100,16 @@ TEST(Serialize, EveryTruncationIsDataLossAndLeavesTheInput) {
 TEST(Serialize, SizesAreCheckedBeforeMemoryIsTaken) {
   const std::string huge = FromHex("ffffffffffffffff");
   for (const std::string& bytes : {
-           FromHex("00000000") + huge,                                                 // LoD levels
-           FromHex("000000000100000000000000") + FromHex("f8ffffffffffffff"),          // bytes of a level
-           FromHex("000000000000000000000000000000000b0000000805") +                   // 2^62 elements
+           FromHex("00000000") + huge,                                         // LoD levels
+           FromHex("000000000100000000000000") + FromHex("f8ffffffffffffff"),  // bytes of a level
+           FromHex("000000000000000000000000000000000b0000000805") +           // 2^62 elements
                FromHex("10808080808080808040"),
-           FromHex("0000000000000000000000000000000016000000") + FromHex("0805") +     // extents overflow
+           FromHex("0000000000000000000000000000000016000000") + FromHex("0805") +  // extents overflow
                FromHex("10808080808080808040") + FromHex("10808080808080808040"),
-           FromHex("00000000000000000000000000000000ffffff7f"),                        // description
-           FromHex("00000000000000000000000000000000ffffffff"),                        // negative size
+           FromHex("00000000000000000000000000000000ffffff7f"),  // description
+           FromHex("00000000000000000000000000000000ffffffff"),  // negative size
            FromHex("000000000000000000000000000000000d000000") + FromHex("080510") + huge.substr(0, 7) +
-               FromHex("ffff01"),                                                      // extent -1
+               FromHex("ffff01"),  // extent -1
        }) {
     std::string_view rest = bytes;
     const Result<Tensor> read = ReadTensor(rest);

@@ -9,6 +9,7 @@ namespace penstock {
 class BlockRunner;
 class Clock;
 class Communicator;
+class RandomSource;
 class RpcClient;
 class Scope;
 class ServerLoop;
@@ -22,6 +23,7 @@ struct Services {
   ServerLoop* server = nullptr;   // listen_and_serv
   ThreadPool* pool = nullptr;
   Clock* clock = nullptr;
+  RandomSource* random = nullptr;  // seeds for ops that have none; null: the process's (runtime/random.h)
   void* stream = nullptr;  // the device's stream (a cudaStream_t) where the device has one
 };
 

@@ -1,5 +1,5 @@
-// Where the programs and numbers made by Fluid 1.8.5 lie: the corpus beside the checkout, or the small selection in the
-// tree.
+// Where the programs and numbers made by Fluid 1.8.5 lie: the corpus beside the checkout, or the small
+// selection in the tree.
 #pragma once
 
 #include <string>

@@ -46,9 +46,9 @@ std::string_view HeaderValue(std::string_view header, std::string_view key) {
 
 std::optional<DType> TypeOfDescr(std::string_view descr) {
   static const std::pair<std::string_view, DType> kTypes[] = {
-      {"'<f4'", DType::kFp32}, {"'<f8'", DType::kFp64}, {"'<f2'", DType::kFp16}, {"'<i8'", DType::kInt64},
-      {"'<i4'", DType::kInt32}, {"'<i2'", DType::kInt16}, {"'|i1'", DType::kInt8}, {"'|u1'", DType::kUInt8},
-      {"'|b1'", DType::kBool}};
+      {"'<f4'", DType::kFp32},  {"'<f8'", DType::kFp64},  {"'<f2'", DType::kFp16},
+      {"'<i8'", DType::kInt64}, {"'<i4'", DType::kInt32}, {"'<i2'", DType::kInt16},
+      {"'|i1'", DType::kInt8},  {"'|u1'", DType::kUInt8}, {"'|b1'", DType::kBool}};
   for (const auto& [text, type] : kTypes) {
     if (text == descr) return type;
   }
@@ -101,8 +101,8 @@ Result<Arrays> ReadNpz(std::string_view bytes) {
     std::string name(bytes.substr(at + 46, name_size));
     at += 46 + name_size + Little<std::uint16_t>(bytes, at + 30) + Little<std::uint16_t>(bytes, at + 32);
     if (local + 30 > bytes.size()) return DataLoss("E-npz", "member ", name, " is cut off");
-    const std::size_t data = local + 30 + Little<std::uint16_t>(bytes, local + 26) +
-                             Little<std::uint16_t>(bytes, local + 28);
+    const std::size_t data =
+        local + 30 + Little<std::uint16_t>(bytes, local + 26) + Little<std::uint16_t>(bytes, local + 28);
     if (data + packed_size > bytes.size()) return DataLoss("E-npz", "member ", name, " is cut off");
     std::string content(bytes.substr(data, packed_size));
     if (method == 8) {

@@ -102,7 +102,8 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
       const VarInfo& info = context.Input(slot.name, static_cast<int>(i));
       argument.operands.push_back(MakeOperand(frame, slot.args[i], info));
       const auto given = inputs.find(slot.args[i]);
-      if (given == inputs.end()) return FailedPrecondition("E-harness", "input ", slot.args[i], " is not given");
+      if (given == inputs.end())
+        return FailedPrecondition("E-harness", "input ", slot.args[i], " is not given");
       frame.At(argument.operands.back().index).As<Tensor>() = given->second.Clone();
     }
     in.push_back(std::move(argument));
@@ -110,7 +111,8 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   for (const Slot& slot : op.outputs()) {
     KernelSetup::Argument argument{slot.name, {}};
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
-      argument.operands.push_back(MakeOperand(frame, slot.args[i], context.Output(slot.name, static_cast<int>(i))));
+      argument.operands.push_back(
+          MakeOperand(frame, slot.args[i], context.Output(slot.name, static_cast<int>(i))));
       PENSTOCK_RETURN_IF_ERROR(Allocate(frame, argument.operands.back()));
     }
     out.push_back(std::move(argument));
@@ -142,7 +144,8 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   return results;
 }
 
-Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted) {
+Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op,
+                                    const std::set<std::string>& wanted) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   std::set<std::string> known = wanted;  // what flows back into the op is there for every output
   for (const std::string& name : op.OutputNames()) known.insert(name);
@@ -185,15 +188,24 @@ Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const s
 
 double ElementAt(const Tensor& tensor, std::int64_t i) {
   switch (tensor.dtype()) {
-    case DType::kBool: return tensor.Data<bool>()[i] ? 1 : 0;
-    case DType::kInt16: return tensor.Data<std::int16_t>()[i];
-    case DType::kInt32: return tensor.Data<std::int32_t>()[i];
-    case DType::kInt64: return static_cast<double>(tensor.Data<std::int64_t>()[i]);
-    case DType::kFp32: return tensor.Data<float>()[i];
-    case DType::kFp64: return tensor.Data<double>()[i];
-    case DType::kUInt8: return tensor.Data<std::uint8_t>()[i];
-    case DType::kInt8: return tensor.Data<std::int8_t>()[i];
-    default: break;
+    case DType::kBool:
+      return tensor.Data<bool>()[i] ? 1 : 0;
+    case DType::kInt16:
+      return tensor.Data<std::int16_t>()[i];
+    case DType::kInt32:
+      return tensor.Data<std::int32_t>()[i];
+    case DType::kInt64:
+      return static_cast<double>(tensor.Data<std::int64_t>()[i]);
+    case DType::kFp32:
+      return tensor.Data<float>()[i];
+    case DType::kFp64:
+      return tensor.Data<double>()[i];
+    case DType::kUInt8:
+      return tensor.Data<std::uint8_t>()[i];
+    case DType::kInt8:
+      return tensor.Data<std::int8_t>()[i];
+    default:
+      break;
   }
   PENSTOCK_CHECK(false, StrCat("elements of type ", DTypeName(tensor.dtype()), " are not read here"));
   return 0;
@@ -203,16 +215,28 @@ namespace {
 
 void SetElement(Tensor& tensor, std::int64_t i, double value) {
   switch (tensor.dtype()) {
-    case DType::kBool: tensor.Data<bool>()[i] = value != 0; return;
-    case DType::kInt32: tensor.Data<std::int32_t>()[i] = static_cast<std::int32_t>(value); return;
-    case DType::kInt64: tensor.Data<std::int64_t>()[i] = static_cast<std::int64_t>(value); return;
-    case DType::kFp32: tensor.Data<float>()[i] = static_cast<float>(value); return;
-    case DType::kFp64: tensor.Data<double>()[i] = value; return;
-    default: PENSTOCK_CHECK(false, StrCat("elements of type ", DTypeName(tensor.dtype()), " are not written here"));
+    case DType::kBool:
+      tensor.Data<bool>()[i] = value != 0;
+      return;
+    case DType::kInt32:
+      tensor.Data<std::int32_t>()[i] = static_cast<std::int32_t>(value);
+      return;
+    case DType::kInt64:
+      tensor.Data<std::int64_t>()[i] = static_cast<std::int64_t>(value);
+      return;
+    case DType::kFp32:
+      tensor.Data<float>()[i] = static_cast<float>(value);
+      return;
+    case DType::kFp64:
+      tensor.Data<double>()[i] = value;
+      return;
+    default:
+      PENSTOCK_CHECK(false, StrCat("elements of type ", DTypeName(tensor.dtype()), " are not written here"));
   }
 }
 
-// Element i of the gradient that stands for "somebody's" gradient of the outputs: no pattern that a wrong axis survives.
+// Element i of the gradient that stands for "somebody's" gradient of the outputs: no pattern that a wrong
+// axis survives.
 double Weight(const std::string& name, std::int64_t i) {
   const std::uint64_t hash = Fnv1a64(StrCat(name, ":", i));
   return static_cast<double>(hash % 2001) / 1000.0 - 1.0;
@@ -233,7 +257,8 @@ Result<double> WeightedSum(const OpRegistry& ops, const Op& op, const Tensors& i
 
 Tensor Ramp(DType type, const Shape& shape, double begin, double step) {
   Tensor tensor(type, shape);
-  for (std::int64_t i = 0; i < tensor.count(); ++i) SetElement(tensor, i, begin + step * static_cast<double>(i));
+  for (std::int64_t i = 0; i < tensor.count(); ++i)
+    SetElement(tensor, i, begin + step * static_cast<double>(i));
   return tensor;
 }
 
@@ -266,10 +291,12 @@ Status CheckGradient(const OpRegistry& ops, const Op& op, const Tensors& inputs,
   }
   for (const std::string& name : check.wanted) {
     const auto analytic = known.find(name + kGradSuffix);
-    if (analytic == known.end()) return InternalError("E-harness", "no gradient op gives ", name, kGradSuffix);
+    if (analytic == known.end())
+      return InternalError("E-harness", "no gradient op gives ", name, kGradSuffix);
     const Tensor& at = inputs.at(name);
     if (analytic->second.shape() != at.shape()) {
-      return InternalError("E-harness", "the gradient of ", name, at.shape(), " has shape ", analytic->second.shape());
+      return InternalError("E-harness", "the gradient of ", name, at.shape(), " has shape ",
+                           analytic->second.shape());
     }
     for (std::int64_t i = 0; i < at.count(); ++i) {
       Tensors moved = inputs;

@@ -3,8 +3,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(Tensors out, RunOp(ops, op, {{"x", x}, {"w", w}}));
 //   out.at("h")
 //
-// Outputs start as NaN, so a kernel that adds to what it should set is found out. Inputs are copied: the caller's tensors
-// stay as they are, also under an op that works in place.
+// Outputs start as NaN, so a kernel that adds to what it should set is found out. Inputs are copied: the
+// caller's tensors stay as they are, also under an op that works in place.
 #pragma once
 
 #include <map>
@@ -20,28 +20,28 @@
 
 namespace penstock::test {
 
-using Tensors = std::map<std::string, Tensor, std::less<>>;           // by variable
-using VarInfos = std::map<std::string, VarInfo, std::less<>>;         // by variable
+using Tensors = std::map<std::string, Tensor, std::less<>>;    // by variable
+using VarInfos = std::map<std::string, VarInfo, std::less<>>;  // by variable
 
 // What shape inference says of the op's outputs, after the check against its schema. Extents may be unknown.
 Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs);
 
 // The outputs of one run, by variable name.
-Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs, const Services& services = {},
-                      Scope* scope = nullptr);
+Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs,
+                      const Services& services = {}, Scope* scope = nullptr);
 
-// The gradient ops of `op` as its declaration makes them; the gradient of variable v is named v@GRAD, and only the
-// variables in `wanted` get one.
+// The gradient ops of `op` as its declaration makes them; the gradient of variable v is named v@GRAD, and
+// only the variables in `wanted` get one.
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted);
 
 struct GradientCheck {
-  std::vector<std::string> of;        // outputs whose weighted sum is differentiated
-  std::set<std::string> wanted;       // inputs whose gradient is checked; all of them f64
+  std::vector<std::string> of;   // outputs whose weighted sum is differentiated
+  std::set<std::string> wanted;  // inputs whose gradient is checked; all of them f64
   double step = 1e-5;
-  double tolerance = 1e-6;            // |a - b| <= tolerance * max(1, |a|)
+  double tolerance = 1e-6;  // |a - b| <= tolerance * max(1, |a|)
 };
-// Compares the gradients of the op's own gradient ops with central differences of its own kernel, in f64. The error names
-// the first element that differs and both numbers.
+// Compares the gradients of the op's own gradient ops with central differences of its own kernel, in f64. The
+// error names the first element that differs and both numbers.
 Status CheckGradient(const OpRegistry& ops, const Op& op, const Tensors& inputs, const GradientCheck& check);
 
 // {begin, begin + step, ...}
@@ -51,7 +51,8 @@ Tensor Scattered(DType type, const Shape& shape, double low, double high, unsign
 template <typename T>
 Tensor TensorOf(const Shape& shape, std::initializer_list<T> values) {
   Tensor tensor(DTypeOfT<T>::kValue, shape);
-  PENSTOCK_CHECK(static_cast<std::size_t>(tensor.count()) == values.size(), "as many values as the shape has elements");
+  PENSTOCK_CHECK(static_cast<std::size_t>(tensor.count()) == values.size(),
+                 "as many values as the shape has elements");
   std::copy(values.begin(), values.end(), tensor.Data<T>());
   return tensor;
 }

@@ -1,0 +1,60 @@
+// send_barrier, fetch_barrier: the end of a trainer's step, and the arrival of what it fetched.
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/distributed/comm.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSendDoc[] = R"(
+Ends this trainer's step: each server in `endpoints` now has all that the trainer sends it in this step. It does not wait for
+other trainers; what is asked for afterwards does.)";
+
+constexpr char kFetchDoc[] = R"(
+Waits until everything that this step's recv ops asked for has arrived from the servers in `endpoints`.)";
+
+// Both resolve the servers once and make one call each step.
+template <Status (RpcClient::*kCall)(PeersHandle)>
+class BarrierKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    if (k.op().GetOr("half_async", false)) {
+      return Unimplemented("E-comm-mode", "send_barrier: half_async is not built; transpile in sync mode");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
+    PENSTOCK_ASSIGN_OR_RETURN(peers_, client_->DeclarePeers(k.Attr<std::vector<std::string>>("endpoints"),
+                                                            k.Attr<int>("trainer_id")));
+    return OkStatus();
+  }
+  Status Run(KernelRun&) override { return (client_->*kCall)(peers_); }
+
+ private:
+  RpcClient* client_ = nullptr;
+  PeersHandle peers_;
+};
+
+using SendBarrierKernel = BarrierKernel<&RpcClient::EndStep>;
+using FetchBarrierKernel = BarrierKernel<&RpcClient::CompletePulls>;
+
+OpDef& Finish(OpDef& def) {
+  return def.Input("X", "control variables", AnyType(), Optional() | Repeated())
+      .Output("Out", "control variables", AnyType(), Optional() | Repeated())
+      .Attr("trainer_id", 0, "who calls", AtLeast(0))
+      .Attr("endpoints", std::vector<std::string>{"127.0.0.1:6164"}, "the servers")
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad();
+}
+
+}  // namespace
+
+void RegisterBarriers(OpRegistry& ops) {
+  Finish(ops.Add("fetch_barrier").Doc("Waits for what was fetched in this step.", kFetchDoc))
+      .KernelForAnyType<Cpu, FetchBarrierKernel>();
+  Finish(ops.Add("send_barrier").Doc("Ends this trainer's step.", kSendDoc))
+      .Attr("half_async", false, "of Fluid's half-asynchronous mode")
+      .KernelForAnyType<Cpu, SendBarrierKernel>();
+}
+
+}  // namespace penstock

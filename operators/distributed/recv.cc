@@ -1,0 +1,76 @@
+// recv: fetches variables from the parameter servers that hold them.
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/distributed/comm.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames is empty: the
+version after this trainer's last send_barrier, or the initial one if there was none yet. The value may arrive as late as the
+fetch_barrier that follows. X, a control variable, orders it after the sends.)";
+
+class RecvKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    if (k.Attr<int>("do_not_run") > 0) return OkStatus();  // Fluid's communicator fetches instead
+    if (!k.Attr<std::vector<std::string>>("recv_varnames").empty()) {
+      return Unimplemented("E-comm-mode",
+                           "recv: recv_varnames belongs to Fluid's asynchronous communicator, which is not ",
+                           "built; transpile in sync mode");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
+    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    const auto names = k.Attr<std::vector<std::string>>("varnames");
+    const auto variables = k.Outputs("Out");
+    PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
+    if (!names.empty() && names.size() != variables.size()) {
+      return k.Error("varnames holds ", names.size(), " names for ", variables.size(), " variables");
+    }
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const std::string& remote = names.empty() ? variables[i].name : names[i];
+      PENSTOCK_ASSIGN_OR_RETURN(
+          const PullHandle handle,
+          client_->DeclarePull(PieceOf(variables[i], servers[i], remote, k.Attr<int>("trainer_id"))));
+      pieces_.push_back({variables[i], handle});
+    }
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    for (const Piece& piece : pieces_)
+      PENSTOCK_RETURN_IF_ERROR(client_->Pull(piece.handle, k.Var(piece.variable)));
+    return OkStatus();
+  }
+
+ private:
+  struct Piece {
+    Operand variable;
+    PullHandle handle;
+  };
+  RpcClient* client_ = nullptr;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+void RegisterRecv(OpRegistry& ops) {
+  ops.Add("recv")
+      .Doc("Fetches variables from parameter servers.", kDoc)
+      .Input("X", "control variables", AnyType(), Optional() | Repeated())
+      .Output("Out", "what is fetched; shaped as declared", AnyType(), Repeated())
+      .Attr("epmap", std::vector<std::string>(), "the server of each Out")
+      .Attr("trainer_id", 0, "who asks", AtLeast(0))
+      .Attr("with_barrier", true,
+            "false: asked outside of a step, for saving; the version asked for is the same here")
+      .Attr("varnames", std::vector<std::string>(), "the names on the servers; empty: those of Out")
+      .Attr("recv_varnames", std::vector<std::string>(), "for Fluid's communicator: the pieces' names")
+      .Attr("do_not_run", 0, "above 0: does nothing")
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, RecvKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// send: hands variables to the parameter servers that hold their counterparts.
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/distributed/comm.h"
+#include "operators/fluid_attrs.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The op does not wait:
+the runtime keeps the elements until the server has them. Out, a control variable, orders what follows.)";
+
+class SendKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    if (!k.Attr<std::vector<std::string>>("send_varnames").empty() || !k.Attr<bool>("use_send_handler")) {
+      return Unimplemented("E-comm-mode",
+                           "send: send_varnames and use_send_handler=false belong to Fluid's asynchronous ",
+                           "communicator, which is not built; transpile in sync mode");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
+    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    const auto variables = k.Inputs("X");
+    PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const RemotePiece piece =
+          PieceOf(variables[i], servers[i], variables[i].name, k.Attr<int>("trainer_id"));
+      PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, client_->DeclarePush(piece));
+      pieces_.push_back({variables[i], handle});
+    }
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    for (const Piece& piece : pieces_)
+      PENSTOCK_RETURN_IF_ERROR(client_->Push(piece.handle, k.Var(piece.variable)));
+    return OkStatus();
+  }
+
+ private:
+  struct Piece {
+    Operand variable;
+    PushHandle handle;
+  };
+  RpcClient* client_ = nullptr;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace
+
+void RegisterSend(OpRegistry& ops) {
+  ops.Add("send")
+      .Doc("Sends variables to parameter servers.", kDoc)
+      .Input("X", "what is sent", AnyType(), Repeated())
+      .Output("Out", "a control variable", AnyType(), Optional() | Repeated())
+      .Attr("trainer_id", 0, "who sends", AtLeast(0))
+      .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")
+      .Attr("sections", std::vector<std::int64_t>(), kNoEffect)
+      .Attr("send_varnames", std::vector<std::string>(), "for Fluid's communicator: the pieces' names")
+      .Attr("num", 0, kNoEffect)
+      .Attr("merge_add", false, "for Fluid's communicator: add waiting gradients instead of averaging them")
+      .Attr("use_send_handler", true,
+            "false: tell the servers to count a step of the learning rate's schedule")
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, SendKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,34 @@
+// feed, fetch: where a saved program names its inputs and outputs.
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kFeedDoc[] = R"(
+Out is input number `col` of the program. The op moves nothing: the runner binds Out to what is fed.)";
+
+constexpr char kFetchDoc[] = R"(
+X is output number `col` of the program. The op moves nothing: the runner reads X.)";
+
+}  // namespace
+
+void RegisterFeedFetch(OpRegistry& ops) {
+  ops.Add("feed")
+      .Doc("An input of the program.", kFeedDoc)
+      .Input("X", "the variable that stands for all that is fed", AnyType())
+      .Output("Out", "the input", AnyType())
+      .RequiredAttr("col", AttrKind::kInt, "its number", AtLeast(0))
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad();
+  ops.Add("fetch")
+      .Doc("An output of the program.", kFetchDoc)
+      .Input("X", "the output", AnyType())
+      .Output("Out", "the variable that stands for all that is fetched", AnyType())
+      .RequiredAttr("col", AttrKind::kInt, "its number", AtLeast(0))
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad();
+}
+
+}  // namespace penstock

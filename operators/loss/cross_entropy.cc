@@ -1,0 +1,237 @@
+// cross_entropy, cross_entropy2: minus the logarithm of the probability that each row gives to its label.
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/loss/labels.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Y[r] = -log(X[r, Label[r]])              labels are classes
+Y[r] = -sum_c Label[r, c] log(X[r, c])   if soft_label
+
+Rows run over all extents of X but the last. A row whose label is ignore_index costs 0 and gets no gradient. A logarithm is
+kept within 1e20; any other label outside [0, classes) is an error.)";
+
+constexpr char kDoc2[] = R"(
+Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities that were looked up and XShape
+the shape of X, so that the gradient does without X.)";
+
+Shape ScoreShape(const Shape& x) {
+  Shape out = x;
+  out.Set(x.rank() - 1, 1);
+  return out;
+}
+
+Status InferScores(InferContext& c, bool soft) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 1));
+  const Shape& x = c.ShapeOf("X");
+  PENSTOCK_RETURN_IF_ERROR(CheckLabels(c, "X", x.rank() - 1, soft));
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Y"));
+  return c.SetShape("Y", ScoreShape(x));
+}
+
+Status InferCrossEntropy(InferContext& c) { return InferScores(c, c.Attr<bool>("soft_label")); }
+
+Status InferCrossEntropy2(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(InferScores(c, false));
+  const Shape& x = c.ShapeOf("X");
+  Shape kept = x;
+  kept.Append(0);  // no elements
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("MatchX", ScoreShape(x)));
+  c.SetLodLevel("XShape", c.Input("X").lod_level);
+  return c.SetShape("XShape", kept);
+}
+
+Status InferFromKeptShape(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("XShape", 1));
+  const Shape& kept = c.ShapeOf("XShape");
+  c.SetDType("X@GRAD", c.DTypeOf("Y@GRAD"));
+  c.SetLodLevel("X@GRAD", c.Input("XShape").lod_level);
+  return c.SetShape("X@GRAD", kept.First(kept.rank() - 1));
+}
+
+// The class of each row, whichever integer type holds it.
+class ClassLabels {
+ public:
+  void Prepare(const Operand& label) { label_ = label; }
+  void Attach(KernelRun& k) {
+    wide_ = label_.dtype == DType::kInt64 ? k[label_].Data<std::int64_t>() : nullptr;
+    narrow_ = label_.dtype == DType::kInt32 ? k[label_].Data<std::int32_t>() : nullptr;
+  }
+  std::int64_t operator[](std::int64_t row) const { return wide_ != nullptr ? wide_[row] : narrow_[row]; }
+
+ private:
+  Operand label_;
+  const std::int64_t* wide_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+};
+
+template <typename Device, typename T>
+class CrossEntropyKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    label_ = k.Input("Label");
+    y_ = k.Output("Y");
+    match_ = k.Output("MatchX");  // cross_entropy2 only
+    soft_ = k.op().type() == "cross_entropy" && k.Attr<bool>("soft_label");
+    ignore_ = k.Attr<int>("ignore_index");
+    classes_ = x_.shape[x_.shape.rank() - 1];
+    labels_.Prepare(label_);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* x = k[x_].template Data<T>();
+    T* const y = k[y_].template Data<T>();
+    const Dim rows = k[y_].count();
+    if (soft_) {
+      const T* label = k[label_].template Data<T>();
+      for (Dim r = 0; r < rows; ++r, x += classes_, label += classes_) {
+        T sum = 0;
+        for (Dim c = 0; c < classes_; ++c) sum += label[c] * FiniteLog(x[c]);
+        y[r] = -sum;
+      }
+      return OkStatus();
+    }
+    labels_.Attach(k);
+    T* const match = match_ ? k[match_].template Data<T>() : nullptr;
+    for (Dim r = 0; r < rows; ++r, x += classes_) {
+      const std::int64_t label = labels_[r];
+      const bool counts = label != ignore_;
+      if (counts && (label < 0 || label >= classes_))
+        return LabelOutOfRange("cross_entropy", r, label, classes_);
+      y[r] = counts ? -FiniteLog(x[label]) : T{0};
+      if (match != nullptr) match[r] = counts ? x[label] : T{0};
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, label_, y_, match_;
+  ClassLabels labels_;
+  bool soft_ = false;
+  std::int64_t ignore_ = -100;
+  Dim classes_ = 0;
+};
+
+template <typename Device, typename T>
+class CrossEntropyGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    label_ = k.Input("Label");
+    dy_ = k.Input("Y@GRAD");
+    dx_ = k.Output("X@GRAD");
+    soft_ = k.Attr<bool>("soft_label");
+    ignore_ = k.Attr<int>("ignore_index");
+    classes_ = x_.shape[x_.shape.rank() - 1];
+    labels_.Prepare(label_);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const T* x = k[x_].template Data<T>();
+    const T* const dy = k[dy_].template Data<T>();
+    T* dx = k[dx_].template Data<T>();
+    const Dim rows = k[dy_].count();
+    if (soft_) {
+      const T* label = k[label_].template Data<T>();
+      for (Dim r = 0; r < rows; ++r, x += classes_, label += classes_, dx += classes_) {
+        for (Dim c = 0; c < classes_; ++c) dx[c] = -dy[r] * label[c] / x[c];
+      }
+      return OkStatus();
+    }
+    labels_.Attach(k);
+    for (Dim r = 0; r < rows; ++r, x += classes_, dx += classes_) {
+      std::fill_n(dx, classes_, T{0});
+      const std::int64_t label = labels_[r];
+      if (label == ignore_) continue;
+      if (label < 0 || label >= classes_) return LabelOutOfRange("cross_entropy_grad", r, label, classes_);
+      dx[label] = -dy[r] / x[label];
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, label_, dy_, dx_;
+  ClassLabels labels_;
+  bool soft_ = false;
+  std::int64_t ignore_ = -100;
+  Dim classes_ = 0;
+};
+
+template <typename Device, typename T>
+class CrossEntropyGrad2Kernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    match_ = k.Input("MatchX");
+    dy_ = k.Input("Y@GRAD");
+    dx_ = k.Output("X@GRAD");
+    ignore_ = k.Attr<int>("ignore_index");
+    labels_.Prepare(k.Input("Label"));
+    const Shape& kept = k.Input("XShape").shape;
+    classes_ = kept[kept.rank() - 2];
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const T* const match = k[match_].template Data<T>();
+    const T* const dy = k[dy_].template Data<T>();
+    T* dx = k[dx_].template Data<T>();
+    const Dim rows = k[dy_].count();
+    labels_.Attach(k);
+    for (Dim r = 0; r < rows; ++r, dx += classes_) {
+      std::fill_n(dx, classes_, T{0});
+      const std::int64_t label = labels_[r];
+      if (label == ignore_) continue;
+      if (label < 0 || label >= classes_) return LabelOutOfRange("cross_entropy_grad2", r, label, classes_);
+      dx[label] = -dy[r] / match[r];
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand match_, dy_, dx_;
+  ClassLabels labels_;
+  std::int64_t ignore_ = -100;
+  Dim classes_ = 0;
+};
+
+}  // namespace
+
+void RegisterCrossEntropy(OpRegistry& ops) {
+  ops.Add("cross_entropy")
+      .Doc("Minus the logarithm of each row's probability of its label.", kDoc)
+      .Input("X", "probabilities; classes along the last extent", Floats())
+      .Input("Label", "a class for each row (last extent 1), or a distribution if soft_label", AnyType())
+      .Output("Y", "the cost of each row; last extent 1", SameTypeAs("X"))
+      .Attr("soft_label", false, "whether Label holds distributions")
+      .Attr("ignore_index", -100, "rows with this label do not count")
+      .InferShape(InferCrossEntropy)
+      .Kernel<Cpu, CrossEntropyKernel, float, double>()
+      .Grad({.reads = {"X", "Label"}, .yields = {"X"}})
+      .GradKernel<Cpu, CrossEntropyGradKernel, float, double>();
+  ops.Add("cross_entropy2")
+      .Doc("Minus the logarithm of each row's probability of its class.", kDoc2)
+      .Input("X", "probabilities; classes along the last extent", Floats())
+      .Input("Label", "a class for each row; last extent 1", Integers())
+      .Output("Y", "the cost of each row; last extent 1", SameTypeAs("X"))
+      .Output("XShape", "no elements; its shape is X's and a 0, for the gradient", SameTypeAs("X"))
+      .Output("MatchX", "the probability that each row gives to its class", SameTypeAs("X"))
+      .Attr("ignore_index", -100, "rows with this label do not count")
+      .InferShape(InferCrossEntropy2)
+      .Kernel<Cpu, CrossEntropyKernel, float, double>()
+      .Grad({.reads = {"Label"},
+             .reads_outputs = {"MatchX", "XShape"},
+             .yields = {"X"},
+             .of = {"Y"},
+             .type = "cross_entropy_grad2"})
+      .GradDef()
+      .InferShape(InferFromKeptShape)
+      .KernelTypeFrom("Y@GRAD")
+      .Kernel<Cpu, CrossEntropyGrad2Kernel, float, double>();
+}
+
+}  // namespace penstock

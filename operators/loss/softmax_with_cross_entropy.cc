@@ -1,0 +1,181 @@
+// softmax_with_cross_entropy: the cross entropy of scores, their softmax taken on the way.
+#include <algorithm>
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/loss/labels.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Softmax = exp(Logits) / sum(exp(Logits)) along extent `axis` (negative: from the last one), and
+
+Loss = -log(Softmax[Label])              labels are classes
+Loss = -sum_c Label[c] log(Softmax[c])   if soft_label
+
+computed from the scores less their maximum, so large scores do no harm. A label equal to ignore_index costs 0 and gets no
+gradient; any other label outside [0, classes) is an error.)";
+
+int AxisOf(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
+
+Status InferSoftmaxWithCrossEntropy(InferContext& c) {
+  const Shape& logits = c.ShapeOf("Logits");
+  const int axis = AxisOf(c.Attr<int>("axis"), logits.rank());
+  if (axis < 0 || axis >= logits.rank()) {
+    return c.Error("axis (", c.Attr<int>("axis"), ") must be within the rank of Logits (", logits.rank(),
+                   ")");
+  }
+  PENSTOCK_RETURN_IF_ERROR(CheckLabels(c, "Logits", axis, c.Attr<bool>("soft_label")));
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Logits", "Softmax"));
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Logits", "Loss"));
+  Shape loss = logits;
+  loss.Set(axis, 1);
+  return c.SetShape("Loss", loss);
+}
+
+Status InferLogitsGrad(InferContext& c) { return c.ShareAll("Softmax", "Logits@GRAD"); }
+
+// Classes along one extent: element (outer, class, inner) lies at (outer * classes + class) * inner_count +
+// inner.
+struct ClassLayout {
+  Dim outer = 1, classes = 1, inner = 1;
+  void Prepare(const Shape& shape, int axis_attr) {
+    const int axis = AxisOf(axis_attr, shape.rank());
+    outer = shape.Product(0, axis);
+    classes = shape[axis];
+    inner = shape.Product(axis + 1, shape.rank());
+  }
+};
+
+template <typename T>
+class Rows {
+ public:
+  Rows(const ClassLayout& layout, Dim row)
+      : begin_(row / layout.inner * layout.classes * layout.inner + row % layout.inner),
+        step_(layout.inner) {}
+  Dim operator[](Dim c) const { return begin_ + c * step_; }
+
+ private:
+  Dim begin_, step_;
+};
+
+std::int64_t LabelAt(const Tensor& label, Dim row) {
+  return label.dtype() == DType::kInt64 ? label.Data<std::int64_t>()[row] : label.Data<std::int32_t>()[row];
+}
+
+template <typename Device, typename T>
+class SoftmaxWithCrossEntropyKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    logits_ = k.Input("Logits");
+    label_ = k.Input("Label");
+    softmax_ = k.Output("Softmax");
+    loss_ = k.Output("Loss");
+    soft_ = k.Attr<bool>("soft_label");
+    ignore_ = k.Attr<int>("ignore_index");
+    layout_.Prepare(logits_.shape, k.Attr<int>("axis"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const logits = k[logits_].template Data<T>();
+    T* const softmax = k[softmax_].template Data<T>();
+    T* const loss = k[loss_].template Data<T>();
+    const Tensor& label = k[label_];
+    for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
+      const Rows<T> at(layout_, r);
+      T peak = logits[at[0]];
+      for (Dim c = 1; c < layout_.classes; ++c) peak = std::max(peak, logits[at[c]]);
+      T sum = 0;
+      for (Dim c = 0; c < layout_.classes; ++c) sum += softmax[at[c]] = std::exp(logits[at[c]] - peak);
+      const T log_sum = std::log(sum);
+      for (Dim c = 0; c < layout_.classes; ++c) softmax[at[c]] /= sum;
+      if (soft_) {
+        const T* const share = label.template Data<T>();
+        loss[r] = 0;
+        for (Dim c = 0; c < layout_.classes; ++c) loss[r] -= share[at[c]] * (logits[at[c]] - peak - log_sum);
+        continue;
+      }
+      const std::int64_t right = LabelAt(label, r);
+      if (right != ignore_ && (right < 0 || right >= layout_.classes)) {
+        return LabelOutOfRange("softmax_with_cross_entropy", r, right, layout_.classes);
+      }
+      loss[r] = right == ignore_ ? T{0} : log_sum - (logits[at[right]] - peak);
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand logits_, label_, softmax_, loss_;
+  bool soft_ = false;
+  std::int64_t ignore_ = -100;
+  ClassLayout layout_;
+};
+
+template <typename Device, typename T>
+class SoftmaxWithCrossEntropyGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    softmax_ = k.Input("Softmax");
+    label_ = k.Input("Label");
+    dloss_ = k.Input("Loss@GRAD");
+    dlogits_ = k.Output("Logits@GRAD");
+    soft_ = k.Attr<bool>("soft_label");
+    ignore_ = k.Attr<int>("ignore_index");
+    layout_.Prepare(softmax_.shape, k.Attr<int>("axis"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dlogits_) return OkStatus();
+    const T* const softmax = k[softmax_].template Data<T>();
+    const T* const dloss = k[dloss_].template Data<T>();
+    T* const dlogits = k[dlogits_].template Data<T>();
+    const Tensor& label = k[label_];
+    for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
+      const Rows<T> at(layout_, r);
+      if (soft_) {
+        const T* const share = label.template Data<T>();
+        for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = dloss[r] * (softmax[at[c]] - share[at[c]]);
+        continue;
+      }
+      const std::int64_t right = LabelAt(label, r);
+      if (right != ignore_ && (right < 0 || right >= layout_.classes)) {
+        return LabelOutOfRange("softmax_with_cross_entropy_grad", r, right, layout_.classes);
+      }
+      const T weight = right == ignore_ ? T{0} : dloss[r];
+      for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = weight * softmax[at[c]];
+      if (right != ignore_) dlogits[at[right]] -= weight;
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand softmax_, label_, dloss_, dlogits_;
+  bool soft_ = false;
+  std::int64_t ignore_ = -100;
+  ClassLayout layout_;
+};
+
+}  // namespace
+
+void RegisterSoftmaxWithCrossEntropy(OpRegistry& ops) {
+  ops.Add("softmax_with_cross_entropy")
+      .Doc("The cross entropy of scores.", kDoc)
+      .Input("Logits", "scores; classes along extent `axis`", Floats())
+      .Input("Label", "a class for each row (1 along `axis`), or a distribution if soft_label", AnyType())
+      .Output("Softmax", "the scores' softmax, for the gradient", SameTypeAs("Logits"), Intermediate())
+      .Output("Loss", "the cost of each row; 1 along `axis`", SameTypeAs("Logits"))
+      .Attr("soft_label", false, "whether Label holds distributions")
+      .Attr("numeric_stable_mode", true, "Fluid's choice of an algorithm; the stable one is always used here")
+      .Attr("ignore_index", -100, "rows with this label do not count")
+      .Attr("axis", -1, "the extent of the classes")
+      .InferShape(InferSoftmaxWithCrossEntropy)
+      .Kernel<Cpu, SoftmaxWithCrossEntropyKernel, float, double>()
+      .Grad({.reads = {"Label"}, .reads_outputs = {"Softmax"}, .yields = {"Logits"}})
+      .GradDef()
+      .InferShape(InferLogitsGrad)
+      .KernelTypeFrom("Softmax")
+      .Kernel<Cpu, SoftmaxWithCrossEntropyGradKernel, float, double>();
+}
+
+}  // namespace penstock

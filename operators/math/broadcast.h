@@ -1,0 +1,69 @@
+// How two arrays meet element by element when their shapes differ: Fluid's rule and the loops over it.
+//
+// The array of lower rank is laid along the other's extents from `axis` on (axis -1: along the last ones);
+// where it has no extent, or extent 1, its element is used for all. So X [2, 3, 4, 5] and Y [3, 4] with axis
+// 1 give [2, 3, 4, 5].
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/tensor/shape.h"
+
+namespace penstock {
+
+// Both shapes at one rank, with extents of 1 where an array has none; and the shape of the result. The
+// error's message is the rule that broke, without the op.
+struct AlignedShapes {
+  Shape x, y, out;
+};
+Result<AlignedShapes> AlignShapes(const Shape& x, const Shape& y, int axis);
+
+// Nested loops over the result, neighbouring extents joined where both arrays run on evenly. Strides are in
+// elements; 0 repeats the element.
+class BroadcastLoops {
+ public:
+  static constexpr int kMaxDepth = 8;
+
+  BroadcastLoops() = default;
+  // All extents known. kInvalidArgument as AlignShapes, or more than kMaxDepth loops.
+  static Result<BroadcastLoops> Make(const Shape& x, const Shape& y, int axis);
+
+  Dim inner() const { return extent_[0]; }
+  bool x_moves() const { return x_stride_[0] != 0; }  // in the innermost loop
+  bool y_moves() const { return y_stride_[0] != 0; }
+  bool x_repeats() const { return x_repeats_; }  // an element of X is used more than once
+  bool y_repeats() const { return y_repeats_; }
+
+  // Calls row(out_begin, x_begin, y_begin) for each run of inner() elements of the result, in order.
+  template <typename Row>
+  void ForEachRow(Row row) const {
+    std::array<Dim, kMaxDepth> at{};
+    Dim x = 0, y = 0, out = 0;
+    if (rows_ == 0 || inner() == 0) return;
+    for (Dim r = 0; r < rows_; ++r) {
+      row(out, x, y);
+      out += inner();
+      for (std::size_t d = 1; d < depth_; ++d) {
+        x += x_stride_[d];
+        y += y_stride_[d];
+        if (++at[d] < extent_[d]) break;
+        x -= x_stride_[d] * extent_[d];
+        y -= y_stride_[d] * extent_[d];
+        at[d] = 0;
+      }
+    }
+  }
+
+ private:
+  std::size_t depth_ = 1;  // innermost loop first
+  std::array<Dim, kMaxDepth> extent_{1};
+  std::array<Dim, kMaxDepth> x_stride_{};
+  std::array<Dim, kMaxDepth> y_stride_{};
+  Dim rows_ = 1;  // runs of the innermost loop
+  bool x_repeats_ = false, y_repeats_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,182 @@
+// elementwise_add, _sub, _mul, _div, _max, _min, _pow: X and Y combined element by element, the smaller one
+// repeated.
+#include "operators/math/elementwise.h"
+
+#include <cmath>
+
+#include "operators/cuda_kernels.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last extents), and
+repeated along every extent that it does not have or that is 1. The gradient of a repeated element is the sum over its uses.
+Cost: one pass over Out.)";
+
+struct Add {
+  static constexpr bool kReadsOut = false, kDivides = false;
+  template <typename T>
+  static T Out(T x, T y) {
+    return x + y;
+  }
+  template <typename T>
+  static T Dx(T, T, T, T dout) {
+    return dout;
+  }
+  template <typename T>
+  static T Dy(T, T, T, T dout) {
+    return dout;
+  }
+};
+
+struct Sub {
+  static constexpr bool kReadsOut = false, kDivides = false;
+  template <typename T>
+  static T Out(T x, T y) {
+    return x - y;
+  }
+  template <typename T>
+  static T Dx(T, T, T, T dout) {
+    return dout;
+  }
+  template <typename T>
+  static T Dy(T, T, T, T dout) {
+    return -dout;
+  }
+};
+
+struct Mul {
+  static constexpr bool kReadsOut = false, kDivides = false;
+  template <typename T>
+  static T Out(T x, T y) {
+    return x * y;
+  }
+  template <typename T>
+  static T Dx(T, T y, T, T dout) {
+    return dout * y;
+  }
+  template <typename T>
+  static T Dy(T x, T, T, T dout) {
+    return dout * x;
+  }
+};
+
+struct Div {
+  static constexpr bool kReadsOut = true, kDivides = true;
+  template <typename T>
+  static T Out(T x, T y) {
+    // The one quotient of integers that the processor traps on besides division by zero.
+    if constexpr (std::is_integral_v<T>) {
+      if (y == -1)
+        return static_cast<T>(std::make_unsigned_t<T>{0} - static_cast<std::make_unsigned_t<T>>(x));
+    }
+    return x / y;
+  }
+  template <typename T>
+  static T Dx(T, T y, T, T dout) {
+    return dout / y;
+  }
+  template <typename T>
+  static T Dy(T, T y, T out, T dout) {
+    return -dout * out / y;
+  }
+};
+
+// At a tie the gradient goes to Y, as in Fluid.
+struct Max {
+  static constexpr bool kReadsOut = false, kDivides = false;
+  template <typename T>
+  static T Out(T x, T y) {
+    return x > y ? x : y;
+  }
+  template <typename T>
+  static T Dx(T x, T y, T, T dout) {
+    return x > y ? dout : T{0};
+  }
+  template <typename T>
+  static T Dy(T x, T y, T, T dout) {
+    return x <= y ? dout : T{0};
+  }
+};
+
+struct Min {
+  static constexpr bool kReadsOut = false, kDivides = false;
+  template <typename T>
+  static T Out(T x, T y) {
+    return x < y ? x : y;
+  }
+  template <typename T>
+  static T Dx(T x, T y, T, T dout) {
+    return x < y ? dout : T{0};
+  }
+  template <typename T>
+  static T Dy(T x, T y, T, T dout) {
+    return x >= y ? dout : T{0};
+  }
+};
+
+struct Pow {
+  static constexpr bool kReadsOut = false, kDivides = false;
+  template <typename T>
+  static T Out(T x, T y) {
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(std::llrint(std::pow(static_cast<double>(x), static_cast<double>(y))));
+    } else {
+      return std::pow(x, y);
+    }
+  }
+  template <typename T>
+  static T Dx(T x, T y, T, T dout) {
+    return dout * y * std::pow(x, y - T{1});
+  }
+  template <typename T>
+  static T Dy(T x, T y, T, T dout) {
+    return dout * std::log(x) * std::pow(x, y);
+  }
+};
+
+}  // namespace
+
+Status InferElementwise(InferContext& c) {
+  Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), c.Attr<int>("axis"));
+  if (!shapes.ok()) return c.Error(shapes.status().message());
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  return c.SetShape("Out", shapes->out);
+}
+
+OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary, std::string formula,
+                          bool gradient_reads_out) {
+  GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
+  if (gradient_reads_out) grad.reads_outputs = {"Out"};
+  return ops.Add(type)
+      .Doc(std::move(summary), formula + "\n" + kDoc)
+      .Input("X", "left operand", Numbers())
+      .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
+      .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"))
+      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+            AtLeast(-1))
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("x_data_format", "", kNoEffect)
+      .Attr("y_data_format", "", kNoEffect)
+      .InferShape(InferElementwise)
+      .Elementwise()
+      .Grad(std::move(grad));
+}
+
+void RegisterElementwise(OpRegistry& ops) {
+  RegisterElementwiseAddCuda(
+      AddElementwise<Add>(ops, "elementwise_add", "The sum of X and Y.", "Out = X + Y"));
+  AddElementwise<Sub>(ops, "elementwise_sub", "The difference of X and Y.", "Out = X - Y");
+  AddElementwise<Mul>(ops, "elementwise_mul", "The product of X and Y, element by element.", "Out = X * Y");
+  AddElementwise<Div>(ops, "elementwise_div", "The quotient of X and Y.",
+                      "Out = X / Y; of integers, rounded towards zero, and a zero in Y is an error");
+  AddElementwise<Max>(ops, "elementwise_max", "The larger of X and Y.",
+                      "Out = max(X, Y); where they are equal the gradient goes to Y");
+  AddElementwise<Min>(ops, "elementwise_min", "The smaller of X and Y.",
+                      "Out = min(X, Y); where they are equal the gradient goes to Y");
+  AddElementwise<Pow>(ops, "elementwise_pow", "X to the power of Y.",
+                      "Out = X ^ Y; the gradient of Y needs X > 0");
+}
+
+}  // namespace penstock

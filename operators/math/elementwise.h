@@ -1,0 +1,146 @@
+// The frame of the ops that combine X and Y element by element. An op gives a type with
+//
+//   static T Out(T x, T y)
+//   static T Dx(T x, T y, T out, T dout)     what dout adds to the gradient of x
+//   static T Dy(T x, T y, T out, T dout)
+//   kReadsOut                                whether Dx or Dy look at out (then the gradient op gets it)
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <type_traits>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/math/broadcast.h"
+#include "operators/math/reduce.h"
+
+namespace penstock {
+
+Status InferElementwise(InferContext& c);
+// Schema, shapes and gradient of an elementwise op, all but its kernels.
+OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary, std::string formula,
+                          bool gradient_reads_out);
+
+template <typename Math>
+struct Elementwise {
+  template <typename Device, typename T>
+  class Forward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      y_ = k.Input("Y");
+      out_ = k.Output("Out");
+      if (x_.kind != VarKind::kTensor || y_.kind != VarKind::kTensor) {
+        return Unimplemented("E-op-rows", k.op().type(),
+                             ": selected rows are not supported; use dense tensors");
+      }
+      Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, k.Attr<int>("axis"));
+      if (!loops.ok()) return std::move(loops).status().In(k.op().type());
+      loops_ = *loops;
+      return OkStatus();
+    }
+
+    Status Run(KernelRun& k) override {
+      const T* const x = k[x_].template Data<T>();
+      const T* const y = k[y_].template Data<T>();
+      T* const out = k[out_].template Data<T>();
+      if constexpr (std::is_integral_v<T> && Math::kDivides) {
+        const T* const end = y + k[y_].count();
+        if (std::find(y, end, T{0}) != end) {
+          return InvalidArgument("E-op-divide-zero", "elementwise_div: Y (", y_.name, ") holds a zero");
+        }
+      }
+      const Dim n = loops_.inner();
+      loops_.ForEachRow([&](Dim o, Dim xo, Dim yo) {
+        if (loops_.x_moves() && loops_.y_moves()) {
+          for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(x[xo + i], y[yo + i]);
+        } else if (loops_.x_moves()) {
+          const T b = y[yo];
+          for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(x[xo + i], b);
+        } else if (loops_.y_moves()) {
+          const T a = x[xo];
+          for (Dim i = 0; i < n; ++i) out[o + i] = Math::Out(a, y[yo + i]);
+        } else {
+          out[o] = Math::Out(x[xo], y[yo]);  // one element: extents of 1 are no loops
+        }
+      });
+      return OkStatus();
+    }
+
+   private:
+    Operand x_, y_, out_;
+    BroadcastLoops loops_;
+  };
+
+  template <typename Device, typename T>
+  class Backward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      y_ = k.Input("Y");
+      out_ = Math::kReadsOut ? k.Input("Out") : k.Input("Out@GRAD");
+      dout_ = k.Input("Out@GRAD");
+      dx_ = k.Output("X@GRAD");
+      dy_ = k.Output("Y@GRAD");
+      Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, k.Attr<int>("axis"));
+      if (!loops.ok()) return std::move(loops).status().In(k.op().type());
+      loops_ = *loops;
+      return OkStatus();
+    }
+
+    Status Run(KernelRun& k) override {
+      const T* const x = k[x_].template Data<T>();
+      const T* const y = k[y_].template Data<T>();
+      const T* const out = k[out_].template Data<T>();
+      const T* const dout = k[dout_].template Data<T>();
+      if (dx_) {
+        Reduce(k[dx_], loops_.x_repeats(), loops_.x_moves(), true, [&](Dim o, Dim xo, Dim yo, Dim i) {
+          return Math::Dx(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
+                          dout[o + i]);
+        });
+      }
+      if (dy_) {
+        Reduce(k[dy_], loops_.y_repeats(), loops_.y_moves(), false, [&](Dim o, Dim xo, Dim yo, Dim i) {
+          return Math::Dy(x[xo + Step(i, loops_.x_moves())], y[yo + Step(i, loops_.y_moves())], out[o + i],
+                          dout[o + i]);
+        });
+      }
+      return OkStatus();
+    }
+
+   private:
+    static Dim Step(Dim i, bool moves) { return moves ? i : 0; }
+
+    // Adds term(...) over the elements of the result that each element of `grad` took part in.
+    template <typename Term>
+    void Reduce(Tensor& grad, bool repeats, bool moves, bool of_x, Term term) {
+      T* const to = grad.Data<T>();
+      const Dim n = loops_.inner();
+      if (repeats) std::fill_n(to, grad.count(), T{0});
+      loops_.ForEachRow([&](Dim o, Dim xo, Dim yo) {
+        T* const at = to + (of_x ? xo : yo);
+        if (!repeats) {
+          for (Dim i = 0; i < n; ++i) at[i] = term(o, xo, yo, i);
+        } else if (moves) {
+          for (Dim i = 0; i < n; ++i) at[i] += term(o, xo, yo, i);
+        } else {
+          *at += SumOf<T>(n, [&](Dim i) { return term(o, xo, yo, i); });
+        }
+      });
+    }
+
+    Operand x_, y_, out_, dout_, dx_, dy_;
+    BroadcastLoops loops_;
+  };
+};
+
+// DeclareElementwise and its CPU kernels.
+template <typename Math>
+OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summary, std::string formula) {
+  return DeclareElementwise(ops, type, std::move(summary), std::move(formula), Math::kReadsOut)
+      .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
+      .template GradKernel<Cpu, Elementwise<Math>::template Backward, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// mean: the average of all elements.
+#include "framework/op/op_registry.h"
+#include "operators/math/reduce.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = sum(X) / count(X), with shape [1]. The sum is kept in double precision. The mean of no elements is NaN.)";
+
+Status InferMean(InferContext& c) {
+  c.SetDType("Out", c.DTypeOf("X"));
+  return c.SetShape("Out", Shape{1});
+}
+
+template <typename Device, typename T>
+class MeanKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    if (x_.kind == VarKind::kTensor) return OkStatus();
+    return Unimplemented("E-op-rows", "mean: selected rows are not supported; use a dense tensor");
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    const std::int64_t count = k[x_].count();
+    const double sum = SumOf<double>(count, [x](std::int64_t i) { return x[i]; });
+    *k[out_].template Data<T>() = static_cast<T>(sum / static_cast<double>(count));
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+};
+
+template <typename Device, typename T>
+class MeanGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    if (dout_.shape.Count() == 1) return OkStatus();
+    return k.Error("Out@GRAD (", dout_.shape, ") must hold one element");
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    Tensor& dx = k[dx_];
+    const T share = *k[dout_].template Data<T>() / static_cast<T>(dx.count());
+    for (T& element : dx.template Span<T>()) element = share;
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+};
+
+}  // namespace
+
+void RegisterMean(OpRegistry& ops) {
+  ops.Add("mean")
+      .Doc("The average of all elements.", kDoc)
+      .Input("X", "any shape", Floats())
+      .Output("Out", "one element", SameTypeAs("X"))
+      .InferShape(InferMean)
+      .Kernel<Cpu, MeanKernel, float, double>()
+      .Grad({.reads = {"X"}, .yields = {"X"}, .copies_attrs = false})
+      .GradKernel<Cpu, MeanGradKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,82 @@
+// scale: each element times a factor, plus a bias.
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = scale * X + bias           if bias_after_scale
+Out = scale * (X + bias)         otherwise
+
+ScaleTensor, where given, holds the factor in its one element. Integers are scaled in their own type, as in Fluid: the
+factor loses its fraction.)";
+
+Status InferScale(InferContext& c) {
+  if (c.HasInput("ScaleTensor") && !Compatible(c.ShapeOf("ScaleTensor").Count(), 1)) {
+    return c.Error("ScaleTensor (", c.ShapeOf("ScaleTensor"), ") must hold one element");
+  }
+  return c.ShareAll("X", "Out");
+}
+
+template <typename Device, typename T>
+class ScaleKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    factor_ = k.Input("ScaleTensor");
+    scale_ = static_cast<T>(k.Attr<float>("scale"));
+    bias_ = static_cast<T>(k.Attr<float>("bias"));
+    bias_after_scale_ = k.Attr<bool>("bias_after_scale");
+    if (x_.kind == VarKind::kTensor) return OkStatus();
+    return Unimplemented("E-op-rows", "scale: selected rows are not supported; use a dense tensor");
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    const T scale = factor_ ? *k[factor_].template Data<T>() : scale_;
+    const std::int64_t count = k[x_].count();
+    if (bias_after_scale_) {
+      for (std::int64_t i = 0; i < count; ++i) out[i] = scale * x[i] + bias_;
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (x[i] + bias_);
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, factor_, out_;
+  T scale_ = 1, bias_ = 0;
+  bool bias_after_scale_ = true;
+};
+
+Result<std::vector<Op>> ScaleGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const std::string dx = request.grad_of(forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op grad("scale");
+  grad.AddInput("X", {request.grad_of(forward.OutputName("Out"))});
+  if (forward.HasInputSlot("ScaleTensor")) grad.AddInput("ScaleTensor", forward.Input("ScaleTensor"));
+  grad.AddOutput("Out", {dx});
+  grad.Set("scale", forward.GetOr("scale", 1.0f)).Set("bias", 0.0f).Set("bias_after_scale", true);
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterScale(OpRegistry& ops) {
+  ops.Add("scale")
+      .Doc("Each element times a factor, plus a bias.", kDoc)
+      .Input("X", "any shape", Numbers())
+      .Input("ScaleTensor", "one element that is used instead of `scale`", SameTypeAs("X"), Optional())
+      .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
+      .Attr("scale", 1.0f, "the factor")
+      .Attr("bias", 0.0f, "what is added")
+      .Attr("bias_after_scale", true, "whether the bias is added after the product or before it")
+      .InferShape(InferScale)
+      .Elementwise()
+      .Kernel<Cpu, ScaleKernel, float, double, std::int32_t, std::int64_t>()
+      .GradMadeBy(ScaleGrad);
+}
+
+}  // namespace penstock

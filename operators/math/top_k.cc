@@ -1,0 +1,138 @@
+// top_k: the k largest elements along the last extent, and where they are.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out holds the k largest elements of each row (the last extent), largest first; Indices says where in the row each was. Of
+equal elements the first comes first; NaN counts as larger than any number. Cost: rows * width * log(k).)";
+
+Status InferTopK(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  if (c.HasInput("K")) {
+    return Unimplemented("E-op-unimplemented", "top_k: input K is not supported; give attribute k");
+  }
+  Shape shape = c.ShapeOf("X");
+  const int last = shape.rank() - 1;
+  const int k = c.Attr<int>("k");
+  if (shape[last] != kUnknownDim && shape[last] < k) {
+    return c.Error("k (", k, ") must be at most the last extent of X (", shape[last], ")");
+  }
+  shape.Set(last, k);
+  for (const char* out : {"Out", "Indices"}) {
+    PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", out));
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(out, shape));
+  }
+  return OkStatus();
+}
+
+// Before, by value descending, then by position: a total order, NaN included.
+template <typename T>
+bool Precedes(const T* row, std::int64_t a, std::int64_t b) {
+  const bool a_nan = std::isnan(static_cast<double>(row[a]));
+  const bool b_nan = std::isnan(static_cast<double>(row[b]));
+  if (a_nan != b_nan) return a_nan;
+  if (!a_nan && row[a] != row[b]) return row[a] > row[b];
+  return a < b;
+}
+
+template <typename Device, typename T>
+class TopKKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    indices_ = k.Output("Indices");
+    k_ = k.Attr<int>("k");
+    width_ = x_.shape[x_.shape.rank() - 1];
+    rows_ = x_.shape.Product(0, x_.shape.rank() - 1);
+    order_ = k.Workspace(static_cast<std::size_t>(width_) * sizeof(std::int64_t));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* row = k[x_].template Data<T>();
+    T* out = k[out_].template Data<T>();
+    std::int64_t* indices = k[indices_].template Data<std::int64_t>();
+    auto* const order = reinterpret_cast<std::int64_t*>(k.Workspace(order_));
+    for (Dim r = 0; r < rows_; ++r, row += width_, out += k_, indices += k_) {
+      std::iota(order, order + width_, std::int64_t{0});
+      std::partial_sort(order, order + k_, order + width_,
+                        [row](std::int64_t a, std::int64_t b) { return Precedes(row, a, b); });
+      for (int i = 0; i < k_; ++i) {
+        out[i] = row[order[i]];
+        indices[i] = order[i];
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_, indices_;
+  WorkspaceId order_;
+  int k_ = 1;
+  Dim width_ = 0, rows_ = 0;
+};
+
+// Each element of Out hands its gradient back to where it came from.
+template <typename Device, typename T>
+class TopKGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    indices_ = k.Input("Indices");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    const Shape& x = k.Input("X").shape;
+    width_ = x[x.rank() - 1];
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const std::int64_t* indices = k[indices_].template Data<std::int64_t>();
+    const T* dout = k[dout_].template Data<T>();
+    const Dim chosen = dout_.shape[dout_.shape.rank() - 1];
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    T* dx = k[dx_].template Data<T>();
+    const Dim rows = chosen == 0 ? 0 : k[dout_].count() / chosen;
+    for (Dim r = 0; r < rows; ++r, indices += chosen, dout += chosen, dx += width_) {
+      for (Dim i = 0; i < chosen; ++i) {
+        if (indices[i] < 0 || indices[i] >= width_) {
+          return InvalidArgument("E-op-index", "top_k_grad: index ", indices[i], " is outside the row of ",
+                                 width_);
+        }
+        dx[indices[i]] = dout[i];
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand indices_, dout_, dx_;
+  Dim width_ = 0;
+};
+
+}  // namespace
+
+void RegisterTopK(OpRegistry& ops) {
+  ops.Add("top_k")
+      .Doc("The k largest elements of each row.", kDoc)
+      .Input("X", "rank 1 or more; rows are its last extent", Numbers())
+      .Input("K", "k as a tensor", Integers(), Optional())
+      .Output("Out", "the largest elements, in descending order", SameTypeAs("X"))
+      .Output("Indices", "their positions in the row", Only(DType::kInt64))
+      .Attr("k", 1, "how many", AtLeast(1))
+      .InferShape(InferTopK)
+      .Kernel<Cpu, TopKKernel, float, double, std::int32_t, std::int64_t>()
+      .Grad({.reads = {"X"},
+             .reads_outputs = {"Indices"},
+             .yields = {"X"},
+             .of = {"Out"},
+             .copies_attrs = false})
+      .GradKernel<Cpu, TopKGradKernel, float, double>();
+}
+
+}  // namespace penstock

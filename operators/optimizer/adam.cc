@@ -1,0 +1,126 @@
+// adam: a step scaled by running averages of the gradient and of its square.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad
+Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad^2
+rate       = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)
+ParamOut   = Param - rate * Moment1Out / (sqrt(Moment2Out) + epsilon * sqrt(1 - Beta2Pow))
+Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
+
+Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where given, hold the betas. The
+factor of epsilon is Fluid's; it is left out in the paper's last formula.
+Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
+
+template <typename Device, typename T>
+class AdamKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    rate_ = k.Input("LearningRate");
+    moment1_ = k.Input("Moment1");
+    moment2_ = k.Input("Moment2");
+    beta1_pow_ = k.Input("Beta1Pow");
+    beta2_pow_ = k.Input("Beta2Pow");
+    beta1_given_ = k.Input("Beta1Tensor");
+    beta2_given_ = k.Input("Beta2Tensor");
+    param_out_ = k.Output("ParamOut");
+    moment1_out_ = k.Output("Moment1Out");
+    moment2_out_ = k.Output("Moment2Out");
+    beta1_pow_out_ = k.Output("Beta1PowOut");
+    beta2_pow_out_ = k.Output("Beta2PowOut");
+    beta1_ = static_cast<T>(k.Attr<float>("beta1"));
+    beta2_ = static_cast<T>(k.Attr<float>("beta2"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    return RequireDenseGrad(k);
+  }
+
+  Status Run(KernelRun& k) override {
+    const T beta1 = beta1_given_ ? *k[beta1_given_].template Data<T>() : beta1_;
+    const T beta2 = beta2_given_ ? *k[beta2_given_].template Data<T>() : beta2_;
+    const T beta1_pow = *k[beta1_pow_].template Data<T>();
+    const T beta2_pow = *k[beta2_pow_].template Data<T>();
+    const T correction = std::sqrt(T{1} - beta2_pow);
+    const T rate = *k[rate_].template Data<T>() * (correction / (T{1} - beta1_pow));
+    const T epsilon = epsilon_ * correction;
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const moment1 = k[moment1_].template Data<T>();
+    const T* const moment2 = k[moment2_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const moment1_out = k[moment1_out_].template Data<T>();
+    T* const moment2_out = k[moment2_out_].template Data<T>();
+    const std::int64_t count = k[param_].count();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T g = grad[i];
+      const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
+      const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
+      moment1_out[i] = m1;
+      moment2_out[i] = m2;
+      param_out[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
+    }
+    *k[beta1_pow_out_].template Data<T>() = beta1 * beta1_pow;
+    *k[beta2_pow_out_].template Data<T>() = beta2 * beta2_pow;
+    return OkStatus();
+  }
+
+ private:
+  Operand param_, grad_, rate_, moment1_, moment2_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
+  Operand param_out_, moment1_out_, moment2_out_, beta1_pow_out_, beta2_pow_out_;
+  T beta1_ = 0, beta2_ = 0, epsilon_ = 0;
+};
+
+Status InferAdam(InferContext& c) {
+  for (const char* slot : {"Beta1Tensor", "Beta2Tensor"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot).Count(), 1)) {
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must hold one element");
+    }
+  }
+  return InferUpdate(c);
+}
+
+}  // namespace
+
+void RegisterAdam(OpRegistry& ops) {
+  ops.Add("adam")
+      .Doc("A step scaled by running averages of the gradient and its square.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Input("Moment1", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Moment2", "running average of its square; shaped like Param", SameTypeAs("Param"))
+      .Input("Beta1Pow", "beta1 to the power of the step; one element", SameTypeAs("Param"))
+      .Input("Beta2Pow", "beta2 to the power of the step; one element", SameTypeAs("Param"))
+      .Input("Beta1Tensor", "one element that is used instead of beta1", SameTypeAs("Param"), Optional())
+      .Input("Beta2Tensor", "one element that is used instead of beta2", SameTypeAs("Param"), Optional())
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("Moment1Out", "names Moment1's variable", SameTypeAs("Param"))
+      .Output("Moment2Out", "names Moment2's variable", SameTypeAs("Param"))
+      .Output("Beta1PowOut", "names Beta1Pow's variable", SameTypeAs("Param"))
+      .Output("Beta2PowOut", "names Beta2Pow's variable", SameTypeAs("Param"))
+      .Attr("beta1", 0.9f, "how much of Moment1 is kept")
+      .Attr("beta2", 0.999f, "how much of Moment2 is kept")
+      .Attr("epsilon", 1e-8f, "keeps the divisor from zero")
+      .Attr("lazy_mode", false, "of gradients with selected rows: whether other rows are left alone")
+      .Attr("min_row_size_to_use_multithread", std::int64_t{1000}, "a setting of Fluid's; no effect here")
+      .InferShape(InferAdam)
+      .Optimizes("Param", "Grad")
+      .State("Moment1", "running average of the gradient", StateSlicing::kWithParam, "moment1")
+      .State("Moment2", "running average of its square", StateSlicing::kWithParam, "moment2")
+      .State("Beta1Pow", "beta1 to the power of the step", StateSlicing::kWhole, "beta1_pow_acc", 0.9,
+             "beta1")
+      .State("Beta2Pow", "beta2 to the power of the step", StateSlicing::kWhole, "beta2_pow_acc", 0.999,
+             "beta2")
+      .Elementwise()
+      .NoGrad()
+      .Kernel<Cpu, AdamKernel, float, double>();
+}
+
+}  // namespace penstock

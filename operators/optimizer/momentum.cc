@@ -1,0 +1,81 @@
+// momentum: a step along a running sum of gradients, with Nesterov's look ahead by choice.
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+VelocityOut = mu * Velocity + Grad
+ParamOut = Param - LearningRate * VelocityOut                  or, if use_nesterov,
+ParamOut = Param - LearningRate * (Grad + mu * VelocityOut)
+
+Sutskever, Martens, Dahl, Hinton: "On the importance of initialization and momentum in deep learning", ICML 2013.)";
+
+template <typename Device, typename T>
+class MomentumKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    velocity_ = k.Input("Velocity");
+    rate_ = k.Input("LearningRate");
+    param_out_ = k.Output("ParamOut");
+    velocity_out_ = k.Output("VelocityOut");
+    mu_ = static_cast<T>(k.Attr<float>("mu"));
+    nesterov_ = k.Attr<bool>("use_nesterov");
+    return RequireDenseGrad(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const velocity = k[velocity_].template Data<T>();
+    const T rate = *k[rate_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const velocity_out = k[velocity_out_].template Data<T>();
+    const std::int64_t count = k[param_].count();
+    if (nesterov_) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T g = grad[i];
+        const T v = velocity[i] * mu_ + g;
+        velocity_out[i] = v;
+        param_out[i] = param[i] - (g + v * mu_) * rate;
+      }
+    } else {
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T v = velocity[i] * mu_ + grad[i];
+        velocity_out[i] = v;
+        param_out[i] = param[i] - rate * v;
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand param_, grad_, velocity_, rate_, param_out_, velocity_out_;
+  T mu_ = 0;
+  bool nesterov_ = false;
+};
+
+}  // namespace
+
+void RegisterMomentum(OpRegistry& ops) {
+  ops.Add("momentum")
+      .Doc("A step along a running sum of gradients.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Velocity", "the running sum; shaped like Param", SameTypeAs("Param"))
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("VelocityOut", "the new running sum; names Velocity's variable", SameTypeAs("Param"))
+      .RequiredAttr("mu", AttrKind::kFloat, "how much of the running sum is kept")
+      .Attr("use_nesterov", false, "whether the step looks ahead")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State("Velocity", "the running sum of gradients", StateSlicing::kWithParam, "velocity")
+      .Elementwise()
+      .NoGrad()
+      .Kernel<Cpu, MomentumKernel, float, double>();
+}
+
+}  // namespace penstock

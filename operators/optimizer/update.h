@@ -1,0 +1,16 @@
+// What all optimizer ops check: the gradient, and every state that is sliced with the parameter, has the
+// parameter's shape; LearningRate and the whole states hold one element; each output is shaped like what it
+// updates.
+#pragma once
+
+#include "framework/op/op_def.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+
+Status InferUpdate(InferContext& c);
+
+// Only dense gradients have kernels so far.
+Status RequireDenseGrad(const KernelSetup& k);
+
+}  // namespace penstock

@@ -1,0 +1,106 @@
+// assign: a copy. assign_value: a tensor whose elements stand in the program.
+#include <algorithm>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "operators/tensor/copy.h"
+#include "operators/tensor/shape_attr.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kAssignDoc[] = R"(
+Out = X, element for element.)";
+
+constexpr char kValueDoc[] = R"(
+Out has attribute shape and element type dtype (f32, i32, i64 or bool), and the elements of the attribute of that type. A
+variable that is a slice of a larger one gets its rows of the whole's elements.)";
+
+Status InferAssign(InferContext& c) {
+  if (!c.HasInput("X")) return c.Error("input X is missing");
+  return c.ShareAll("X", "Out");
+}
+
+Result<std::vector<Op>> AssignGrad(const GradRequest& request) {
+  const std::string dx = request.grad_of(request.forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op grad("assign");
+  grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))}).AddOutput("Out", {dx});
+  return std::vector<Op>{std::move(grad)};
+}
+
+class AssignValueKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    values_ = Tensor(out_.dtype, out_.shape);
+    switch (out_.dtype) {
+      case DType::kFp32:
+        return Take<float>(k, k.Attr<std::vector<float>>("fp32_values"));
+      case DType::kInt32:
+        return Take<std::int32_t>(k, k.Attr<std::vector<std::int32_t>>("int32_values"));
+      case DType::kInt64:
+        return Take<std::int64_t>(k, k.Attr<std::vector<std::int64_t>>("int64_values"));
+      case DType::kBool:
+        return Take<bool>(k, k.Attr<std::vector<std::int32_t>>("bool_values"));
+      default:
+        return k.Error("element type ", DTypeName(out_.dtype), " must be f32, i32, i64 or bool");
+    }
+  }
+  Status Run(KernelRun& k) override {
+    k[out_].CopyFrom(values_);
+    return OkStatus();
+  }
+
+ private:
+  template <typename T, typename Value>
+  Status Take(const KernelSetup& k, const std::vector<Value>& all) {
+    std::size_t begin = 0;
+    std::size_t whole = static_cast<std::size_t>(values_.count());
+    if (const Var* var =
+            k.site().program == nullptr ? nullptr : k.site().program->FindVar(k.site().block, out_.name);
+        var != nullptr && var->facts.slice.has_value()) {
+      begin =
+          static_cast<std::size_t>(var->facts.slice->row_begin * var->facts.slice->whole_shape.RowWidth());
+      whole = static_cast<std::size_t>(var->facts.slice->whole_shape.Count());
+    }
+    if (all.size() != whole) {
+      return k.Error("shape ", out_.shape, " needs ", whole, " values; the attribute holds ", all.size());
+    }
+    T* const to = values_.Data<T>();
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(begin);
+    std::transform(from, from + values_.count(), to, [](Value value) { return static_cast<T>(value); });
+    return OkStatus();
+  }
+
+  Operand out_;
+  Tensor values_;
+};
+
+}  // namespace
+
+void RegisterAssign(OpRegistry& ops) {
+  ops.Add("assign")
+      .Doc("A copy of X.", kAssignDoc)
+      .Input("X", "any dense tensor", AnyType(), Optional())
+      .Output("Out", "the copy", SameTypeAs("X"))
+      .InferShape(InferAssign)
+      .Elementwise()
+      .KernelForAnyType<Cpu, CopyXKernel>()
+      .GradMadeBy(AssignGrad);
+  ops.Add("assign_value")
+      .Doc("A tensor whose elements stand in the program.", kValueDoc)
+      .Output("Out", "the tensor", TypeFromAttr("dtype"))
+      .RequiredAttr("shape", AttrKind::kInts, "Out's shape", AtLeast(0))
+      .RequiredAttr("dtype", AttrKind::kInt, "Out's element type, as Fluid numbers them")
+      .Attr("bool_values", std::vector<std::int32_t>(), "the elements if dtype is bool")
+      .Attr("fp32_values", std::vector<float>(), "the elements if dtype is f32")
+      .Attr("int32_values", std::vector<std::int32_t>(), "the elements if dtype is i32")
+      .Attr("int64_values", std::vector<std::int64_t>(), "the elements if dtype is i64")
+      .InferShape(InferShapeFromAttr<std::int32_t>)
+      .KernelForAnyType<Cpu, AssignValueKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,121 @@
+// fill_constant: a tensor whose elements are all one value. fill_zeros_like: zeros in the shape of another
+// tensor.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/tensor/shape_attr.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an int64 that a
+float cannot), else value. ValueTensor, where given, holds the value in its one element.)";
+
+constexpr char kZerosDoc[] = R"(
+Out has X's shape and element type, and holds zeros. X's values are not read.)";
+
+// str_value as a T; nullopt if it is no number of that kind.
+template <typename T>
+std::optional<T> ParseValue(const std::string& text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::optional<double> number = ParseValue<double>(text);
+    return number ? std::make_optional(*number != 0) : std::nullopt;
+  } else {
+    T value{};
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && at == end) return value;
+    if constexpr (std::is_integral_v<T>) {  // "1e3", "2.0"
+      const std::optional<double> number = ParseValue<double>(text);
+      const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+      if (number && *number >= -limit && *number < limit) return static_cast<T>(*number);
+    }
+    return std::nullopt;
+  }
+}
+
+template <typename Device, typename T>
+class FillConstantKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    given_ = k.Input("ValueTensor");
+    out_ = k.Output("Out");
+    if (given_ && (given_.dtype != DTypeOfT<T>::kValue || given_.shape.Count() != 1)) {
+      return k.Error("ValueTensor (", DTypeName(given_.dtype), given_.shape,
+                     ") must be one element of Out's type");
+    }
+    const std::string text = k.Attr<std::string>("str_value");
+    if (text.empty()) {
+      value_ = static_cast<T>(k.Attr<float>("value"));
+      return OkStatus();
+    }
+    const std::optional<T> value = ParseValue<T>(text);
+    if (!value)
+      return k.Error("attribute str_value ", Quote(text), " must be a number that fits ",
+                     DTypeName(out_.dtype));
+    value_ = *value;
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T value = given_ ? *k[given_].template Data<T>() : value_;
+    std::ranges::fill(k[out_].template Span<T>(), value);
+    return OkStatus();
+  }
+
+ private:
+  Operand given_, out_;
+  T value_{};
+};
+
+class FillZerosLikeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    Tensor& out = k[out_];
+    if (out.bytes() > 0) std::memset(out.raw(), 0, out.bytes());
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+};
+
+}  // namespace
+
+void RegisterFillConstant(OpRegistry& ops) {
+  WithShapeInputs(
+      ops.Add("fill_constant")
+          .Doc("A tensor whose elements are all one value.", kDoc)
+          .Input("ValueTensor", "one element that is used instead of `value`", AnyType(), Optional()))
+      .Output("Out", "the tensor", TypeFromAttr("dtype"))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
+      .Attr("shape", std::vector<std::int64_t>(), "Out's shape", AtLeast(0))
+      .Attr("value", 0.0f, "the value")
+      .Attr("str_value", "", "the value as text; used instead of `value` if it is not empty")
+      .Attr("force_cpu", false, kNoEffect)
+      .InferShape(InferShapeFromAttr<std::int64_t>)
+      .KernelTypeFrom("Out")
+      .Kernel<Cpu, FillConstantKernel, float, double, std::int32_t, std::int64_t, bool>()
+      .NoGrad();
+  ops.Add("fill_zeros_like")
+      .Doc("Zeros in the shape of X.", kZerosDoc)
+      .Input("X", "gives shape and element type", AnyType())
+      .Output("Out", "zeros", SameTypeAs("X"))
+      .InferShape(SameShape("X", "Out"))
+      .Elementwise()
+      .KernelForAnyType<Cpu, FillZerosLikeKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,168 @@
+// transpose2: the extents in another order.
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/tensor/x_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Extent i of Out is extent axis[i] of X; the elements move with them.)";
+
+constexpr int kMaxRank = 8;
+
+// Null if `axis` is an order of 0 .. rank - 1, else what is wrong with it.
+std::optional<std::string> OrderMistake(const std::vector<std::int32_t>& axis, int rank) {
+  std::vector<bool> seen(static_cast<std::size_t>(rank));
+  if (static_cast<int>(axis.size()) != rank) {
+    return StrCat("axis has ", axis.size(), " entries; X has ", rank, " extents");
+  }
+  if (rank > kMaxRank) return StrCat("rank of X (", rank, ") must be at most ", kMaxRank);
+  for (const std::int32_t a : axis) {
+    if (a < 0 || a >= rank || seen[static_cast<std::size_t>(a)]) {
+      return StrCat("axis ", AttrToString(axis), " must name each extent of X once");
+    }
+    seen[static_cast<std::size_t>(a)] = true;
+  }
+  return std::nullopt;
+}
+
+Status InferTranspose(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const auto axis = c.Attr<std::vector<std::int32_t>>("axis");
+  if (const auto mistake = OrderMistake(axis, x.rank())) return c.Error(*mistake);
+  Shape out;
+  for (const std::int32_t a : axis) out.Append(x[a]);
+  PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
+  c.SetDType("Out", c.DTypeOf("X"));
+  return c.SetShape("Out", out);
+}
+
+// Moves elements of one size; which extents move where is fixed when it is prepared.
+class TransposeLoops {
+ public:
+  void Prepare(const Shape& from, const std::vector<std::int32_t>& axis) {
+    std::array<Dim, kMaxRank> step{};
+    Dim elements = 1;
+    for (int i = from.rank() - 1; i >= 0; --i) {
+      step[static_cast<std::size_t>(i)] = elements;
+      elements *= from[i];
+    }
+    rank_ = axis.size();
+    for (std::size_t i = 0; i < rank_; ++i) {
+      extent_[i] = from[axis[i]];
+      stride_[i] = step[static_cast<std::size_t>(axis[i])];
+    }
+    count_ = elements;
+  }
+
+  template <typename Element>
+  void Move(const std::byte* from_bytes, std::byte* to_bytes) const {
+    const auto* from = reinterpret_cast<const Element*>(from_bytes);
+    auto* to = reinterpret_cast<Element*>(to_bytes);
+    if (count_ == 0) return;
+    if (rank_ == 0) {
+      *to = *from;
+      return;
+    }
+    const std::size_t last = rank_ - 1;
+    std::array<Dim, kMaxRank> at{};
+    for (Dim done = 0; done < count_; done += extent_[last]) {
+      for (Dim i = 0; i < extent_[last]; ++i) to[i] = from[i * stride_[last]];
+      to += extent_[last];
+      for (std::size_t d = last; d-- > 0;) {
+        from += stride_[d];
+        if (++at[d] < extent_[d]) break;
+        from -= stride_[d] * extent_[d];
+        at[d] = 0;
+      }
+    }
+  }
+
+  void MoveElements(std::size_t element_bytes, const std::byte* from, std::byte* to) const {
+    switch (element_bytes) {
+      case 1:
+        return Move<std::uint8_t>(from, to);
+      case 2:
+        return Move<std::uint16_t>(from, to);
+      case 4:
+        return Move<std::uint32_t>(from, to);
+      default:
+        return Move<std::uint64_t>(from, to);
+    }
+  }
+
+ private:
+  std::size_t rank_ = 0;
+  Dim count_ = 1;
+  std::array<Dim, kMaxRank> extent_{}, stride_{};  // in the order of the result; strides into the source
+};
+
+class TransposeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    from_ = k.Input("X");
+    to_ = k.Output("Out");
+    loops_.Prepare(from_.shape, k.Attr<std::vector<std::int32_t>>("axis"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand from_, to_;
+  TransposeLoops loops_;
+};
+
+class TransposeGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    from_ = k.Input("Out@GRAD");
+    to_ = k.Output("X@GRAD");
+    const auto axis = k.Attr<std::vector<std::int32_t>>("axis");
+    if (const auto mistake = OrderMistake(axis, from_.shape.rank())) return k.Error(*mistake);
+    std::vector<std::int32_t> back(axis.size());
+    for (std::size_t i = 0; i < axis.size(); ++i)
+      back[static_cast<std::size_t>(axis[i])] = static_cast<std::int32_t>(i);
+    loops_.Prepare(from_.shape, back);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (to_) loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand from_, to_;
+  TransposeLoops loops_;
+};
+
+}  // namespace
+
+void RegisterTranspose2(OpRegistry& ops) {
+  ops.Add("transpose2")
+      .Doc("The extents of X in another order.", kDoc)
+      .Input("X", "rank at most 8", AnyType())
+      .Output("Out", "X with its extents reordered", SameTypeAs("X"))
+      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
+              Intermediate())
+      .RequiredAttr("axis", AttrKind::kInts, "which extent of X each extent of Out is")
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("data_format", "AnyLayout", kNoEffect)
+      .Attr("use_quantizer", false, kNoEffect)
+      .InferShape(InferTranspose)
+      .KernelForAnyType<Cpu, TransposeKernel>()
+      .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}})
+      .GradDef()
+      .InferShape(InferFromXShape)
+      .KernelForAnyType<Cpu, TransposeGradKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,23 @@
+// XShape: Fluid's way to let the gradient of a reshaping op know X's shape without keeping X: an output of
+// shape [0, X's extents...], so it holds no elements.
+#pragma once
+
+#include "framework/op/infer_context.h"
+
+namespace penstock {
+
+inline Status SetXShape(InferContext& c) {
+  c.SetDType("XShape", c.DTypeOf("X"));
+  c.SetLodLevel("XShape", c.Input("X").lod_level);
+  return c.SetShape("XShape", Concat(Shape{0}, c.ShapeOf("X")));
+}
+
+// X@GRAD gets the shape that XShape carries.
+inline Status InferFromXShape(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("XShape", 0));
+  c.SetDType("X@GRAD", c.DTypeOf("Out@GRAD"));
+  c.SetLodLevel("X@GRAD", c.Input("XShape").lod_level);
+  return c.SetShape("X@GRAD", c.ShapeOf("XShape").From(1));
+}
+
+}  // namespace penstock

@@ -59,13 +59,15 @@ class Connection {
   virtual ~Connection() = default;
   // Queues the message; never waits. Thread-safe. After the end it does nothing.
   virtual void Send(Message message) = 0;
-  // Sends what is queued, then ends the connection; the other side sees OnClosed.
+  // Sends what is queued, then ends the connection; the other side sees OnClosed. Returns at once.
   virtual void Close() = 0;
+  // Ends it now, whatever is queued or hangs. Returns at once.
+  virtual void Abort() = 0;
 };
 
-// Gets what arrives. Calls for one connection come one at a time, from any thread, and must not wait.
-// OnClosed is the last one, comes once, and comes also after this side's own Close; its status says why (ok:
-// the other side ended it in order).
+// Gets what arrives. Calls for one connection come one at a time, from any thread but never inside a call of
+// Connection or Transport, and must not wait. OnClosed is the last one, comes once, and comes also after this
+// side's own Close; its status says why (ok: in order).
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;

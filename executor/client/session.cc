@@ -1,0 +1,580 @@
+#include "executor/client/session.h"
+
+#include <algorithm>
+
+#include "framework/base/hash.h"
+
+namespace penstock {
+namespace {
+
+bool Contains(const std::vector<Piece>& outer, const std::vector<Piece>& inner) {
+  return std::includes(outer.begin(), outer.end(), inner.begin(), inner.end(),
+                       [](const Piece& a, const Piece& b) { return a.ToString() < b.ToString(); });
+}
+
+bool Contains(const Contract& outer, const Contract& inner) {
+  return Contains(outer.params, inner.params) && Contains(outer.grads, inner.grads);
+}
+
+long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
+
+}  // namespace
+
+void Session::Close() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, peer] : peers_) {
+    if (!peer->closed) peer->connection->Close();
+  }
+}
+
+void Session::Abort() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, peer] : peers_) {
+    if (!peer->closed) peer->connection->Abort();
+  }
+}
+
+bool Session::AllClosed() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second->closed; });
+}
+
+Status Session::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+std::uint64_t Session::step() const {
+  const std::lock_guard lock(mutex_);
+  return step_;
+}
+
+Status Session::Attach(const Program& program) {
+  PENSTOCK_ASSIGN_OR_RETURN(const TrainerFacts facts, ReadTrainer(program));
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  if (facts.trainer_id.has_value() && trainer_ >= 0 && *facts.trainer_id != trainer_) {
+    return InvalidArgument("E-contract-trainer", "this process was trainer ", trainer_,
+                           ", and now runs a program of trainer ", *facts.trainer_id);
+  }
+  if (facts.trainer_id.has_value()) trainer_ = *facts.trainer_id;
+  if (trainer_ < 0) {
+    return InvalidArgument("E-contract-trainer",
+                           "no recv or barrier of the program says a trainer_id of 0 or more");
+  }
+  at_barrier_ = facts.pulls_complete_at_barrier;
+  for (const auto& [address, contract] : facts.contracts)
+    PENSTOCK_RETURN_IF_ERROR(AdoptContract(address, contract));
+  return OkStatus();
+}
+
+// A start-up program knows less than the main program: the contract grows, and the server is told again.
+Status Session::AdoptContract(const std::string& address, const Contract& contract) {
+  std::unique_ptr<Peer>& peer = peers_[address];
+  if (peer == nullptr) {
+    peer = std::make_unique<Peer>();
+    peer->address = address;
+    peer->contract = contract;
+    peer->since = options_.clock->Now();
+    Connect(*peer);
+    return OkStatus();
+  }
+  if (Contains(peer->contract, contract)) return OkStatus();
+  if (!Contains(contract, peer->contract)) {
+    return InvalidArgument("E-plan-mismatch", "plan: two programs of this process disagree about pserver ",
+                           address)
+        .With(StrCat("first difference, ", FirstDifference(peer->contract.ToText(), contract.ToText())));
+  }
+  peer->contract = contract;
+  peer->welcome = false;
+  peer->since = options_.clock->Now();
+  if (!peer->closed) Hello(*peer);
+  return OkStatus();
+}
+
+void Session::Connect(Peer& peer) {
+  peer.closed = false;
+  peer.connection = transport_.Connect(peer.address, *this);
+  Hello(peer);
+}
+
+void Session::Hello(Peer& peer) {
+  std::erase_if(peer.sent, [](const auto& entry) { return std::get<0>(entry.first) == MessageKind::kHello; });
+  const HelloBody body{.job = options_.job,
+                       .trainers = static_cast<std::uint32_t>(options_.trainers),
+                       .contract = peer.contract.ToText()};
+  SendKept(peer, {.kind = MessageKind::kHello, .step = step_}, Payload::Of(WriteHello(body)));
+}
+
+Result<PushHandle> Session::DeclarePush(const RemotePiece& piece) {
+  const std::lock_guard lock(mutex_);
+  const auto peer = peers_.find(piece.pserver);
+  if (peer == peers_.end() || peer->second->contract.FindGrad(piece.name) < 0) {
+    return InvalidArgument("E-contract-unknown", piece.name, " is sent to pserver ", piece.pserver,
+                           " by no op of the programs attached");
+  }
+  pushes_.push_back({.peer = peer->second.get(), .name = piece.name});
+  return PushHandle{static_cast<int>(pushes_.size()) - 1};
+}
+
+Result<PullHandle> Session::DeclarePull(const RemotePiece& piece) {
+  const std::lock_guard lock(mutex_);
+  const auto peer = peers_.find(piece.pserver);
+  if (peer == peers_.end() || peer->second->contract.FindParam(piece.name) < 0) {
+    return InvalidArgument("E-contract-unknown", piece.name, " is received from pserver ", piece.pserver,
+                           " by no op of the programs attached");
+  }
+  pulls_.push_back({.peer = peer->second.get(), .name = piece.name, .at_barrier = at_barrier_});
+  return PullHandle{static_cast<int>(pulls_.size()) - 1};
+}
+
+Result<PeersHandle> Session::DeclarePeers(const std::vector<std::string>& pservers) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Peer*> group;
+  for (const std::string& address : pservers) {
+    const auto peer = peers_.find(address);
+    if (peer == peers_.end()) {
+      return InvalidArgument("E-contract-unknown", "a barrier names pserver ", address,
+                             ", which no program attached does");
+    }
+    group.push_back(peer->second.get());
+  }
+  groups_.push_back(std::move(group));
+  return PeersHandle{static_cast<int>(groups_.size()) - 1};
+}
+
+Status Session::CheckOpen() const {
+  PENSTOCK_RETURN_IF_ERROR(status_);
+  if (!completing_) return OkStatus();
+  return FailedPrecondition("E-rpc-completed", "this trainer has completed; it cannot go on training");
+}
+
+Status Session::Push(PushHandle handle, const Tensor& value) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const Declared& declared = pushes_[static_cast<std::size_t>(handle.index)];
+  Peer& peer = *declared.peer;
+  const int grad = peer.contract.FindGrad(declared.name);
+  const Piece& piece = peer.contract.grads[static_cast<std::size_t>(grad)];
+  if (!value.initialized() || value.dtype() != piece.dtype || value.shape() != piece.shape) {
+    return InvalidArgument(
+        "E-send-shape", "send: ", piece, " is declared, the value is ",
+        value.initialized() ? StrCat(DTypeName(value.dtype()), value.shape()) : std::string("missing"));
+  }
+  const auto variable =
+      static_cast<std::uint32_t>(peer.contract.params.size()) + static_cast<std::uint32_t>(grad);
+  if (!peer.pushed.insert(variable).second) {
+    return FailedPrecondition("E-send-twice", "send: ", declared.name, " was sent before in step ", step_);
+  }
+  peer.ready.push_back({.kind = MessageKind::kPush,
+                        .step = step_,
+                        .variable = variable,
+                        .chunk = 0,
+                        .value = value,
+                        .body = {}});
+  Flush(peer);
+  return OkStatus();
+}
+
+Status Session::EndStep(PeersHandle handle) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const std::vector<Peer*>& group = groups_[static_cast<std::size_t>(handle.index)];
+  for (const auto& [address, peer] : peers_) {
+    if (peer->pushed.empty() || std::find(group.begin(), group.end(), peer.get()) != group.end()) continue;
+    return FailedPrecondition("E-step-barrier", "send_barrier: gradients were sent to pserver ", address,
+                              ", which it does not name");
+  }
+  for (Peer* peer : group) {
+    const std::vector<std::uint32_t> variables(peer->pushed.begin(), peer->pushed.end());
+    peer->pushed.clear();
+    peer->ready.push_back({.kind = MessageKind::kEndStep,
+                           .step = step_,
+                           .variable = 0,
+                           .chunk = 0,
+                           .value = {},
+                           .body = Payload::Of(WriteVariables(variables))});
+    Flush(*peer);
+  }
+  ++step_;
+  return OkStatus();
+}
+
+Status Session::Pull(PullHandle handle, Tensor& out) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const Declared& declared = pulls_[static_cast<std::size_t>(handle.index)];
+  Peer& peer = *declared.peer;
+  const int param = peer.contract.FindParam(declared.name);
+  const Piece& piece = peer.contract.params[static_cast<std::size_t>(param)];
+  const auto variable = static_cast<std::uint32_t>(param);
+  if (peer.arriving.contains(variable)) {
+    return FailedPrecondition("E-recv-twice", "recv: ", declared.name, " is on its way already");
+  }
+  out.Reset(piece.dtype, piece.shape);
+  Arriving& arriving = peer.arriving[variable];
+  arriving.version = step_;
+  arriving.out = out;
+  peer.ready.push_back(
+      {.kind = MessageKind::kPull, .step = step_, .variable = variable, .chunk = 0, .value = {}, .body = {}});
+  Flush(peer);
+  return OkStatus();
+}
+
+Status Session::Complete() {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(status_);
+  if (completing_) return OkStatus();
+  completing_ = true;
+  for (auto& [address, peer] : peers_) {
+    peer->ready.push_back(
+        {.kind = MessageKind::kComplete, .step = 0, .variable = 0, .chunk = 0, .value = {}, .body = {}});
+    Flush(*peer);
+  }
+  return OkStatus();
+}
+
+void Session::Cancel() {
+  const std::lock_guard lock(mutex_);
+  if (CompleteDoneLocked()) return;
+  Fail(Cancelled("E-cancelled", "cancelled in step ", step_));
+}
+
+bool Session::EarlierPushesDone() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
+    const Peer& peer = *entry.second;
+    const auto earlier = [&](MessageKind kind, std::uint64_t step) {
+      return kind == MessageKind::kPush && step < step_;
+    };
+    return std::none_of(peer.ready.begin(), peer.ready.end(),
+                        [&](const Ready& r) { return earlier(r.kind, r.step); }) &&
+           std::none_of(peer.sent.begin(), peer.sent.end(),
+                        [&](const auto& s) { return earlier(std::get<0>(s.first), std::get<1>(s.first)); });
+  });
+}
+
+bool Session::PullsDone() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(peers_.begin(), peers_.end(),
+                     [](const auto& entry) { return entry.second->arriving.empty(); });
+}
+
+bool Session::IsPulling(PullHandle handle) const {
+  const std::lock_guard lock(mutex_);
+  const Declared& declared = pulls_[static_cast<std::size_t>(handle.index)];
+  const int param = declared.peer->contract.FindParam(declared.name);
+  return declared.peer->arriving.contains(static_cast<std::uint32_t>(param));
+}
+
+bool Session::PullWaitsAtBarrier(PullHandle handle) const {
+  const std::lock_guard lock(mutex_);
+  return pulls_[static_cast<std::size_t>(handle.index)].at_barrier;
+}
+
+bool Session::CompleteDone() const {
+  const std::lock_guard lock(mutex_);
+  return CompleteDoneLocked();
+}
+
+bool Session::CompleteDoneLocked() const {
+  return completing_ &&
+         std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second->completed; });
+}
+
+Message Session::SealFor(const Peer& peer, Envelope envelope, Payload body) const {
+  envelope.job = Fnv1a64(options_.job);
+  envelope.contract = peer.contract.Hash();
+  envelope.incarnation = options_.incarnation;
+  envelope.trainer = static_cast<std::uint32_t>(trainer_);
+  return Seal(envelope, options_.token, std::move(body));
+}
+
+void Session::SendKept(Peer& peer, Envelope envelope, Payload body) {
+  const Key key{envelope.kind, envelope.step, envelope.variable, envelope.chunk, envelope.part};
+  Message message = SealFor(peer, envelope, std::move(body));
+  peer.sent[key] = {message, options_.clock->Now()};
+  if (!peer.closed) peer.connection->Send(std::move(message));
+}
+
+const Piece& Session::PieceOf(const Peer& peer, std::uint32_t variable) {
+  const std::size_t params = peer.contract.params.size();
+  return variable < params ? peer.contract.params[variable] : peer.contract.grads[variable - params];
+}
+
+std::size_t Session::ChunkCount(const Peer& peer, std::uint32_t variable) {
+  const Shape& shape = PieceOf(peer, variable).shape;
+  const std::uint64_t rows = shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(shape[0]);
+  return static_cast<std::size_t>((rows + peer.cut.chunk_rows[variable] - 1) / peer.cut.chunk_rows[variable]);
+}
+
+// Where a chunk begins and how long it is, in bytes.
+std::pair<std::size_t, std::size_t> Session::ChunkBytes(const Peer& peer, std::uint32_t variable,
+                                                        std::uint32_t chunk) {
+  const Piece& piece = PieceOf(peer, variable);
+  const std::size_t total = static_cast<std::size_t>(piece.shape.Count()) * SizeOf(piece.dtype);
+  const std::size_t row = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
+  const std::size_t begin = chunk * peer.cut.chunk_rows[variable] * row;
+  return {begin, std::min<std::size_t>(peer.cut.chunk_rows[variable] * row, total - begin)};
+}
+
+void Session::Flush(Peer& peer) {
+  if (!peer.welcome || peer.closed) return;
+  std::deque<Ready> later;
+  for (Ready& ready : peer.ready) {
+    if (ready.kind == MessageKind::kPush) {
+      if (!FlushPush(peer, ready)) later.push_back(std::move(ready));
+    } else if (ready.kind == MessageKind::kPull) {
+      FlushPull(peer, ready);
+    } else if (ready.kind == MessageKind::kComplete && !(peer.sent.empty() && later.empty())) {
+      later.push_back(std::move(ready));  // the last word: the server must have everything before it
+    } else {
+      SendKept(peer, {.kind = ready.kind, .step = ready.step}, std::move(ready.body));
+    }
+  }
+  peer.ready = std::move(later);
+}
+
+bool Session::FlushPush(Peer& peer, Ready& ready) {
+  const std::size_t chunks = ChunkCount(peer, ready.variable);
+  for (; ready.chunk < chunks; ++ready.chunk) {
+    const auto credit = peer.credit.find({ready.variable, ready.chunk});
+    if (ready.step >= (credit == peer.credit.end() ? peer.cut.window : credit->second)) return false;
+    const auto [begin, bytes] = ChunkBytes(peer, ready.variable, ready.chunk);
+    Envelope envelope{
+        .kind = MessageKind::kPush, .step = ready.step, .variable = ready.variable, .chunk = ready.chunk};
+    for (std::size_t at = 0; at < bytes; at += peer.cut.part_bytes) {
+      const std::size_t size = std::min<std::size_t>(peer.cut.part_bytes, bytes - at);
+      SendKept(peer, envelope, Payload::Of(ready.value, begin + at, size));
+      ++envelope.part;
+    }
+  }
+  return true;
+}
+
+void Session::FlushPull(Peer& peer, const Ready& ready) {
+  const std::size_t chunks = ChunkCount(peer, ready.variable);
+  Arriving& arriving = peer.arriving[ready.variable];
+  arriving.chunks_left = chunks;
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::size_t bytes = ChunkBytes(peer, ready.variable, chunk).second;
+    arriving.have[chunk].resize((bytes + peer.cut.part_bytes - 1) / peer.cut.part_bytes);
+    SendKept(peer,
+             {.kind = MessageKind::kPull, .step = ready.step, .variable = ready.variable, .chunk = chunk},
+             {});
+  }
+}
+
+void Session::Fail(Status why) {
+  if (!status_.ok()) return;
+  status_ = std::move(why);
+  // The others should not have to guess why this trainer goes.
+  for (auto& [address, peer] : peers_) {
+    if (peer->closed || peer->completed) continue;
+    if (peer->was_welcome) {
+      peer->connection->Send(
+          SealFor(*peer, {.kind = MessageKind::kError}, Payload::Of(WriteStatus(status_))));
+    }
+    peer->connection->Close();
+  }
+  options_.on_change();
+}
+
+Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
+  for (auto& [address, peer] : peers_) {
+    if (peer->connection == connection) return peer.get();
+  }
+  return nullptr;
+}
+
+void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
+  const Result<Envelope> envelope = Open(message, options_.token);
+  const std::lock_guard lock(mutex_);
+  Peer* peer = PeerOf(from);
+  if (peer == nullptr || !status_.ok()) return;
+  if (!envelope.ok()) {
+    Status why = envelope.status();
+    Fail(std::move(why).In(StrCat("pserver ", peer->address)));
+    return;
+  }
+  const bool for_us = envelope->trainer == static_cast<std::uint32_t>(trainer_) &&
+                      envelope->incarnation == options_.incarnation;
+  if (!for_us && envelope->kind != MessageKind::kError) return;
+  const bool busy = !peer->arriving.empty() || !peer->sent.empty();
+  Status status = OnEnvelope(*peer, *envelope, message);
+  if (!status.ok()) {
+    Fail(std::move(status));
+  } else if (peer->arriving.empty() || (busy && peer->sent.empty()) || peer->completed) {
+    options_.on_change();
+  }
+}
+
+Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message) {
+  const auto acknowledge = [&](MessageKind kind) {
+    peer.sent.erase({kind, envelope.step, envelope.variable, envelope.chunk, envelope.part});
+    Flush(peer);
+  };
+  switch (envelope.kind) {
+    case MessageKind::kWelcome:
+      return OnWelcome(peer, envelope, message);
+    case MessageKind::kPushed: {
+      std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
+      credit = std::max(credit, envelope.credit);
+      acknowledge(MessageKind::kPush);
+      return OkStatus();
+    }
+    case MessageKind::kStepEnded:
+      acknowledge(MessageKind::kEndStep);
+      return OkStatus();
+    case MessageKind::kPulled:
+      return OnPulled(peer, envelope, message.body);
+    case MessageKind::kGone: {
+      const auto arriving = peer.arriving.find(envelope.variable);
+      if (arriving == peer.arriving.end() || arriving->second.version != envelope.step) return OkStatus();
+      return FailedPrecondition("E-recv-version", "recv: version ", envelope.step, " of ",
+                                PieceOf(peer, envelope.variable).name, " on pserver ", peer.address,
+                                " is overwritten by a later one; receive before the next gradients are sent");
+    }
+    case MessageKind::kCompleted:
+      peer.completed = true;
+      acknowledge(MessageKind::kComplete);
+      peer.connection->Close();
+      return OkStatus();
+    case MessageKind::kAnswer:
+      peer.answer = message.body.ToText();
+      return OkStatus();
+    case MessageKind::kError:
+      return ReadStatus(message.body.ToText());
+    default:
+      return DataLoss("E-rpc-envelope", "pserver ", peer.address,
+                      " sent a message that only a trainer may send");
+  }
+}
+
+Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& message) {
+  if (peer.welcome || envelope.contract != peer.contract.Hash()) return OkStatus();  // a repeat
+  if (envelope.step > step_) {
+    return FailedPrecondition("E-rpc-restart", "pserver ", peer.address, " has had ", envelope.step,
+                              " steps of trainer ", trainer_, ", which is at step ", step_,
+                              ": it was started again");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(WelcomeBody cut, ReadWelcome(message.body.ToText()));
+  const std::size_t variables = peer.contract.params.size() + peer.contract.grads.size();
+  const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
+                    cut.chunk_rows.size() >= variables &&
+                    std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
+                                 [](std::uint64_t rows) { return rows == 0; });
+  if (!sane)
+    return DataLoss("E-rpc-welcome", "pserver ", peer.address,
+                    " describes its chunks in a way that cannot be");
+  peer.cut = std::move(cut);
+  peer.welcome = peer.was_welcome = true;
+  std::erase_if(peer.sent, [](const auto& entry) { return std::get<0>(entry.first) == MessageKind::kHello; });
+  Flush(peer);
+  return OkStatus();
+}
+
+Status Session::OnPulled(Peer& peer, const Envelope& envelope, const Payload& body) {
+  const auto found = peer.arriving.find(envelope.variable);
+  if (found == peer.arriving.end() || found->second.version != envelope.step) return OkStatus();  // a repeat
+  Arriving& arriving = found->second;
+  const auto chunk = arriving.have.find(envelope.chunk);
+  if (chunk == arriving.have.end() || envelope.part >= chunk->second.size() || chunk->second[envelope.part]) {
+    return OkStatus();
+  }
+  const auto [begin, bytes] = ChunkBytes(peer, envelope.variable, envelope.chunk);
+  const std::size_t at = std::size_t{envelope.part} * peer.cut.part_bytes;
+  if (body.size() != std::min<std::size_t>(peer.cut.part_bytes, bytes - at)) {
+    return DataLoss("E-rpc-size", "pserver ", peer.address, " sent ", body.size(), " bytes as part ",
+                    envelope.part, " of ", PieceOf(peer, envelope.variable).name);
+  }
+  body.CopyTo(arriving.out.raw() + begin + at);
+  chunk->second[envelope.part] = true;
+  if (!std::all_of(chunk->second.begin(), chunk->second.end(), [](bool have) { return have; }))
+    return OkStatus();
+  arriving.have.erase(chunk);
+  peer.sent.erase({MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
+  if (--arriving.chunks_left == 0) peer.arriving.erase(found);
+  Flush(peer);
+  return OkStatus();
+}
+
+void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
+  const std::lock_guard lock(mutex_);
+  Peer* peer = PeerOf(from);
+  if (peer == nullptr) return;
+  peer->closed = true;
+  peer->closed_at = options_.clock->Now();
+  options_.on_change();
+  if (!status_.ok() || peer->completed) return;
+  if (!peer->was_welcome) return;  // it may still be starting: Tick connects again
+  Fail(Unavailable("E-peer-lost", "pserver ", peer->address,
+                   " is gone: ", why.ok() ? std::string("it closed the connection") : why.message(),
+                   " (step ", step_, ")"));
+}
+
+void Session::Tick() {
+  const std::lock_guard lock(mutex_);
+  if (!status_.ok()) return;
+  const Nanoseconds now = options_.clock->Now();
+  for (auto& [address, peer] : peers_) {
+    if (peer->completed) continue;
+    if (!peer->welcome && now - peer->since > options_.connect_deadline) {
+      Fail(DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
+                            Seconds(now - peer->since), " s"));
+      return;
+    }
+    if (peer->closed) {
+      if (now - peer->closed_at >= options_.reconnect_after) Connect(*peer);
+      continue;
+    }
+    for (auto& [key, sent] : peer->sent) {
+      if (now - sent.at < options_.resend_after) continue;
+      sent.at = now;
+      peer->connection->Send(sent.message);
+    }
+  }
+}
+
+void Session::Ask() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, peer] : peers_) {
+    peer->answer.clear();
+    if (peer->closed || !peer->welcome || peer->arriving.empty()) continue;
+    const auto& [variable, arriving] = *peer->arriving.begin();
+    const std::uint32_t chunk = arriving.have.empty() ? 0 : arriving.have.begin()->first;
+    peer->connection->Send(SealFor(
+        *peer, {.kind = MessageKind::kAsk, .step = arriving.version, .variable = variable, .chunk = chunk},
+        {}));
+  }
+}
+
+std::string Session::WaitingFor() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, peer] : peers_) {
+    if (!peer->welcome && !peer->completed && (!peer->ready.empty() || completing_)) {
+      return StrCat("pserver ", address, peer->was_welcome ? " to accept the program" : " to start");
+    }
+  }
+  for (const auto& [address, peer] : peers_) {
+    if (peer->arriving.empty()) continue;
+    const auto& [variable, arriving] = *peer->arriving.begin();
+    const Piece& piece = PieceOf(*peer, variable);
+    std::string rows;
+    if (!arriving.have.empty() && piece.shape.rank() > 0) {
+      const std::uint64_t begin = arriving.have.begin()->first * peer->cut.chunk_rows[variable];
+      const auto end = std::min<std::uint64_t>(begin + peer->cut.chunk_rows[variable],
+                                               static_cast<std::uint64_t>(piece.shape[0]));
+      rows = StrCat(" (rows ", begin, "-", end, ")");
+    }
+    return StrCat("version ", arriving.version, " of ", piece.name, rows, " on pserver ", address,
+                  peer->answer.empty() ? std::string() : StrCat(", which waits for ", peer->answer));
+  }
+  for (const auto& [address, peer] : peers_) {
+    if (!peer->sent.empty() || !peer->ready.empty())
+      return StrCat("pserver ", address, " to take what was sent");
+  }
+  return "";
+}
+
+}  // namespace penstock

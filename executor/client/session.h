@@ -1,0 +1,168 @@
+// A trainer's side of its parameter servers, without waiting: calls hand work over, messages and Tick move it
+// on, and the Done questions say how far it is. The blocking client (client.h) and the simulator run this
+// object.
+//
+//   session.Attach(trainer_program);                    // connects, sends each server a hello
+//   session.Push(push, gradient);  session.EndStep(peers);  session.Pull(pull, param);
+//   ... until session.PullsDone() or !session.status().ok()
+//
+// A trainer's step is the count of its EndSteps; Pull asks for the version of that number. Everything sent is
+// kept until the server has acknowledged it, and sent again after `resend_after`: servers recognise repeats.
+// Thread-safe.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "executor/pserver/bodies.h"
+#include "executor/pserver/contract.h"
+#include "executor/pserver/envelope.h"
+#include "framework/runtime/clock.h"
+#include "framework/runtime/rpc_client.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock {
+
+struct SessionOptions {
+  std::string job;
+  Token token{};
+  int trainers = 0;               // as this process was told; 0: it was not
+  std::uint64_t incarnation = 1;  // larger at each start of this trainer
+  Nanoseconds resend_after = std::chrono::seconds(30);
+  Nanoseconds reconnect_after = std::chrono::milliseconds(200);
+  Nanoseconds connect_deadline =
+      std::chrono::minutes(30);  // a server that has not answered by then fails the job
+  std::function<void()> on_change = [] {
+  };  // called when an answer below may have changed; must not call back
+  Clock* clock = &SystemClock();
+};
+
+class Session : public ConnectionHandler {
+ public:
+  Session(Transport& transport, SessionOptions options)
+      : transport_(transport), options_(std::move(options)) {}
+  // All connections are closed by then (AllClosed).
+
+  Status Attach(const Program& program);
+  Result<PushHandle> DeclarePush(const RemotePiece& piece);
+  Result<PullHandle> DeclarePull(const RemotePiece& piece);
+  Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers);
+
+  Status Push(PushHandle handle, const Tensor& value);
+  Status EndStep(PeersHandle handle);
+  Status Pull(PullHandle handle, Tensor& out);
+  Status Complete();
+  void Cancel();
+  // Ends all connections, in order or at once, without completing: for the servers this trainer is dead.
+  void Close();
+  void Abort();
+  bool AllClosed() const;
+
+  // Every push of steps before this trainer's current one has arrived.
+  bool EarlierPushesDone() const;
+  bool PullsDone() const;
+  bool IsPulling(PullHandle handle) const;
+  bool PullWaitsAtBarrier(PullHandle handle) const;
+  bool CompleteDone() const;  // all servers know
+  Status status() const;      // the first error; it stays
+  std::uint64_t step() const;
+
+  // Sends again what was not acknowledged, connects again, watches the deadline. Several times a second.
+  void Tick();
+  // Asks the server of the oldest pull what it waits for; a later WaitingFor tells.
+  void Ask();
+  // "version 1205 of w on pserver 10.0.0.2:6174, which waits for trainer 3 (last heard 11 s ago)"; "" if for
+  // nothing.
+  std::string WaitingFor() const;
+
+  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
+  void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
+
+ private:
+  // Kind, step, variable, chunk, part: what an answer repeats.
+  using Key = std::tuple<MessageKind, std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  struct Sent {
+    Message message;
+    Nanoseconds at;
+  };
+  struct Ready {  // what waits for the server's welcome, or for credit
+    MessageKind kind;
+    std::uint64_t step;
+    std::uint32_t variable;
+    std::uint32_t chunk;  // of a push: those before it were sent
+    Tensor value;         // of a push
+    Payload body;         // of others
+  };
+  struct Arriving {  // one pull
+    std::uint64_t version;
+    Tensor out;                                       // shares the caller's buffer
+    std::map<std::uint32_t, std::vector<bool>> have;  // by chunk not yet whole: the parts that came
+    std::size_t chunks_left = 0;
+  };
+  struct Peer {
+    std::string address;
+    Contract contract;
+    std::shared_ptr<Connection> connection;
+    bool welcome = false;      // it has accepted `contract`
+    bool was_welcome = false;  // it has accepted us at least once
+    bool completed = false;
+    bool closed = true;
+    Nanoseconds since{0};  // trying to connect
+    Nanoseconds closed_at{0};
+    WelcomeBody cut;
+    std::deque<Ready> ready;
+    std::map<Key, Sent> sent;
+    std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>
+        credit;                                  // by variable, chunk; default: the window
+    std::map<std::uint32_t, Arriving> arriving;  // by param
+    std::set<std::uint32_t> pushed;              // in the open step
+    std::string answer;
+  };
+  struct Declared {
+    Peer* peer;
+    std::string name;
+    bool at_barrier = false;
+  };
+
+  Status AdoptContract(const std::string& address, const Contract& contract);
+  void Connect(Peer& peer);
+  void Hello(Peer& peer);
+  void Flush(Peer& peer);
+  bool FlushPush(Peer& peer, Ready& ready);  // false: some of it lacks credit
+  void FlushPull(Peer& peer, const Ready& ready);
+  void SendKept(Peer& peer, Envelope envelope, Payload body);
+  Message SealFor(const Peer& peer, Envelope envelope, Payload body) const;
+  Status OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message);
+  Status OnWelcome(Peer& peer, const Envelope& envelope, const Message& message);
+  Status CheckOpen() const;
+  Status OnPulled(Peer& peer, const Envelope& envelope, const Payload& body);
+  void Fail(Status why);
+  bool CompleteDoneLocked() const;
+  Peer* PeerOf(const std::shared_ptr<Connection>& connection);
+  static const Piece& PieceOf(const Peer& peer, std::uint32_t variable);
+  static std::size_t ChunkCount(const Peer& peer, std::uint32_t variable);
+  static std::pair<std::size_t, std::size_t> ChunkBytes(const Peer& peer, std::uint32_t variable,
+                                                        std::uint32_t chunk);
+
+  Transport& transport_;
+  const SessionOptions options_;
+  mutable std::mutex mutex_;
+  Status status_;
+  int trainer_ = -1;
+  std::uint64_t step_ = 0;
+  bool at_barrier_ = false;  // of the program attached last
+  bool completing_ = false;
+  std::map<std::string, std::unique_ptr<Peer>> peers_;
+  std::vector<Declared> pushes_;
+  std::deque<Declared> pulls_;
+  std::vector<std::vector<Peer*>> groups_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,155 @@
+#include "executor/pserver/chunk_store.h"
+
+#include <cstring>
+#include <map>
+
+#include "framework/ir/program.h"
+
+namespace penstock {
+namespace {
+
+// Names that a block's ops mention, and whether one writes them.
+std::map<std::string, bool> NamesOf(const Block& block) {
+  std::map<std::string, bool> names;
+  for (const OpEntry& entry : block.ops()) {
+    for (const std::string& name : entry.op->InputNames()) names.try_emplace(name, false);
+    for (const std::string& name : entry.op->OutputNames()) names[name] = true;
+  }
+  names.erase(kEmptyVarName);
+  names.erase("");
+  return names;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const ServerFacts& facts,
+                                                     Scope& scope, std::size_t chunk_bytes) {
+  std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope));
+  for (const ServedParam& served : store->facts_.params)
+    PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
+  return store;
+}
+
+Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) {
+  const Piece& piece = served.param;
+  Variable* variable = scope_.Find(piece.name);
+  const Tensor* whole = variable == nullptr ? nullptr : variable->If<Tensor>();
+  if (whole == nullptr || !whole->initialized()) {
+    return FailedPrecondition("E-server-startup", piece.name,
+                              " has no value on this pserver; run its start-up program first");
+  }
+  if (whole->shape() != piece.shape || whole->dtype() != piece.dtype) {
+    return InvalidArgument("E-server-shape", piece, " is declared, but the value there is ",
+                           DTypeName(whole->dtype()), whole->shape());
+  }
+  Param& param = params_.emplace_back();
+  param.piece = piece;
+  param.block = served.block;
+  param.chunk_rows = ChunkRows(served, chunk_bytes);
+  const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
+  for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
+    PENSTOCK_RETURN_IF_ERROR(
+        AddChunk(served, *whole, begin, std::min(rows, begin + param.chunk_rows), param));
+  }
+  return OkStatus();
+}
+
+Status ChunkStore::AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end,
+                            Param& param) {
+  auto chunk = std::make_unique<Chunk>();
+  chunk->scope = std::make_unique<Scope>(&scope_);
+  const bool cut = end - begin != (served.param.shape.rank() == 0 ? 1 : served.param.shape[0]);
+  chunk->param = cut ? whole.Rows(begin, end) : whole;
+  for (const std::string& grad : served.grads) {
+    auto variable = std::make_shared<Variable>();
+    variable->As<Tensor>() = Tensor(served.param.dtype, chunk->param.shape());
+    chunk->scope->Bind(grad, variable);
+    chunk->grads.push_back(std::move(variable));
+  }
+  for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
+    if (chunk->scope->FindLocal(name) != nullptr) continue;
+    Variable* shared = scope_.Find(name);
+    if (shared == nullptr || !shared->initialized()) {  // a temporary of the block
+      chunk->scope->FindOrCreate(name);
+      continue;
+    }
+    const Tensor* tensor = shared->If<Tensor>();
+    if (tensor == nullptr) {
+      return InvalidArgument("E-server-var", name, ", which the update of ", served.param.name,
+                             " uses, is not a tensor");
+    }
+    if (tensor->shape() == served.param.shape) {
+      Variable* seen = shared;  // an uncut piece is worked on where it lies
+      if (cut) {
+        seen = chunk->scope->FindOrCreate(name);
+        seen->As<Tensor>() = tensor->Rows(begin, end);
+      }
+      if (written) chunk->views.push_back({seen, *seen->If<Tensor>()});
+    } else if (written && begin > 0) {
+      auto variable = std::make_shared<Variable>();
+      variable->As<Tensor>() = tensor->Clone();
+      chunk->scope->Bind(name, std::move(variable));
+    }
+  }
+  param.chunks.push_back(std::move(chunk));
+  return OkStatus();
+}
+
+std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
+  std::vector<MachineConfig::Param> shapes;
+  for (const Param& param : params_) {
+    MachineConfig::Param& shape = shapes.emplace_back();
+    shape.name = param.piece.name;
+    for (const auto& chunk : param.chunks) shape.chunk_bytes.push_back(chunk->param.bytes());
+  }
+  return shapes;
+}
+
+void ChunkStore::Merge(const MergeAction& merge) {
+  Chunk& chunk = At(merge.param, merge.chunk);
+  Tensor& gradient = chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<Tensor>();
+  // The block may have replaced the buffer of a variable that it also writes.
+  if (!gradient.initialized() || gradient.shape() != chunk.param.shape()) {
+    gradient = Tensor(chunk.param.dtype(), chunk.param.shape());
+  }
+  if (merge.parts.empty()) {
+    std::memset(gradient.raw(), 0, gradient.bytes());
+    return;
+  }
+  std::byte* at = gradient.raw();
+  for (const Payload& part : merge.parts) {
+    part.CopyTo(at);
+    at += part.size();
+  }
+}
+
+Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
+  if (run.param < 0) return runner.RunBlock(program_, facts_.lr_block, scope_);
+  Chunk& chunk = At(run.param, run.chunk);
+  const Param& param = params_[static_cast<std::size_t>(run.param)];
+  Status status = runner.RunBlock(program_, param.block, *chunk.scope);
+  if (!status.ok()) {
+    return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
+                                         " on pserver ", facts_.address));
+  }
+  // A runner may have put an output into a new buffer; the whole variable still is the old one.
+  for (View& view : chunk.views) {
+    Tensor& now = view.variable->As<Tensor>();
+    if (now.raw() == view.rows.raw()) continue;
+    view.rows.CopyFrom(now);
+    now = view.rows;
+  }
+  return OkStatus();
+}
+
+const Tensor& ChunkStore::Snapshot(int param, int chunk, std::uint64_t version) {
+  Chunk& c = At(param, chunk);
+  if (!c.copy.initialized() || c.copy_version != version) {
+    c.copy.Reset(c.param.dtype(), c.param.shape());  // a new buffer if somebody still sends the old one
+    c.copy.CopyFrom(c.param);
+    c.copy_version = version;
+  }
+  return c.copy;
+}
+
+}  // namespace penstock

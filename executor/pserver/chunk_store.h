@@ -1,0 +1,72 @@
+// The memory of a parameter server: for every chunk a scope in which each variable shaped like the piece is
+// the chunk's rows of it, and what the optimizer keeps whole (adam's beta powers) is the chunk's own, so that
+// all chunks evolve alike. Merging copies a gradient to where the optimize block reads it; the block's own
+// `sum` and `scale` add them up, in trainer order.
+//
+// Thread-safe for different chunks; what is done to one chunk is done one at a time (the state machine sees
+// to it).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/pserver/contract.h"
+#include "executor/pserver/state_machine.h"
+#include "framework/runtime/block_runner.h"
+#include "framework/tensor/scope.h"
+
+namespace penstock {
+
+class ChunkStore {
+ public:
+  // `scope` holds the parameters and optimizer state, and outlives the store; so does the program.
+  // kFailedPrecondition if a parameter has no value yet: the start-up program was not run.
+  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const ServerFacts& facts,
+                                                  Scope& scope, std::size_t chunk_bytes);
+
+  std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
+  Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
+
+  void Merge(const MergeAction& merge);
+  Status Run(const RunAction& run, BlockRunner& runner);
+  // The chunk as it is at this version: copied once, shared by all who ask. No block may run on it the first
+  // time.
+  const Tensor& Snapshot(int param, int chunk, std::uint64_t version);
+
+ private:
+  struct View {  // a variable that the block writes, and the memory where the result belongs
+    Variable* variable;
+    Tensor rows;
+  };
+  struct Chunk {
+    std::unique_ptr<Scope> scope;
+    std::vector<std::shared_ptr<Variable>> grads;  // by trainer
+    std::vector<View> views;
+    Tensor param;  // its rows of the parameter
+    Tensor copy;   // of `copy_version`, if initialised
+    std::uint64_t copy_version = 0;
+  };
+  struct Param {
+    Piece piece;
+    int block = 0;
+    Dim chunk_rows = 0;
+    std::vector<std::unique_ptr<Chunk>> chunks;
+  };
+
+  ChunkStore(const Program& program, const ServerFacts& facts, Scope& scope)
+      : program_(program), facts_(facts), scope_(scope) {}
+  Status AddParam(const ServedParam& served, std::size_t chunk_bytes);
+  Status AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
+  Chunk& At(int param, int chunk) {
+    return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
+  }
+
+  const Program& program_;
+  const ServerFacts facts_;
+  Scope& scope_;
+  std::vector<Param> params_;
+};
+
+}  // namespace penstock

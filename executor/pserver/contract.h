@@ -1,0 +1,79 @@
+// What passes between one trainer and one parameter server, read from either side's program alone, and what a
+// server serves, recovered from the wiring of its program: which gradients belong together and in which order
+// (the inputs of the op that merges them), which block updates what, and how far it may be cut into chunks.
+// No name is ever parsed.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(ServerFacts facts, ReadServer(ops, pserver_program, listen_and_serv));
+//   PENSTOCK_ASSIGN_OR_RETURN(TrainerFacts trainer, ReadTrainer(trainer_program));
+//   ContractOf(facts, 1).Hash() == trainer.contracts.at("127.0.0.1:6174").Hash()    // if both come from one
+//   plan
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/op/op_registry.h"
+#include "framework/tensor/dtype.h"
+#include "framework/tensor/shape.h"
+
+namespace penstock {
+
+class Program;
+
+struct Piece {
+  std::string name;
+  DType dtype = DType::kFp32;
+  Shape shape;
+  std::string ToString() const;  // "w : f32[7, 2048]"
+};
+
+// A variable travels as its position here: first the params, then the grads.
+struct Contract {
+  std::vector<Piece> params;  // what the trainer pulls, by name
+  std::vector<Piece> grads;   // what it pushes, by name; none in a start-up program
+
+  std::string ToText() const;  // a line for each, "param ..." and "grad ..."
+  std::uint64_t Hash() const;
+  Contract ParamsOnly() const { return {.params = params, .grads = {}}; }
+  int FindParam(std::string_view name) const;  // -1 if it is not there
+  int FindGrad(std::string_view name) const;
+};
+
+// The first line in which two contracts differ, as "line 3:  HERE | THERE"; empty if there is none.
+std::string FirstDifference(const std::string& here, const std::string& there);
+
+// One parameter piece on a server.
+struct ServedParam {
+  Piece param;
+  int block = 0;                   // the optimize block that updates it
+  std::vector<std::string> grads;  // by trainer: the order in which the merge adds them
+  bool elementwise = false;        // every op of the block: it may run on a row range
+};
+
+struct ServerFacts {
+  std::string address;
+  int trainers = 0;
+  int lr_block = -1;                // runs once a step, before the optimize blocks; -1: none
+  std::vector<ServedParam> params;  // by name
+};
+
+Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv);
+Contract ContractOf(const ServerFacts& facts, int trainer);
+
+struct TrainerFacts {
+  std::optional<int> trainer_id;              // absent if no op says it
+  std::map<std::string, Contract> contracts;  // by the server's address
+  bool pulls_complete_at_barrier = false;     // a fetch_barrier follows the recvs
+};
+
+Result<TrainerFacts> ReadTrainer(const Program& program);
+
+// Row ranges of about `chunk_bytes` of a piece: the rows of every chunk but the last. All rows where it may
+// not be cut.
+Dim ChunkRows(const ServedParam& param, std::size_t chunk_bytes);
+
+}  // namespace penstock

@@ -1,0 +1,116 @@
+#include "executor/pserver/envelope.h"
+
+#include <bit>
+#include <cstring>
+
+#include "framework/base/crc32c.h"
+
+namespace penstock {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "the envelope is written as this machine stores integers");
+
+constexpr char kMagic[4] = {'P', 'N', 'S', '1'};
+constexpr std::size_t kKindAt = 4;
+constexpr std::size_t kTokenAt = 8;
+constexpr std::size_t kJobAt = 72;
+constexpr std::size_t kCrcAt = 136;
+
+template <typename T>
+void Put(std::string& head, std::size_t at, T value) {
+  std::memcpy(head.data() + at, &value, sizeof(value));
+}
+
+template <typename T>
+T Take(std::string_view head, std::size_t at) {
+  T value;
+  std::memcpy(&value, head.data() + at, sizeof(value));
+  return value;
+}
+
+std::uint32_t CrcOf(std::string_view head, const Payload& body) {
+  constexpr std::uint32_t kZero = 0;
+  std::uint32_t crc = Crc32c(0, head.data() + kKindAt, 1);
+  crc = Crc32c(crc, head.data() + kJobAt, kCrcAt - kJobAt);
+  crc = Crc32c(crc, &kZero, sizeof(kZero));
+  crc = Crc32c(crc, head.data() + kCrcAt + 4, 4);
+  for (const Bytes& piece : body.pieces()) crc = Crc32c(crc, piece.data, piece.size);
+  return crc;
+}
+
+bool SameToken(const char* a, const char* b) {
+  unsigned difference = 0;
+  for (std::size_t i = 0; i < kTokenBytes; ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+}  // namespace
+
+Result<Token> MakeToken(std::string_view text) {
+  if (text.size() > kTokenBytes) {
+    return InvalidArgument("E-rpc-token", "the job token has ", text.size(), " characters; at most ",
+                           kTokenBytes, " are sent");
+  }
+  Token token{};
+  std::memcpy(token.data(), text.data(), text.size());
+  return token;
+}
+
+Message Seal(const Envelope& envelope, const Token& token, Payload body) {
+  std::string head(kEnvelopeBytes, '\0');
+  std::memcpy(head.data(), kMagic, sizeof(kMagic));
+  Put(head, kKindAt, static_cast<std::uint8_t>(envelope.kind));
+  std::memcpy(head.data() + kTokenAt, token.data(), kTokenBytes);
+  Put(head, 72, envelope.job);
+  Put(head, 80, envelope.contract);
+  Put(head, 88, envelope.incarnation);
+  Put(head, 96, envelope.step);
+  Put(head, 104, envelope.durable_version);
+  Put(head, 112, envelope.credit);
+  Put(head, 120, envelope.trainer);
+  Put(head, 124, envelope.variable);
+  Put(head, 128, envelope.chunk);
+  Put(head, 132, envelope.part);
+  Put(head, 140, static_cast<std::uint32_t>(body.size()));
+  Put(head, kCrcAt, CrcOf(head, body));
+  return {.head = std::move(head), .body = std::move(body)};
+}
+
+Result<Envelope> Open(const Message& message, const Token& token) {
+  const std::string_view head = message.head;
+  if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) {
+    return DataLoss("E-rpc-envelope", "a message does not begin with an envelope");
+  }
+  if (!SameToken(head.data() + kTokenAt, token.data())) {
+    return FailedPrecondition("E-rpc-token",
+                              "the job token is wrong; both sides must have the same PENSTOCK_JOB_TOKEN");
+  }
+  if (Take<std::uint32_t>(head, 140) != message.body.size()) {
+    return DataLoss("E-rpc-envelope", "a message of ", message.body.size(), " bytes says that it has ",
+                    Take<std::uint32_t>(head, 140));
+  }
+  if (Take<std::uint32_t>(head, kCrcAt) != CrcOf(head, message.body)) {
+    return DataLoss("E-rpc-crc", "a message's CRC does not match its bytes");
+  }
+  const auto kind = Take<std::uint8_t>(head, kKindAt);
+  if (kind < static_cast<std::uint8_t>(MessageKind::kHello) ||
+      kind > static_cast<std::uint8_t>(MessageKind::kGone)) {
+    return DataLoss("E-rpc-envelope", "a message is of the unknown kind ", static_cast<int>(kind));
+  }
+  Envelope envelope;
+  envelope.kind = static_cast<MessageKind>(kind);
+  envelope.job = Take<std::uint64_t>(head, 72);
+  envelope.contract = Take<std::uint64_t>(head, 80);
+  envelope.incarnation = Take<std::uint64_t>(head, 88);
+  envelope.step = Take<std::uint64_t>(head, 96);
+  envelope.durable_version = Take<std::uint64_t>(head, 104);
+  envelope.credit = Take<std::uint64_t>(head, 112);
+  envelope.trainer = Take<std::uint32_t>(head, 120);
+  envelope.variable = Take<std::uint32_t>(head, 124);
+  envelope.chunk = Take<std::uint32_t>(head, 128);
+  envelope.part = Take<std::uint32_t>(head, 132);
+  return envelope;
+}
+
+}  // namespace penstock

@@ -1,0 +1,67 @@
+// The envelope: the head of every native message between a trainer and a parameter server. 144 bytes, little
+// endian:
+//
+//   0 magic "PNS1"     4 kind (1)          5 zero (3)         8 token (64, padded with zeros)
+//   72 job             80 contract         88 incarnation     96 step        104 durable version   112 credit
+//   120 trainer (4)    124 variable (4)    128 chunk (4)     132 part (4)   136 CRC-32C (4)       140 body
+//   size (4)
+//
+// The token is compared first, in constant time; nothing else is looked at before. The CRC covers the head
+// from `job` on (itself as zero) and the body. Whoever decodes has the body's true size and compares: no size
+// in here is allocated.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock {
+
+enum class MessageKind : std::uint8_t {
+  kHello = 1,    // trainer: who I am, what I believe you hold         body: Hello
+  kWelcome = 2,  // server: how variables are cut into chunks          body: Welcome
+  kPush = 3,     // a part of a chunk of a gradient                    body: its bytes
+  kPushed = 4,   // the server has it (or had it before)
+  kEndStep = 5,  // the step is over                                   body: which variables were pushed
+  kStepEnded = 6,
+  kPull = 7,      // asks for version `step` of a chunk
+  kPulled = 8,    // a part of it                                       body: its bytes
+  kComplete = 9,  // the trainer is done for good
+  kCompleted = 10,
+  kAsk = 11,     // what does this pull wait for?
+  kAnswer = 12,  //                                                    body: text
+  kError = 13,   // the job is over for the receiver                   body: a status
+  kGone = 14,    // that version was overwritten; `credit` is the one there now
+};
+
+constexpr std::size_t kEnvelopeBytes = 144;
+constexpr std::size_t kTokenBytes = 64;
+using Token = std::array<char, kTokenBytes>;
+// kInvalidArgument if the text is longer than a token may be.
+Result<Token> MakeToken(std::string_view text);
+
+struct Envelope {
+  MessageKind kind = MessageKind::kHello;
+  std::uint64_t job = 0;              // FNV-1a of the job's name
+  std::uint64_t contract = 0;         // Contract::Hash
+  std::uint64_t incarnation = 0;      // grows with each start of this trainer
+  std::uint64_t step = 0;             // of a push; the version of a pull
+  std::uint64_t durable_version = 0;  // the newest version that a checkpoint holds; 0: none
+  std::uint64_t credit = 0;           // pushes of this variable are welcome for steps below this
+  std::uint32_t trainer = 0;
+  std::uint32_t variable = 0;  // position in the contract
+  std::uint32_t chunk = 0;
+  std::uint32_t part = 0;
+
+  friend bool operator==(const Envelope&, const Envelope&) = default;
+};
+
+Message Seal(const Envelope& envelope, const Token& token, Payload body);
+// kFailedPrecondition E-rpc-token: not this job's token. kDataLoss E-rpc-envelope, E-rpc-crc.
+Result<Envelope> Open(const Message& message, const Token& token);
+
+}  // namespace penstock

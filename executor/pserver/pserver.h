@@ -1,0 +1,108 @@
+// One parameter server, whatever carries its messages and runs its work: it opens envelopes, asks the state
+// machine, and carries out what that decides on the chunk store. The simulator and the server process run
+// this object.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(auto server, Pserver::Make(program, op, scope, ops, blocks, options));
+//   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), *server));
+//   ... until server->Ended()
+//
+// Thread-safe. Work (merges of large gradients, blocks) goes to options.run and may run in parallel.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/pserver/bodies.h"
+#include "executor/pserver/chunk_store.h"
+#include "executor/pserver/contract.h"
+#include "executor/pserver/envelope.h"
+#include "executor/pserver/state_machine.h"
+#include "framework/runtime/clock.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock {
+
+struct PserverOptions {
+  std::string job;  // name; trainers of another job are refused
+  Token token{};
+  std::size_t chunk_bytes = std::size_t{1} << 20;
+  std::size_t part_bytes = kMaxBodyBytes;
+  std::size_t inline_bytes = std::size_t{16} << 10;  // gradients up to this are merged where they arrive
+  std::function<void(std::function<void()>)> run;    // runs a piece of work later, never inside the call
+  std::function<void()> on_end;                      // called once, when Ended() has become true
+  std::function<void(const std::string&)> report;    // a line for the user
+  Clock* clock = &SystemClock();
+};
+
+class Pserver : public ConnectionHandler {
+ public:
+  static Result<std::unique_ptr<Pserver>> Make(const Program& program, const Op& listen_and_serv,
+                                               Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
+                                               PserverOptions options);
+
+  const std::string& address() const { return facts_.address; }
+  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
+  void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
+  // Once a second or so: reports who is waited for.
+  void Tick();
+  void Fail(const Status& why);
+  // Why it ended (ok: all trainers completed); nothing while it serves.
+  std::optional<Status> Ended() const;
+  // Whether a trainer's connection is still open: after the end the last replies may be under way.
+  bool HasConnections() const;
+
+ private:
+  struct Trainer {
+    std::shared_ptr<Connection> connection;  // null: not there
+    std::uint64_t incarnation = 0;
+    bool seen = false;
+    Nanoseconds heard{0};
+    Contract contract;  // what it must believe
+    std::uint64_t params_hash = 0, hash = 0;
+    std::vector<int> param_of_grad;
+    std::vector<std::uint32_t> grad_of_param;
+  };
+  struct Caller {  // of one message
+    const std::shared_ptr<Connection>& connection;
+    const Envelope& envelope;
+    const Message& message;
+  };
+
+  Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options);
+  void OnHello(const Caller& caller, Actions& actions);
+  Status CheckHello(const Caller& caller, const HelloBody& hello) const;
+  void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
+  void Dispatch(const Caller& caller, Actions& actions);
+  void OnPush(const Caller& caller, Actions& actions);
+  void OnEndStep(const Caller& caller, Actions& actions);
+  void OnPull(const Caller& caller, Actions& actions);
+  void OnAsk(const Caller& caller);
+  void Refuse(const std::shared_ptr<Connection>& connection, const Token& token, const Status& why);
+  void Execute(Actions actions);
+  void Start(const MergeAction& merge, Actions& actions);
+  void Reply(const ReplyAction& reply);
+  void ReplyChunk(const ReplyAction& reply);
+  void SendTo(int trainer, Envelope envelope, Payload body);
+  std::string Lacking(int param, int chunk) const;
+
+  const ServerFacts facts_;
+  BlockRunner& blocks_;
+  const PserverOptions options_;
+  const std::uint64_t job_hash_;
+
+  mutable std::mutex mutex_;
+  std::unique_ptr<ChunkStore> store_;
+  std::unique_ptr<StateMachine> machine_;
+  std::vector<Trainer> trainers_;
+  std::map<Connection*, int> trainer_of_;
+  std::optional<Status> ended_;
+  Nanoseconds started_{0};
+  Nanoseconds reported_{0};
+};
+
+}  // namespace penstock

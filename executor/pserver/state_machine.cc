@@ -1,0 +1,261 @@
+#include "executor/pserver/state_machine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace penstock {
+
+StateMachine::StateMachine(MachineConfig config)
+    : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
+  for (const MachineConfig::Param& param : config_.params) {
+    std::vector<Chunk>& chunks = chunks_.emplace_back(param.chunk_bytes.size());
+    for (std::size_t i = 0; i < chunks.size(); ++i) chunks[i].bytes = param.chunk_bytes[i];
+    at_low_version_ += chunks.size();
+  }
+}
+
+std::uint64_t StateMachine::version(int param, int chunk) const { return At(param, chunk).version; }
+
+bool StateMachine::IsAbsent(int trainer, std::uint64_t step) const {
+  const Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
+  return t.completed && step >= t.steps_ended;
+}
+
+std::vector<int> StateMachine::Lacks(int param, int chunk) const {
+  const Chunk& c = At(param, chunk);
+  std::vector<int> lacking;
+  if (c.running) return lacking;
+  for (int t = c.merged; t < config_.trainers; ++t) {
+    const bool here = !c.ahead.empty() && c.ahead.front()[static_cast<std::size_t>(t)].Whole();
+    if (!here && !IsAbsent(t, c.version)) lacking.push_back(t);
+  }
+  return lacking;
+}
+
+bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
+  const MachineConfig::Param& param = config_.params[static_cast<std::size_t>(push.param)];
+  if (push.chunk < 0 || static_cast<std::size_t>(push.chunk) >= param.chunk_bytes.size()) {
+    Fail(InvalidArgument("E-rpc-chunk", "trainer ", push.trainer, " pushed chunk ", push.chunk, " of ",
+                         param.name, ", which has ", param.chunk_bytes.size()),
+         out);
+    return false;
+  }
+  const std::size_t bytes = At(push.param, push.chunk).bytes;
+  const std::size_t begin = push.part * config_.part_bytes;
+  if (begin >= bytes || push.bytes.size() != std::min(config_.part_bytes, bytes - begin)) {
+    Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.bytes.size(),
+                         " bytes as part ", push.part, " of a chunk of ", param.name, " that has ", bytes),
+         out);
+    return false;
+  }
+  return true;
+}
+
+void StateMachine::Push(const PushEvent& push, Actions& out) {
+  if (ended_ || !CheckPush(push, out)) return;
+  Chunk& c = At(push.param, push.chunk);
+  const auto limit = c.version + config_.window;
+  if (push.step >= limit) {
+    Fail(FailedPrecondition("E-rpc-credit", "trainer ", push.trainer, " pushed step ", push.step,
+                            " where only steps below ", limit, " were welcome"),
+         out);
+    return;
+  }
+  if (push.step >= c.version) {  // else it was merged already
+    while (c.ahead.size() <= push.step - c.version)
+      c.ahead.emplace_back(static_cast<std::size_t>(config_.trainers));
+    Gradient& gradient = c.ahead[push.step - c.version][static_cast<std::size_t>(push.trainer)];
+    if (!gradient.begun) {
+      gradient.begun = true;
+      gradient.missing = (c.bytes + config_.part_bytes - 1) / config_.part_bytes;
+      gradient.parts.resize(gradient.missing);
+      gradient.have.resize(gradient.missing);
+    }
+    if (!gradient.have[push.part]) {
+      gradient.have[push.part] = true;
+      gradient.parts[push.part] = push.bytes;
+      --gradient.missing;
+    }
+  }
+  out.push_back(ReplyAction{.trainer = push.trainer,
+                            .kind = MessageKind::kPushed,
+                            .param = push.param,
+                            .chunk = push.chunk,
+                            .part = push.part,
+                            .step = push.step,
+                            .credit = limit});
+  Advance(push.param, push.chunk, out);
+}
+
+// Starts whatever the chunk is ready for: the next merge in trainer order, or its block.
+void StateMachine::Advance(int param, int chunk, Actions& out) {
+  Chunk& c = At(param, chunk);
+  if (c.merging || c.running || ended_) return;
+  if (c.merged == config_.trainers) {
+    StartBlock(param, chunk, out);
+    return;
+  }
+  // A step that nobody takes part in any more does not happen.
+  if (c.ahead.empty() && AllCompleted()) return;
+  const int trainer = c.merged;
+  Gradient* gradient = c.ahead.empty() ? nullptr : &c.ahead.front()[static_cast<std::size_t>(trainer)];
+  MergeAction merge{.param = param, .chunk = chunk, .trainer = trainer, .step = c.version, .parts = {}};
+  if (gradient != nullptr && gradient->Whole()) {
+    merge.parts = std::move(gradient->parts);
+  } else if (!IsAbsent(trainer, c.version)) {
+    return;
+  }
+  c.merging = true;
+  ++busy_;
+  out.push_back(std::move(merge));
+}
+
+void StateMachine::MergeDone(int param, int chunk, Actions& out) {
+  Chunk& c = At(param, chunk);
+  c.merging = false;
+  --busy_;
+  ++c.merged;
+  Advance(param, chunk, out);
+  EndIfDrained(out);
+}
+
+void StateMachine::StartBlock(int param, int chunk, Actions& out) {
+  Chunk& c = At(param, chunk);
+  if (config_.has_lr_block && lr_version_ <= c.version) {
+    wait_for_lr_.insert({param, chunk});
+    // The rate of the step before is in use until every chunk has taken that step.
+    if (!lr_running_ && low_version_ >= lr_version_) {
+      lr_running_ = true;
+      ++busy_;
+      out.push_back(RunAction{.param = -1, .chunk = 0, .step = lr_version_});
+    }
+    return;
+  }
+  c.running = true;
+  ++busy_;
+  out.push_back(RunAction{.param = param, .chunk = chunk, .step = c.version});
+}
+
+void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions& out) {
+  if (ended_) return;
+  if (!status.ok()) {
+    Fail(status, out);
+    return;
+  }
+  --busy_;
+  if (param < 0) {
+    lr_running_ = false;
+    ++lr_version_;
+    const auto ready = std::exchange(wait_for_lr_, {});
+    for (const auto& [p, k] : ready) StartBlock(p, k, out);
+    EndIfDrained(out);
+    return;
+  }
+  Chunk& c = At(param, chunk);
+  c.running = false;
+  c.merged = 0;
+  c.published = false;
+  if (!c.ahead.empty()) c.ahead.pop_front();
+  if (c.version++ == low_version_ && --at_low_version_ == 0) {
+    ++low_version_;
+    for (const std::vector<Chunk>& chunks : chunks_) {
+      at_low_version_ += static_cast<std::size_t>(std::count_if(
+          chunks.begin(), chunks.end(), [&](const Chunk& x) { return x.version == low_version_; }));
+    }
+    const auto ready = std::exchange(wait_for_lr_, {});
+    for (const auto& [p, k] : ready) StartBlock(p, k, out);
+  }
+  const auto pulls = std::exchange(c.pulls, {});
+  for (const auto& [version, trainer] : pulls) Pull(trainer, param, chunk, version, out);
+  Advance(param, chunk, out);
+  EndIfDrained(out);
+}
+
+bool StateMachine::AllCompleted() const {
+  return std::all_of(trainers_.begin(), trainers_.end(), [](const Trainer& t) { return t.completed; });
+}
+
+void StateMachine::EndIfDrained(Actions& out) {
+  if (ended_ || busy_ > 0 || !AllCompleted()) return;
+  ended_ = true;
+  out.push_back(EndAction{OkStatus()});
+}
+
+void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out) {
+  if (ended_) return;
+  const MachineConfig::Param& p = config_.params[static_cast<std::size_t>(param)];
+  if (chunk < 0 || static_cast<std::size_t>(chunk) >= p.chunk_bytes.size()) {
+    Fail(InvalidArgument("E-rpc-chunk", "trainer ", trainer, " pulled chunk ", chunk, " of ", p.name,
+                         ", which has ", p.chunk_bytes.size()),
+         out);
+    return;
+  }
+  Chunk& c = At(param, chunk);
+  if (version > c.version) {
+    c.pulls.insert({version, trainer});
+  } else {
+    AnswerPull(trainer, param, chunk, version, out);
+  }
+}
+
+void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t version, Actions& out) {
+  Chunk& c = At(param, chunk);
+  // While the block runs, the version before it exists only as a copy made for somebody else.
+  const bool here = version == c.version && (!c.running || c.published);
+  c.published = c.published || here;
+  out.push_back(ReplyAction{.trainer = trainer,
+                            .kind = here ? MessageKind::kPulled : MessageKind::kGone,
+                            .param = param,
+                            .chunk = chunk,
+                            .part = 0,
+                            .step = version,
+                            .credit = c.version + config_.window});
+}
+
+void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed,
+                           Actions& out) {
+  if (ended_) return;
+  Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
+  if (step > t.steps_ended) return;  // its predecessor is still under way, and this one will come again
+  if (step == t.steps_ended) {
+    for (std::size_t i = 0; i < config_.params.size(); ++i) {
+      if (params_pushed.contains(static_cast<int>(i))) continue;
+      Fail(FailedPrecondition("E-step-incomplete", "trainer ", trainer, " ended step ", step,
+                              " without sending the gradient of ", config_.params[i].name),
+           out);
+      return;
+    }
+    ++t.steps_ended;
+  }
+  out.push_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kStepEnded, .step = step});
+}
+
+void StateMachine::Complete(int trainer, Actions& out) {
+  Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
+  if (ended_ && !t.completed) return;  // it has been told the error
+  out.push_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kCompleted});
+  if (t.completed) return;
+  t.completed = true;
+  for (std::size_t p = 0; p < chunks_.size(); ++p) {  // some may have waited for this trainer's gradient
+    for (std::size_t k = 0; k < chunks_[p].size(); ++k)
+      Advance(static_cast<int>(p), static_cast<int>(k), out);
+  }
+  EndIfDrained(out);
+}
+
+void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
+  if (ended_ || trainers_[static_cast<std::size_t>(trainer)].completed) return;
+  Fail(why, out);
+}
+
+void StateMachine::Fail(const Status& why, Actions& out) {
+  if (ended_) return;
+  ended_ = true;
+  for (int t = 0; t < config_.trainers; ++t) {
+    if (completed(t)) continue;
+    out.push_back(ReplyAction{.trainer = t, .kind = MessageKind::kError, .error = why});
+  }
+  out.push_back(EndAction{why});
+}
+
+}  // namespace penstock

@@ -1,0 +1,154 @@
+// A parameter server's decisions in sync mode, as a state machine: events in, actions out. It computes
+// nothing, waits for nothing, and knows no network, clock or thread; the simulator and the server run the
+// same object.
+//
+//   Actions actions;
+//   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
+//   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, End
+//
+// The unit is the chunk: rows of one parameter piece. Version v of a chunk is what the update of steps 0..v-1
+// made of it; it goes from v to v+1 when the last trainer's gradient of step v is merged and the block has
+// run. There is no barrier across chunks, but the learning-rate block runs once before the first optimize
+// block of a step, and not before all optimize blocks of the step before have run. Trainer t's gradient is
+// merged after those of 0..t-1, so bytes do not depend on who comes first. A repeated message is answered
+// again and changes nothing. A trainer that has completed counts as a gradient of zeros in the steps that it
+// no longer takes part in, as in Fluid.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "executor/pserver/envelope.h"
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock {
+
+// Merge this gradient into its chunk; then MergeDone. No parts: zeros.
+struct MergeAction {
+  int param = 0, chunk = 0, trainer = 0;
+  std::uint64_t step = 0;
+  std::vector<Payload> parts;  // in order
+};
+// Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
+struct RunAction {
+  int param = 0, chunk = 0;
+  std::uint64_t step = 0;
+};
+// kPulled: send the chunk as it is now (no block runs on it), in parts. Others: what the fields say.
+struct ReplyAction {
+  int trainer = 0;
+  MessageKind kind = MessageKind::kPushed;
+  int param = 0, chunk = 0;
+  std::uint32_t part = 0;
+  std::uint64_t step = 0;
+  std::uint64_t credit = 0;
+  Status error = {};  // of kError
+};
+// The server is done: ok when all trainers have completed and nothing is under way. The last action ever.
+struct EndAction {
+  Status why;
+};
+using Action = std::variant<MergeAction, RunAction, ReplyAction, EndAction>;
+using Actions = std::vector<Action>;
+
+struct MachineConfig {
+  int trainers = 1;
+  bool has_lr_block = false;
+  std::uint64_t window = 2;  // steps a gradient may be ahead of its chunk's version
+  std::size_t part_bytes = kMaxBodyBytes;
+  struct Param {
+    std::string name;
+    std::vector<std::size_t> chunk_bytes;
+  };
+  std::vector<Param> params;
+};
+
+struct PushEvent {
+  int trainer = 0, param = 0, chunk = 0;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  Payload bytes;
+};
+
+class StateMachine {
+ public:
+  explicit StateMachine(MachineConfig config);
+
+  // Messages. Trainers and params are in range; everything else is checked here.
+  void Push(const PushEvent& push, Actions& out);
+  void EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed, Actions& out);
+  void Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
+  void Complete(int trainer, Actions& out);
+  // The trainer is dead (and had not completed): nobody can go on.
+  void Gone(int trainer, const Status& why, Actions& out);
+  // Ends everything: an error of ours, or the user's wish.
+  void Fail(const Status& why, Actions& out);
+
+  // Results of actions.
+  void MergeDone(int param, int chunk, Actions& out);
+  void BlockDone(int param, int chunk, const Status& status, Actions& out);
+
+  bool ended() const { return ended_; }
+  bool completed(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)].completed; }
+  std::uint64_t steps_ended(int trainer) const {
+    return trainers_[static_cast<std::size_t>(trainer)].steps_ended;
+  }
+  std::uint64_t version(int param, int chunk) const;
+  // Whose gradient the next version of this chunk lacks.
+  std::vector<int> Lacks(int param, int chunk) const;
+
+ private:
+  struct Gradient {  // of one trainer, for one step
+    std::vector<Payload> parts;
+    std::vector<bool> have;
+    std::size_t missing = 0;
+    bool begun = false;
+    bool Whole() const { return begun && missing == 0; }
+  };
+  struct Chunk {
+    std::size_t bytes = 0;
+    std::uint64_t version = 0;
+    int merged = 0;  // gradients of trainers 0..merged-1 of step `version` are merged
+    bool merging = false;
+    bool running = false;
+    bool published = false;                   // this version was sent to somebody, so there is a copy of it
+    std::deque<std::vector<Gradient>> ahead;  // by step from `version` on, by trainer; made when needed
+    std::set<std::pair<std::uint64_t, int>> pulls;  // waiting: version, trainer
+  };
+  struct Trainer {
+    std::uint64_t steps_ended = 0;
+    bool completed = false;
+  };
+
+  Chunk& At(int param, int chunk) {
+    return chunks_[static_cast<std::size_t>(param)][static_cast<std::size_t>(chunk)];
+  }
+  const Chunk& At(int param, int chunk) const {
+    return chunks_[static_cast<std::size_t>(param)][static_cast<std::size_t>(chunk)];
+  }
+  bool CheckPush(const PushEvent& push, Actions& out);
+  bool IsAbsent(int trainer, std::uint64_t step) const;
+  void Advance(int param, int chunk, Actions& out);
+  void StartBlock(int param, int chunk, Actions& out);
+  void EndIfDrained(Actions& out);
+  bool AllCompleted() const;
+  void AnswerPull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
+
+  MachineConfig config_;
+  std::vector<std::vector<Chunk>> chunks_;
+  std::vector<Trainer> trainers_;
+  std::uint64_t lr_version_ = 0;  // runs of the learning-rate block
+  bool lr_running_ = false;
+  std::set<std::pair<int, int>> wait_for_lr_;  // merged chunks
+  std::uint64_t low_version_ = 0;              // the lowest version of all chunks
+  std::size_t at_low_version_ = 0;             // how many chunks have it
+  std::size_t busy_ = 0;                       // merges and blocks under way
+  bool ended_ = false;
+};
+
+}  // namespace penstock

@@ -1,0 +1,113 @@
+#include "tests/sim/network.h"
+
+namespace penstock::test {
+
+// One end of a connection; the two ends know each other.
+class Network::Link : public Connection, public std::enable_shared_from_this<Link> {
+ public:
+  Link(Network& net, std::string address) : net_(net), address_(std::move(address)) {}
+
+  void Send(Message message) override {
+    if (closed_) return;
+    if (handler_ != nullptr && other_.lock() == nullptr) {
+      waiting_.push_back(std::move(message));
+      return;
+    }
+    if (net_.Uniform() < net_.faults_.lost) return;
+    const int copies = net_.Uniform() < net_.faults_.twice ? 2 : 1;
+    for (int i = 0; i < copies; ++i) {
+      net_.After(net_.Delay(), [to = other_.lock(), message] {
+        if (to == nullptr || to->closed_) return;
+        ++to->net_.messages_;
+        to->handler_->OnMessage(to, message);
+      });
+    }
+  }
+
+  void Close() override { End(net_.faults_.delay_max); }
+  void Abort() override { End(Nanoseconds(0)); }
+
+  // Tries to reach the listener until it is there.
+  void Dial() {
+    if (closed_) return;
+    const auto listener = net_.listeners_.find(address_);
+    if (listener == net_.listeners_.end()) {
+      net_.After(std::chrono::milliseconds(50), [self = shared_from_this()] { self->Dial(); });
+      return;
+    }
+    auto far = std::make_shared<Link>(net_, address_);
+    far->handler_ = listener->second;
+    far->other_ = shared_from_this();
+    far_ = far;
+    other_ = far;
+    for (Message& message : std::exchange(waiting_, {})) Send(std::move(message));
+  }
+
+  void set_handler(ConnectionHandler& handler) { handler_ = &handler; }
+
+ private:
+  void End(Nanoseconds grace) {
+    if (closing_) return;
+    closing_ = true;
+    net_.After(grace, [self = shared_from_this()] { self->Closed(OkStatus()); });
+    if (auto other = other_.lock()) {
+      net_.After(grace, [other] { other->Closed(OkStatus()); });
+    }
+  }
+  void Closed(const Status& why) {
+    if (closed_) return;
+    closed_ = true;
+    handler_->OnClosed(shared_from_this(), why);
+  }
+
+  Network& net_;
+  const std::string address_;
+  ConnectionHandler* handler_ = nullptr;
+  std::weak_ptr<Link> other_;
+  std::shared_ptr<Link> far_;  // the dialling end keeps both alive
+  std::vector<Message> waiting_;
+  bool closing_ = false;
+  bool closed_ = false;
+};
+
+class Network::SimListener : public Listener {
+ public:
+  SimListener(Network& net, std::string address) : net_(net), address_(std::move(address)) {}
+  ~SimListener() override { net_.listeners_.erase(address_); }
+
+ private:
+  Network& net_;
+  const std::string address_;
+};
+
+Result<std::unique_ptr<Listener>> Network::SimTransport::Listen(const std::string& address,
+                                                                ConnectionHandler& handler) {
+  if (!net_.listeners_.emplace(address, &handler).second)
+    return Unavailable("E-rpc-bind", address, " is in use");
+  return std::unique_ptr<Listener>(std::make_unique<SimListener>(net_, address));
+}
+
+std::shared_ptr<Connection> Network::SimTransport::Connect(const std::string& address,
+                                                           ConnectionHandler& handler) {
+  auto link = std::make_shared<Link>(net_, address);
+  link->set_handler(handler);
+  net_.After(net_.Delay(), [link] { link->Dial(); });
+  return link;
+}
+
+void Network::After(Nanoseconds delay, std::function<void()> what) {
+  events_.emplace(std::pair(clock_.Now() + delay, made_++), std::move(what));
+}
+
+bool Network::RunUntil(const std::function<bool()>& done, Nanoseconds limit) {
+  const Nanoseconds end = clock_.Now() + limit;
+  while (!done()) {
+    if (events_.empty() || events_.begin()->first.first > end) return false;
+    const auto event = events_.extract(events_.begin());
+    clock_.Advance(event.key().first - clock_.Now());
+    event.mapped()();
+  }
+  return true;
+}
+
+}  // namespace penstock::test

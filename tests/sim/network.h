@@ -1,0 +1,68 @@
+// A network and a clock for one thread: every message takes a random time, may be lost, may come twice and
+// may overtake others, all decided by one seed.
+//
+//   Network net(seed, {.lost = 0.05});
+//   ... net.transport() for servers and trainers ...
+//   net.RunUntil([&] { return done; }, std::chrono::hours(1));
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "framework/runtime/clock.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::test {
+
+struct Faults {
+  Nanoseconds delay_max = std::chrono::milliseconds(20);
+  double lost = 0;
+  double twice = 0;
+};
+
+class Network {
+ public:
+  Network(std::uint64_t seed, Faults faults) : random_(seed), faults_(faults), transport_(*this) {}
+
+  Transport& transport() { return transport_; }
+  Clock& clock() { return clock_; }
+  void After(Nanoseconds delay, std::function<void()> what);
+  // Moves time from event to event until `done` or the limit; false: the limit came first, or nothing is left
+  // to happen.
+  bool RunUntil(const std::function<bool()>& done, Nanoseconds limit);
+  double Uniform() { return std::uniform_real_distribution<double>()(random_); }
+  Nanoseconds Delay() {
+    return Nanoseconds(static_cast<std::int64_t>(Uniform() * static_cast<double>(faults_.delay_max.count())));
+  }
+  std::mt19937_64& random() { return random_; }
+  std::uint64_t messages() const { return messages_; }
+
+ private:
+  class Link;
+  class SimTransport : public Transport {
+   public:
+    explicit SimTransport(Network& net) : net_(net) {}
+    Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override;
+    std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) override;
+
+   private:
+    Network& net_;
+  };
+  class SimListener;
+
+  std::mt19937_64 random_;
+  const Faults faults_;
+  FakeClock clock_;
+  SimTransport transport_;
+  std::map<std::pair<Nanoseconds, std::uint64_t>, std::function<void()>>
+      events_;  // by time, then order of making
+  std::uint64_t made_ = 0;
+  std::uint64_t messages_ = 0;
+  std::map<std::string, ConnectionHandler*> listeners_;
+};
+
+}  // namespace penstock::test

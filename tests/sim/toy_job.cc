@@ -1,0 +1,181 @@
+#include "tests/sim/toy_job.h"
+
+#include <cmath>
+
+#include "framework/base/hash.h"
+#include "tests/sim/toy_ops.h"
+
+namespace penstock::test {
+namespace {
+
+Var Persistable(std::string name, Shape shape) {
+  Var var = TensorVar(std::move(name), DType::kFp32, std::move(shape));
+  var.persistable = true;
+  return var;
+}
+
+// The state of a parameter's optimizer: slot, name, shape, first value.
+struct State {
+  std::string slot, name;
+  Shape shape;
+  float first;
+};
+
+std::vector<State> StatesOf(const ToyParam& param) {
+  if (param.optimizer == "momentum") return {{"Velocity", param.name + "_velocity", param.shape, 0}};
+  if (param.optimizer != "adam") return {};
+  return {{"Moment1", param.name + "_m1", param.shape, 0},
+          {"Moment2", param.name + "_m2", param.shape, 0},
+          {"Beta1Pow", param.name + "_b1", {1}, 0.9f},
+          {"Beta2Pow", param.name + "_b2", {1}, 0.999f}};
+}
+
+void Fill(Scope& scope, const std::string& name, const Shape& shape,
+          const std::function<float(std::size_t)>& value) {
+  Tensor& tensor = scope.FindOrCreate(name)->As<Tensor>();
+  tensor = Tensor(DType::kFp32, shape);
+  for (std::size_t i = 0; i < tensor.Span<float>().size(); ++i) tensor.Span<float>()[i] = value(i);
+}
+
+}  // namespace
+
+std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
+  return StrCat("gradient of ", param.name, " by ", trainer);  // no name is parsed, so any will do
+}
+
+Program ToyJob::Pserver(int server) const {
+  Program program;
+  Op serve("listen_and_serv");
+  std::vector<std::string> received;
+  std::vector<BlockRef> blocks;
+  program.MutableBlock(0).SetVar(Persistable("rate", {1}));
+  if (lr_block) {
+    Block& block = program.AddBlock(0);
+    blocks.push_back({block.index()});
+    serve.Set("lr_decay_block_id", std::int32_t{block.index()});
+    block.Append(Op("scale").AddInput("X", {"rate"}).AddOutput("Out", {"rate"}).Set("scale", 0.5f));
+  }
+  for (const ToyParam& param : params) {
+    if (param.server != server) continue;
+    Block& block = program.AddBlock(0);
+    blocks.push_back({block.index()});
+    Block& main = program.MutableBlock(0);
+    std::vector<std::string> grads;
+    for (int t = 0; t < trainers; ++t) {
+      grads.push_back(GradName(param, t));
+      received.push_back(grads.back());
+      main.SetVar(TensorVar(grads.back(), DType::kFp32, param.shape));
+    }
+    const std::string grad = param.name + "@GRAD";
+    main.SetVar(Persistable(param.name, param.shape));
+    main.SetVar(Persistable(grad, param.shape));
+    Block& body = program.MutableBlock(block.index());
+    body.Append(Op("sum").AddInput("X", grads).AddOutput("Out", {grad}));
+    body.Append(Op("scale")
+                    .AddInput("X", {grad})
+                    .AddOutput("Out", {grad})
+                    .Set("scale", 1.0f / static_cast<float>(trainers)));
+    if (param.decay) {
+      program.MutableBlock(0).SetVar(Persistable(param.name + "_decay", param.shape));
+      body.Append(Op("scale")
+                      .AddInput("X", {param.name})
+                      .AddOutput("Out", {param.name + "_decay"})
+                      .Set("scale", 0.01f));
+      body.Append(Op("sum").AddInput("X", {grad, param.name + "_decay"}).AddOutput("Out", {grad}));
+    }
+    Op update(param.optimizer);
+    update.AddInput("Param", {param.name}).AddInput("Grad", {grad}).AddInput("LearningRate", {"rate"});
+    update.AddOutput("ParamOut", {param.name}).SetLocation("train.py:7 in main");
+    for (const State& state : StatesOf(param)) {
+      program.MutableBlock(0).SetVar(Persistable(state.name, state.shape));
+      update.AddInput(state.slot, {state.name}).AddOutput(state.slot + "Out", {state.name});
+    }
+    body.Append(std::move(update));
+  }
+  serve.AddInput("X", received)
+      .Set("endpoint", servers[static_cast<std::size_t>(server)])
+      .Set("Fanin", std::int32_t{trainers});
+  serve.Set("optimize_blocks", blocks);
+  program.MutableBlock(0).Append(std::move(serve));
+  return program;
+}
+
+Program ToyJob::TrainerStartup(int trainer) const {
+  Program program;
+  Block& main = program.MutableBlock(0);
+  for (const ToyParam& param : params) {
+    main.SetVar(Persistable(param.name, param.shape));
+    main.Append(Op("recv")
+                    .AddOutput("Out", {param.name})
+                    .Set("trainer_id", std::int32_t{trainer})
+                    .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
+  }
+  main.Append(Op("fetch_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
+  return program;
+}
+
+Program ToyJob::Trainer(int trainer) const {
+  Program program = TrainerStartup(trainer);
+  Block& main = program.MutableBlock(0);
+  for (const ToyParam& param : params) {
+    main.SetVar(TensorVar(GradName(param, trainer), DType::kFp32, param.shape));
+    main.Append(Op("send")
+                    .AddInput("X", {GradName(param, trainer)})
+                    .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
+  }
+  main.Append(Op("send_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
+  return program;
+}
+
+void ToyJob::Start(int server, Scope& scope) const {
+  Fill(scope, "rate", {1}, [](std::size_t) { return 0.1f; });
+  for (const ToyParam& param : params) {
+    if (param.server != server) continue;
+    Fill(scope, param.name, param.shape,
+         [&](std::size_t i) { return std::sin(static_cast<float>(i + param.name.size())); });
+    for (const State& state : StatesOf(param))
+      Fill(scope, state.name, state.shape, [&](std::size_t) { return state.first; });
+  }
+}
+
+std::vector<float> ToyGradient(const std::vector<float>& param, const std::string& name, int trainer,
+                               std::uint64_t step) {
+  std::vector<float> gradient(param.size());
+  const auto salt = static_cast<float>(Fnv1a64(name) % 97) * 0.01f;
+  for (std::size_t i = 0; i < param.size(); ++i) {
+    gradient[i] =
+        0.3f * param[i] + std::cos(static_cast<float>(i) * 0.1f + static_cast<float>(trainer) * 1.7f +
+                                   static_cast<float>(step) * 0.3f + salt);
+  }
+  return gradient;
+}
+
+std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
+  ToyBlockRunner runner;
+  std::vector<ToyValues> versions(static_cast<std::size_t>(steps) + 1);
+  for (int s = 0; s < static_cast<int>(job.servers.size()); ++s) {
+    const Program program = job.Pserver(s);
+    Scope scope;
+    job.Start(s, scope);
+    for (const VarRef& var : program.main().vars()) scope.FindOrCreate(var->name);
+    for (int step = 0; step <= steps; ++step) {
+      for (const ToyParam& param : job.params) {
+        if (param.server != s) continue;
+        const auto values = scope.Find(param.name)->As<Tensor>().Span<float>();
+        auto& now = versions[static_cast<std::size_t>(step)][param.name];
+        now.assign(values.begin(), values.end());
+        for (int t = 0; t < job.trainers; ++t) {
+          const std::vector<float> gradient =
+              ToyGradient(now, param.name, t, static_cast<std::uint64_t>(step));
+          Fill(scope, job.GradName(param, t), param.shape, [&](std::size_t i) { return gradient[i]; });
+        }
+      }
+      for (int block = 1; block < program.block_count() && step < steps; ++block) {
+        PENSTOCK_CHECK(runner.RunBlock(program, block, scope).ok(), "the reference runs");
+      }
+    }
+  }
+  return versions;
+}
+
+}  // namespace penstock::test

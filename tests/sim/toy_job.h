@@ -1,0 +1,45 @@
+// A job of role programs for the tests of servers and trainers: pieces of parameters over servers, their
+// optimizers, and what one thread makes of the same programs.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/tensor/scope.h"
+
+namespace penstock::test {
+
+struct ToyParam {
+  std::string name;
+  Shape shape;
+  int server = 0;
+  std::string optimizer = "sgd";  // sgd momentum adam
+  bool decay = false;             // an L2 term between merge and update
+};
+
+struct ToyJob {
+  int trainers = 2;
+  std::vector<std::string> servers;
+  std::vector<ToyParam> params;
+  bool lr_block = false;  // a block that halves the rate each step
+
+  Program Pserver(int server) const;
+  Program Trainer(int trainer) const;         // recv, send, send_barrier, fetch_barrier for everything
+  Program TrainerStartup(int trainer) const;  // recv, fetch_barrier
+  std::string GradName(const ToyParam& param, int trainer) const;
+  // Gives every variable of a pserver its first value.
+  void Start(int server, Scope& scope) const;
+};
+
+using ToyValues = std::map<std::string, std::vector<float>>;  // by parameter
+// A gradient that depends on everything it may depend on.
+std::vector<float> ToyGradient(const std::vector<float>& param, const std::string& name, int trainer,
+                               std::uint64_t step);
+// Versions 0 to `steps` of every parameter, made by one thread.
+std::vector<ToyValues> ToyReference(const ToyJob& job, int steps);
+
+}  // namespace penstock::test

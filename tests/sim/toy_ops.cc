@@ -1,0 +1,146 @@
+#include "tests/sim/toy_ops.h"
+
+#include <cmath>
+
+#include "framework/ir/program.h"
+#include "framework/tensor/scope.h"
+
+namespace penstock::test {
+namespace {
+
+std::unique_ptr<OpRegistry> MakeToyOps() {
+  auto ops = std::make_unique<OpRegistry>();
+  ops->Add("sum")
+      .Doc("X added up.", "Out")
+      .Input("X", "addends", Floats(), Repeated())
+      .Output("Out", "sum", SameTypeAs("X"))
+      .InferShape(SameShape("X", "Out"))
+      .NoGrad()
+      .Elementwise();
+  ops->Add("scale")
+      .Doc("X times a factor.", "Out")
+      .Input("X", "factor", Floats())
+      .Output("Out", "product", SameTypeAs("X"))
+      .Attr("scale", 1.0f, "factor")
+      .InferShape(SameShape("X", "Out"))
+      .NoGrad()
+      .Elementwise();
+  const auto optimizer = [&](const char* type) -> OpDef& {
+    return ops->Add(type)
+        .Doc("An update.", "ParamOut")
+        .Input("Param", "parameter", Floats())
+        .Input("Grad", "gradient", Floats())
+        .Input("LearningRate", "rate", Floats())
+        .Output("ParamOut", "parameter", SameTypeAs("Param"))
+        .InferShape(SameShape("Param", "ParamOut"))
+        .NoGrad()
+        .Optimizes("Param", "Grad")
+        .Elementwise();
+  };
+  const auto state = [](OpDef& op, const char* slot, StateSlicing slicing) {
+    op.Input(slot, "state", Floats())
+        .Output(std::string(slot) + "Out", "state", SameTypeAs(slot))
+        .State(slot, "state", slicing, slot);
+  };
+  optimizer("sgd");
+  state(optimizer("momentum").Attr("mu", 0.9f, "decay"), "Velocity", StateSlicing::kWithParam);
+  OpDef& adam = optimizer("adam");
+  state(adam, "Moment1", StateSlicing::kWithParam);
+  state(adam, "Moment2", StateSlicing::kWithParam);
+  state(adam, "Beta1Pow", StateSlicing::kWhole);
+  state(adam, "Beta2Pow", StateSlicing::kWhole);
+  PENSTOCK_CHECK(ops->Finish().ok(), "the toy ops are declared well");
+  return ops;
+}
+
+class ToyOp {
+ public:
+  ToyOp(const Op& op, Scope& scope) : op_(op), scope_(scope) {}
+
+  Status Run() {
+    if (op_.type() == "sum") return Sum();
+    if (op_.type() == "scale") return Scale();
+    if (op_.type() == "sgd")
+      return Update([&](std::size_t i, float g, float lr) { return lr * g + 0 * static_cast<float>(i); });
+    if (op_.type() == "momentum") return Momentum();
+    if (op_.type() == "adam") return Adam();
+    return Unimplemented("E-toy", op_.type());
+  }
+
+ private:
+  Tensor& In(const char* slot, std::size_t i = 0) { return scope_.Find(op_.Input(slot)[i])->As<Tensor>(); }
+  Tensor& Out(const char* slot, const Tensor& like) {
+    Tensor& out = scope_.Find(op_.Output(slot)[0])->As<Tensor>();
+    if (!out.initialized() || out.shape() != like.shape()) out = Tensor(like.dtype(), like.shape());
+    return out;
+  }
+
+  Status Sum() {
+    const Tensor first = In("X").Clone();  // Out may be one of the addends
+    std::vector<float> total(first.Span<float>().begin(), first.Span<float>().end());
+    for (std::size_t k = 1; k < op_.Input("X").size(); ++k) {
+      const auto x = In("X", k).Span<float>();
+      if (x.size() != total.size()) return InvalidArgument("E-toy-shape", "sum of different shapes");
+      for (std::size_t i = 0; i < total.size(); ++i) total[i] += x[i];
+    }
+    const auto out = Out("Out", first).Span<float>();
+    std::copy(total.begin(), total.end(), out.begin());
+    return OkStatus();
+  }
+  Status Scale() {
+    const Tensor x = In("X");
+    Tensor& out = Out("Out", x);
+    for (std::size_t i = 0; i < x.Span<float>().size(); ++i)
+      out.Span<float>()[i] = x.Span<float>()[i] * op_.GetOr<float>("scale", 1);
+    return OkStatus();
+  }
+  template <typename Step>
+  Status Update(Step step) {
+    Tensor& param = In("Param");
+    const auto p = param.Span<float>();
+    const auto g = In("Grad").Span<float>();
+    if (p.size() != g.size()) return InvalidArgument("E-toy-shape", "gradient and parameter differ in shape");
+    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= step(i, g[i], In("LearningRate").Span<float>()[0]);
+    return OkStatus();
+  }
+  Status Momentum() {
+    const auto v = In("Velocity").Span<float>();
+    const float mu = op_.GetOr<float>("mu", 0.9f);
+    return Update([&](std::size_t i, float g, float lr) {
+      v[i] = mu * v[i] + g;
+      return lr * v[i];
+    });
+  }
+  Status Adam() {
+    const auto m = In("Moment1").Span<float>();
+    const auto v = In("Moment2").Span<float>();
+    float& b1 = In("Beta1Pow").Span<float>()[0];
+    float& b2 = In("Beta2Pow").Span<float>()[0];
+    PENSTOCK_RETURN_IF_ERROR(Update([&](std::size_t i, float g, float lr) {
+      m[i] = 0.9f * m[i] + 0.1f * g;
+      v[i] = 0.999f * v[i] + 0.001f * g * g;
+      return lr * std::sqrt(1 - b2) / (1 - b1) * m[i] / (std::sqrt(v[i]) + 1e-8f);
+    }));
+    b1 *= 0.9f;
+    b2 *= 0.999f;
+    return OkStatus();
+  }
+
+  const Op& op_;
+  Scope& scope_;
+};
+
+}  // namespace
+
+const OpRegistry& ToyOps() {
+  static const std::unique_ptr<OpRegistry> ops = MakeToyOps();
+  return *ops;
+}
+
+Status ToyBlockRunner::RunBlock(const Program& program, int block, Scope& scope) {
+  for (const OpEntry& entry : program.block(block).ops())
+    PENSTOCK_RETURN_IF_ERROR(ToyOp(*entry.op, scope).Run());
+  return OkStatus();
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,18 @@
+// Five ops, declared and computed in a few lines: enough for optimize blocks without the operators and the
+// executor.
+#pragma once
+
+#include "framework/op/op_registry.h"
+#include "framework/runtime/block_runner.h"
+
+namespace penstock::test {
+
+// sum, scale, increment, sgd, momentum, adam.
+const OpRegistry& ToyOps();
+
+class ToyBlockRunner : public BlockRunner {
+ public:
+  Status RunBlock(const Program& program, int block, Scope& scope) override;
+};
+
+}  // namespace penstock::test

@@ -1,0 +1,232 @@
+#include "executor/graph/compiled_block.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+#include <variant>
+
+#include "executor/graph/explain.h"
+
+namespace penstock {
+namespace {
+
+// Fluid's saved inference models name their inputs and outputs by these two ops. They move nothing here: a
+// feed binds the variable and a fetch reads it.
+constexpr char kFeedOp[] = "feed";
+constexpr char kFetchOp[] = "fetch";
+
+bool HasValue(const Var& var) { return var.type.has_value() || var.kind != VarKind::kTensor; }
+
+class Compiler {
+ public:
+  Compiler(const OpRegistry& ops, const Program& program, CompileRequest request)
+      : ops_(ops), out_(std::make_shared<CompiledBlock>()) {
+    out_->program = program;
+    out_->block = request.block;
+    out_->use = request.use;
+    out_->feed_names = std::move(request.feeds);
+    out_->fetch_names = std::move(request.fetches);
+  }
+
+  Result<std::shared_ptr<const CompiledBlock>> Compile() {
+    PENSTOCK_RETURN_IF_ERROR(AddFeeds());
+    const std::vector<OpEntry>& entries = block().ops();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const Op& op = *entries[i].op;
+      if (op.type() == kFeedOp || op.type() == kFetchOp) {
+        NoteFeedOrFetch(op);
+        continue;
+      }
+      PENSTOCK_RETURN_IF_ERROR(AddInstruction(entries[i].op, static_cast<int>(i)));
+    }
+    PENSTOCK_RETURN_IF_ERROR(AddFetches());
+    PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
+    for (std::size_t s = 0; s < out_->slots.size(); ++s) {
+      const SlotInfo& slot = out_->slots[s];
+      if (slot.home == Home::kFeed || (slot.home == Home::kScope && slot.required)) {
+        out_->key.push_back(static_cast<int>(s));
+      }
+    }
+    return std::shared_ptr<const CompiledBlock>(std::move(out_));
+  }
+
+ private:
+  const Block& block() const { return out_->program.block(out_->block); }
+  SlotInfo& slot(int index) { return out_->slots[static_cast<std::size_t>(index)]; }
+
+  // The slot of a name, made on its first mention; -1 if nothing declares it.
+  int SlotOf(const std::string& name) {
+    if (const auto it = slot_of_.find(name); it != slot_of_.end()) return it->second;
+    const int declared_in = out_->program.BlockOfVar(out_->block, name);
+    if (declared_in < 0) return -1;
+    SlotInfo info;
+    info.name = name;
+    info.var = out_->program.block(declared_in).FindVarRef(name);
+    info.declared_here = declared_in == out_->block;
+    const bool outer = out_->use == BlockUse::kNested && !info.declared_here;
+    if (info.var->persistable || outer) info.home = Home::kScope;
+    const int index = static_cast<int>(out_->slots.size());
+    out_->slots.push_back(std::move(info));
+    slot_of_.emplace(name, index);
+    return index;
+  }
+
+  Status AddFeeds() {
+    for (const std::string& name : out_->feed_names) {
+      if (slot_of_.contains(name)) return InvalidArgument("E-feed-twice", "feed: ", name, " is given twice");
+      const int index = SlotOf(name);
+      if (index < 0) {
+        return InvalidArgument("E-feed-unknown", "feed: ", name, " is not a variable of the program");
+      }
+      slot(index).home = Home::kFeed;
+      out_->feeds.push_back(index);
+    }
+    return OkStatus();
+  }
+
+  void NoteFeedOrFetch(const Op& op) {
+    auto& columns = op.type() == kFeedOp ? feed_columns_ : fetch_columns_;
+    const std::string& name = op.type() == kFeedOp ? op.OutputName("Out") : op.InputName("X");
+    columns.emplace_back(op.GetOr<std::int32_t>("col", 0), name);
+  }
+
+  Status AddInstruction(const OpRef& op, int position) {
+    const auto explain = [&](Status status) {
+      return ExplainOp(std::move(status), out_->program, out_->block, position);
+    };
+    Result<const OpDef*> def = ops_.Require(*op);
+    if (!def.ok()) return explain(std::move(def).status());
+    if (Status status = (*def)->CheckOp(*op); !status.ok()) return explain(std::move(status));
+
+    Instruction instruction;
+    instruction.op = op;
+    instruction.def = *def;
+    instruction.position = position;
+    PENSTOCK_RETURN_IF_ERROR(Resolve(op->inputs(), position, instruction.inputs));
+    PENSTOCK_RETURN_IF_ERROR(Resolve(op->outputs(), position, instruction.outputs));
+    const int at = static_cast<int>(out_->instructions.size());
+    const bool starts_blocks = StartsBlocks(*op);
+    for (const auto& args : instruction.inputs) {
+      for (const int index : args) {
+        if (index >= 0) NoteRead(slot(index), at, starts_blocks, instruction.def->side_effect());
+      }
+    }
+    for (const auto& args : instruction.outputs) {
+      for (const int index : args) {
+        if (index < 0) continue;
+        NoteWrite(slot(index), at);
+        // What a recv asked for may land when the op is long over.
+        slot(index).kept |= instruction.def->side_effect();
+      }
+    }
+    out_->has_side_effects |= instruction.def->side_effect();
+    out_->instructions.push_back(std::move(instruction));
+    return OkStatus();
+  }
+
+  Status Resolve(const std::vector<Slot>& slots, int position, std::vector<std::vector<int>>& out) {
+    for (const Slot& named : slots) {
+      std::vector<int>& row = out.emplace_back();
+      for (const std::string& name : named.args) {
+        const int index = name == kEmptyVarName ? -1 : SlotOf(name);
+        if (index < 0 && name != kEmptyVarName) {
+          return ExplainOp(InvalidArgument("E-var-undeclared",
+                                           block().ops()[static_cast<std::size_t>(position)].op->type(), ": ",
+                                           named.name, " names ", name, ", which is not declared"),
+                           out_->program, out_->block, position);
+        }
+        row.push_back(index);
+      }
+    }
+    return OkStatus();
+  }
+
+  void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool side_effect) {
+    slot.last_use = at;
+    // What outlives the op's Run (a send in flight) or is read by other blocks cannot share the arena.
+    slot.kept |= side_effect || starts_blocks;
+    if (slot.written || slot.home == Home::kFeed || !HasValue(*slot.var)) return;
+    if (slot.home == Home::kFrame) slot.home = Home::kScope;
+    if (starts_blocks || slot.required) return;
+    slot.required = true;
+    slot.required_by = at;
+  }
+
+  void NoteWrite(SlotInfo& slot, int at) {
+    slot.written = true;
+    slot.last_use = at;
+    if (slot.first_write < 0) slot.first_write = at;
+  }
+
+  Status AddFetches() {
+    if (out_->fetch_names.empty()) {
+      std::stable_sort(fetch_columns_.begin(), fetch_columns_.end(),
+                       [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (const auto& [column, name] : fetch_columns_) out_->fetch_names.push_back(name);
+    }
+    for (const std::string& name : out_->fetch_names) {
+      const int index = SlotOf(name);
+      if (index < 0)
+        return InvalidArgument("E-fetch-unknown", "fetch: ", name, " is not a variable of the program");
+      SlotInfo& fetched = slot(index);
+      if (!HasValue(*fetched.var)) {
+        return InvalidArgument("E-fetch-unknown", "fetch: ", name, " is a control variable and has no value");
+      }
+      if (!fetched.written && fetched.home != Home::kFeed) {
+        fetched.home = Home::kScope;
+        fetched.required = true;
+      }
+      fetched.kept = true;
+      out_->fetches.push_back(index);
+    }
+    return OkStatus();
+  }
+
+  // What the program says is data comes from the caller, never from a scope that happens to hold the name.
+  Status CheckFeedsAreThere() {
+    for (const auto& [column, name] : feed_columns_) {
+      const auto it = slot_of_.find(name);
+      if (it == slot_of_.end() || slot(it->second).home == Home::kFeed) continue;
+      if (slot(it->second).required) return MissingFeed(slot(it->second));
+    }
+    for (const SlotInfo& slot : out_->slots) {
+      const bool data = slot.var->facts.is_data || slot.var->need_check_feed;
+      if (data && slot.required && slot.home == Home::kScope && !slot.var->persistable)
+        return MissingFeed(slot);
+    }
+    return OkStatus();
+  }
+
+  Status MissingFeed(const SlotInfo& slot) const {
+    Status status =
+        InvalidArgument("E-feed-missing", "feed: ", slot.name, " : ", TypeText(*slot.var), " was not fed");
+    if (slot.required_by < 0) return status;
+    const int position = out_->instructions[static_cast<std::size_t>(slot.required_by)].position;
+    return ExplainOp(std::move(status), out_->program, out_->block, position);
+  }
+
+  const OpRegistry& ops_;
+  std::shared_ptr<CompiledBlock> out_;
+  std::unordered_map<std::string, int> slot_of_;
+  std::vector<std::pair<std::int32_t, std::string>> feed_columns_, fetch_columns_;
+};
+
+}  // namespace
+
+bool StartsBlocks(const Op& op) {
+  return std::any_of(op.attrs().begin(), op.attrs().end(), [](const NamedAttr& attr) {
+    return std::holds_alternative<BlockRef>(attr.value) ||
+           std::holds_alternative<std::vector<BlockRef>>(attr.value);
+  });
+}
+
+Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
+                                                          CompileRequest request) {
+  if (request.block < 0 || request.block >= program.block_count()) {
+    return InvalidArgument("E-run-block", "block ", request.block, " does not exist; the program has ",
+                           program.block_count());
+  }
+  return Compiler(ops, program, std::move(request)).Compile();
+}
+
+}  // namespace penstock

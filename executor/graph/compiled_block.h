@@ -1,0 +1,90 @@
+// Level 1 of compiling: one block of a program, for given feeds and fetches, as slots and instructions. Names
+// become indices here; shapes come with level 2 (specialise.h). Immutable once made, and shared by all its
+// specialisations.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+
+// Where a slot's variable lives.
+enum class Home {
+  kFrame,  // a temporary of one run
+  kFeed,   // the caller's tensor, for the time of one run
+  kScope,  // looked up in the scope, and there before or after the run
+};
+
+struct SlotInfo {
+  std::string name;
+  VarRef var;  // the declaration
+  Home home = Home::kFrame;
+  // Whether the block declares it itself: a variable of an outer block that the scope lacks is made in the
+  // scope.
+  bool declared_here = true;
+  bool written = false;
+  bool required = false;  // some op reads the value that was there before the block, so there must be one
+  int required_by = -1;   // the first such instruction; -1 also if a fetch asks for it
+  // Its buffer is its own, not a part of the arena, because somebody may hold it after the run or beyond its
+  // last use: it is fetched, or an op with an effect outside (a send, a recv) reads or writes it.
+  bool kept = false;
+  int first_write = -1;  // instructions; -1 if never
+  int last_use = -1;
+};
+
+// An op with its arguments as slots, in the order of op->inputs() and op->outputs(); -1 stands for no
+// variable.
+struct Instruction {
+  OpRef op;
+  const OpDef* def = nullptr;
+  int position = 0;  // in the block
+  std::vector<std::vector<int>> inputs;
+  std::vector<std::vector<int>> outputs;
+};
+
+// What a block is compiled for.
+enum class BlockUse {
+  kMain,    // Executor::Run: persistable variables live in the scope, others are temporaries
+  kNested,  // BlockRunner::RunBlock: only what the block itself declares is a temporary
+};
+
+struct CompiledBlock {
+  Program program;  // keeps ops, variables and what kernels point to alive
+  int block = 0;
+  BlockUse use = BlockUse::kMain;
+  std::vector<SlotInfo> slots;
+  std::vector<Instruction> instructions;
+  std::vector<int> feeds;    // slot of each feed, -1: declared, but no op reads it
+  std::vector<int> fetches;  // slot of each fetch
+  std::vector<int>
+      key;  // slots whose types before the run choose the specialisation: feeds and required ones
+  std::vector<std::string> feed_names;
+  std::vector<std::string> fetch_names;
+  bool has_side_effects = false;  // some op has one
+};
+
+struct CompileRequest {
+  int block = 0;
+  BlockUse use = BlockUse::kMain;
+  std::vector<std::string> feeds;
+  // Empty: what the program's own fetch ops name, in the order of their columns.
+  std::vector<std::string> fetches;
+};
+
+// kInvalidArgument: an op that the registry does not know (E-op-unknown), or that breaks its schema
+// (E-op-slot, E-op-attr); a variable that is not declared (E-var-undeclared); a feed that is missing
+// (E-feed-missing), unknown (E-feed-unknown) or given twice (E-feed-twice); a fetch of what is not declared
+// (E-fetch-unknown).
+Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
+                                                          CompileRequest request);
+
+// Whether an op starts other blocks: what those read is checked where they run.
+bool StartsBlocks(const Op& op);
+
+}  // namespace penstock

@@ -1,0 +1,163 @@
+#include "executor/graph/infer.h"
+
+#include <optional>
+
+#include "executor/graph/explain.h"
+
+namespace penstock {
+namespace {
+
+// The slot of a name among the instruction's arguments. A handful of comparisons beat a map here.
+int SlotNamed(const Instruction& instruction, const std::string& name) {
+  const auto search = [&](const std::vector<Slot>& named, const std::vector<std::vector<int>>& slots) {
+    for (std::size_t i = 0; i < named.size(); ++i) {
+      for (std::size_t j = 0; j < named[i].args.size(); ++j) {
+        if (named[i].args[j] == name) return slots[i][j];
+      }
+    }
+    return -1;
+  };
+  const int input = search(instruction.op->inputs(), instruction.inputs);
+  return input >= 0 ? input : search(instruction.op->outputs(), instruction.outputs);
+}
+
+Operand MakeOperand(int slot, const std::string& name, const VarInfo& info) {
+  Operand operand;
+  if (slot < 0) return operand;
+  operand.index = slot;
+  operand.kind = info.kind;
+  operand.dtype = info.dtype;
+  operand.name = name;
+  if (info.kind == VarKind::kTensor && info.has_type) operand.shape = info.shape;
+  return operand;
+}
+
+}  // namespace
+
+VarInfo InfoOf(const Var& declared) {
+  VarInfo info;
+  info.kind = declared.kind;
+  info.has_type = declared.type.has_value();
+  if (declared.type) {
+    info.dtype = declared.type->dtype;
+    info.shape = declared.type->shape;
+    info.lod_level = declared.type->lod_level;
+  }
+  return info;
+}
+
+VarInfo InfoOf(const Tensor& tensor) {
+  VarInfo info;
+  info.dtype = tensor.dtype();
+  info.shape = tensor.shape();
+  info.lod_level = static_cast<std::int32_t>(tensor.lod().size());
+  return info;
+}
+
+VarInfo InfoOf(const Variable& variable, const Var& declared) {
+  VarInfo info = InfoOf(declared);
+  if (const Tensor* tensor = variable.If<Tensor>(); tensor != nullptr && tensor->initialized()) {
+    info = InfoOf(*tensor);
+  } else if (const auto* rows = variable.If<SelectedRows>()) {
+    info.kind = VarKind::kSelectedRows;
+    info.dtype = rows->value.dtype();
+    // The tall tensor that the rows stand for; how many rows there are is not part of the type.
+    info.shape = rows->value.initialized() ? rows->value.shape().WithRows(rows->height) : Shape{rows->height};
+    info.lod_level = 0;
+    info.has_type = true;
+  } else if (variable.Is<TensorArray>()) {
+    info.kind = VarKind::kTensorArray;
+  }
+  return info;
+}
+
+bool Holds(const Tensor& tensor, const VarInfo& info) {
+  return info.kind == VarKind::kTensor && tensor.initialized() && tensor.dtype() == info.dtype &&
+         static_cast<std::int32_t>(tensor.lod().size()) == info.lod_level && tensor.shape() == info.shape;
+}
+
+bool Holds(const Variable& variable, const VarInfo& info) {
+  if (const Tensor* tensor = variable.If<Tensor>()) return Holds(*tensor, info);
+  if (const auto* rows = variable.If<SelectedRows>()) {
+    if (info.kind != VarKind::kSelectedRows || info.shape.rank() == 0 || info.shape[0] != rows->height)
+      return false;
+    if (!rows->value.initialized()) return info.shape.rank() == 1;
+    return rows->value.dtype() == info.dtype && rows->value.shape().rank() == info.shape.rank() &&
+           rows->value.shape().RowWidth() == info.shape.RowWidth();
+  }
+  if (variable.Is<TensorArray>()) return info.kind == VarKind::kTensorArray;
+  return false;
+}
+
+bool IsKnownTensor(const VarInfo& info) {
+  return info.kind == VarKind::kTensor && info.has_type && info.shape.IsKnown();
+}
+
+std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& instruction,
+                                 std::span<const VarInfo> slots) {
+  std::vector<std::string> facts;
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    for (const int slot : instruction.inputs[i]) {
+      if (slot < 0) continue;
+      const auto s = static_cast<std::size_t>(slot);
+      facts.push_back(
+          StrCat(instruction.op->inputs()[i].name, " = ", block.slots[s].name, " : ", TypeText(slots[s])));
+    }
+  }
+  return facts;
+}
+
+Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
+                                  std::span<const VarInfo> slots) {
+  InferContext context(*instruction.def, *instruction.op,
+                       [&](const std::string& name) -> std::optional<VarInfo> {
+                         const int slot = SlotNamed(instruction, name);
+                         if (slot < 0) return std::nullopt;
+                         return slots[static_cast<std::size_t>(slot)];
+                       });
+  if (Status status = instruction.def->Infer(context); !status.ok()) {
+    return ExplainOp(std::move(status), block.program, block.block, instruction.position,
+                     FactsOf(block, instruction, slots));
+  }
+  return Inferred{context.outputs(), instruction.def->KernelType(context)};
+}
+
+Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
+                                     const Inferred& inferred, std::span<const VarInfo> slots,
+                                     const Services& services) {
+  const auto explain = [&](Status status) {
+    return ExplainOp(std::move(status), block.program, block.block, instruction.position,
+                     FactsOf(block, instruction, slots));
+  };
+  const Op& op = *instruction.op;
+  const KernelFactory factory = instruction.def->FindKernel(DeviceKind::kCpu, inferred.kernel_type);
+  if (factory == nullptr) {
+    return explain(Unimplemented("E-kernel-missing", op.type(), ": there is no CPU kernel for ",
+                                 DTypeName(inferred.kernel_type)));
+  }
+  std::vector<KernelSetup::Argument> inputs, outputs;
+  for (std::size_t i = 0; i < op.inputs().size(); ++i) {
+    auto& argument = inputs.emplace_back(KernelSetup::Argument{op.inputs()[i].name, {}});
+    for (std::size_t j = 0; j < instruction.inputs[i].size(); ++j) {
+      const int slot = instruction.inputs[i][j];
+      const VarInfo info = slot < 0 ? VarInfo() : slots[static_cast<std::size_t>(slot)];
+      argument.operands.push_back(MakeOperand(slot, op.inputs()[i].args[j], info));
+    }
+  }
+  for (std::size_t i = 0; i < op.outputs().size(); ++i) {
+    auto& argument = outputs.emplace_back(KernelSetup::Argument{op.outputs()[i].name, {}});
+    for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
+      argument.operands.push_back(
+          MakeOperand(instruction.outputs[i][j], op.outputs()[i].args[j], inferred.outputs[i][j]));
+    }
+  }
+  KernelSetup setup(*instruction.def, op, std::move(inputs), std::move(outputs), services,
+                    {.program = &block.program, .block = block.block});
+  PreparedKernel prepared;
+  prepared.kernel = factory();
+  if (Status status = prepared.kernel->Prepare(setup); !status.ok()) return explain(std::move(status));
+  prepared.workspaces = setup.workspaces();
+  return prepared;
+}
+
+}  // namespace penstock

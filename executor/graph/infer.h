@@ -1,0 +1,53 @@
+// One instruction made ready for given types of its arguments: its outputs' types and its kernel. Used when a
+// block is specialised and again, for one op at a time, when a value turns out to have another shape than
+// expected.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/graph/compiled_block.h"
+#include "framework/op/infer_context.h"
+#include "framework/op/kernel.h"
+#include "framework/tensor/variable.h"
+
+namespace penstock {
+
+// What a variable holds now; what its declaration says where it holds nothing.
+VarInfo InfoOf(const Variable& variable, const Var& declared);
+VarInfo InfoOf(const Var& declared);
+VarInfo InfoOf(const Tensor& tensor);
+// Whether `variable` holds just what `info` describes. Allocates nothing.
+bool Holds(const Variable& variable, const VarInfo& info);
+bool Holds(const Tensor& tensor, const VarInfo& info);
+// Whether `info` is a dense tensor whose extents are all known.
+bool IsKnownTensor(const VarInfo& info);
+
+// "X = fc_0.out : f32[64, 784]" for each argument of the instruction's inputs.
+std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& instruction,
+                                 std::span<const VarInfo> slots);
+
+struct Inferred {
+  std::vector<std::vector<VarInfo>> outputs;  // in the order of instruction.outputs
+  DType kernel_type = DType::kFp32;           // chooses the kernel
+};
+
+// `slots`: what is known of each slot of the block, by index. Errors name the op.
+Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
+                                  std::span<const VarInfo> slots);
+
+struct PreparedKernel {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<std::size_t> workspaces;  // bytes of each
+};
+
+// `slots` as they are before the instruction runs. kUnimplemented E-kernel-missing: no kernel for these
+// element types.
+Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
+                                     const Inferred& inferred, std::span<const VarInfo> slots,
+                                     const Services& services);
+
+}  // namespace penstock

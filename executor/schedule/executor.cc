@@ -1,0 +1,262 @@
+#include "executor/schedule/executor.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <atomic>
+#include <list>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+#include "executor/graph/compiled_block.h"
+#include "executor/schedule/cancellation.h"
+#include "executor/schedule/frame_pool.h"
+#include "executor/schedule/sequential.h"
+#include "framework/runtime/rpc_client.h"
+#include "framework/runtime/server_loop.h"
+
+namespace penstock {
+namespace {
+
+// A compiled block with the frames of its specialisations.
+struct Entry {
+  Entry(std::shared_ptr<const CompiledBlock> compiled, std::uint64_t id, std::size_t idle_max)
+      : block(std::move(compiled)), content_id(id), pool(idle_max) {}
+  const std::shared_ptr<const CompiledBlock> block;
+  const std::uint64_t content_id;
+  // The fetches as the caller gave them; the block's own may come from the program.
+  std::vector<std::string> fetches_asked;
+  FramePool pool;
+};
+using EntryRef = std::shared_ptr<Entry>;
+
+struct BlockKey {
+  std::uint64_t content_id = 0;
+  int block = 0;
+  friend bool operator==(const BlockKey&, const BlockKey&) = default;
+};
+struct BlockKeyHash {
+  std::size_t operator()(const BlockKey& key) const {
+    return static_cast<std::size_t>((key.content_id * 0x9E3779B97F4A7C15ull) ^
+                                    static_cast<std::uint64_t>(key.block));
+  }
+};
+
+bool SameFeeds(const Entry& entry, std::span<const Feed> feeds) {
+  const std::vector<std::string>& names = entry.block->feed_names;
+  return std::equal(names.begin(), names.end(), feeds.begin(), feeds.end(),
+                    [](const std::string& name, const Feed& feed) { return name == feed.name; });
+}
+
+// The compute team's size for the time of a run on this thread.
+class TeamSize {
+ public:
+  explicit TeamSize(int threads) : before_(omp_get_max_threads()) {
+    if (threads != before_) omp_set_num_threads(threads);
+  }
+  ~TeamSize() { omp_set_num_threads(before_); }
+  TeamSize(const TeamSize&) = delete;
+  TeamSize& operator=(const TeamSize&) = delete;
+
+ private:
+  int before_;
+};
+
+}  // namespace
+
+struct Executor::Impl {
+  Impl(const OpRegistry& registry, const ExecutorOptions& given) : ops(registry), options(given) {
+    services.threads = given.threads > 0 ? given.threads : omp_get_max_threads();
+    services.rpc = given.rpc;
+    services.server = given.server;
+    services.communicator = given.communicator;
+    services.pool = given.pool;
+    services.clock = given.clock;
+  }
+
+  Result<EntryRef> Compile(const Program& program, CompileRequest request) {
+    std::vector<std::string> fetches = request.fetches;
+    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
+                              CompileBlock(ops, program, std::move(request)));
+    if (block->has_side_effects && services.rpc != nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(services.rpc->Attach(block->program));
+    }
+    compiled_count.fetch_add(1, std::memory_order_relaxed);
+    auto entry = std::make_shared<Entry>(std::move(block), program.content_id(), options.specialisations_max);
+    entry->fetches_asked = std::move(fetches);
+    return entry;
+  }
+
+  // Main programs are few; they are found by comparing, the most recently used first.
+  EntryRef FindMain(const Program& program, std::span<const Feed> feeds,
+                    std::span<const std::string> fetches) {
+    const std::lock_guard lock(mutex);
+    for (auto it = main_entries.begin(); it != main_entries.end(); ++it) {
+      const Entry& entry = **it;
+      if (entry.content_id != program.content_id() || !SameFeeds(entry, feeds)) continue;
+      if (!std::equal(fetches.begin(), fetches.end(), entry.fetches_asked.begin(), entry.fetches_asked.end()))
+        continue;
+      if (it != main_entries.begin()) main_entries.splice(main_entries.begin(), main_entries, it);
+      return main_entries.front();
+    }
+    return nullptr;
+  }
+
+  Result<EntryRef> MainEntry(const Program& program, std::span<const Feed> feeds,
+                             std::span<const std::string> fetches) {
+    if (EntryRef found = FindMain(program, feeds, fetches)) return found;
+    CompileRequest request;
+    for (const Feed& feed : feeds) request.feeds.push_back(feed.name);
+    request.fetches.assign(fetches.begin(), fetches.end());
+    PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, Compile(program, std::move(request)));
+    const std::lock_guard lock(mutex);
+    main_entries.push_front(entry);
+    if (main_entries.size() > options.programs_max) main_entries.pop_back();
+    return entry;
+  }
+
+  EntryRef FindBlock(const BlockKey& key) {
+    const std::lock_guard lock(mutex);
+    const auto it = block_entries.find(key);
+    return it == block_entries.end() ? nullptr : it->second;
+  }
+
+  Result<EntryRef> BlockEntry(const Program& program, int block) {
+    const BlockKey key = {program.content_id(), block};
+    if (EntryRef found = FindBlock(key)) return found;
+    PENSTOCK_ASSIGN_OR_RETURN(
+        EntryRef entry,
+        Compile(program, {.block = block, .use = BlockUse::kNested, .feeds = {}, .fetches = {}}));
+    const std::lock_guard lock(mutex);
+    const auto [it, added] = block_entries.emplace(key, entry);
+    if (!added) return it->second;  // another thread was faster
+    block_order.push_back(key);
+    if (block_order.size() > options.blocks_max) {
+      block_entries.erase(block_order.front());
+      block_order.pop_front();
+    }
+    return entry;
+  }
+
+  Result<std::unique_ptr<Runnable>> Take(Entry& entry, Scope& scope, std::span<const Feed> feeds) {
+    if (auto runnable = entry.pool.TakeBound(scope, feeds)) {
+      fast_run_count.fetch_add(1, std::memory_order_relaxed);
+      return runnable;
+    }
+    PENSTOCK_RETURN_IF_ERROR(CheckFeeds(*entry.block, feeds));
+    PENSTOCK_ASSIGN_OR_RETURN(ScopeBinding binding, BindScope(*entry.block, scope));
+    std::unique_ptr<Runnable> runnable = entry.pool.TakeAccepting(feeds, binding);
+    if (runnable == nullptr) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Specialisation> made,
+                                Specialise(entry.block, KnownTypes(*entry.block, feeds, binding), services));
+      specialised_count.fetch_add(1, std::memory_order_relaxed);
+      late_step_count.fetch_add(made->late_steps, std::memory_order_relaxed);
+      runnable = std::make_unique<Runnable>(std::move(made));
+    }
+    runnable->frame.Bind(std::move(binding));
+    return runnable;
+  }
+
+  static std::vector<VarInfo> KnownTypes(const CompiledBlock& block, std::span<const Feed> feeds,
+                                         const ScopeBinding& binding) {
+    std::vector<VarInfo> known;
+    known.reserve(block.slots.size());
+    for (const SlotInfo& slot : block.slots) known.push_back(InfoOf(*slot.var));
+    for (const int slot : block.key) {
+      const auto s = static_cast<std::size_t>(slot);
+      if (binding.variables[s] != nullptr) known[s] = InfoOf(*binding.variables[s], *block.slots[s].var);
+    }
+    for (std::size_t i = 0; i < feeds.size(); ++i) {
+      known[static_cast<std::size_t>(block.feeds[i])] = InfoOf(feeds[i].tensor);
+    }
+    return known;
+  }
+
+  Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, std::vector<Variable>* out) {
+    const Cancellation cancellation(cancel);
+    const TeamSize team(services.threads);
+    PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds));
+    Frame& frame = runnable->frame;
+    frame.BeginRun(feeds);
+    Status status = RunSequential(frame, runnable->late, scope, services, cancellation);
+    if (status.ok() && out != nullptr) status = Collect(frame, *out);
+    frame.EndRun();
+    // A frame whose run failed may hold anything; the next run starts from a new one.
+    if (status.ok()) entry.pool.Give(std::move(runnable));
+    return status;
+  }
+
+  static Status Collect(const Frame& frame, std::vector<Variable>& out) {
+    const std::size_t count = frame.block().fetches.size();
+    out.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(Variable value, frame.Fetch(static_cast<int>(i)));
+      out.push_back(std::move(value));
+    }
+    return OkStatus();
+  }
+
+  Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, std::vector<Variable>* out) {
+    running.fetch_add(1);
+    Status status;
+    // Sizes come from what a user feeds: too large a batch is an error of this run, not of the process.
+    try {
+      status = RunEntry(entry, scope, feeds, out);
+    } catch (const std::bad_alloc&) {
+      status = FailedPrecondition("E-run-memory", "block ", entry.block->block,
+                                  ": not enough memory for these shapes");
+    }
+    running.fetch_sub(1);
+    return status;
+  }
+
+  const OpRegistry& ops;
+  const ExecutorOptions options;
+  Services services;
+  CancellationSource cancel;
+  std::atomic<int> running{0};
+  std::atomic<std::int64_t> compiled_count{0}, specialised_count{0}, late_step_count{0}, fast_run_count{0};
+
+  std::mutex mutex;                  // of the entries' lists, not of the entries
+  std::list<EntryRef> main_entries;  // most recently used first
+  std::unordered_map<BlockKey, EntryRef, BlockKeyHash> block_entries;
+  std::list<BlockKey> block_order;  // oldest first
+};
+
+Executor::Executor(const OpRegistry& ops, const ExecutorOptions& options)
+    : impl_(std::make_unique<Impl>(ops, options)) {
+  impl_->services.blocks = this;
+}
+
+Executor::~Executor() = default;
+
+void Executor::set_server(ServerLoop* server) { impl_->services.server = server; }
+void Executor::set_rpc(RpcClient* rpc) { impl_->services.rpc = rpc; }
+
+Result<std::vector<Variable>> Executor::Run(const Program& program, Scope& scope, std::span<const Feed> feeds,
+                                            std::span<const std::string> fetches) {
+  PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->MainEntry(program, feeds, fetches));
+  std::vector<Variable> out;
+  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*entry, scope, feeds, &out));
+  return out;
+}
+
+Status Executor::RunBlock(const Program& program, int block, Scope& scope) {
+  PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->BlockEntry(program, block));
+  return impl_->RunGuarded(*entry, scope, {}, nullptr);
+}
+
+void Executor::Cancel() {
+  impl_->cancel.Cancel();
+  if (impl_->running.load() == 0) return;
+  if (impl_->services.rpc != nullptr) impl_->services.rpc->Cancel();
+  if (impl_->services.server != nullptr) impl_->services.server->Cancel();
+}
+
+ExecutorStats Executor::stats() const {
+  return {impl_->compiled_count.load(), impl_->specialised_count.load(), impl_->late_step_count.load(),
+          impl_->fast_run_count.load()};
+}
+
+}  // namespace penstock

@@ -1,0 +1,99 @@
+// Runs programs on this machine.
+//
+//   Executor executor(AllOps(), {.threads = 2});
+//   Scope scope;
+//   PENSTOCK_ASSIGN_OR_RETURN(auto none, executor.Run(startup, scope, {}, {}));
+//   const std::vector<Feed> feeds = {{"x", x}, {"y", y}};
+//   const std::vector<std::string> fetches = {"mean_0.tmp_0"};
+//   PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> out, executor.Run(main, scope, feeds, fetches));
+//   float loss = out[0].As<Tensor>().Data<float>()[0];
+//
+// A program is compiled at its first run with given feed and fetch names, and specialised at its first run
+// with given shapes; both are kept. A later step looks nothing up and allocates nothing but its results.
+//
+// Thread-safe: several threads may run programs and blocks at once, as long as no two of them write the same
+// variables, and only one of them runs communication ops.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/schedule/frame.h"
+#include "framework/base/status.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "framework/runtime/block_runner.h"
+#include "framework/runtime/services.h"
+
+namespace penstock {
+
+struct ExecutorOptions {
+  // Changes bytes: reductions are split by threads.
+  int threads = 0;  // of the compute team; 0: as OMP_NUM_THREADS says, else all cores
+  // Who serves communication ops; null: such ops fail and say so.
+  RpcClient* rpc = nullptr;
+  ServerLoop* server = nullptr;
+  Communicator* communicator = nullptr;
+  ThreadPool* pool = nullptr;
+  Clock* clock = nullptr;
+  // Changes only speed.
+  std::size_t programs_max = 64;  // compiled forms kept for Run, one for each program, feeds and fetches
+  std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock
+  std::size_t specialisations_max = 16;           // idle ones kept for each compiled form
+};
+
+struct ExecutorStats {
+  std::int64_t compiled_count = 0;
+  std::int64_t specialised_count = 0;
+  std::int64_t late_step_count = 0;  // ops, over all specialisations, that cannot be prepared before they run
+  std::int64_t fast_run_count = 0;   // runs that found everything bound already
+};
+
+class Executor : public BlockRunner {
+ public:
+  Executor(const OpRegistry& ops, const ExecutorOptions& options = {});
+  ~Executor() override;
+
+  // For services that need this executor to be made themselves. Before the first run of a program that uses
+  // them.
+  void set_server(ServerLoop* server);
+  void set_rpc(RpcClient* rpc);
+
+  // Runs block 0 and returns the values of `fetches`, in their order. Without fetches, a saved inference
+  // model returns what its own fetch ops name.
+  //
+  //   scope    holds the persistable variables; those that are missing are made in its outermost ancestor
+  //   feeds    each name a declared variable of that element type and a compatible shape; not written, and
+  //   let go of at the
+  //            end, unless it is fetched
+  //   result   a temporary is returned without a copy, a variable of the scope as a copy
+  //
+  // Blocks until done. kInvalidArgument: program, feeds or fetches are wrong (see CompileBlock, CheckFeeds,
+  // shape inference). kFailedPrecondition: E-run-uninitialized, E-run-memory. kUnimplemented:
+  // E-kernel-missing. kCancelled. What kernels return. After an error, variables of the scope hold what the
+  // ops before it wrote.
+  Result<std::vector<Variable>> Run(const Program& program, Scope& scope, std::span<const Feed> feeds,
+                                    std::span<const std::string> fetches);
+
+  // Runs a block of a program for somebody who owns it. Variables that the block itself declares are
+  // temporaries; all others are those of `scope` and its parents, with the shapes they have there (a view of
+  // some rows of a parameter will do); what is missing and written is made in `scope`. Fast when called
+  // again, also with other scopes of the same shapes.
+  Status RunBlock(const Program& program, int block, Scope& scope) override;
+
+  // Makes the runs now in progress return kCancelled at their next op, or out of a wait for a peer. From any
+  // thread.
+  void Cancel();
+
+  ExecutorStats stats() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,253 @@
+#include "executor/schedule/frame.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "executor/graph/explain.h"
+
+namespace penstock {
+namespace {
+
+// Copied over a variable's tensor to let go of its memory; a copy, unlike a move, keeps the capacity of its
+// shape.
+const Tensor kNoTensor;
+
+Scope& RootOf(Scope& scope) {
+  Scope* root = &scope;
+  while (root->parent() != nullptr) root = root->parent();
+  return *root;
+}
+
+Status NotThere(const CompiledBlock& block, const SlotInfo& slot) {
+  const bool fed_perhaps = !slot.var->persistable && block.use == BlockUse::kMain;
+  Status status =
+      fed_perhaps
+          ? InvalidArgument("E-feed-missing", "feed: ", slot.name, " : ", TypeText(*slot.var), " was not fed")
+          : FailedPrecondition("E-run-uninitialized", slot.name, " : ", TypeText(*slot.var),
+                               " has no value: nothing was written to it yet");
+  if (slot.required_by >= 0) {
+    const Instruction& reader = block.instructions[static_cast<std::size_t>(slot.required_by)];
+    status = ExplainOp(std::move(status), block.program, block.block, reader.position);
+  }
+  if (fed_perhaps)
+    return std::move(status).With("note: no op writes it before it is read, and the scope does not hold it");
+  return std::move(status).With("note: the start-up program or a load sets such variables");
+}
+
+}  // namespace
+
+Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope) {
+  ScopeBinding binding;
+  binding.scope = &scope;
+  binding.variables.assign(block.slots.size(), nullptr);
+  for (std::size_t s = 0; s < block.slots.size(); ++s) {
+    const SlotInfo& slot = block.slots[s];
+    if (slot.home != Home::kScope) continue;
+    Variable* variable = scope.Find(slot.name);
+    if (slot.required && (variable == nullptr || !variable->initialized())) return NotThere(block, slot);
+    if (variable == nullptr && slot.written) {
+      // As in Fluid, what outlives a run belongs to the outermost scope; a nested block's results to its
+      // caller's.
+      Scope& home = block.use == BlockUse::kMain ? RootOf(scope) : scope;
+      variable = home.FindOrCreate(slot.name);
+    }
+    binding.variables[s] = variable;
+  }
+  binding.generation = scope.generation();
+  return binding;
+}
+
+Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds) {
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const Tensor& tensor = feeds[i].tensor;
+    const SlotInfo& slot = block.slots[static_cast<std::size_t>(block.feeds[i])];
+    if (!tensor.initialized()) return InvalidArgument("E-feed-empty", "feed: ", slot.name, " has no value");
+    if (!slot.var->type) continue;
+    const TensorType& type = *slot.var->type;
+    if (tensor.dtype() != type.dtype) {
+      return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(tensor.dtype()),
+                             "; it is declared ", DTypeName(type.dtype));
+    }
+    if (!Compatible(tensor.shape(), type.shape)) {
+      return InvalidArgument("E-feed-shape", "feed: ", slot.name, " has shape ", tensor.shape(),
+                             "; it is declared ", type.shape);
+    }
+  }
+  return OkStatus();
+}
+
+Frame::Frame(std::unique_ptr<Specialisation> specialisation)
+    : specialisation_(std::move(specialisation)),
+      own_(block().slots.size()),
+      variables_(block().slots.size()),
+      place_of_(block().slots.size(), -1) {
+  for (std::size_t s = 0; s < own_.size(); ++s) variables_[s] = &own_[s];
+  arena_ = Buffer::Allocate(specialisation_->arena_bytes);
+  workspace_ = Buffer::Allocate(specialisation_->workspace_bytes);
+  for (const Step& step : specialisation_->steps) {
+    workspace_begin_.push_back(workspace_pointers_.size());
+    for (const std::size_t offset : step.workspaces)
+      workspace_pointers_.push_back(workspace_->data() + offset);
+  }
+  for (const int slot : block().key) {
+    const auto& feeds = block().feeds;
+    const auto it = std::find(feeds.begin(), feeds.end(), slot);
+    feed_of_key_.push_back(it == feeds.end() ? -1 : static_cast<int>(it - feeds.begin()));
+  }
+  for (std::size_t p = 0; p < specialisation_->places.size(); ++p) {
+    const Place& place = specialisation_->places[p];
+    place_of_[static_cast<std::size_t>(place.slot)] = static_cast<int>(p);
+    if (place.own_buffer) kept_.push_back({place, {}});
+  }
+}
+
+bool Frame::Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const {
+  const std::vector<int>& key = block().key;
+  for (std::size_t k = 0; k < key.size(); ++k) {
+    const VarInfo& info = specialisation_->key[k];
+    const int feed = feed_of_key_[k];
+    if (feed >= 0) {
+      if (!Holds(feeds[static_cast<std::size_t>(feed)].tensor, info)) return false;
+    } else if (!Holds(*binding.variables[static_cast<std::size_t>(key[k])], info)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+void Frame::Bind(ScopeBinding binding) {
+  binding_ = std::move(binding);
+  for (std::size_t s = 0; s < variables_.size(); ++s) {
+    Variable* found = binding_.variables[s];
+    variables_[s] = found != nullptr ? found : &own_[s];
+  }
+}
+
+Tensor Frame::TensorAt(const Place& place, DType dtype, const Shape& shape) const {
+  return Tensor(dtype, shape, arena_, place.offset);
+}
+
+void Frame::BindKept(Kept& kept) {
+  Tensor& tensor = own_[static_cast<std::size_t>(kept.place.slot)].As<Tensor>();
+  // Two owners, this tensor and the list below: nobody else holds it.
+  const bool free = tensor.initialized() && tensor.buffer().use_count() == 2;
+  if (free && !disturbed_) {
+    // What the last holder read happened before we write.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return;
+  }
+  tensor = kNoTensor;
+  std::shared_ptr<Buffer> buffer;
+  for (const auto& candidate : kept.buffers) {
+    if (candidate.use_count() == 1) buffer = candidate;
+  }
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (buffer == nullptr) {
+    // Two suffice for a caller that keeps the last value; of one that keeps them all, we forget the older
+    // ones.
+    constexpr std::size_t kBuffersMax = 2;
+    if (kept.buffers.size() >= kBuffersMax) kept.buffers.erase(kept.buffers.begin());
+    buffer = Buffer::Allocate(kept.place.bytes);
+    kept.buffers.push_back(buffer);
+  }
+  tensor = Tensor(kept.place.dtype, kept.place.shape, std::move(buffer), 0);
+}
+
+void Frame::BeginRun(std::span<const Feed> feeds) {
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    const auto slot = static_cast<std::size_t>(block().feeds[i]);
+    Tensor& tensor = own_[slot].As<Tensor>();
+    // An op that writes what was fed must not write into the caller's memory.
+    tensor = block().slots[slot].written ? feeds[i].tensor.Clone() : feeds[i].tensor;
+  }
+  if (disturbed_) {
+    for (const Place& place : specialisation_->places) {
+      if (place.own_buffer) continue;
+      own_[static_cast<std::size_t>(place.slot)].As<Tensor>() = TensorAt(place, place.dtype, place.shape);
+    }
+  }
+  for (Kept& kept : kept_) BindKept(kept);
+  disturbed_ = false;
+}
+
+void Frame::EndRun() {
+  for (const int feed : block().feeds) own_[static_cast<std::size_t>(feed)].As<Tensor>() = kNoTensor;
+}
+
+Result<Variable> Frame::Fetch(int i) const {
+  const int index = block().fetches[static_cast<std::size_t>(i)];
+  const SlotInfo& slot = block().slots[static_cast<std::size_t>(index)];
+  const Variable& variable = *variables_[static_cast<std::size_t>(index)];
+  if (!variable.initialized()) {
+    return FailedPrecondition("E-fetch-uninitialized", "fetch: ", slot.name, " has no value after the run");
+  }
+  if (slot.home != Home::kScope) return variable;
+  Variable copy;
+  if (const Tensor* tensor = variable.If<Tensor>()) {
+    copy.As<Tensor>() = tensor->Clone();
+  } else if (const auto* rows = variable.If<SelectedRows>()) {
+    copy.As<SelectedRows>() = {rows->rows, rows->height, rows->value.Clone()};
+  } else if (const auto* array = variable.If<TensorArray>()) {
+    for (const Tensor& element : *array) copy.As<TensorArray>().push_back(element.Clone());
+  }
+  return copy;
+}
+
+void Frame::Rebind(const OutputTensor& output) {
+  const int p = place_of_[static_cast<std::size_t>(output.slot)];
+  const Place& place = specialisation_->places[static_cast<std::size_t>(p)];
+  Tensor& tensor = own_[static_cast<std::size_t>(output.slot)].As<Tensor>();
+  if (place.own_buffer) {
+    tensor = Tensor(output.info.dtype, output.info.shape, tensor.buffer(), 0);
+  } else {
+    tensor = TensorAt(place, output.info.dtype, output.info.shape);
+  }
+}
+
+Status Frame::Explain(Status status, const Instruction& instruction) const {
+  std::vector<VarInfo> known(block().slots.size());
+  for (const auto& args : instruction.inputs) {
+    for (const int slot : args) {
+      if (slot < 0) continue;
+      const auto s = static_cast<std::size_t>(slot);
+      known[s] = InfoOf(*variables_[s], *block().slots[s].var);
+    }
+  }
+  return ExplainOp(std::move(status), block().program, block().block, instruction.position,
+                   FactsOf(block(), instruction, known));
+}
+
+void Frame::SetPending(int slot, std::shared_ptr<Completion> completion) {
+  if (pending_.empty()) pending_.resize(own_.size());
+  auto& pending = pending_[static_cast<std::size_t>(slot)];
+  if (pending == nullptr) ++pending_count_;
+  pending = std::move(completion);
+}
+
+Status Frame::WaitForSlot(int slot) {
+  if (slot < 0) return OkStatus();
+  std::shared_ptr<Completion> completion = std::move(pending_[static_cast<std::size_t>(slot)]);
+  if (completion == nullptr) return OkStatus();
+  --pending_count_;
+  return completion->Wait();
+}
+
+Status Frame::WaitFor(const Instruction& instruction) {
+  for (const auto* side : {&instruction.inputs, &instruction.outputs}) {
+    for (const auto& args : *side) {
+      for (const int slot : args) PENSTOCK_RETURN_IF_ERROR(WaitForSlot(slot));
+    }
+  }
+  return OkStatus();
+}
+
+Status Frame::WaitForAll() {
+  Status first;
+  for (int slot = 0; slot < static_cast<int>(pending_.size()); ++slot) {
+    Status status = WaitForSlot(slot);
+    if (first.ok()) first = std::move(status);
+  }
+  return first;
+}
+
+}  // namespace penstock

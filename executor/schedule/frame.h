@@ -1,0 +1,104 @@
+// The memory of one run of a specialised block: where each slot's variable is, the arena of the temporaries,
+// the workspace. A frame serves one run at a time and is used again for the next one with the same shapes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/graph/specialise.h"
+#include "framework/runtime/completion.h"
+#include "framework/tensor/scope.h"
+#include "framework/tensor/variable.h"
+
+namespace penstock {
+
+// A tensor for a variable that the caller supplies.
+struct Feed {
+  std::string name;
+  Tensor tensor;
+};
+
+// Where the slots of a block lie in a scope. Valid while the scope's generation is the one it was made at.
+struct ScopeBinding {
+  Scope* scope = nullptr;
+  std::uint64_t generation = 0;
+  std::vector<Variable*> variables;  // by slot; null for those that are not in the scope
+  bool IsOf(const Scope& other) const { return scope == &other && generation == other.generation(); }
+};
+
+// Finds the block's scope variables, and makes those that the block is about to write. kFailedPrecondition
+// E-run-uninitialized, kInvalidArgument E-feed-missing: a value that an op needs is not there.
+Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope);
+
+// Type and shape of each feed against its declaration. kInvalidArgument E-feed-dtype, E-feed-shape.
+Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds);
+
+class Frame {
+ public:
+  explicit Frame(std::unique_ptr<Specialisation> specialisation);
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  const CompiledBlock& block() const { return *specialisation_->block; }
+  Specialisation& specialisation() { return *specialisation_; }
+  const ScopeBinding& binding() const { return binding_; }
+  // Whether feeds and scope variables have the types this frame was made for. Allocates nothing.
+  bool Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const;
+
+  void Bind(ScopeBinding binding);
+  void BeginRun(std::span<const Feed> feeds);
+  // Lets go of the caller's tensors: their memory may belong to a foreign owner.
+  void EndRun();
+  // The value of fetch i: the run's own tensor for temporaries (the next run writes elsewhere while somebody
+  // holds it), a copy for variables of the scope.
+  Result<Variable> Fetch(int i) const;
+
+  Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
+  Variable* const* variables() const { return variables_.data(); }
+  std::byte* const* workspaces(int step) const {
+    return workspace_pointers_.data() + workspace_begin_[static_cast<std::size_t>(step)];
+  }
+  // Makes a temporary that changes its type within the block what its next writer expects.
+  void Rebind(const OutputTensor& output);
+  // Some temporary no longer lies where the plan put it; the next BeginRun puts it back.
+  void MarkDisturbed() { disturbed_ = true; }
+
+  // Adds to an error of an instruction: the op as printed, what its inputs hold now, the user's line.
+  Status Explain(Status status, const Instruction& instruction) const;
+
+  // A value that is still under way: whoever touches the slot waits for it first.
+  void SetPending(int slot, std::shared_ptr<Completion> completion);
+  bool has_pending() const { return pending_count_ > 0; }
+  Status WaitFor(const Instruction& instruction);
+  Status WaitForAll();
+
+ private:
+  struct Kept {
+    Place place;
+    std::vector<std::shared_ptr<Buffer>> buffers;  // those not in use by others serve again
+  };
+
+  Tensor TensorAt(const Place& place, DType dtype, const Shape& shape) const;
+  void BindKept(Kept& kept);
+  Status WaitForSlot(int slot);
+
+  std::unique_ptr<Specialisation> specialisation_;
+  std::vector<Variable> own_;         // by slot; unused for those in the scope
+  std::vector<Variable*> variables_;  // by slot
+  ScopeBinding binding_;
+  std::shared_ptr<Buffer> arena_;
+  std::shared_ptr<Buffer> workspace_;
+  std::vector<std::byte*> workspace_pointers_;
+  std::vector<std::size_t> workspace_begin_;  // by step
+  std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
+  std::vector<Kept> kept_;
+  std::vector<int> place_of_;  // index into places by slot, -1 if none
+  bool disturbed_ = true;
+  std::vector<std::shared_ptr<Completion>> pending_;  // by slot; empty until the first one
+  int pending_count_ = 0;
+};
+
+}  // namespace penstock

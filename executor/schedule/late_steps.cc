@@ -1,0 +1,128 @@
+#include "executor/schedule/late_steps.h"
+
+#include "executor/graph/explain.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+
+bool IsInput(const Instruction& instruction, int slot) {
+  for (const auto& args : instruction.inputs) {
+    for (const int input : args) {
+      if (input == slot) return true;
+    }
+  }
+  return false;
+}
+
+// Whether every argument still has the type the kernel was prepared for. What holds no value (a control
+// variable) has none.
+bool SameInputs(Frame& frame, const Instruction& instruction, const std::vector<VarInfo>& prepared) {
+  std::size_t i = 0;
+  for (const auto& args : instruction.inputs) {
+    for (const int slot : args) {
+      const VarInfo& info = prepared[i++];
+      if (slot < 0 || !info.has_type) continue;
+      if (!Holds(frame.variable(slot), info)) return false;
+    }
+  }
+  return true;
+}
+
+Result<std::vector<VarInfo>> InputInfos(Frame& frame, const Instruction& instruction) {
+  const CompiledBlock& block = frame.block();
+  std::vector<VarInfo> infos;
+  for (const auto& args : instruction.inputs) {
+    for (const int slot : args) {
+      if (slot < 0) {
+        infos.emplace_back();
+        continue;
+      }
+      const SlotInfo& info = block.slots[static_cast<std::size_t>(slot)];
+      const Variable& variable = frame.variable(slot);
+      if (info.var->type && !variable.initialized() && !StartsBlocks(*instruction.op)) {
+        return ExplainOp(FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
+                                            " has no value: the op that should have made it did not"),
+                         block.program, block.block, instruction.position);
+      }
+      infos.push_back(InfoOf(variable, *info.var));
+    }
+  }
+  return infos;
+}
+
+void MakeOutput(Frame& frame, const Instruction& instruction, int slot, const VarInfo& info) {
+  if (!IsKnownTensor(info)) return;
+  Tensor& tensor = frame.variable(slot).As<Tensor>();
+  const bool same_type = tensor.initialized() && tensor.dtype() == info.dtype;
+  if (same_type && tensor.shape() == info.shape) return;
+  if (same_type && tensor.count() == info.shape.Count()) {
+    tensor = tensor.Reshaped(info.shape);
+  } else if (!IsInput(instruction, slot)) {
+    tensor.Reset(info.dtype, info.shape);
+  }  // else the kernel reads what is there, and resizes it when it has.
+}
+
+}  // namespace
+
+Status LateSteps::Prepare(Frame& frame, const Instruction& instruction, std::vector<VarInfo> inputs,
+                          const Services& services, Late& late) {
+  const CompiledBlock& block = frame.block();
+  known_.resize(block.slots.size());
+  for (const auto& args : instruction.outputs) {
+    for (const int slot : args) {
+      if (slot < 0) continue;
+      const auto s = static_cast<std::size_t>(slot);
+      known_[s] = InfoOf(*block.slots[s].var);
+    }
+  }
+  std::size_t i = 0;
+  for (const auto& args : instruction.inputs) {
+    for (const int slot : args) {
+      if (slot >= 0) known_[static_cast<std::size_t>(slot)] = inputs[i];
+      ++i;
+    }
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(late.inferred, InferInstruction(block, instruction, known_));
+  PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
+                            PrepareKernel(block, instruction, late.inferred, known_, services));
+  ++prepared_count_;
+  late.inputs = std::move(inputs);
+  late.kernel = std::move(prepared.kernel);
+  std::size_t bytes = 0;
+  std::vector<std::size_t> offsets;
+  for (const std::size_t size : prepared.workspaces) {
+    offsets.push_back(bytes);
+    bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  late.workspaces.clear();
+  if (bytes > 0) late.workspace = Buffer::Allocate(bytes);
+  for (const std::size_t offset : offsets) {
+    late.workspaces.push_back(late.workspace == nullptr ? nullptr : late.workspace->data() + offset);
+  }
+  return OkStatus();
+}
+
+Status LateSteps::Run(Frame& frame, int step, Scope& scope, const Services& services) {
+  const std::vector<Step>& steps = frame.specialisation().steps;
+  late_.resize(steps.size());
+  Late& late = late_[static_cast<std::size_t>(step)];
+  const Instruction& instruction = *steps[static_cast<std::size_t>(step)].instruction;
+  if (late.kernel == nullptr || !SameInputs(frame, instruction, late.inputs)) {
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<VarInfo> inputs, InputInfos(frame, instruction));
+    PENSTOCK_RETURN_IF_ERROR(Prepare(frame, instruction, std::move(inputs), services, late));
+  }
+  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+    for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
+      const int slot = instruction.outputs[i][j];
+      if (slot >= 0) MakeOutput(frame, instruction, slot, late.inferred.outputs[i][j]);
+    }
+  }
+  KernelRun run(frame.variables(), late.workspaces.data(), &scope);
+  Status status = late.kernel->Run(run);
+  if (!status.ok()) return frame.Explain(std::move(status), instruction);
+  return status;
+}
+
+}  // namespace penstock

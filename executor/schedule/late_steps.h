@@ -1,0 +1,39 @@
+// The slow path that is right: single ops, prepared for the shapes they meet while the block runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "executor/schedule/frame.h"
+#include "framework/runtime/services.h"
+
+namespace penstock {
+
+// Prepares and runs single ops for the shapes they meet: those whose shapes depend on values, and everything
+// after a value that has another shape than its specialisation expected. Keeps each op's last kernel for the
+// next time.
+class LateSteps {
+ public:
+  Status Run(Frame& frame, int step, Scope& scope, const Services& services);
+  std::int64_t prepared_count() const { return prepared_count_; }
+
+ private:
+  struct Late {
+    std::vector<VarInfo> inputs;  // of all arguments in order, as prepared
+    Inferred inferred;
+    std::unique_ptr<Kernel> kernel;
+    std::shared_ptr<Buffer> workspace;
+    std::vector<std::byte*> workspaces;
+  };
+
+  Status Prepare(Frame& frame, const Instruction& instruction, std::vector<VarInfo> inputs,
+                 const Services& services, Late& late);
+
+  std::vector<Late> late_;      // by step; empty until needed
+  std::vector<VarInfo> known_;  // by slot; scratch
+  std::int64_t prepared_count_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,76 @@
+#include "executor/schedule/sequential.h"
+
+namespace penstock {
+namespace {
+
+// What a step writes in the scope has the inferred type before its kernel runs. What is there already stays
+// as it is, so that a parameter is updated in place.
+void MakeScopeOutputs(Frame& frame, const Step& step) {
+  for (const OutputTensor& output : step.scope_outputs) {
+    Tensor& tensor = frame.variable(output.slot).As<Tensor>();
+    const bool fits = tensor.initialized() && tensor.dtype() == output.info.dtype;
+    if (fits && tensor.shape() == output.info.shape) continue;
+    if (fits && tensor.count() == output.info.shape.Count()) {
+      tensor = tensor.Reshaped(output.info.shape);
+    } else {
+      tensor.Reset(output.info.dtype, output.info.shape);
+    }
+  }
+}
+
+void RebindOutputs(Frame& frame, const Step& step) {
+  for (const int slot : step.rebound) {
+    for (const OutputTensor& output : step.outputs) {
+      if (output.slot == slot) frame.Rebind(output);
+    }
+  }
+}
+
+// False if a kernel gave an output another shape than was inferred.
+bool OutputsAreAsExpected(Frame& frame, const Step& step) {
+  for (const OutputTensor& output : step.outputs) {
+    const Tensor* tensor = frame.variable(output.slot).If<Tensor>();
+    if (tensor == nullptr || tensor->shape() != output.info.shape || tensor->dtype() != output.info.dtype)
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
+                     const Cancellation& cancellation) {
+  const std::vector<Step>& steps = frame.specialisation().steps;
+  bool diverged = false;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const Step& step = steps[i];
+    const Instruction& instruction = *step.instruction;
+    if (cancellation.requested()) [[unlikely]] {
+      return frame.Explain(Cancelled("E-run-cancelled", "the run was cancelled"), instruction);
+    }
+    if (frame.has_pending()) [[unlikely]] {
+      PENSTOCK_RETURN_IF_ERROR(frame.WaitFor(instruction));
+    }
+    if (diverged || step.kernel == nullptr) [[unlikely]] {
+      frame.MarkDisturbed();
+      PENSTOCK_RETURN_IF_ERROR(late.Run(frame, static_cast<int>(i), scope, services));
+      continue;
+    }
+    if (!step.scope_outputs.empty()) MakeScopeOutputs(frame, step);
+    if (!step.rebound.empty()) [[unlikely]] {
+      RebindOutputs(frame, step);
+      frame.MarkDisturbed();
+    }
+    KernelRun run(frame.variables(), frame.workspaces(static_cast<int>(i)), &scope);
+    if (Status status = step.kernel->Run(run); !status.ok()) [[unlikely]] {
+      return frame.Explain(std::move(status), instruction);
+    }
+    if (!OutputsAreAsExpected(frame, step)) [[unlikely]] {
+      diverged = true;
+      frame.MarkDisturbed();
+    }
+  }
+  return frame.has_pending() ? frame.WaitForAll() : OkStatus();
+}
+
+}  // namespace penstock

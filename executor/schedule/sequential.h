@@ -1,0 +1,17 @@
+// The sequential scheduler: one op after the other in program order. It is the reference that others are
+// compared with.
+#pragma once
+
+#include "executor/schedule/cancellation.h"
+#include "executor/schedule/frame.h"
+#include "executor/schedule/late_steps.h"
+#include "framework/runtime/services.h"
+
+namespace penstock {
+
+// Runs all steps of a frame between its BeginRun and EndRun. kCancelled E-run-cancelled: stopped between two
+// ops. Errors of kernels name the op, the values it got and the user's line.
+Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
+                     const Cancellation& cancellation);
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+// A few ops of a test's own, so that the executor is tested without the real ones.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock::test {
+
+// toy_add(X, Y) -> Out        the sum of two tensors of one shape
+// toy_fill() -> Out           attributes shape (longs), value (float)
+// toy_step(Param, Grad) -> ParamOut   Param - Grad, in place
+// toy_positive(X) -> Out      the elements above 0: how many depends on values
+// toy_hook(X) -> Out          copies; calls Hook() while it runs
+// toy_fail(X) -> Out          fails when it runs
+// toy_send(X)                 has an effect outside: remembers X in Sent()
+// toy_blocks(X) -> Out        runs the block of its attribute sub_block
+void RegisterToyOps(OpRegistry& ops);
+const OpRegistry& ToyOps();
+std::function<void()>& Hook();
+std::vector<Tensor>& Sent();
+std::atomic<int>& PrepareCount();
+
+// Programs, one line an op.
+class ToyProgram {
+ public:
+  Program program;
+  void Data(const std::string& name, Shape shape, DType type = DType::kFp32);
+  void Persistable(const std::string& name, Shape shape);
+  void Temporary(const std::string& name, Shape shape, int block = 0);
+  void Add(const std::string& type, std::vector<std::pair<std::string, std::string>> in,
+           std::vector<std::pair<std::string, std::string>> out, int block = 0,
+           std::vector<NamedAttr> attrs = {}, const std::string& location = "");
+};
+
+Tensor Values(std::vector<float> values, Shape shape = {});
+
+}  // namespace penstock::test

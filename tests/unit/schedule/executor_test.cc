@@ -1,0 +1,406 @@
+#include "executor/schedule/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/support/toy_ops.h"
+
+namespace penstock {
+namespace {
+
+using test::ToyOps;
+using test::ToyProgram;
+using test::Values;
+
+const std::vector<std::string> kNothing;
+
+std::vector<float> Floats(const Variable& variable) {
+  const Tensor& tensor = *variable.If<Tensor>();
+  return {tensor.Data<float>(), tensor.Data<float>() + tensor.count()};
+}
+
+// out = (x + y) + x
+ToyProgram TwoAdds() {
+  ToyProgram p;
+  p.Data("x", {-1, 2});
+  p.Data("y", {-1, 2});
+  p.Temporary("h", {-1, 2});
+  p.Temporary("out", {-1, 2});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "y"}}, {{"Out", "h"}});
+  p.Add("toy_add", {{"X", "h"}, {"Y", "x"}}, {{"Out", "out"}}, 0, {}, "train.py:42 in model");
+  return p;
+}
+
+std::vector<Feed> TwoFeeds(Dim rows, float x, float y) {
+  const auto count = static_cast<std::size_t>(rows) * 2;
+  return {{"x", Values(std::vector<float>(count, x), {rows, 2})},
+          {"y", Values(std::vector<float>(count, y), {rows, 2})}};
+}
+
+Status RunStatus(const Program& program, const std::vector<Feed>& feeds,
+                 const std::vector<std::string>& fetches) {
+  Executor executor(ToyOps());
+  Scope scope;
+  auto result = executor.Run(program, scope, feeds, fetches);
+  return result.ok() ? OkStatus() : std::move(result).status();
+}
+
+TEST(Executor, RunsOpsInOrderAndReturnsFetches) {
+  Executor executor(ToyOps());
+  Scope scope;
+  const ToyProgram p = TwoAdds();
+  const std::vector<std::string> fetches = {"out", "h"};
+  auto out = executor.Run(p.program, scope, TwoFeeds(1, 1, 10), fetches);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{12, 12}));
+  EXPECT_EQ(Floats((*out)[1]), (std::vector<float>{11, 11}));
+}
+
+TEST(Executor, KeepsOneSpecialisationForEachShape) {
+  Executor executor(ToyOps());
+  Scope scope;
+  const ToyProgram p = TwoAdds();
+  const std::vector<std::string> fetches = {"out"};
+  for (const Dim rows : {1, 3, 1, 3, 3}) {
+    auto out = executor.Run(p.program, scope, TwoFeeds(rows, 1, 2), fetches);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(Floats((*out)[0]), std::vector<float>(static_cast<std::size_t>(rows) * 2, 4));
+  }
+  EXPECT_EQ(executor.stats().compiled_count, 1);
+  EXPECT_EQ(executor.stats().specialised_count, 2);
+  EXPECT_EQ(executor.stats().fast_run_count, 3);
+  EXPECT_EQ(executor.stats().late_step_count, 0);
+}
+
+TEST(Executor, AChangedProgramIsCompiledAgain) {
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p = TwoAdds();
+  const std::vector<std::string> fetches = {"out"};
+  ASSERT_TRUE(executor.Run(p.program, scope, TwoFeeds(1, 1, 2), fetches).ok());
+  p.Add("toy_add", {{"X", "out"}, {"Y", "x"}}, {{"Out", "out"}});
+  auto out = executor.Run(p.program, scope, TwoFeeds(1, 1, 2), fetches);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{5, 5}));
+}
+
+TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) {
+  Executor executor(ToyOps());
+  Scope root;
+  Scope scope(&root);
+  ToyProgram startup;
+  startup.Persistable("w", {2});
+  startup.Add("toy_fill", {}, {{"Out", "w"}}, 0, {{"shape", std::vector<std::int64_t>{2}}, {"value", 5.0f}});
+  ASSERT_TRUE(executor.Run(startup.program, scope, {}, kNothing).ok());
+  ASSERT_NE(root.FindLocal("w"), nullptr);
+  EXPECT_EQ(scope.FindLocal("w"), nullptr);
+
+  ToyProgram p;
+  p.Persistable("w", {2});
+  p.Data("g", {2});
+  p.Add("toy_step", {{"Param", "w"}, {"Grad", "g"}}, {{"ParamOut", "w"}});
+  const float* before = root.Find("w")->As<Tensor>().Data<float>();
+  const std::vector<Feed> feeds = {{"g", Values({1, 2})}};
+  const std::vector<std::string> fetches = {"w"};
+  auto out = executor.Run(p.program, scope, feeds, fetches);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  ASSERT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
+  EXPECT_EQ(root.Find("w")->As<Tensor>().Data<float>(), before);
+  EXPECT_EQ(Floats(*root.Find("w")), (std::vector<float>{3, 1}));
+  EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4, 3})) << "a fetched parameter is a copy";
+}
+
+TEST(Executor, ANewTensorUnderAnOldNameIsFound) {
+  Executor executor(ToyOps());
+  ToyProgram p;
+  p.Persistable("w", {-1});
+  p.Temporary("out", {-1});
+  p.Add("toy_add", {{"X", "w"}, {"Y", "w"}}, {{"Out", "out"}});
+  const std::vector<std::string> fetches = {"out"};
+  Scope scope;
+  scope.FindOrCreate("w")->As<Tensor>() = Values({1, 2});
+  ASSERT_TRUE(executor.Run(p.program, scope, {}, fetches).ok());
+  auto bound = std::make_shared<Variable>();
+  bound->As<Tensor>() = Values({4, 5, 6});
+  scope.Bind("w", bound);
+  auto out = executor.Run(p.program, scope, {}, fetches);
+  ASSERT_TRUE(out.ok());
+  EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{8, 10, 12}));
+  scope.Erase("w");
+  EXPECT_EQ(executor.Run(p.program, scope, {}, fetches).status().id(), "E-run-uninitialized");
+}
+
+TEST(Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
+  Executor executor(ToyOps());
+  Scope scope;
+  const ToyProgram p = TwoAdds();
+  const std::vector<std::string> fetches = {"out", "h"};
+  std::vector<std::vector<Variable>> all;
+  for (int i = 0; i < 5; ++i) {
+    auto out = executor.Run(p.program, scope, TwoFeeds(1, 1, static_cast<float>(i)), fetches);
+    ASSERT_TRUE(out.ok());
+    all.push_back(*std::move(out));
+  }
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ(Floats(all[static_cast<std::size_t>(i)][0])[0], static_cast<float>(i + 2));
+    EXPECT_EQ(Floats(all[static_cast<std::size_t>(i)][1])[0], static_cast<float>(i + 1));
+  }
+}
+
+TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
+  test::Sent().clear();
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p = TwoAdds();
+  p.Temporary("late", {-1, 2});
+  p.Temporary("later", {-1, 2});
+  p.Add("toy_send", {{"X", "h"}}, {});
+  // Temporaries that could have taken h's place.
+  p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "late"}});
+  p.Add("toy_add", {{"X", "late"}, {"Y", "x"}}, {{"Out", "later"}});
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(executor.Run(p.program, scope, TwoFeeds(1, 1, static_cast<float>(i)), kNothing).ok());
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(test::Sent()[static_cast<std::size_t>(i)].Data<float>()[0], static_cast<float>(i + 1));
+  }
+  test::Sent().clear();
+}
+
+TEST(Executor, FedMemoryIsReadInPlaceAndLetGo) {
+  Executor executor(ToyOps());
+  Scope scope;
+  const ToyProgram p = TwoAdds();
+  std::vector<Feed> feeds = TwoFeeds(1, 1, 2);
+  ASSERT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
+  EXPECT_EQ(feeds[0].tensor.buffer().use_count(), 1);
+}
+
+TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {2});
+  p.Data("g", {2});
+  p.Add("toy_step", {{"Param", "x"}, {"Grad", "g"}}, {{"ParamOut", "x"}});
+  const std::vector<Feed> feeds = {{"x", Values({5, 5})}, {"g", Values({1, 2})}};
+  const std::vector<std::string> fetches = {"x"};
+  auto out = executor.Run(p.program, scope, feeds, fetches);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4, 3}));
+  EXPECT_EQ(feeds[0].tensor.Data<float>()[0], 5);
+}
+
+TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {-1});
+  p.Temporary("some", {-1});
+  p.Temporary("twice", {-1});
+  p.Temporary("all", {-1});
+  p.Add("toy_positive", {{"X", "x"}}, {{"Out", "some"}});
+  p.Add("toy_add", {{"X", "some"}, {"Y", "some"}}, {{"Out", "twice"}});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "all"}});
+  const std::vector<std::string> fetches = {"twice", "all"};
+  const std::vector<std::vector<float>> inputs = {{1, -1, 2}, {3, 4, 5}, {-1, -1, -1}, {1, -1, 2}};
+  const std::vector<std::vector<float>> twice = {{2, 4}, {6, 8, 10}, {}, {2, 4}};
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<Feed> feeds = {{"x", Values(inputs[i])}};
+    auto out = executor.Run(p.program, scope, feeds, fetches);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ(Floats((*out)[0]), twice[i]);
+    EXPECT_EQ((*out)[1].As<Tensor>().count(), 3);
+  }
+  EXPECT_EQ(executor.stats().late_step_count, 1) << "only what reads the value-dependent shape";
+}
+
+TEST(Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
+  ToyProgram p;
+  p.Temporary("x", {-1, 2});
+  p.Temporary("y", {-1, 2});
+  p.Temporary("h", {-1, 2});
+  p.Temporary("out", {-1, 2});
+  p.program.MutableBlock(0).SetVar({.name = "feed", .kind = VarKind::kFeed, .persistable = true});
+  p.program.MutableBlock(0).SetVar({.name = "fetch", .kind = VarKind::kFetch, .persistable = true});
+  p.Add("feed", {{"X", "feed"}}, {{"Out", "x"}}, 0, {{"col", 0}});
+  p.Add("feed", {{"X", "feed"}}, {{"Out", "y"}}, 0, {{"col", 1}});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "y"}}, {{"Out", "h"}});
+  p.Add("toy_add", {{"X", "h"}, {"Y", "x"}}, {{"Out", "out"}});
+  p.Add("fetch", {{"X", "out"}}, {{"Out", "fetch"}}, 0, {{"col", 1}});
+  p.Add("fetch", {{"X", "h"}}, {{"Out", "fetch"}}, 0, {{"col", 0}});
+  Executor executor(ToyOps());
+  Scope scope;
+  auto out = executor.Run(p.program, scope, TwoFeeds(1, 1, 10), kNothing);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  ASSERT_EQ(out->size(), 2u);
+  EXPECT_EQ(Floats((*out)[0])[0], 11);
+  EXPECT_EQ(Floats((*out)[1])[0], 12);
+  EXPECT_EQ(executor.Run(p.program, scope, std::vector<Feed>{TwoFeeds(1, 1, 10)[0]}, kNothing).status().id(),
+            "E-feed-missing");
+}
+
+TEST(Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {2});
+  p.Temporary("a", {2});
+  p.Persistable("b", {2});
+  p.Add("toy_hook", {{"X", "x"}}, {{"Out", "a"}});
+  p.Add("toy_add", {{"X", "a"}, {"Y", "a"}}, {{"Out", "b"}});
+  const std::vector<Feed> feeds = {{"x", Values({1, 2})}};
+  test::Hook() = [&] { std::thread([&] { executor.Cancel(); }).join(); };
+  auto out = executor.Run(p.program, scope, feeds, kNothing);
+  EXPECT_EQ(out.status().code(), StatusCode::kCancelled);
+  EXPECT_FALSE(scope.Find("b")->initialized());
+  test::Hook() = nullptr;
+  EXPECT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
+}
+
+// Block 1: w = w - merged, with merged = g0 + g1 declared outside and half declared inside.
+ToyProgram ServerProgram() {
+  ToyProgram p;
+  p.Persistable("w", {100});
+  p.Persistable("merged", {100});
+  p.Temporary("g0", {100});
+  p.Temporary("g1", {100});
+  p.program.AddBlock(0);
+  p.Temporary("inner", {100}, 1);
+  p.Add("toy_add", {{"X", "g0"}, {"Y", "g1"}}, {{"Out", "merged"}}, 1);
+  p.Add("toy_hook", {{"X", "merged"}}, {{"Out", "inner"}}, 1);
+  p.Add("toy_step", {{"Param", "w"}, {"Grad", "inner"}}, {{"ParamOut", "w"}}, 1);
+  return p;
+}
+
+TEST(RunBlock, UpdatesAViewOfSomeRowsThroughTheScope) {
+  Executor executor(ToyOps());
+  const ToyProgram p = ServerProgram();
+  Scope server;
+  server.FindOrCreate("w")->As<Tensor>() = Values({10, 20, 30, 40});
+  for (int chunk = 0; chunk < 2; ++chunk) {
+    Scope scope(&server);
+    auto rows = std::make_shared<Variable>();
+    rows->As<Tensor>() = server.Find("w")->As<Tensor>().Rows(2 * chunk, 2 * chunk + 2);
+    scope.Bind("w", rows);
+    scope.FindOrCreate("g0")->As<Tensor>() = Values({1, 2});
+    scope.FindOrCreate("g1")->As<Tensor>() = Values({3, 4});
+    const Status status = executor.RunBlock(p.program, 1, scope);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_NE(scope.FindLocal("merged"), nullptr) << "declared outside the block: made in the scope";
+    EXPECT_EQ(scope.FindLocal("inner"), nullptr) << "declared by the block: a temporary";
+  }
+  EXPECT_EQ(Floats(*server.Find("w")), (std::vector<float>{6, 14, 26, 34}));
+  EXPECT_EQ(executor.stats().compiled_count, 1);
+  EXPECT_EQ(executor.stats().specialised_count, 1);
+}
+
+TEST(RunBlock, IsThreadSafeForDifferentScopes) {
+  Executor executor(ToyOps(), {.threads = 1});
+  const ToyProgram p = ServerProgram();
+  constexpr int kThreads = 4, kRuns = 200;
+  std::vector<std::unique_ptr<Scope>> scopes;
+  std::atomic<int> failures{0};
+  for (int t = 0; t < kThreads; ++t) {
+    auto& scope = scopes.emplace_back(std::make_unique<Scope>());
+    scope->FindOrCreate("w")->As<Tensor>() = Values(std::vector<float>(100, 0));
+    scope->FindOrCreate("g0")->As<Tensor>() = Values(std::vector<float>(100, static_cast<float>(t)));
+    scope->FindOrCreate("g1")->As<Tensor>() = Values(std::vector<float>(100, 1));
+  }
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRuns; ++i) {
+        if (!executor.RunBlock(p.program, 1, *scopes[static_cast<std::size_t>(t)]).ok()) ++failures;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(failures, 0);
+  for (int t = 0; t < kThreads; ++t) {
+    const float expected = -static_cast<float>(kRuns * (t + 1));
+    EXPECT_EQ(Floats(*scopes[static_cast<std::size_t>(t)]->Find("w")), std::vector<float>(100, expected));
+  }
+}
+
+TEST(RunBlock, AnOpThatStartsABlockRunsItInTheSameScope) {
+  ToyProgram p = ServerProgram();
+  p.Add("toy_blocks", {{"X", "g0"}}, {}, 0, {{"sub_block", BlockRef{1}}});
+  Executor executor(ToyOps());
+  Scope scope;
+  scope.FindOrCreate("w")->As<Tensor>() = Values({10, 20});
+  scope.FindOrCreate("g0")->As<Tensor>() = Values({1, 2});
+  scope.FindOrCreate("g1")->As<Tensor>() = Values({3, 4});
+  auto out = executor.Run(p.program, scope, {}, kNothing);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(Floats(*scope.Find("w")), (std::vector<float>{6, 14}));
+}
+
+TEST(ExecutorErrors, NameTheRuleTheOpTheFactsAndTheUsersLine) {
+  ToyProgram p = TwoAdds();
+  std::vector<Feed> feeds = TwoFeeds(2, 1, 1);
+  feeds[1] = TwoFeeds(3, 1, 1)[1];
+  p.program.MutableBlock(0).Remove(p.program.main().ops()[0].id);
+  p.Temporary("z", {-1, 2});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "y"}}, {{"Out", "z"}}, 0, {}, "train.py:7 in mlp");
+  p.program.MutableBlock(0).Remove(p.program.main().ops()[0].id);
+  const Status status = RunStatus(p.program, feeds, {"z"});
+  EXPECT_EQ(status.ToString(),
+            "toy_add: shape of X ([2, 2]) must equal shape of Y ([3, 2])   [E-shape-toy_add]\n"
+            "  op 0 of block 0:  z = toy_add(X=x, Y=y)\n"
+            "    X = x : f32[2, 2]\n"
+            "    Y = y : f32[3, 2]\n"
+            "  written at train.py:7 in mlp");
+}
+
+TEST(ExecutorErrors, OfAKernelNameTheOpToo) {
+  ToyProgram p;
+  p.Data("x", {-1});
+  p.Temporary("out", {-1});
+  p.Add("toy_fail", {{"X", "x"}}, {{"Out", "out"}}, 0, {}, "train.py:3");
+  const Status status = RunStatus(p.program, {{"x", Values({1})}}, {});
+  EXPECT_EQ(status.id(), "E-toy-fail");
+  ASSERT_EQ(status.details().size(), 3u) << status.ToString();
+  EXPECT_EQ(status.details()[1], "  X = x : f32[1]");
+  EXPECT_EQ(status.details()[2], "written at train.py:3");
+}
+
+TEST(ExecutorErrors, OfFeedsAndFetches) {
+  const ToyProgram p = TwoAdds();
+  std::vector<Feed> feeds = TwoFeeds(1, 1, 1);
+  EXPECT_EQ(RunStatus(p.program, {feeds[0]}, {}).id(), "E-feed-missing");
+  EXPECT_EQ(RunStatus(p.program, {feeds[0], feeds[1], feeds[0]}, {}).id(), "E-feed-twice");
+  EXPECT_EQ(RunStatus(p.program, {feeds[0], feeds[1], {"q", feeds[0].tensor}}, {}).id(), "E-feed-unknown");
+  EXPECT_EQ(RunStatus(p.program, {feeds[0], {"y", Tensor()}}, {}).id(), "E-feed-empty");
+  const Status shape = RunStatus(p.program, {feeds[0], {"y", Values({1, 2, 3}, {1, 3})}}, {});
+  EXPECT_EQ(shape.ToString(), "feed: y has shape [1, 3]; it is declared [?, 2]   [E-feed-shape]");
+  const Status dtype = RunStatus(p.program, {feeds[0], {"y", Tensor(DType::kFp64, {1, 2})}}, {});
+  EXPECT_EQ(dtype.ToString(), "feed: y is f64; it is declared f32   [E-feed-dtype]");
+  EXPECT_EQ(RunStatus(p.program, feeds, {"nowhere"}).id(), "E-fetch-unknown");
+}
+
+TEST(ExecutorErrors, OfProgramsThatCannotRun) {
+  ToyProgram unknown = TwoAdds();
+  unknown.Add("no_such_op", {{"X", "x"}}, {{"Out", "out"}});
+  EXPECT_EQ(RunStatus(unknown.program, TwoFeeds(1, 1, 1), {}).id(), "E-op-unknown");
+  ToyProgram undeclared = TwoAdds();
+  undeclared.Add("toy_add", {{"X", "x"}, {"Y", "y"}}, {{"Out", "nobody"}});
+  EXPECT_EQ(RunStatus(undeclared.program, TwoFeeds(1, 1, 1), {}).id(), "E-var-undeclared");
+  ToyProgram no_startup;
+  no_startup.Persistable("w", {2});
+  no_startup.Temporary("out", {2});
+  no_startup.Add("toy_add", {{"X", "w"}, {"Y", "w"}}, {{"Out", "out"}});
+  const Status status = RunStatus(no_startup.program, {}, {"out"});
+  EXPECT_EQ(status.id(), "E-run-uninitialized");
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  ToyProgram no_kernel;
+  no_kernel.Data("x", {2}, DType::kFp64);
+  no_kernel.program.MutableBlock(0).SetVar(TensorVar("out", DType::kFp64, {2}));
+  no_kernel.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "out"}});
+  EXPECT_EQ(RunStatus(no_kernel.program, {{"x", Tensor(DType::kFp64, {2})}}, {}).id(), "E-kernel-missing");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -7,6 +7,7 @@
 #include "framework/autodiff/accumulate.h"
 #include "framework/autodiff/op_path.h"
 #include "framework/autodiff/prune.h"
+#include "framework/text/describe.h"
 
 namespace penstock {
 namespace {
@@ -96,22 +97,16 @@ class Backward {
   }
 
   Status MakeOf(const OpEntry& entry, const NameSet& no_grad_names, NameSet* flowing, std::vector<Op>& out) {
-    const auto place = [&] {
-      const std::string at =
-          entry.op->location().empty() ? "" : StrCat(", written at ", entry.op->location());
-      return StrCat("op ", program_.main().PositionOf(entry.id), " of block 0", at);
+    const auto here = [&](Status status) {
+      return AtOp(std::move(status), program_, 0, program_.main().PositionOf(entry.id), *entry.op);
     };
     if (RunsBlocks(*entry.op)) {
-      return Unimplemented("E-backward-block", "backward: ", entry.op->type(),
-                           " runs another block, and the loss ", options_.loss,
-                           " depends on it; gradients of control flow are not built yet")
-          .With(place());
+      return here(Unimplemented("E-backward-block", "backward: ", entry.op->type(),
+                                " runs another block, and the loss ", options_.loss,
+                                " depends on it; gradients of control flow are not built yet"));
     }
     Result<std::vector<Op>> made = MakeGradOps(ops_, *entry.op, no_grad_names, grad_names_);
-    if (!made.ok()) {
-      Status status = std::move(made).status();
-      return std::move(status.With(place())).In("backward");
-    }
+    if (!made.ok()) return here(std::move(made).status().In("backward"));
     for (Op& op : *made) {
       if (flowing != nullptr && !Flows(op, *flowing)) continue;
       out.push_back(std::move(op));
@@ -198,7 +193,8 @@ class Backward {
   // Kind and LoD level are the gradient op's to say (a sparse gradient is SelectedRows); element type and
   // shape are those of the variable it is the gradient of.
   Status InferOutputs(const Op& op) {
-    PENSTOCK_RETURN_IF_ERROR(InferAndDeclare(ops_, program_, 0, op));
+    const int position = static_cast<int>(program_.main().ops().size());
+    PENSTOCK_RETURN_IF_ERROR(AtOp(InferAndDeclare(ops_, program_, 0, op), program_, 0, position, op));
     for (const std::string& name : op.OutputNames()) {
       if (!fresh_.contains(name)) continue;
       fresh_.erase(name);

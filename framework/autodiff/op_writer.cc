@@ -1,5 +1,7 @@
 #include "framework/autodiff/op_writer.h"
 
+#include "framework/text/describe.h"
+
 namespace penstock {
 
 Result<Op> OpWriter::Complete(Op op) const {
@@ -18,7 +20,9 @@ Result<Op> OpWriter::Complete(Op op) const {
 
 Status OpWriter::Append(Op op) {
   PENSTOCK_ASSIGN_OR_RETURN(Op complete, Complete(std::move(op)));
-  PENSTOCK_RETURN_IF_ERROR(InferAndDeclare(ops_, program_, 0, complete));
+  const int position = static_cast<int>(program_.main().ops().size());
+  PENSTOCK_RETURN_IF_ERROR(
+      AtOp(InferAndDeclare(ops_, program_, 0, complete), program_, 0, position, complete));
   program_.MutableBlock(0).Append(std::move(complete));
   return OkStatus();
 }

@@ -114,10 +114,18 @@ void RegisterAdam(OpRegistry& ops) {
       .Optimizes("Param", "Grad")
       .State("Moment1", "running average of the gradient", StateSlicing::kWithParam, "moment1")
       .State("Moment2", "running average of its square", StateSlicing::kWithParam, "moment2")
-      .State("Beta1Pow", "beta1 to the power of the step", StateSlicing::kWhole, "beta1_pow_acc", 0.9,
-             "beta1")
-      .State("Beta2Pow", "beta2 to the power of the step", StateSlicing::kWhole, "beta2_pow_acc", 0.999,
-             "beta2")
+      .State({.slot = "Beta1Pow",
+              .doc = "beta1 to the power of the step",
+              .slicing = StateSlicing::kWhole,
+              .accumulator = "beta1_pow_acc",
+              .initial_attr = "beta1",
+              .device = "cpu"})
+      .State({.slot = "Beta2Pow",
+              .doc = "beta2 to the power of the step",
+              .slicing = StateSlicing::kWhole,
+              .accumulator = "beta2_pow_acc",
+              .initial_attr = "beta2",
+              .device = "cpu"})
       .Elementwise()
       .NoGrad()
       .Kernel<Cpu, AdamKernel, float, double>();

@@ -1,10 +1,10 @@
-// Minimize on the forward part of programs made by Fluid 1.8.5, against the rest of the same programs, op for op and
-// variable for variable, and against the initial values in their start-up programs.
+// Minimize on the forward part of programs made by Fluid 1.8.5, against the rest of the same programs, op for
+// op and variable for variable, and against the initial values in their start-up programs.
 //
-// The forward part is what stands before the first op with the backward bit, with the loss's role reset. What a program
-// file does not say is read from elsewhere: parameters from program.json; a variable without a gradient in the whole
-// program counts as stop_gradient; counters of names go on from the names in the forward part; hyperparameters and
-// regularizers are read from the whole program's ops.
+// The forward part is what stands before the first op with the backward bit, with the loss's role reset. What
+// a program file does not say is read from elsewhere: parameters from program.json; a variable without a
+// gradient in the whole program counts as stop_gradient; counters of names go on from the names in the
+// forward part; hyperparameters and regularizers are read from the whole program's ops.
 #include "framework/autodiff/minimize.h"
 
 #include <gtest/gtest.h>
@@ -15,6 +15,7 @@
 
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
+#include "framework/text/printer.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 
@@ -40,8 +41,8 @@ Program Read(const std::string& path) {
   return *std::move(program);
 }
 
-// The number behind the last "_", and what stands before it. Only a test may look at names: it has to find out where
-// Fluid's counters stood.
+// The number behind the last "_", and what stands before it. Only a test may look at names: it has to find
+// out where Fluid's counters stood.
 std::optional<std::pair<std::string, int>> Numbered(std::string_view name) {
   const std::size_t at = name.rfind('_');
   if (at == std::string_view::npos || at + 1 == name.size()) return std::nullopt;
@@ -180,21 +181,12 @@ OptimizerSpec ReadSpec(const Original& original, const Program& forward, const O
   return spec;
 }
 
-std::string Describe(const Op& op) {
-  std::string text = op.type();
-  const auto add = [&text](std::string_view title, const std::vector<Slot>& slots) {
-    for (const Slot& slot : slots) text += StrCat(" ", title, slot.name, "=[", Join(slot.args, ", "), "]");
-  };
-  add("in:", op.inputs());
-  add("out:", op.outputs());
-  for (const NamedAttr& attr : op.attrs()) text += StrCat(" ", attr.name, "=", AttrToString(attr.value));
-  return text;
-}
-
-void ExpectSameOps(const std::vector<OpRef>& made, const std::vector<OpRef>& expected, const std::string& what) {
+void ExpectSameOps(const std::vector<OpRef>& made, const std::vector<OpRef>& expected,
+                   const std::string& what) {
   for (std::size_t i = 0; i < std::min(made.size(), expected.size()); ++i) {
-    ASSERT_TRUE(made[i]->SameAs(*expected[i])) << what << ", op " << i << "\n  made     " << Describe(*made[i])
-                                               << "\n  expected " << Describe(*expected[i]);
+    ASSERT_TRUE(made[i]->SameAs(*expected[i]))
+        << what << ", op " << i << "\n  made     " << PrintOp(*made[i], PrintOptions::Everything())
+        << "\n  expected " << PrintOp(*expected[i], PrintOptions::Everything());
   }
   EXPECT_EQ(made.size(), expected.size()) << what;
 }
@@ -209,9 +201,7 @@ void ExpectSameVars(const Program& made, const Program& expected) {
   for (const VarRef& var : expected.main().vars()) {
     const Var* ours = made.main().FindVar(var->name);
     ASSERT_NE(ours, nullptr) << var->name << " is missing";
-    EXPECT_TRUE(ours->SameAs(*var)) << var->name << " : " << ours->shape() << " lod "
-                                    << (ours->type ? ours->type->lod_level : -1) << ", expected " << var->shape()
-                                    << " lod " << (var->type ? var->type->lod_level : -1);
+    EXPECT_TRUE(ours->SameAs(*var)) << "made " << PrintVar(*ours) << ", expected " << PrintVar(*var);
   }
   for (const VarRef& var : made.main().vars()) {
     EXPECT_NE(expected.main().FindVar(var->name), nullptr) << var->name << " is not in Fluid's program";
@@ -222,12 +212,13 @@ void Compare(const Case& files) {
   SCOPED_TRACE(files.main);
   Original original{Read(files.main), Read(files.startup), nlohmann::json::parse(BytesOf(files.facts))};
   if (!original.facts.contains("params")) {
-    // A numeric case names no parameters: they are what is updated, in the order of their gradients' pairs backwards.
+    // A numeric case names no parameters: they are what has both an initial value and a gradient.
     nlohmann::json params = nlohmann::json::array();
     for (const OpEntry& entry : original.startup.main().ops()) {
       const std::string& name = entry.op->OutputName("Out");
       if (original.main.main().FindVar(GradName(name)) == nullptr) continue;
-      params.insert(params.begin(), {{"name", name}, {"trainable", true}, {"learning_rate", 1.0}});
+      const nlohmann::json param = {{"name", name}, {"trainable", true}, {"learning_rate", 1.0}};
+      params.insert(params.begin(), param);
     }
     original.facts["params"] = params;
   }
@@ -271,8 +262,8 @@ TEST(MinimizeParityTest, ModelsAreMinimizedAsByFluid) {
 
 TEST(MinimizeParityTest, NumericCasesAreMinimizedAsByFluid) {
   int compared = 0;
-  for (const std::string& model : {"linear", "softmax_reg"}) {
-    for (const std::string& optimizer : {"sgd", "sgd_l2", "momentum", "nesterov", "adam"}) {
+  for (const char* model : {"linear", "softmax_reg"}) {
+    for (const char* optimizer : {"sgd", "sgd_l2", "momentum", "nesterov", "adam"}) {
       const std::string folder = StrCat(CorpusOrSelection(), "/open/numeric/", model, "/");
       Compare({folder + optimizer + ".main.pb", folder + optimizer + ".startup.pb", folder + "info.json"});
       ++compared;
@@ -289,7 +280,8 @@ TEST(MinimizeParityTest, EveryProgramWhoseOpsAreKnownIsMinimizedAsByFluid) {
     const Case files = ProgramCase(id);
     const Program whole = Read(files.main);
     bool known = true;
-    for (const OpEntry& entry : whole.main().ops()) known = known && AllOps().Find(entry.op->type()) != nullptr;
+    for (const OpEntry& entry : whole.main().ops())
+      known = known && AllOps().Find(entry.op->type()) != nullptr;
     if (!known) continue;
     Compare(files);
     ++compared;

@@ -9,14 +9,16 @@ namespace penstock {
 
 std::string Finding::ToString() const {
   constexpr std::string_view kWords[] = {"note", "warning", "error"};
-  std::string out = StrCat(kWords[static_cast<std::size_t>(severity)], ": check: ", file, ": ", message, "   [", id, "]");
+  std::string out =
+      StrCat(kWords[static_cast<std::size_t>(severity)], ": check: ", file, ": ", message, "   [", id, "]");
   for (const std::string& line : details) out += StrCat("\n  ", line);
   return out;
 }
 
 int CheckReport::Count(Severity severity) const {
-  return static_cast<int>(std::count_if(findings.begin(), findings.end(),
-                                        [&](const Finding& finding) { return finding.severity == severity; }));
+  return static_cast<int>(std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.severity == severity;
+  }));
 }
 
 std::string CheckReport::ToString() const {
@@ -26,7 +28,8 @@ std::string CheckReport::ToString() const {
   return out;
 }
 
-Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message, const Op* op) {
+Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message,
+                    const Op* op) {
   Finding finding{severity, std::move(id), file.file, std::move(message), {}};
   if (op != nullptr) {
     finding.details.push_back(PrintOp(*op));

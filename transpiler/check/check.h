@@ -1,12 +1,13 @@
-// Proves from the programs alone that a set of role programs fits together. Nothing here looks at a plan, and nothing is
-// read out of a name: what belongs together follows from who sends to whom, which op reads what, and in which order.
+// Proves from the programs alone that a set of role programs fits together. Nothing here looks at a plan, and
+// nothing is read out of a name: what belongs together follows from who sends to whom, which op reads what,
+// and in which order.
 //
 //   RoleFiles roles = ...;                       // one value per file
 //   CheckReport report = CheckRoles(roles, ops);
 //   if (report.errors() > 0) std::cerr << report.ToString();
 //
-// An error says that the set hangs, cannot run, or leaves a parameter untrained or wrongly trained; a warning is about
-// what runs but is probably not meant; a note says what was assumed.
+// An error says that the set hangs, cannot run, or leaves a parameter untrained or wrongly trained; a warning
+// is about what runs but is probably not meant; a note says what was assumed.
 #pragma once
 
 #include <string>
@@ -23,8 +24,8 @@ struct RoleProgram {
   Program program;
 };
 
-// Trainers and pservers in the order of their numbers. A start-up program may be missing (an empty vector); if there are
-// some, start-up program i belongs to program i.
+// Trainers and pservers in the order of their numbers. A start-up program may be missing (an empty vector);
+// if there are some, start-up program i belongs to program i.
 struct RoleFiles {
   std::vector<RoleProgram> trainers;
   std::vector<RoleProgram> trainer_startups;

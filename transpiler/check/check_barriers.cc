@@ -20,7 +20,8 @@ class BarrierRules {
   }
 
  private:
-  void Add(Severity severity, std::string id, const RoleProgram& file, std::string message, const Op* op = nullptr) {
+  void Add(Severity severity, std::string id, const RoleProgram& file, std::string message,
+           const Op* op = nullptr) {
     findings_.push_back(MakeFinding(severity, std::move(id), file, std::move(message), op));
   }
 
@@ -35,12 +36,14 @@ class BarrierRules {
       const PserverFacts& reference = facts_.pservers.front();
       if (pserver.trainers != reference.trainers) {
         Add(Severity::kError, "E-check-trainers", *pserver.file,
-            StrCat("waits for ", pserver.trainers, " trainers, ", reference.file->file, " for ", reference.trainers),
+            StrCat("waits for ", pserver.trainers, " trainers, ", reference.file->file, " for ",
+                   reference.trainers),
             pserver.serve);
       }
       if (pserver.mode != reference.mode) {
         Add(Severity::kError, "E-check-mode", *pserver.file,
-            StrCat("has distributed_mode ", pserver.mode, ", ", reference.file->file, " has ", reference.mode),
+            StrCat("has distributed_mode ", pserver.mode, ", ", reference.file->file, " has ",
+                   reference.mode),
             pserver.serve);
       }
     }
@@ -64,15 +67,17 @@ class BarrierRules {
     }
     if (!by_id.empty() && static_cast<int>(by_id.size()) < expected) {
       Add(Severity::kNote, "N-check-trainers", *facts_.trainers.front().file,
-          StrCat("the set has ", by_id.size(), " of ", expected, " trainers; the others are taken to be like these"));
+          StrCat("the set has ", by_id.size(), " of ", expected,
+                 " trainers; the others are taken to be like these"));
     }
   }
 
   // The one barrier of its kind, or null with a finding.
-  const Barrier* Only(const TrainerFacts& trainer, const std::vector<Barrier>& barriers, std::string_view type,
-                      std::string_view consequence) {
+  const Barrier* Only(const TrainerFacts& trainer, const std::vector<Barrier>& barriers,
+                      std::string_view type, std::string_view consequence) {
     if (barriers.empty()) {
-      Add(Severity::kError, "E-check-barrier-missing", *trainer.file, StrCat("has no ", type, ": ", consequence));
+      Add(Severity::kError, "E-check-barrier-missing", *trainer.file,
+          StrCat("has no ", type, ": ", consequence));
       return nullptr;
     }
     if (barriers.size() > 1) {
@@ -84,14 +89,18 @@ class BarrierRules {
 
   void CheckCovers(const TrainerFacts& trainer, const Barrier& barrier) {
     for (const PserverFacts& pserver : facts_.pservers) {
-      if (std::find(barrier.pservers.begin(), barrier.pservers.end(), pserver.address) != barrier.pservers.end()) continue;
+      if (std::find(barrier.pservers.begin(), barrier.pservers.end(), pserver.address) !=
+          barrier.pservers.end())
+        continue;
       Add(Severity::kError, "E-check-barrier-endpoints", *trainer.file,
-          StrCat(barrier.op->type(), " does not reach ", pserver.address, ", which waits for it"), barrier.op);
+          StrCat(barrier.op->type(), " does not reach ", pserver.address, ", which waits for it"),
+          barrier.op);
     }
     for (const std::string& address : barrier.pservers) {
       if (facts_.FindPserver(address) != nullptr) continue;
       Add(Severity::kError, "E-check-barrier-endpoints", *trainer.file,
-          StrCat(barrier.op->type(), " names ", address, ", but no pserver of the set has that address"), barrier.op);
+          StrCat(barrier.op->type(), " names ", address, ", but no pserver of the set has that address"),
+          barrier.op);
     }
   }
 
@@ -114,7 +123,8 @@ class BarrierRules {
             message.op);
       } else if (fetched != nullptr && message.position > fetched->position) {
         Add(Severity::kError, "E-check-barrier-order", *trainer.file,
-            StrCat("receives ", message.local, " after the fetch_barrier that completes its step"), message.op);
+            StrCat("receives ", message.local, " after the fetch_barrier that completes its step"),
+            message.op);
       }
     }
     for (const auto& [param, pieces] : trainer.joined) {
@@ -132,6 +142,8 @@ class BarrierRules {
 
 }  // namespace
 
-void CheckBarriers(const RoleFacts& facts, std::vector<Finding>& findings) { BarrierRules(facts, findings).Run(); }
+void CheckBarriers(const RoleFacts& facts, std::vector<Finding>& findings) {
+  BarrierRules(facts, findings).Run();
+}
 
 }  // namespace penstock

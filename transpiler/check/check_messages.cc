@@ -15,7 +15,8 @@ class MessageRules {
     for (const TrainerFacts& trainer : facts_.trainers) {
       CheckSends(trainer);
       CheckReceives(trainer, trainer.recvs, *trainer.file);
-      if (trainer.startup_file != nullptr) CheckReceives(trainer, trainer.startup_recvs, *trainer.startup_file);
+      if (trainer.startup_file != nullptr)
+        CheckReceives(trainer, trainer.startup_recvs, *trainer.startup_file);
       CheckAllPiecesFetched(trainer);
     }
     for (const PserverFacts& pserver : facts_.pservers) CheckAllSent(pserver);
@@ -31,8 +32,8 @@ class MessageRules {
     const PserverFacts* pserver = facts_.FindPserver(message.pserver);
     if (pserver == nullptr) {
       Error("E-check-address", file,
-            StrCat(verb, " ", message.remote, message.pserver.empty() ? " without an address" : " at ", message.pserver,
-                   ", but no pserver of the set has that address"),
+            StrCat(verb, " ", message.remote, message.pserver.empty() ? " without an address" : " at ",
+                   message.pserver, ", but no pserver of the set has that address"),
             message.op);
     }
     return pserver;
@@ -45,8 +46,8 @@ class MessageRules {
     const bool same_shape = Compatible(here->shape(), there->shape());
     if (here->kind == there->kind && here->type->dtype == there->type->dtype && same_shape) return;
     Error("E-check-message-type", file,
-          StrCat(message.local, " is ", PrintVarType(*here), " here, but ", message.remote, " is ", PrintVarType(*there),
-                 " in ", pserver.file->file),
+          StrCat(message.local, " is ", PrintVarType(*here), " here, but ", message.remote, " is ",
+                 PrintVarType(*there), " in ", pserver.file->file),
           message.op);
   }
 
@@ -63,7 +64,8 @@ class MessageRules {
       const auto& received = pserver->received;
       if (std::find(received.begin(), received.end(), message.remote) == received.end()) {
         Error("E-check-not-received", *trainer.file,
-              StrCat("sends ", message.remote, " to ", message.pserver, ", which does not receive it"), message.op);
+              StrCat("sends ", message.remote, " to ", message.pserver, ", which does not receive it"),
+              message.op);
         continue;
       }
       CompareTypes(message, *trainer.file, *pserver);
@@ -76,9 +78,10 @@ class MessageRules {
       if (pserver == nullptr) continue;
       const Var* var = pserver->file->program.FindVar(0, message.remote);
       if (var == nullptr || !var->persistable) {
-        Error("E-check-unknown-piece", file,
-              StrCat("receives ", message.remote, " from ", message.pserver, ", which holds no such variable"),
-              message.op);
+        Error(
+            "E-check-unknown-piece", file,
+            StrCat("receives ", message.remote, " from ", message.pserver, ", which holds no such variable"),
+            message.op);
         continue;
       }
       CompareTypes(message, file, *pserver);
@@ -101,11 +104,13 @@ class MessageRules {
   }
 
   // A table that an op reads from the servers by itself: its gradient's sender says which parameter it is.
-  static bool IsRemoteTable(const TrainerFacts& trainer, const PserverFacts& pserver, const UpdateBlock& update) {
+  static bool IsRemoteTable(const TrainerFacts& trainer, const PserverFacts& pserver,
+                            const UpdateBlock& update) {
     for (const Message& message : trainer.sends) {
       if (message.pserver != pserver.address || !trainer.remote_tables.contains(message.param)) continue;
       const auto& inputs = update.merge_inputs;
-      if (std::find(inputs.begin(), inputs.end(), message.remote) != inputs.end() || message.remote == update.grad) {
+      if (std::find(inputs.begin(), inputs.end(), message.remote) != inputs.end() ||
+          message.remote == update.grad) {
         return true;
       }
     }
@@ -126,8 +131,8 @@ class MessageRules {
           if (trainer.trainer_id != static_cast<int>(t)) continue;
           if (IsSent(trainer, pserver, update.merge_inputs[t])) continue;
           Error("E-check-not-sent", *pserver.file,
-                StrCat("waits for ", update.merge_inputs[t], " of trainer ", t, ", which ", trainer.file->file,
-                       " never sends to ", pserver.address),
+                StrCat("waits for ", update.merge_inputs[t], " of trainer ", t, ", which ",
+                       trainer.file->file, " never sends to ", pserver.address),
                 update.merge);
         }
       }
@@ -140,6 +145,8 @@ class MessageRules {
 
 }  // namespace
 
-void CheckMessages(const RoleFacts& facts, std::vector<Finding>& findings) { MessageRules(facts, findings).Run(); }
+void CheckMessages(const RoleFacts& facts, std::vector<Finding>& findings) {
+  MessageRules(facts, findings).Run();
+}
 
 }  // namespace penstock

@@ -50,7 +50,8 @@ class StartupRules {
     return read;
   }
 
-  void CheckStarted(const RoleProgram& main, const RoleProgram& startup, const std::set<std::string>& arriving) {
+  void CheckStarted(const RoleProgram& main, const RoleProgram& startup,
+                    const std::set<std::string>& arriving) {
     std::map<std::string, const Op*> writers;
     for (const OpEntry& entry : startup.program.main().ops()) {
       for (const std::string& name : entry.op->OutputNames()) writers[name] = entry.op.get();
@@ -58,19 +59,22 @@ class StartupRules {
     for (const auto& [name, reader] : ReadBeforeWritten(main.program, arriving)) {
       const auto writer = writers.find(name);
       if (writer == writers.end()) {
-        Error("E-check-no-start", startup, StrCat("gives no value to ", name, ", which ", main.file, " reads"), reader);
+        Error("E-check-no-start", startup,
+              StrCat("gives no value to ", name, ", which ", main.file, " reads"), reader);
         continue;
       }
       CheckShape(main, startup, name, *writer->second);
     }
   }
 
-  void CheckShape(const RoleProgram& main, const RoleProgram& startup, const std::string& name, const Op& writer) {
+  void CheckShape(const RoleProgram& main, const RoleProgram& startup, const std::string& name,
+                  const Op& writer) {
     const Var* wanted = main.program.main().FindVar(name);
     const Var* given = startup.program.main().FindVar(name);
     if (given != nullptr && given->type && !Compatible(given->shape(), wanted->shape())) {
       Error("E-check-start-shape", startup,
-            StrCat(name, " starts as ", PrintVarType(*given), ", but ", main.file, " declares ", PrintVarType(*wanted)),
+            StrCat(name, " starts as ", PrintVarType(*given), ", but ", main.file, " declares ",
+                   PrintVarType(*wanted)),
             &writer);
       return;
     }
@@ -81,23 +85,26 @@ class StartupRules {
     }
     if (!filled || filled->Count() == wanted->shape().Count()) return;
     Error("E-check-start-shape", startup,
-          StrCat(name, " is filled with shape ", *filled, ", but ", main.file, " declares ", PrintVarType(*wanted)),
+          StrCat(name, " is filled with shape ", *filled, ", but ", main.file, " declares ",
+                 PrintVarType(*wanted)),
           &writer);
   }
 
-  // What is fetched each step is fetched at the start too: otherwise the first step runs on values of its own.
+  // What is fetched each step is fetched at the start too: otherwise the first step runs on values of its
+  // own.
   void CheckFetchedAtStart(const TrainerFacts& trainer) {
     for (const Message& message : trainer.recvs) {
       const PserverFacts* pserver = facts_.FindPserver(message.pserver);
       if (pserver == nullptr || pserver->mode == kGeo) continue;
       const auto& starts = trainer.startup_recvs;
       const bool fetched = std::any_of(starts.begin(), starts.end(), [&](const Message& start) {
-        return start.remote == message.remote && start.pserver == message.pserver && start.local == message.local;
+        return start.remote == message.remote && start.pserver == message.pserver &&
+               start.local == message.local;
       });
       if (fetched) continue;
       Error("E-check-start-recv", *trainer.startup_file,
-            StrCat("does not receive ", message.remote, " from ", message.pserver, "; the first step would not start ",
-                   "from the pserver's value"),
+            StrCat("does not receive ", message.remote, " from ", message.pserver,
+                   "; the first step would not start ", "from the pserver's value"),
             message.op);
     }
   }
@@ -108,6 +115,8 @@ class StartupRules {
 
 }  // namespace
 
-void CheckStartup(const RoleFacts& facts, std::vector<Finding>& findings) { StartupRules(facts, findings).Run(); }
+void CheckStartup(const RoleFacts& facts, std::vector<Finding>& findings) {
+  StartupRules(facts, findings).Run();
+}
 
 }  // namespace penstock

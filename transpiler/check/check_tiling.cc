@@ -29,7 +29,8 @@ class TilingRules {
   using Messages = std::vector<const Message*>;
 
   void Error(std::string id, std::string message, const Op* op) {
-    findings_.push_back(MakeFinding(Severity::kError, std::move(id), *trainer_->file, std::move(message), op));
+    findings_.push_back(
+        MakeFinding(Severity::kError, std::move(id), *trainer_->file, std::move(message), op));
   }
 
   static std::map<std::string, Messages> ByParam(const std::vector<Message>& messages) {
@@ -56,9 +57,10 @@ class TilingRules {
     const auto shape = ShapeOf(whole);
     if (!shape || shape->rank() == 0) return;
     if (sections.size() != pieces.names.size()) {
-      Error("E-check-sections", StrCat(whole, " is split into ", pieces.names.size(), " pieces by ", sections.size(),
-                                       " sections"),
-            pieces.op);
+      Error(
+          "E-check-sections",
+          StrCat(whole, " is split into ", pieces.names.size(), " pieces by ", sections.size(), " sections"),
+          pieces.op);
       return;
     }
     std::int64_t rows = 0;
@@ -66,13 +68,15 @@ class TilingRules {
       rows += sections[i];
       const auto piece = ShapeOf(pieces.names[i]);
       if (piece && piece->rank() > 0 && (*piece)[0] != sections[i] && (*piece)[0] != kUnknownDim) {
-        Error("E-check-sections", StrCat(pieces.names[i], " is declared with ", (*piece)[0], " rows, but its section has ",
-                                         sections[i]),
+        Error("E-check-sections",
+              StrCat(pieces.names[i], " is declared with ", (*piece)[0], " rows, but its section has ",
+                     sections[i]),
               pieces.op);
       }
     }
     if (rows != (*shape)[0] && (*shape)[0] != kUnknownDim) {
-      Error("E-check-sections", StrCat("the sections of ", whole, " have ", rows, " rows together; it has ", (*shape)[0]),
+      Error("E-check-sections",
+            StrCat("the sections of ", whole, " have ", rows, " rows together; it has ", (*shape)[0]),
             pieces.op);
     }
   }
@@ -91,8 +95,9 @@ class TilingRules {
 
   void CheckPairs(const std::string& param, const Messages& sends, const Messages& recvs) {
     if (sends.size() != recvs.size()) {
-      Error("E-check-slices", StrCat("sends ", sends.size(), " slices of the gradient of ", param, ", but receives ",
-                                     recvs.size(), " of it"),
+      Error("E-check-slices",
+            StrCat("sends ", sends.size(), " slices of the gradient of ", param, ", but receives ",
+                   recvs.size(), " of it"),
             recvs.front()->op);
       return;
     }
@@ -101,9 +106,9 @@ class TilingRules {
       if (updated.empty()) continue;  // reported as not received or as without update
       if (updated == recvs[i]->remote && sends[i]->pserver == recvs[i]->pserver) continue;
       Error("E-check-slice-order",
-            StrCat("slice ", i, " of the gradient of ", param, " (", sends[i]->local, ") updates ", updated, " at ",
-                   sends[i]->pserver, ", but slice ", i, " is received as ", recvs[i]->remote, " from ",
-                   recvs[i]->pserver),
+            StrCat("slice ", i, " of the gradient of ", param, " (", sends[i]->local, ") updates ", updated,
+                   " at ", sends[i]->pserver, ", but slice ", i, " is received as ", recvs[i]->remote,
+                   " from ", recvs[i]->pserver),
             recvs[i]->op);
     }
   }
@@ -119,8 +124,9 @@ class TilingRules {
     std::vector<std::string> received;
     for (const Message* recv : recvs) received.push_back(recv->local);
     if (received != joined->second.names) {
-      Error("E-check-join", StrCat(param, " is joined from ", Join(joined->second.names, ", "), ", but its slices are ",
-                                   Join(received, ", ")),
+      Error("E-check-join",
+            StrCat(param, " is joined from ", Join(joined->second.names, ", "), ", but its slices are ",
+                   Join(received, ", ")),
             joined->second.op);
       return;
     }
@@ -131,13 +137,14 @@ class TilingRules {
       if (!piece || piece->rank() == 0) return;
       rows += (*piece)[0];
       if (whole && !Compatible(piece->From(1), whole->From(1))) {
-        Error("E-check-join", StrCat("rows of ", name, " are ", piece->From(1), ", rows of ", param, " are ",
-                                     whole->From(1)),
+        Error("E-check-join",
+              StrCat("rows of ", name, " are ", piece->From(1), ", rows of ", param, " are ", whole->From(1)),
               joined->second.op);
       }
     }
     if (whole && whole->rank() > 0 && rows != (*whole)[0]) {
-      Error("E-check-tiling", StrCat("the slices of ", param, " have ", rows, " rows together; it has ", (*whole)[0]),
+      Error("E-check-tiling",
+            StrCat("the slices of ", param, " have ", rows, " rows together; it has ", (*whole)[0]),
             joined->second.op);
     }
   }
@@ -149,6 +156,8 @@ class TilingRules {
 
 }  // namespace
 
-void CheckTiling(const RoleFacts& facts, std::vector<Finding>& findings) { TilingRules(facts, findings).Run(); }
+void CheckTiling(const RoleFacts& facts, std::vector<Finding>& findings) {
+  TilingRules(facts, findings).Run();
+}
 
 }  // namespace penstock

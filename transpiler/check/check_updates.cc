@@ -45,8 +45,17 @@ class UpdateRules {
   void CheckBlock(const UpdateBlock& update) {
     if (pserver_->mode == kGeo) return;
     const RoleProgram& file = *pserver_->file;
+    if (update.optimizer == nullptr && pserver_->received.empty() &&
+        file.program.block(update.block).ops().empty()) {
+      findings_.push_back(
+          MakeFinding(Severity::kWarning, "W-check-idle", file,
+                      StrCat(pserver_->address, " holds no parameter: there are more pservers than slices"),
+                      pserver_->serve));
+      return;
+    }
     if (update.optimizer == nullptr) {
-      Error("E-check-no-update", file, StrCat("optimize block ", update.block, " has no optimizer: nothing is trained"),
+      Error("E-check-no-update", file,
+            StrCat("optimize block ", update.block, " has no optimizer: nothing is trained"),
             pserver_->serve);
       return;
     }
@@ -73,7 +82,8 @@ class UpdateRules {
   void CheckMerge(const UpdateBlock& update) {
     const RoleProgram& file = *pserver_->file;
     if (update.merge == nullptr) {
-      Error("E-check-merge", file, StrCat("block ", update.block, " merges no gradients of trainers"), update.optimizer);
+      Error("E-check-merge", file, StrCat("block ", update.block, " merges no gradients of trainers"),
+            update.optimizer);
       return;
     }
     if (static_cast<int>(update.merge_inputs.size()) != pserver_->trainers) {
@@ -84,7 +94,8 @@ class UpdateRules {
     }
     const std::set<std::string> distinct(update.merge_inputs.begin(), update.merge_inputs.end());
     if (distinct.size() != update.merge_inputs.size()) {
-      Error("E-check-merge", file, StrCat("block ", update.block, " merges one gradient twice"), update.merge);
+      Error("E-check-merge", file, StrCat("block ", update.block, " merges one gradient twice"),
+            update.merge);
     }
     const float expected = 1.0f / static_cast<float>(pserver_->trainers);
     const float scale = update.scale.value_or(1.0f);
@@ -124,8 +135,8 @@ class UpdateRules {
     }
     for (const std::string& name : pserver_->received) {
       if (merged.contains(name)) continue;
-      Error("E-check-not-merged", *pserver_->file, StrCat("receives ", name, ", but no optimize block merges it"),
-            pserver_->serve);
+      Error("E-check-not-merged", *pserver_->file,
+            StrCat("receives ", name, ", but no optimize block merges it"), pserver_->serve);
     }
   }
 
@@ -133,11 +144,13 @@ class UpdateRules {
     for (const Message& message : trainer.recvs) {
       const PserverFacts* pserver = facts_.FindPserver(message.pserver);
       if (pserver == nullptr || pserver->mode == kGeo) continue;
-      const bool updated = std::any_of(pserver->updates.begin(), pserver->updates.end(),
-                                       [&](const UpdateBlock& update) { return update.param == message.remote; });
+      const bool updated =
+          std::any_of(pserver->updates.begin(), pserver->updates.end(),
+                      [&](const UpdateBlock& update) { return update.param == message.remote; });
       if (updated) continue;
       Error("E-check-not-updated", *trainer.file,
-            StrCat("receives ", message.remote, " from ", message.pserver, ", where no optimize block updates it"),
+            StrCat("receives ", message.remote, " from ", message.pserver,
+                   ", where no optimize block updates it"),
             message.op);
     }
   }

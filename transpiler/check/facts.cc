@@ -72,7 +72,8 @@ TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegi
   }
   facts.trainer_id = static_cast<int>(index);
   const auto& entries = facts.file->program.main().ops();
-  for (std::size_t i = 0; i < entries.size(); ++i) ReadTrainerOp(*entries[i].op, static_cast<int>(i), ops, facts);
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    ReadTrainerOp(*entries[i].op, static_cast<int>(i), ops, facts);
   // A barrier carries the id; Fluid's sends all say 0.
   if (!facts.send_barriers.empty()) {
     facts.trainer_id = facts.send_barriers.front().op->GetOr<std::int32_t>("trainer_id", facts.trainer_id);
@@ -98,11 +99,13 @@ UpdateBlock ReadUpdate(const Program& program, int block, const std::set<std::st
     const Op& op = *entry.op;
     const auto is_received = [&](const std::string& name) { return received.contains(name); };
     const Strings& inputs = op.Input("X");
-    if (update.merge == nullptr && op.type() == "sum" && std::any_of(inputs.begin(), inputs.end(), is_received)) {
+    if (update.merge == nullptr && op.type() == "sum" &&
+        std::any_of(inputs.begin(), inputs.end(), is_received)) {
       update.merge = &op;
       update.merge_inputs = inputs;
     } else if (update.merge != nullptr && update.scale_op == nullptr && op.type() == "scale" &&
-               op.InputName("X") == update.merge->OutputName("Out") && op.OutputName("Out") == op.InputName("X")) {
+               op.InputName("X") == update.merge->OutputName("Out") &&
+               op.OutputName("Out") == op.InputName("X")) {
       update.scale = op.GetOr<float>("scale", 1.0f);
       update.scale_op = &op;
     }
@@ -128,8 +131,8 @@ std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t inde
     if (entry.op->type() == "listen_and_serv") facts.serve = entry.op.get();
   }
   if (facts.serve == nullptr) {
-    findings.push_back(
-        MakeFinding(Severity::kError, "E-check-no-server", *facts.file, "a pserver program without listen_and_serv"));
+    findings.push_back(MakeFinding(Severity::kError, "E-check-no-server", *facts.file,
+                                   "a pserver program without listen_and_serv"));
     return std::nullopt;
   }
   const Op& serve = *facts.serve;
@@ -146,10 +149,11 @@ std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t inde
   for (const BlockRef ref : blocks) {
     if (facts.other_blocks.contains(ref.index)) continue;
     if (ref.index < 1 || ref.index >= program.block_count()) {
-      findings.push_back(MakeFinding(Severity::kError, "E-check-block", *facts.file,
-                                     StrCat("optimize block ", ref.index, " does not exist; the program has blocks 0 to ",
-                                            program.block_count() - 1),
-                                     &serve));
+      findings.push_back(
+          MakeFinding(Severity::kError, "E-check-block", *facts.file,
+                      StrCat("optimize block ", ref.index, " does not exist; the program has blocks 0 to ",
+                             program.block_count() - 1),
+                      &serve));
       continue;
     }
     facts.updates.push_back(ReadUpdate(program, ref.index, received, ops));
@@ -182,7 +186,8 @@ bool RoleFacts::sync() const {
 
 RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<Finding>& findings) {
   RoleFacts facts;
-  for (std::size_t i = 0; i < roles.trainers.size(); ++i) facts.trainers.push_back(ReadTrainer(roles, i, ops));
+  for (std::size_t i = 0; i < roles.trainers.size(); ++i)
+    facts.trainers.push_back(ReadTrainer(roles, i, ops));
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
     if (auto pserver = ReadPserver(roles, i, ops, findings)) facts.pservers.push_back(*std::move(pserver));
   }

@@ -20,7 +20,7 @@ struct Message {
   std::string pserver;  // address
   std::string param;    // of the op's (param, grad) pair; empty if it has none
   const Op* op = nullptr;
-  int position = 0;     // of the op in block 0
+  int position = 0;  // of the op in block 0
 };
 
 struct Barrier {
@@ -43,10 +43,11 @@ struct TrainerFacts {
     int position = 0;
   };
   std::map<std::string, Pieces> split, joined;
-  std::set<std::pair<std::string, std::string>> prefetched;  // (pserver, piece) of sparse tables that are read by rows
-  std::set<std::string> remote_tables;                       // parameters that an op reads from the servers by itself
-  std::map<std::string, const Op*> gradients;                // param -> the backward op that has it in its pair
-  std::set<std::string> updated_here;                        // parameters with an optimizer op on the trainer
+  std::set<std::pair<std::string, std::string>>
+      prefetched;                              // (pserver, piece) of sparse tables that are read by rows
+  std::set<std::string> remote_tables;         // parameters that an op reads from the servers by itself
+  std::map<std::string, const Op*> gradients;  // param -> the backward op that has it in its pair
+  std::set<std::string> updated_here;          // parameters with an optimizer op on the trainer
 };
 
 // One optimize block of a pserver.
@@ -57,7 +58,7 @@ struct UpdateBlock {
   std::optional<float> scale;
   const Op* scale_op = nullptr;
   const Op* optimizer = nullptr;
-  std::string param, grad;                // the pieces that the optimizer works on
+  std::string param, grad;  // the pieces that the optimizer works on
 };
 
 struct PserverFacts {
@@ -66,11 +67,11 @@ struct PserverFacts {
   const RoleProgram* startup_file = nullptr;
   const Op* serve = nullptr;
   std::string address;
-  int trainers = 0;      // Fanin
-  int mode = 0;          // distributed_mode; 0 is sync
+  int trainers = 0;                   // Fanin
+  int mode = 0;                       // distributed_mode; 0 is sync
   std::vector<std::string> received;  // listen_and_serv's X
   std::vector<UpdateBlock> updates;
-  std::set<int> other_blocks;         // learning rate, prefetch, checkpoint
+  std::set<int> other_blocks;  // learning rate, prefetch, checkpoint
 };
 
 struct RoleFacts {
@@ -83,7 +84,8 @@ struct RoleFacts {
 // The findings are about what is so broken that no facts can be read (a pserver without listen_and_serv).
 RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<Finding>& findings);
 
-// The optimizer's parameter and gradient slots: as declared, or Fluid's if the op is not known; nullopt if it is none.
+// The optimizer's parameter and gradient slots: as declared, or Fluid's if the op is not known; nullopt if it
+// is none.
 struct OptimizerSlots {
   std::string param, grad;
 };

@@ -13,7 +13,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kCase[] = "/cases/wide_linear.sgd@sync_p2t2/";
+constexpr char kCase[] = "/open/cases/wide_linear.sgd@sync_p2t2/";
 
 Program Load(const std::string& name) {
   Result<Program> program = ParseProgram(test::BytesOf(test::CorpusOrSelection() + kCase + name));
@@ -53,7 +53,8 @@ void Remove(Program& program, int block, const std::string& type, int n = 0) {
   program.MutableBlock(block).Remove(id);
 }
 
-void Change(Program& program, int block, const std::string& type, int n, const std::function<void(Op&)>& change) {
+void Change(Program& program, int block, const std::string& type, int n,
+            const std::function<void(Op&)>& change) {
   const OpId id = Find(program, block, type, n);
   Op op = *program.block(block).FindOp(id);
   change(op);
@@ -118,18 +119,21 @@ const std::vector<Damage> kDamages = {
      "E-check-sent-twice"},
     {"WrongServer",
      [](RoleFiles& r) {
-       Change(r.trainers[0].program, 0, "send", 0, [](Op& op) { SetEndpoints(op, "epmap", {"127.0.0.1:6175"}); });
+       Change(r.trainers[0].program, 0, "send", 0,
+              [](Op& op) { SetEndpoints(op, "epmap", {"127.0.0.1:6175"}); });
      },
      "E-check-not-received"},
     {"UnknownServer",
      [](RoleFiles& r) {
-       Change(r.trainers[0].program, 0, "send", 0, [](Op& op) { SetEndpoints(op, "epmap", {"127.0.0.1:9999"}); });
+       Change(r.trainers[0].program, 0, "send", 0,
+              [](Op& op) { SetEndpoints(op, "epmap", {"127.0.0.1:9999"}); });
      },
      "E-check-address"},
     {"SectionOffByOne",
      [](RoleFiles& r) {
-       Change(r.trainers[0].program, 0, "split_byref", 0,
-              [](Op& op) { op.Set("sections", std::vector<std::int32_t>{500, 499}); });
+       Change(r.trainers[0].program, 0, "split_byref", 0, [](Op& op) {
+         op.Set("sections", std::vector<std::int32_t>{500, 499});
+       });
      },
      "E-check-sections"},
     {"SlicesOverlap",
@@ -144,7 +148,8 @@ const std::vector<Damage> kDamages = {
      "E-check-tiling"},
     {"ReceivesAnOldName",
      [](RoleFiles& r) {
-       Change(r.trainers[0].program, 0, "recv", 0, [](Op& op) { op.Set("varnames", Strings{"fc_1.b_0.old"}); });
+       Change(r.trainers[0].program, 0, "recv", 0,
+              [](Op& op) { op.Set("varnames", Strings{"fc_1.b_0.old"}); });
      },
      "E-check-unknown-piece"},
     {"RecvMissing", [](RoleFiles& r) { Remove(r.trainers[0].program, 0, "recv", 1); }, "E-check-not-fetched"},
@@ -164,8 +169,9 @@ const std::vector<Damage> kDamages = {
      "E-check-barrier-endpoints"},
     {"ConcatOrderSwapped",
      [](RoleFiles& r) {
-       Change(r.trainers[0].program, 0, "concat", 0,
-              [](Op& op) { op.AddInput("X", {"fc_w.block1", "fc_w.block0"}); });
+       Change(r.trainers[0].program, 0, "concat", 0, [](Op& op) {
+         op.AddInput("X", {"fc_w.block1", "fc_w.block0"});
+       });
      },
      "E-check-join"},
     {"ConcatMissing", [](RoleFiles& r) { Remove(r.trainers[0].program, 0, "concat"); }, "E-check-join"},
@@ -181,8 +187,9 @@ const std::vector<Damage> kDamages = {
      [](RoleFiles& r) { Remove(r.pserver_startups[0].program, 0, "uniform_random"); }, "E-check-no-start"},
     {"StartValueOfTheWholeForASlice",
      [](RoleFiles& r) {
-       Change(r.pserver_startups[0].program, 0, "uniform_random", 0,
-              [](Op& op) { op.Set("shape", std::vector<std::int64_t>{1000, 1000}); });
+       Change(r.pserver_startups[0].program, 0, "uniform_random", 0, [](Op& op) {
+         op.Set("shape", std::vector<std::int64_t>{1000, 1000});
+       });
      },
      "E-check-start-shape"},
     {"StartRecvMissing", [](RoleFiles& r) { Remove(r.trainer_startups[0].program, 0, "recv", 2); },
@@ -193,9 +200,12 @@ const std::vector<Damage> kDamages = {
      },
      "E-check-merge"},
     {"MergeScaleWrong",
-     [](RoleFiles& r) { Change(r.pservers[0].program, 1, "scale", 0, [](Op& op) { op.Set("scale", 1.0f); }); },
+     [](RoleFiles& r) {
+       Change(r.pservers[0].program, 1, "scale", 0, [](Op& op) { op.Set("scale", 1.0f); });
+     },
      "E-check-merge-scale"},
-    {"MergeScaleMissing", [](RoleFiles& r) { Remove(r.pservers[0].program, 2, "scale"); }, "E-check-merge-scale"},
+    {"MergeScaleMissing", [](RoleFiles& r) { Remove(r.pservers[0].program, 2, "scale"); },
+     "E-check-merge-scale"},
     {"OptimizerOnTheWrongSlice",
      [](RoleFiles& r) {
        Change(r.pservers[0].program, 2, "sgd", 0, [](Op& op) {
@@ -235,11 +245,14 @@ const std::vector<Damage> kDamages = {
      },
      "E-check-trainer-id"},
     {"AnotherNumberOfTrainers",
-     [](RoleFiles& r) { Change(r.pservers[1].program, 0, "listen_and_serv", 0, [](Op& op) { op.Set("Fanin", 3); }); },
+     [](RoleFiles& r) {
+       Change(r.pservers[1].program, 0, "listen_and_serv", 0, [](Op& op) { op.Set("Fanin", 3); });
+     },
      "E-check-trainers"},
     {"TwoServersAtOneAddress",
      [](RoleFiles& r) {
-       Change(r.pservers[1].program, 0, "listen_and_serv", 0, [](Op& op) { op.Set("endpoint", "127.0.0.1:6174"); });
+       Change(r.pservers[1].program, 0, "listen_and_serv", 0,
+              [](Op& op) { op.Set("endpoint", "127.0.0.1:6174"); });
      },
      "E-check-address-twice"},
     {"AServerOfAnotherMode",
@@ -254,7 +267,8 @@ const std::vector<Damage> kDamages = {
        });
      },
      "E-check-block"},
-    {"NoServer", [](RoleFiles& r) { Remove(r.pservers[1].program, 0, "listen_and_serv"); }, "E-check-no-server"},
+    {"NoServer", [](RoleFiles& r) { Remove(r.pservers[1].program, 0, "listen_and_serv"); },
+     "E-check-no-server"},
 };
 
 INSTANTIATE_TEST_SUITE_P(Each, DamageTest, testing::ValuesIn(kDamages),

@@ -1,0 +1,118 @@
+#include "transpiler/passes/comm_ops.h"
+
+#include <cstdint>
+
+namespace penstock {
+namespace {
+
+// Fluid gives every server this many threads for each of three kinds of request.
+constexpr std::int32_t kFluidThreads = 12;
+
+// What Fluid writes on every op.
+Op& WithFrame(Op& op, Role role, NameList role_pair = {}) {
+  op.SetRole(role).Set(kRoleVarAttr, std::move(role_pair));
+  return op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
+}
+
+}  // namespace
+
+Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const NameList& pieces) {
+  Op op(param.sparse ? "split_selected_rows" : "split_byref");
+  op.AddInput("X", {grad}).AddOutput("Out", pieces);
+  if (param.sparse) {
+    std::vector<std::int64_t> rows;
+    for (const Slice& slice : param.slices) rows.push_back(slice.rows());
+    op.Set("height_sections", std::move(rows));
+  } else {
+    std::vector<std::int32_t> rows;
+    for (const Slice& slice : param.slices) rows.push_back(static_cast<std::int32_t>(slice.rows()));
+    op.Set("sections", std::move(rows)).Set("num", 0);
+  }
+  return WithFrame(op, Role::kDist);
+}
+
+Op MakeSend(const SendSpec& spec) {
+  Op op("send");
+  op.AddInput("X", spec.pieces).AddOutput("Out", {spec.done});
+  op.Set("epmap", spec.addresses).Set("sections", std::vector<std::int64_t>()).Set("send_varnames", NameList());
+  op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", spec.trainer_id);
+  return WithFrame(op, Role::kRpc, {spec.param, spec.grad});
+}
+
+Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id, const std::string& done) {
+  Op op("send_barrier");
+  op.AddInput("X", after).AddOutput("Out", {done});
+  op.Set("endpoints", addresses).Set("trainer_id", trainer_id).Set("half_async", false);
+  return WithFrame(op, Role::kRpc);
+}
+
+Op MakeRecv(const RecvSpec& spec) {
+  Op op("recv");
+  op.AddInput("X", spec.after).AddOutput("Out", spec.pieces);
+  op.Set("epmap", spec.addresses).Set("trainer_id", spec.trainer_id);
+  op.Set("recv_varnames", NameList()).Set("varnames", NameList()).Set("with_barrier", true).Set("do_not_run", 0);
+  return WithFrame(op, Role::kRpc, spec.role_pair);
+}
+
+Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id, const NameList& outputs) {
+  Op op("fetch_barrier");
+  op.AddInput("X", after).AddOutput("Out", outputs);
+  op.Set("endpoints", addresses).Set("trainer_id", trainer_id);
+  return WithFrame(op, Role::kRpc);
+}
+
+Op MakeStartupFetchBarrier(const NameList& addresses, int trainer_id, const std::string& done) {
+  return MakeFetchBarrier({}, addresses, trainer_id, {done});
+}
+
+Op MakeJoinRows(const NameList& pieces, const std::string& whole, Role role) {
+  Op op("concat");
+  op.AddInput("X", pieces).AddInput("AxisTensor", {}).AddOutput("Out", {whole});
+  op.Set("axis", 0).Set("use_mkldnn", false).Set("use_quantizer", false);
+  return WithFrame(op, role);
+}
+
+Op MakeRemoteLookup(const LookupSpec& spec) {
+  Op op("distributed_lookup_table");
+  op.AddInput("Ids", spec.ids).AddInput("W", {spec.table}).AddOutput("Outputs", spec.outputs);
+  op.Set("table_names", spec.pieces).Set("height_sections", spec.rows).Set("endpoints", spec.addresses);
+  op.Set("padding_idx", spec.padding_idx).Set("trainer_id", spec.trainer_id);
+  op.Set("lookup_table_version", spec.lookup_type).Set("dtype", static_cast<std::int32_t>(DType::kFp32));
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeFakeInit(const std::string& table, const Shape& shape) {
+  Op op("fake_init");
+  op.AddOutput("Out", {table}).Set("shape", shape.dims());
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeSum(const NameList& from, const std::string& into) {
+  Op op("sum");
+  op.AddInput("X", from).AddOutput("Out", {into}).Set("use_mkldnn", false);
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeScale(const std::string& var, float factor) {
+  Op op("scale");
+  op.AddInput("X", {var}).AddInput("ScaleTensor", {}).AddOutput("Out", {var});
+  op.Set("scale", factor).Set("bias", 0.0f).Set("bias_after_scale", true);
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeListenAndServ(const ServeSpec& spec) {
+  Op op("listen_and_serv");
+  op.AddInput("X", spec.inputs);
+  op.Set("endpoint", spec.address).Set("pserver_id", spec.pserver).Set("Fanin", spec.trainers);
+  op.Set("distributed_mode", 0).Set("dc_asgd", false);
+  op.Set("optimize_blocks", spec.blocks).Set("lr_decay_block_id", spec.lr_block);
+  op.Set("checkpint_block_id", -1);  // Fluid's spelling
+  op.Set("grad_to_block_id", spec.grad_to_block).Set("sparse_grad_to_param", spec.sparse_to_param);
+  op.Set("prefetch_var_name_to_block_id", NameList());
+  for (const char* kind : {"rpc_get_thread_num", "rpc_send_thread_num", "rpc_prefetch_thread_num"}) {
+    op.Set(kind, kFluidThreads);
+  }
+  return WithFrame(op, Role::kForward);
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+// The one place that spells the slots and attributes of communication ops. Fluid's spelling, since saved programs must run
+// on either side.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/ir/op.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+
+using NameList = std::vector<std::string>;
+
+// grad -> its slices, by rows. Dense gradients share memory with the whole.
+Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const NameList& pieces);
+
+struct SendSpec {
+  NameList pieces;     // what is sent, one a slice
+  NameList addresses;  // to whom
+  int trainer_id = 0;
+  std::string param, grad;  // op_role_var
+  std::string done;         // the control variable
+};
+Op MakeSend(const SendSpec& spec);
+Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id, const std::string& done);
+
+struct RecvSpec {
+  NameList after;      // control variables; none in start-up programs
+  NameList pieces;     // what arrives
+  NameList addresses;
+  int trainer_id = 0;
+  NameList role_pair;  // (param, grad), or none
+};
+Op MakeRecv(const RecvSpec& spec);
+// `after` has no slot at all in start-up programs, where the barrier follows nothing.
+Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id, const NameList& outputs);
+Op MakeStartupFetchBarrier(const NameList& addresses, int trainer_id, const std::string& done);
+
+// slices -> the whole.
+Op MakeJoinRows(const NameList& pieces, const std::string& whole, Role role);
+
+struct LookupSpec {
+  std::string table;
+  NameList ids, outputs;
+  NameList pieces;     // names of the table's slices
+  NameList addresses;  // who has them
+  std::vector<std::int64_t> rows;
+  std::int64_t padding_idx = -1;
+  int trainer_id = 0;
+  std::string lookup_type;  // of the ops it stands for
+};
+Op MakeRemoteLookup(const LookupSpec& spec);
+// Declares a table without values: it lives on the pservers.
+Op MakeFakeInit(const std::string& table, const Shape& shape);
+
+// into = from[0] + from[1] + ..., then into *= factor.
+Op MakeSum(const NameList& from, const std::string& into);
+Op MakeScale(const std::string& var, float factor);
+
+struct ServeSpec {
+  NameList inputs;  // what arrives
+  std::string address;
+  int pserver = 0;
+  int trainers = 1;
+  int lr_block = -1;
+  std::vector<BlockRef> blocks;
+  NameList grad_to_block;   // "grad:block"
+  NameList sparse_to_param;  // "grad:param"
+};
+Op MakeListenAndServ(const ServeSpec& spec);
+
+}  // namespace penstock

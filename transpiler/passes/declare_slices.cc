@@ -1,0 +1,35 @@
+// Begins a pserver's program: declares the slices it holds and where their gradients are merged.
+//
+//   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
+//   after   (pserver 0)  persist w.block1 : f32[6, 2048] ; persist w@GRAD.block1 : f32[6, 2048]
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/slice_facts.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+
+Result<Program> DeclareSlices(const Program& in, const PassContext& context) {
+  Program out = in;
+  const ProgramMeta& from = context.main.meta();
+  ProgramMeta& meta = out.mutable_meta();
+  meta.version = from.version;
+  meta.has_version_message = from.has_version_message;
+  meta.random_seed = from.random_seed;
+
+  Block& block = out.MutableBlock(0);
+  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+    const ParamPlacement& param = context.plan.param(ref);
+    const Shape shape = param.ShapeOf(context.plan.slice(ref));
+    Var piece = TensorVar(ParamPieceName(param, ref.slice), param.dtype, shape);
+    piece.persistable = true;
+    RecordSlice(context.plan, ref, param.param, piece);
+    block.SetVar(std::move(piece));
+    Var merged = TensorVar(MergedGradName(param, ref.slice), param.dtype, shape);
+    merged.persistable = true;
+    if (param.sparse) merged.kind = VarKind::kSelectedRows;
+    block.SetVar(std::move(merged));
+  }
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,28 @@
+// Takes the optimizers' variables and their initial values out of the trainer's start-up program.
+//
+//   before  (Out=lr) = fill_constant() {value=0.1} ; (Out=w) = uniform_random()
+//   after   (Out=w) = uniform_random()
+#include <algorithm>
+#include <unordered_set>
+
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+
+namespace penstock {
+
+Result<Program> DropServerState(const Program& in, const PassContext& context) {
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  const auto& vars = context.analysis.server_vars;
+  const std::unordered_set<std::string> dropped(vars.begin(), vars.end());
+  for (const OpEntry& entry : in.main().ops()) {
+    const std::vector<std::string> outputs = entry.op->OutputNames();
+    const bool drop = std::any_of(outputs.begin(), outputs.end(),
+                                  [&](const std::string& name) { return dropped.contains(name); });
+    if (drop) main.Remove(entry.id);
+  }
+  for (const std::string& name : vars) main.RemoveVar(name);
+  return edit.Apply();
+}
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+// Makes a pserver take one gradient from each trainer and begin each update with their mean.
+//
+//   before  listen_and_serv(X=w@GRAD) ; block 1 { ... sgd(Grad=w@GRAD) }
+//   after   listen_and_serv(X=[w@GRAD.trainer_0, w@GRAD.trainer_1])
+//           block 1 { w@GRAD = sum(X=[both]) ; w@GRAD = scale(X=w@GRAD) {scale=0.5} ; ... sgd(Grad=w@GRAD) }
+//
+// Requires: ServeGradients ran.
+#include "framework/ir/edit.h"
+#include "transpiler/passes/comm_ops.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/server_copy.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kPass[] = "merge_gradients";
+
+NameList Received(const PassContext& context, SliceRef ref) {
+  NameList names;
+  for (int trainer = 0; trainer < context.plan.trainers; ++trainer) {
+    names.push_back(ReceivedGradName(context.plan.param(ref), ref.slice, trainer));
+  }
+  return names;
+}
+
+// In front of what stands in the block.
+void BeginWithMean(Block& block, const NameList& received, const std::string& merged) {
+  const auto trainers = static_cast<double>(received.size());
+  block.Insert(0, std::move(MakeScale(merged, static_cast<float>(1.0 / trainers)).SetMadeBy(kPass)));
+  block.Insert(0, std::move(MakeSum(received, merged).SetMadeBy(kPass)));
+}
+
+}  // namespace
+
+Result<Program> MergeGradients(const Program& in, const PassContext& context) {
+  Program out = in;
+  Block& globals = out.MutableBlock(0);
+  if (globals.ops().empty() || globals.ops().back().op->type() != "listen_and_serv") {
+    return PassError(kPass, "block 0 does not end with listen_and_serv");
+  }
+  NameList inputs;
+  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+    const ParamPlacement& param = context.plan.param(ref);
+    for (std::string& name : Received(context, ref)) {
+      Var var = TensorVar(name, param.dtype, param.ShapeOf(context.plan.slice(ref)));
+      if (param.sparse) var.kind = VarKind::kSelectedRows;
+      globals.SetVar(std::move(var));
+      inputs.push_back(std::move(name));
+    }
+  }
+  Op serve = *globals.ops().back().op;
+  globals.Replace(globals.ops().back().id, std::move(serve.AddInput("X", std::move(inputs))));
+
+  const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
+  const int first = out.block_count() - static_cast<int>(updates.size());
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const SliceRef ref = updates[i].at;
+    BeginWithMean(out.MutableBlock(first + static_cast<int>(i)), Received(context, ref),
+                  MergedGradName(context.plan.param(ref), ref.slice));
+  }
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,34 @@
+// All passes. Each stands in the file of its name, with an example; the pipelines say which run and in which order.
+#pragma once
+
+#include "transpiler/passes/context.h"
+
+namespace penstock {
+
+// The trainer's main program.
+Result<Program> KeepClipping(const Program& in, const PassContext& context);
+Result<Program> PrefetchTables(const Program& in, const PassContext& context);
+Result<Program> NameGradients(const Program& in, const PassContext& context);
+Result<Program> SendGradients(const Program& in, const PassContext& context);
+Result<Program> AddSendBarrier(const Program& in, const PassContext& context);
+Result<Program> ReceiveParams(const Program& in, const PassContext& context);
+Result<Program> AddFetchBarrier(const Program& in, const PassContext& context);
+Result<Program> JoinSlices(const Program& in, const PassContext& context);
+Result<Program> DropOptimizers(const Program& in, const PassContext& context);
+
+// The trainer's start-up program.
+Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context);
+Result<Program> DropServerState(const Program& in, const PassContext& context);
+Result<Program> FakeInitTables(const Program& in, const PassContext& context);
+
+// A pserver's main program; begins with an empty one.
+Result<Program> DeclareSlices(const Program& in, const PassContext& context);
+Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context);
+Result<Program> PlaceOptimizers(const Program& in, const PassContext& context);
+Result<Program> ServeGradients(const Program& in, const PassContext& context);
+Result<Program> MergeGradients(const Program& in, const PassContext& context);
+
+// A pserver's start-up program; begins with its finished main program.
+Result<Program> InitPserverSlices(const Program& in, const PassContext& context);
+
+}  // namespace penstock

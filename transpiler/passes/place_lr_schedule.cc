@@ -1,0 +1,78 @@
+// Copies the learning-rate ops into a block of their own, which a pserver runs once a step before its updates. Blocks that
+// conditional ops enter come along, below it.
+//
+//   before  (main)    lr = scale(X=decay) @lr_sched
+//   after   (pserver) block 1 in 0 { lr = scale(X=decay) @lr_sched }
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/server_copy.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kPass[] = "place_lr_schedule";
+constexpr char kSubBlock[] = "sub_block";
+
+class LrCopier {
+ public:
+  LrCopier(Program& out, const PassContext& context) : out_(out), context_(context) {}
+
+  // A block that does not exist, or contains itself, is a broken program; depth is bounded by the number of blocks.
+  Status Copy(const Op& op, int into, int depth) {
+    Op copy = ServerCopy(op, context_.ops);
+    const BlockRef* inner = op.Get<BlockRef>(kSubBlock);
+    if (inner != nullptr) {
+      if (inner->index <= 0 || inner->index >= context_.main.block_count() || depth > context_.main.block_count()) {
+        return InvalidArgument("E-pass-sub-block", kPass, ": ", op.type(), " enters block ", inner->index,
+                               ", which is not there");
+      }
+      copy.Set(kSubBlock, BlockRef{out_.block_count()});
+      PENSTOCK_RETURN_IF_ERROR(CopyBlock(context_.main.block(inner->index), into, depth + 1));
+    }
+    out_.MutableBlock(into).Append(std::move(copy.SetMadeBy(kPass)));
+    return OkStatus();
+  }
+
+  // Fluid declares in each copied block all that its ops name, once more.
+  Status CopyBlock(const Block& from, int parent, int depth) {
+    const int index = out_.AddBlock(parent).index();
+    for (const VarRef& var : from.vars()) out_.MutableBlock(index).SetVar(ServerCopy(*var));
+    for (const OpEntry& entry : from.ops()) {
+      Declare(*entry.op, index);
+      PENSTOCK_RETURN_IF_ERROR(Copy(*entry.op, index, depth));
+    }
+    return OkStatus();
+  }
+
+  void Declare(const Op& op, int block) {
+    for (const auto& names : {op.InputNames(), op.OutputNames()}) {
+      for (const std::string& name : names) {
+        const Var* var = context_.main.main().FindVar(name);
+        if (var != nullptr && out_.block(block).FindVar(name) == nullptr) {
+          out_.MutableBlock(block).SetVar(ServerCopy(*var));
+        }
+      }
+    }
+  }
+
+ private:
+  Program& out_;
+  const PassContext& context_;
+};
+
+}  // namespace
+
+Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context) {
+  if (context.analysis.lr_ops.empty()) return in;
+  Program out = in;
+  LrCopier copier(out, context);
+  const int lr_block = out.AddBlock(0).index();
+  for (const OpId id : context.analysis.lr_ops) {
+    const Op* op = context.main.main().FindOp(id);
+    if (op == nullptr) return PassError(kPass, "an op of the analysis is gone");
+    copier.Declare(*op, 0);
+    PENSTOCK_RETURN_IF_ERROR(copier.Copy(*op, lr_block, 0));
+  }
+  return out;
+}
+
+}  // namespace penstock

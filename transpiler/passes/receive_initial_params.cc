@@ -1,0 +1,43 @@
+// Receives every parameter's start value from the pservers, at the end of the trainer's start-up program.
+//
+//   before  (Out=w) = uniform_random()
+//   after   (Out=w) = uniform_random()
+//           [w.block0, w.block1] = recv() {epmap=[second server, first]}
+//           __control_var@0.fetch_barrier = fetch_barrier() {endpoints=[all]}
+//           w = concat(X=[w.block0, w.block1])
+//
+// The trainer's own initial values stay, as in Fluid, and are overwritten. Prefetched tables are not received.
+#include "framework/ir/edit.h"
+#include "transpiler/passes/comm_ops.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+
+Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context) {
+  constexpr char kPass[] = "receive_initial_params";
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  std::vector<Op> joins;
+  for (const ParamPlacement& param : context.plan.params) {
+    if (param.prefetched) continue;
+    RecvSpec recv{.after = {},
+                  .pieces = {},
+                  .addresses = context.plan.AddressesOf(param),
+                  .trainer_id = context.self.index,
+                  .role_pair = {}};
+    for (std::size_t i = 0; i < param.slices.size(); ++i) {
+      recv.pieces.push_back(ParamPieceName(param, static_cast<int>(i)));
+      if (param.sliced()) main.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[i])));
+    }
+    main.Append(MakeRecv(recv).SetMadeBy(kPass));
+    if (param.sliced()) joins.push_back(MakeJoinRows(recv.pieces, param.param, Role::kForward).SetMadeBy(kPass));
+  }
+  const std::string done = ControlName("fetch_barrier");
+  main.SetVar(ControlVar(done));
+  main.Append(MakeStartupFetchBarrier(context.plan.pservers, context.self.index, done).SetMadeBy(kPass));
+  for (Op& join : joins) main.Append(std::move(join));
+  return edit.Apply();
+}
+
+}  // namespace penstock

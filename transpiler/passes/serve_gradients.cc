@@ -1,0 +1,54 @@
+// Adds the op that waits for gradients and says which block each of them starts.
+//
+//   after   (block 0)  listen_and_serv(X=[b@GRAD, w@GRAD.block1]) {optimize_blocks=[^1, ^2],
+//                                                                  grad_to_block_id=["b@GRAD:1", "w@GRAD.block1:2"]}
+//
+// Requires: PlaceOptimizers ran, whose blocks are the last.
+#include <algorithm>
+
+#include "transpiler/passes/comm_ops.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/server_copy.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+namespace {
+
+// Whether the update reads the merged gradient itself; a regularizer may have made a dense one of it.
+bool ReadsMerged(const ServerUpdate& update, const Program& main) {
+  const std::vector<std::string> inputs = main.main().FindOp(update.trained->optimizer)->InputNames();
+  return std::find(inputs.begin(), inputs.end(), update.trained->grad) != inputs.end();
+}
+
+}  // namespace
+
+Result<Program> ServeGradients(const Program& in, const PassContext& context) {
+  Program out = in;
+  const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
+  const int blocks = std::max<int>(1, static_cast<int>(updates.size()));
+  const int first = out.block_count() - blocks;
+  ServeSpec serve;
+  serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];
+  serve.pserver = context.self.index;
+  serve.trainers = context.plan.trainers;
+  if (!context.analysis.lr_ops.empty()) {
+    serve.lr_block = 1;
+    serve.blocks.push_back({serve.lr_block});
+  }
+  for (int i = 0; i < blocks; ++i) serve.blocks.push_back({first + i});
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const ServerUpdate& update = updates[i];
+    const std::string grad = MergedGradName(*update.placement, update.at.slice);
+    serve.grad_to_block.push_back(StrCat(grad, ":", first + static_cast<int>(i)));
+    if (update.trained->sparse && ReadsMerged(update, context.main)) {
+      serve.sparse_to_param.push_back(StrCat(grad, ":", ParamPieceName(*update.placement, update.at.slice)));
+    }
+  }
+  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+    serve.inputs.push_back(MergedGradName(context.plan.param(ref), ref.slice));
+  }
+  out.MutableBlock(0).Append(std::move(MakeListenAndServ(serve).SetMadeBy("serve_gradients")));
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,197 @@
+#include "transpiler/plan/analyse.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_set>
+
+#include "transpiler/plan/optimizers.h"
+
+namespace penstock {
+namespace {
+
+using Names = std::unordered_set<std::string>;
+
+bool IsLrOp(const Op& op) {
+  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
+}
+
+bool AnyIn(const std::vector<std::string>& names, const Names& set) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
+}
+
+// Fluid keeps clipping on the trainer if the deprecated API made it, whose scope has this text in its name.
+bool FluidKeepsClip(const Op& op) {
+  const std::string* scope = op.Get<std::string>(kNameScopeAttr);
+  return scope != nullptr && scope->find("@CLIP") != std::string::npos;
+}
+
+// Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What reads a
+// parameter or other lasting state (regularizers, optimizers), or what these made, belongs to the servers.
+class ClipFinder {
+ public:
+  ClipFinder(const Block& main, Dialect dialect) : main_(main), dialect_(dialect) {}
+
+  bool StaysOnTrainer(const Op& op) {
+    if (FluidKeepsClip(op)) return true;
+    if (dialect_ == Dialect::kFluid18) return false;
+    const std::vector<std::string> inputs = op.InputNames();
+    const bool lasting = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
+      const Var* var = main_.FindVar(name);
+      return var != nullptr && var->persistable;
+    });
+    if (!lasting && !AnyIn(inputs, made_by_server_ops_)) return true;
+    for (const std::string& name : op.OutputNames()) made_by_server_ops_.insert(name);
+    return false;
+  }
+
+ private:
+  const Block& main_;
+  Dialect dialect_;
+  Names made_by_server_ops_;
+};
+
+// Trained parameters in the making, and where each stands.
+class Collector {
+ public:
+  Collector(const OpRegistry& ops, const Block& main, Dialect dialect) : ops_(ops), main_(main), dialect_(dialect) {}
+
+  Status Add(const OpEntry& entry, Analysis& out) {
+    const Op& op = *entry.op;
+    out.server_ops.push_back(entry.id);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::optional<OptimizerUse> use, RecogniseOptimizer(ops_, main_, op, dialect_));
+    const auto pairs = op.RolePairs();
+    if (pairs.empty()) {
+      if (!use) return OkStatus();
+      return InvalidArgument("E-plan-role-var", "plan: optimizer ", op.type(), " of ", use->param,
+                             " does not name its parameter and gradient in op_role_var");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const int at, Position(pairs.front(), out));
+    TrainedParam& param = out.params[static_cast<std::size_t>(at)];
+    param.server_ops.push_back(entry.id);
+    if (!use) return OkStatus();
+    if (param.optimizer != OpId::kNone) {
+      return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", param.param);
+    }
+    param.optimizer = entry.id;
+    param.elementwise = use->elementwise;
+    param.row_state = use->row_state;
+    out.update_order.push_back(at);
+    return OkStatus();
+  }
+
+ private:
+  Result<int> Position(const std::pair<std::string, std::string>& pair, Analysis& out) {
+    const auto [it, added] = at_.emplace(pair.first, static_cast<int>(out.params.size()));
+    if (!added) return it->second;
+    for (const std::string& name : {pair.first, pair.second}) {
+      if (main_.FindVar(name) != nullptr) continue;
+      return InvalidArgument("E-plan-undeclared", "plan: ", name, " of the pair (", pair.first, ", ", pair.second,
+                             ") is not declared in block 0");
+    }
+    TrainedParam param;
+    param.param = pair.first;
+    param.grad = pair.second;
+    param.sparse = main_.FindVar(pair.second)->kind == VarKind::kSelectedRows;
+    out.params.push_back(std::move(param));
+    return it->second;
+  }
+
+  const OpRegistry& ops_;
+  const Block& main_;
+  Dialect dialect_;
+  std::map<std::string, int, std::less<>> at_;
+};
+
+// Inputs of server ops that are no parameter and no gradient: learning rates, optimizer state, regularizer temporaries. In
+// the default dialect one that an op of the trainer still names stays declared.
+std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis, Dialect dialect) {
+  Names kept;
+  const std::set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
+  if (dialect == Dialect::kDefault) {
+    for (const OpEntry& entry : main.ops()) {
+      if (leaving.contains(entry.id) || IsLrOp(*entry.op)) continue;
+      for (std::string& name : entry.op->InputNames()) kept.insert(std::move(name));
+      for (std::string& name : entry.op->OutputNames()) kept.insert(std::move(name));
+    }
+  }
+  for (const OpId id : analysis.server_ops) {
+    for (auto& [param, grad] : main.FindOp(id)->RolePairs()) {
+      kept.insert(param);
+      kept.insert(grad);
+    }
+  }
+  std::vector<std::string> vars;
+  for (const OpId id : analysis.server_ops) {
+    for (std::string& name : main.FindOp(id)->InputNames()) {
+      if (kept.insert(name).second) vars.push_back(std::move(name));
+    }
+  }
+  return vars;
+}
+
+// Where a lookup op keeps its table.
+std::optional<std::string> TableOfLookup(const Op& op) {
+  if (op.type() == "lookup_table" || op.type() == "lookup_table_v2") return op.InputName("W");
+  if (op.type() == "nce") return op.InputName("Weight");
+  return std::nullopt;
+}
+
+Status FindTables(const Block& main, Analysis& out) {
+  std::map<std::string, SparseTable> found;
+  std::map<std::string, std::string> type_of;
+  for (const OpEntry& entry : main.ops()) {
+    const Op& op = *entry.op;
+    const std::optional<std::string> table = TableOfLookup(op);
+    if (!table) continue;
+    if (op.GetOr<bool>("is_distributed", false)) {
+      return Unimplemented("E-plan-table", "plan: ", *table, " is looked up with is_distributed=true; use is_sparse=true");
+    }
+    if (!op.GetOr<bool>("remote_prefetch", false)) continue;
+    if (op.type() == "nce") {
+      return Unimplemented("E-plan-table", "plan: nce cannot prefetch rows of ", *table, "; use is_sparse=false");
+    }
+    SparseTable& lookups = found[*table];
+    lookups.param = *table;
+    // The first type that looks the table up decides; the other's lookups stay as they are.
+    if (type_of.emplace(*table, op.type()).first->second == op.type()) lookups.lookups.push_back(entry.id);
+  }
+  for (TrainedParam& param : out.params) {
+    const auto it = found.find(param.param);
+    if (it == found.end() || !param.sparse) continue;
+    param.prefetched = true;
+    out.tables.push_back(std::move(it->second));
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect) {
+  Analysis out;
+  ClipFinder clip(main.main(), dialect);
+  Collector collector(ops, main.main(), dialect);
+  for (const OpEntry& entry : main.main().ops()) {
+    const Op& op = *entry.op;
+    if (IsLrOp(op)) out.lr_ops.push_back(entry.id);
+    if (op.role() != Role::kOptimize) continue;
+    if (clip.StaysOnTrainer(op)) {
+      out.clip_ops.push_back(entry.id);
+    } else {
+      PENSTOCK_RETURN_IF_ERROR(collector.Add(entry, out));
+    }
+  }
+  if (out.params.empty()) {
+    return InvalidArgument("E-plan-no-params", "plan: the program updates no parameter; call minimize before transpile");
+  }
+  if (dialect == Dialect::kDefault) {
+    for (const TrainedParam& param : out.params) {
+      if (param.optimizer != OpId::kNone) continue;
+      return InvalidArgument("E-plan-optimizer", "plan: no optimizer op updates ", param.param);
+    }
+  }
+  out.server_vars = ServerVars(main.main(), out, dialect);
+  PENSTOCK_RETURN_IF_ERROR(FindTables(main.main(), out));
+  return out;
+}
+
+}  // namespace penstock

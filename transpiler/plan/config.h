@@ -1,0 +1,61 @@
+// What a user asks of the transpiler. A plain value: nothing is read from the environment or from a clock.
+//
+//   TranspileConfig config;
+//   config.pservers = {"10.0.0.1:6174", "10.0.0.2:6174"};
+//   config.trainers = 2;
+//   config.trainer_ids = {0, 1};       // whose programs are wanted
+//   PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(ops, main, startup, config));
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace penstock {
+
+// kFluid18 makes role programs equal to those of Fluid 1.8.5, its defects included. kDefault differs from them by the
+// list in tests/parity/DIFFERENCES.md and by nothing else.
+enum class Dialect { kDefault, kFluid18 };
+
+// How gradients and parameters travel. Each has its own pipeline; no pass takes a mode.
+enum class Mode { kSync, kAsync, kHalfAsync, kGeo, kNccl2, kCollective };
+std::string_view ModeName(Mode mode);  // "sync"
+
+enum class Kind { kPserver, kNccl2, kCollective, kGeo };
+enum class Placement { kRoundRobin, kHashName };
+
+// Fluid's constructor refuses smaller slices; its users set the field afterwards to get them.
+inline constexpr std::int64_t kFluidMinBlockSize = 8192;
+
+struct TranspileConfig {
+  Kind kind = Kind::kPserver;
+  Dialect dialect = Dialect::kDefault;
+  int trainers = 1;
+  std::vector<int> trainer_ids = {0};  // the trainers whose programs are made
+  std::vector<std::string> pservers;   // addresses, in order
+
+  bool slice_params = true;
+  std::int64_t min_block_size = kFluidMinBlockSize;  // elements; a slice is not made smaller than this
+  bool allow_small_blocks = false;                   // min_block_size may be under kFluidMinBlockSize
+  Placement placement = Placement::kRoundRobin;
+
+  // The argument of transpile() and the field of its configuration; empty where the user gave none.
+  std::optional<bool> sync_mode_argument;
+  std::optional<bool> sync_mode_field;
+  bool runtime_split_send_recv = false;
+  bool half_async = false;
+  bool completely_not_async = false;
+  bool dc_asgd = false;
+};
+
+// kInvalidArgument: no pserver, an address twice, trainer ids out of range, a size under 1, contradicting modes.
+Status ValidateConfig(const TranspileConfig& config);
+
+// The one mode that the flags mean. An argument given wins over an untouched field; both given and different is
+// E-plan-sync-mode.
+Result<Mode> ResolveMode(const TranspileConfig& config);
+
+}  // namespace penstock

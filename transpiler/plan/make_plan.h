@@ -1,0 +1,15 @@
+// Decides where everything goes. The same analysis and configuration give the same plan in every process.
+#pragma once
+
+#include "framework/base/status.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/config.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+
+// `main` is the program that `analysis` is of. kInvalidArgument: ValidateConfig's errors, and a parameter whose shape is
+// not known. kUnimplemented: a placement that is not built.
+Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config);
+
+}  // namespace penstock

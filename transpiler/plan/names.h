@@ -1,0 +1,25 @@
+// Names of what a plan makes, spelled as Fluid spells them. They are for people and for Fluid's own runtime; nothing here
+// or elsewhere is ever read back from a name.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+
+// w, or w.block1 if w is sliced: on pservers, and on trainers what `recv` fills.
+std::string ParamPieceName(const ParamPlacement& param, int slice);
+// w@GRAD or w@GRAD.block1: where a pserver merges.
+std::string MergedGradName(const ParamPlacement& param, int slice);
+// w@GRAD.block1.trainer_0: one trainer's part, as pservers receive it.
+std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer);
+// The same on the trainer's side. Fluid leaves the suffix out when there is one trainer, and its pserver waits for ever.
+std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
+
+// A control variable carries no value, only order. Fluid names them by a random number, "__control_var@0.84", and tools
+// that compare its programs know them by the "@0."; ours are derived from what they order.
+std::string ControlName(std::string_view after);
+
+}  // namespace penstock

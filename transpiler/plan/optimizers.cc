@@ -1,0 +1,92 @@
+#include "transpiler/plan/optimizers.h"
+
+#include <algorithm>
+#include <map>
+
+namespace penstock {
+namespace {
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Status NotAnOptimizer(const OpRegistry& ops, const Op& op, const std::string& param) {
+  std::vector<std::string> known;
+  for (const OpDef* def : ops.All()) {
+    if (def->optimizer()) known.push_back(def->type());
+  }
+  return InvalidArgument("E-plan-optimizer", "plan: ", op.type(), " updates parameter ", param,
+                         " and is not declared as an optimizer")
+      .With(StrCat("note: optimizers are ", Join(known, ", ")));
+}
+
+Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const Block& main, const Op& op) {
+  const OpDef* def = ops.Find(op.type());
+  if (def == nullptr || !def->optimizer()) {
+    const std::vector<std::string> written = op.OutputNames();
+    for (const auto& [param, grad] : op.RolePairs()) {
+      if (Contains(written, param)) return NotAnOptimizer(ops, op, param);
+    }
+    return std::optional<OptimizerUse>();
+  }
+  const OptimizerDef& optimizer = *def->optimizer();
+  OptimizerUse use{.param = op.InputName(optimizer.param_slot), .elementwise = optimizer.elementwise, .row_state = {}};
+  const Var* param = main.FindVar(use.param);
+  for (const StateDef& state : optimizer.states) {
+    if (state.slicing != StateSlicing::kWithParam) continue;
+    for (const std::string& name : op.Input(state.slot)) {
+      const Var* var = main.FindVar(name);
+      if (var == nullptr || param == nullptr || var->shape() != param->shape()) {
+        return InvalidArgument("E-plan-optimizer-shape", "plan: state ", name, " of ", op.type(), " must have the shape of ",
+                               use.param);
+      }
+      use.row_state.insert(name);
+    }
+  }
+  return std::optional(std::move(use));
+}
+
+// Fluid's list: the slots whose variable takes the slice's shape. Any other optimizer with state is refused there.
+const std::map<std::string, std::set<std::string>, std::less<>>& FluidRowSlots() {
+  static const std::map<std::string, std::set<std::string>, std::less<>> kSlots = {
+      {"adam", {"Moment1", "Moment2"}},
+      {"adagrad", {"Moment"}},
+      {"decayed_adagrad", {"Moment"}},
+      {"adamax", {"Moment", "InfNorm"}},
+      {"momentum", {"Velocity"}},
+      {"lars_momentum", {"Velocity"}},
+      {"rmsprop", {"Moment", "MeanSquare"}},
+      {"ftrl", {"SquaredAccumulator", "LinearAccumulator"}},
+      {"sgd", {}},
+  };
+  return kSlots;
+}
+
+bool HasState(const Op& op) {
+  static const std::set<std::string> kNotState = {"Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor"};
+  return std::any_of(op.inputs().begin(), op.inputs().end(),
+                     [](const Slot& slot) { return !kNotState.contains(slot.name) && !slot.args.empty(); });
+}
+
+Result<std::optional<OptimizerUse>> ByFluidsRule(const Op& op) {
+  if (!op.HasInputSlot("Param") || !op.HasInputSlot("LearningRate")) return std::optional<OptimizerUse>();
+  OptimizerUse use{.param = op.InputName("Param"), .elementwise = true, .row_state = {}};
+  const auto known = FluidRowSlots().find(op.type());
+  if (known == FluidRowSlots().end()) {
+    if (!HasState(op)) return std::optional(std::move(use));
+    return InvalidArgument("E-plan-optimizer", "plan: Not supported optimizer for distributed training: ", op.type());
+  }
+  for (const std::string& slot : known->second) {
+    for (const std::string& name : op.Input(slot)) use.row_state.insert(name);
+  }
+  return std::optional(std::move(use));
+}
+
+}  // namespace
+
+Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, const Block& main, const Op& op,
+                                                       Dialect dialect) {
+  return dialect == Dialect::kFluid18 ? ByFluidsRule(op) : ByDeclaration(ops, main, op);
+}
+
+}  // namespace penstock

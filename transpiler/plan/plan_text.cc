@@ -1,0 +1,223 @@
+// The textual form of a plan, both ways. It is read line by line; names that are no plain names stand in quotes.
+#include <charconv>
+#include <cctype>
+#include <numeric>
+#include <optional>
+
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kFluidDialect[] = "fluid-1.8";
+
+bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '@' || c == '/'; }
+
+std::string Name(const std::string& name) {
+  bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name[0] != '.' && name[0] != '@' &&
+               name[0] != '/';
+  for (const char c : name) plain = plain && IsNameChar(c);
+  return plain ? name : Quote(name);
+}
+
+bool InOrder(const std::vector<int>& order) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int>(i)) return false;
+  }
+  return true;
+}
+
+std::string PrintHeader(const PlacementPlan& plan) {
+  std::vector<std::string> pservers;
+  for (const std::string& address : plan.pservers) pservers.push_back(Quote(address));
+  std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers, ", pservers=[",
+                           Join(pservers, ", "), "]");
+  if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
+  if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
+  return out + "}\n";
+}
+
+std::string PrintParam(const ParamPlacement& param) {
+  std::string out = StrCat("param ", Name(param.param), " : ", DTypeName(param.dtype), param.shape, " grad=",
+                           Name(param.grad), param.sparse ? " sparse" : "", param.prefetched ? " prefetched" : "", "\n");
+  for (const Slice& slice : param.slices) {
+    out += StrCat("  rows [", slice.row_begin, ", ", slice.row_end, ") on pserver ", slice.pserver);
+    if (slice.chunk_rows != slice.rows()) out += StrCat(" in chunks of ", slice.chunk_rows);
+    out += "\n";
+  }
+  return out;
+}
+
+// One line, read from the left. Every method says whether it found what it was asked for.
+class Line {
+ public:
+  explicit Line(std::string_view text) : rest_(text) {}
+
+  bool Is(std::string_view token) {
+    SkipSpace();
+    if (!StartsWith(rest_, token)) return false;
+    rest_.remove_prefix(token.size());
+    return true;
+  }
+  template <typename Int>
+  bool Number(Int& value) {
+    SkipSpace();
+    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
+    if (error != std::errc()) return false;
+    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
+    return true;
+  }
+  bool Text(std::string& value) {  // in quotes
+    SkipSpace();
+    if (rest_.empty() || rest_[0] != '"') return false;
+    value.clear();
+    for (std::size_t i = 1; i < rest_.size(); ++i) {
+      if (rest_[i] == '"') {
+        rest_.remove_prefix(i + 1);
+        return true;
+      }
+      const std::optional<char> c = rest_[i] == '\\' ? Unescaped(i) : rest_[i];
+      if (!c) return false;
+      value.push_back(*c);
+    }
+    return false;
+  }
+  bool NameOrText(std::string& value) {
+    SkipSpace();
+    if (!rest_.empty() && rest_[0] == '"') return Text(value);
+    std::size_t end = 0;
+    while (end < rest_.size() && IsNameChar(rest_[end])) ++end;
+    value = std::string(rest_.substr(0, end));
+    rest_.remove_prefix(end);
+    return end > 0;
+  }
+  template <typename Element>
+  bool List(std::vector<Element>& values, bool (Line::*element)(Element&)) {
+    if (!Is("[")) return false;
+    if (Is("]")) return true;
+    do {
+      Element value{};
+      if (!(this->*element)(value)) return false;
+      values.push_back(std::move(value));
+    } while (Is(","));
+    return Is("]");
+  }
+  bool AtEnd() {
+    SkipSpace();
+    return rest_.empty();
+  }
+
+ private:
+  void SkipSpace() {
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\r' || rest_[0] == '\t')) rest_.remove_prefix(1);
+  }
+  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX. `i` moves from the backslash to its end.
+  std::optional<char> Unescaped(std::size_t& i) const {
+    if (++i >= rest_.size()) return std::nullopt;
+    switch (rest_[i]) {
+      case 'n': return '\n';
+      case 't': return '\t';
+      case 'r': return '\r';
+      case 'u': break;
+      default: return rest_[i];
+    }
+    unsigned code = 0;
+    const char* begin = rest_.data() + i + 1;
+    if (i + 4 >= rest_.size() || std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4) return std::nullopt;
+    i += 4;
+    return static_cast<char>(code);
+  }
+
+  std::string_view rest_;
+};
+
+bool ParseMode(const std::string& name, Mode& mode) {
+  for (const Mode known : {Mode::kSync, Mode::kAsync, Mode::kHalfAsync, Mode::kGeo, Mode::kNccl2, Mode::kCollective}) {
+    if (ModeName(known) != name) continue;
+    mode = known;
+    return true;
+  }
+  return false;
+}
+
+bool ParseHeader(Line line, PlacementPlan& plan) {
+  if (!line.Is("plan") || !line.Is("{")) return false;
+  do {
+    std::string text;
+    if (line.Is("mode=")) {
+      if (!line.Text(text) || !ParseMode(text, plan.mode)) return false;
+    } else if (line.Is("trainers=")) {
+      if (!line.Number(plan.trainers)) return false;
+    } else if (line.Is("pservers=")) {
+      if (!line.List(plan.pservers, &Line::Text)) return false;
+    } else if (line.Is("dialect=")) {
+      if (!line.Text(text) || text != kFluidDialect) return false;
+      plan.dialect = Dialect::kFluid18;
+    } else if (line.Is("send_order=")) {
+      if (!line.List(plan.send_order, &Line::Number<int>)) return false;
+    } else {
+      return false;
+    }
+  } while (line.Is(","));
+  return line.Is("}") && line.AtEnd();
+}
+
+bool ParseParam(Line line, ParamPlacement& param) {
+  std::string dtype;
+  std::vector<Dim> dims;
+  if (!line.Is("param") || !line.NameOrText(param.param) || !line.Is(":") || !line.NameOrText(dtype)) return false;
+  const std::optional<DType> type = DTypeFromName(dtype);
+  if (!type || !line.List(dims, &Line::Number<Dim>) || !line.Is("grad=") || !line.NameOrText(param.grad)) return false;
+  param.dtype = *type;
+  param.shape = Shape(std::move(dims));
+  param.sparse = line.Is("sparse");
+  param.prefetched = line.Is("prefetched");
+  return line.AtEnd();
+}
+
+bool ParseSlice(Line line, Slice& slice) {
+  if (!line.Is("rows") || !line.Is("[") || !line.Number(slice.row_begin) || !line.Is(",") ||
+      !line.Number(slice.row_end) || !line.Is(")") || !line.Is("on") || !line.Is("pserver") ||
+      !line.Number(slice.pserver)) {
+    return false;
+  }
+  slice.chunk_rows = slice.rows();
+  if (line.Is("in") && (!line.Is("chunks") || !line.Is("of") || !line.Number(slice.chunk_rows))) return false;
+  return line.AtEnd();
+}
+
+}  // namespace
+
+std::string PrintPlan(const PlacementPlan& plan) {
+  std::string out = PrintHeader(plan);
+  for (const ParamPlacement& param : plan.params) out += PrintParam(param);
+  return out;
+}
+
+Result<PlacementPlan> ParsePlan(std::string_view text) {
+  PlacementPlan plan;
+  bool header = false;
+  int number = 0;
+  for (const std::string& raw : Split(text, '\n')) {
+    ++number;
+    const std::string_view line = StripSpace(raw);
+    if (line.empty() || line[0] == '#') continue;
+    bool read = false;
+    if (!header) {
+      read = header = ParseHeader(Line(line), plan);
+    } else if (StartsWith(line, "param")) {
+      read = ParseParam(Line(line), plan.params.emplace_back());
+    } else if (!plan.params.empty()) {
+      read = ParseSlice(Line(line), plan.params.back().slices.emplace_back());
+    }
+    if (!read) return InvalidArgument("E-plan-text", "plan: line ", number, " cannot be read: ", line);
+  }
+  if (!header) return InvalidArgument("E-plan-text", "plan: there is no line \"plan {...}\"");
+  if (plan.send_order.empty()) {
+    plan.send_order.resize(plan.params.size());
+    std::iota(plan.send_order.begin(), plan.send_order.end(), 0);
+  }
+  return plan;
+}
+
+}  // namespace penstock

@@ -1,0 +1,115 @@
+#include <map>
+#include <set>
+
+#include "transpiler/plan/names.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+namespace {
+
+Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
+  const std::int64_t rows = param.shape.rank() == 0 ? 1 : param.shape[0];
+  std::int64_t next = 0;
+  for (const Slice& slice : param.slices) {
+    if (slice.row_begin != next || slice.row_end <= slice.row_begin) {
+      return InvalidArgument("E-plan-tiling", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ", param.param,
+                             " must begin at row ", next, " and hold a row");
+    }
+    if (slice.pserver < 0 || slice.pserver >= static_cast<int>(plan.pservers.size())) {
+      return InvalidArgument("E-plan-pserver", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ",
+                             param.param, " is on pserver ", slice.pserver, "; there are ", plan.pservers.size());
+    }
+    if (slice.chunk_rows < 1 || slice.chunk_rows > slice.rows()) {
+      return InvalidArgument("E-plan-chunk", "plan: chunks of ", slice.chunk_rows, " rows in a slice of ", slice.rows(),
+                             " of ", param.param);
+    }
+    next = slice.row_end;
+  }
+  if (next != rows) {
+    return InvalidArgument("E-plan-tiling", "plan: the slices of ", param.param, " end at row ", next, "; it has ", rows);
+  }
+  return OkStatus();
+}
+
+Status ValidateSendOrder(const PlacementPlan& plan) {
+  std::vector<bool> seen(plan.params.size(), false);
+  for (const int at : plan.send_order) {
+    if (at < 0 || at >= static_cast<int>(seen.size()) || seen[static_cast<std::size_t>(at)]) {
+      return InvalidArgument("E-plan-send-order", "plan: send_order must name each of ", seen.size(),
+                             " parameters once; ", at, " is wrong");
+    }
+    seen[static_cast<std::size_t>(at)] = true;
+  }
+  if (plan.send_order.size() == seen.size()) return OkStatus();
+  return InvalidArgument("E-plan-send-order", "plan: send_order names ", plan.send_order.size(), " of ", seen.size(),
+                         " parameters");
+}
+
+Status ValidateAddresses(const std::vector<std::string>& pservers) {
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < pservers.size(); ++i) {
+    const auto [it, added] = seen.emplace(pservers[i], i);
+    if (added) continue;
+    return InvalidArgument("E-plan-pserver-dup", "plan: pserver address ", Quote(pservers[i]),
+                           " is listed twice (positions ", it->second, " and ", i, ")");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ValidatePlan(const PlacementPlan& plan) {
+  if (plan.trainers < 1) {
+    return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", plan.trainers);
+  }
+  PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(plan.pservers));
+  std::set<std::string> seen;
+  for (const ParamPlacement& param : plan.params) {
+    for (const std::string& name : {param.param, param.grad}) {
+      if (seen.insert(name).second) continue;
+      return InvalidArgument("E-plan-name-twice", "plan: ", name, " is planned twice");
+    }
+    PENSTOCK_RETURN_IF_ERROR(ValidateSlices(plan, param));
+  }
+  return ValidateSendOrder(plan);
+}
+
+namespace {
+
+Status ValidateDeclared(const ParamPlacement& param, const Block& block) {
+  const Var* var = block.FindVar(param.param);
+  const Var* grad = block.FindVar(param.grad);
+  if (var == nullptr || grad == nullptr) {
+    return InvalidArgument("E-plan-undeclared", "plan: ", var == nullptr ? param.param : param.grad,
+                           " is planned and the program does not declare it");
+  }
+  if (!var->HasShape() || var->shape() != param.shape || var->type->dtype != param.dtype) {
+    return InvalidArgument("E-plan-type", "plan: ", param.param, " is planned as ", DTypeName(param.dtype), param.shape,
+                           " and declared otherwise");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
+  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
+  const Block& block = main.main();
+  for (const ParamPlacement& param : plan.params) {
+    PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(param, block));
+    for (int i = 0; i < static_cast<int>(param.slices.size()); ++i) {
+      std::vector<std::string> made;
+      if (param.sliced()) made = {ParamPieceName(param, i), MergedGradName(param, i)};
+      for (int t = 0; t < plan.trainers; ++t) made.push_back(ReceivedGradName(param, i, t));
+      for (const std::string& name : made) {
+        if (block.FindVar(name) == nullptr) continue;
+        return InvalidArgument("E-plan-name-clash", "plan: slice ", i, " of ", param.param, " needs the name ", name,
+                               ", which a variable of the program has")
+            .With("note: rename that variable");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

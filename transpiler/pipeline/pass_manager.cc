@@ -1,0 +1,55 @@
+#include "transpiler/pipeline/pass_manager.h"
+
+#include "framework/text/printer.h"
+#include "transpiler/pipeline/verify_touched.h"
+
+namespace penstock {
+namespace {
+
+// A file that a golden case may be made from: the plan, who runs it, the passes still to do and the program they begin with.
+std::string Reproducer(const PassContext& context, std::span<const Pass> remaining, const Program& in, const Status& status) {
+  std::string text = StrCat("# ", status.ToString());
+  for (char& c : text) {
+    if (c == '\n') c = ' ';
+  }
+  std::vector<std::string> names;
+  for (const Pass& pass : remaining) names.emplace_back(pass.name);
+  const bool trainer = context.self.role == Self::Role::kTrainer;
+  return StrCat(text, "\n-- plan\n", PrintPlan(context.plan), "-- passes (", trainer ? "trainer " : "pserver ",
+                context.self.index, ")\n", Join(names, "\n"), "\n-- in\n",
+                PrintProgram(in, PrintOptions::Everything()));
+}
+
+}  // namespace
+
+Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass, const Program& in,
+                                    const PassContext& context) {
+  const Nanoseconds begin = options_.clock != nullptr ? options_.clock->Now() : Nanoseconds(0);
+  PENSTOCK_ASSIGN_OR_RETURN(Program out, pass.run(in, context));
+  if (options_.clock != nullptr) {
+    timings_.push_back({std::string(pipeline), std::string(pass.name), options_.clock->Now() - begin});
+  }
+  // Compat reproduces Fluid's broken programs too; judging them is the checker's work.
+  if (context.plan.dialect == Dialect::kDefault) {
+    Status sound = VerifyTouched(in, out, context.ops);
+    if (!sound.ok()) return std::move(sound).In(pass.name);
+  }
+  if (options_.observe) options_.observe({pipeline, pass.name, in, out});
+  return out;
+}
+
+Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass> passes, Program program,
+                                 const PassContext& context) {
+  for (std::size_t i = 0; i < passes.size(); ++i) {
+    if (options_.disabled.contains(std::string(passes[i].name))) continue;
+    Result<Program> out = RunOne(pipeline, passes[i], program, context);
+    if (!out.ok()) {
+      if (options_.reproducer) options_.reproducer(Reproducer(context, passes.subspan(i), program, out.status()));
+      return std::move(out).status();
+    }
+    program = std::move(out).value();
+  }
+  return program;
+}
+
+}  // namespace penstock

@@ -1,0 +1,22 @@
+// Which passes make which role program, in which order and why. One set of pipelines a mode; passes know no mode.
+#pragma once
+
+#include <span>
+
+#include "framework/base/status.h"
+#include "transpiler/pipeline/pass_manager.h"
+#include "transpiler/plan/config.h"
+
+namespace penstock {
+
+struct Pipelines {
+  std::span<const Pass> trainer;          // from the user's main program
+  std::span<const Pass> trainer_startup;  // from the user's start-up program
+  std::span<const Pass> pserver;          // from an empty program
+  std::span<const Pass> pserver_startup;  // from the pserver's finished main program
+};
+
+// kUnimplemented E-transpile-mode for a mode that is not built.
+Result<Pipelines> PipelinesOf(Mode mode);
+
+}  // namespace penstock

@@ -1,0 +1,84 @@
+#include "transpiler/pipeline/transpile.h"
+
+#include "transpiler/pipeline/pipelines.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/make_plan.h"
+
+namespace penstock {
+namespace {
+
+class RoleMaker {
+ public:
+  RoleMaker(const PassContext& common, const Pipelines& pipelines, PassOptions options)
+      : common_(common), pipelines_(pipelines), manager_(std::move(options)), plan_text_(PrintPlan(common.plan)) {}
+
+  Result<TrainerRole> Trainer(int trainer_id) {
+    const PassContext context = As(Self::Role::kTrainer, trainer_id);
+    TrainerRole role;
+    role.trainer_id = trainer_id;
+    PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("trainer", pipelines_.trainer, common_.main, context));
+    PENSTOCK_ASSIGN_OR_RETURN(role.startup,
+                              manager_.Run("trainer_startup", pipelines_.trainer_startup, common_.startup, context));
+    role.main.mutable_meta().plan = plan_text_;
+    role.startup.mutable_meta().plan = plan_text_;
+    return role;
+  }
+
+  Result<PserverRole> Pserver(int index) {
+    const PassContext context = As(Self::Role::kPserver, index);
+    PserverRole role;
+    role.address = common_.plan.pservers[static_cast<std::size_t>(index)];
+    PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("pserver", pipelines_.pserver, Program(), context));
+    PENSTOCK_ASSIGN_OR_RETURN(role.startup,
+                              manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
+    role.main.mutable_meta().plan = plan_text_;
+    role.startup.mutable_meta().plan = plan_text_;
+    return role;
+  }
+
+  const std::vector<PassTiming>& timings() const { return manager_.timings(); }
+
+ private:
+  PassContext As(Self::Role role, int index) const {
+    return {.ops = common_.ops,
+            .main = common_.main,
+            .startup = common_.startup,
+            .analysis = common_.analysis,
+            .plan = common_.plan,
+            .self = {.role = role, .index = index}};
+  }
+
+  const PassContext& common_;
+  const Pipelines& pipelines_;
+  PassManager manager_;
+  std::string plan_text_;
+};
+
+}  // namespace
+
+Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
+                          const TranspileConfig& config, PassOptions options) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
+  PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
+  PENSTOCK_ASSIGN_OR_RETURN(const Pipelines pipelines, PipelinesOf(mode));
+  PENSTOCK_ASSIGN_OR_RETURN(const Analysis analysis, Analyse(ops, main, config.dialect));
+  RoleSet roles;
+  PENSTOCK_ASSIGN_OR_RETURN(roles.plan, MakePlan(main, analysis, config));
+  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(roles.plan, main));
+
+  const PassContext common{
+      .ops = ops, .main = main, .startup = startup, .analysis = analysis, .plan = roles.plan, .self = {}};
+  RoleMaker maker(common, pipelines, std::move(options));
+  for (const int trainer : config.trainer_ids) {
+    PENSTOCK_ASSIGN_OR_RETURN(TrainerRole role, maker.Trainer(trainer));
+    roles.trainers.push_back(std::move(role));
+  }
+  for (std::size_t i = 0; i < config.pservers.size(); ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(PserverRole role, maker.Pserver(static_cast<int>(i)));
+    roles.pservers.push_back(std::move(role));
+  }
+  roles.timings = maker.timings();
+  return roles;
+}
+
+}  // namespace penstock

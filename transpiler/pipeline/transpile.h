@@ -1,0 +1,46 @@
+// One program in, the programs of all roles out. A pure function: nothing is read or written but its arguments, the same
+// arguments give the same bytes in every process, and the programs given stay as they are.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup,
+//       {.trainers = 2, .trainer_ids = {0, 1}, .pservers = {"10.0.0.1:6174", "10.0.0.2:6174"}}));
+//   roles.pservers[1].main      for the process at 10.0.0.2:6174
+//   PrintPlan(roles.plan)       what was decided
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "transpiler/pipeline/pass_manager.h"
+#include "transpiler/plan/config.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+
+struct TrainerRole {
+  int trainer_id = 0;
+  Program main;
+  Program startup;
+};
+
+struct PserverRole {
+  std::string address;
+  Program main;
+  Program startup;
+};
+
+struct RoleSet {
+  PlacementPlan plan;
+  std::vector<TrainerRole> trainers;  // one for each of config.trainer_ids, in that order
+  std::vector<PserverRole> pservers;  // one for each of config.pservers, in that order
+  std::vector<PassTiming> timings;    // if PassOptions gave a clock
+};
+
+// The errors of ValidateConfig, Analyse and MakePlan; kUnimplemented E-transpile-mode for a mode that is not built.
+// Cost: linear in the size of the results.
+Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
+                          const TranspileConfig& config, PassOptions options = {});
+
+}  // namespace penstock

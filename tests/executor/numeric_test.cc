@@ -2,7 +2,6 @@
 // final values.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "executor/schedule/executor.h"
@@ -107,11 +106,6 @@ class Numeric : public testing::TestWithParam<std::pair<std::string, std::string
 
 TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
   const auto& [model, optimizer] = GetParam();
-  if (!std::filesystem::exists(StrCat(Folder(model), "/", optimizer, ".main.pb"))) {
-    ASSERT_TRUE(test::CorpusFolder().empty()) << "the corpus lacks a case";
-    ASSERT_NE(model, "linear") << "the selection in the tree has the linear cases";
-    GTEST_SKIP() << "only in the whole corpus";
-  }
   RunCase(ReadCase(model, optimizer));
 }
 

@@ -8,8 +8,8 @@ namespace penstock {
 namespace {
 
 constexpr char kSendDoc[] = R"(
-Ends this trainer's step: each server in `endpoints` now has all that the trainer sends it in this step. It does not wait for
-other trainers; what is asked for afterwards does.)";
+Ends this trainer's step: each server in `endpoints` now has all that the trainer sends it in this step. It
+does not wait for other trainers; what is asked for afterwards does.)";
 
 constexpr char kFetchDoc[] = R"(
 Waits until everything that this step's recv ops asked for has arrived from the servers in `endpoints`.)";

@@ -8,9 +8,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames is empty: the
-version after this trainer's last send_barrier, or the initial one if there was none yet. The value may arrive as late as the
-fetch_barrier that follows. X, a control variable, orders it after the sends.)";
+Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames
+is empty: the version after this trainer's last send_barrier, or the initial one if there was none yet. The
+value may arrive as late as the fetch_barrier that follows. X, a control variable, orders it after the
+sends.)";
 
 class RecvKernel : public Kernel {
  public:

@@ -9,8 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The op does not wait:
-the runtime keeps the elements until the server has them. Out, a control variable, orders what follows.)";
+X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The
+op does not wait: the runtime keeps the elements until the server has them. Out, a control variable, orders
+what follows.)";
 
 class SendKernel : public Kernel {
  public:

@@ -11,12 +11,12 @@ constexpr char kDoc[] = R"(
 Y[r] = -log(X[r, Label[r]])              labels are classes
 Y[r] = -sum_c Label[r, c] log(X[r, c])   if soft_label
 
-Rows run over all extents of X but the last. A row whose label is ignore_index costs 0 and gets no gradient. A logarithm is
-kept within 1e20; any other label outside [0, classes) is an error.)";
+Rows run over all extents of X but the last. A row whose label is ignore_index costs 0 and gets no
+gradient. A logarithm is kept within 1e20; any other label outside [0, classes) is an error.)";
 
 constexpr char kDoc2[] = R"(
-Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities that were looked up and XShape
-the shape of X, so that the gradient does without X.)";
+Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities that were
+looked up and XShape the shape of X, so that the gradient does without X.)";
 
 Shape ScoreShape(const Shape& x) {
   Shape out = x;

@@ -14,8 +14,8 @@ Softmax = exp(Logits) / sum(exp(Logits)) along extent `axis` (negative: from the
 Loss = -log(Softmax[Label])              labels are classes
 Loss = -sum_c Label[c] log(Softmax[c])   if soft_label
 
-computed from the scores less their maximum, so large scores do no harm. A label equal to ignore_index costs 0 and gets no
-gradient; any other label outside [0, classes) is an error.)";
+computed from the scores less their maximum, so large scores do no harm. A label equal to ignore_index
+costs 0 and gets no gradient; any other label outside [0, classes) is an error.)";
 
 int AxisOf(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
 

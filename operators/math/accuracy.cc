@@ -5,8 +5,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Correct counts the rows whose Label occurs in the same row of Indices, Total all rows, and Accuracy = Correct / Total (0 if
-there are no rows).)";
+Correct counts the rows whose Label occurs in the same row of Indices, Total all rows, and Accuracy =
+Correct / Total (0 if there are no rows).)";
 
 Status InferAccuracy(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Indices", 0));

@@ -10,9 +10,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last extents), and
-repeated along every extent that it does not have or that is 1. The gradient of a repeated element is the sum over its uses.
-Cost: one pass over Out.)";
+If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the
+last extents), and repeated along every extent that it does not have or that is 1. The gradient of a
+repeated element is the sum over its uses. Cost: one pass over Out.)";
 
 struct Add {
   static constexpr bool kReadsOut = false, kDivides = false;

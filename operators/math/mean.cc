@@ -6,7 +6,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = sum(X) / count(X), with shape [1]. The sum is kept in double precision. The mean of no elements is NaN.)";
+Out = sum(X) / count(X), with shape [1]. The sum is kept in double precision. The mean of no elements is
+NaN.)";
 
 Status InferMean(InferContext& c) {
   c.SetDType("Out", c.DTypeOf("X"));

@@ -8,8 +8,8 @@ constexpr char kDoc[] = R"(
 Out = scale * X + bias           if bias_after_scale
 Out = scale * (X + bias)         otherwise
 
-ScaleTensor, where given, holds the factor in its one element. Integers are scaled in their own type, as in Fluid: the
-factor loses its fraction.)";
+ScaleTensor, where given, holds the factor in its one element. Integers are scaled in their own type, as in
+Fluid: the factor loses its fraction.)";
 
 Status InferScale(InferContext& c) {
   if (c.HasInput("ScaleTensor") && !Compatible(c.ShapeOf("ScaleTensor").Count(), 1)) {

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X[0] + X[1] + ..., added in the order of the arguments, so equal arguments give equal bytes. Out may be one of them.
-Its gradient is one scale by 1 for each argument.)";
+Out = X[0] + X[1] + ..., added in the order of the arguments, so equal arguments give equal bytes. Out may
+be one of them. Its gradient is one scale by 1 for each argument.)";
 
 // An extent that one argument knows is known; two that differ are an error.
 Status Merge(const InferContext& c, const Shape& next, int i, Shape& shape) {

@@ -9,8 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds the k largest elements of each row (the last extent), largest first; Indices says where in the row each was. Of
-equal elements the first comes first; NaN counts as larger than any number. Cost: rows * width * log(k).)";
+Out holds the k largest elements of each row (the last extent), largest first; Indices says where in the
+row each was. Of equal elements the first comes first; NaN counts as larger than any number. Cost: rows *
+width * log(k).)";
 
 Status InferTopK(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));

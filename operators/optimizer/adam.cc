@@ -14,8 +14,8 @@ rate       = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)
 ParamOut   = Param - rate * Moment1Out / (sqrt(Moment2Out) + epsilon * sqrt(1 - Beta2Pow))
 Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
 
-Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where given, hold the betas. The
-factor of epsilon is Fluid's; it is left out in the paper's last formula.
+Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where given, hold
+the betas. The factor of epsilon is Fluid's; it is left out in the paper's last formula.
 Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>

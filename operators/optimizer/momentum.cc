@@ -10,7 +10,8 @@ VelocityOut = mu * Velocity + Grad
 ParamOut = Param - LearningRate * VelocityOut                  or, if use_nesterov,
 ParamOut = Param - LearningRate * (Grad + mu * VelocityOut)
 
-Sutskever, Martens, Dahl, Hinton: "On the importance of initialization and momentum in deep learning", ICML 2013.)";
+Sutskever, Martens, Dahl, Hinton: "On the importance of initialization and momentum in deep learning", ICML
+2013.)";
 
 template <typename Device, typename T>
 class MomentumKernel : public Kernel {

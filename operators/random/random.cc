@@ -13,15 +13,16 @@ namespace penstock {
 namespace {
 
 constexpr char kSeedDoc[] = R"(
-Element i depends on seed and i only, whatever the shape, the slice and the number of threads. Seed 0 takes a new seed from
-the process at every run. The numbers are not those that Fluid draws from the same seed.)";
+Element i depends on seed and i only, whatever the shape, the slice and the number of threads. Seed 0 takes
+a new seed from the process at every run. The numbers are not those that Fluid draws from the same seed.)";
 
 constexpr char kUniformDoc[] = R"(
-Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i * (diag_step + 1) is
-diag_val instead, for i < diag_num.)";
+Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i *
+(diag_step + 1) is diag_val instead, for i < diag_num.)";
 
 constexpr char kGaussianDoc[] = R"(
-Out has attribute shape and holds numbers drawn from the normal distribution of that mean and standard deviation.)";
+Out has attribute shape and holds numbers drawn from the normal distribution of that mean and standard
+deviation.)";
 
 constexpr char kTruncatedDoc[] = R"(
 As gaussian_random, but a number further than 2 std from the mean is drawn again.)";

@@ -14,8 +14,8 @@ constexpr char kAssignDoc[] = R"(
 Out = X, element for element.)";
 
 constexpr char kValueDoc[] = R"(
-Out has attribute shape and element type dtype (f32, i32, i64 or bool), and the elements of the attribute of that type. A
-variable that is a slice of a larger one gets its rows of the whole's elements.)";
+Out has attribute shape and element type dtype (f32, i32, i64 or bool), and the elements of the attribute
+of that type. A variable that is a slice of a larger one gets its rows of the whole's elements.)";
 
 Status InferAssign(InferContext& c) {
   if (!c.HasInput("X")) return c.Error("input X is missing");

@@ -5,8 +5,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = X[i] as element type out_dtype, by C++'s conversions: towards zero from floats to integers, and from any number to
-bool by comparison with zero. in_dtype is a note for the reader; X's own type counts.)";
+Out[i] = X[i] as element type out_dtype, by C++'s conversions: towards zero from floats to integers, and
+from any number to bool by comparison with zero. in_dtype is a note for the reader; X's own type counts.)";
 
 template <typename From, typename To>
 void Convert(const Tensor& x, Tensor& out) {

@@ -10,15 +10,16 @@ namespace penstock {
 namespace {
 
 constexpr char kConcatDoc[] = R"(
-Out holds X[0], X[1], ... end to end along extent `axis` (negative: from the last one); the other extents are equal.)";
+Out holds X[0], X[1], ... end to end along extent `axis` (negative: from the last one); the other extents
+are equal.)";
 
 constexpr char kSplitDoc[] = R"(
-Out[i] is the i-th part of X along extent `axis` (negative: from the last one): `sections` says how many each part has (one
-may be -1: the rest), or `num` cuts X into that many equal parts.)";
+Out[i] is the i-th part of X along extent `axis` (negative: from the last one): `sections` says how many
+each part has (one may be -1: the rest), or `num` cuts X into that many equal parts.)";
 
 constexpr char kSplitRowsDoc[] = R"(
-Out[i] is the i-th part of X's rows. `sections` says how many rows each part has, or `num` cuts X into that many equal parts.
-The parts are copies: they are sent while later steps already write X.)";
+Out[i] is the i-th part of X's rows. `sections` says how many rows each part has, or `num` cuts X into that
+many equal parts. The parts are copies: they are sent while later steps already write X.)";
 
 Status ResolveAxis(const InferContext& c, int rank, int& axis) {
   if (axis < 0) axis += rank;

@@ -16,8 +16,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an int64 that a
-float cannot), else value. ValueTensor, where given, holds the value in its one element.)";
+Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an
+int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element.)";
 
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read.)";

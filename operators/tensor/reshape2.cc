@@ -8,8 +8,8 @@ namespace penstock {
 namespace {
 
 constexpr char kReshapeDoc[] = R"(
-Out has X's elements in attribute shape, where 0 stands for X's extent at the same place and one extent may be -1: it
-follows from the number of elements.)";
+Out has X's elements in attribute shape, where 0 stands for X's extent at the same place and one extent may
+be -1: it follows from the number of elements.)";
 
 constexpr char kFlattenDoc[] = R"(
 Out is a matrix: its rows run over X's first `axis` extents, its columns over the rest.)";

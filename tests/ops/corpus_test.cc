@@ -1,4 +1,7 @@
-// Every op against the numbers that Fluid 1.8.5 computed for it: outputs, input gradients, and the gradient ops themselves.
+// Every op against the numbers that Fluid 1.8.5 computed for it: outputs, input gradients, and the gradient
+// ops themselves.
+#include "tests/support/corpus.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +10,6 @@
 
 #include "framework/ir/wire.h"
 #include "operators/all_ops.h"
-#include "tests/support/corpus.h"
 #include "tests/support/npz.h"
 #include "tests/support/op_harness.h"
 
@@ -17,8 +19,8 @@ namespace {
 constexpr double kRelative = 1e-4, kAbsolute = 1e-5;
 
 // Fluid draws other numbers from the same seed, so only types and shapes of these are compared.
-const std::set<std::string> kRandomCases = {"dropout_train_up", "gaussian_random_big", "truncated_gaussian_random",
-                                            "uniform_random_big"};
+const std::set<std::string> kRandomCases = {"dropout_train_up", "gaussian_random_big",
+                                            "truncated_gaussian_random", "uniform_random_big"};
 
 struct Case {
   std::string name;
@@ -97,11 +99,14 @@ void ExpectSameGradOps(const Case& c) {
   ASSERT_EQ(made->size(), c.grad_ops.size()) << c.name;
   for (std::size_t i = 0; i < made->size(); ++i) {
     Op ours = Bare((*made)[i]);
-    for (const std::string& out : c.ops.at(0).OutputNames()) ours.Rename(out + kGradSuffix, out + "_headgrad", false);
+    for (const std::string& out : c.ops.at(0).OutputNames())
+      ours.Rename(out + kGradSuffix, out + "_headgrad", false);
     const Op theirs = Bare(c.grad_ops[i]);
     EXPECT_EQ(ours.type(), theirs.type()) << c.name;
-    for (const Slot& slot : theirs.inputs()) EXPECT_EQ(ours.Input(slot.name), slot.args) << c.name << " input " << slot.name;
-    for (const Slot& slot : theirs.outputs()) EXPECT_EQ(ours.Output(slot.name), slot.args) << c.name << " output " << slot.name;
+    for (const Slot& slot : theirs.inputs())
+      EXPECT_EQ(ours.Input(slot.name), slot.args) << c.name << " input " << slot.name;
+    for (const Slot& slot : theirs.outputs())
+      EXPECT_EQ(ours.Output(slot.name), slot.args) << c.name << " output " << slot.name;
     for (const NamedAttr& attr : theirs.attrs()) {
       const Attr* own = ours.FindAttr(attr.name);
       ASSERT_NE(own, nullptr) << c.name << " attribute " << attr.name;
@@ -119,7 +124,8 @@ void CheckCase(const Case& c) {
 
   Tensors known = made;
   known.insert(inputs.begin(), inputs.end());
-  for (const auto& [name, tensor] : Named(c, "out:")) known[name] = tensor;  // Fluid's own, where it told them
+  for (const auto& [name, tensor] : Named(c, "out:"))
+    known[name] = tensor;  // Fluid's own, where it told them
   for (const auto& [name, tensor] : Named(c, "headgrad:", "_headgrad")) known[name] = tensor;
   const Tensors grads = RunAll(c, c.grad_ops, known);
   for (const auto& [input, grad] : c.json["grad_vars"].items()) {

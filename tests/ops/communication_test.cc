@@ -1,0 +1,162 @@
+// The communication ops: what they ask of the client and the server loop, and what they refuse.
+#include <gtest/gtest.h>
+
+#include "framework/ir/program.h"
+#include "framework/op/kernel.h"
+#include "framework/runtime/rpc_client.h"
+#include "framework/runtime/server_loop.h"
+#include "framework/tensor/scope.h"
+#include "operators/all_ops.h"
+#include "tests/support/op_harness.h"
+
+namespace penstock::test {
+namespace {
+
+// Writes down each call.
+class RecordingClient : public RpcClient {
+ public:
+  std::vector<std::string> calls;
+
+  Status Attach(const Program&) override { return OkStatus(); }
+  Result<PushHandle> DeclarePush(const RemotePiece& piece) override {
+    return PushHandle{Declare("push", piece)};
+  }
+  Result<PullHandle> DeclarePull(const RemotePiece& piece) override {
+    return PullHandle{Declare("pull", piece)};
+  }
+  Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) override {
+    calls.push_back(StrCat("peers ", Join(pservers, " "), " by ", trainer_id));
+    return PeersHandle{0};
+  }
+  Status Push(PushHandle piece, const Variable& value) override {
+    return Say("Push ", piece.index, " of ", value.If<Tensor>()->count(), " elements");
+  }
+  Status EndStep(PeersHandle) override { return Say("EndStep"); }
+  Status Pull(PullHandle piece, Variable& out) override {
+    out.As<Tensor>() = Ramp(DType::kFp32, {2}, 5, 1);
+    return Say("Pull ", piece.index);
+  }
+  Status CompletePulls(PeersHandle) override { return Say("CompletePulls"); }
+  Status Complete() override { return Say("Complete"); }
+  void Cancel() override {}
+
+ private:
+  int Declare(const char* what, const RemotePiece& piece) {
+    calls.push_back(StrCat(what, " ", piece.name, " ", DTypeName(piece.dtype), piece.shape, " at ",
+                           piece.pserver, " by ", piece.trainer_id));
+    return static_cast<int>(calls.size()) - 1;
+  }
+  template <typename... Parts>
+  Status Say(const Parts&... parts) {
+    calls.push_back(StrCat(parts...));
+    return OkStatus();
+  }
+};
+
+using Calls = std::vector<std::string>;
+
+Op SendOp() {
+  return Op("send")
+      .AddInput("X", {"g.block0", "g.block1"})
+      .AddOutput("Out", {})
+      .Set("trainer_id", 1)
+      .Set("epmap", std::vector<std::string>{"a:2", "a:1"});
+}
+
+const Tensors kPieces = {{"g.block0", Ramp(DType::kFp32, {2, 3}, 0, 1)},
+                         {"g.block1", Ramp(DType::kFp32, {1, 3}, 0, 1)}};
+
+// Runs a kernel whose output is declared, as a block declares what recv fetches.
+Status RunDeclared(const Op& op, const Services& services, Variable& out, const Shape& shape) {
+  const OpDef* def = AllOps().Find(op.type());
+  Operand operand{.index = 0, .dtype = DType::kFp32, .shape = shape, .name = op.OutputName("Out")};
+  KernelSetup setup(*def, op, {}, {{"Out", {operand}}}, services);
+  const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
+  PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
+  Variable* const variables[] = {&out};
+  KernelRun run(variables, nullptr, nullptr);
+  return kernel->Run(run);
+}
+
+TEST(Send, PushesEachVariableToItsServerUnderItsOwnName) {
+  RecordingClient client;
+  const Result<Tensors> out = RunOp(AllOps(), SendOp(), kPieces, {.rpc = &client});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(client.calls, (Calls{"push g.block0 f32[2, 3] at a:2 by 1", "push g.block1 f32[1, 3] at a:1 by 1",
+                                 "Push 0 of 6 elements", "Push 1 of 3 elements"}));
+}
+
+TEST(Send, RefusesWhatItCannotDo) {
+  RecordingClient client;
+  EXPECT_EQ(RunOp(AllOps(), SendOp(), kPieces).status().id(), "E-comm-no-client");
+  const Op one_server = SendOp().Set("epmap", std::vector<std::string>{"a:1"});
+  EXPECT_EQ(RunOp(AllOps(), one_server, kPieces, {.rpc = &client}).status().message(),
+            "send: epmap names 1 servers for 2 variables");
+  const Op async = SendOp().Set("send_varnames", std::vector<std::string>{"g"});
+  EXPECT_EQ(RunOp(AllOps(), async, kPieces, {.rpc = &client}).status().id(), "E-comm-mode");
+}
+
+TEST(Recv, PullsUnderTheRemoteNameIntoItsOutput) {
+  RecordingClient client;
+  const Op op = Op("recv")
+                    .AddOutput("Out", {"w"})
+                    .Set("epmap", std::vector<std::string>{"a:1"})
+                    .Set("varnames", std::vector<std::string>{"w.block0"});
+  Variable w;
+  ASSERT_TRUE(RunDeclared(op, {.rpc = &client}, w, {2}).ok());
+  EXPECT_EQ(client.calls, (Calls{"pull w.block0 f32[2] at a:1 by 0", "Pull 0"}));
+  EXPECT_EQ(w.As<Tensor>().Data<float>()[1], 6.0f);
+}
+
+TEST(Recv, DoesNothingWhenToldNotToRun) {
+  const Op op = Op("recv").AddOutput("Out", {"w"}).Set("do_not_run", 1);
+  Variable w;
+  EXPECT_TRUE(RunDeclared(op, {}, w, {2}).ok());
+  EXPECT_FALSE(w.initialized());
+}
+
+TEST(Barriers, EndTheStepAndCompleteThePulls) {
+  RecordingClient client;
+  for (const char* type : {"send_barrier", "fetch_barrier"}) {
+    const Op op = Op(type).Set("endpoints", std::vector<std::string>{"a:1", "a:2"}).Set("trainer_id", 3);
+    ASSERT_TRUE(RunOp(AllOps(), op, {}, {.rpc = &client}).ok());
+  }
+  EXPECT_EQ(client.calls, (Calls{"peers a:1 a:2 by 3", "EndStep", "peers a:1 a:2 by 3", "CompletePulls"}));
+}
+
+class RecordingServer : public ServerLoop {
+ public:
+  const Program* program = nullptr;
+  const Scope* scope = nullptr;
+  std::string endpoint;
+  Status Serve(const Program& served, const Op& op, Scope& held) override {
+    program = &served;
+    scope = &held;
+    endpoint = *op.Get<std::string>("endpoint");
+    return OkStatus();
+  }
+  void Cancel() override {}
+};
+
+TEST(ListenAndServ, HandsItsProgramOpAndScopeToTheServer) {
+  RecordingServer server;
+  Program program;
+  Scope scope;
+  const Op op = Op("listen_and_serv").Set("endpoint", "a:1");
+  const OpDef* def = AllOps().Find("listen_and_serv");
+  KernelSetup setup(*def, op, {}, {}, {.server = &server}, {.program = &program, .block = 0});
+  const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
+  ASSERT_TRUE(kernel->Prepare(setup).ok());
+  KernelRun run(nullptr, nullptr, &scope);
+  ASSERT_TRUE(kernel->Run(run).ok());
+  EXPECT_EQ(server.program, &program);
+  EXPECT_EQ(server.scope, &scope);
+  EXPECT_EQ(server.endpoint, "a:1");
+}
+
+TEST(ListenAndServ, SaysThatAProcessWithoutAServerCannotServe) {
+  EXPECT_EQ(RunOp(AllOps(), Op("listen_and_serv"), {}).status().id(), "E-comm-no-server");
+}
+
+}  // namespace
+}  // namespace penstock::test

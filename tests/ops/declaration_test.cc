@@ -1,0 +1,174 @@
+// What the declarations promise as a whole: none is forgotten, and each has the schema of Fluid's op.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+
+namespace penstock::test {
+namespace {
+
+std::vector<std::string> Matches(const std::string& text, const std::string& pattern) {
+  std::vector<std::string> found;
+  const std::regex regex(pattern);
+  for (std::sregex_iterator it(text.begin(), text.end(), regex); it != std::sregex_iterator(); ++it) {
+    found.push_back((*it)[1]);
+  }
+  return found;
+}
+
+TEST(Declarations, EachRegisterFunctionIsCalledOnceInSortedOrder) {
+  const std::string folder = std::string(PENSTOCK_SOURCE_DIR) + "/operators";
+  std::set<std::string> defined;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".cc" || entry.path().filename() == "all_ops.cc") continue;
+    for (const std::string& name :
+         Matches(BytesOf(entry.path()), R"(\nvoid (Register\w+)\(OpRegistry& ops\) \{)")) {
+      EXPECT_TRUE(defined.insert(name).second) << name << " is defined twice";
+    }
+  }
+  const std::vector<std::string> called =
+      Matches(BytesOf(folder + "/all_ops.cc"), R"(  (Register\w+)\(ops\);)");
+  const std::vector<std::string> sorted(defined.begin(), defined.end());
+  // RegisterAllOps is called by AllOps itself.
+  std::vector<std::string> without_all;
+  std::ranges::remove_copy(called, std::back_inserter(without_all), "RegisterAllOps");
+  EXPECT_EQ(without_all, sorted);
+}
+
+TEST(Declarations, EachOpSaysWhatItsGradientIs) {
+  std::set<std::string> grads;
+  for (const OpDef* def : AllOps().All()) {
+    if (def->grad()) grads.insert(def->grad()->type.empty() ? def->type() + "_grad" : def->grad()->type);
+  }
+  for (const OpDef* def : AllOps().All()) {
+    EXPECT_FALSE(def->summary().empty()) << def->type();
+    if (grads.contains(def->type())) continue;
+    EXPECT_TRUE(def->has_grad() || def->no_grad()) << def->type() << " has no gradient and does not say so";
+    EXPECT_FALSE(def->doc().empty()) << def->type();
+  }
+}
+
+TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
+  using States = std::vector<std::pair<std::string, std::string>>;
+  std::map<std::string, States> found;
+  for (const OpDef* def : AllOps().All()) {
+    if (!def->optimizer()) continue;
+    States& states = found[def->type()];
+    for (const StateDef& state : def->optimizer()->states) states.emplace_back(state.slot, state.accumulator);
+  }
+  const std::map<std::string, States> expected = {{"adam",
+                                                   {{"Moment1", "moment1"},
+                                                    {"Moment2", "moment2"},
+                                                    {"Beta1Pow", "beta1_pow_acc"},
+                                                    {"Beta2Pow", "beta2_pow_acc"}}},
+                                                  {"momentum", {{"Velocity", "velocity"}}},
+                                                  {"sgd", {}}};
+  EXPECT_EQ(found, expected);
+}
+
+// Slots and attributes against Fluid's own OpProtos.
+class FluidSchema : public testing::Test {
+ protected:
+  static void ExpectSlots(const std::string& op, const nlohmann::json& protos,
+                          const std::vector<SlotDef>& slots) {
+    std::set<std::string> theirs, ours;
+    for (const SlotDef& slot : slots) ours.insert(slot.name);
+    for (const auto& proto : protos) {
+      const std::string name = proto["name"];
+      theirs.insert(name);
+      const auto slot = std::ranges::find(slots, name, &SlotDef::name);
+      if (slot == slots.end()) continue;
+      EXPECT_EQ(slot->repeated, proto["duplicable"].get<bool>()) << op << " slot " << name << ": repeated";
+      EXPECT_EQ(slot->intermediate, proto["intermediate"].get<bool>())
+          << op << " slot " << name << ": intermediate";
+      // Ours may be optional where Fluid's programs leave out what its schema wants.
+      EXPECT_TRUE(slot->optional || !proto["dispensable"].get<bool>())
+          << op << " slot " << name << ": optional";
+    }
+    EXPECT_EQ(ours, theirs) << op;
+  }
+
+  static void ExpectAttrs(const std::string& op, const nlohmann::json& protos,
+                          const std::vector<AttrDef>& attrs) {
+    static const std::set<std::string> kFrameworks = {kRoleAttr, kRoleVarAttr, kNameScopeAttr, kDeviceAttr,
+                                                      kCallstackAttr};
+    static const std::map<std::string, AttrKind> kKinds = {
+        {"INT", AttrKind::kInt},      {"FLOAT", AttrKind::kFloat},    {"STRING", AttrKind::kString},
+        {"INTS", AttrKind::kInts},    {"FLOATS", AttrKind::kFloats},  {"STRINGS", AttrKind::kStrings},
+        {"BOOLEAN", AttrKind::kBool}, {"BOOLEANS", AttrKind::kBools}, {"BLOCK", AttrKind::kBlock},
+        {"LONG", AttrKind::kLong},    {"BLOCKS", AttrKind::kBlocks},  {"LONGS", AttrKind::kLongs}};
+    std::set<std::string> theirs, ours;
+    for (const AttrDef& attr : attrs) ours.insert(attr.name);
+    for (const auto& proto : protos) {
+      const std::string name = proto["name"];
+      if (kFrameworks.contains(name)) continue;
+      theirs.insert(name);
+      const auto attr = std::ranges::find(attrs, name, &AttrDef::name);
+      if (attr == attrs.end()) continue;
+      EXPECT_EQ(attr->kind, kKinds.at(proto["type"])) << op << " attribute " << name;
+      if (!proto["default"].is_null()) ExpectDefault(op, *attr, proto["default"]);
+    }
+    EXPECT_EQ(ours, theirs) << op;
+  }
+
+  static void ExpectDefault(const std::string& op, const AttrDef& attr, const nlohmann::json& expected) {
+    ASSERT_TRUE(attr.default_value.has_value()) << op << " attribute " << attr.name;
+    const Attr& value = *attr.default_value;
+    const std::string text = AttrToString(value);
+    switch (KindOf(value)) {
+      case AttrKind::kInt:
+        EXPECT_EQ(std::get<std::int32_t>(value), expected) << op << " " << attr.name;
+        break;
+      case AttrKind::kLong:
+        EXPECT_EQ(std::get<std::int64_t>(value), expected) << op << " " << attr.name;
+        break;
+      case AttrKind::kBool:
+        EXPECT_EQ(std::get<bool>(value), expected.get<bool>()) << op << " " << attr.name;
+        break;
+      case AttrKind::kString:
+        EXPECT_EQ(std::get<std::string>(value), expected) << op << " " << attr.name;
+        break;
+      case AttrKind::kFloat:
+        EXPECT_EQ(std::get<float>(value), static_cast<float>(expected.get<double>()))
+            << op << " " << attr.name;
+        break;
+      case AttrKind::kStrings:
+        EXPECT_EQ(std::get<std::vector<std::string>>(value), expected.get<std::vector<std::string>>())
+            << op << attr.name;
+        break;
+      case AttrKind::kInts:
+        EXPECT_EQ(std::get<std::vector<std::int32_t>>(value), expected.get<std::vector<std::int32_t>>())
+            << op << attr.name;
+        break;
+      case AttrKind::kFloats:
+        EXPECT_EQ(std::get<std::vector<float>>(value), expected.get<std::vector<float>>()) << op << attr.name;
+        break;
+      default:
+        EXPECT_TRUE(expected.empty()) << op << " attribute " << attr.name << " is " << text;
+    }
+  }
+};
+
+TEST_F(FluidSchema, IsThatOfEachOp) {
+  if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
+  const auto inventory = nlohmann::json::parse(BytesOf(CorpusFolder() + "/ops.json"));
+  int compared = 0;
+  for (const OpDef* def : AllOps().All()) {
+    if (!inventory.contains(def->type()) || inventory[def->type()]["proto"].is_null()) continue;
+    const auto& proto = inventory[def->type()]["proto"];
+    ExpectSlots(def->type(), proto["inputs"], def->inputs());
+    ExpectSlots(def->type(), proto["outputs"], def->outputs());
+    ExpectAttrs(def->type(), proto["attrs"], def->attrs());
+    ++compared;
+  }
+  EXPECT_GE(compared, 52);
+}
+
+}  // namespace
+}  // namespace penstock::test

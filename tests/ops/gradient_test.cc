@@ -1,0 +1,147 @@
+// The gradient ops against central differences of the forward kernels, in f64.
+#include <gtest/gtest.h>
+
+#include "operators/all_ops.h"
+#include "tests/support/op_harness.h"
+
+namespace penstock::test {
+namespace {
+
+struct GradientCase {
+  std::string name;
+  Op op;
+  Tensors inputs;
+  GradientCheck check;
+};
+
+Op WithShapes(Op op, const std::vector<std::string>& inputs, const std::string& out) {
+  for (const std::string& slot : inputs) op.AddInput(slot, {slot});
+  op.AddOutput(out, {out});
+  return op;
+}
+
+Tensor Values(const Shape& shape, double low = -2, double high = 2, unsigned seed = 1) {
+  return Scattered(DType::kFp64, shape, low, high, seed);
+}
+
+GradientCase Binary(const std::string& type, const Shape& x, const Shape& y, int axis, double low = -2) {
+  Op op = WithShapes(Op(type), {"X", "Y"}, "Out").Set("axis", axis);
+  return {StrCat(type, x, y),
+          op,
+          {{"X", Values(x, low)}, {"Y", Values(y, low, 2.5, 9)}},
+          {.of = {"Out"}, .wanted = {"X", "Y"}}};
+}
+
+GradientCase Unary(const std::string& type, const Shape& x, double low = -2) {
+  return {
+      type, WithShapes(Op(type), {"X"}, "Out"), {{"X", Values(x, low)}}, {.of = {"Out"}, .wanted = {"X"}}};
+}
+
+GradientCase Shaping(const std::string& type, const Shape& x, const std::string& attr, Attr value) {
+  GradientCase c = Unary(type, x);
+  c.op.AddOutput("XShape", {"XShape"}).Set(attr, std::move(value));
+  return c;
+}
+
+std::vector<GradientCase> Cases() {
+  std::vector<GradientCase> cases;
+  for (const char* type :
+       {"elementwise_add", "elementwise_sub", "elementwise_mul", "elementwise_max", "elementwise_min"}) {
+    cases.push_back(Binary(type, {2, 3}, {2, 3}, -1));
+    cases.push_back(Binary(type, {2, 3, 4, 2}, {3, 4}, 1));
+    cases.push_back(Binary(type, {4, 3}, {3}, -1));
+    cases.push_back(Binary(type, {20, 3}, {20}, 0));
+    cases.push_back(Binary(type, {3}, {2, 3}, -1));
+    cases.push_back(Binary(type, {2, 1, 3}, {1, 4, 1}, -1));
+    cases.push_back(Binary(type, {2, 3}, {1}, -1));
+  }
+  for (const char* type : {"elementwise_div", "elementwise_pow"}) {
+    cases.push_back(Binary(type, {2, 3, 4}, {3, 1}, 1, 0.5));
+    cases.push_back(Binary(type, {2, 3}, {2, 3}, -1, 0.5));
+  }
+  for (const char* type : {"relu", "sigmoid", "tanh", "square", "mean"}) cases.push_back(Unary(type, {3, 7}));
+  cases.push_back(Unary("sqrt", {3, 7}, 0.1));
+  cases.push_back(Unary("scale", {3, 7}));
+  cases.back().op.Set("scale", 0.25f).Set("bias", 1.0f).Set("bias_after_scale", false);
+  cases.push_back(Unary("assign", {5}));
+  cases.push_back(Unary("top_k", {3, 8}));
+  cases.back().op.AddOutput("Indices", {"Indices"}).Set("k", 3);
+  cases.push_back(Shaping("reshape2", {3, 4}, "shape", std::vector<std::int32_t>{2, -1}));
+  cases.push_back(Shaping("flatten2", {3, 4, 2}, "axis", 2));
+  cases.push_back(Shaping("transpose2", {3, 4, 2}, "axis", std::vector<std::int32_t>{2, 0, 1}));
+
+  Op sum = Op("sum").AddInput("X", {"a", "b", "c"}).AddOutput("Out", {"Out"});
+  cases.push_back({"sum",
+                   sum,
+                   {{"a", Values({3, 2})}, {"b", Values({3, 2}, -1, 1, 3)}, {"c", Values({3, 2}, 0, 1, 4)}},
+                   {.of = {"Out"}, .wanted = {"a", "c"}}});
+  Op concat = Op("concat").AddInput("X", {"a", "b"}).AddOutput("Out", {"Out"}).Set("axis", 1);
+  cases.push_back({"concat",
+                   concat,
+                   {{"a", Values({2, 3, 2})}, {"b", Values({2, 1, 2}, -1, 1, 3)}},
+                   {.of = {"Out"}, .wanted = {"a", "b"}}});
+  Op split = Op("split").AddInput("X", {"X"}).AddOutput("Out", {"a", "b"}).Set("axis", -1);
+  split.Set("sections", std::vector<std::int32_t>{1, 2});
+  cases.push_back({"split", split, {{"X", Values({2, 3})}}, {.of = {"a", "b"}, .wanted = {"X"}}});
+  Op cast = WithShapes(Op("cast"), {"X"}, "Out").Set("in_dtype", 6).Set("out_dtype", 6);
+  cases.push_back({"cast", cast, {{"X", Values({4})}}, {.of = {"Out"}, .wanted = {"X"}}});
+
+  const Tensor classes = TensorOf<std::int64_t>({3, 1}, {0, 2, 3});
+  Op hard = WithShapes(Op("cross_entropy"), {"X", "Label"}, "Y").Set("ignore_index", 2);
+  cases.push_back({"cross_entropy",
+                   hard,
+                   {{"X", Values({3, 4}, 0.1, 0.9)}, {"Label", classes}},
+                   {.of = {"Y"}, .wanted = {"X"}, .tolerance = 1e-5}});
+  Op soft = WithShapes(Op("cross_entropy"), {"X", "Label"}, "Y").Set("soft_label", true);
+  cases.push_back({"cross_entropy soft",
+                   soft,
+                   {{"X", Values({3, 4}, 0.1, 0.9)}, {"Label", Values({3, 4}, 0, 1)}},
+                   {.of = {"Y"}, .wanted = {"X"}, .tolerance = 1e-5}});
+  Op second = WithShapes(Op("cross_entropy2"), {"X", "Label"}, "Y");
+  second.AddOutput("XShape", {"XShape"}).AddOutput("MatchX", {"MatchX"});
+  cases.push_back({"cross_entropy2",
+                   second,
+                   {{"X", Values({3, 4}, 0.1, 0.9)}, {"Label", classes}},
+                   {.of = {"Y"}, .wanted = {"X"}, .tolerance = 1e-5}});
+  for (const bool is_soft : {false, true}) {
+    Op fused = WithShapes(Op("softmax_with_cross_entropy"), {"Logits", "Label"}, "Loss");
+    fused.AddOutput("Softmax", {"Softmax"}).Set("axis", 1).Set("soft_label", is_soft);
+    const Tensor labels = TensorOf<std::int64_t>({2, 1, 2}, {0, 2, 1, 1});
+    cases.push_back({"softmax_with_cross_entropy",
+                     fused,
+                     {{"Logits", Values({2, 3, 2})}, {"Label", is_soft ? Values({2, 3, 2}, 0, 1) : labels}},
+                     {.of = {"Loss"}, .wanted = {"Logits"}}});
+    // The gradient takes a distribution to sum to one, as Fluid's does.
+    if (is_soft) {
+      Tensor& share = cases.back().inputs["Label"];
+      for (int outer = 0; outer < 2; ++outer) {
+        for (int inner = 0; inner < 2; ++inner) {
+          double* const at = share.Data<double>() + outer * 6 + inner;
+          at[4] = 1 - at[0] - at[2];
+        }
+      }
+    }
+  }
+  return cases;
+}
+
+TEST(Gradients, AgreeWithCentralDifferences) {
+  for (const GradientCase& c : Cases()) {
+    const Status status = CheckGradient(AllOps(), c.op, c.inputs, c.check);
+    EXPECT_TRUE(status.ok()) << c.name << ": " << status.ToString();
+  }
+}
+
+TEST(Gradients, AreMadeOnlyForInputsThatWantOne) {
+  const Op op = Op("elementwise_mul").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});
+  const Result<std::vector<Op>> grads = MakeGradOps(AllOps(), op, {"y"});
+  ASSERT_TRUE(grads.ok());
+  const Tensors inputs = {{"x", Values({3})}, {"y", Values({3})}, {"o@GRAD", Values({3})}};
+  const Result<Tensors> made = RunOp(AllOps(), grads->at(0), inputs);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_EQ(made->size(), 1u);
+  EXPECT_TRUE(made->contains("y@GRAD"));
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,171 @@
+// Values that the corpus has no case for: aliasing, integers, edges, and errors found only when a kernel
+// runs.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+#include "tests/support/npz.h"
+#include "tests/support/op_harness.h"
+
+namespace penstock::test {
+namespace {
+
+Tensor RunOne(const Op& op, const Tensors& inputs, const std::string& out) {
+  const Result<Tensors> made = RunOp(AllOps(), op, inputs);
+  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  return made->at(out);
+}
+
+void ExpectValues(const Tensor& tensor, std::initializer_list<double> expected) {
+  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
+  std::int64_t i = 0;
+  for (const double value : expected)
+    EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
+}
+
+std::string ErrorOf(const Op& op, const Tensors& inputs) {
+  return RunOp(AllOps(), op, inputs).status().ToString();
+}
+
+TEST(Sum, MayWriteIntoAnyOfItsArguments) {
+  const Tensors inputs = {{"a", TensorOf<float>({2}, {1, 2})}, {"b", TensorOf<float>({2}, {10, 20})}};
+  for (const char* out : {"a", "b", "c"}) {
+    const Op op = Op("sum").AddInput("X", {"a", "b"}).AddOutput("Out", {out});
+    ExpectValues(RunOne(op, inputs, out), {11, 22});
+  }
+}
+
+TEST(Sum, AddsMoreThanOneBlockOfElements) {
+  const Op op = Op("sum").AddInput("X", {"a", "b", "a"}).AddOutput("Out", {"o"});
+  const Tensor out =
+      RunOne(op, {{"a", Ramp(DType::kFp32, {3000}, 0, 1)}, {"b", Ramp(DType::kFp32, {3000}, 1, 0)}}, "o");
+  for (std::int64_t i = 0; i < 3000; ++i) ASSERT_EQ(out.Data<float>()[i], static_cast<float>(2 * i + 1));
+}
+
+TEST(Scale, AddsTheBiasBeforeOrAfter) {
+  const Tensors inputs = {{"x", TensorOf<float>({2}, {1, 2})}};
+  Op op = Op("scale").AddInput("X", {"x"}).AddOutput("Out", {"x"}).Set("scale", 3.0f).Set("bias", 1.0f);
+  ExpectValues(RunOne(op, inputs, "x"), {4, 7});
+  ExpectValues(RunOne(op.Set("bias_after_scale", false), inputs, "x"), {6, 9});
+}
+
+TEST(Elementwise, DividesIntegersWithoutTrapping) {
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+  const Op op = Op("elementwise_div").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});
+  const Tensor out = RunOne(
+      op,
+      {{"x", TensorOf<std::int32_t>({3}, {7, -7, kLeast})}, {"y", TensorOf<std::int32_t>({3}, {2, 2, -1})}},
+      "o");
+  ExpectValues(out, {3, -3, static_cast<double>(kLeast)});
+  EXPECT_NE(ErrorOf(op, {{"x", TensorOf<std::int32_t>({1}, {7})}, {"y", TensorOf<std::int32_t>({1}, {0})}})
+                .find("E-op-divide-zero"),
+            std::string::npos);
+}
+
+TEST(Elementwise, TakesEmptyTensors) {
+  const Op op = Op("elementwise_add").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});
+  EXPECT_EQ(
+      RunOne(op, {{"x", Tensor(DType::kFp32, {0, 3})}, {"y", TensorOf<float>({3}, {1, 2, 3})}}, "o").count(),
+      0);
+}
+
+TEST(FillConstant, ReadsItsValueFromTextFirst) {
+  Op op = Op("fill_constant")
+              .AddOutput("Out", {"o"})
+              .Set("shape", std::vector<std::int64_t>{2})
+              .Set("value", 3.0f);
+  ExpectValues(RunOne(op, {}, "o"), {3, 3});
+  ExpectValues(RunOne(op.Set("str_value", "0.25"), {}, "o"), {0.25, 0.25});
+  op.Set("dtype", static_cast<std::int32_t>(DType::kInt64)).Set("str_value", "9007199254740993");
+  EXPECT_EQ(RunOne(op, {}, "o").Data<std::int64_t>()[1], 9007199254740993);
+  EXPECT_NE(ErrorOf(op.Set("str_value", "many"), {}).find("must be a number that fits i64"),
+            std::string::npos);
+}
+
+TEST(TopK, GivesEqualElementsInTheirOrderAndNanFirst) {
+  const Op op =
+      Op("top_k").AddInput("X", {"x"}).AddOutput("Out", {"o"}).AddOutput("Indices", {"i"}).Set("k", 3);
+  const float nan = std::nanf("");
+  const Tensor indices = RunOne(op, {{"x", TensorOf<float>({2, 4}, {1, 5, 5, 2, 1, nan, 7, 7})}}, "i");
+  ExpectValues(indices, {1, 2, 3, 1, 2, 3});
+}
+
+TEST(Accuracy, CountsRowsWhoseLabelIsAmongTheChosen) {
+  const Op op = Op("accuracy")
+                    .AddInput("Out", {"s"})
+                    .AddInput("Indices", {"i"})
+                    .AddInput("Label", {"l"})
+                    .AddOutput("Accuracy", {"a"})
+                    .AddOutput("Correct", {"c"})
+                    .AddOutput("Total", {"t"});
+  const Tensors inputs = {{"s", Ramp(DType::kFp32, {4, 2}, 0, 1)},
+                          {"i", TensorOf<std::int64_t>({4, 2}, {0, 1, 2, 3, 4, 5, 6, 7})},
+                          {"l", TensorOf<std::int64_t>({4, 1}, {1, 0, 4, 9})}};
+  ExpectValues(RunOne(op, inputs, "a"), {0.5});
+  ExpectValues(RunOne(op, inputs, "c"), {2});
+  ExpectValues(RunOne(op, inputs, "t"), {4});
+}
+
+TEST(CrossEntropy, RefusesALabelOutsideTheClasses) {
+  const Op op = Op("cross_entropy").AddInput("X", {"x"}).AddInput("Label", {"l"}).AddOutput("Y", {"y"});
+  EXPECT_EQ(ErrorOf(op, {{"x", Ramp(DType::kFp32, {2, 3}, 0.1, 0.1)},
+                         {"l", TensorOf<std::int64_t>({2, 1}, {2, 3})}}),
+            "cross_entropy: label 3 of row 1 must be in [0, 3)   [E-op-label]");
+}
+
+TEST(CrossEntropy, KeepsTheCostOfAnImpossibleLabelFinite) {
+  const Op op = Op("cross_entropy").AddInput("X", {"x"}).AddInput("Label", {"l"}).AddOutput("Y", {"y"});
+  ExpectValues(
+      RunOne(op, {{"x", TensorOf<float>({1, 2}, {0, 1})}, {"l", TensorOf<std::int64_t>({1, 1}, {0})}}, "y"),
+      {1e20});
+}
+
+TEST(AssignValue, RefusesAnotherNumberOfValues) {
+  Op op =
+      Op("assign_value").AddOutput("Out", {"o"}).Set("shape", std::vector<std::int32_t>{3}).Set("dtype", 5);
+  op.Set("fp32_values", std::vector<float>{1, 2});
+  EXPECT_NE(ErrorOf(op, {}).find("needs 3 values; the attribute holds 2"), std::string::npos);
+}
+
+TEST(Cast, ConvertsAsCppDoes) {
+  const Op op =
+      Op("cast").AddInput("X", {"x"}).AddOutput("Out", {"o"}).Set("in_dtype", 5).Set("out_dtype", 2);
+  ExpectValues(RunOne(op, {{"x", TensorOf<float>({3}, {-1.5, 0.9, 2})}}, "o"), {-1, 0, 2});
+}
+
+TEST(Reshape2, MayWorkInPlace) {
+  const Op op = Op("reshape2")
+                    .AddInput("X", {"x"})
+                    .AddOutput("Out", {"x"})
+                    .AddOutput("XShape", {"s"})
+                    .Set("shape", std::vector<std::int32_t>{3, 2});
+  EXPECT_EQ(RunOne(op, {{"x", Ramp(DType::kFp32, {2, 3}, 0, 1)}}, "x").shape(), (Shape{3, 2}));
+}
+
+TEST(Optimizers, WorkInPlaceWithFluidsNumbers) {
+  if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
+  const Result<Arrays> arrays = ReadNpz(BytesOf(CorpusFolder() + "/open/ops_sr/adam_dense_inplace.npz"));
+  ASSERT_TRUE(arrays.ok());
+  Op op("adam");
+  Tensors inputs;
+  for (const auto& [name, tensor] : *arrays) {
+    if (!StartsWith(name, "in:")) continue;
+    const std::string var = name.substr(3);
+    const std::string slot = var.substr(0, var.size() - 2);
+    inputs[var] = tensor;
+    op.AddInput(slot, {var});
+    if (slot != "Grad" && slot != "LearningRate") op.AddOutput(slot + "Out", {var});
+  }
+  const Result<Tensors> out = RunOp(AllOps(), op, inputs);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  for (const auto& [var, tensor] : *out) {
+    const Status near = Near(tensor, arrays->at("out:" + var), 1e-6, 1e-7);
+    EXPECT_TRUE(near.ok()) << var << ": " << near.ToString();
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

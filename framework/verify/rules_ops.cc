@@ -1,0 +1,87 @@
+// Rules that ask the registry: schemas and shapes.
+#include <optional>
+#include <string>
+
+#include "framework/op/infer_context.h"
+#include "framework/text/lexer.h"
+#include "framework/text/printer.h"
+#include "framework/verify/scene.h"
+
+namespace penstock {
+namespace {
+
+std::optional<VarInfo> InfoOf(const Program& program, int block, const std::string& name) {
+  const Var* var = program.FindVar(block, name);
+  if (var == nullptr) return std::nullopt;
+  VarInfo info;
+  info.kind = var->kind;
+  info.has_type = var->type.has_value();
+  if (var->type) {
+    info.dtype = var->type->dtype;
+    info.shape = var->type->shape;
+    info.lod_level = var->type->lod_level;
+  }
+  return info;
+}
+
+// Calls visit(def, block, position) for each op to be checked that the registry knows.
+template <typename Visit>
+void ForEachKnownOp(VerifyScene& scene, const Visit& visit) {
+  if (scene.ops() == nullptr) return;
+  for (int b = 0; b < scene.program().block_count() && !scene.Full(); ++b) {
+    const Block& block = scene.program().block(b);
+    for (std::size_t i = 0; i < block.ops().size(); ++i) {
+      const Op& op = *block.ops()[i].op;
+      const OpDef* def = scene.ops()->Find(op.type());
+      if (def != nullptr && scene.Touched(op)) visit(*def, block, i);
+    }
+  }
+}
+
+// Empty if the inferred type agrees with the declared one; an unknown extent agrees with any.
+std::string Disagreement(const Var& declared, const VarInfo& inferred) {
+  if (!declared.type || !inferred.has_type || declared.kind != inferred.kind) return "";
+  if (declared.type->dtype == inferred.dtype && Compatible(declared.type->shape, inferred.shape)) return "";
+  return StrCat("is declared ", DTypeName(declared.type->dtype), declared.type->shape, ", but ",
+                DTypeName(inferred.dtype), inferred.shape, " follows from the inputs");
+}
+
+void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, VerifyScene& scene) {
+  const Program& program = scene.program();
+  const Op& op = *block.ops()[position].op;
+  if (!def.has_infer_shape() || !def.CheckOp(op).ok()) return;  // the schema's rule has said so
+  InferContext context(def, op,
+                       [&](const std::string& name) { return InfoOf(program, block.index(), name); });
+  if (Status status = def.Infer(context); !status.ok()) {
+    scene.AddAt(std::move(status), block, position);
+    return;
+  }
+  for (std::size_t s = 0; s < op.outputs().size(); ++s) {
+    const Slot& slot = op.outputs()[s];
+    for (std::size_t a = 0; a < slot.args.size(); ++a) {
+      const Var* declared = program.FindVar(block.index(), slot.args[a]);
+      if (declared == nullptr) continue;
+      const std::string disagreement = Disagreement(*declared, context.outputs()[s][a]);
+      if (disagreement.empty()) continue;
+      scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), op.type(), ": ", slot.name, " (",
+                                  SpellName(slot.args[a]), ") ", disagreement),
+                  block, position);
+    }
+  }
+}
+
+}  // namespace
+
+void CheckSchemas(VerifyScene& scene) {
+  ForEachKnownOp(scene, [&](const OpDef& def, const Block& block, std::size_t position) {
+    scene.AddAt(def.CheckOp(*block.ops()[position].op), block, position);
+  });
+}
+
+void CheckShapes(VerifyScene& scene) {
+  ForEachKnownOp(scene, [&](const OpDef& def, const Block& block, std::size_t position) {
+    CheckShapesOf(def, block, position, scene);
+  });
+}
+
+}  // namespace penstock

@@ -1,0 +1,42 @@
+// What a rule of the verifier sees, and where it puts what it finds.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "framework/verify/verifier.h"
+
+namespace penstock {
+
+class VerifyScene {
+ public:
+  VerifyScene(const Program& program, const VerifyOptions& options);
+
+  const Program& program() const { return program_; }
+  const OpRegistry* ops() const { return options_.ops; }
+  // False for an op that the program before the pass already held.
+  bool Touched(const Op& op) const { return !known_.contains(&op); }
+
+  void Add(Status violation);
+  // With the op, its arguments and its place below the message.
+  void AddAt(Status violation, const Block& block, std::size_t position);
+  bool Full() const { return violations_.size() >= options_.findings_max; }
+  std::vector<Status> TakeViolations() { return std::move(violations_); }
+
+ private:
+  const Program& program_;
+  const VerifyOptions& options_;
+  std::unordered_set<const Op*> known_;  // asked, never walked
+  std::vector<Status> violations_;
+};
+
+// The rules, by what they look at.
+void CheckBlockParents(VerifyScene& scene);  // rules_blocks.cc
+void CheckBlockReferences(VerifyScene& scene);
+void CheckDeclared(VerifyScene& scene);  // rules_names.cc
+void CheckWrittenBeforeRead(VerifyScene& scene);
+void CheckSentOnce(VerifyScene& scene);
+void CheckSchemas(VerifyScene& scene);  // rules_ops.cc
+void CheckShapes(VerifyScene& scene);
+
+}  // namespace penstock

@@ -1,0 +1,65 @@
+#include "framework/verify/verifier.h"
+
+#include "framework/text/describe.h"
+#include "framework/verify/scene.h"
+
+namespace penstock {
+
+const std::vector<VerifyRule>& VerifierRules() {
+  // Blocks first: the others walk from a block to its parents.
+  static const std::vector<VerifyRule> rules = {
+      {"E-verify-block-parent", "block 0 has no parent, every other block has an earlier one",
+       CheckBlockParents},
+      {"E-verify-block-index",
+       "a block attribute names a block of the program, and not one that the op stands in",
+       CheckBlockReferences},
+      {"E-verify-undeclared", "every argument is declared in the op's block or in one around it",
+       CheckDeclared},
+      {"E-verify-order", "a temporary is written before it is read", CheckWrittenBeforeRead},
+      {"E-verify-sent-twice", "a variable is sent at most once in a step", CheckSentOnce},
+      {"E-op", "an op that the registry knows fits its schema", CheckSchemas},
+      {"E-shape", "the declared types of its outputs are those that follow from its inputs", CheckShapes},
+  };
+  return rules;
+}
+
+VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
+    : program_(program), options_(options) {
+  if (options.before == nullptr) return;
+  for (int i = 0; i < options.before->block_count(); ++i) {
+    for (const OpEntry& entry : options.before->block(i).ops()) known_.insert(entry.op.get());
+  }
+}
+
+void VerifyScene::Add(Status violation) {
+  if (!violation.ok() && !Full()) violations_.push_back(std::move(violation));
+}
+
+void VerifyScene::AddAt(Status violation, const Block& block, std::size_t position) {
+  if (Full()) return;
+  Add(AtOp(std::move(violation), program_, block.index(), static_cast<int>(position),
+           *block.ops()[position].op));
+}
+
+std::vector<Status> FindViolations(const Program& program, const VerifyOptions& options) {
+  VerifyScene scene(program, options);
+  for (const VerifyRule& rule : VerifierRules()) {
+    rule.check(scene);
+    // A block whose parents lead nowhere, or in a circle, cannot be walked.
+    if (rule.check == CheckBlockParents) {
+      std::vector<Status> found = scene.TakeViolations();
+      if (!found.empty()) return found;
+    }
+    if (scene.Full()) break;
+  }
+  return scene.TakeViolations();
+}
+
+Status VerifyProgram(const Program& program, const VerifyOptions& options) {
+  VerifyOptions first = options;
+  first.findings_max = 1;
+  std::vector<Status> violations = FindViolations(program, first);
+  return violations.empty() ? OkStatus() : std::move(violations.front());
+}
+
+}  // namespace penstock

@@ -185,12 +185,17 @@ void Program::ReplaceBlock(int index, Block block) {
 }
 
 int Program::BlockOfVar(int block, std::string_view name) const {
-  // A parent that is not an earlier block ends the walk: a program read from a file may say anything.
-  for (int at = block; at >= 0 && at < block_count();) {
-    if (this->block(at).FindVar(name) != nullptr) return at;
-    const int parent = this->block(at).parent();
-    if (parent >= at) break;
-    at = parent;
+  if (block >= 0 && block < block_count() && this->block(block).FindVar(name) != nullptr) return block;
+  // Every step leads to an earlier block: a program read from a file may say anything.
+  std::vector<int> next = {block};
+  for (std::size_t i = 0; i < next.size(); ++i) {
+    const int at = next[i];
+    if (at < 0 || at >= block_count()) continue;
+    const Block& here = this->block(at);
+    if (here.FindVar(name) != nullptr) return at;
+    for (const int around : {here.forward_block(), here.parent()}) {
+      if (around < at && std::find(next.begin(), next.end(), around) == next.end()) next.push_back(around);
+    }
   }
   return -1;
 }

@@ -125,9 +125,10 @@ class Program {
     return meta_;
   }
 
-  // The variable as seen from a block: there, or in its ancestors; null if nowhere.
+  // The variable as seen from a block: there, in the block whose gradient it is, or in the blocks around
+  // these, the nearest first; null if nowhere.
   const Var* FindVar(int block, std::string_view name) const;
-  // The block, `block` or an ancestor, that declares it; -1 if none.
+  // The block that declares it, -1 if none.
   int BlockOfVar(int block, std::string_view name) const;
 
   // Names this content within the process: an unchanged copy has the same one, any change brings a new one

@@ -75,10 +75,12 @@ TEST(MinimizeTest, UpdatesAreSortedByParameterAndAFrozenOneIsLeftOut) {
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
   EXPECT_EQ(
       made.Optimize(),
-      R"(/optimizer/scale_with_param_lr/  tmp_0 = scale(X=learning_rate_0, ScaleTensor=[]) {scale=2.0, bias=0.0} @optimize|lr_sched
+      test::Unfolded(R"(/optimizer/scale_with_param_lr/  tmp_0 = scale(X=learning_rate_0, ScaleTensor=[])
+    {scale=2.0, bias=0.0} @optimize|lr_sched
 /optimizer/  (ParamOut=w1) = sgd(Param=w1, Grad=w1@GRAD, LearningRate=tmp_0) @optimize(w1, w1@GRAD)
-/optimizer_1/  (ParamOut=w2) = sgd(Param=w2, Grad=w2@GRAD, LearningRate=learning_rate_0) @optimize(w2, w2@GRAD)
-)");
+/optimizer_1/  (ParamOut=w2) = sgd(Param=w2, Grad=w2@GRAD, LearningRate=learning_rate_0)
+    @optimize(w2, w2@GRAD)
+)"));
   EXPECT_EQ(made.Startup(), "learning_rate_0 [1] = 0.5 \n");
   EXPECT_EQ(made.result.params_grads, (std::vector<ParamGrad>{{"w2", "w2@GRAD"}, {"w1", "w1@GRAD"}}));
   EXPECT_EQ(made.result.learning_rate, "learning_rate_0");
@@ -117,13 +119,15 @@ TEST(MinimizeTest, AParametersOwnRegularizerWins) {
             .param_regularizers = {{"w2", {.kind = Regularizer::Kind::kL1, .coefficient = 0.25f}}}});
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
   const std::string text = made.Optimize();
-  const std::string expected =
-      R"(/regularization/  _generated_var_0 = scale(X=w1, ScaleTensor=[]) {scale=0.125, bias=0.0} @optimize(w1, w1@GRAD)
+  const std::string expected = test::Unfolded(
+      R"(/regularization/  _generated_var_0 = scale(X=w1, ScaleTensor=[]) {scale=0.125, bias=0.0}
+    @optimize(w1, w1@GRAD)
 /regularization/  w1@GRAD = sum(X=[w1@GRAD, _generated_var_0]) {use_mkldnn=false} @optimize(w1, w1@GRAD)
 /regularization/  _generated_var_1 = sign(X=w2) @optimize(w2, w2@GRAD)
-/regularization/  _generated_var_2 = scale(X=_generated_var_1, ScaleTensor=[]) {scale=0.25, bias=0.0} @optimize(w2, w2@GRAD)
+/regularization/  _generated_var_2 = scale(X=_generated_var_1, ScaleTensor=[]) {scale=0.25, bias=0.0}
+    @optimize(w2, w2@GRAD)
 /regularization/  w2@GRAD = sum(X=[w2@GRAD, _generated_var_2]) {use_mkldnn=false} @optimize(w2, w2@GRAD)
-)";
+)");
   EXPECT_EQ(text.substr(0, expected.size()), expected);
 }
 

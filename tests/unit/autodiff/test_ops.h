@@ -3,10 +3,24 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "framework/op/op_registry.h"
 
 namespace penstock::test {
+
+// Lines of expected text that would be too long go on after four spaces.
+inline std::string Unfolded(std::string_view text) {
+  constexpr std::string_view kFold = "\n    ";
+  std::string out;
+  for (std::size_t at = text.find(kFold); at != std::string_view::npos; at = text.find(kFold)) {
+    out.append(text.substr(0, at));
+    out.push_back(' ');
+    text.remove_prefix(at + kFold.size());
+  }
+  out.append(text);
+  return out;
+}
 
 inline void AddForwardOps(OpRegistry& ops) {
   ops.Add("f")  // one input, one output, an attribute

@@ -64,7 +64,9 @@ class RoleWriter {
     const bool extra = job_.config.dialect == Dialect::kDefault;
     return WriteFile(Path(job_.FileOf(role)), SerializeProgram(program, {.extra = extra}));
   }
-  std::string Path(const std::string& name) const { return (std::filesystem::path(FLAGS_out) / name).string(); }
+  std::string Path(const std::string& name) const {
+    return (std::filesystem::path(FLAGS_out) / name).string();
+  }
 
  private:
   const CaseFile& job_;

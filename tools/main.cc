@@ -1,0 +1,69 @@
+// penstock: what can be done with programs from a command line.
+#include <iostream>
+
+#include "tools/command.h"
+#include "tools/flags.h"
+
+namespace penstock::tools {
+namespace {
+
+const std::vector<Command>& Commands() {
+  static const std::vector<Command> commands = {
+      {"convert",
+       "A B",
+       "writes program A as B; the names tell the form: .pb .pb.gz __model__ .ir .json",
+       {},
+       RunConvert},
+      {"show", "F", "prints program F for reading, without what goes without saying", {"full"}, RunShow},
+      {"transpile",
+       "--main F --startup F --config F --out DIR",
+       "writes the programs of all roles, and the plan",
+       {"main", "startup", "facts", "config", "compat", "out"},
+       RunTranspile},
+  };
+  return commands;
+}
+
+void PrintUsage(std::ostream& out) {
+  out << "usage: penstock COMMAND [flags] arguments\n\n";
+  for (const Command& command : Commands()) {
+    out << "penstock " << command.name << " " << command.arguments << "\n  " << command.does << "\n"
+        << FlagHelp(command);
+  }
+  out << "\nExit codes are listed in README.md, section \"Exit codes\".\n";
+}
+
+int Main(const Arguments& arguments) {
+  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help")) {
+    PrintUsage(std::cout);
+    return kExitOk;
+  }
+  if (arguments.empty()) {
+    PrintUsage(std::cerr);
+    return kExitBadInput;
+  }
+  for (const Command& command : Commands()) {
+    if (command.name != arguments[0]) continue;
+    const Result<Arguments> rest = TakeFlags(command, {arguments.begin() + 1, arguments.end()});
+    return rest.ok() ? command.run(*rest) : BadInput(rest.status());
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : Commands()) names.push_back(command.name);
+  return BadInput(InvalidArgument("E-command", "there is no command ", Quote(arguments[0]),
+                                  "; known: ", Join(names, ", ")));
+}
+
+}  // namespace
+
+int BadInput(const Status& status) {
+  std::cerr << "error: " << status.message() << "   [" << status.id() << "]\n";
+  return kExitBadInput;
+}
+
+int BadUsage(std::string_view command, std::string_view expected) {
+  return BadInput(InvalidArgument("E-usage", "usage: penstock ", command, " ", expected));
+}
+
+}  // namespace penstock::tools
+
+int main(int argc, char** argv) { return penstock::tools::Main({argv + 1, argv + argc}); }

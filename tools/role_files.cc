@@ -18,7 +18,8 @@ Result<Found> FindFiles(const std::string& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error) return InvalidArgument("E-roles-folder", folder, ": ", error.message());
-  static const std::regex kName(R"((trainer|trainer_startup|pserver|pserver_startup)(?:_t?(\d{1,6}))?\.pb(\.gz)?)");
+  static const std::regex kName(
+      R"((trainer|trainer_startup|pserver|pserver_startup)(?:_t?(\d{1,6}))?\.pb(\.gz)?)");
   Found found;
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
@@ -49,7 +50,8 @@ Status RequireMatching(const std::string& folder, Found& found, const std::strin
   if (startups.empty()) return OkStatus();
   for (const auto& [number, path] : found[role]) {
     if (startups.contains(number)) continue;
-    return InvalidArgument("E-roles-startup", folder, ": ", path.filename().string(), " has no start-up program beside it");
+    return InvalidArgument("E-roles-startup", folder, ": ", path.filename().string(),
+                           " has no start-up program beside it");
   }
   return OkStatus();
 }
@@ -59,7 +61,8 @@ Status RequireMatching(const std::string& folder, Found& found, const std::strin
 Result<RoleFiles> ReadRoleFiles(const std::string& folder) {
   PENSTOCK_ASSIGN_OR_RETURN(Found found, FindFiles(folder));
   for (const char* role : {"trainer", "pserver"}) {
-    if (found[role].empty()) return InvalidArgument("E-roles-missing", folder, ": no ", role, " program (", role, "*.pb)");
+    if (found[role].empty())
+      return InvalidArgument("E-roles-missing", folder, ": no ", role, " program (", role, "*.pb)");
     PENSTOCK_RETURN_IF_ERROR(RequireMatching(folder, found, role));
   }
   RoleFiles roles;

@@ -23,7 +23,9 @@ long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chr
 void Session::Close() {
   const std::lock_guard lock(mutex_);
   for (auto& [address, peer] : peers_) {
-    if (!peer->closed) peer->connection->Close();
+    if (peer->closed) continue;
+    // To a server that is not there nothing can be flushed.
+    peer->was_welcome ? peer->connection->Close() : peer->connection->Abort();
   }
 }
 
@@ -240,12 +242,12 @@ void Session::Cancel() {
   Fail(Cancelled("E-cancelled", "cancelled in step ", step_));
 }
 
-bool Session::EarlierPushesDone() const {
+bool Session::EarlierPushesDone(std::uint64_t before) const {
   const std::lock_guard lock(mutex_);
   return std::all_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
     const Peer& peer = *entry.second;
     const auto earlier = [&](MessageKind kind, std::uint64_t step) {
-      return kind == MessageKind::kPush && step < step_;
+      return kind == MessageKind::kPush && step < before;
     };
     return std::none_of(peer.ready.begin(), peer.ready.end(),
                         [&](const Ready& r) { return earlier(r.kind, r.step); }) &&

@@ -65,8 +65,8 @@ class Session : public ConnectionHandler {
   void Abort();
   bool AllClosed() const;
 
-  // Every push of steps before this trainer's current one has arrived.
-  bool EarlierPushesDone() const;
+  // Every push of steps before `step` has arrived.
+  bool EarlierPushesDone(std::uint64_t step) const;
   bool PullsDone() const;
   bool IsPulling(PullHandle handle) const;
   bool PullWaitsAtBarrier(PullHandle handle) const;

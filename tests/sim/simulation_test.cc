@@ -11,8 +11,8 @@
 #include "executor/client/session.h"
 #include "executor/pserver/pserver.h"
 #include "tests/sim/network.h"
+#include "tests/sim/sim_ops.h"
 #include "tests/sim/toy_job.h"
-#include "tests/sim/toy_ops.h"
 
 namespace penstock::test {
 namespace {
@@ -149,7 +149,7 @@ class Simulation {
     options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
     options.report = [](const std::string&) {};
     options.clock = &net_.clock();
-    auto made = Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope, ToyOps(),
+    auto made = Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope, SimOps(),
                               runner_, options);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     server.pserver = std::move(made).value();
@@ -201,7 +201,7 @@ class Simulation {
   }
 
   const ToyJob job_;
-  ToyBlockRunner runner_;
+  SimBlockRunner runner_;
   Network net_;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<Trainer>> trainers_;

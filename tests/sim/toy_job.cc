@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "framework/base/hash.h"
-#include "tests/sim/toy_ops.h"
+#include "tests/sim/sim_ops.h"
 
 namespace penstock::test {
 namespace {
@@ -151,7 +151,7 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
 }
 
 std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
-  ToyBlockRunner runner;
+  SimBlockRunner runner;
   std::vector<ToyValues> versions(static_cast<std::size_t>(steps) + 1);
   for (int s = 0; s < static_cast<int>(job.servers.size()); ++s) {
     const Program program = job.Pserver(s);

@@ -1,4 +1,4 @@
-#include "tests/sim/toy_ops.h"
+#include "tests/sim/sim_ops.h"
 
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace penstock::test {
 namespace {
 
-std::unique_ptr<OpRegistry> MakeToyOps() {
+std::unique_ptr<OpRegistry> MakeSimOps() {
   auto ops = std::make_unique<OpRegistry>();
   ops->Add("sum")
       .Doc("X added up.", "Out")
@@ -49,7 +49,7 @@ std::unique_ptr<OpRegistry> MakeToyOps() {
   state(adam, "Moment2", StateSlicing::kWithParam);
   state(adam, "Beta1Pow", StateSlicing::kWhole);
   state(adam, "Beta2Pow", StateSlicing::kWhole);
-  PENSTOCK_CHECK(ops->Finish().ok(), "the toy ops are declared well");
+  PENSTOCK_CHECK(ops->Finish().ok(), "the ops are declared well");
   return ops;
 }
 
@@ -132,12 +132,12 @@ class ToyOp {
 
 }  // namespace
 
-const OpRegistry& ToyOps() {
-  static const std::unique_ptr<OpRegistry> ops = MakeToyOps();
+const OpRegistry& SimOps() {
+  static const std::unique_ptr<OpRegistry> ops = MakeSimOps();
   return *ops;
 }
 
-Status ToyBlockRunner::RunBlock(const Program& program, int block, Scope& scope) {
+Status SimBlockRunner::RunBlock(const Program& program, int block, Scope& scope) {
   for (const OpEntry& entry : program.block(block).ops())
     PENSTOCK_RETURN_IF_ERROR(ToyOp(*entry.op, scope).Run());
   return OkStatus();

@@ -8,9 +8,9 @@
 namespace penstock::test {
 
 // sum, scale, increment, sgd, momentum, adam.
-const OpRegistry& ToyOps();
+const OpRegistry& SimOps();
 
-class ToyBlockRunner : public BlockRunner {
+class SimBlockRunner : public BlockRunner {
  public:
   Status RunBlock(const Program& program, int block, Scope& scope) override;
 };

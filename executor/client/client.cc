@@ -1,0 +1,109 @@
+#include "executor/client/client.h"
+
+namespace penstock {
+namespace {
+
+constexpr Nanoseconds kReportEvery = std::chrono::seconds(10);
+constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the report has the server's answer
+constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
+constexpr Nanoseconds kCloseGrace = std::chrono::seconds(1);
+
+long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
+
+}  // namespace
+
+TrainerClient::TrainerClient(std::unique_ptr<Transport> transport, ClientOptions options)
+    : transport_(std::move(transport)),
+      options_([&] {
+        options.session.on_change = [this] {
+          const std::lock_guard lock(mutex_);
+          ++changes_;
+          changed_.notify_all();
+        };
+        return std::move(options);
+      }()),
+      session_(*transport_, options_.session),
+      watch_([this] { Watch(); }) {}
+
+TrainerClient::~TrainerClient() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    changed_.notify_all();
+  }
+  watch_.join();  // from here on nothing connects again
+  session_.Close();
+  const auto closed = [this] { return session_.AllClosed(); };
+  if (WaitFor(closed, kCloseGrace)) return;
+  session_.Abort();
+  while (!WaitFor(closed, kReportEvery)) {
+    options_.report("waiting for connections to end");
+  }
+}
+
+void TrainerClient::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kWatchEvery, [&] { return stop_; })) {
+    lock.unlock();
+    session_.Tick();
+    lock.lock();
+  }
+}
+
+bool TrainerClient::WaitFor(const std::function<bool()>& answer, Nanoseconds limit) {
+  const Nanoseconds end = options_.session.clock->Now() + limit;
+  while (true) {
+    std::uint64_t seen;
+    {
+      const std::lock_guard lock(mutex_);
+      seen = changes_;
+    }
+    if (answer()) return true;  // without the lock: the session has its own
+    const Nanoseconds left = end - options_.session.clock->Now();
+    if (left <= Nanoseconds(0)) return false;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, left, [&] { return changes_ != seen; });
+  }
+}
+
+Status TrainerClient::Wait(const std::function<bool()>& answer) {
+  const Nanoseconds began = options_.session.clock->Now();
+  const auto settled = [&] { return !session_.status().ok() || answer(); };
+  while (!WaitFor(settled, kReportEvery - kAskBefore)) {
+    session_.Ask();
+    if (WaitFor(settled, kAskBefore)) break;
+    options_.report(StrCat("waiting ", Seconds(options_.session.clock->Now() - began), " s in step ",
+                           session_.step(), ": ", session_.WaitingFor()));
+  }
+  return session_.status();
+}
+
+Status TrainerClient::Push(PushHandle piece, const Variable& value) {
+  const auto* tensor = value.If<Tensor>();
+  if (tensor == nullptr) return Unimplemented("E-send-kind", "send: only dense tensors are sent so far");
+  return session_.Push(piece, *tensor);
+}
+
+Status TrainerClient::EndStep(PeersHandle pservers) {
+  PENSTOCK_RETURN_IF_ERROR(session_.EndStep(pservers));
+  // The buffers of the step before may be written again after this.
+  return Wait([&] { return session_.EarlierPushesDone(session_.step() - 1); });
+}
+
+Status TrainerClient::Pull(PullHandle piece, Variable& out) {
+  if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return !session_.IsPulling(piece); }));
+  PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
+  if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
+  return Wait([&] { return !session_.IsPulling(piece); });
+}
+
+Status TrainerClient::CompletePulls(PeersHandle) {
+  return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
+}
+
+Status TrainerClient::Complete() {
+  PENSTOCK_RETURN_IF_ERROR(session_.Complete());
+  return Wait([&] { return session_.CompleteDone(); });
+}
+
+}  // namespace penstock

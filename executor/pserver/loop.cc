@@ -1,0 +1,85 @@
+#include "executor/pserver/loop.h"
+
+namespace penstock {
+namespace {
+
+constexpr auto kTickEvery = std::chrono::seconds(1);
+constexpr auto kFlushEvery = std::chrono::milliseconds(20);
+constexpr int kFlushTurns = 100;  // 2 s: by then a trainer that lives has read its last reply
+
+}  // namespace
+
+void PserverLoop::Post(std::function<void()> work) {
+  const std::lock_guard lock(mutex_);
+  work_.push_back(std::move(work));
+  has_work_.notify_one();
+}
+
+void PserverLoop::Work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    has_work_.wait(lock, [&] { return stop_ || !work_.empty(); });
+    if (work_.empty()) return;
+    const std::function<void()> work = std::move(work_.front());
+    work_.pop_front();
+    lock.unlock();
+    work();
+    lock.lock();
+  }
+}
+
+void PserverLoop::Cancel() {
+  const std::lock_guard lock(mutex_);
+  cancelled_ = true;
+  changed_.notify_all();
+}
+
+Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = ended_ = false;
+  }
+  PserverOptions options = options_.pserver;
+  options.run = [this](std::function<void()> work) { Post(std::move(work)); };
+  options.on_end = [this] {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  };
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Pserver> pserver,
+                            Pserver::Make(program, op, scope, ops_, blocks_, std::move(options)));
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
+                            transport_.Listen(pserver->address(), *pserver));
+  options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
+  std::vector<std::thread> workers;
+  for (int i = 0; i < options_.threads; ++i) workers.emplace_back([this] { Work(); });
+
+  std::unique_lock lock(mutex_);
+  while (!changed_.wait_for(lock, kTickEvery, [&] { return ended_ || cancelled_; })) {
+    lock.unlock();
+    pserver->Tick();
+    lock.lock();
+  }
+  const bool cancelled = cancelled_ && !ended_;
+  lock.unlock();
+  if (cancelled) pserver->Fail(Cancelled("E-cancelled", "pserver ", pserver->address(), " was cancelled"));
+  // The last replies are under way. Trainers close when they have them; one that does not is not waited for.
+  lock.lock();
+  for (int turn = 0; turn < kFlushTurns; ++turn) {
+    lock.unlock();
+    const bool idle = !pserver->HasConnections();
+    lock.lock();
+    if (idle || cancelled) break;
+    changed_.wait_for(lock, kFlushEvery, [] { return false; });
+  }
+  lock.unlock();
+  listener.reset();
+  lock.lock();
+  stop_ = true;
+  has_work_.notify_all();
+  lock.unlock();
+  for (std::thread& worker : workers) worker.join();
+  return *pserver->Ended();
+}
+
+}  // namespace penstock

@@ -1,0 +1,51 @@
+// The ServerLoop of a process: a Pserver on a transport, with threads for its work. Serve returns when all
+// trainers have completed, when one is gone, or when it is cancelled.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/pserver/pserver.h"
+#include "framework/runtime/server_loop.h"
+
+namespace penstock {
+
+struct LoopOptions {
+  PserverOptions pserver;  // run and on_end are the loop's
+  int threads = 1;         // that merge gradients and run blocks
+};
+
+// The registry, the runner and the transport outlive the loop.
+class PserverLoop : public ServerLoop {
+ public:
+  PserverLoop(Transport& transport, const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
+      : transport_(transport), ops_(ops), blocks_(blocks), options_(std::move(options)) {}
+
+  Status Serve(const Program& program, const Op& op, Scope& scope) override;
+  void Cancel() override;
+
+ private:
+  void Work();
+  void Post(std::function<void()> work);
+
+  Transport& transport_;
+  const OpRegistry& ops_;
+  BlockRunner& blocks_;
+  const LoopOptions options_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;  // for Serve
+  std::condition_variable has_work_;
+  std::deque<std::function<void()>> work_;
+  bool stop_ = false;  // workers, when there is no work left
+  bool cancelled_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace penstock

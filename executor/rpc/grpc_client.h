@@ -1,0 +1,32 @@
+// A trainer's client of parameter servers over gRPC.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<RpcClient> rpc,
+//   MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+//   ... ExecutorOptions{.rpc = rpc.get()} ...
+//   rpc->Complete();                                    // exe.close(): this trainer is done
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "framework/base/status.h"
+#include "framework/runtime/rpc_client.h"
+
+namespace penstock {
+
+struct GrpcClientOptions {
+  std::string job;    // name of the job; servers of another one refuse
+  std::string token;  // its secret, at most 64 characters; empty: none
+  int trainers = 0;   // how many this process was told of; 0: it was not
+  std::chrono::nanoseconds connect_deadline = std::chrono::minutes(30);  // for a server that does not come up
+  std::function<void(const std::string&)> report;                        // default: a line on standard error
+
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM; what is not set stays as above.
+  static GrpcClientOptions FromEnvironment();
+};
+
+Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options);
+
+}  // namespace penstock

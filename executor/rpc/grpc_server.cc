@@ -1,0 +1,57 @@
+#include "executor/rpc/grpc_server.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "executor/pserver/loop.h"
+#include "executor/rpc/grpc_transport.h"
+
+namespace penstock {
+namespace {
+
+class GrpcServer : public ServerLoop {
+ public:
+  GrpcServer(const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
+      : transport_(MakeGrpcTransport()), loop_(*transport_, ops, blocks, std::move(options)) {}
+
+  Status Serve(const Program& program, const Op& op, Scope& scope) override {
+    return loop_.Serve(program, op, scope);
+  }
+  void Cancel() override { loop_.Cancel(); }
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  PserverLoop loop_;
+};
+
+}  // namespace
+
+GrpcServerOptions GrpcServerOptions::FromEnvironment() {
+  const auto text = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  GrpcServerOptions options;
+  options.job = text("PENSTOCK_JOB_ID");
+  options.token = text("PENSTOCK_JOB_TOKEN");
+  return options;
+}
+
+Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
+                                                   GrpcServerOptions options) {
+  LoopOptions loop;
+  PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.token, MakeToken(options.token));
+  loop.pserver.job = std::move(options.job);
+  loop.pserver.chunk_bytes = options.chunk_bytes;
+  loop.pserver.report = options.report ? std::move(options.report) : [](const std::string& line) {
+    std::fprintf(stderr, "%s\n", line.c_str());
+  };
+  loop.threads = options.threads > 0
+                     ? options.threads
+                     : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
+  return std::unique_ptr<ServerLoop>(std::make_unique<GrpcServer>(ops, blocks, std::move(loop)));
+}
+
+}  // namespace penstock

@@ -23,8 +23,8 @@ Result<Tensor> MakeDeviceTensor(DType type, const Shape& shape) {
 
 Result<Tensor> ToDevice(const Tensor& host) {
   PENSTOCK_ASSIGN_OR_RETURN(Tensor device, MakeDeviceTensor(host.dtype(), host.shape()));
-  PENSTOCK_RETURN_IF_ERROR(
-      CudaOk("copying to the GPU", cudaMemcpy(device.raw(), host.raw(), host.bytes(), cudaMemcpyHostToDevice)));
+  PENSTOCK_RETURN_IF_ERROR(CudaOk(
+      "copying to the GPU", cudaMemcpy(device.raw(), host.raw(), host.bytes(), cudaMemcpyHostToDevice)));
   return device;
 }
 

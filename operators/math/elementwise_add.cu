@@ -1,5 +1,5 @@
-// elementwise_add on GPUs: one thread for each element of the sum; one block for each element of a gradient that was
-// repeated, adding in an order that depends on the shapes alone.
+// elementwise_add on GPUs: one thread for each element of the sum; one block for each element of a gradient
+// that was repeated, adding in an order that depends on the shapes alone.
 #include "operators/cuda/cuda_status.h"
 #include "operators/cuda_kernels.h"
 #include "operators/math/broadcast.h"
@@ -44,7 +44,8 @@ __global__ void AddKernel(const T* x, const T* y, T* out, Walk walk) {
   out[i] = x[at_x] + y[at_y];
 }
 
-// grad[i] = the sum of dout over the places where element i was used. `kept` walks the elements, `repeated` the uses.
+// grad[i] = the sum of dout over the places where element i was used. `kept` walks the elements, `repeated`
+// the uses.
 template <typename T>
 __global__ void SumUsesKernel(const T* dout, T* grad, Walk kept, Walk repeated) {
   __shared__ T partial[kBlockThreads];
@@ -132,8 +133,8 @@ class OperandGrad {
       return CudaOk("copying a gradient",
                     cudaMemcpyAsync(to.raw(), from, to.bytes(), cudaMemcpyDeviceToDevice, stream));
     }
-    SumUsesKernel<T><<<static_cast<unsigned>(kept_.count), kBlockThreads, 0, stream>>>(from, to.Data<T>(), kept_,
-                                                                                       repeated_);
+    SumUsesKernel<T><<<static_cast<unsigned>(kept_.count), kBlockThreads, 0, stream>>>(from, to.Data<T>(),
+                                                                                       kept_, repeated_);
     return CudaOk("summing a gradient", cudaGetLastError());
   }
 

@@ -14,8 +14,9 @@ Status CublasOk(std::string_view doing, cublasStatus_t status) {
   return InternalError("E-cublas", "cuBLAS failed while ", doing, ": ", cublasGetStatusString(status));
 }
 
-// One handle for each device and stream, made when first asked for: a handle costs memory and time, and the kernels of
-// one stream never run at once. Handles live as long as the process, like the streams of the executor.
+// One handle for each device and stream, made when first asked for: a handle costs memory and time, and the
+// kernels of one stream never run at once. Handles live as long as the process, like the streams of the
+// executor.
 Result<cublasHandle_t> HandleFor(cudaStream_t stream) {
   static std::mutex mutex;
   static std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles;
@@ -30,16 +31,16 @@ Result<cublasHandle_t> HandleFor(cudaStream_t stream) {
 }
 
 cublasStatus_t Gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                    const float* alpha, const float* a, int lda, Dim a_stride, const float* b, int ldb, Dim b_stride,
-                    const float* beta, float* c, int ldc, Dim c_stride, int batch) {
-  return cublasSgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, a_stride, b, ldb, b_stride, beta, c, ldc,
-                                   c_stride, batch);
+                    const float* alpha, const float* a, int lda, Dim a_stride, const float* b, int ldb,
+                    Dim b_stride, const float* beta, float* c, int ldc, Dim c_stride, int batch) {
+  return cublasSgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, a_stride, b, ldb, b_stride, beta,
+                                   c, ldc, c_stride, batch);
 }
 cublasStatus_t Gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                    const double* alpha, const double* a, int lda, Dim a_stride, const double* b, int ldb, Dim b_stride,
-                    const double* beta, double* c, int ldc, Dim c_stride, int batch) {
-  return cublasDgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, a_stride, b, ldb, b_stride, beta, c, ldc,
-                                   c_stride, batch);
+                    const double* alpha, const double* a, int lda, Dim a_stride, const double* b, int ldb,
+                    Dim b_stride, const double* beta, double* c, int ldc, Dim c_stride, int batch) {
+  return cublasDgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, a_stride, b, ldb, b_stride, beta,
+                                   c, ldc, c_stride, batch);
 }
 
 // A matrix as cuBLAS sees it: its columns lie one after the other.
@@ -70,7 +71,8 @@ class CublasProduct : public MatrixProduct {
  public:
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                  double alpha) override {
-    // cuBLAS writes columns one after the other; a product stored by rows is the transposed one: out' = b' . a'.
+    // cuBLAS writes columns one after the other; a product stored by rows is the transposed one: out' = b' .
+    // a'.
     const bool by_rows = out.column_stride == 1;
     PENSTOCK_ASSIGN_OR_RETURN(left_, AsCublas(k, by_rows ? Transposed(b) : a));
     PENSTOCK_ASSIGN_OR_RETURN(right_, AsCublas(k, by_rows ? Transposed(a) : b));
@@ -97,9 +99,10 @@ class CublasProduct : public MatrixProduct {
     const T* left = k[left_.operand].template Data<T>() + first * left_.batch_stride;
     const T* right = k[right_.operand].template Data<T>() + first * right_.batch_stride;
     T* out = k[out_.operand].template Data<T>() + first * out_.batch_stride;
-    return CublasOk("multiplying", Gemm(handle_, left_.operation, right_.operation, rows_, columns_, inner_, &alpha_,
-                                        left, left_.leading, left_.batch_stride, right, right_.leading,
-                                        right_.batch_stride, &beta, out, out_.leading, out_.batch_stride, count));
+    return CublasOk("multiplying",
+                    Gemm(handle_, left_.operation, right_.operation, rows_, columns_, inner_, &alpha_, left,
+                         left_.leading, left_.batch_stride, right, right_.leading, right_.batch_stride, &beta,
+                         out, out_.leading, out_.batch_stride, count));
   }
 
   CublasMatrix left_, right_, out_;

@@ -93,8 +93,16 @@ Result<ConvArguments> ArgumentsOf(const KernelSetup& k, const Operand& output) {
   return a;
 }
 
-// f32 by oneDNN. Each primitive chooses the forms of memory it is fastest with; reorders from and to the op's
-// plain arguments run as parts of the kernel where the forms differ.
+// Whether blocked forms are worth the reorders from and to plain memory. They hold 8 or 16 channels side by
+// side, padded if there are fewer. Measured on one AVX-512 core, forward and both gradients: 8 to 8 channels
+// 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x slower.
+bool BlockedFormsPay(const ConvArguments& a) {
+  if (a.geometry.groups > 1 || a.geometry.channels_last) return true;  // plain forms have no fast path
+  return a.group_channels % 8 == 0 && a.filters % 8 == 0 && a.kernel_height * a.kernel_width > 1;
+}
+
+// f32 by oneDNN. Where blocked forms pay, each primitive chooses those it is fastest with, and reorders from
+// and to the op's plain arguments run as parts of the kernel.
 struct ConvDescs {
   explicit ConvDescs(const ConvArguments& a)
       : input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
@@ -103,9 +111,10 @@ struct ConvDescs {
     if (g > 1) filter = {g, a.group_filters(), a.group_channels, a.kernel_height, a.kernel_width};
     filter_plain = OnednnPlain(filter);
     bias = OnednnPlain({a.filters});
-    input = OnednnAny(input_plain.dims());
-    output = OnednnAny(output_plain.dims());
-    this->filter = OnednnAny(filter);
+    const bool blocked = BlockedFormsPay(a);
+    input = blocked ? OnednnAny(input_plain.dims()) : input_plain;
+    output = blocked ? OnednnAny(output_plain.dims()) : output_plain;
+    this->filter = blocked ? OnednnAny(filter) : filter_plain;
     for (const WindowAxis& w : a.geometry.window) {
       strides.push_back(w.stride);
       dilations.push_back(w.dilation - 1);  // oneDNN counts the gaps

@@ -21,7 +21,8 @@ class SgdKernel : public Kernel {
     param_out_ = k.Output("ParamOut");
     stream_ = StreamOf(k);
     if (grad_.kind != VarKind::kTensor) {
-      return Unimplemented("E-op-rows", "sgd: selected rows are not updated on GPUs; run the update on a CPU");
+      return Unimplemented("E-op-rows",
+                           "sgd: selected rows are not updated on GPUs; run the update on a CPU");
     }
     return OkStatus();
   }

@@ -58,7 +58,7 @@ Operand MakeOperand(Frame& frame, const std::string& name, const VarInfo& info) 
   return operand;
 }
 
-Status Allocate(Frame& frame, const Operand& operand) {
+Status Allocate(Frame& frame, const Operand& operand, const TestDevice& device) {
   if (!operand || operand.kind != VarKind::kTensor) return OkStatus();
   if (frame.At(operand.index).initialized()) return OkStatus();  // in place
   if (!operand.shape.IsKnown()) {
@@ -66,7 +66,7 @@ Status Allocate(Frame& frame, const Operand& operand) {
   }
   Tensor tensor(operand.dtype, operand.shape);
   if (tensor.bytes() > 0) std::memset(tensor.raw(), 0xFF, tensor.bytes());
-  frame.At(operand.index).As<Tensor>() = tensor;
+  PENSTOCK_ASSIGN_OR_RETURN(frame.At(operand.index).As<Tensor>(), device.to_device(tensor));
   return OkStatus();
 }
 
@@ -86,7 +86,7 @@ Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& in
 }
 
 Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs, const Services& services,
-                      Scope* scope) {
+                      Scope* scope, const TestDevice& device) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   VarInfos known;
@@ -104,7 +104,8 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
       const auto given = inputs.find(slot.args[i]);
       if (given == inputs.end())
         return FailedPrecondition("E-harness", "input ", slot.args[i], " is not given");
-      frame.At(argument.operands.back().index).As<Tensor>() = given->second.Clone();
+      PENSTOCK_ASSIGN_OR_RETURN(frame.At(argument.operands.back().index).As<Tensor>(),
+                                device.to_device(given->second));
     }
     in.push_back(std::move(argument));
   }
@@ -113,12 +114,12 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
       argument.operands.push_back(
           MakeOperand(frame, slot.args[i], context.Output(slot.name, static_cast<int>(i))));
-      PENSTOCK_RETURN_IF_ERROR(Allocate(frame, argument.operands.back()));
+      PENSTOCK_RETURN_IF_ERROR(Allocate(frame, argument.operands.back(), device));
     }
     out.push_back(std::move(argument));
   }
 
-  const KernelFactory factory = def->FindKernel(DeviceKind::kCpu, def->KernelType(context));
+  const KernelFactory factory = def->FindKernel(device.kind, def->KernelType(context));
   if (factory == nullptr) {
     return Unimplemented("E-harness", op.type(), " has no kernel for ", DTypeName(def->KernelType(context)));
   }
@@ -139,7 +140,9 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   Tensors results;
   for (const std::string& name : op.OutputNames()) {
     if (name == kEmptyVarName) continue;
-    if (const Tensor* tensor = frame.At(frame.IndexOf(name)).If<Tensor>()) results[name] = *tensor;
+    const Tensor* tensor = frame.At(frame.IndexOf(name)).If<Tensor>();
+    if (tensor == nullptr) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(results[name], device.to_host(*tensor));
   }
   return results;
 }

@@ -7,6 +7,7 @@
 // caller's tensors stay as they are, also under an op that works in place.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -26,9 +27,16 @@ using VarInfos = std::map<std::string, VarInfo, std::less<>>;  // by variable
 // What shape inference says of the op's outputs, after the check against its schema. Extents may be unknown.
 Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& inputs);
 
+// Where a kernel runs and how tensors get there and back.
+struct TestDevice {
+  DeviceKind kind = DeviceKind::kCpu;
+  std::function<Result<Tensor>(const Tensor&)> to_device = [](const Tensor& host) { return host.Clone(); };
+  std::function<Result<Tensor>(const Tensor&)> to_host = [](const Tensor& device) { return device; };
+};
+
 // The outputs of one run, by variable name.
 Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs,
-                      const Services& services = {}, Scope* scope = nullptr);
+                      const Services& services = {}, Scope* scope = nullptr, const TestDevice& device = {});
 
 // The gradient ops of `op` as its declaration makes them; the gradient of variable v is named v@GRAD, and
 // only the variables in `wanted` get one.

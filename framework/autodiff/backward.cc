@@ -220,11 +220,13 @@ class Backward {
         return InvalidArgument("E-backward-param", "backward: parameter ", param,
                                " is no variable of block 0");
       }
-      if (!grad_of_.contains(param)) {
-        return InvalidArgument("E-backward-param", "backward: the loss ", options_.loss,
-                               " does not depend on parameter ", param);
-      }
-      result.params_grads.emplace_back(param, grad_of_.at(param));
+      const auto it = grad_of_.find(param);
+      if (it != grad_of_.end()) result.params_grads.emplace_back(param, it->second);
+    }
+    if (!options_.parameters.empty() && result.params_grads.empty()) {
+      return InvalidArgument("E-backward-param", "backward: the loss ", options_.loss,
+                             " depends on none of the parameters that were asked for (",
+                             Join(options_.parameters, ", "), ")");
     }
     if (options_.parameters.empty()) {
       for (const VarRef& var : program_.main().vars()) {

@@ -8,8 +8,9 @@
 // Works on block 0. On an error the program is as it was.
 //
 // kInvalidArgument: the loss is unknown, nobody writes it, or it is not of one element (E-backward-loss); an
-// op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown or not
-// reached (E-backward-param). kUnimplemented: an op on the way runs another block (E-backward-block).
+// op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown, or none of
+// them is reached (E-backward-param).
+// kUnimplemented: an op on the way runs another block (E-backward-block).
 #pragma once
 
 #include <set>
@@ -34,8 +35,8 @@ struct BackwardOptions {
 using ParamGrad = std::pair<std::string, std::string>;
 
 struct BackwardResult {
-  // In the order of `parameters`, else of the block. Of the parameters that were not asked for by name, those
-  // that the loss does not depend on are left out.
+  // In the order of `parameters`, else of the block. A parameter that the loss does not depend on is left
+  // out.
   std::vector<ParamGrad> params_grads;
 };
 

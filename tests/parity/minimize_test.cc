@@ -272,22 +272,37 @@ TEST(MinimizeParityTest, NumericCasesAreMinimizedAsByFluid) {
   EXPECT_EQ(compared, 10);
 }
 
-// Programs of later work join by themselves as soon as all that Fluid's minimize added to them is declared.
+// Whether all that Fluid's minimize added to a program is declared.
+bool Known(const std::string& main) {
+  const Program whole = Read(main);
+  const std::vector<OpEntry>& ops = whole.main().ops();
+  return std::all_of(ops.begin() + static_cast<std::ptrdiff_t>(ForwardCount(whole)), ops.end(),
+                     [](const OpEntry& entry) { return AllOps().Find(entry.op->type()) != nullptr; });
+}
+
+// Programs of later work join by themselves as soon as their ops are declared.
 TEST(MinimizeParityTest, EveryProgramWhoseOpsAreKnownIsMinimizedAsByFluid) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside the checkout";
-  int compared = 0;
+  int programs = 0;
   for (const std::string& id : FilesEndingIn(CorpusFolder() + "/open/programs", "")) {
     const Case files = ProgramCase(id);
-    const Program whole = Read(files.main);
-    bool known = true;
-    for (std::size_t i = ForwardCount(whole); i < whole.main().ops().size(); ++i) {
-      known = known && AllOps().Find(whole.main().ops()[i].op->type()) != nullptr;
-    }
-    if (!known) continue;
+    if (!Known(files.main)) continue;
     Compare(files);
-    ++compared;
+    ++programs;
   }
-  EXPECT_GE(compared, 18);
+  EXPECT_GE(programs, 18);
+  int numeric = 0;
+  for (const std::string& model : FilesEndingIn(CorpusFolder() + "/open/numeric", "")) {
+    const std::string folder = StrCat(CorpusFolder(), "/open/numeric/", model, "/");
+    for (const std::string& optimizer : FilesEndingIn(folder, ".main.pb")) {
+      const Case files = {folder + optimizer + ".main.pb", folder + optimizer + ".startup.pb",
+                          folder + "info.json"};
+      if (!Known(files.main)) continue;
+      Compare(files);
+      ++numeric;
+    }
+  }
+  EXPECT_GE(numeric, 12);
 }
 
 }  // namespace

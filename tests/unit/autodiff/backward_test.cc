@@ -265,7 +265,8 @@ TEST(BackwardTest, ErrorsLeaveTheProgramAlone) {
             "backward: the shape of the loss a is [4]; it must be [1]");
   const Made unreached = Differentiate(body, {.loss = "loss", .parameters = {"u"}, .no_grad = {"w"}});
   EXPECT_EQ(unreached.status.id(), "E-backward-param");
-  EXPECT_EQ(unreached.status.message(), "backward: the loss loss does not depend on parameter u");
+  EXPECT_EQ(unreached.status.message(),
+            "backward: the loss loss depends on none of the parameters that were asked for (u)");
 }
 
 }  // namespace

@@ -158,7 +158,11 @@ void Frame::BeginRun(std::span<const Feed> feeds) {
     const auto slot = static_cast<std::size_t>(block().feeds[i]);
     Tensor& tensor = own_[slot].As<Tensor>();
     // An op that writes what was fed must not write into the caller's memory.
-    tensor = block().slots[slot].written ? feeds[i].tensor.Clone() : feeds[i].tensor;
+    if (block().slots[slot].written) {
+      tensor = feeds[i].tensor.Clone();
+    } else {
+      tensor = feeds[i].tensor;
+    }
   }
   if (disturbed_) {
     for (const Place& place : specialisation_->places) {

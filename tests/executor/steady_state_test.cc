@@ -1,0 +1,80 @@
+// After warm-up a step allocates nothing but its results.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "executor/schedule/executor.h"
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+#include "tests/support/op_harness.h"
+#include "tests/support/run_program.h"
+#include "tests/support/toy_ops.h"
+
+namespace {
+std::atomic<std::int64_t> allocation_count{0};
+}
+
+// The whole binary's: every allocation of C++ code passes here.
+[[gnu::noinline]] void* operator new(std::size_t bytes) {
+  allocation_count.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
+  throw std::bad_alloc();
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace penstock {
+namespace {
+
+std::int64_t AllocationsOfOneRun(Executor& executor, const Program& program, Scope& scope,
+                                 const std::vector<Feed>& feeds, const std::vector<std::string>& fetches) {
+  for (int i = 0; i < 3; ++i) {
+    auto out = executor.Run(program, scope, feeds, fetches);
+    PENSTOCK_CHECK(out.ok(), out.status().ToString());
+  }
+  const std::int64_t before = allocation_count.load();
+  auto out = executor.Run(program, scope, feeds, fetches);
+  return allocation_count.load() - before;
+}
+
+TEST(SteadyState, AThousandSmallOpsAllocateNothing) {
+  test::ToyProgram p;
+  p.Data("x", {1, 8});
+  p.Data("z", {1, 8});
+  std::string last = "x";
+  for (int i = 0; i < 1000; ++i) {
+    const std::string next = StrCat("h", i);
+    p.Temporary(next, {1, 8});
+    p.Add("elementwise_add", {{"X", last}, {"Y", "z"}}, {{"Out", next}});
+    last = next;
+  }
+  Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  const std::vector<Feed> feeds = {{"x", test::Ramp(DType::kFp32, {1, 8}, 0, 1)},
+                                   {"z", test::Ramp(DType::kFp32, {1, 8}, 0, 1)}};
+  EXPECT_EQ(AllocationsOfOneRun(executor, p.program, scope, feeds, {}), 0);
+  const std::vector<std::string> fetches = {last};
+  // The vector of results, and the shape of the one in it.
+  EXPECT_LE(AllocationsOfOneRun(executor, p.program, scope, feeds, fetches), 4);
+}
+
+// oneDNN makes a map of arguments for each primitive it executes; this program has four of them.
+constexpr std::int64_t kInsideOnednnMax = 4 * 8;
+
+TEST(SteadyState, ATrainingStepAllocatesNothingOfOurs) {
+  const std::string folder = test::CorpusOrSelection() + "/open/numeric/softmax_reg/";
+  const auto feeds = test::FeedsOf(test::ArraysOf(folder + "feeds.npz"), "s0:", {"img", "label"});
+  for (const char* optimizer : {"sgd", "momentum", "adam"}) {
+    Executor executor(AllOps(), {.threads = 1});
+    Scope scope;
+    auto started = executor.Run(test::ProgramOf(StrCat(folder, optimizer, ".startup.pb")), scope, {}, {});
+    ASSERT_TRUE(started.ok()) << started.status().ToString();
+    const Program main = test::ProgramOf(StrCat(folder, optimizer, ".main.pb"));
+    EXPECT_LE(AllocationsOfOneRun(executor, main, scope, feeds, {}), kInsideOnednnMax) << optimizer;
+  }
+}
+
+}  // namespace
+}  // namespace penstock

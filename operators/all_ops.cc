@@ -27,6 +27,7 @@ void RegisterPool2d(OpRegistry& ops);
 void RegisterRandom(OpRegistry& ops);
 void RegisterRecv(OpRegistry& ops);
 void RegisterReshape2(OpRegistry& ops);
+void RegisterSaveLoad(OpRegistry& ops);
 void RegisterScale(OpRegistry& ops);
 void RegisterSend(OpRegistry& ops);
 void RegisterSgd(OpRegistry& ops);
@@ -60,6 +61,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterRandom(ops);
   RegisterRecv(ops);
   RegisterReshape2(ops);
+  RegisterSaveLoad(ops);
   RegisterScale(ops);
   RegisterSend(ops);
   RegisterSgd(ops);

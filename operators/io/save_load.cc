@@ -1,0 +1,173 @@
+// save, load, save_combine, load_combine: variables to and from files, in Fluid's byte format.
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "framework/base/files.h"
+#include "framework/op/op_registry.h"
+#include "framework/tensor/serialize.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSaveDoc[] = R"(
+Writes X, dense or selected rows, to file_path. The folders on the way are made. The file is replaced in one
+step, so a reader sees the old value or the new one.)";
+
+constexpr char kLoadDoc[] = R"(
+Out gets the value in the file at file_path. If Out is declared with a type, the file must hold that type.)";
+
+constexpr char kSaveCombineDoc[] = R"(
+Writes all X to one file, one after the other in the order of the arguments.)";
+
+constexpr char kLoadCombineDoc[] = R"(
+Out[i] gets the i-th value in the file at file_path, which must hold as many as there are outputs.)";
+
+Status Unsupported(const KernelSetup& k, const char* attr) {
+  return Unimplemented("E-op-unimplemented", k.op().type(), ": attribute ", attr, " is not supported");
+}
+
+class SaveKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    variables_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+    path_ = k.Attr<std::string>("file_path");
+    overwrite_ = k.Attr<bool>("overwrite");
+    if (k.Attr<bool>("save_as_fp16")) return Unsupported(k, "save_as_fp16");
+    if (k.op().GetOr("save_to_memory", false)) return Unsupported(k, "save_to_memory");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    std::string bytes;
+    for (const Operand& x : variables_) {
+      const Variable& variable = k.Var(x);
+      if (const Tensor* tensor = variable.If<Tensor>(); tensor != nullptr && tensor->initialized()) {
+        AppendTensor(bytes, *tensor);
+      } else if (const SelectedRows* rows = variable.If<SelectedRows>()) {
+        AppendSelectedRows(bytes, *rows);
+      } else {
+        return FailedPrecondition("E-save-empty", "save: ", x.name,
+                                  " has no value yet; run the start-up program first");
+      }
+    }
+    std::error_code failure;
+    const std::filesystem::path path(path_);
+    if (!overwrite_ && std::filesystem::exists(path, failure)) {
+      return FailedPrecondition("E-save-exists", "save: ", path_,
+                                " exists, and attribute overwrite is false");
+    }
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failure);
+    return WriteFile(path_, bytes);  // says why if the folder could not be made
+  }
+
+ private:
+  std::vector<Operand> variables_;
+  std::string path_;
+  bool overwrite_ = true;
+};
+
+class LoadKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    variables_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    path_ = k.Attr<std::string>("file_path");
+    if (k.Attr<bool>("load_as_fp16")) return Unsupported(k, "load_as_fp16");
+    if (k.op().GetOr("model_from_memory", false)) return Unsupported(k, "model_from_memory");
+    if (k.op().GetOr("seek", std::int64_t{-1}) >= 0) return Unsupported(k, "seek");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path_));
+    std::string_view rest = bytes;
+    for (const Operand& out : variables_) {
+      Result<Variable> value = ReadValue(out, rest);
+      if (!value.ok()) return std::move(value).status().In(StrCat("load: ", path_, ": ", out.name));
+      PENSTOCK_RETURN_IF_ERROR(Put(k.Var(out), out, *std::move(value)));
+    }
+    if (rest.empty()) return OkStatus();
+    return DataLoss("E-load-rest", "load: ", path_, " holds ", rest.size(), " bytes more than its ",
+                    variables_.size(), " variables");
+  }
+
+ private:
+  static Result<Variable> ReadValue(const Operand& out, std::string_view& rest) {
+    Variable value;
+    if (out.kind == VarKind::kSelectedRows) {
+      PENSTOCK_ASSIGN_OR_RETURN(value.As<SelectedRows>(), ReadSelectedRows(rest));
+    } else {
+      PENSTOCK_ASSIGN_OR_RETURN(value.As<Tensor>(), ReadTensor(rest));
+    }
+    return value;
+  }
+
+  // Into the buffer that is there if it fits: others may hold views of it.
+  static Status Put(Variable& to, const Operand& out, Variable value) {
+    const Tensor* tensor = value.If<Tensor>();
+    if (tensor == nullptr) {
+      to = std::move(value);
+      return OkStatus();
+    }
+    const bool declared = out.shape.rank() > 0;
+    if (declared && (tensor->dtype() != out.dtype || !Compatible(tensor->shape(), out.shape))) {
+      return InvalidArgument("E-load-type", "load: the file holds ", DTypeName(tensor->dtype()),
+                             tensor->shape(), "; ", out.name, " is declared ", DTypeName(out.dtype),
+                             out.shape);
+    }
+    Tensor* old = to.If<Tensor>();
+    if (old != nullptr && old->initialized() && old->dtype() == tensor->dtype() &&
+        old->shape() == tensor->shape()) {
+      old->CopyFrom(*tensor);
+      old->set_lod(tensor->lod());
+    } else {
+      to.As<Tensor>() = *tensor;
+    }
+    return OkStatus();
+  }
+
+  std::vector<Operand> variables_;
+  std::string path_;
+};
+
+OpDef& FinishSave(OpDef& def) {
+  return def.Attr("overwrite", true, "whether a file that is there is replaced")
+      .Attr("save_as_fp16", false, "must be false")
+      .RequiredAttr("file_path", AttrKind::kString, "the file")
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, SaveKernel>();
+}
+
+OpDef& FinishLoad(OpDef& def) {
+  return def.Attr("load_as_fp16", false, "must be false")
+      .RequiredAttr("file_path", AttrKind::kString, "the file")
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, LoadKernel>();
+}
+
+}  // namespace
+
+void RegisterSaveLoad(OpRegistry& ops) {
+  FinishSave(ops.Add("save")
+                 .Doc("A variable to a file.", kSaveDoc)
+                 .Input("X", "what is saved", AnyType())
+                 .Output("kLookupTablePath", "of Fluid's servers; not used", AnyType(), Optional()));
+  FinishLoad(
+      ops.Add("load").Doc("A variable from a file.", kLoadDoc).Output("Out", "what is loaded", AnyType()))
+      .Attr("seek", std::int64_t{-1}, "must be -1: the whole file")
+      .Attr("shape", std::vector<std::int64_t>(), "the shape to read at `seek`; not used");
+  FinishSave(ops.Add("save_combine")
+                 .Doc("Variables to one file.", kSaveCombineDoc)
+                 .Input("X", "what is saved", AnyType(), Repeated())
+                 .Output("Y", "the bytes, for save_to_memory; not used", AnyType(), Optional()))
+      .Attr("save_to_memory", false, "must be false");
+  FinishLoad(ops.Add("load_combine")
+                 .Doc("Variables from one file.", kLoadCombineDoc)
+                 .Output("Out", "what is loaded", AnyType(), Repeated()))
+      .Attr("model_from_memory", false, "must be false");
+}
+
+}  // namespace penstock

@@ -1,0 +1,83 @@
+// The ops that save and load: round trips, Fluid's own bytes, and what they refuse.
+#include <gtest/gtest.h>
+
+#include "framework/base/files.h"
+#include "framework/op/kernel.h"
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+#include "tests/support/npz.h"
+#include "tests/support/op_harness.h"
+#include "tests/support/temp_dir.h"
+
+namespace penstock::test {
+namespace {
+
+Op FileOp(const std::string& type, const std::string& path) { return Op(type).Set("file_path", Attr(path)); }
+
+TEST(SaveLoad, GivesBackWhatWasSavedAndMakesTheFolders) {
+  const TempDir dir;
+  const std::string path = dir / "deep/down/x";
+  Tensor x = Ramp(DType::kFp32, {5, 2}, 0.5, 1);
+  x.set_lod({{0, 2, 5}});
+  ASSERT_TRUE(RunOp(AllOps(), FileOp("save", path).AddInput("X", {"x"}), {{"x", x}}).ok());
+  const Result<Tensors> loaded = RunOp(AllOps(), FileOp("load", path).AddOutput("Out", {"y"}), {});
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_TRUE(Near(loaded->at("y"), x, 0, 0).ok());
+  EXPECT_EQ(loaded->at("y").lod(), x.lod());
+}
+
+TEST(SaveLoad, CombinesVariablesInTheOrderOfTheArguments) {
+  const TempDir dir;
+  const Tensors values = {{"b", TensorOf<std::int64_t>({2}, {7, 8})}, {"a", TensorOf<float>({1}, {3})}};
+  ASSERT_TRUE(RunOp(AllOps(), FileOp("save_combine", dir / "all").AddInput("X", {"b", "a"}), values).ok());
+  const Result<Tensors> loaded =
+      RunOp(AllOps(), FileOp("load_combine", dir / "all").AddOutput("Out", {"p", "q"}), {});
+  ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+  EXPECT_TRUE(Near(loaded->at("p"), values.at("b"), 0, 0).ok());
+  EXPECT_TRUE(Near(loaded->at("q"), values.at("a"), 0, 0).ok());
+  EXPECT_EQ(RunOp(AllOps(), FileOp("load", dir / "all").AddOutput("Out", {"p"}), {}).status().id(),
+            "E-load-rest");
+}
+
+TEST(SaveLoad, RefusesAFileThatIsThereOrMissingOrTorn) {
+  const TempDir dir;
+  const Tensors x = {{"x", TensorOf<float>({1}, {3})}};
+  const Op save = FileOp("save", dir / "x").AddInput("X", {"x"});
+  ASSERT_TRUE(RunOp(AllOps(), save, x).ok());
+  EXPECT_EQ(RunOp(AllOps(), Op(save).Set("overwrite", false), x).status().id(), "E-save-exists");
+  const Op load = FileOp("load", dir / "none").AddOutput("Out", {"y"});
+  EXPECT_EQ(RunOp(AllOps(), load, {}).status().id(), "E-file-read");
+  ASSERT_TRUE(WriteFile(dir / "none", BytesOf(dir / "x").substr(0, 20)).ok());
+  EXPECT_EQ(RunOp(AllOps(), load, {}).status().code(), StatusCode::kDataLoss);
+}
+
+TEST(Save, WritesSelectedRowsAsFluidDoes) {
+  if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
+  const TempDir dir;
+  for (const char* name : {"save_sr", "save_sr_dup"}) {
+    const std::string base = CorpusFolder() + "/open/ops_sr/" + name;
+    const Result<Arrays> arrays = ReadNpz(BytesOf(base + ".npz"));
+    ASSERT_TRUE(arrays.ok());
+    Variable x;
+    SelectedRows& rows = x.As<SelectedRows>();
+    rows.value = arrays->at("in:X_0:value");
+    rows.height = static_cast<std::int64_t>(ElementAt(arrays->at("in:X_0:height"), 0));
+    const Tensor& ids = arrays->at("in:X_0:rows");
+    for (std::int64_t i = 0; i < ids.count(); ++i)
+      rows.rows.push_back(static_cast<std::int64_t>(ElementAt(ids, i)));
+
+    const OpDef* def = AllOps().Find("save");
+    const Op op = FileOp("save", dir / name).AddInput("X", {"x"});
+    KernelSetup setup(*def, op, {{"X", {Operand{.index = 0, .kind = VarKind::kSelectedRows, .name = "x"}}}},
+                      {}, {});
+    const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
+    ASSERT_TRUE(kernel->Prepare(setup).ok());
+    Variable* const variables[] = {&x};
+    KernelRun run(variables, nullptr, nullptr);
+    ASSERT_TRUE(kernel->Run(run).ok());
+    EXPECT_EQ(BytesOf(dir / name), BytesOf(base + ".file")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

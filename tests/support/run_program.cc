@@ -1,7 +1,9 @@
 #include "tests/support/run_program.h"
 
 #include <cmath>
+#include <filesystem>
 
+#include "framework/base/files.h"
 #include "framework/ir/wire.h"
 #include "tests/support/corpus.h"
 #include "tests/support/op_harness.h"
@@ -9,7 +11,10 @@
 namespace penstock::test {
 
 Program ProgramOf(const std::string& path) {
-  auto program = ParseProgram(BytesOf(path));
+  const bool packed = !std::filesystem::exists(path);
+  auto bytes = ReadFile(packed ? path + ".gz" : path);
+  PENSTOCK_CHECK(bytes.ok(), bytes.status().ToString());
+  auto program = ParseProgram(*bytes);
   PENSTOCK_CHECK(program.ok(), StrCat(path, ": ", program.status().ToString()));
   return *std::move(program);
 }

@@ -12,7 +12,8 @@
 
 namespace penstock::test {
 
-// A program or an archive that a test has listed; fails the process if it cannot be read.
+// A program (or what stands under that name with ".gz") or an archive that a test has listed; fails the
+// process if it cannot be read.
 Program ProgramOf(const std::string& path);
 Arrays ArraysOf(const std::string& path);
 

@@ -1,0 +1,73 @@
+// The corpus's training programs run as they are, with batches of several sizes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "executor/schedule/executor.h"
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+#include "tests/support/op_harness.h"
+#include "tests/support/run_program.h"
+
+namespace penstock {
+namespace {
+
+// Classes that every model of the corpus has.
+constexpr std::int64_t kClasses = 10;
+
+// Small values: wide_linear diverges on large ones, with the learning rates it has.
+Tensor Batch(const Var& var, Dim rows) {
+  const Shape shape = var.type->shape.WithRows(rows);
+  if (IsFloat(var.type->dtype)) return test::Scattered(var.type->dtype, shape, -0.05, 0.05);
+  Tensor labels(var.type->dtype, shape);
+  for (std::int64_t i = 0; i < labels.count(); ++i) labels.Data<std::int64_t>()[i] = i % kClasses;
+  return labels;
+}
+
+std::vector<Feed> Batches(const Program& program, const std::vector<std::string>& names, Dim rows) {
+  std::vector<Feed> feeds;
+  for (const std::string& name : names) feeds.push_back({name, Batch(*program.main().FindVar(name), rows)});
+  return feeds;
+}
+
+class Trains : public testing::TestWithParam<std::string> {};
+
+TEST_P(Trains, WithEveryShapeKnownBeforeTheRun) {
+  const std::string folder = StrCat(test::CorpusOrSelection(), "/open/programs/", GetParam());
+  const auto json = nlohmann::json::parse(test::BytesOf(folder + "/program.json"));
+  const Program main = test::ProgramOf(folder + "/main.pb");
+  Executor executor(AllOps(), {.threads = 2});
+  Scope scope;
+  auto started = executor.Run(test::ProgramOf(folder + "/startup.pb"), scope, {}, {});
+  ASSERT_TRUE(started.ok()) << started.status().ToString();
+  const std::vector<std::string> fetches = {json["loss"]};
+  double first = 0, last = 0;
+  constexpr int kSteps = 3;
+  for (int step = 0; step < kSteps; ++step) {
+    auto got = executor.Run(main, scope, Batches(main, json["feeds"], 4), fetches);
+    ASSERT_TRUE(got.ok()) << got.status().ToString();
+    last = test::ElementAt(*(*got)[0].If<Tensor>(), 0);
+    if (step == 0) first = last;
+  }
+  EXPECT_TRUE(std::isfinite(last));
+  EXPECT_NE(last, first) << "the parameters were not updated";
+  // The last batch of an epoch is smaller.
+  auto got = executor.Run(main, scope, Batches(main, json["feeds"], 3), fetches);
+  ASSERT_TRUE(got.ok()) << got.status().ToString();
+  EXPECT_EQ(executor.stats().specialised_count, 3) << "start-up, and main for each batch size";
+  EXPECT_EQ(executor.stats().late_step_count, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, Trains,
+                         testing::Values("fit_a_line.sgd", "wide_linear.sgd", "wide_linear.momentum",
+                                         "wide_linear.adam", "lenet.momentum", "vgg11.momentum.reg_l2"),
+                         [](const auto& info) {
+                           std::string name = info.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace penstock

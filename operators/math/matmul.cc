@@ -12,9 +12,9 @@ namespace {
 constexpr char kDoc[] = R"(
 Out = alpha * op(X) . op(Y), where op transposes the last two extents if transpose_X (transpose_Y) says so.
 
-A vector X is a row, a vector Y a column; the extent of 1 this makes is dropped from Out (a product of two vectors is
-[1]). Extents before the last two are a batch: equal on both sides, or only one side has them and the other side's
-matrix is used for each.)";
+A vector X is a row, a vector Y a column; the extent of 1 this makes is dropped from Out (a product of two
+vectors is [1]). Extents before the last two are a batch: equal on both sides, or only one side has them and
+the other side's matrix is used for each.)";
 
 // An argument as the batch of matrices that enters the product.
 struct Factor {

@@ -12,11 +12,11 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Output[n, o, y, x] = Bias[o] + sum over c, i, j of
-    Filter[o, c, i, j] * Input[n, c of o's group, y * stride - padding + i * dilation, x * stride - padding + j * dilation]
+    Filter[o, c, i, j] * Input[n, c of o's group, y * stride - padding + i * dilation, the same for x and j]
 
-Input is [images, channels, height, width], Filter [filters, channels / groups, height, width]; what lies outside of
-Input counts as 0. The filters and the channels are divided into `groups` that do not see each other.
-padding_algorithm EXPLICIT takes `paddings`; SAME pads so that ceil(extent / stride) windows fit; VALID does not pad.)";
+Input is [images, channels, height, width], Filter [filters, channels / groups, height, width]; outside of
+Input is 0. Filters and channels are divided into `groups` that do not see each other. padding_algorithm
+EXPLICIT takes `paddings`; SAME pads so that ceil(extent / stride) windows fit; VALID does not pad.)";
 
 // Everything that the op's shapes and attributes say, for inference and kernels alike.
 struct ConvGeometry {

@@ -13,8 +13,9 @@ In training Mask[i] is 0 with probability dropout_prob, else 1, and
   downgrade_in_infer   Out = X * Mask                        with is_test: Out = X * (1 - dropout_prob)
   upscale_in_train     Out = X * Mask / (1 - dropout_prob)   with is_test: Out = X
 
-Mask[i] depends on the seed and i alone, not on threads. With fix_seed, or a tensor Seed, each run draws the same mask as
-Fluid does for that seed; otherwise each run starts from a seed of its own. With is_test Mask is not written.)";
+Mask[i] depends on the seed and i alone, not on threads. With fix_seed, or a tensor Seed, each run draws the
+mask that Fluid draws for that seed; otherwise each run starts from a seed of its own. With is_test Mask is
+not written.)";
 
 Status InferDropout(InferContext& c) {
   // Fluid leaves Mask without shape in a test program.

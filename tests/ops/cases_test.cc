@@ -128,7 +128,7 @@ TEST(ShapeCases, GiveWhatTheirLinesSay) {
       ++count;
     }
   }
-  EXPECT_GE(count, 90);
+  EXPECT_GE(count, 130);
 }
 
 }  // namespace

@@ -34,19 +34,38 @@ INCLUDE = re.compile(r'^\s*#\s*include\s+(["<][^">]+[">])', re.M)
 
 
 def findings():
+    includes = {}
     for path in sorted(ROOT.rglob("*")):
         relative = path.relative_to(ROOT)
-        top = relative.parts[0]
-        if top not in MAY_INCLUDE or path.suffix not in {".h", ".cc", ".cu"}:
-            continue
-        for included in INCLUDE.findall(path.read_text()):
-            yield from check(relative, included)
+        if relative.parts[0] in MAY_INCLUDE and path.suffix in {".h", ".cc", ".cu"}:
+            includes[relative] = INCLUDE.findall(path.read_text())
+    slow = slow_headers(includes)
+    for relative, names in includes.items():
+        for included in names:
+            yield from check(relative, included, slow)
 
 
-def check(relative, included):
+def slow_headers(includes):
+    """Headers that bring in a library of ONLY_IN_SOURCES, directly or not. They stay inside their folder."""
+    slow = set()
+    while True:
+        found = {
+            str(path)
+            for path, names in includes.items()
+            if path.suffix == ".h" and any(ONLY_IN_SOURCES.match(n[1:-1]) or n[1:-1] in slow for n in names)
+        }
+        if found == slow:
+            return slow
+        slow = found
+
+
+def check(relative, included, slow):
     top, name = relative.parts[0], included[1:-1]
-    if relative.suffix == ".h" and ONLY_IN_SOURCES.match(name):
-        yield f"{relative}: {included} belongs in a source file, not in a header"
+    if relative.suffix == ".h":
+        if ONLY_IN_SOURCES.match(name) and top == "framework":
+            yield f"{relative}: {included} belongs in a source file, not in a header"
+        if name in slow and pathlib.PurePath(name).parent != relative.parent:
+            yield f"{relative}: {included} brings in a library for source files and headers of its own folder"
     if top in ("framework", "transpiler") and NO_THREADS_OR_SOCKETS.match(included):
         if relative.parts[1] != "runtime":
             yield f"{relative}: {included}: {top} has no threads, sockets or CUDA calls"

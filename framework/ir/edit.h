@@ -63,8 +63,8 @@ class BlockEdit {
   OpRef Renamed(const OpRef& op) const;
   Block Apply() &&;
 
-  Block before_;
-  Block after_;  // variables are edited here directly
+  const Block& before_;  // the program's own; outlives the edit
+  Block after_;          // variables are edited here directly
   std::map<OpId, std::vector<Inserted>> before_op_;
   std::map<OpId, std::vector<Inserted>> after_op_;
   std::vector<Inserted> appended_;

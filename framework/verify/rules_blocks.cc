@@ -6,12 +6,6 @@
 namespace penstock {
 namespace {
 
-std::vector<BlockRef> BlocksOf(const Attr& attr) {
-  if (const auto* one = std::get_if<BlockRef>(&attr)) return {*one};
-  if (const auto* many = std::get_if<std::vector<BlockRef>>(&attr)) return *many;
-  return {};
-}
-
 bool IsAround(const Program& program, int outer, int block) {
   for (int at = block; at >= 0; at = program.block(at).parent()) {
     if (at == outer) return true;

@@ -60,6 +60,7 @@ void CheckOrderIn(const Block& block, VerifyScene& scene) {
 void CheckDeclared(VerifyScene& scene) {
   const Program& program = scene.program();
   for (int b = 0; b < program.block_count(); ++b) {
+    if (scene.LeftBehind(b)) continue;
     const Block& block = program.block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i].op;

@@ -1,6 +1,7 @@
 // What a rule of the verifier sees, and where it puts what it finds.
 #pragma once
 
+#include <set>
 #include <unordered_set>
 #include <vector>
 
@@ -17,6 +18,9 @@ class VerifyScene {
   // False for an op that the program before the pass already held.
   bool Touched(const Op& op) const { return !known_.contains(&op); }
 
+  // True for a block that no op enters any more, since the pass took the op away: it stays for its index alone.
+  bool LeftBehind(int block) const { return left_behind_.contains(block); }
+
   void Add(Status violation);
   // With the op, its arguments and its place below the message.
   void AddAt(Status violation, const Block& block, std::size_t position);
@@ -27,8 +31,12 @@ class VerifyScene {
   const Program& program_;
   const VerifyOptions& options_;
   std::unordered_set<const Op*> known_;  // asked, never walked
+  std::set<int> left_behind_;
   std::vector<Status> violations_;
 };
+
+// The blocks that an attribute names; none if it names no blocks.
+std::vector<BlockRef> BlocksOf(const Attr& attr);
 
 // The rules, by what they look at.
 void CheckBlockParents(VerifyScene& scene);  // rules_blocks.cc

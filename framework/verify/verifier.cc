@@ -4,6 +4,27 @@
 #include "framework/verify/scene.h"
 
 namespace penstock {
+namespace {
+
+std::set<int> EnteredBlocks(const Program& program) {
+  std::set<int> entered;
+  for (int i = 0; i < program.block_count(); ++i) {
+    for (const OpEntry& entry : program.block(i).ops()) {
+      for (const NamedAttr& attr : entry.op->attrs()) {
+        for (const BlockRef ref : BlocksOf(attr.value)) entered.insert(ref.index);
+      }
+    }
+  }
+  return entered;
+}
+
+}  // namespace
+
+std::vector<BlockRef> BlocksOf(const Attr& attr) {
+  if (const auto* one = std::get_if<BlockRef>(&attr)) return {*one};
+  if (const auto* many = std::get_if<std::vector<BlockRef>>(&attr)) return *many;
+  return {};
+}
 
 const std::vector<VerifyRule>& VerifierRules() {
   // Blocks first: the others walk from a block to its parents.
@@ -29,6 +50,9 @@ VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
   for (int i = 0; i < options.before->block_count(); ++i) {
     for (const OpEntry& entry : options.before->block(i).ops()) known_.insert(entry.op.get());
   }
+  if (options.before->block_count() == 1) return;
+  left_behind_ = EnteredBlocks(*options.before);
+  for (const int block : EnteredBlocks(program)) left_behind_.erase(block);
 }
 
 void VerifyScene::Add(Status violation) {

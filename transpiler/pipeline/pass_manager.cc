@@ -1,6 +1,7 @@
 #include "transpiler/pipeline/pass_manager.h"
 
 #include "framework/text/printer.h"
+#include "framework/verify/verifier.h"
 #include "transpiler/pipeline/verify_touched.h"
 
 namespace penstock {
@@ -40,6 +41,7 @@ Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass,
 
 Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass> passes, Program program,
                                  const PassContext& context) {
+  const Program given = program;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     if (options_.disabled.contains(std::string(passes[i].name))) continue;
     Result<Program> out = RunOne(pipeline, passes[i], program, context);
@@ -48,6 +50,10 @@ Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass
       return std::move(out).status();
     }
     program = std::move(out).value();
+  }
+  if (context.plan.dialect == Dialect::kDefault) {
+    Status sound = VerifyProgram(program, {.ops = &context.ops, .before = &given});
+    if (!sound.ok()) return std::move(sound).In(pipeline);
   }
   return program;
 }

@@ -1,0 +1,107 @@
+#include "transpiler/pipeline/transpile.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "framework/ir/wire.h"
+#include "framework/text/printer.h"
+#include "operators/all_ops.h"
+#include "tests/support/training_program.h"
+
+namespace penstock {
+namespace {
+
+TranspileConfig Config(int trainers, int pservers) {
+  TranspileConfig config;
+  config.trainers = trainers;
+  for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i + 1, ":6174"));
+  return config;
+}
+
+TEST(Transpile, LeavesTheProgramsItWasGivenAlone) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
+  const std::string main = SerializeProgram(program.main);
+  const std::string startup = SerializeProgram(program.startup);
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  EXPECT_EQ(SerializeProgram(program.main), main);
+  EXPECT_EQ(SerializeProgram(program.startup), startup);
+}
+
+TEST(Transpile, GivesTheSameBytesEveryTime) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}, {300, 300}});
+  const auto bytes = [&] {
+    const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
+    std::string all;
+    for (const TrainerRole& role : roles->trainers) all += SerializeProgram(role.main) + SerializeProgram(role.startup);
+    for (const PserverRole& role : roles->pservers) all += SerializeProgram(role.main) + SerializeProgram(role.startup);
+    return all;
+  };
+  EXPECT_EQ(bytes(), bytes());
+}
+
+TEST(Transpile, EveryRoleCarriesThePlanAndItsSlicesSayWhichRowsTheyAre) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  const Result<Program> read = ParseProgram(SerializeProgram(roles->pservers[1].startup));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->meta().plan, PrintPlan(roles->plan));
+  const Var* slice = read->main().FindVar("w0000.block1");
+  ASSERT_NE(slice, nullptr);
+  ASSERT_TRUE(slice->facts.slice.has_value());
+  EXPECT_EQ(*slice->facts.slice, (InitialSlice{"w0000", {100, 200}, 50, 100}));
+}
+
+TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  for (int block = 0; block < roles->pservers[0].main.block_count(); ++block) {
+    for (const OpEntry& entry : roles->pservers[0].main.block(block).ops()) EXPECT_NE(entry.op->made_by(), "");
+  }
+  for (const OpEntry& entry : roles->trainers[0].main.main().ops()) {
+    const bool sent_or_received = entry.op->role() == Role::kRpc || entry.op->role() == Role::kDist;
+    EXPECT_EQ(sent_or_received, !entry.op->made_by().empty()) << PrintOp(*entry.op);
+  }
+}
+
+TEST(Transpile, AFailureLeavesAReproducer) {
+  test::TrainingProgram program = test::MakeTrainingProgram({{7}});
+  // The gradient is declared and nothing makes it.
+  Block& main = program.main.MutableBlock(0);
+  main.Remove(main.ops()[1].id);
+  std::string text;
+  PassOptions options;
+  options.reproducer = [&](const std::string& reproducer) { text = reproducer; };
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
+  ASSERT_FALSE(roles.ok());
+  EXPECT_EQ(roles.status().id(), "E-pass-send_gradients");
+  EXPECT_NE(text.find("-- passes (trainer 0)\nsend_gradients\nadd_send_barrier\n"), std::string::npos) << text;
+}
+
+TEST(Transpile, AThousandParametersTakeNoTimeToSpeakOf) {
+  const std::vector<Shape> shapes(1000, Shape{300, 300});
+  const test::TrainingProgram program = test::MakeTrainingProgram(shapes);
+  TranspileConfig config = Config(4, 4);
+  config.trainer_ids = {0, 1, 2, 3};
+  PassOptions options;
+  options.clock = &SystemClock();
+  const auto begin = std::chrono::steady_clock::now();
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config, std::move(options));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  EXPECT_EQ(roles->plan.params[999].slices.size(), 4U);
+  std::map<std::string, Nanoseconds> passes;
+  for (const PassTiming& timing : roles->timings) passes[timing.pass] += timing.took;
+  for (const auto& [pass, time] : passes) RecordProperty(pass, static_cast<int>(time.count() / 1000));
+  RecordProperty("seconds", StrCat(took.count()));
+  std::string report;
+  for (const auto& [pass, time] : passes) report += StrCat("  ", pass, " ", time.count() / 1000, " us\n");
+  EXPECT_LT(took.count(), 10.0) << report;  // 0.2 s in a release build; sanitizers on a busy machine take their time
+  if (took.count() > 0.3) std::cout << took.count() << " s\n" << report;
+}
+
+}  // namespace
+}  // namespace penstock

@@ -51,9 +51,17 @@ OpId BlockEdit::Append(Op op) {
 
 void BlockEdit::Replace(OpId id, Op op) { replaced_[id] = std::make_shared<const Op>(std::move(op)); }
 void BlockEdit::Remove(OpId id) { removed_.insert(id); }
-void BlockEdit::SetVar(Var var) { after_.SetVar(std::move(var)); }
-void BlockEdit::RemoveVar(std::string_view name) { after_.RemoveVar(name); }
-const Var* BlockEdit::FindVar(std::string_view name) const { return after_.FindVar(name); }
+
+void BlockEdit::SetVar(Var var) {
+  removed_vars_.erase(var.name);
+  after_.SetVar(std::move(var));
+}
+
+void BlockEdit::RemoveVar(std::string_view name) { removed_vars_.emplace(name); }
+
+const Var* BlockEdit::FindVar(std::string_view name) const {
+  return removed_vars_.contains(name) ? nullptr : after_.FindVar(name);
+}
 
 void BlockEdit::RenameVar(std::string from, std::string to) {
   renames_.insert_or_assign(std::move(from), std::move(to));
@@ -97,6 +105,7 @@ Block BlockEdit::Apply() && {
   ops.reserve(before_.ops().size() + appended_.size());
   for (const OpEntry& entry : before_.ops()) Place(entry.id, entry.op, ops);
   for (const Inserted& inserted : appended_) Place(inserted.id, inserted.op, ops);
+  after_.RemoveVars(removed_vars_);
   if (!renames_.empty()) {
     for (OpEntry& entry : ops) entry.op = Renamed(entry.op);
     for (const auto& [from, to] : renames_) after_.RenameDeclaration(from, to);

@@ -70,6 +70,7 @@ class BlockEdit {
   std::vector<Inserted> appended_;
   std::map<OpId, OpRef> replaced_;
   std::set<OpId> removed_;
+  std::set<std::string, std::less<>> removed_vars_;
   std::set<OpId> inserted_;
   std::map<std::string, std::string, std::less<>> renames_;
   mutable std::optional<DefUse> def_use_;

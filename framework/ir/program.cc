@@ -134,6 +134,13 @@ bool Block::RemoveVar(std::string_view name) {
   return true;
 }
 
+void Block::RemoveVars(const std::set<std::string, std::less<>>& names) {
+  if (names.empty()) return;
+  std::erase_if(vars_, [&](const VarRef& var) { return names.contains(var->name); });
+  var_at_.clear();
+  for (std::size_t i = 0; i < vars_.size(); ++i) var_at_.emplace(vars_[i]->name, i);
+}
+
 bool Block::RenameDeclaration(std::string_view from, const std::string& to) {
   if (from == to) return FindVar(from) != nullptr;
   if (FindVar(from) == nullptr) return false;

@@ -22,6 +22,18 @@ namespace {
 constexpr char kPass[] = "prefetch_tables";
 constexpr int kNever = std::numeric_limits<int>::max();
 
+// Fluid's op takes ids of rank 2 only; ours takes what the lookups took.
+Status RequireFluidsRank(const BlockEdit& main, const SparseTable& table) {
+  for (const OpId id : table.lookups) {
+    const std::string& ids = main.FindOp(id)->InputName("Ids");
+    const Var* var = main.FindVar(ids);
+    if (var == nullptr || var->shape().rank() == 2) continue;
+    return InvalidArgument("E-pass-prefetch-rank", "prefetch_tables: ids ", ids, " of table ", table.param,
+                           " must be of rank 2, not ", var->shape().rank());
+  }
+  return OkStatus();
+}
+
 // Lookups that one op can stand for: all ids exist before any result is read.
 struct Level {
   std::vector<OpId> lookups;
@@ -99,6 +111,7 @@ Result<Program> PrefetchTables(const Program& in, const PassContext& context) {
   for (const SparseTable& table : std::views::reverse(context.analysis.tables)) {
     const ParamPlacement* placement = FindPlanned(context.plan, table.param);
     if (placement == nullptr) return PassError(kPass, table.param, " is not planned");
+    if (context.plan.dialect == Dialect::kFluid18) PENSTOCK_RETURN_IF_ERROR(RequireFluidsRank(main, table));
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Level> levels, Levels(main, table, context.plan.dialect));
     for (const Level& level : levels) {
       Op lookup = RemoteLookup(main, level, *placement, context);

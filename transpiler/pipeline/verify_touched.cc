@@ -1,5 +1,6 @@
 #include "transpiler/pipeline/verify_touched.h"
 
+#include <algorithm>
 #include <variant>
 
 namespace penstock {
@@ -21,14 +22,16 @@ Status VerifyBlockRefs(const Op& op, const Program& after) {
 class BlockVerifier {
  public:
   BlockVerifier(const Program& before, const Program& after, int index, const OpRegistry& ops)
-      : before_(before), after_(after), index_(index), ops_(ops) {}
+      : before_(index < before.block_count() ? &before.block(index) : nullptr), after_(after), index_(index), ops_(ops) {}
 
   Status Verify() {
-    const bool old = index_ < before_.block_count();
+    const bool undeclared = LostDeclarations();
     for (const OpEntry& entry : after_.block(index_).ops()) {
-      const bool touched = !old || before_.block(index_).FindOp(entry.id) != entry.op.get();
-      PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->InputNames(), *entry.op, touched));
-      PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->OutputNames(), *entry.op, touched));
+      const bool touched = before_ == nullptr || before_->FindOp(entry.id) != entry.op.get();
+      if (touched || undeclared) {
+        PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->inputs(), *entry.op, touched));
+        PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->outputs(), *entry.op, touched));
+      }
       if (!touched) continue;
       PENSTOCK_RETURN_IF_ERROR(VerifyBlockRefs(*entry.op, after_));
       if (const OpDef* def = ops_.Find(entry.op->type())) PENSTOCK_RETURN_IF_ERROR(def->CheckOp(*entry.op));
@@ -37,19 +40,27 @@ class BlockVerifier {
   }
 
  private:
-  Status VerifyNames(const std::vector<std::string>& names, const Op& op, bool touched) const {
-    for (const std::string& name : names) {
-      if (name == kEmptyVarName || after_.FindVar(index_, name) != nullptr) continue;
-      // What the user's program never declared is not this pass's doing.
-      const bool was_there = index_ < before_.block_count() && before_.FindVar(index_, name) != nullptr;
-      if (!touched && !was_there) continue;
-      return InternalError("E-verify-undeclared", op.type(), " in block ", index_, " names ", name,
-                           ", which is not declared");
+  bool LostDeclarations() const {
+    if (before_ == nullptr) return false;
+    const Block& block = after_.block(index_);
+    return std::any_of(before_->vars().begin(), before_->vars().end(),
+                       [&](const VarRef& var) { return block.FindVar(var->name) == nullptr; });
+  }
+
+  Status VerifyNames(const std::vector<Slot>& slots, const Op& op, bool touched) const {
+    for (const Slot& slot : slots) {
+      for (const std::string& name : slot.args) {
+        if (name == kEmptyVarName || after_.FindVar(index_, name) != nullptr) continue;
+        // What the user's program never declared is not this pass's doing.
+        if (!touched && before_->FindVar(name) == nullptr) continue;
+        return InternalError("E-verify-undeclared", op.type(), " in block ", index_, " names ", name,
+                             ", which is not declared");
+      }
     }
     return OkStatus();
   }
 
-  const Program& before_;
+  const Block* before_;  // null: a new block
   const Program& after_;
   int index_;
   const OpRegistry& ops_;

@@ -85,7 +85,6 @@ TEST(Transpile, AThousandParametersTakeNoTimeToSpeakOf) {
   const std::vector<Shape> shapes(1000, Shape{300, 300});
   const test::TrainingProgram program = test::MakeTrainingProgram(shapes);
   TranspileConfig config = Config(4, 4);
-  config.trainer_ids = {0, 1, 2, 3};
   PassOptions options;
   options.clock = &SystemClock();
   const auto begin = std::chrono::steady_clock::now();

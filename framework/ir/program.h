@@ -66,7 +66,8 @@ class Block {
   void SetVar(Var var);                   // adds, or replaces the one of that name in place
   void AddVarRef(VarRef var);             // the same, sharing it
   bool RemoveVar(std::string_view name);
-  void RemoveVars(const std::set<std::string, std::less<>>& names);  // at once: cost of one walk over the variables
+  void RemoveVars(
+      const std::set<std::string, std::less<>>& names);  // at once: cost of one walk over the variables
   // Renames the variable and every mention of it in this block's ops (op_role_var too). False if there is
   // none.
   bool RenameVar(std::string_view from, const std::string& to);

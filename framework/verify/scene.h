@@ -18,7 +18,8 @@ class VerifyScene {
   // False for an op that the program before the pass already held.
   bool Touched(const Op& op) const { return !known_.contains(&op); }
 
-  // True for a block that no op enters any more, since the pass took the op away: it stays for its index alone.
+  // True for a block that no op enters any more, since the pass took the op away: it stays for its index
+  // alone.
   bool LeftBehind(int block) const { return left_behind_.contains(block); }
 
   void Add(Status violation);

@@ -63,8 +63,9 @@ class Canonical {
   }
 
   std::string VarText(const Var& var) {
-    return StrCat("var ", Name(var.name), " : ", PrintVarType(var), " lod=", var.type ? var.type->lod_level : 0,
-                  " persistable=", var.persistable, " need_check_feed=", var.need_check_feed, "\n");
+    return StrCat("var ", Name(var.name), " : ", PrintVarType(var),
+                  " lod=", var.type ? var.type->lod_level : 0, " persistable=", var.persistable,
+                  " need_check_feed=", var.need_check_feed, "\n");
   }
 
   std::map<std::string, std::string> controls_;

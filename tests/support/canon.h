@@ -1,5 +1,5 @@
-// A program as text in which two programs are equal if Fluid could have written either for the other: what its hash maps and
-// random numbers decide does not show. The same rules as the corpus's own tool.
+// A program as text in which two programs are equal if Fluid could have written either for the other: what
+// its hash maps and random numbers decide does not show. The same rules as the corpus's own tool.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace penstock::test {
 
-// Variables of a block, slots and attributes of an op by name; control variables ("...@0.84") named by first use;
-// grad_to_block_id sorted; op_callstack left out. Facts beside Fluid's form do not count.
+// Variables of a block, slots and attributes of an op by name; control variables ("...@0.84") named by first
+// use; grad_to_block_id sorted; op_callstack left out. Facts beside Fluid's form do not count.
 std::string Canon(const Program& program);
 
 // The first lines in which two texts differ, with where; "" if they are equal.

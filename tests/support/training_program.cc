@@ -11,7 +11,10 @@ std::string Numbered(std::size_t i) {
 }
 
 Op Framed(Op op, Role role) {
-  op.SetRole(role).Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
+  op.SetRole(role)
+      .Set(kRoleVarAttr, std::vector<std::string>())
+      .Set(kNameScopeAttr, "/")
+      .Set(kDeviceAttr, "");
   return op;
 }
 
@@ -23,7 +26,11 @@ Var Persistable(std::string name, Shape shape) {
 
 Op Fill(const std::string& out, const Shape& shape) {
   Op op("fill_constant");
-  op.AddOutput("Out", {out}).Set("shape", shape.dims()).Set("value", 0.5f).Set("dtype", 5).Set("force_cpu", false);
+  op.AddOutput("Out", {out})
+      .Set("shape", shape.dims())
+      .Set("value", 0.5f)
+      .Set("dtype", 5)
+      .Set("force_cpu", false);
   return Framed(op.Set("str_value", ""), Role::kForward);
 }
 

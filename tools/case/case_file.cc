@@ -13,7 +13,8 @@ Status WrongType(std::string_view key, std::string_view expected) {
   return InvalidArgument("E-case", "key ", Quote(key), " must be ", expected);
 }
 
-// Reads keys of one object. A key that is absent or null leaves the value as it is; the first wrong one is remembered.
+// Reads keys of one object. A key that is absent or null leaves the value as it is; the first wrong one is
+// remembered.
 class Reader {
  public:
   explicit Reader(const Json& object) : object_(object) {}
@@ -106,7 +107,8 @@ void ReadKind(Reader& in, TranspileConfig& config) {
   } else if (kind == "geo") {
     config.kind = Kind::kGeo;
   } else {
-    in.Fail(InvalidArgument("E-case", "key \"kind\": ", Quote(kind), " is none of pserver, nccl2, collective, geo"));
+    in.Fail(InvalidArgument("E-case", "key \"kind\": ", Quote(kind),
+                            " is none of pserver, nccl2, collective, geo"));
   }
 }
 
@@ -118,7 +120,8 @@ void ReadPlacement(Reader& in, TranspileConfig& config) {
   } else if (method == "HashName" || method == "HashNameFixed") {
     config.placement = Placement::kHashName;
   } else {
-    in.Fail(InvalidArgument("E-case", "key \"split_method\": ", Quote(method), " is neither RoundRobin nor HashName"));
+    in.Fail(InvalidArgument("E-case", "key \"split_method\": ", Quote(method),
+                            " is neither RoundRobin nor HashName"));
   }
 }
 

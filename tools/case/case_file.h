@@ -1,5 +1,6 @@
-// The two JSON files that go with a program: what it does not say itself (program.json) and how it is to be distributed
-// (case.json). Their layout is that of the corpus; keys that are not named here are not looked at.
+// The two JSON files that go with a program: what it does not say itself (program.json) and how it is to be
+// distributed (case.json). Their layout is that of the corpus; keys that are not named here are not looked
+// at.
 #pragma once
 
 #include <map>

@@ -14,7 +14,8 @@ Result<Program> AddSendBarrier(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   NameList sent;
   for (const int position : context.plan.send_order) {
-    sent.push_back(ControlName(StrCat("send.", context.plan.params[static_cast<std::size_t>(position)].param)));
+    sent.push_back(
+        ControlName(StrCat("send.", context.plan.params[static_cast<std::size_t>(position)].param)));
   }
   const std::string done = ControlName("send_barrier");
   edit.main().SetVar(ControlVar(done));

@@ -34,12 +34,15 @@ Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const Nam
 Op MakeSend(const SendSpec& spec) {
   Op op("send");
   op.AddInput("X", spec.pieces).AddOutput("Out", {spec.done});
-  op.Set("epmap", spec.addresses).Set("sections", std::vector<std::int64_t>()).Set("send_varnames", NameList());
+  op.Set("epmap", spec.addresses)
+      .Set("sections", std::vector<std::int64_t>())
+      .Set("send_varnames", NameList());
   op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", spec.trainer_id);
   return WithFrame(op, Role::kRpc, {spec.param, spec.grad});
 }
 
-Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id, const std::string& done) {
+Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id,
+                   const std::string& done) {
   Op op("send_barrier");
   op.AddInput("X", after).AddOutput("Out", {done});
   op.Set("endpoints", addresses).Set("trainer_id", trainer_id).Set("half_async", false);
@@ -50,11 +53,15 @@ Op MakeRecv(const RecvSpec& spec) {
   Op op("recv");
   op.AddInput("X", spec.after).AddOutput("Out", spec.pieces);
   op.Set("epmap", spec.addresses).Set("trainer_id", spec.trainer_id);
-  op.Set("recv_varnames", NameList()).Set("varnames", NameList()).Set("with_barrier", true).Set("do_not_run", 0);
+  op.Set("recv_varnames", NameList())
+      .Set("varnames", NameList())
+      .Set("with_barrier", true)
+      .Set("do_not_run", 0);
   return WithFrame(op, Role::kRpc, spec.role_pair);
 }
 
-Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id, const NameList& outputs) {
+Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id,
+                    const NameList& outputs) {
   Op op("fetch_barrier");
   op.AddInput("X", after).AddOutput("Out", outputs);
   op.Set("endpoints", addresses).Set("trainer_id", trainer_id);

@@ -1,5 +1,5 @@
-// The one place that spells the slots and attributes of communication ops. Fluid's spelling, since saved programs must run
-// on either side.
+// The one place that spells the slots and attributes of communication ops. Fluid's spelling, since saved
+// programs must run on either side.
 #pragma once
 
 #include <string>
@@ -26,15 +26,16 @@ Op MakeSend(const SendSpec& spec);
 Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id, const std::string& done);
 
 struct RecvSpec {
-  NameList after;      // control variables; none in start-up programs
-  NameList pieces;     // what arrives
+  NameList after;   // control variables; none in start-up programs
+  NameList pieces;  // what arrives
   NameList addresses;
   int trainer_id = 0;
   NameList role_pair;  // (param, grad), or none
 };
 Op MakeRecv(const RecvSpec& spec);
 // `after` has no slot at all in start-up programs, where the barrier follows nothing.
-Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id, const NameList& outputs);
+Op MakeFetchBarrier(const NameList& after, const NameList& addresses, int trainer_id,
+                    const NameList& outputs);
 Op MakeStartupFetchBarrier(const NameList& addresses, int trainer_id, const std::string& done);
 
 // slices -> the whole.
@@ -65,7 +66,7 @@ struct ServeSpec {
   int trainers = 1;
   int lr_block = -1;
   std::vector<BlockRef> blocks;
-  NameList grad_to_block;   // "grad:block"
+  NameList grad_to_block;    // "grad:block"
   NameList sparse_to_param;  // "grad:param"
 };
 Op MakeListenAndServ(const ServeSpec& spec);

@@ -1,5 +1,5 @@
-// What every pass gets beside the program it rewrites. A pass is a function from program to program: it reads the plan, makes
-// its edits and decides nothing.
+// What every pass gets beside the program it rewrites. A pass is a function from program to program: it reads
+// the plan, makes its edits and decides nothing.
 #pragma once
 
 #include <string_view>

@@ -17,8 +17,8 @@ Result<Program> FakeInitTables(const Program& in, const PassContext& context) {
     if (!param.prefetched) continue;
     const std::vector<OpId>& writers = main.def_use().Writers(param.param);
     if (writers.size() != 1) {
-      return InvalidArgument("E-pass-fake-init", "fake_init_tables: ", writers.size(), " ops of the start-up program write ",
-                             param.param, "; there must be 1");
+      return InvalidArgument("E-pass-fake-init", "fake_init_tables: ", writers.size(),
+                             " ops of the start-up program write ", param.param, "; there must be 1");
     }
     main.Remove(writers.front());
     main.Append(MakeFakeInit(param.param, param.shape).SetMadeBy("fake_init_tables"));

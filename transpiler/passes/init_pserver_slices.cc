@@ -1,11 +1,11 @@
-// A pserver's start-up program: all variables of its main program, and the initial values of those the user's start-up
-// program has some for.
+// A pserver's start-up program: all variables of its main program, and the initial values of those the user's
+// start-up program has some for.
 //
 //   before  (startup) (Out=w) = uniform_random() {shape=[13l, 2048l]}
 //   after   (pserver) (Out=w.block1) = uniform_random() {shape=[6l, 2048l]}
 //
-// Which rows of the whole a slice starts from is recorded with the variable (slice_facts.h). Requires: the rest of the
-// pserver pipeline ran; begins with its result.
+// Which rows of the whole a slice starts from is recorded with the variable (slice_facts.h). Requires: the
+// rest of the pserver pipeline ran; begins with its result.
 #include <set>
 #include <string_view>
 
@@ -17,8 +17,8 @@ namespace {
 
 // Initializers that make what their `shape` says. Others (assign_value) carry their values.
 bool ShapeDecides(const Op& op) {
-  static const std::set<std::string, std::less<>> kTypes = {"fill_constant", "gaussian_random", "truncated_gaussian_random",
-                                                            "uniform_random"};
+  static const std::set<std::string, std::less<>> kTypes = {"fill_constant", "gaussian_random",
+                                                            "truncated_gaussian_random", "uniform_random"};
   return kTypes.contains(op.type());
 }
 

@@ -1,4 +1,5 @@
-// All passes. Each stands in the file of its name, with an example; the pipelines say which run and in which order.
+// All passes. Each stands in the file of its name, with an example; the pipelines say which run and in which
+// order.
 #pragma once
 
 #include "transpiler/passes/context.h"

@@ -1,5 +1,5 @@
-// Copies the learning-rate ops into a block of their own, which a pserver runs once a step before its updates. Blocks that
-// conditional ops enter come along, below it.
+// Copies the learning-rate ops into a block of their own, which a pserver runs once a step before its
+// updates. Blocks that conditional ops enter come along, below it.
 //
 //   before  (main)    lr = scale(X=decay) @lr_sched
 //   after   (pserver) block 1 in 0 { lr = scale(X=decay) @lr_sched }
@@ -16,12 +16,14 @@ class LrCopier {
  public:
   LrCopier(Program& out, const PassContext& context) : out_(out), context_(context) {}
 
-  // A block that does not exist, or contains itself, is a broken program; depth is bounded by the number of blocks.
+  // A block that does not exist, or contains itself, is a broken program; depth is bounded by the number of
+  // blocks.
   Status Copy(const Op& op, int into, int depth) {
     Op copy = ServerCopy(op, context_.ops);
     const BlockRef* inner = op.Get<BlockRef>(kSubBlock);
     if (inner != nullptr) {
-      if (inner->index <= 0 || inner->index >= context_.main.block_count() || depth > context_.main.block_count()) {
+      if (inner->index <= 0 || inner->index >= context_.main.block_count() ||
+          depth > context_.main.block_count()) {
         return InvalidArgument("E-pass-sub-block", kPass, ": ", op.type(), " enters block ", inner->index,
                                ", which is not there");
       }

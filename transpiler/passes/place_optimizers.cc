@@ -1,10 +1,13 @@
-// Gives each slice that a pserver holds a block with the ops that update it: regularizers, then the optimizer, on the slice's
-// variables. All these blocks have the same parent, so that they may run side by side.
+// Gives each slice that a pserver holds a block with the ops that update it: regularizers, then the
+// optimizer, on the slice's variables. All these blocks have the same parent, so that they may run side by
+// side.
 //
 //   before  (main)    (ParamOut=w) = momentum(Param=w, Grad=w@GRAD, Velocity=w_velocity, LearningRate=lr)
-//   after   (pserver) block 1 in 0 { (ParamOut=w.block1) = momentum(Param=w.block1, Grad=w@GRAD.block1, ...) }
+//   after   (pserver) block 1 in 0 { (ParamOut=w.block1) = momentum(Param=w.block1, Grad=w@GRAD.block1, ...)
+//   }
 //
-// State keeps its name; state shaped like the parameter takes the slice's shape. Requires: DeclareSlices, PlaceLrSchedule.
+// State keeps its name; state shaped like the parameter takes the slice's shape. Requires: DeclareSlices,
+// PlaceLrSchedule.
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/server_copy.h"
 #include "transpiler/passes/slice_facts.h"
@@ -17,7 +20,10 @@ constexpr char kPass[] = "place_optimizers";
 class Placer {
  public:
   Placer(Program& out, const PassContext& context)
-      : out_(out), globals_(out.MutableBlock(0)), context_(context), names_(context.plan, context.self.index) {}
+      : out_(out),
+        globals_(out.MutableBlock(0)),
+        context_(context),
+        names_(context.plan, context.self.index) {}
 
   Status Place(const ServerUpdate& update, int parent) {
     Block& block = out_.AddBlock(parent);
@@ -84,8 +90,9 @@ class Placer {
     const Var* var = context_.main.main().FindVar(name);
     if (var == nullptr || !var->type) return;
     const bool rows = update.trained->row_state.contains(name);
-    Var state = TensorVar(name, var->type->dtype,
-                          rows ? update.placement->ShapeOf(context_.plan.slice(update.at)) : var->type->shape);
+    Var state =
+        TensorVar(name, var->type->dtype,
+                  rows ? update.placement->ShapeOf(context_.plan.slice(update.at)) : var->type->shape);
     state.persistable = var->persistable;
     if (rows) RecordSlice(context_.plan, update.at, name, state);
     globals_.SetVar(std::move(state));

@@ -1,12 +1,12 @@
-// Replaces the lookups of a prefetched table by one op that asks pservers for the rows of the batch. It stands right after
-// the last op that makes any of the ids, or at the head of the block.
+// Replaces the lookups of a prefetched table by one op that asks pservers for the rows of the batch. It
+// stands right after the last op that makes any of the ids, or at the head of the block.
 //
 //   plan    table: rows [0, 1000) on pserver 1, rows [1000, 2000) on pserver 0; prefetched
 //   before  a = lookup_table(W=table, Ids=i) ; b = lookup_table(W=table, Ids=j)
 //   after   (Outputs=[a, b]) = distributed_lookup_table(W=table, Ids=[i, j]) {endpoints=[second, first]}
 //
-// Where ids depend on an earlier lookup of the same table, each level gets its own op. Fluid makes one op for all, which
-// then stands behind its first consumer; compat does the same and refuses what Fluid refuses.
+// Where ids depend on an earlier lookup of the same table, each level gets its own op. Fluid makes one op for
+// all, which then stands behind its first consumer; compat does the same and refuses what Fluid refuses.
 #include <algorithm>
 #include <limits>
 #include <ranges>
@@ -48,7 +48,8 @@ const ParamPlacement* FindPlanned(const PlacementPlan& plan, const std::string& 
   return it == plan.params.end() ? nullptr : &*it;
 }
 
-// Where `var`'s readers are: the first decides in the default dialect, the last (or none at all) in Fluid's check.
+// Where `var`'s readers are: the first decides in the default dialect, the last (or none at all) in Fluid's
+// check.
 int ReadAt(const BlockEdit& main, const std::string& var, Dialect dialect) {
   const std::vector<OpId>& readers = main.def_use().Readers(var);
   if (dialect == Dialect::kFluid18) return readers.empty() ? -1 : main.before().PositionOf(readers.back());
@@ -80,7 +81,8 @@ Result<std::vector<Level>> Levels(const BlockEdit& main, const SparseTable& tabl
   return levels;
 }
 
-Op RemoteLookup(const BlockEdit& main, const Level& level, const ParamPlacement& table, const PassContext& context) {
+Op RemoteLookup(const BlockEdit& main, const Level& level, const ParamPlacement& table,
+                const PassContext& context) {
   const Op& first = *main.FindOp(level.lookups.front());
   LookupSpec spec{.table = table.param,
                   .ids = {},

@@ -6,7 +6,8 @@
 //           __control_var@0.fetch_barrier = fetch_barrier() {endpoints=[all]}
 //           w = concat(X=[w.block0, w.block1])
 //
-// The trainer's own initial values stay, as in Fluid, and are overwritten. Prefetched tables are not received.
+// The trainer's own initial values stay, as in Fluid, and are overwritten. Prefetched tables are not
+// received.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
@@ -28,10 +29,12 @@ Result<Program> ReceiveInitialParams(const Program& in, const PassContext& conte
                   .role_pair = {}};
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
       recv.pieces.push_back(ParamPieceName(param, static_cast<int>(i)));
-      if (param.sliced()) main.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[i])));
+      if (param.sliced())
+        main.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[i])));
     }
     main.Append(MakeRecv(recv).SetMadeBy(kPass));
-    if (param.sliced()) joins.push_back(MakeJoinRows(recv.pieces, param.param, Role::kForward).SetMadeBy(kPass));
+    if (param.sliced())
+      joins.push_back(MakeJoinRows(recv.pieces, param.param, Role::kForward).SetMadeBy(kPass));
   }
   const std::string done = ControlName("fetch_barrier");
   main.SetVar(ControlVar(done));

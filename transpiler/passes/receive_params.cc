@@ -1,5 +1,5 @@
-// Receives each parameter, or its slices, at the end of the step: after the send barrier if there is one, else after the
-// parameter's own send.
+// Receives each parameter, or its slices, at the end of the step: after the send barrier if there is one,
+// else after the parameter's own send.
 //
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   [w.block0, w.block1] = recv(X=__control_var@0.send_barrier) {epmap=[second server, first]}
@@ -18,10 +18,11 @@ Result<Program> ReceiveParams(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   const auto& ops = in.main().ops();
-  const bool barrier =
-      std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) { return entry.op->type() == "send_barrier"; });
+  const bool barrier = std::any_of(ops.begin(), ops.end(),
+                                   [](const OpEntry& entry) { return entry.op->type() == "send_barrier"; });
   for (const ParamPlacement& param : context.plan.params) {
-    const std::string grad = param.sliced() ? param.grad : SentGradName(context.plan, param, 0, context.self.index);
+    const std::string grad =
+        param.sliced() ? param.grad : SentGradName(context.plan, param, 0, context.self.index);
     RecvSpec recv{.after = {ControlName(barrier ? "send_barrier" : StrCat("send.", param.param))},
                   .pieces = {},
                   .addresses = context.plan.AddressesOf(param),
@@ -29,7 +30,8 @@ Result<Program> ReceiveParams(const Program& in, const PassContext& context) {
                   .role_pair = {param.param, grad}};
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
       recv.pieces.push_back(ParamPieceName(param, static_cast<int>(i)));
-      if (param.sliced()) main.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[i])));
+      if (param.sliced())
+        main.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[i])));
     }
     if (!param.prefetched) main.Append(MakeRecv(recv).SetMadeBy("receive_params"));
   }

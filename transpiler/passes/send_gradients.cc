@@ -38,7 +38,8 @@ Result<Program> SendGradients(const Program& in, const PassContext& context) {
   // Fluid puts each send right behind the writer, so of two gradients of one writer the later stands first.
   for (const int position : std::views::reverse(context.plan.send_order)) {
     const ParamPlacement& param = context.plan.params[static_cast<std::size_t>(position)];
-    const std::string grad = param.sliced() ? param.grad : SentGradName(context.plan, param, 0, context.self.index);
+    const std::string grad =
+        param.sliced() ? param.grad : SentGradName(context.plan, param, 0, context.self.index);
     // The last writer, because a gradient summed over several uses is written more than once.
     const std::optional<OpId> writer = main.LastWriter(grad);
     if (!writer) return PassError(kPass, "no op writes ", grad, ", the gradient planned for ", param.param);

@@ -1,7 +1,8 @@
 // Adds the op that waits for gradients and says which block each of them starts.
 //
 //   after   (block 0)  listen_and_serv(X=[b@GRAD, w@GRAD.block1]) {optimize_blocks=[^1, ^2],
-//                                                                  grad_to_block_id=["b@GRAD:1", "w@GRAD.block1:2"]}
+//                                                                  grad_to_block_id=["b@GRAD:1",
+//                                                                  "w@GRAD.block1:2"]}
 //
 // Requires: PlaceOptimizers ran, whose blocks are the last.
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Copies of the user's ops and variables for a pserver: what both its main and its start-up program are made of.
+// Copies of the user's ops and variables for a pserver: what both its main and its start-up program are made
+// of.
 #pragma once
 
 #include <string>
@@ -28,8 +29,8 @@ class ServerNames {
   std::unordered_map<std::string, std::string> on_trainer_;
 };
 
-// The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the optimizer ops.
-// Their blocks are the last ones of its program, in this order.
+// The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the
+// optimizer ops. Their blocks are the last ones of its program, in this order.
 struct ServerUpdate {
   SliceRef at;
   const ParamPlacement* placement = nullptr;

@@ -7,8 +7,10 @@
 namespace penstock {
 namespace {
 
-// A file that a golden case may be made from: the plan, who runs it, the passes still to do and the program they begin with.
-std::string Reproducer(const PassContext& context, std::span<const Pass> remaining, const Program& in, const Status& status) {
+// A file that a golden case may be made from: the plan, who runs it, the passes still to do and the program
+// they begin with.
+std::string Reproducer(const PassContext& context, std::span<const Pass> remaining, const Program& in,
+                       const Status& status) {
   std::string text = StrCat("# ", status.ToString());
   for (char& c : text) {
     if (c == '\n') c = ' ';
@@ -16,8 +18,8 @@ std::string Reproducer(const PassContext& context, std::span<const Pass> remaini
   std::vector<std::string> names;
   for (const Pass& pass : remaining) names.emplace_back(pass.name);
   const bool trainer = context.self.role == Self::Role::kTrainer;
-  return StrCat(text, "\n-- plan\n", PrintPlan(context.plan), "-- passes (", trainer ? "trainer " : "pserver ",
-                context.self.index, ")\n", Join(names, "\n"), "\n-- in\n",
+  return StrCat(text, "\n-- plan\n", PrintPlan(context.plan), "-- passes (",
+                trainer ? "trainer " : "pserver ", context.self.index, ")\n", Join(names, "\n"), "\n-- in\n",
                 PrintProgram(in, PrintOptions::Everything()));
 }
 
@@ -46,7 +48,8 @@ Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass
     if (options_.disabled.contains(std::string(passes[i].name))) continue;
     Result<Program> out = RunOne(pipeline, passes[i], program, context);
     if (!out.ok()) {
-      if (options_.reproducer) options_.reproducer(Reproducer(context, passes.subspan(i), program, out.status()));
+      if (options_.reproducer)
+        options_.reproducer(Reproducer(context, passes.subspan(i), program, out.status()));
       return std::move(out).status();
     }
     program = std::move(out).value();

@@ -1,5 +1,5 @@
-// Runs the passes of a pipeline in their order: each result is verified where the pass touched it, timed, and shown to whoever
-// observes. A failure names the pass and leaves what is needed to repeat it.
+// Runs the passes of a pipeline in their order: each result is verified where the pass touched it, timed, and
+// shown to whoever observes. A failure names the pass and leaves what is needed to repeat it.
 //
 //   PassManager manager({.clock = &SystemClock()});
 //   PENSTOCK_ASSIGN_OR_RETURN(Program trainer, manager.Run("sync trainer", kSyncTrainer, main, context));
@@ -30,7 +30,8 @@ struct PassTiming {
   Nanoseconds took{0};
 };
 
-// What an observer sees after each pass; `before` and `after` are the same content if the pass changed nothing.
+// What an observer sees after each pass; `before` and `after` are the same content if the pass changed
+// nothing.
 struct PassEvent {
   std::string_view pipeline;
   std::string_view pass;
@@ -40,10 +41,11 @@ struct PassEvent {
 };
 
 struct PassOptions {
-  const Clock* clock = nullptr;                         // none: nothing is timed
-  std::set<std::string> disabled;                       // passes that are left out, to find the one at fault
-  std::function<void(const PassEvent&)> observe;        // dumps
-  std::function<void(const std::string&)> reproducer;   // given a text on failure: program, plan, remaining passes
+  const Clock* clock = nullptr;                   // none: nothing is timed
+  std::set<std::string> disabled;                 // passes that are left out, to find the one at fault
+  std::function<void(const PassEvent&)> observe;  // dumps
+  std::function<void(const std::string&)>
+      reproducer;  // given a text on failure: program, plan, remaining passes
 };
 
 class PassManager {
@@ -57,7 +59,8 @@ class PassManager {
   const std::vector<PassTiming>& timings() const { return timings_; }
 
  private:
-  Result<Program> RunOne(std::string_view pipeline, const Pass& pass, const Program& in, const PassContext& context);
+  Result<Program> RunOne(std::string_view pipeline, const Pass& pass, const Program& in,
+                         const PassContext& context);
 
   PassOptions options_;
   std::vector<PassTiming> timings_;

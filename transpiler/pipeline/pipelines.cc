@@ -10,7 +10,8 @@ constexpr Pass kSyncTrainer[] = {
     {"keep_clipping", KeepClipping},       // first, so that clipped gradients are ones the trainer makes
     {"prefetch_tables", PrefetchTables},   // while lookups stand where the analysis saw them
     {"name_gradients", NameGradients},     // before sends name them
-    {"send_gradients", SendGradients},     // behind the last writer, which may be a regularizer that leaves below
+    {"send_gradients", SendGradients},     // behind the last writer, which may be a regularizer that leaves
+                                           // below
     {"add_send_barrier", AddSendBarrier},  // behind all sends
     {"receive_params", ReceiveParams},     // waits for the barrier
     {"add_fetch_barrier", AddFetchBarrier},
@@ -42,7 +43,8 @@ Result<Pipelines> PipelinesOf(Mode mode) {
                      .pserver = kSyncPserver,
                      .pserver_startup = kSyncPserverStartup};
   }
-  return Unimplemented("E-transpile-mode", "transpile: mode ", ModeName(mode), " is not built; use sync_mode=true");
+  return Unimplemented("E-transpile-mode", "transpile: mode ", ModeName(mode),
+                       " is not built; use sync_mode=true");
 }
 
 }  // namespace penstock

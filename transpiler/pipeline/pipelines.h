@@ -1,4 +1,5 @@
-// Which passes make which role program, in which order and why. One set of pipelines a mode; passes know no mode.
+// Which passes make which role program, in which order and why. One set of pipelines a mode; passes know no
+// mode.
 #pragma once
 
 #include <span>

@@ -10,15 +10,18 @@ namespace {
 class RoleMaker {
  public:
   RoleMaker(const PassContext& common, const Pipelines& pipelines, PassOptions options)
-      : common_(common), pipelines_(pipelines), manager_(std::move(options)), plan_text_(PrintPlan(common.plan)) {}
+      : common_(common),
+        pipelines_(pipelines),
+        manager_(std::move(options)),
+        plan_text_(PrintPlan(common.plan)) {}
 
   Result<TrainerRole> Trainer(int trainer_id) {
     const PassContext context = As(Self::Role::kTrainer, trainer_id);
     TrainerRole role;
     role.trainer_id = trainer_id;
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("trainer", pipelines_.trainer, common_.main, context));
-    PENSTOCK_ASSIGN_OR_RETURN(role.startup,
-                              manager_.Run("trainer_startup", pipelines_.trainer_startup, common_.startup, context));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        role.startup, manager_.Run("trainer_startup", pipelines_.trainer_startup, common_.startup, context));
     role.main.mutable_meta().plan = plan_text_;
     role.startup.mutable_meta().plan = plan_text_;
     return role;
@@ -29,8 +32,8 @@ class RoleMaker {
     PserverRole role;
     role.address = common_.plan.pservers[static_cast<std::size_t>(index)];
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("pserver", pipelines_.pserver, Program(), context));
-    PENSTOCK_ASSIGN_OR_RETURN(role.startup,
-                              manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        role.startup, manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
     role.main.mutable_meta().plan = plan_text_;
     role.startup.mutable_meta().plan = plan_text_;
     return role;

@@ -1,5 +1,6 @@
-// One program in, the programs of all roles out. A pure function: nothing is read or written but its arguments, the same
-// arguments give the same bytes in every process, and the programs given stay as they are.
+// One program in, the programs of all roles out. A pure function: nothing is read or written but its
+// arguments, the same arguments give the same bytes in every process, and the programs given stay as they
+// are.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup,
 //       {.trainers = 2, .trainer_ids = {0, 1}, .pservers = {"10.0.0.1:6174", "10.0.0.2:6174"}}));
@@ -38,8 +39,8 @@ struct RoleSet {
   std::vector<PassTiming> timings;    // if PassOptions gave a clock
 };
 
-// The errors of ValidateConfig, Analyse and MakePlan; kUnimplemented E-transpile-mode for a mode that is not built.
-// Cost: linear in the size of the results.
+// The errors of ValidateConfig, Analyse and MakePlan; kUnimplemented E-transpile-mode for a mode that is not
+// built. Cost: linear in the size of the results.
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
                           const TranspileConfig& config, PassOptions options = {});
 

@@ -13,7 +13,8 @@ Status VerifyBlockRefs(const Op& op, const Program& after) {
     if (const auto* many = std::get_if<std::vector<BlockRef>>(&attr.value)) refs = *many;
     for (const BlockRef ref : refs) {
       if (ref.index > 0 && ref.index < after.block_count()) continue;
-      return InternalError("E-verify-block", op.type(), " enters block ", ref.index, "; there are ", after.block_count());
+      return InternalError("E-verify-block", op.type(), " enters block ", ref.index, "; there are ",
+                           after.block_count());
     }
   }
   return OkStatus();
@@ -22,7 +23,10 @@ Status VerifyBlockRefs(const Op& op, const Program& after) {
 class BlockVerifier {
  public:
   BlockVerifier(const Program& before, const Program& after, int index, const OpRegistry& ops)
-      : before_(index < before.block_count() ? &before.block(index) : nullptr), after_(after), index_(index), ops_(ops) {}
+      : before_(index < before.block_count() ? &before.block(index) : nullptr),
+        after_(after),
+        index_(index),
+        ops_(ops) {}
 
   Status Verify() {
     const bool undeclared = LostDeclarations();

@@ -25,8 +25,9 @@ bool FluidKeepsClip(const Op& op) {
   return scope != nullptr && scope->find("@CLIP") != std::string::npos;
 }
 
-// Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What reads a
-// parameter or other lasting state (regularizers, optimizers), or what these made, belongs to the servers.
+// Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What
+// reads a parameter or other lasting state (regularizers, optimizers), or what these made, belongs to the
+// servers.
 class ClipFinder {
  public:
   ClipFinder(const Block& main, Dialect dialect) : main_(main), dialect_(dialect) {}
@@ -53,12 +54,14 @@ class ClipFinder {
 // Trained parameters in the making, and where each stands.
 class Collector {
  public:
-  Collector(const OpRegistry& ops, const Block& main, Dialect dialect) : ops_(ops), main_(main), dialect_(dialect) {}
+  Collector(const OpRegistry& ops, const Block& main, Dialect dialect)
+      : ops_(ops), main_(main), dialect_(dialect) {}
 
   Status Add(const OpEntry& entry, Analysis& out) {
     const Op& op = *entry.op;
     out.server_ops.push_back(entry.id);
-    PENSTOCK_ASSIGN_OR_RETURN(const std::optional<OptimizerUse> use, RecogniseOptimizer(ops_, main_, op, dialect_));
+    PENSTOCK_ASSIGN_OR_RETURN(const std::optional<OptimizerUse> use,
+                              RecogniseOptimizer(ops_, main_, op, dialect_));
     const auto pairs = op.RolePairs();
     if (pairs.empty()) {
       if (!use) return OkStatus();
@@ -85,8 +88,8 @@ class Collector {
     if (!added) return it->second;
     for (const std::string& name : {pair.first, pair.second}) {
       if (main_.FindVar(name) != nullptr) continue;
-      return InvalidArgument("E-plan-undeclared", "plan: ", name, " of the pair (", pair.first, ", ", pair.second,
-                             ") is not declared in block 0");
+      return InvalidArgument("E-plan-undeclared", "plan: ", name, " of the pair (", pair.first, ", ",
+                             pair.second, ") is not declared in block 0");
     }
     TrainedParam param;
     param.param = pair.first;
@@ -102,8 +105,8 @@ class Collector {
   std::map<std::string, int, std::less<>> at_;
 };
 
-// Inputs of server ops that are no parameter and no gradient: learning rates, optimizer state, regularizer temporaries. In
-// the default dialect one that an op of the trainer still names stays declared.
+// Inputs of server ops that are no parameter and no gradient: learning rates, optimizer state, regularizer
+// temporaries. In the default dialect one that an op of the trainer still names stays declared.
 std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis, Dialect dialect) {
   Names kept;
   const std::set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
@@ -144,11 +147,13 @@ Status FindTables(const Block& main, Analysis& out) {
     const std::optional<std::string> table = TableOfLookup(op);
     if (!table) continue;
     if (op.GetOr<bool>("is_distributed", false)) {
-      return Unimplemented("E-plan-table", "plan: ", *table, " is looked up with is_distributed=true; use is_sparse=true");
+      return Unimplemented("E-plan-table", "plan: ", *table,
+                           " is looked up with is_distributed=true; use is_sparse=true");
     }
     if (!op.GetOr<bool>("remote_prefetch", false)) continue;
     if (op.type() == "nce") {
-      return Unimplemented("E-plan-table", "plan: nce cannot prefetch rows of ", *table, "; use is_sparse=false");
+      return Unimplemented("E-plan-table", "plan: nce cannot prefetch rows of ", *table,
+                           "; use is_sparse=false");
     }
     SparseTable& lookups = found[*table];
     lookups.param = *table;
@@ -181,7 +186,8 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
     }
   }
   if (out.params.empty()) {
-    return InvalidArgument("E-plan-no-params", "plan: the program updates no parameter; call minimize before transpile");
+    return InvalidArgument("E-plan-no-params",
+                           "plan: the program updates no parameter; call minimize before transpile");
   }
   if (dialect == Dialect::kDefault) {
     for (const TrainedParam& param : out.params) {

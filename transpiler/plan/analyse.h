@@ -1,6 +1,7 @@
-// What a training program consists of, as far as its distribution goes: the parameters that an optimizer updates, what each
-// update needs, the learning-rate schedule, and the tables whose rows may be asked for one by one. Read once, from block 0
-// of the main program; every pass and every pserver program is made from this and does not search again.
+// What a training program consists of, as far as its distribution goes: the parameters that an optimizer
+// updates, what each update needs, the learning-rate schedule, and the tables whose rows may be asked for one
+// by one. Read once, from block 0 of the main program; every pass and every pserver program is made from this
+// and does not search again.
 #pragma once
 
 #include <set>
@@ -16,34 +17,36 @@ namespace penstock {
 
 struct TrainedParam {
   std::string param;
-  std::string grad;                 // what trainers compute and pservers merge: clipped, not yet regularized
-  bool sparse = false;              // grad is selected rows
-  bool prefetched = false;          // see SparseTable
-  OpId optimizer = OpId::kNone;     // none: compat only, where an optimizer Fluid does not know is dropped silently
+  std::string grad;         // what trainers compute and pservers merge: clipped, not yet regularized
+  bool sparse = false;      // grad is selected rows
+  bool prefetched = false;  // see SparseTable
+  OpId optimizer =
+      OpId::kNone;  // none: compat only, where an optimizer Fluid does not know is dropped silently
   std::vector<OpId> server_ops;     // regularizer and optimizer, in program order
   bool elementwise = true;          // its update may be cut at any row
   std::set<std::string> row_state;  // optimizer state shaped like the parameter, cut where it is
 };
 
-// Lookups of one table with remote_prefetch: trainers ask pservers for the rows of a batch and never hold the table.
+// Lookups of one table with remote_prefetch: trainers ask pservers for the rows of a batch and never hold the
+// table.
 struct SparseTable {
   std::string param;
   std::vector<OpId> lookups;  // in program order; all of one op type
 };
 
 struct Analysis {
-  std::vector<TrainedParam> params;        // in the order in which the program first works on them to optimize
-  std::vector<int> update_order;           // positions in params, in the order of their optimizer ops
-  std::vector<OpId> lr_ops;                // learning-rate schedule and per-parameter factors
-  std::vector<OpId> server_ops;            // what leaves the trainer beside lr_ops
-  std::vector<OpId> clip_ops;              // optimize-role ops on gradients alone: they stay, before the send
-  std::vector<std::string> server_vars;    // variables that only server_ops use
-  std::vector<SparseTable> tables;         // in the order of params
+  std::vector<TrainedParam> params;      // in the order in which the program first works on them to optimize
+  std::vector<int> update_order;         // positions in params, in the order of their optimizer ops
+  std::vector<OpId> lr_ops;              // learning-rate schedule and per-parameter factors
+  std::vector<OpId> server_ops;          // what leaves the trainer beside lr_ops
+  std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send
+  std::vector<std::string> server_vars;  // variables that only server_ops use
+  std::vector<SparseTable> tables;       // in the order of params
 };
 
-// kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an optimizer),
-// E-plan-optimizer-shape (state declared to be shaped like its parameter is not), E-plan-undeclared,
-// kUnimplemented E-plan-table (a table with is_distributed, or one that nce prefetches).
+// kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an
+// optimizer), E-plan-optimizer-shape (state declared to be shaped like its parameter is not),
+// E-plan-undeclared, kUnimplemented E-plan-table (a table with is_distributed, or one that nce prefetches).
 // Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect);
 

@@ -6,12 +6,18 @@ namespace penstock {
 
 std::string_view ModeName(Mode mode) {
   switch (mode) {
-    case Mode::kSync: return "sync";
-    case Mode::kAsync: return "async";
-    case Mode::kHalfAsync: return "half_async";
-    case Mode::kGeo: return "geo";
-    case Mode::kNccl2: return "nccl2";
-    case Mode::kCollective: return "collective";
+    case Mode::kSync:
+      return "sync";
+    case Mode::kAsync:
+      return "async";
+    case Mode::kHalfAsync:
+      return "half_async";
+    case Mode::kGeo:
+      return "geo";
+    case Mode::kNccl2:
+      return "nccl2";
+    case Mode::kCollective:
+      return "collective";
   }
   return "?";
 }
@@ -38,13 +44,15 @@ Status ValidateAddresses(const std::vector<std::string>& pservers) {
 
 Status ValidateTrainers(const TranspileConfig& config) {
   if (config.trainers < 1) {
-    return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", config.trainers);
+    return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ",
+                           config.trainers);
   }
   for (const int id : config.trainer_ids) {
     if (id >= 0 && id < config.trainers) continue;
-    std::string known = config.trainers == 1 ? "there is 1 trainer (0)"
-                                             : StrCat("there are ", config.trainers, " trainers (0 ",
-                                                      config.trainers == 2 ? "and " : "to ", config.trainers - 1, ")");
+    std::string known = config.trainers == 1
+                            ? "there is 1 trainer (0)"
+                            : StrCat("there are ", config.trainers, " trainers (0 ",
+                                     config.trainers == 2 ? "and " : "to ", config.trainers - 1, ")");
     return InvalidArgument("E-plan-trainer-id", "plan: trainer_id ", id, " is out of range; ", known);
   }
   return OkStatus();
@@ -56,8 +64,8 @@ Status ValidateSizes(const TranspileConfig& config) {
                            config.min_block_size);
   }
   if (!config.allow_small_blocks && config.min_block_size < kFluidMinBlockSize) {
-    return InvalidArgument("E-plan-min-block-size", "plan: min_block_size must be at least ", kFluidMinBlockSize,
-                           ", not ", config.min_block_size)
+    return InvalidArgument("E-plan-min-block-size", "plan: min_block_size must be at least ",
+                           kFluidMinBlockSize, ", not ", config.min_block_size)
         .With("note: set it on the transpiler's config after construction to get smaller slices");
   }
   return OkStatus();
@@ -67,10 +75,14 @@ Status ValidateSizes(const TranspileConfig& config) {
 
 Result<Mode> ResolveMode(const TranspileConfig& config) {
   switch (config.kind) {
-    case Kind::kNccl2: return Mode::kNccl2;
-    case Kind::kCollective: return Mode::kCollective;
-    case Kind::kGeo: return Mode::kGeo;
-    case Kind::kPserver: break;
+    case Kind::kNccl2:
+      return Mode::kNccl2;
+    case Kind::kCollective:
+      return Mode::kCollective;
+    case Kind::kGeo:
+      return Mode::kGeo;
+    case Kind::kPserver:
+      break;
   }
   const auto& argument = config.sync_mode_argument;
   const auto& field = config.sync_mode_field;

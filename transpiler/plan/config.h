@@ -16,8 +16,8 @@
 
 namespace penstock {
 
-// kFluid18 makes role programs equal to those of Fluid 1.8.5, its defects included. kDefault differs from them by the
-// list in tests/parity/DIFFERENCES.md and by nothing else.
+// kFluid18 makes role programs equal to those of Fluid 1.8.5, its defects included. kDefault differs from
+// them by the list in tests/parity/DIFFERENCES.md and by nothing else.
 enum class Dialect { kDefault, kFluid18 };
 
 // How gradients and parameters travel. Each has its own pipeline; no pass takes a mode.
@@ -51,11 +51,12 @@ struct TranspileConfig {
   bool dc_asgd = false;
 };
 
-// kInvalidArgument: no pserver, an address twice, trainer ids out of range, a size under 1, contradicting modes.
+// kInvalidArgument: no pserver, an address twice, trainer ids out of range, a size under 1, contradicting
+// modes.
 Status ValidateConfig(const TranspileConfig& config);
 
-// The one mode that the flags mean. An argument given wins over an untouched field; both given and different is
-// E-plan-sync-mode.
+// The one mode that the flags mean. An argument given wins over an untouched field; both given and different
+// is E-plan-sync-mode.
 Result<Mode> ResolveMode(const TranspileConfig& config);
 
 }  // namespace penstock

@@ -28,7 +28,8 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   placement.sparse = param.sparse;
   placement.prefetched = param.prefetched;
   const auto row_bytes = placement.shape.RowWidth() * static_cast<std::int64_t>(SizeOf(placement.dtype));
-  const std::vector<std::int64_t> bounds = CutRows(placement.shape, PartsOf(param, config), config.min_block_size);
+  const std::vector<std::int64_t> bounds =
+      CutRows(placement.shape, PartsOf(param, config), config.min_block_size);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     Slice slice{.row_begin = bounds[i], .row_end = bounds[i + 1], .pserver = 0, .chunk_rows = 0};
     slice.chunk_rows = param.elementwise && !param.sparse ? ChunkRows(slice.rows(), row_bytes) : slice.rows();
@@ -42,7 +43,8 @@ void DealRoundRobin(PlacementPlan& plan) {
   const int pservers = static_cast<int>(plan.pservers.size());
   int next = 0;
   for (const int param : plan.send_order) {
-    for (Slice& slice : plan.params[static_cast<std::size_t>(param)].slices) slice.pserver = next++ % pservers;
+    for (Slice& slice : plan.params[static_cast<std::size_t>(param)].slices)
+      slice.pserver = next++ % pservers;
   }
 }
 

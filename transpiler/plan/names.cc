@@ -9,8 +9,12 @@ std::string WithSlice(const std::string& name, const ParamPlacement& param, int 
 
 }  // namespace
 
-std::string ParamPieceName(const ParamPlacement& param, int slice) { return WithSlice(param.param, param, slice); }
-std::string MergedGradName(const ParamPlacement& param, int slice) { return WithSlice(param.grad, param, slice); }
+std::string ParamPieceName(const ParamPlacement& param, int slice) {
+  return WithSlice(param.param, param, slice);
+}
+std::string MergedGradName(const ParamPlacement& param, int slice) {
+  return WithSlice(param.grad, param, slice);
+}
 
 std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer) {
   return StrCat(MergedGradName(param, slice), ".trainer_", trainer);

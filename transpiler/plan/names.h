@@ -1,5 +1,5 @@
-// Names of what a plan makes, spelled as Fluid spells them. They are for people and for Fluid's own runtime; nothing here
-// or elsewhere is ever read back from a name.
+// Names of what a plan makes, spelled as Fluid spells them. They are for people and for Fluid's own runtime;
+// nothing here or elsewhere is ever read back from a name.
 #pragma once
 
 #include <string>
@@ -15,11 +15,12 @@ std::string ParamPieceName(const ParamPlacement& param, int slice);
 std::string MergedGradName(const ParamPlacement& param, int slice);
 // w@GRAD.block1.trainer_0: one trainer's part, as pservers receive it.
 std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer);
-// The same on the trainer's side. Fluid leaves the suffix out when there is one trainer, and its pserver waits for ever.
+// The same on the trainer's side. Fluid leaves the suffix out when there is one trainer, and its pserver
+// waits for ever.
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
 
-// A control variable carries no value, only order. Fluid names them by a random number, "__control_var@0.84", and tools
-// that compare its programs know them by the "@0."; ours are derived from what they order.
+// A control variable carries no value, only order. Fluid names them by a random number, "__control_var@0.84",
+// and tools that compare its programs know them by the "@0."; ours are derived from what they order.
 std::string ControlName(std::string_view after);
 
 }  // namespace penstock

@@ -30,15 +30,16 @@ Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const B
     return std::optional<OptimizerUse>();
   }
   const OptimizerDef& optimizer = *def->optimizer();
-  OptimizerUse use{.param = op.InputName(optimizer.param_slot), .elementwise = optimizer.elementwise, .row_state = {}};
+  OptimizerUse use{
+      .param = op.InputName(optimizer.param_slot), .elementwise = optimizer.elementwise, .row_state = {}};
   const Var* param = main.FindVar(use.param);
   for (const StateDef& state : optimizer.states) {
     if (state.slicing != StateSlicing::kWithParam) continue;
     for (const std::string& name : op.Input(state.slot)) {
       const Var* var = main.FindVar(name);
       if (var == nullptr || param == nullptr || var->shape() != param->shape()) {
-        return InvalidArgument("E-plan-optimizer-shape", "plan: state ", name, " of ", op.type(), " must have the shape of ",
-                               use.param);
+        return InvalidArgument("E-plan-optimizer-shape", "plan: state ", name, " of ", op.type(),
+                               " must have the shape of ", use.param);
       }
       use.row_state.insert(name);
     }
@@ -46,7 +47,8 @@ Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const B
   return std::optional(std::move(use));
 }
 
-// Fluid's list: the slots whose variable takes the slice's shape. Any other optimizer with state is refused there.
+// Fluid's list: the slots whose variable takes the slice's shape. Any other optimizer with state is refused
+// there.
 const std::map<std::string, std::set<std::string>, std::less<>>& FluidRowSlots() {
   static const std::map<std::string, std::set<std::string>, std::less<>> kSlots = {
       {"adam", {"Moment1", "Moment2"}},
@@ -63,7 +65,8 @@ const std::map<std::string, std::set<std::string>, std::less<>>& FluidRowSlots()
 }
 
 bool HasState(const Op& op) {
-  static const std::set<std::string> kNotState = {"Param", "Grad", "LearningRate", "Beta1Tensor", "Beta2Tensor"};
+  static const std::set<std::string> kNotState = {"Param", "Grad", "LearningRate", "Beta1Tensor",
+                                                  "Beta2Tensor"};
   return std::any_of(op.inputs().begin(), op.inputs().end(),
                      [](const Slot& slot) { return !kNotState.contains(slot.name) && !slot.args.empty(); });
 }
@@ -74,7 +77,8 @@ Result<std::optional<OptimizerUse>> ByFluidsRule(const Op& op) {
   const auto known = FluidRowSlots().find(op.type());
   if (known == FluidRowSlots().end()) {
     if (!HasState(op)) return std::optional(std::move(use));
-    return InvalidArgument("E-plan-optimizer", "plan: Not supported optimizer for distributed training: ", op.type());
+    return InvalidArgument("E-plan-optimizer",
+                           "plan: Not supported optimizer for distributed training: ", op.type());
   }
   for (const std::string& slot : known->second) {
     for (const std::string& name : op.Input(slot)) use.row_state.insert(name);

@@ -18,9 +18,10 @@ struct OptimizerUse {
   std::set<std::string> row_state;  // variable names
 };
 
-// Empty if the op is no optimizer. In the default dialect the op's declaration decides (.Optimizes, .State), and an op that
-// writes the parameter of its role pair without one is E-plan-optimizer. In compat it is Fluid's rule: an op with the slots
-// Param and LearningRate, whose state is known by a fixed list of op types.
+// Empty if the op is no optimizer. In the default dialect the op's declaration decides (.Optimizes, .State),
+// and an op that writes the parameter of its role pair without one is E-plan-optimizer. In compat it is
+// Fluid's rule: an op with the slots Param and LearningRate, whose state is known by a fixed list of op
+// types.
 Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, const Block& main, const Op& op,
                                                        Dialect dialect);
 

@@ -1,15 +1,15 @@
-// The placement plan: every decision of a transpile, as one value that is the same in every process. It can be printed,
-// read back, checked and compared by its fingerprint; passes apply it and decide nothing.
+// The placement plan: every decision of a transpile, as one value that is the same in every process. It can
+// be printed, read back, checked and compared by its fingerprint; passes apply it and decide nothing.
 //
 //   plan {mode="sync", trainers=2, pservers=["10.0.0.1:6174", "10.0.0.2:6174"]}
 //   param w : f32[13, 2048] grad=w@GRAD
 //     rows [0, 7) on pserver 1
 //     rows [7, 13) on pserver 0
 //
-// A parameter may carry `sparse` (its gradient is selected rows) and `prefetched` (trainers ask for single rows instead of
-// the whole). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in chunks of 2000`. The header
-// has `dialect="fluid-1.8"` where that is asked for, and `send_order=[...]` where gradients were not dealt out in the
-// order of the parameters.
+// A parameter may carry `sparse` (its gradient is selected rows) and `prefetched` (trainers ask for single
+// rows instead of the whole). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in
+// chunks of 2000`. The header has `dialect="fluid-1.8"` where that is asked for, and `send_order=[...]` where
+// gradients were not dealt out in the order of the parameters.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,8 @@ struct Slice {
   std::int64_t row_begin = 0;
   std::int64_t row_end = 0;
   int pserver = 0;
-  std::int64_t chunk_rows = 0;  // rows merged, updated and versioned together; the whole slice if it is not cut
+  std::int64_t chunk_rows =
+      0;  // rows merged, updated and versioned together; the whole slice if it is not cut
   std::int64_t rows() const { return row_end - row_begin; }
   friend bool operator==(const Slice&, const Slice&) = default;
 };
@@ -59,7 +60,8 @@ struct PlacementPlan {
   int trainers = 1;
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
-  std::vector<int> send_order;  // positions in params: the order in which gradients were dealt out to pservers
+  std::vector<int>
+      send_order;  // positions in params: the order in which gradients were dealt out to pservers
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }
@@ -79,11 +81,11 @@ Result<PlacementPlan> ParsePlan(std::string_view text);
 // The hash of the printed form: what processes compare before they start.
 std::uint64_t Fingerprint(const PlacementPlan& plan);
 
-// The plan alone: slices tile each parameter's rows exactly once and in order, pservers exist, no name or address stands
-// twice, the send order is a permutation. E-plan-*.
+// The plan alone: slices tile each parameter's rows exactly once and in order, pservers exist, no name or
+// address stands twice, the send order is a permutation. E-plan-*.
 Status ValidatePlan(const PlacementPlan& plan);
-// And against the program it is for: parameters and gradients are declared there with these types, and no variable of the
-// program is in the way of a slice's name.
+// And against the program it is for: parameters and gradients are declared there with these types, and no
+// variable of the program is in the way of a slice's name.
 Status ValidatePlan(const PlacementPlan& plan, const Program& main);
 
 }  // namespace penstock

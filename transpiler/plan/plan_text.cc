@@ -1,6 +1,7 @@
-// The textual form of a plan, both ways. It is read line by line; names that are no plain names stand in quotes.
-#include <charconv>
+// The textual form of a plan, both ways. It is read line by line; names that are no plain names stand in
+// quotes.
 #include <cctype>
+#include <charconv>
 #include <numeric>
 #include <optional>
 
@@ -11,11 +12,13 @@ namespace {
 
 constexpr char kFluidDialect[] = "fluid-1.8";
 
-bool IsNameChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '@' || c == '/'; }
+bool IsNameChar(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '@' || c == '/';
+}
 
 std::string Name(const std::string& name) {
-  bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name[0] != '.' && name[0] != '@' &&
-               name[0] != '/';
+  bool plain = !name.empty() && !std::isdigit(static_cast<unsigned char>(name[0])) && name[0] != '.' &&
+               name[0] != '@' && name[0] != '/';
   for (const char c : name) plain = plain && IsNameChar(c);
   return plain ? name : Quote(name);
 }
@@ -30,16 +33,17 @@ bool InOrder(const std::vector<int>& order) {
 std::string PrintHeader(const PlacementPlan& plan) {
   std::vector<std::string> pservers;
   for (const std::string& address : plan.pservers) pservers.push_back(Quote(address));
-  std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers, ", pservers=[",
-                           Join(pservers, ", "), "]");
+  std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers,
+                           ", pservers=[", Join(pservers, ", "), "]");
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
   return out + "}\n";
 }
 
 std::string PrintParam(const ParamPlacement& param) {
-  std::string out = StrCat("param ", Name(param.param), " : ", DTypeName(param.dtype), param.shape, " grad=",
-                           Name(param.grad), param.sparse ? " sparse" : "", param.prefetched ? " prefetched" : "", "\n");
+  std::string out = StrCat("param ", Name(param.param), " : ", DTypeName(param.dtype), param.shape,
+                           " grad=", Name(param.grad), param.sparse ? " sparse" : "",
+                           param.prefetched ? " prefetched" : "", "\n");
   for (const Slice& slice : param.slices) {
     out += StrCat("  rows [", slice.row_begin, ", ", slice.row_end, ") on pserver ", slice.pserver);
     if (slice.chunk_rows != slice.rows()) out += StrCat(" in chunks of ", slice.chunk_rows);
@@ -109,21 +113,29 @@ class Line {
 
  private:
   void SkipSpace() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\r' || rest_[0] == '\t')) rest_.remove_prefix(1);
+    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\r' || rest_[0] == '\t'))
+      rest_.remove_prefix(1);
   }
-  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX. `i` moves from the backslash to its end.
+  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX. `i` moves from the backslash to
+  // its end.
   std::optional<char> Unescaped(std::size_t& i) const {
     if (++i >= rest_.size()) return std::nullopt;
     switch (rest_[i]) {
-      case 'n': return '\n';
-      case 't': return '\t';
-      case 'r': return '\r';
-      case 'u': break;
-      default: return rest_[i];
+      case 'n':
+        return '\n';
+      case 't':
+        return '\t';
+      case 'r':
+        return '\r';
+      case 'u':
+        break;
+      default:
+        return rest_[i];
     }
     unsigned code = 0;
     const char* begin = rest_.data() + i + 1;
-    if (i + 4 >= rest_.size() || std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4) return std::nullopt;
+    if (i + 4 >= rest_.size() || std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4)
+      return std::nullopt;
     i += 4;
     return static_cast<char>(code);
   }
@@ -132,7 +144,8 @@ class Line {
 };
 
 bool ParseMode(const std::string& name, Mode& mode) {
-  for (const Mode known : {Mode::kSync, Mode::kAsync, Mode::kHalfAsync, Mode::kGeo, Mode::kNccl2, Mode::kCollective}) {
+  for (const Mode known :
+       {Mode::kSync, Mode::kAsync, Mode::kHalfAsync, Mode::kGeo, Mode::kNccl2, Mode::kCollective}) {
     if (ModeName(known) != name) continue;
     mode = known;
     return true;
@@ -165,9 +178,11 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
 bool ParseParam(Line line, ParamPlacement& param) {
   std::string dtype;
   std::vector<Dim> dims;
-  if (!line.Is("param") || !line.NameOrText(param.param) || !line.Is(":") || !line.NameOrText(dtype)) return false;
+  if (!line.Is("param") || !line.NameOrText(param.param) || !line.Is(":") || !line.NameOrText(dtype))
+    return false;
   const std::optional<DType> type = DTypeFromName(dtype);
-  if (!type || !line.List(dims, &Line::Number<Dim>) || !line.Is("grad=") || !line.NameOrText(param.grad)) return false;
+  if (!type || !line.List(dims, &Line::Number<Dim>) || !line.Is("grad=") || !line.NameOrText(param.grad))
+    return false;
   param.dtype = *type;
   param.shape = Shape(std::move(dims));
   param.sparse = line.Is("sparse");

@@ -8,16 +8,17 @@
 
 namespace penstock {
 
-// Fluid's rule, in elements: at most `parts` slices of at least `min_elements`, the width of a row respected by rounding up.
-// Returns the first row of each slice and, last, the number of rows: {0, 7, 13}. A row is never cut; a parameter of unknown
-// or no extent is one slice.
+// Fluid's rule, in elements: at most `parts` slices of at least `min_elements`, the width of a row respected
+// by rounding up. Returns the first row of each slice and, last, the number of rows: {0, 7, 13}. A row is
+// never cut; a parameter of unknown or no extent is one slice.
 //
 //   CutRows({13, 2048}, 2, 8192)  {0, 7, 13}
 //   CutRows({3, 10000}, 2, 8192)  {0, 2, 3}
 //   CutRows({8191}, 2, 8192)      {0, 8191}
 std::vector<std::int64_t> CutRows(const Shape& shape, int parts, std::int64_t min_elements);
 
-// Rows of one chunk of a slice of `rows` rows of `row_bytes` bytes: about 1 MB, the same for all chunks but the last.
+// Rows of one chunk of a slice of `rows` rows of `row_bytes` bytes: about 1 MB, the same for all chunks but
+// the last.
 std::int64_t ChunkRows(std::int64_t rows, std::int64_t row_bytes);
 
 }  // namespace penstock

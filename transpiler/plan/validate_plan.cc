@@ -12,21 +12,23 @@ Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
   std::int64_t next = 0;
   for (const Slice& slice : param.slices) {
     if (slice.row_begin != next || slice.row_end <= slice.row_begin) {
-      return InvalidArgument("E-plan-tiling", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ", param.param,
-                             " must begin at row ", next, " and hold a row");
+      return InvalidArgument("E-plan-tiling", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ",
+                             param.param, " must begin at row ", next, " and hold a row");
     }
     if (slice.pserver < 0 || slice.pserver >= static_cast<int>(plan.pservers.size())) {
       return InvalidArgument("E-plan-pserver", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ",
-                             param.param, " is on pserver ", slice.pserver, "; there are ", plan.pservers.size());
+                             param.param, " is on pserver ", slice.pserver, "; there are ",
+                             plan.pservers.size());
     }
     if (slice.chunk_rows < 1 || slice.chunk_rows > slice.rows()) {
-      return InvalidArgument("E-plan-chunk", "plan: chunks of ", slice.chunk_rows, " rows in a slice of ", slice.rows(),
-                             " of ", param.param);
+      return InvalidArgument("E-plan-chunk", "plan: chunks of ", slice.chunk_rows, " rows in a slice of ",
+                             slice.rows(), " of ", param.param);
     }
     next = slice.row_end;
   }
   if (next != rows) {
-    return InvalidArgument("E-plan-tiling", "plan: the slices of ", param.param, " end at row ", next, "; it has ", rows);
+    return InvalidArgument("E-plan-tiling", "plan: the slices of ", param.param, " end at row ", next,
+                           "; it has ", rows);
   }
   return OkStatus();
 }
@@ -41,8 +43,8 @@ Status ValidateSendOrder(const PlacementPlan& plan) {
     seen[static_cast<std::size_t>(at)] = true;
   }
   if (plan.send_order.size() == seen.size()) return OkStatus();
-  return InvalidArgument("E-plan-send-order", "plan: send_order names ", plan.send_order.size(), " of ", seen.size(),
-                         " parameters");
+  return InvalidArgument("E-plan-send-order", "plan: send_order names ", plan.send_order.size(), " of ",
+                         seen.size(), " parameters");
 }
 
 Status ValidateAddresses(const std::vector<std::string>& pservers) {
@@ -84,8 +86,8 @@ Status ValidateDeclared(const ParamPlacement& param, const Block& block) {
                            " is planned and the program does not declare it");
   }
   if (!var->HasShape() || var->shape() != param.shape || var->type->dtype != param.dtype) {
-    return InvalidArgument("E-plan-type", "plan: ", param.param, " is planned as ", DTypeName(param.dtype), param.shape,
-                           " and declared otherwise");
+    return InvalidArgument("E-plan-type", "plan: ", param.param, " is planned as ", DTypeName(param.dtype),
+                           param.shape, " and declared otherwise");
   }
   return OkStatus();
 }
@@ -103,8 +105,8 @@ Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
       for (int t = 0; t < plan.trainers; ++t) made.push_back(ReceivedGradName(param, i, t));
       for (const std::string& name : made) {
         if (block.FindVar(name) == nullptr) continue;
-        return InvalidArgument("E-plan-name-clash", "plan: slice ", i, " of ", param.param, " needs the name ", name,
-                               ", which a variable of the program has")
+        return InvalidArgument("E-plan-name-clash", "plan: slice ", i, " of ", param.param,
+                               " needs the name ", name, ", which a variable of the program has")
             .With("note: rename that variable");
       }
     }

@@ -60,13 +60,16 @@ std::vector<std::pair<RoleFile, const Program*>> RoleFilesOf(const RoleSet& role
     const std::string suffix = i == 0 ? "" : StrCat("_t", role.trainer_id);
     files.push_back({{.name = StrCat("trainer", suffix, ".pb"), .index = role.trainer_id}, &role.main});
     files.push_back(
-        {{.name = StrCat("trainer_startup", suffix, ".pb"), .startup = true, .index = role.trainer_id}, &role.startup});
+        {{.name = StrCat("trainer_startup", suffix, ".pb"), .startup = true, .index = role.trainer_id},
+         &role.startup});
   }
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
     const int index = static_cast<int>(i);
-    files.push_back({{.name = StrCat("pserver_", i, ".pb"), .pserver = true, .index = index}, &roles.pservers[i].main});
-    files.push_back({{.name = StrCat("pserver_startup_", i, ".pb"), .pserver = true, .startup = true, .index = index},
-                     &roles.pservers[i].startup});
+    files.push_back(
+        {{.name = StrCat("pserver_", i, ".pb"), .pserver = true, .index = index}, &roles.pservers[i].main});
+    files.push_back(
+        {{.name = StrCat("pserver_startup_", i, ".pb"), .pserver = true, .startup = true, .index = index},
+         &roles.pservers[i].startup});
   }
   return files;
 }

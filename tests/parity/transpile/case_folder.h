@@ -1,4 +1,5 @@
-// One case of the corpus: a program, how Fluid 1.8.5 was asked to distribute it, and the role programs that it made.
+// One case of the corpus: a program, how Fluid 1.8.5 was asked to distribute it, and the role programs that
+// it made.
 #pragma once
 
 #include <map>

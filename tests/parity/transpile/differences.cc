@@ -38,7 +38,8 @@ bool OneTrainer(const CaseFolder& folder, const RoleSet&, const RoleFile& file) 
   return folder.job.config.trainers == 1 && !file.startup;
 }
 
-// The trainer's pieces get the suffix that the pserver waits for. Pservers only quote the name, in op_role_var.
+// The trainer's pieces get the suffix that the pserver waits for. Pservers only quote the name, in
+// op_role_var.
 void AddSuffix(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Program& program) {
   for (const ParamPlacement& param : roles.plan.params) {
     if (file.pserver) {
@@ -63,7 +64,8 @@ void AddSuffix(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Pr
 // --- D-clip
 
 bool InClipScope(const Op& op) {
-  return op.GetOr<std::string>(kNameScopeAttr, "").find("/gradient_clip") == 0 && op.role() == Role::kOptimize;
+  return op.GetOr<std::string>(kNameScopeAttr, "").find("/gradient_clip") == 0 &&
+         op.role() == Role::kOptimize;
 }
 
 bool ClipsByOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&) {

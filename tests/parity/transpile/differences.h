@@ -1,6 +1,6 @@
-// In what the default dialect differs from Fluid 1.8.5: the list of tests/parity/DIFFERENCES.md, as code. Each entry says
-// which role programs it touches and turns Fluid's program into what ours must be. After all entries that apply, the two
-// must be equal, so that nothing else can differ.
+// In what the default dialect differs from Fluid 1.8.5: the list of tests/parity/DIFFERENCES.md, as code.
+// Each entry says which role programs it touches and turns Fluid's program into what ours must be. After all
+// entries that apply, the two must be equal, so that nothing else can differ.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 namespace penstock::test {
 
 struct Difference {
-  std::string id;      // D-...
-  std::string mends;   // the quirk of Fluid's
+  std::string id;     // D-...
+  std::string mends;  // the quirk of Fluid's
   // Whether it changes this role program of this case.
   std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)> touches;
   // Makes Fluid's program ours. Null: too much is different to be derived; the program is not compared.

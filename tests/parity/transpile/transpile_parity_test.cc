@@ -1,5 +1,5 @@
-// Role programs against those that Fluid 1.8.5 made of the same programs: equal in compat, different only as listed in the
-// default dialect.
+// Role programs against those that Fluid 1.8.5 made of the same programs: equal in compat, different only as
+// listed in the default dialect.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,17 +19,18 @@ namespace {
 constexpr char kUnknownOptimizer[] = "E-plan-optimizer";
 
 struct Tally {
-  int cases = 0;       // that exist
-  int compared = 0;    // with at least one file of Fluid's
-  int equal = 0;       // every file
-  int listed = 0;      // equal after the listed differences
-  int refused = 0;     // by both
-  int not_built = 0;   // default dialect: optimizer without an op
+  int cases = 0;      // that exist
+  int compared = 0;   // with at least one file of Fluid's
+  int equal = 0;      // every file
+  int listed = 0;     // equal after the listed differences
+  int refused = 0;    // by both
+  int not_built = 0;  // default dialect: optimizer without an op
   int files = 0;
   int unexplained = 0;
   std::string Line() const {
-    return StrCat(cases, " cases: ", equal, " equal, ", listed, " different as listed, ", refused, " refused by both, ",
-                  not_built, " with an optimizer that has no op yet, ", unexplained, " unexplained; ", files, " files");
+    return StrCat(cases, " cases: ", equal, " equal, ", listed, " different as listed, ", refused,
+                  " refused by both, ", not_built, " with an optimizer that has no op yet, ", unexplained,
+                  " unexplained; ", files, " files");
   }
 };
 

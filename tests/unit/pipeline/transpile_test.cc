@@ -34,8 +34,10 @@ TEST(Transpile, GivesTheSameBytesEveryTime) {
   const auto bytes = [&] {
     const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
     std::string all;
-    for (const TrainerRole& role : roles->trainers) all += SerializeProgram(role.main) + SerializeProgram(role.startup);
-    for (const PserverRole& role : roles->pservers) all += SerializeProgram(role.main) + SerializeProgram(role.startup);
+    for (const TrainerRole& role : roles->trainers)
+      all += SerializeProgram(role.main) + SerializeProgram(role.startup);
+    for (const PserverRole& role : roles->pservers)
+      all += SerializeProgram(role.main) + SerializeProgram(role.startup);
     return all;
   };
   EXPECT_EQ(bytes(), bytes());
@@ -59,7 +61,8 @@ TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   for (int block = 0; block < roles->pservers[0].main.block_count(); ++block) {
-    for (const OpEntry& entry : roles->pservers[0].main.block(block).ops()) EXPECT_NE(entry.op->made_by(), "");
+    for (const OpEntry& entry : roles->pservers[0].main.block(block).ops())
+      EXPECT_NE(entry.op->made_by(), "");
   }
   for (const OpEntry& entry : roles->trainers[0].main.main().ops()) {
     const bool sent_or_received = entry.op->role() == Role::kRpc || entry.op->role() == Role::kDist;
@@ -75,10 +78,12 @@ TEST(Transpile, AFailureLeavesAReproducer) {
   std::string text;
   PassOptions options;
   options.reproducer = [&](const std::string& reproducer) { text = reproducer; };
-  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
+  const Result<RoleSet> roles =
+      Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
   ASSERT_FALSE(roles.ok());
   EXPECT_EQ(roles.status().id(), "E-pass-send_gradients");
-  EXPECT_NE(text.find("-- passes (trainer 0)\nsend_gradients\nadd_send_barrier\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("-- passes (trainer 0)\nsend_gradients\nadd_send_barrier\n"), std::string::npos)
+      << text;
 }
 
 TEST(Transpile, AThousandParametersTakeNoTimeToSpeakOf) {
@@ -88,7 +93,8 @@ TEST(Transpile, AThousandParametersTakeNoTimeToSpeakOf) {
   PassOptions options;
   options.clock = &SystemClock();
   const auto begin = std::chrono::steady_clock::now();
-  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config, std::move(options));
+  const Result<RoleSet> roles =
+      Transpile(AllOps(), program.main, program.startup, config, std::move(options));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   EXPECT_EQ(roles->plan.params[999].slices.size(), 4U);
@@ -98,7 +104,8 @@ TEST(Transpile, AThousandParametersTakeNoTimeToSpeakOf) {
   RecordProperty("seconds", StrCat(took.count()));
   std::string report;
   for (const auto& [pass, time] : passes) report += StrCat("  ", pass, " ", time.count() / 1000, " us\n");
-  EXPECT_LT(took.count(), 10.0) << report;  // 0.2 s in a release build; sanitizers on a busy machine take their time
+  EXPECT_LT(took.count(), 10.0)
+      << report;  // 0.2 s in a release build; sanitizers on a busy machine take their time
   if (took.count() > 0.3) std::cout << took.count() << " s\n" << report;
 }
 

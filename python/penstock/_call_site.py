@@ -1,0 +1,26 @@
+"""The user's line that leads to a call: the nearest frame outside this package."""
+
+import os
+import sys
+
+_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_is_ours = {}   # code object -> whether it belongs to the package
+_text = {}      # (code object, line) -> 'train.py:12 in model'
+
+
+def call_site():
+    """'file:line in function' of the nearest frame that is not Penstock's; '' if there is none."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        ours = _is_ours.get(code)
+        if ours is None:
+            ours = _is_ours[code] = os.path.abspath(code.co_filename).startswith(_PACKAGE)
+        if not ours:
+            key = (code, frame.f_lineno)
+            text = _text.get(key)
+            if text is None:
+                text = _text[key] = '%s:%d in %s' % (os.path.basename(code.co_filename), frame.f_lineno, code.co_name)
+            return text
+        frame = frame.f_back
+    return ''

@@ -1,0 +1,34 @@
+"""The API of Fluid 1.8 on Penstock: build a program, minimise, transpile, run.
+
+    import penstock.fluid as fluid
+
+    x = fluid.data('x', [None, 13])
+    y = fluid.data('y', [None, 1])
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
+"""
+
+from penstock.fluid import (backward, core, data_feeder, executor, framework, initializer, io, layer_helper, layers,
+                            lod_tensor, nets, optimizer, param_attr, regularizer, transpiler, unique_name)
+from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
+from penstock.fluid.data import data
+from penstock.fluid.data_feeder import DataFeeder
+from penstock.fluid.executor import Executor, global_scope, scope_guard
+from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, default_main_program,
+                                      default_startup_program, in_dygraph_mode, name_scope, program_guard)
+from penstock.fluid.initializer import NumpyArrayInitializer
+from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
+from penstock.fluid.param_attr import ParamAttr
+from penstock.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+
+__all__ = [
+    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler', 'DistributeTranspilerConfig',
+    'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable', 'backward',
+    'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder',
+    'default_main_program', 'default_startup_program', 'executor', 'framework', 'global_scope', 'in_dygraph_mode',
+    'initializer', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'name_scope', 'nets', 'optimizer',
+    'param_attr', 'program_guard', 'regularizer', 'scope_guard', 'transpiler', 'unique_name',
+]

@@ -1,0 +1,112 @@
+"""What scripts reach under fluid.core: places, element types and kinds of variables, tensors, scopes."""
+
+import enum
+
+import numpy
+
+from penstock._penstock import LoDTensor, ProgramDesc, Scope, SelectedRows
+
+__all__ = [
+    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'LoDTensor', 'ProgramDesc', 'Scope', 'SelectedRows',
+    'VarDesc', 'is_compiled_with_cuda',
+]
+
+
+class VarType(enum.IntEnum):
+    """The numbers of the wire form: element types, then kinds of variables."""
+    BOOL = 0
+    INT16 = 1
+    INT32 = 2
+    INT64 = 3
+    FP16 = 4
+    FP32 = 5
+    FP64 = 6
+    LOD_TENSOR = 7
+    SELECTED_ROWS = 8
+    FEED_MINIBATCH = 9
+    FETCH_LIST = 10
+    STEP_SCOPES = 11
+    LOD_RANK_TABLE = 12
+    LOD_TENSOR_ARRAY = 13
+    PLACE_LIST = 14
+    READER = 15
+    RAW = 17
+    TUPLE = 18
+    SIZE_T = 19
+    UINT8 = 20
+    INT8 = 21
+
+
+class VarDesc:
+    VarType = VarType
+
+
+# By number, because looking an enum member up by value costs more than making a small op.
+VAR_TYPES = {int(member): member for member in VarType}
+
+_DTYPES = {
+    'bool': VarType.BOOL,
+    'int16': VarType.INT16,
+    'int32': VarType.INT32,
+    'int64': VarType.INT64,
+    'float16': VarType.FP16,
+    'float32': VarType.FP32,
+    'float64': VarType.FP64,
+    'uint8': VarType.UINT8,
+    'int8': VarType.INT8,
+}
+_NAMES = {member: name for name, member in _DTYPES.items()}
+
+
+def to_dtype(dtype):
+    """VarType of 'float32', numpy.float32, a numpy dtype, or a VarType."""
+    if type(dtype) is VarType:
+        return dtype
+    if isinstance(dtype, int):
+        return VAR_TYPES[dtype]
+    found = _DTYPES.get(dtype) if isinstance(dtype, str) else None
+    if found is None:
+        found = _DTYPES.get(numpy.dtype(dtype).name)
+    if found is None:
+        raise ValueError('there is no element type for %r' % (dtype,))
+    return found
+
+
+def dtype_name(dtype):
+    """'float32' of VarType.FP32."""
+    return _NAMES[to_dtype(dtype)]
+
+
+class _Place:
+
+    def __eq__(self, other):
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self):
+        return hash((type(self), tuple(sorted(self.__dict__.items()))))
+
+    def __repr__(self):
+        return type(self).__name__ + ('(%d)' % self.device if hasattr(self, 'device') else '')
+
+
+class CPUPlace(_Place):
+    pass
+
+
+class CUDAPlace(_Place):
+
+    def __init__(self, id):
+        self.device = id
+
+
+class CUDAPinnedPlace(_Place):
+    pass
+
+
+class EOFException(Exception):
+    """A reader has no more data."""
+
+
+def is_compiled_with_cuda():
+    """Whether programs can run on GPUs through this API; CPUPlace is the only place now."""
+    return False

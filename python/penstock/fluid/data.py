@@ -1,0 +1,11 @@
+"""fluid.data: a variable that the caller feeds, with the shape as given; None is an extent known at run time."""
+
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['data']
+
+
+def data(name, shape, dtype='float32', lod_level=0):
+    shape = [-1 if extent is None else extent for extent in shape]
+    return LayerHelper('data', name=name).create_global_variable(name=name, shape=shape, dtype=dtype, stop_gradient=True,
+                                                                 lod_level=lod_level, is_data=True, need_check_feed=True)

@@ -1,0 +1,113 @@
+"""Executor: runs programs. What it compiles and how is C++; here feeds and fetches get names and arrays."""
+
+import atexit
+import contextlib
+import sys
+import weakref
+
+import numpy
+
+from penstock import _penstock
+from penstock.fluid import core, framework
+from penstock.fluid.core import Scope, dtype_name
+from penstock.fluid.framework import Program, Variable
+
+__all__ = ['Executor', 'global_scope', 'scope_guard']
+
+_scope = Scope()
+
+
+def global_scope():
+    """The scope that programs run in unless another is given."""
+    return _scope
+
+
+@contextlib.contextmanager
+def scope_guard(scope):
+    """Inside, `scope` is the global one."""
+    global _scope
+    outer, _scope = _scope, scope
+    try:
+        yield
+    finally:
+        _scope = outer
+
+
+def as_numpy(tensor):
+    """The array of a LoDTensor without sequences, sharing its memory."""
+    if tensor.lod():
+        raise RuntimeError('Some of your fetched tensors hold LoD information. They can not be completely cast to Python '
+                           'ndarray. Please set the parameter return_numpy as False to return LoDTensor itself directly.')
+    return tensor._view()
+
+
+class Executor:
+    """Runs programs on a place. Ctrl-C stops a run within a second; other Python threads go on while one lasts."""
+
+    def __init__(self, place=None):
+        self.place = core.CPUPlace() if place is None else place
+        if not isinstance(self.place, core.CPUPlace):
+            raise NotImplementedError('programs run on CPUPlace() only, not on %r' % (self.place,))
+        self._executor = _penstock.Executor()
+        _executors.add(self)
+
+    def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
+            return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
+        """Runs the program's first block; returns the values of fetch_list.
+
+        feed        {name: array or LoDTensor}; an array of another element type is converted, as Fluid's feeder does
+        fetch_list  Variables or names
+        Compiled forms are kept always, so use_program_cache makes no difference.
+        """
+        if program is None:
+            program = framework.default_main_program()
+        if not isinstance(program, Program):
+            raise TypeError('Executor requires Program as its Parameter. But you passed in %s' % (type(program),))
+        if feed is None:
+            feed = {}
+        elif isinstance(feed, (list, tuple)):
+            if len(feed) != 1:
+                raise ValueError('feed is a list of %d dicts, but one place runs the program' % len(feed))
+            feed = feed[0]
+        if not isinstance(feed, dict):
+            raise TypeError('feed requires dict as its Parameter. But you passed in %s' % (type(feed),))
+        if fetch_list is None:
+            fetch_list = []
+        elif isinstance(fetch_list, (Variable, str)):
+            fetch_list = [fetch_list]
+        block = program.global_block()
+        feeds = [(name, self._feed_value(block, name, value)) for name, value in feed.items()]
+        fetches = [getattr(fetch, 'name', fetch) for fetch in fetch_list]
+        if use_prune:
+            program = program._prune(fetches, list(feed))
+        values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
+        if not return_numpy:
+            return values
+        return [as_numpy(value) for value in values]
+
+    @staticmethod
+    def _feed_value(block, name, value):
+        if isinstance(value, core.LoDTensor):
+            return value
+        if not block.has_var(name):
+            return numpy.asarray(value)  # C++ says what is wrong, with near names
+        dtype = dtype_name(block.var(name).dtype)
+        array = numpy.asarray(value)
+        return array if array.dtype == dtype else array.astype(dtype)
+
+    def close(self):
+        """Tells the parameter servers that this trainer is done. Runs after it are errors."""
+        self._executor.close()
+
+
+_executors = weakref.WeakSet()
+
+
+@atexit.register
+def _complete_at_exit():
+    """A process that ends without an uncaught exception has completed; one that does not has died, and its servers see
+    that by its connection."""
+    if getattr(sys, 'last_type', None) is not None:
+        return
+    for executor in list(_executors):
+        executor.close()

@@ -1,0 +1,173 @@
+"""Initializers: each adds, to a start-up program, the op that gives a variable its first value."""
+
+import math
+
+import numpy
+
+from penstock.fluid.core import VarType
+
+__all__ = [
+    'Constant', 'Uniform', 'Normal', 'TruncatedNormal', 'Xavier', 'MSRA', 'ConstantInitializer', 'UniformInitializer',
+    'NormalInitializer', 'TruncatedNormalInitializer', 'XavierInitializer', 'MSRAInitializer', 'NumpyArrayInitializer',
+]
+
+
+class Initializer:
+    """Called with the variable and a block of the start-up program; puts its op in front of that block's ops."""
+
+    def __call__(self, var, block):
+        raise NotImplementedError
+
+    def _prepend(self, var, block, op, attrs):
+        attrs['shape'] = var.shape
+        attrs['dtype'] = int(var.dtype)
+        return block._prepend_op(op, None, {'Out': var}, attrs)
+
+    def _seed_in(self, block):
+        """An initializer without a seed takes the program's."""
+        return self._seed or block.program.random_seed
+
+    @staticmethod
+    def _fans(var):
+        """How many inputs and outputs a unit of this weight has."""
+        shape = var.shape
+        if len(shape) == 0:
+            return 1, 1
+        if len(shape) == 1:
+            return shape[0], shape[0]
+        if len(shape) == 2:
+            return shape
+        receptive = math.prod(shape[2:])
+        return shape[1] * receptive, shape[0] * receptive
+
+
+class ConstantInitializer(Initializer):
+
+    def __init__(self, value=0.0, force_cpu=False):
+        self._value = value
+        self._force_cpu = force_cpu
+
+    def __call__(self, var, block):
+        return self._prepend(var, block, 'fill_constant', {'value': float(self._value), 'force_cpu': self._force_cpu})
+
+
+class UniformInitializer(Initializer):
+
+    def __init__(self, low=-1.0, high=1.0, seed=0, diag_num=0, diag_step=0, diag_val=1.0):
+        self._low = low
+        self._high = high
+        self._seed = seed
+        self._diag = (diag_num, diag_step, diag_val)
+
+    def __call__(self, var, block):
+        number, step, value = self._diag
+        return self._prepend(
+            var, block, 'uniform_random', {
+                'min': self._low,
+                'max': self._high,
+                'seed': self._seed_in(block),
+                'diag_num': number,
+                'diag_step': step,
+                'diag_val': value
+            })
+
+
+class NormalInitializer(Initializer):
+
+    def __init__(self, loc=0.0, scale=1.0, seed=0):
+        self._mean = loc
+        self._std = scale
+        self._seed = seed
+
+    def __call__(self, var, block):
+        return self._prepend(var, block, 'gaussian_random', {
+            'mean': self._mean,
+            'std': self._std,
+            'seed': self._seed_in(block)
+        })
+
+
+class TruncatedNormalInitializer(Initializer):
+
+    def __init__(self, loc=0.0, scale=1.0, seed=0):
+        self._mean = loc
+        self._std = scale
+        self._seed = seed
+
+    def __call__(self, var, block):
+        return self._prepend(var, block, 'truncated_gaussian_random', {
+            'mean': self._mean,
+            'std': self._std,
+            'seed': self._seed_in(block)
+        })
+
+
+class XavierInitializer(Initializer):
+
+    def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
+        self._uniform = uniform
+        self._fan_in = fan_in
+        self._fan_out = fan_out
+        self._seed = seed
+
+    def __call__(self, var, block):
+        fan_in, fan_out = self._fans(var)
+        fan_in = fan_in if self._fan_in is None else self._fan_in
+        fan_out = fan_out if self._fan_out is None else self._fan_out
+        seed = self._seed_in(block)
+        if self._uniform:
+            limit = math.sqrt(6.0 / float(fan_in + fan_out))
+            return self._prepend(var, block, 'uniform_random', {'min': -limit, 'max': limit, 'seed': seed})
+        std = math.sqrt(2.0 / float(fan_in + fan_out))
+        return self._prepend(var, block, 'gaussian_random', {'mean': 0.0, 'std': std, 'seed': seed})
+
+
+class MSRAInitializer(Initializer):
+
+    def __init__(self, uniform=True, fan_in=None, seed=0):
+        self._uniform = uniform
+        self._fan_in = fan_in
+        self._seed = seed
+
+    def __call__(self, var, block):
+        fan_in = self._fans(var)[0] if self._fan_in is None else self._fan_in
+        seed = self._seed_in(block)
+        if self._uniform:
+            limit = math.sqrt(6.0 / float(fan_in))
+            return self._prepend(var, block, 'uniform_random', {'min': -limit, 'max': limit, 'seed': seed})
+        return self._prepend(var, block, 'gaussian_random', {
+            'mean': 0.0,
+            'std': math.sqrt(2.0 / float(fan_in)),
+            'seed': seed
+        })
+
+
+class NumpyArrayInitializer(Initializer):
+    """The array itself, kept in the program: for small ones."""
+
+    MAX_ELEMENTS = 1024 * 1024
+
+    def __init__(self, value):
+        if not isinstance(value, numpy.ndarray):
+            raise TypeError('NumpyArrayInitializer takes a numpy array, not %s' % type(value).__name__)
+        self._value = value
+
+    def __call__(self, var, block):
+        if self._value.size > self.MAX_ELEMENTS:
+            raise ValueError('the array has %d elements; an initial value kept in the program may have %d' %
+                             (self._value.size, self.MAX_ELEMENTS))
+        slots = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32_values', 'int32')}
+        if var.dtype not in slots:
+            raise ValueError('NumpyArrayInitializer fills float32 and int32 variables; %s is %s' %
+                             (var.name, var.dtype.name))
+        slot, dtype = slots[var.dtype]
+        attrs = {'dtype': int(var.dtype), 'shape': list(self._value.shape), slot: self._value.astype(dtype).ravel().tolist()}
+        return block._prepend_op('assign_value', None, {'Out': var}, attrs)
+
+
+Constant = ConstantInitializer
+Uniform = UniformInitializer
+Normal = NormalInitializer
+TruncatedNormal = TruncatedNormalInitializer
+Xavier = XavierInitializer
+MSRA = MSRAInitializer

@@ -1,0 +1,142 @@
+"""LayerHelper: what all layers do: draw names, make parameters, temporaries, bias and activation."""
+
+from penstock.fluid import framework, unique_name
+from penstock.fluid.core import to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Constant
+from penstock.fluid.param_attr import ParamAttr
+
+__all__ = ['LayerHelper']
+
+
+class LayerHelper:
+
+    def __init__(self, layer_type, **kwargs):
+        self.kwargs = kwargs
+        self.layer_type = layer_type
+        self.name = kwargs.get('name')
+        if self.name is None:
+            self.name = unique_name.generate(layer_type)
+
+    @property
+    def main_program(self):
+        return framework.default_main_program()
+
+    @property
+    def startup_program(self):
+        return framework.default_startup_program()
+
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None):
+        return framework.default_main_program().current_block().append_op(type, inputs, outputs, attrs)
+
+    # Inputs.
+    def multiple_input(self, input_param_name='input'):
+        inputs = self.kwargs.get(input_param_name, [])
+        return [inputs] if isinstance(inputs, Variable) else list(inputs)
+
+    def input(self, input_param_name='input'):
+        inputs = self.multiple_input(input_param_name)
+        if len(inputs) != 1:
+            raise ValueError('%s layer only takes one input, but got %d' % (self.layer_type, len(inputs)))
+        return inputs[0]
+
+    def input_dtype(self, input_param_name='input'):
+        dtype = None
+        for each in self.multiple_input(input_param_name):
+            if dtype is None:
+                dtype = each.dtype
+            elif dtype != each.dtype:
+                raise ValueError('Data Type mismatch: %s to %s' % (dtype.name, each.dtype.name))
+        return dtype
+
+    def iter_inputs_and_params(self, input_param_name='input'):
+        inputs = self.multiple_input(input_param_name)
+        return zip(inputs, self.multiple_param_attr(len(inputs)))
+
+    # Parameters.
+    @property
+    def param_attr(self):
+        return ParamAttr._to_attr(self.kwargs.get('param_attr'))
+
+    @property
+    def bias_attr(self):
+        return ParamAttr._to_attr(self.kwargs.get('bias_attr'))
+
+    def multiple_param_attr(self, length):
+        attr = self.param_attr
+        if isinstance(attr, ParamAttr):
+            # Copies, because a parameter without a name draws one of its own for each input.
+            return [ParamAttr(**_fields(attr)) for _ in range(length)]
+        if len(attr) == 1 and length > 1:
+            return [ParamAttr(**_fields(attr[0])) for _ in range(length)]
+        if len(attr) != length:
+            raise ValueError('parameter number mismatch: %d attributes for %d inputs' % (len(attr), length))
+        return attr
+
+    def create_parameter(self, attr, shape, dtype=None, is_bias=False, default_initializer=None, stop_gradient=False):
+        """Declares it in the main program, and in the start-up program with its initializer. None for attr=False."""
+        attr = ParamAttr._to_attr(attr)
+        if not attr:
+            return None
+        suffix = 'b' if is_bias else 'w'
+        attr = attr._completed(lambda: unique_name.generate('%s.%s' % (self.name, suffix)), default_initializer, is_bias)
+        dtype = to_dtype(dtype if dtype is not None else 'float32')
+        self.startup_program.global_block().create_parameter(shape, dtype, **attr._to_kwargs(with_initializer=True))
+        return self.main_program.global_block().create_parameter(shape, dtype, stop_gradient=stop_gradient,
+                                                                 **attr._to_kwargs())
+
+    # Variables.
+    def create_variable_for_type_inference(self, dtype, stop_gradient=False):
+        """A temporary of the layer; its shape comes from the op that writes it."""
+        name = unique_name.generate(self.name + '.tmp')
+        return framework.default_main_program().current_block().create_var(name=name, dtype=dtype,
+                                                                           stop_gradient=stop_gradient)
+
+    create_tmp_variable = create_variable_for_type_inference
+
+    def create_variable(self, **kwargs):
+        return self.main_program.current_block().create_var(**kwargs)
+
+    def create_global_variable(self, persistable=False, **kwargs):
+        return self.main_program.global_block().create_var(persistable=persistable, **kwargs)
+
+    def create_or_get_global_variable(self, name, **kwargs):
+        block = self.main_program.global_block()
+        if block.has_var(name):
+            return block.var(name), False
+        return self.create_global_variable(name=name, **kwargs), True
+
+    def set_variable_initializer(self, var, initializer):
+        """The start-up program declares the variable too, and fills it."""
+        return self.startup_program.global_block().create_var(name=var.name, type=var.type, dtype=var.dtype,
+                                                              shape=var.shape, persistable=True,
+                                                              initializer=initializer)
+
+    # What follows a layer's own ops.
+    def append_bias_op(self, input_var, dim_start=1, dim_end=None):
+        bias_attr = self.bias_attr
+        if not bias_attr:
+            return input_var
+        dtype = input_var.dtype
+        bias = self.create_parameter(bias_attr, shape=list(input_var.shape[dim_start:dim_end]), dtype=dtype, is_bias=True)
+        out = self.create_variable_for_type_inference(dtype)
+        self.append_op('elementwise_add', {'X': input_var, 'Y': bias}, {'Out': out}, {'axis': dim_start})
+        return out
+
+    def append_activation(self, input_var):
+        act = self.kwargs.get('act')
+        if act is None:
+            return input_var
+        if not isinstance(act, str):
+            raise TypeError('%r should be a str, the type of an op' % (act,))
+        attrs = {key: self.kwargs[key] for key in ('use_cudnn', 'use_mkldnn') if self.kwargs.get(key)}
+        out = self.create_variable_for_type_inference(input_var.dtype)
+        self.append_op(act, {'X': input_var}, {'Out': out}, attrs)
+        return out
+
+    def append_initializer(self, var, value):
+        self.set_variable_initializer(var, Constant(value))
+
+
+def _fields(attr):
+    return dict(vars(attr))

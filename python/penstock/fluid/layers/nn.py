@@ -1,0 +1,332 @@
+"""Layers with parameters, and the ops on activations."""
+
+import math
+
+from penstock.fluid.core import VarType
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Constant, Normal
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.param_attr import ParamAttr
+
+__all__ = [
+    'batch_norm', 'clip', 'conv2d', 'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_max', 'elementwise_min',
+    'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'fc', 'matmul', 'mean', 'mul', 'pool2d', 'reduce_max',
+    'reduce_mean', 'reduce_min', 'reduce_sum', 'reshape', 'scale', 'softmax', 'topk', 'transpose',
+]
+
+
+def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=None, name=None):
+    """act(sum of flatten(input_i) . W_i + b)"""
+    helper = LayerHelper('fc', input=input, param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    dtype = helper.input_dtype()
+    products = []
+    for one, attr in helper.iter_inputs_and_params():
+        shape = one.shape
+        if num_flatten_dims == -1:
+            num_flatten_dims = len(shape) - 1
+        weight = helper.create_parameter(attr, [math.prod(shape[num_flatten_dims:]), size], dtype)
+        product = helper.create_variable_for_type_inference(dtype)
+        helper.append_op('mul', {'X': one, 'Y': weight}, {'Out': product}, {
+            'x_num_col_dims': num_flatten_dims,
+            'y_num_col_dims': 1
+        })
+        products.append(product)
+    if len(products) == 1:
+        before_bias = products[0]
+    else:
+        before_bias = helper.create_variable_for_type_inference(dtype)
+        helper.append_op('sum', {'X': products}, {'Out': before_bias}, {'use_mkldnn': False})
+    return helper.append_activation(helper.append_bias_op(before_bias, dim_start=num_flatten_dims))
+
+
+def _pair(value, what):
+    if isinstance(value, int):
+        return [value, value]
+    value = list(value)
+    if len(value) != 2:
+        raise ValueError('%s takes one number or two, not %s' % (what, value))
+    return value
+
+
+def _paddings(padding, data_format):
+    """(paddings, algorithm) of 'SAME', 'VALID', a number, [h, w], [top, bottom, left, right], or one pair an axis."""
+    if isinstance(padding, str):
+        algorithm = padding.upper()
+        if algorithm not in ('SAME', 'VALID'):
+            raise ValueError("Unknown padding: '%s'. It can only be 'SAME' or 'VALID'." % padding)
+        return [0, 0], algorithm
+    if isinstance(padding, (list, tuple)) and len(padding) == 4:
+        if isinstance(padding[0], (list, tuple)):
+            pairs = padding[1:3] if data_format == 'NHWC' else padding[2:4]
+            padding = [extent for pair in pairs for extent in pair]
+        top, bottom, left, right = padding
+        if (top, left) == (bottom, right):
+            return [top, left], 'EXPLICIT'
+        return [top, bottom, left, right], 'EXPLICIT'
+    return _pair(padding, 'padding'), 'EXPLICIT'
+
+
+def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None, bias_attr=None,
+           use_cudnn=True, act=None, name=None, data_format='NCHW'):
+    channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
+    if channels < 0:
+        raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
+    groups = groups or 1
+    if channels % groups != 0:
+        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+    depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
+    op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
+    helper = LayerHelper(op_type, input=input, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
+                         name=name)
+    filter_size = _pair(filter_size, 'filter_size')
+    paddings, algorithm = _paddings(padding, data_format)
+    std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
+    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // groups] + filter_size, input.dtype,
+                                     default_initializer=Normal(0.0, std, 0))
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        op_type, {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
+            'strides': _pair(stride, 'stride'),
+            'paddings': paddings,
+            'dilations': _pair(dilation, 'dilation'),
+            'groups': groups,
+            'use_cudnn': use_cudnn,
+            'use_mkldnn': False,
+            'fuse_relu_before_depthwise_conv': False,
+            'padding_algorithm': algorithm,
+            'data_format': data_format
+        })
+    channel = 1 if data_format == 'NCHW' else 3
+    return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
+
+
+def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
+           ceil_mode=False, name=None, exclusive=True, data_format='NCHW'):
+    if pool_type not in ('max', 'avg'):
+        raise ValueError("Unknown Attr(pool_type): '%s'. It can only be 'max' or 'avg'." % (pool_type,))
+    if not global_pooling and pool_size == -1:
+        raise ValueError('Attr(pool_size) must be given unless global_pooling is True.')
+    paddings, algorithm = _paddings(pool_padding, data_format)
+    helper = LayerHelper('pool2d', name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        'pool2d', {'X': input}, {'Out': out}, {
+            'pooling_type': pool_type,
+            'ksize': _pair(pool_size, 'pool_size'),
+            'global_pooling': global_pooling,
+            'strides': _pair(pool_stride, 'pool_stride'),
+            'paddings': paddings,
+            'padding_algorithm': algorithm,
+            'use_cudnn': use_cudnn,
+            'ceil_mode': ceil_mode,
+            'use_mkldnn': False,
+            'exclusive': exclusive,
+            'data_format': data_format
+        })
+    return out
+
+
+def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
+               data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
+               do_model_average_for_mean_and_var=True, use_global_stats=False):
+    """Normalises each channel over the batch; the running mean and variance are parameters that are not trained."""
+    helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
+    channels = input.shape[1] if data_layout == 'NCHW' else input.shape[-1]
+
+    def running(parameter_name, value):
+        attr = ParamAttr(name=parameter_name, initializer=Constant(value), trainable=False,
+                         do_model_average=do_model_average_for_mean_and_var)
+        parameter = helper.create_parameter(attr, [channels], dtype)
+        parameter.stop_gradient = True
+        return parameter
+
+    weight = helper.create_parameter(helper.param_attr, [channels], dtype, default_initializer=Constant(1.0))
+    bias = helper.create_parameter(helper.bias_attr, [channels], dtype, is_bias=True)
+    mean = running(moving_mean_name, 0.0)
+    variance = running(moving_variance_name, 1.0)
+    saved_mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = input if in_place else helper.create_variable_for_type_inference(dtype)
+    inputs = {'X': input, 'Scale': weight, 'Bias': bias, 'Mean': mean, 'Variance': variance}
+    attrs = {
+        'epsilon': epsilon,
+        'is_test': is_test,
+        'data_layout': data_layout,
+        'use_mkldnn': False,
+        'fuse_with_relu': False,
+        'use_global_stats': use_global_stats
+    }
+    if isinstance(momentum, Variable):
+        inputs['MomentumTensor'] = momentum
+    else:
+        attrs['momentum'] = momentum
+    outputs = {
+        'Y': out,
+        'MeanOut': mean,
+        'VarianceOut': variance,
+        'SavedMean': saved_mean,
+        'SavedVariance': saved_variance
+    }
+    helper.append_op('batch_norm', inputs, outputs, attrs)
+    return helper.append_activation(out)
+
+
+def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
+    helper = LayerHelper('dropout', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
+    if not seed and helper.main_program.random_seed != 0:
+        seed = helper.main_program.random_seed
+    helper.append_op(
+        'dropout', {'X': x}, {'Out': out, 'Mask': mask}, {
+            'dropout_prob': dropout_prob,
+            'is_test': is_test,
+            'fix_seed': seed is not None,
+            'seed': seed if seed is not None else 0,
+            'dropout_implementation': dropout_implementation
+        })
+    return out
+
+
+def softmax(input, use_cudnn=False, name=None, axis=-1):
+    helper = LayerHelper('softmax', name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('softmax', {'X': input}, {'Out': out}, {'axis': axis, 'use_cudnn': use_cudnn})
+    return out
+
+
+def mean(x, name=None):
+    """The mean of all elements."""
+    helper = LayerHelper('mean', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('mean', {'X': x}, {'Out': out})
+    return out
+
+
+def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
+    helper = LayerHelper('mul', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('mul', {'X': x, 'Y': y}, {'Out': out}, {
+        'x_num_col_dims': x_num_col_dims,
+        'y_num_col_dims': y_num_col_dims
+    })
+    return out
+
+
+def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
+    helper = LayerHelper('matmul', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('matmul', {'X': x, 'Y': y}, {'Out': out}, {
+        'transpose_X': transpose_x,
+        'transpose_Y': transpose_y,
+        'alpha': float(alpha)
+    })
+    return out
+
+
+def transpose(x, perm, name=None):
+    if sorted(perm) != list(range(len(x.shape))):
+        raise ValueError('perm must be a permutation of the %d axes of the input, not %s' % (len(x.shape), list(perm)))
+    helper = LayerHelper('transpose', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    xshape = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('transpose2', {'X': x}, {'Out': out, 'XShape': xshape}, {'axis': list(perm)})
+    return out
+
+
+def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
+    """-1 stands for the extent that is left over, 0 for the input's own extent there."""
+    helper = LayerHelper('reshape2', act=act, name=name)
+    inputs = {'X': x}
+    if isinstance(shape, Variable):
+        actual_shape, shape = shape, []
+    if isinstance(actual_shape, Variable):
+        inputs['Shape'] = actual_shape
+    out = x if inplace else helper.create_variable_for_type_inference(x.dtype)
+    xshape = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('reshape2', inputs, {'Out': out, 'XShape': xshape}, {'shape': list(shape)})
+    return helper.append_activation(out)
+
+
+def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
+    helper = LayerHelper('scale', act=act, name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {'X': x}
+    attrs = {'bias': float(bias), 'bias_after_scale': bias_after_scale}
+    if isinstance(scale, Variable):
+        inputs['ScaleTensor'] = scale
+    else:
+        attrs['scale'] = float(scale)
+    helper.append_op('scale', inputs, {'Out': out}, attrs)
+    return helper.append_activation(out)
+
+
+def clip(x, min, max, name=None):
+    helper = LayerHelper('clip', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('clip', {'X': x}, {'Out': out}, {'min': min, 'max': max})
+    return out
+
+
+def topk(input, k, name=None):
+    """The k largest of each row, and where they stood."""
+    helper = LayerHelper('top_k', name=name)
+    values = helper.create_variable_for_type_inference(input.dtype)
+    indices = helper.create_variable_for_type_inference('int64')
+    inputs, attrs = {'X': input}, {}
+    if isinstance(k, Variable):
+        inputs['K'] = k
+    else:
+        attrs['k'] = k
+    helper.append_op('top_k', inputs, {'Out': values, 'Indices': indices}, attrs)
+    values.stop_gradient = True
+    indices.stop_gradient = True
+    return values, indices
+
+
+def _elementwise(op_type):
+
+    def layer(x, y, axis=-1, act=None, name=None):
+        helper = LayerHelper(op_type, act=act, name=name)
+        out = helper.create_variable_for_type_inference(x.dtype)
+        helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': out}, {'axis': axis, 'use_mkldnn': False})
+        return helper.append_activation(out)
+
+    layer.__name__ = op_type
+    layer.__doc__ = 'The op %s; y is repeated over the axes of x that it lacks, from `axis` on.' % op_type
+    return layer
+
+
+elementwise_add = _elementwise('elementwise_add')
+elementwise_sub = _elementwise('elementwise_sub')
+elementwise_mul = _elementwise('elementwise_mul')
+elementwise_div = _elementwise('elementwise_div')
+elementwise_max = _elementwise('elementwise_max')
+elementwise_min = _elementwise('elementwise_min')
+elementwise_pow = _elementwise('elementwise_pow')
+
+
+def _reduce(op_type):
+
+    def layer(input, dim=None, keep_dim=False, name=None):
+        helper = LayerHelper(op_type, name=name)
+        out = helper.create_variable_for_type_inference(input.dtype)
+        if dim is not None and not isinstance(dim, (list, tuple)):
+            dim = [dim]
+        helper.append_op(op_type, {'X': input}, {'Out': out}, {
+            'dim': list(dim) if dim else [0],
+            'keep_dim': keep_dim,
+            'reduce_all': not dim
+        })
+        return out
+
+    layer.__name__ = op_type
+    layer.__doc__ = 'The op %s over the axes `dim`, or over all.' % op_type
+    return layer
+
+
+reduce_sum = _reduce('reduce_sum')
+reduce_mean = _reduce('reduce_mean')
+reduce_max = _reduce('reduce_max')
+reduce_min = _reduce('reduce_min')

@@ -1,0 +1,113 @@
+"""Making, casting and joining tensors."""
+
+import numpy
+
+from penstock.fluid.core import VarType, dtype_name, to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.param_attr import ParamAttr
+
+__all__ = [
+    'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant', 'ones', 'sum',
+    'sums', 'zeros',
+]
+
+
+def create_tensor(dtype, name=None, persistable=False):
+    helper = LayerHelper('create_tensor', name=name)
+    return helper.create_variable(name=helper.name, dtype=dtype, persistable=persistable)
+
+
+def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
+    helper = LayerHelper('create_parameter', name=name)
+    return helper.create_parameter(ParamAttr(name=name) if attr is None else attr, list(shape), to_dtype(dtype), is_bias,
+                                   default_initializer)
+
+
+def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):
+    helper = LayerHelper('global_var', name=name)
+    var = helper.create_global_variable(dtype=dtype, shape=list(shape), persistable=persistable, name=name,
+                                        stop_gradient=True)
+    helper.set_variable_initializer(var, Constant(float(value), force_cpu))
+    return var
+
+
+def fill_constant(shape, dtype, value, force_cpu=False, out=None):
+    helper = LayerHelper('fill_constant')
+    dtype = to_dtype(dtype)
+    if out is None:
+        out = helper.create_variable_for_type_inference(dtype)
+    whole = dtype in (VarType.INT64, VarType.INT32)
+    helper.append_op(
+        'fill_constant', {}, {'Out': out}, {
+            'shape': list(shape),
+            'dtype': int(out.dtype),
+            'value': float(value),
+            'str_value': str(int(value)) if whole else str(float(value)),
+            'force_cpu': force_cpu
+        })
+    out.stop_gradient = True
+    return out
+
+
+def zeros(shape, dtype, force_cpu=False):
+    return fill_constant(shape, dtype, 0.0, force_cpu)
+
+
+def ones(shape, dtype, force_cpu=False):
+    return fill_constant(shape, dtype, 1.0, force_cpu)
+
+
+def cast(x, dtype):
+    helper = LayerHelper('cast')
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('cast', {'X': x}, {'Out': out}, {'in_dtype': int(x.dtype), 'out_dtype': int(dtype)})
+    return out
+
+
+def concat(input, axis=0, name=None):
+    helper = LayerHelper('concat', name=name)
+    inputs = [input] if isinstance(input, Variable) else list(input)
+    out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op('concat', {'X': inputs}, {'Out': out}, {'axis': axis})
+    return out
+
+
+def sums(input, out=None):
+    """The sum of a list of tensors."""
+    helper = LayerHelper('sum')
+    inputs = [input] if isinstance(input, Variable) else list(input)
+    if out is None:
+        out = helper.create_variable_for_type_inference(inputs[0].dtype)
+    helper.append_op('sum', {'X': inputs}, {'Out': out}, {'use_mkldnn': False})
+    return out
+
+
+def sum(x):
+    return sums(x)
+
+
+def assign(input, output=None):
+    """A copy of a variable, or a constant from a numpy array."""
+    helper = LayerHelper('assign')
+    if isinstance(input, Variable):
+        if output is None:
+            output = helper.create_variable_for_type_inference(input.dtype)
+        helper.append_op('assign', {'X': input}, {'Out': output})
+        return output
+    input = numpy.asarray(input)
+    slots = {'bool': 'bool_values', 'float32': 'fp32_values', 'int32': 'int32_values', 'int64': 'int64_values'}
+    dtype = to_dtype(input.dtype)
+    slot = slots.get(dtype_name(dtype))
+    if slot is None:
+        raise TypeError('assign takes arrays of %s, not %s' % (', '.join(slots), input.dtype))
+    if output is None:
+        output = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('assign_value', None, {'Out': output}, {
+        'dtype': int(dtype),
+        'shape': list(input.shape),
+        slot: input.ravel().tolist()
+    })
+    return output

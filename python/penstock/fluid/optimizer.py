@@ -1,0 +1,216 @@
+"""Optimizers. minimize() of one that comes with Penstock is one C++ call; a subclass that overrides _append_optimize_op
+takes a slower way, op by op in Python, as Fluid's own classes do."""
+
+from penstock import _penstock
+from penstock.fluid import framework, unique_name
+from penstock.fluid.backward import names_of, pairs_of
+from penstock.fluid.framework import OpRole, Variable, program_guard
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['Adam', 'AdamOptimizer', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'SGD', 'SGDOptimizer']
+
+
+class Optimizer:
+    """`type` is the op's; `_attrs` its hyperparameters. A subclass for an op that C++ knows sets no more."""
+
+    def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
+        if not isinstance(learning_rate, (float, int, Variable)):
+            raise TypeError('learning rate should be float or Variable, not %s' % type(learning_rate).__name__)
+        if grad_clip is not None:
+            raise NotImplementedError('gradient clipping (grad_clip) is not built')
+        self._learning_rate = learning_rate
+        self._parameter_list = parameter_list
+        self.regularization = regularization
+        self._name = name
+        self.type = getattr(self, 'type', None)
+        self._attrs = {}
+        self._learning_rate_map = {}    # program -> the variable
+        self._accumulators = {}         # name of the state -> {parameter's name: variable}
+        self._opti_name_list = []
+
+    # What a user calls.
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates of the loss's parameters; returns (optimizer ops, [(parameter, gradient)])."""
+        main = loss.block.program
+        startup = startup_program or framework.default_startup_program()
+        parameters = names_of(parameter_list or self._parameter_list)
+        if self._is_custom():
+            pairs = self.backward(loss, startup, parameters, no_grad_set)
+            return self._apply_in_python(loss, startup, pairs), pairs
+        made = _penstock.minimize(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
+                                  self._spec(main), loss.name, parameters, names_of(no_grad_set))
+        return self._record(main, made), pairs_of(main.global_block(), made.params_grads)
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """The first half of minimize: [(parameter, gradient)]."""
+        if callbacks:
+            raise NotImplementedError('backward: callbacks are not built; change the gradients after the call')
+        program = loss.block.program
+        pairs = _penstock.optimizer_backward(program.desc, unique_name.generator, loss.name,
+                                             names_of(parameter_list or self._parameter_list), names_of(no_grad_set))
+        return pairs_of(program.global_block(), pairs)
+
+    def apply_gradients(self, params_grads):
+        """The second half: regularization and updates, in the default programs."""
+        main, startup = framework.default_main_program(), framework.default_startup_program()
+        if self._is_custom():
+            return self._apply_pairs_in_python(main, startup, params_grads)
+        made = _penstock.apply_gradients(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
+                                         self._spec(main), [(param.name, grad.name) for param, grad in params_grads])
+        return self._record(main, made)
+
+    def apply_optimize(self, loss, startup_program, params_grads):
+        with program_guard(loss.block.program, startup_program or framework.default_startup_program()):
+            return self.apply_gradients(params_grads)
+
+    def get_opti_var_name_list(self):
+        return list(self._opti_name_list)
+
+    def _global_learning_rate(self, program=None):
+        return self._learning_rate_map.get(program or framework.default_main_program())
+
+    # The C++ way.
+    def _is_custom(self):
+        return type(self)._append_optimize_op is not Optimizer._append_optimize_op
+
+    def _spec(self, program):
+        rate = self._learning_rate_map.get(program, self._learning_rate)
+        return _penstock.OptimizerSpec(self.type, self._attrs, rate.name if isinstance(rate, Variable) else float(rate),
+                                       self._name or '', self.regularization, self._regularizers_in(program))
+
+    def _record(self, program, made):
+        """Remembers what C++ made; returns the optimizer ops."""
+        block = program.global_block()
+        self._learning_rate_map[program] = block.var(made.learning_rate)
+        for states in made.states.values():
+            self._opti_name_list.extend(states)
+        return [block._op_handle(op_id) for op_id in made.optimizer_ops]
+
+    # The Python way, for subclasses.
+    def _append_optimize_op(self, block, param_and_grad):
+        """A subclass appends its update of one parameter and returns the op."""
+        raise NotImplementedError
+
+    def _create_accumulators(self, block, parameters):
+        """A subclass makes its state with _add_accumulator."""
+
+    def _finish_update(self, block, parameters_and_grads):
+        """A subclass appends what comes after all updates."""
+
+    def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None):
+        """A variable of state for a parameter; shaped like it unless a shape is given."""
+        if self._name is not None:
+            name = '%s_%s' % (self._name, name)
+        helper = LayerHelper('accumulator', name='accumulator')
+        variable = helper.create_global_variable(name=unique_name.generate('%s_%s' % (param.name, name)), persistable=True,
+                                                 dtype=dtype or param.dtype,
+                                                 shape=list(param.shape if shape is None else shape))
+        helper.set_variable_initializer(variable, Constant(float(fill_value)))
+        self._accumulators.setdefault(name, {})[param.name] = variable
+        self._opti_name_list.append(variable.name)
+        return variable
+
+    def _get_accumulator(self, name, param):
+        if self._name is not None:
+            name = '%s_%s' % (self._name, name)
+        return self._accumulators[name][param.name]
+
+    def _create_global_learning_rate(self):
+        program = framework.default_main_program()
+        if program in self._learning_rate_map:
+            return
+        if isinstance(self._learning_rate, Variable):
+            self._learning_rate_map[program] = self._learning_rate
+            return
+        from penstock.fluid.layers import create_global_var
+        self._learning_rate_map[program] = create_global_var(name=unique_name.generate('learning_rate'), shape=[1],
+                                                             value=float(self._learning_rate), dtype='float32',
+                                                             persistable=True)
+
+    def _create_param_lr(self, param_and_grad):
+        """The learning rate of one parameter: scaled if it asks for it."""
+        multiplier = param_and_grad[0].optimize_attr['learning_rate']
+        rate = self._global_learning_rate()
+        if multiplier == 1.0:
+            return rate
+        program = framework.default_main_program()
+        with program._lr_schedule_guard(is_with_opt=True), framework.name_scope('scale_with_param_lr'):
+            return rate * multiplier
+
+    def _apply_in_python(self, loss, startup, params_grads):
+        with program_guard(loss.block.program, startup):
+            return self._apply_pairs_in_python(loss.block.program, startup, params_grads)
+
+    def _apply_pairs_in_python(self, program, startup, params_grads):
+        block = program.global_block()
+        names = sorted((param.name, grad.name) for param, grad in params_grads)
+        spec = _penstock.OptimizerSpec(self.type or type(self).__name__, {}, 0.0, '', self.regularization,
+                                       self._regularizers_in(program))
+        names = _penstock.regularize(program.desc, unique_name.generator, framework.name_scopes(), spec, names)
+        pairs = [pair for pair in pairs_of(block, names) if pair[0].trainable]
+        begin = program.desc.op_count(0)
+        with program_guard(program, startup), framework.name_scope('optimizer'):
+            self._create_accumulators(block, [param for param, _ in pairs])
+            self._create_global_learning_rate()
+            for pair in pairs:
+                with program._optimized_guard(pair):
+                    self._append_optimize_op(block, pair)
+            with program._role_guard(OpRole.Optimize):
+                self._finish_update(block, pairs)
+        return block.ops[begin:]
+
+    @staticmethod
+    def _regularizers_in(program):
+        """Those that parameters bring themselves."""
+        return {
+            name: attrs['regularizer']
+            for name, attrs in program._parameter_attrs.items() if attrs.get('regularizer') is not None
+        }
+
+
+class SGDOptimizer(Optimizer):
+    """param -= learning_rate * grad"""
+
+    type = 'sgd'
+
+    def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+
+
+class MomentumOptimizer(Optimizer):
+    """velocity = momentum * velocity + grad; param -= learning_rate * velocity (nesterov: grad + momentum * velocity)"""
+
+    type = 'momentum'
+
+    def __init__(self, learning_rate, momentum, parameter_list=None, use_nesterov=False, regularization=None,
+                 grad_clip=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._momentum = momentum
+        self._use_nesterov = bool(use_nesterov)
+        self._attrs = {'mu': momentum, 'use_nesterov': self._use_nesterov}
+
+
+class AdamOptimizer(Optimizer):
+    """Adam: steps by the running mean of the gradient over the root of that of its square."""
+
+    type = 'adam'
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None, regularization=None,
+                 grad_clip=None, name=None, lazy_mode=False):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        if isinstance(beta1, Variable) or isinstance(beta2, Variable):
+            raise NotImplementedError('Adam: beta1 and beta2 as Variables are not built; give numbers')
+        self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
+        self._attrs = {
+            'beta1': beta1,
+            'beta2': beta2,
+            'epsilon': epsilon,
+            'lazy_mode': lazy_mode,
+            'min_row_size_to_use_multithread': 1000
+        }
+
+
+SGD = SGDOptimizer
+Momentum = MomentumOptimizer
+Adam = AdamOptimizer

@@ -1,0 +1,62 @@
+"""ParamAttr: how a layer's parameter is named, initialised and trained."""
+
+import copy
+
+from penstock.fluid.initializer import Constant, Initializer, Xavier
+from penstock.fluid.regularizer import WeightDecayRegularizer
+
+__all__ = ['ParamAttr']
+
+
+class ParamAttr:
+
+    def __init__(self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
+                 do_model_average=True):
+        self.name = name
+        self.initializer = initializer
+        self.learning_rate = learning_rate
+        self.regularizer = regularizer
+        self.trainable = trainable
+        self.do_model_average = do_model_average
+
+    @staticmethod
+    def _to_attr(arg):
+        """A ParamAttr (or a list of them) of whatever a layer takes as param_attr; False for no parameter."""
+        if arg is None:
+            return ParamAttr()
+        if isinstance(arg, (list, tuple)):
+            return [ParamAttr._to_attr(one) for one in arg]
+        if isinstance(arg, ParamAttr):
+            return arg
+        if isinstance(arg, str):
+            return ParamAttr(name=arg)
+        if isinstance(arg, Initializer):
+            return ParamAttr(initializer=arg)
+        if isinstance(arg, WeightDecayRegularizer):
+            return ParamAttr(regularizer=arg)
+        if isinstance(arg, bool):
+            return ParamAttr() if arg else False
+        raise TypeError('%s cannot describe a parameter' % type(arg).__name__)
+
+    def _completed(self, name, initializer, is_bias):
+        """A copy in which name and initializer are set."""
+        attr = copy.copy(self)
+        if attr.name is None:
+            attr.name = name()
+        if attr.initializer is None:
+            attr.initializer = initializer or (Constant(0.0) if is_bias else Xavier())
+        return attr
+
+    def _to_kwargs(self, with_initializer=False):
+        kwargs = {
+            'name': self.name,
+            'optimize_attr': {
+                'learning_rate': self.learning_rate
+            },
+            'regularizer': self.regularizer,
+            'trainable': self.trainable,
+            'do_model_average': self.do_model_average,
+        }
+        if with_initializer:
+            kwargs['initializer'] = self.initializer
+        return kwargs

@@ -1,0 +1,33 @@
+"""Weight decay: what is added to the gradient of each parameter before its optimizer op."""
+
+__all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
+
+
+class WeightDecayRegularizer:
+    """`kind` and `coefficient` are all that C++ needs to add the ops."""
+
+    kind = None
+
+    def __init__(self, regularization_coeff=0.0):
+        self._regularization_coeff = regularization_coeff
+
+    @property
+    def coefficient(self):
+        return float(self._regularization_coeff)
+
+    def __str__(self):
+        return '%sDecay, regularization_coeff=%f' % (self.kind.upper(), self.coefficient)
+
+
+class L2DecayRegularizer(WeightDecayRegularizer):
+    """gradient + coefficient * parameter"""
+    kind = 'l2'
+
+
+class L1DecayRegularizer(WeightDecayRegularizer):
+    """gradient + coefficient * sign(parameter)"""
+    kind = 'l1'
+
+
+L1Decay = L1DecayRegularizer
+L2Decay = L2DecayRegularizer

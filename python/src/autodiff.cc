@@ -1,0 +1,124 @@
+// append_backward, minimize and its parts.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/autodiff/backward.h"
+#include "framework/autodiff/minimize.h"
+#include "framework/autodiff/op_writer.h"
+#include "framework/autodiff/regularize.h"
+#include "framework/ir/name_scope.h"
+#include "operators/all_ops.h"
+#include "python/src/attrs.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/program_box.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+BackwardOptions Options(std::string loss, std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+  return {.loss = std::move(loss), .parameters = std::move(parameters), .no_grad = NameSet(no_grad.begin(), no_grad.end())};
+}
+
+// Hyperparameters take the kinds that the op declares.
+void SetAttrs(OptimizerSpec& spec, const py::dict& attrs) {
+  const OpDef* def = AllOps().Find(spec.op_type);
+  for (const auto& [key, value] : attrs) {
+    const std::string name = key.cast<std::string>();
+    const AttrDef* attr = def == nullptr ? nullptr : def->FindAttr(name);
+    std::optional<AttrKind> kind;
+    if (attr != nullptr) kind = attr->kind;
+    spec.attrs.push_back({name, AttrFromPython(value, kind, spec.op_type, name)});
+  }
+}
+
+Regularizer RegularizerOf(const py::object& value) {
+  const bool l1 = value.attr("kind").cast<std::string>() == "l1";
+  return {.kind = l1 ? Regularizer::Kind::kL1 : Regularizer::Kind::kL2,
+          .coefficient = value.attr("coefficient").cast<float>()};
+}
+
+// learning_rate: a number, or the name of a variable. regularizers: {parameter: regularizer}, each with kind and
+// coefficient.
+OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::object& learning_rate, std::string name,
+                       const py::object& regularizer, const py::dict& regularizers,
+                       std::map<std::string, double> initial) {
+  OptimizerSpec spec;
+  spec.op_type = std::move(op_type);
+  SetAttrs(spec, attrs);
+  if (py::isinstance<py::str>(learning_rate)) {
+    spec.learning_rate = learning_rate.cast<std::string>();
+  } else {
+    spec.learning_rate = learning_rate.cast<float>();
+  }
+  spec.name = std::move(name);
+  spec.initial = std::move(initial);
+  if (!regularizer.is_none()) spec.regularizer = RegularizerOf(regularizer);
+  for (const auto& [param, decay] : regularizers) {
+    spec.param_regularizers[param.cast<std::string>()] = RegularizerOf(py::reinterpret_borrow<py::object>(decay));
+  }
+  return spec;
+}
+
+std::vector<ParamGrad> Regularize(ProgramBox& main, UniqueNames& names, NameScopes& scopes, const OptimizerSpec& spec,
+                                  std::vector<ParamGrad> params_grads) {
+  OpWriter out(AllOps(), main.program, scopes);
+  Check(AddRegularization(out, names, scopes, spec, params_grads));
+  return params_grads;
+}
+
+std::vector<std::uint64_t> Ids(const std::vector<OpId>& ops) {
+  std::vector<std::uint64_t> ids;
+  for (const OpId id : ops) ids.push_back(static_cast<std::uint64_t>(id));
+  return ids;
+}
+
+}  // namespace
+
+void BindAutodiff(py::module_& m) {
+  py::class_<NameScopes, std::shared_ptr<NameScopes>>(m, "NameScopes")
+      .def(py::init<>())
+      .def("enter", [](NameScopes& scopes, const std::string& name) { scopes.Enter(name); })
+      .def("leave", &NameScopes::Leave)
+      .def_property_readonly("path", &NameScopes::Path);
+  py::class_<OptimizerSpec>(m, "OptimizerSpec")
+      .def(py::init(&MakeSpec), py::arg("op_type"), py::arg("attrs"), py::arg("learning_rate"), py::arg("name") = "",
+           py::arg("regularizer") = py::none(), py::arg("regularizers") = py::dict(),
+           py::arg("initial") = std::map<std::string, double>());
+  py::class_<MinimizeResult>(m, "MinimizeResult")
+      .def_readonly("params_grads", &MinimizeResult::params_grads)
+      .def_readonly("learning_rate", &MinimizeResult::learning_rate)
+      .def_readonly("states", &MinimizeResult::states)
+      .def_property_readonly("optimizer_ops", [](const MinimizeResult& result) { return Ids(result.optimizer_ops); });
+  m.def("append_backward", [](ProgramBox& main, UniqueNames& names, std::string loss, std::vector<std::string> parameters,
+                              const std::vector<std::string>& no_grad) {
+    return Take(AppendBackward(AllOps(), main.program, names, Options(std::move(loss), std::move(parameters), no_grad)))
+        .params_grads;
+  });
+  m.def("optimizer_backward", [](ProgramBox& main, UniqueNames& names, std::string loss,
+                                 std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+    return Take(OptimizerBackward(AllOps(), main.program, names, Options(std::move(loss), std::move(parameters), no_grad)))
+        .params_grads;
+  });
+  m.def("apply_gradients", [](ProgramBox& main, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
+                              const OptimizerSpec& spec, std::vector<ParamGrad> params_grads) {
+    return Take(ApplyGradients(AllOps(), main.program, startup.program, Naming{names, scopes}, spec,
+                               std::move(params_grads)));
+  });
+  m.def("minimize", [](ProgramBox& main, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
+                       const OptimizerSpec& spec, std::string loss, std::vector<std::string> parameters,
+                       const std::vector<std::string>& no_grad) {
+    return Take(Minimize(AllOps(), main.program, startup.program, Naming{names, scopes}, spec,
+                         Options(std::move(loss), std::move(parameters), no_grad)));
+  });
+  m.def("regularize", &Regularize);
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,16 @@
+// One function a file of bindings; module.cc calls each.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace penstock::python {
+
+void BindErrors(pybind11::module_& m);
+void BindProgram(pybind11::module_& m);
+void BindTensor(pybind11::module_& m);
+void BindScope(pybind11::module_& m);
+void BindAutodiff(pybind11::module_& m);
+void BindExecutor(pybind11::module_& m);
+void BindTranspiler(pybind11::module_& m);
+
+}  // namespace penstock::python

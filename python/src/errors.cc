@@ -1,0 +1,68 @@
+// penstock.ProgramError and its kin, one a kind of StatusCode (STYLE.md, section 4).
+#include "python/src/errors.h"
+
+#include <pybind11/stl.h>
+
+#include <exception>
+#include <string>
+
+#include "python/src/bind.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+// Set once when the module is made; the module keeps them alive.
+PyObject* program_error = nullptr;
+PyObject* state_error = nullptr;
+PyObject* peer_error = nullptr;
+PyObject* internal_error = nullptr;
+
+PyObject* NewError(py::module_& m, const char* name, const char* doc, PyObject* base) {
+  PyObject* type = PyErr_NewExceptionWithDoc(StrCat("penstock.", name).c_str(), doc, base, nullptr);
+  if (type == nullptr) throw py::error_already_set();
+  m.attr(name) = py::reinterpret_borrow<py::object>(type);
+  return type;
+}
+
+PyObject* TypeOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kInvalidArgument: return program_error;
+    case StatusCode::kFailedPrecondition: return state_error;
+    case StatusCode::kUnavailable:
+    case StatusCode::kDeadlineExceeded: return peer_error;
+    case StatusCode::kUnimplemented: return PyExc_NotImplementedError;
+    case StatusCode::kCancelled: return PyExc_KeyboardInterrupt;
+    default: return internal_error;
+  }
+}
+
+void Raise(const Status& status) {
+  py::object error = py::reinterpret_borrow<py::object>(TypeOf(status.code()))(status.ToString());
+  error.attr("id") = status.id();
+  error.attr("details") = py::cast(status.details());
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
+}
+
+void Translate(std::exception_ptr thrown) {
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const StatusError& error) {
+    Raise(error.status());
+  }
+}
+
+}  // namespace
+
+void BindErrors(py::module_& m) {
+  program_error = NewError(m, "ProgramError", "The program or the configuration is wrong: edit it.", PyExc_ValueError);
+  state_error = NewError(m, "StateError", "A right call at the wrong moment: do the step named in the message first.",
+                         PyExc_RuntimeError);
+  peer_error = NewError(m, "PeerError", "A peer did not answer: retry, or restart the peer named in the message.",
+                        PyExc_ConnectionError);
+  internal_error = NewError(m, "InternalError", "Bad bytes, or a mistake of Penstock's own.", PyExc_Exception);
+  py::register_exception_translator(&Translate);
+}
+
+}  // namespace penstock::python

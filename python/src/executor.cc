@@ -1,0 +1,65 @@
+// Executor: runs programs with the GIL released and Ctrl-C heard.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/schedule/executor.h"
+#include "operators/all_ops.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/program_box.h"
+#include "python/src/runner.h"
+#include "python/src/tensor_handle.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+class PyExecutor {
+ public:
+  PyExecutor() : executor_(AllOps()) {}
+
+  std::vector<TensorHandle> Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope, const py::list& feeds,
+                                const std::vector<std::string>& fetches) {
+    if (closed_) throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
+    // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
+    const Program program = box.program;
+    const std::vector<Feed> values = Feeds(feeds);
+    std::optional<Result<std::vector<Variable>>> result;
+    RunInterruptibly([&] { result = executor_.Run(program, scope->scope, values, fetches); }, [&] { executor_.Cancel(); });
+    std::vector<TensorHandle> out;
+    for (Variable& value : Take(*std::move(result))) out.emplace_back(std::move(value));
+    return out;
+  }
+
+  void Close() { closed_ = true; }
+
+ private:
+  // [(name, LoDTensor or array)]
+  static std::vector<Feed> Feeds(const py::list& feeds) {
+    std::vector<Feed> out;
+    for (const py::handle& feed : feeds) {
+      const auto [name, value] = feed.cast<std::pair<std::string, py::object>>();
+      const bool is_tensor = py::isinstance<TensorHandle>(value);
+      out.push_back({name, is_tensor ? value.cast<const TensorHandle&>().tensor() : BorrowArray(value)});
+    }
+    return out;
+  }
+
+  Executor executor_;
+  bool closed_ = false;
+};
+
+}  // namespace
+
+void BindExecutor(py::module_& m) {
+  py::class_<PyExecutor>(m, "Executor").def(py::init<>()).def("run", &PyExecutor::Run).def("close", &PyExecutor::Close);
+}
+
+}  // namespace penstock::python

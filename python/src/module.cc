@@ -1,0 +1,15 @@
+// penstock._penstock: the C++ side of the Python package. Nothing here but the list of what is bound.
+#include <pybind11/pybind11.h>
+
+#include "python/src/bind.h"
+
+PYBIND11_MODULE(_penstock, m) {
+  m.attr("__version__") = PENSTOCK_VERSION;
+  penstock::python::BindErrors(m);
+  penstock::python::BindProgram(m);
+  penstock::python::BindTensor(m);
+  penstock::python::BindScope(m);
+  penstock::python::BindAutodiff(m);
+  penstock::python::BindExecutor(m);
+  penstock::python::BindTranspiler(m);
+}

@@ -1,0 +1,164 @@
+// LoDTensor, SelectedRows, Scope and its variables.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/tensor/serialize.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/tensor_handle.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+using Lengths = std::vector<std::vector<std::uint64_t>>;
+
+LoD OffsetsOf(const Lengths& lengths) {
+  LoD lod;
+  for (const auto& level : lengths) {
+    LoDLevel offsets = {0};
+    for (const std::uint64_t length : level) offsets.push_back(offsets.back() + length);
+    lod.push_back(std::move(offsets));
+  }
+  return lod;
+}
+
+Lengths LengthsOf(const LoD& lod) {
+  Lengths lengths;
+  for (const LoDLevel& level : lod) {
+    lengths.emplace_back();
+    for (std::size_t i = 1; i < level.size(); ++i) lengths.back().push_back(level[i] - level[i - 1]);
+  }
+  return lengths;
+}
+
+// Each level's offsets grow from 0 to the number of sequences of the level below, the last one's to the rows.
+bool IsValid(const LoD& lod, Dim rows) {
+  for (std::size_t level = 0; level < lod.size(); ++level) {
+    const LoDLevel& offsets = lod[level];
+    if (offsets.size() < 2 || offsets.front() != 0) return false;
+    for (std::size_t i = 1; i < offsets.size(); ++i) {
+      if (offsets[i] < offsets[i - 1]) return false;
+    }
+    const bool last = level + 1 == lod.size();
+    const std::uint64_t below = last ? static_cast<std::uint64_t>(rows) : lod[level + 1].size() - 1;
+    if (offsets.back() != below) return false;
+  }
+  return true;
+}
+
+void BindLoDTensor(py::module_& m) {
+  py::class_<TensorHandle>(m, "LoDTensor")
+      .def(py::init<>())
+      .def(
+          "set", [](TensorHandle& t, const py::object& array, const py::object&) { CopyArray(array, t.tensor()); },
+          py::arg("array"), py::arg("place") = py::none())
+      .def("shape", [](const TensorHandle& t) { return t.tensor().shape().dims(); })
+      .def("_dtype", [](const TensorHandle& t) { return static_cast<int>(t.tensor().dtype()); })
+      .def("_is_initialized", [](const TensorHandle& t) { return t.tensor().initialized(); })
+      .def("_view", [](const TensorHandle& t) { return ViewAsArray(t.tensor()); })
+      .def(
+          "__array__",
+          [](const TensorHandle& t, const py::object& dtype, const py::object& copy) {
+            // A copy unless the caller insists: the tensor may be written by the next run.
+            py::object view = ViewAsArray(t.tensor());
+            if (!copy.is_none() && !copy.cast<bool>()) return view;
+            return py::object(view.attr("astype")(dtype.is_none() ? view.attr("dtype") : dtype));
+          },
+          py::arg("dtype") = py::none(), py::arg("copy") = py::none())
+      .def("__len__", [](const TensorHandle& t) { return t.tensor().shape().rank() == 0 ? 0 : t.tensor().shape()[0]; })
+      .def("lod", [](const TensorHandle& t) { return t.tensor().lod(); })
+      .def("set_lod", [](TensorHandle& t, LoD lod) { t.tensor().set_lod(std::move(lod)); })
+      .def("recursive_sequence_lengths", [](const TensorHandle& t) { return LengthsOf(t.tensor().lod()); })
+      .def("set_recursive_sequence_lengths",
+           [](TensorHandle& t, const Lengths& lengths) { t.tensor().set_lod(OffsetsOf(lengths)); })
+      .def("has_valid_recursive_sequence_lengths",
+           [](const TensorHandle& t) {
+             const Tensor& tensor = t.tensor();
+             return IsValid(tensor.lod(), tensor.shape().rank() == 0 ? 0 : tensor.shape()[0]);
+           })
+      .def("_to_file_bytes",
+           [](const TensorHandle& t) {
+             std::string bytes;
+             AppendTensor(bytes, t.tensor());
+             return py::bytes(bytes);
+           })
+      // One record from `bytes` at `offset`: (the tensor, where the next record begins).
+      .def_static("_from_file_bytes", [](const py::bytes& bytes, std::size_t offset) {
+        std::string_view rest = static_cast<std::string_view>(bytes);
+        const std::size_t whole = rest.size();
+        rest.remove_prefix(std::min(offset, whole));
+        Variable value;
+        value.As<Tensor>() = Take(ReadTensor(rest));
+        return py::make_tuple(TensorHandle(std::move(value)), whole - rest.size());
+      })
+      .def("_assign", [](TensorHandle& t, const TensorHandle& from) { t.tensor() = from.tensor().Clone(); });
+}
+
+void BindSelectedRows(py::module_& m) {
+  struct RowsHandle : VariableHandle {
+    using VariableHandle::VariableHandle;
+    SelectedRows& rows() const { return variable().As<SelectedRows>(); }
+  };
+  py::class_<RowsHandle>(m, "SelectedRows")
+      .def(py::init<>())
+      .def("rows", [](const RowsHandle& h) { return h.rows().rows; })
+      .def("set_rows", [](RowsHandle& h, std::vector<std::int64_t> rows) { h.rows().rows = std::move(rows); })
+      .def("height", [](const RowsHandle& h) { return h.rows().height; })
+      .def("set_height", [](RowsHandle& h, std::int64_t height) { h.rows().height = height; });
+}
+
+void BindVariable(py::module_& m) {
+  py::class_<VariableHandle>(m, "RuntimeVariable")
+      .def("get_tensor", [](const VariableHandle& v) { return TensorHandle(v); })
+      .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); });
+}
+
+}  // namespace
+
+Variable& VariableHandle::variable() const {
+  if (scope_ == nullptr) return *own_;
+  Variable* found = scope_->scope.Find(name_);
+  if (found == nullptr) {
+    throw StatusError(FailedPrecondition("E-scope-gone", "variable ", name_, " is no longer in its scope"));
+  }
+  return *found;
+}
+
+Tensor& TensorHandle::tensor() const {
+  Variable& held = variable();
+  if (held.Is<std::monostate>() || held.Is<Tensor>()) return held.As<Tensor>();
+  throw StatusError(FailedPrecondition("E-tensor-kind", "the variable holds no dense tensor"));
+}
+
+void BindTensor(py::module_& m) {
+  BindTensorMemory(m);
+  BindVariable(m);
+  BindLoDTensor(m);
+  BindSelectedRows(m);
+}
+
+void BindScope(py::module_& m) {
+  py::class_<ScopeBox, std::shared_ptr<ScopeBox>>(m, "Scope")
+      .def(py::init<>())
+      .def("new_scope", [](const std::shared_ptr<ScopeBox>& box) { return std::make_shared<ScopeBox>(box); })
+      .def("var",
+           [](const std::shared_ptr<ScopeBox>& box, const std::string& name) {
+             box->scope.FindOrCreate(name);
+             return VariableHandle(box, name);
+           })
+      .def("find_var",
+           [](const std::shared_ptr<ScopeBox>& box, const std::string& name) -> py::object {
+             if (box->scope.Find(name) == nullptr) return py::none();
+             return py::cast(VariableHandle(box, name));
+           })
+      .def("local_var_names", [](const ScopeBox& box) { return box.scope.Names(); })
+      .def("erase", [](ScopeBox& box, const std::string& name) { return box.scope.Erase(name); })
+      .def("drop_kids", [](ScopeBox&) {});
+}
+
+}  // namespace penstock::python

@@ -1,0 +1,57 @@
+// LoDTensor and Scope as Python holds them. A tensor is either one of its own, or what a name means in a scope at the time
+// of each call, so it is never left pointing at a variable that is gone.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "framework/tensor/scope.h"
+#include "framework/tensor/variable.h"
+
+namespace penstock::python {
+
+// A scope and what keeps its parents alive.
+struct ScopeBox {
+  explicit ScopeBox(std::shared_ptr<ScopeBox> above = nullptr)
+      : parent(std::move(above)), scope(parent == nullptr ? nullptr : &parent->scope) {}
+  std::shared_ptr<ScopeBox> parent;
+  Scope scope;
+};
+
+class VariableHandle {
+ public:
+  VariableHandle() : own_(std::make_shared<Variable>()) {}
+  explicit VariableHandle(Variable value) : own_(std::make_shared<Variable>(std::move(value))) {}
+  VariableHandle(std::shared_ptr<ScopeBox> scope, std::string name) : scope_(std::move(scope)), name_(std::move(name)) {}
+
+  Variable& variable() const;  // throws StateError if the scope does not hold the name any more
+
+ private:
+  std::shared_ptr<Variable> own_;
+  std::shared_ptr<ScopeBox> scope_;
+  std::string name_;
+};
+
+struct TensorHandle : VariableHandle {
+  using VariableHandle::VariableHandle;
+  explicit TensorHandle(const VariableHandle& variable) : VariableHandle(variable) {}
+  Tensor& tensor() const;  // an empty one is made in a variable without a value; throws StateError if it is rows
+};
+
+// The memory of a tensor, for Python's buffer protocol.
+struct TensorMemory {
+  Tensor tensor;
+};
+void BindTensorMemory(pybind11::module_& m);
+
+// A tensor that shares an array's memory and keeps the array alive; a copy where the array is small or not contiguous.
+Tensor BorrowArray(pybind11::handle array);
+// Copies an array into a tensor.
+void CopyArray(pybind11::handle array, Tensor& out);
+// A new numpy array that shares the tensor's memory and keeps it alive.
+pybind11::object ViewAsArray(const Tensor& tensor);
+
+}  // namespace penstock::python

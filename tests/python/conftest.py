@@ -1,0 +1,40 @@
+"""What the Python tests share: the corpus and a fresh world for each test."""
+
+import pathlib
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CORPUS = ROOT.parent / 'shared' / 'corpus'
+PEERS = ROOT.parent / 'shared' / 'peers'
+
+if (CORPUS / 'tools').is_dir():
+    sys.path.insert(0, str(CORPUS / 'tools'))
+
+
+def pytest_configure(config):
+    config.addinivalue_line('markers', 'slow: takes more than some seconds; outside the quick run')
+
+
+@pytest.fixture
+def corpus():
+    if not CORPUS.is_dir():
+        pytest.skip('the corpus is not beside this checkout')
+    return CORPUS
+
+
+@pytest.fixture
+def peers():
+    if not PEERS.is_dir():
+        pytest.skip('the peers are not beside this checkout')
+    return PEERS
+
+
+@pytest.fixture
+def fluid():
+    """penstock.fluid with empty default programs, names and scope."""
+    import penstock.fluid as fluid
+    with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()), \
+            fluid.scope_guard(fluid.Scope()):
+        yield fluid

@@ -117,8 +117,12 @@ class Application {
       return OkStatus();
     }
     learning_rate_ = naming_.names.Generate("learning_rate");
-    return MakePersistable(learning_rate_, spec_.learning_rate_type, Shape({1}),
-                           std::get<float>(spec_.learning_rate), "");
+    PENSTOCK_RETURN_IF_ERROR(MakePersistable(learning_rate_, spec_.learning_rate_type, Shape({1}),
+                                             std::get<float>(spec_.learning_rate), ""));
+    Var rate = Declared(learning_rate_);
+    rate.facts.stop_gradient = true;
+    out_.program().MutableBlock(0).SetVar(std::move(rate));
+    return OkStatus();
   }
 
   // In both programs, with its initial value in the start-up program.

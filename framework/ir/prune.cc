@@ -67,8 +67,9 @@ Result<Program> PruneTo(const Program& program, const std::vector<std::string>& 
   const std::vector<OpEntry>& ops = program.main().ops();
   for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
     const std::vector<std::string> written = entry->op->OutputNames();
-    const bool wanted = std::any_of(written.begin(), written.end(),
-                                    [&](const std::string& name) { return needed.contains(name) && !fed.contains(name); });
+    const bool wanted = std::any_of(written.begin(), written.end(), [&](const std::string& name) {
+      return needed.contains(name) && !fed.contains(name);
+    });
     if (!wanted) continue;
     for (std::string& name : entry->op->InputNames()) needed.insert(std::move(name));
     kept.push_back(*entry);

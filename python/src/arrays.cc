@@ -18,8 +18,10 @@ class BufferView {
  public:
   explicit BufferView(py::handle object) {
     py::object source = py::reinterpret_borrow<py::object>(object);
-    if (PyObject_CheckBuffer(object.ptr()) == 0) source = py::module_::import("numpy").attr("asarray")(object);
-    if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw py::error_already_set();
+    if (PyObject_CheckBuffer(object.ptr()) == 0)
+      source = py::module_::import("numpy").attr("asarray")(object);
+    if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+      throw py::error_already_set();
   }
   ~BufferView() {
     const py::gil_scoped_acquire gil;
@@ -41,20 +43,28 @@ DType TypeOf(const Py_buffer& view) {
   const bool native = format.size() == 1 || (format.size() == 2 && std::strchr("@=<", format[0]) != nullptr);
   if (native) {
     switch (kind) {
-      case '?': return DType::kBool;
-      case 'b': return DType::kInt8;
-      case 'B': return DType::kUInt8;
-      case 'h': return DType::kInt16;
-      case 'e': return DType::kFp16;
-      case 'f': return DType::kFp32;
-      case 'd': return DType::kFp64;
+      case '?':
+        return DType::kBool;
+      case 'b':
+        return DType::kInt8;
+      case 'B':
+        return DType::kUInt8;
+      case 'h':
+        return DType::kInt16;
+      case 'e':
+        return DType::kFp16;
+      case 'f':
+        return DType::kFp32;
+      case 'd':
+        return DType::kFp64;
       case 'i':
       case 'l':
       case 'q':
         if (view.itemsize == 4) return DType::kInt32;
         if (view.itemsize == 8) return DType::kInt64;
         break;
-      default: break;
+      default:
+        break;
     }
   }
   throw StatusError(InvalidArgument("E-array-dtype", "an array of element format ", Quote(format),
@@ -69,21 +79,32 @@ Shape ShapeOf(const Py_buffer& view) {
 }
 
 void CopyOut(Py_buffer& view, Tensor& out) {
-  if (view.len > 0 && PyBuffer_ToContiguous(out.raw(), &view, view.len, 'C') != 0) throw py::error_already_set();
+  if (view.len > 0 && PyBuffer_ToContiguous(out.raw(), &view, view.len, 'C') != 0)
+    throw py::error_already_set();
 }
 
 const char* FormatOf(DType type) {
   switch (type) {
-    case DType::kBool: return "?";
-    case DType::kInt16: return "h";
-    case DType::kInt32: return "i";
-    case DType::kFp16: return "e";
-    case DType::kFp32: return "f";
-    case DType::kFp64: return "d";
-    case DType::kUInt8: return "B";
-    case DType::kInt8: return "b";
-    case DType::kSizeT: return "L";
-    case DType::kInt64: return "l";
+    case DType::kBool:
+      return "?";
+    case DType::kInt16:
+      return "h";
+    case DType::kInt32:
+      return "i";
+    case DType::kFp16:
+      return "e";
+    case DType::kFp32:
+      return "f";
+    case DType::kFp64:
+      return "d";
+    case DType::kUInt8:
+      return "B";
+    case DType::kInt8:
+      return "b";
+    case DType::kSizeT:
+      return "L";
+    case DType::kInt64:
+      return "l";
   }
   return "B";
 }
@@ -113,10 +134,12 @@ void CopyArray(py::handle array, Tensor& out) {
 
 py::object ViewAsArray(const Tensor& tensor) {
   if (!tensor.initialized()) {
-    throw StatusError(FailedPrecondition("E-tensor-empty", "the tensor holds no data yet; run the program that fills it"));
+    throw StatusError(
+        FailedPrecondition("E-tensor-empty", "the tensor holds no data yet; run the program that fills it"));
   }
   // The memoryview keeps this holder, and with it the buffer, alive.
-  return py::module_::import("numpy").attr("asarray")(py::cast(new TensorMemory{tensor}, py::return_value_policy::take_ownership));
+  return py::module_::import("numpy").attr("asarray")(
+      py::cast(new TensorMemory{tensor}, py::return_value_policy::take_ownership));
 }
 
 void BindTensorMemory(py::module_& m) {
@@ -126,8 +149,8 @@ void BindTensorMemory(py::module_& m) {
     std::vector<py::ssize_t> extents(tensor.shape().dims().begin(), tensor.shape().dims().end());
     std::vector<py::ssize_t> strides(extents.size(), item);
     for (std::size_t i = extents.size(); i > 1; --i) strides[i - 2] = strides[i - 1] * extents[i - 1];
-    return py::buffer_info(tensor.raw(), item, FormatOf(tensor.dtype()), static_cast<py::ssize_t>(extents.size()),
-                           extents, strides);
+    return py::buffer_info(tensor.raw(), item, FormatOf(tensor.dtype()),
+                           static_cast<py::ssize_t>(extents.size()), extents, strides);
   });
 }
 

@@ -53,7 +53,9 @@ std::int32_t BlockIndex(py::handle value) {
   return static_cast<std::int32_t>(IsInteger(value) ? Integer(value) : Integer(value.attr("idx")));
 }
 
-bool IsBlock(py::handle value) { return !IsInteger(value) && py::hasattr(value, "idx") && py::hasattr(value, "ops"); }
+bool IsBlock(py::handle value) {
+  return !IsInteger(value) && py::hasattr(value, "idx") && py::hasattr(value, "ops");
+}
 
 AttrKind KindOfList(const py::sequence& values) {
   if (values.size() == 0) return AttrKind::kInts;
@@ -96,37 +98,56 @@ std::vector<T> List(py::handle value, Convert convert) {
 bool Fits(py::handle value, AttrKind kind) {
   switch (kind) {
     case AttrKind::kInt:
-    case AttrKind::kLong: return IsInteger(value);
-    case AttrKind::kFloat: return IsNumber(value);
-    case AttrKind::kString: return IsString(value);
-    case AttrKind::kBool: return PyBool_Check(value.ptr()) || IsNumber(value);
-    case AttrKind::kBlock: return IsInteger(value) || IsBlock(value);
-    default: return IsList(value);
+    case AttrKind::kLong:
+      return IsInteger(value);
+    case AttrKind::kFloat:
+      return IsNumber(value);
+    case AttrKind::kString:
+      return IsString(value);
+    case AttrKind::kBool:
+      return PyBool_Check(value.ptr()) || IsNumber(value);
+    case AttrKind::kBlock:
+      return IsInteger(value) || IsBlock(value);
+    default:
+      return IsList(value);
   }
 }
 
 Attr Convert(py::handle value, AttrKind kind) {
   const auto text = [](py::handle one) { return one.cast<std::string>(); };
   switch (kind) {
-    case AttrKind::kInt: return static_cast<std::int32_t>(Integer(value));
-    case AttrKind::kFloat: return Float(value);
-    case AttrKind::kString: return text(value);
-    case AttrKind::kInts: return List<std::int32_t>(value, Integer);
-    case AttrKind::kFloats: return List<float>(value, Float);
-    case AttrKind::kStrings: return List<std::string>(value, text);
-    case AttrKind::kBool: return Truth(value);
-    case AttrKind::kBools: return List<bool>(value, Truth);
-    case AttrKind::kBlock: return BlockRef{BlockIndex(value)};
-    case AttrKind::kLong: return Integer(value);
-    case AttrKind::kBlocks: return List<BlockRef>(value, [](py::handle one) { return BlockRef{BlockIndex(one)}; });
-    case AttrKind::kLongs: return List<std::int64_t>(value, Integer);
+    case AttrKind::kInt:
+      return static_cast<std::int32_t>(Integer(value));
+    case AttrKind::kFloat:
+      return Float(value);
+    case AttrKind::kString:
+      return text(value);
+    case AttrKind::kInts:
+      return List<std::int32_t>(value, Integer);
+    case AttrKind::kFloats:
+      return List<float>(value, Float);
+    case AttrKind::kStrings:
+      return List<std::string>(value, text);
+    case AttrKind::kBool:
+      return Truth(value);
+    case AttrKind::kBools:
+      return List<bool>(value, Truth);
+    case AttrKind::kBlock:
+      return BlockRef{BlockIndex(value)};
+    case AttrKind::kLong:
+      return Integer(value);
+    case AttrKind::kBlocks:
+      return List<BlockRef>(value, [](py::handle one) { return BlockRef{BlockIndex(one)}; });
+    case AttrKind::kLongs:
+      return List<std::int64_t>(value, Integer);
   }
   return Attr();
 }
 
 }  // namespace
 
-Attr AttrFromPython(py::handle value, std::optional<AttrKind> kind, std::string_view op, std::string_view name) {
+Attr AttrFromPython(py::handle value, std::optional<AttrKind> kind, std::string_view op,
+                    std::string_view name) {
   if (!kind) kind = KindOfValue(value);
   if (kind && Fits(value, *kind)) {
     try {

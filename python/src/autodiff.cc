@@ -23,8 +23,11 @@ namespace {
 
 namespace py = pybind11;
 
-BackwardOptions Options(std::string loss, std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
-  return {.loss = std::move(loss), .parameters = std::move(parameters), .no_grad = NameSet(no_grad.begin(), no_grad.end())};
+BackwardOptions Options(std::string loss, std::vector<std::string> parameters,
+                        const std::vector<std::string>& no_grad) {
+  return {.loss = std::move(loss),
+          .parameters = std::move(parameters),
+          .no_grad = NameSet(no_grad.begin(), no_grad.end())};
 }
 
 // Hyperparameters take the kinds that the op declares.
@@ -45,10 +48,10 @@ Regularizer RegularizerOf(const py::object& value) {
           .coefficient = value.attr("coefficient").cast<float>()};
 }
 
-// learning_rate: a number, or the name of a variable. regularizers: {parameter: regularizer}, each with kind and
-// coefficient.
-OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::object& learning_rate, std::string name,
-                       const py::object& regularizer, const py::dict& regularizers,
+// learning_rate: a number, or the name of a variable. regularizers: {parameter: regularizer}, each with kind
+// and coefficient.
+OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::object& learning_rate,
+                       std::string name, const py::object& regularizer, const py::dict& regularizers,
                        std::map<std::string, double> initial) {
   OptimizerSpec spec;
   spec.op_type = std::move(op_type);
@@ -62,13 +65,14 @@ OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::obj
   spec.initial = std::move(initial);
   if (!regularizer.is_none()) spec.regularizer = RegularizerOf(regularizer);
   for (const auto& [param, decay] : regularizers) {
-    spec.param_regularizers[param.cast<std::string>()] = RegularizerOf(py::reinterpret_borrow<py::object>(decay));
+    spec.param_regularizers[param.cast<std::string>()] =
+        RegularizerOf(py::reinterpret_borrow<py::object>(decay));
   }
   return spec;
 }
 
-std::vector<ParamGrad> Regularize(ProgramBox& main, UniqueNames& names, NameScopes& scopes, const OptimizerSpec& spec,
-                                  std::vector<ParamGrad> params_grads) {
+std::vector<ParamGrad> Regularize(ProgramBox& main, UniqueNames& names, NameScopes& scopes,
+                                  const OptimizerSpec& spec, std::vector<ParamGrad> params_grads) {
   OpWriter out(AllOps(), main.program, scopes);
   Check(AddRegularization(out, names, scopes, spec, params_grads));
   return params_grads;
@@ -89,24 +93,28 @@ void BindAutodiff(py::module_& m) {
       .def("leave", &NameScopes::Leave)
       .def_property_readonly("path", &NameScopes::Path);
   py::class_<OptimizerSpec>(m, "OptimizerSpec")
-      .def(py::init(&MakeSpec), py::arg("op_type"), py::arg("attrs"), py::arg("learning_rate"), py::arg("name") = "",
-           py::arg("regularizer") = py::none(), py::arg("regularizers") = py::dict(),
+      .def(py::init(&MakeSpec), py::arg("op_type"), py::arg("attrs"), py::arg("learning_rate"),
+           py::arg("name") = "", py::arg("regularizer") = py::none(), py::arg("regularizers") = py::dict(),
            py::arg("initial") = std::map<std::string, double>());
   py::class_<MinimizeResult>(m, "MinimizeResult")
       .def_readonly("params_grads", &MinimizeResult::params_grads)
       .def_readonly("learning_rate", &MinimizeResult::learning_rate)
       .def_readonly("states", &MinimizeResult::states)
-      .def_property_readonly("optimizer_ops", [](const MinimizeResult& result) { return Ids(result.optimizer_ops); });
-  m.def("append_backward", [](ProgramBox& main, UniqueNames& names, std::string loss, std::vector<std::string> parameters,
-                              const std::vector<std::string>& no_grad) {
-    return Take(AppendBackward(AllOps(), main.program, names, Options(std::move(loss), std::move(parameters), no_grad)))
+      .def_property_readonly("optimizer_ops",
+                             [](const MinimizeResult& result) { return Ids(result.optimizer_ops); });
+  m.def("append_backward", [](ProgramBox& main, UniqueNames& names, std::string loss,
+                              std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
+    return Take(AppendBackward(AllOps(), main.program, names,
+                               Options(std::move(loss), std::move(parameters), no_grad)))
         .params_grads;
   });
-  m.def("optimizer_backward", [](ProgramBox& main, UniqueNames& names, std::string loss,
-                                 std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
-    return Take(OptimizerBackward(AllOps(), main.program, names, Options(std::move(loss), std::move(parameters), no_grad)))
-        .params_grads;
-  });
+  m.def("optimizer_backward",
+        [](ProgramBox& main, UniqueNames& names, std::string loss, std::vector<std::string> parameters,
+           const std::vector<std::string>& no_grad) {
+          return Take(OptimizerBackward(AllOps(), main.program, names,
+                                        Options(std::move(loss), std::move(parameters), no_grad)))
+              .params_grads;
+        });
   m.def("apply_gradients", [](ProgramBox& main, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
                               const OptimizerSpec& spec, std::vector<ParamGrad> params_grads) {
     return Take(ApplyGradients(AllOps(), main.program, startup.program, Naming{names, scopes}, spec,

@@ -49,8 +49,8 @@ void RefuseUnknownSlots(const std::string& type, const py::object& slots, const 
     if (!known) {
       std::vector<std::string> names;
       for (const SlotDef& def : defs) names.push_back(def.name);
-      throw StatusError(
-          InvalidArgument("E-op-slot", type, " has no ", side, " slot ", name, "; it has ", Join(names, ", ")));
+      throw StatusError(InvalidArgument("E-op-slot", type, " has no ", side, " slot ", name, "; it has ",
+                                        Join(names, ", ")));
     }
   }
 }
@@ -84,8 +84,8 @@ void SetAttrs(Op& op, const OpDef& def, const py::object& attrs) {
 
 }  // namespace
 
-Op BuildOp(const std::string& type, const py::object& inputs, const py::object& outputs, const py::object& attrs,
-           const OpContext& context) {
+Op BuildOp(const std::string& type, const py::object& inputs, const py::object& outputs,
+           const py::object& attrs, const OpContext& context) {
   Op op(type);
   const OpDef* def = Take(AllOps().Require(op));
   SetInputs(op, *def, inputs);

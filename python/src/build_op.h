@@ -1,5 +1,6 @@
-// An op from Python's arguments, as Fluid's Operator makes one: slots and attributes in the order of the schema, absent
-// slots as declared but empty, attributes that the schema does not know dropped, defaults filled in.
+// An op from Python's arguments, as Fluid's Operator makes one: slots and attributes in the order of the
+// schema, absent slots as declared but empty, attributes that the schema does not know dropped, defaults
+// filled in.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -28,13 +28,19 @@ PyObject* NewError(py::module_& m, const char* name, const char* doc, PyObject* 
 
 PyObject* TypeOf(StatusCode code) {
   switch (code) {
-    case StatusCode::kInvalidArgument: return program_error;
-    case StatusCode::kFailedPrecondition: return state_error;
+    case StatusCode::kInvalidArgument:
+      return program_error;
+    case StatusCode::kFailedPrecondition:
+      return state_error;
     case StatusCode::kUnavailable:
-    case StatusCode::kDeadlineExceeded: return peer_error;
-    case StatusCode::kUnimplemented: return PyExc_NotImplementedError;
-    case StatusCode::kCancelled: return PyExc_KeyboardInterrupt;
-    default: return internal_error;
+    case StatusCode::kDeadlineExceeded:
+      return peer_error;
+    case StatusCode::kUnimplemented:
+      return PyExc_NotImplementedError;
+    case StatusCode::kCancelled:
+      return PyExc_KeyboardInterrupt;
+    default:
+      return internal_error;
   }
 }
 
@@ -56,12 +62,16 @@ void Translate(std::exception_ptr thrown) {
 }  // namespace
 
 void BindErrors(py::module_& m) {
-  program_error = NewError(m, "ProgramError", "The program or the configuration is wrong: edit it.", PyExc_ValueError);
-  state_error = NewError(m, "StateError", "A right call at the wrong moment: do the step named in the message first.",
-                         PyExc_RuntimeError);
-  peer_error = NewError(m, "PeerError", "A peer did not answer: retry, or restart the peer named in the message.",
-                        PyExc_ConnectionError);
-  internal_error = NewError(m, "InternalError", "Bad bytes, or a mistake of Penstock's own.", PyExc_Exception);
+  program_error =
+      NewError(m, "ProgramError", "The program or the configuration is wrong: edit it.", PyExc_ValueError);
+  state_error =
+      NewError(m, "StateError", "A right call at the wrong moment: do the step named in the message first.",
+               PyExc_RuntimeError);
+  peer_error =
+      NewError(m, "PeerError", "A peer did not answer: retry, or restart the peer named in the message.",
+               PyExc_ConnectionError);
+  internal_error =
+      NewError(m, "InternalError", "Bad bytes, or a mistake of Penstock's own.", PyExc_Exception);
   py::register_exception_translator(&Translate);
 }
 

@@ -1,4 +1,6 @@
 // Executor: runs programs with the GIL released and Ctrl-C heard.
+#include "executor/schedule/executor.h"
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -8,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "executor/schedule/executor.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
@@ -25,14 +26,16 @@ class PyExecutor {
  public:
   PyExecutor() : executor_(AllOps()) {}
 
-  std::vector<TensorHandle> Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope, const py::list& feeds,
-                                const std::vector<std::string>& fetches) {
-    if (closed_) throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
+  std::vector<TensorHandle> Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope,
+                                const py::list& feeds, const std::vector<std::string>& fetches) {
+    if (closed_)
+      throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
     // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
     const Program program = box.program;
     const std::vector<Feed> values = Feeds(feeds);
     std::optional<Result<std::vector<Variable>>> result;
-    RunInterruptibly([&] { result = executor_.Run(program, scope->scope, values, fetches); }, [&] { executor_.Cancel(); });
+    RunInterruptibly([&] { result = executor_.Run(program, scope->scope, values, fetches); },
+                     [&] { executor_.Cancel(); });
     std::vector<TensorHandle> out;
     for (Variable& value : Take(*std::move(result))) out.emplace_back(std::move(value));
     return out;
@@ -59,7 +62,10 @@ class PyExecutor {
 }  // namespace
 
 void BindExecutor(py::module_& m) {
-  py::class_<PyExecutor>(m, "Executor").def(py::init<>()).def("run", &PyExecutor::Run).def("close", &PyExecutor::Close);
+  py::class_<PyExecutor>(m, "Executor")
+      .def(py::init<>())
+      .def("run", &PyExecutor::Run)
+      .def("close", &PyExecutor::Close);
 }
 
 }  // namespace penstock::python

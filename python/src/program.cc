@@ -1,4 +1,5 @@
-// ProgramDesc and UniqueNames: what Python's handles call. No logic: a read, or one change of the program value.
+// ProgramDesc and UniqueNames: what Python's handles call. No logic: a read, or one change of the program
+// value.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -27,8 +28,9 @@ namespace py = pybind11;
 using Id = std::uint64_t;
 using Class = py::class_<ProgramBox, std::shared_ptr<ProgramBox>>;
 
-std::uint64_t AppendOp(ProgramBox& box, int block, int position, const std::string& type, const py::object& inputs,
-                       const py::object& outputs, const py::object& attrs, const OpContext& context) {
+std::uint64_t AppendOp(ProgramBox& box, int block, int position, const std::string& type,
+                       const py::object& inputs, const py::object& outputs, const py::object& attrs,
+                       const OpContext& context) {
   Op op = BuildOp(type, inputs, outputs, attrs, context);
   box.ReadBlock(block);
   Check(InferAndDeclare(AllOps(), box.program, block, op));
@@ -71,7 +73,8 @@ struct NewVar {
 };
 
 DType CheckedDType(int number) {
-  if (!IsDType(number)) throw StatusError(InvalidArgument("E-dtype", "there is no element type number ", number));
+  if (!IsDType(number))
+    throw StatusError(InvalidArgument("E-dtype", "there is no element type number ", number));
   return static_cast<DType>(number);
 }
 
@@ -79,8 +82,8 @@ void CreateVar(ProgramBox& box, int block, NewVar what) {
   Var var = TensorVar(what.name, what.dtype ? CheckedDType(*what.dtype) : DType::kFp32,
                       Shape(what.shape.value_or(std::vector<Dim>())), what.lod_level.value_or(0));
   var.kind = static_cast<VarKind>(what.kind);
-  const bool typed = var.kind == VarKind::kTensor || var.kind == VarKind::kSelectedRows ||
-                     var.kind == VarKind::kTensorArray;
+  const bool typed =
+      var.kind == VarKind::kTensor || var.kind == VarKind::kSelectedRows || var.kind == VarKind::kTensorArray;
   if (!typed) var.type.reset();
   var.persistable = what.persistable;
   var.need_check_feed = what.need_check_feed;
@@ -93,7 +96,8 @@ void BindBlocks(Class& program) {
   program.def("num_blocks", [](const ProgramBox& box) { return box.program.block_count(); })
       .def("append_block", [](ProgramBox& box, int parent) { return box.program.AddBlock(parent).index(); })
       .def("parent", [](const ProgramBox& box, int block) { return box.ReadBlock(block).parent(); })
-      .def("forward_block", [](const ProgramBox& box, int block) { return box.ReadBlock(block).forward_block(); })
+      .def("forward_block",
+           [](const ProgramBox& box, int block) { return box.ReadBlock(block).forward_block(); })
       .def("ops",
            [](const ProgramBox& box, int block) {
              std::vector<Id> ids;
@@ -109,8 +113,9 @@ void BindBlocks(Class& program) {
 }
 
 void BindOps(Class& program) {
-  program.def("append_op", &AppendOp, py::arg("block"), py::arg("position"), py::arg("type"), py::arg("inputs"),
-              py::arg("outputs"), py::arg("attrs"), py::arg("context"))
+  program
+      .def("append_op", &AppendOp, py::arg("block"), py::arg("position"), py::arg("type"), py::arg("inputs"),
+           py::arg("outputs"), py::arg("attrs"), py::arg("context"))
       .def("remove_op",
            [](ProgramBox& box, int block, Id id) {
              box.ReadOp(block, static_cast<OpId>(id));
@@ -121,17 +126,16 @@ void BindOps(Class& program) {
              box.ReadOp(block, static_cast<OpId>(id));
              return box.ReadBlock(block).PositionOf(static_cast<OpId>(id));
            })
-      .def("op_type", [](const ProgramBox& box, int b, Id id) { return box.ReadOp(b, static_cast<OpId>(id)).type(); })
-      .def("op_location",
-           [](const ProgramBox& box, int b, Id id) { return box.ReadOp(b, static_cast<OpId>(id)).location(); })
+      .def("op_type",
+           [](const ProgramBox& box, int b, Id id) { return box.ReadOp(b, static_cast<OpId>(id)).type(); })
+      .def("op_location", [](const ProgramBox& box, int b,
+                             Id id) { return box.ReadOp(b, static_cast<OpId>(id)).location(); })
       .def("op_made_by",
            [](const ProgramBox& box, int b, Id id) { return box.ReadOp(b, static_cast<OpId>(id)).made_by(); })
-      .def("op_inputs",
-           [](const ProgramBox& box, int b, Id id) { return SlotsToPython(box.ReadOp(b, static_cast<OpId>(id)).inputs()); })
-      .def("op_outputs",
-           [](const ProgramBox& box, int b, Id id) {
-             return SlotsToPython(box.ReadOp(b, static_cast<OpId>(id)).outputs());
-           })
+      .def("op_inputs", [](const ProgramBox& box, int b,
+                           Id id) { return SlotsToPython(box.ReadOp(b, static_cast<OpId>(id)).inputs()); })
+      .def("op_outputs", [](const ProgramBox& box, int b,
+                            Id id) { return SlotsToPython(box.ReadOp(b, static_cast<OpId>(id)).outputs()); })
       .def("op_attrs",
            [](const ProgramBox& box, int b, Id id) {
              py::dict out;
@@ -161,18 +165,22 @@ void BindOps(Class& program) {
                op.Set(name, AttrFromPython(value, kind, op.type(), name));
              });
            })
-      .def("remove_op_attr", [](ProgramBox& box, int block, Id id,
-                                const std::string& name) { ChangeOp(box, block, id, [&](Op& op) { op.RemoveAttr(name); }); })
+      .def("remove_op_attr",
+           [](ProgramBox& box, int block, Id id, const std::string& name) {
+             ChangeOp(box, block, id, [&](Op& op) { op.RemoveAttr(name); });
+           })
       .def("set_op_input",
-           [](ProgramBox& box, int block, Id id, const std::string& slot, const std::vector<std::string>& names) {
+           [](ProgramBox& box, int block, Id id, const std::string& slot,
+              const std::vector<std::string>& names) {
              ChangeOp(box, block, id, [&](Op& op) { op.AddInput(slot, names); });
            })
       .def("set_op_output",
-           [](ProgramBox& box, int block, Id id, const std::string& slot, const std::vector<std::string>& names) {
+           [](ProgramBox& box, int block, Id id, const std::string& slot,
+              const std::vector<std::string>& names) {
              ChangeOp(box, block, id, [&](Op& op) { op.AddOutput(slot, names); });
            })
-      .def("rename_in_op", [](ProgramBox& box, int block, Id id, const std::string& from, const std::string& to,
-                              bool inputs, bool outputs) {
+      .def("rename_in_op", [](ProgramBox& box, int block, Id id, const std::string& from,
+                              const std::string& to, bool inputs, bool outputs) {
         ChangeOp(box, block, id, [&](Op& op) {
           Op before = op;
           const auto renamed = [&](std::vector<std::string> names) {
@@ -194,11 +202,11 @@ void BindVars(Class& program) {
       .def(
           "create_var",
           [](ProgramBox& box, int block, std::string name, int kind, std::optional<int> dtype,
-             std::optional<std::vector<Dim>> shape, std::optional<int> lod_level, bool persistable, bool stop_gradient,
-             bool is_data, bool need_check_feed) {
+             std::optional<std::vector<Dim>> shape, std::optional<int> lod_level, bool persistable,
+             bool stop_gradient, bool is_data, bool need_check_feed) {
             CreateVar(box, block,
-                      {std::move(name), kind, dtype, std::move(shape), lod_level, persistable, stop_gradient, is_data,
-                       need_check_feed});
+                      {std::move(name), kind, dtype, std::move(shape), lod_level, persistable, stop_gradient,
+                       is_data, need_check_feed});
           },
           py::arg("block"), py::arg("name"), py::arg("kind") = static_cast<int>(VarKind::kTensor),
           py::arg("dtype") = py::none(), py::arg("shape") = py::none(), py::arg("lod_level") = py::none(),
@@ -209,11 +217,12 @@ void BindVars(Class& program) {
       // The block that declares the variable, as seen from `block`; -1 if none does.
       .def("block_of_var", [](const ProgramBox& box, int b,
                               const std::string& name) { return box.program.BlockOfVar(b, name); })
-      .def("remove_var", [](ProgramBox& box, int b, const std::string& name) { box.WriteBlock(b).RemoveVar(name); })
+      .def("remove_var",
+           [](ProgramBox& box, int b, const std::string& name) { box.WriteBlock(b).RemoveVar(name); })
       .def("rename_var", [](ProgramBox& box, int b, const std::string& from,
                             const std::string& to) { return box.WriteBlock(b).RenameVar(from, to); })
-      .def("var_kind",
-           [](const ProgramBox& box, int b, const std::string& n) { return static_cast<int>(box.ReadVar(b, n).kind); })
+      .def("var_kind", [](const ProgramBox& box, int b,
+                          const std::string& n) { return static_cast<int>(box.ReadVar(b, n).kind); })
       .def("var_shape",
            [](const ProgramBox& box, int b, const std::string& n) {
              return py::tuple(py::cast(box.ReadVar(b, n).shape().dims()));
@@ -230,8 +239,8 @@ void BindVars(Class& program) {
            })
       .def("var_persistable",
            [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).persistable; })
-      .def("var_need_check_feed",
-           [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).need_check_feed; })
+      .def("var_need_check_feed", [](const ProgramBox& box, int b,
+                                     const std::string& n) { return box.ReadVar(b, n).need_check_feed; })
       .def("var_facts",
            [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).facts; })
       .def("set_var_shape",
@@ -265,9 +274,10 @@ void BindVars(Class& program) {
 }
 
 void BindMeta(Class& program) {
-  program.def_property(
-             "version", [](const ProgramBox& box) { return box.program.meta().version; },
-             [](ProgramBox& box, std::int64_t version) { box.program.mutable_meta().version = version; })
+  program
+      .def_property(
+          "version", [](const ProgramBox& box) { return box.program.meta().version; },
+          [](ProgramBox& box, std::int64_t version) { box.program.mutable_meta().version = version; })
       .def_property(
           "random_seed", [](const ProgramBox& box) { return box.program.meta().random_seed; },
           [](ProgramBox& box, std::int64_t seed) { box.program.mutable_meta().random_seed = seed; })
@@ -275,16 +285,20 @@ void BindMeta(Class& program) {
       .def_property_readonly("content_id", [](const ProgramBox& box) { return box.program.content_id(); })
       .def("serialize_to_string",
            [](const ProgramBox& box) { return py::bytes(SerializeProgram(box.program)); })
-      .def_static("parse",
-                  [](const py::bytes& bytes) {
-                    return std::make_shared<ProgramBox>(Take(ParseProgram(static_cast<std::string_view>(bytes))));
-                  })
+      .def_static(
+          "parse",
+          [](const py::bytes& bytes) {
+            return std::make_shared<ProgramBox>(Take(ParseProgram(static_cast<std::string_view>(bytes))));
+          })
       .def("copy", [](const ProgramBox& box) { return std::make_shared<ProgramBox>(box); })
       .def("assign", [](ProgramBox& box, const ProgramBox& other) { box.program = other.program; })
       .def("clone_for_test",
-           [](const ProgramBox& box) { return std::make_shared<ProgramBox>(ProgramBox{CloneForTest(box.program)}); })
+           [](const ProgramBox& box) {
+             return std::make_shared<ProgramBox>(ProgramBox{CloneForTest(box.program)});
+           })
       .def("prune",
-           [](const ProgramBox& box, const std::vector<std::string>& feeds, const std::vector<std::string>& targets) {
+           [](const ProgramBox& box, const std::vector<std::string>& feeds,
+              const std::vector<std::string>& targets) {
              return std::make_shared<ProgramBox>(ProgramBox{Take(PruneTo(box.program, feeds, targets))});
            })
       .def("to_string", [](const ProgramBox& box, bool all) {

@@ -17,7 +17,9 @@ constexpr std::chrono::milliseconds kSignalPoll{100};
 
 class Worker {
  public:
-  Worker() { std::thread([this] { Loop(); }).detach(); }
+  Worker() {
+    std::thread([this] { Loop(); }).detach();
+  }
 
   void Start(const std::function<void()>* work) {
     const std::lock_guard lock(mutex_);

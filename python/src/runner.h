@@ -5,9 +5,10 @@
 
 namespace penstock::python {
 
-// Runs `work` on a worker thread and waits for it with the GIL released, looking for signals every 100 ms. If one raises
-// (Ctrl-C), `cancel` is called, `work` is waited for, and the Python error is thrown. `work` must not touch Python without
-// taking the GIL. The same worker serves successive calls of a thread, so that its OpenMP team is kept.
+// Runs `work` on a worker thread and waits for it with the GIL released, looking for signals every 100 ms. If
+// one raises (Ctrl-C), `cancel` is called, `work` is waited for, and the Python error is thrown. `work` must
+// not touch Python without taking the GIL. The same worker serves successive calls of a thread, so that its
+// OpenMP team is kept.
 void RunInterruptibly(const std::function<void()>& work, const std::function<void()>& cancel);
 
 }  // namespace penstock::python

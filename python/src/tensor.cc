@@ -55,7 +55,8 @@ void BindLoDTensor(py::module_& m) {
   py::class_<TensorHandle>(m, "LoDTensor")
       .def(py::init<>())
       .def(
-          "set", [](TensorHandle& t, const py::object& array, const py::object&) { CopyArray(array, t.tensor()); },
+          "set",
+          [](TensorHandle& t, const py::object& array, const py::object&) { CopyArray(array, t.tensor()); },
           py::arg("array"), py::arg("place") = py::none())
       .def("shape", [](const TensorHandle& t) { return t.tensor().shape().dims(); })
       .def("_dtype", [](const TensorHandle& t) { return static_cast<int>(t.tensor().dtype()); })
@@ -70,7 +71,8 @@ void BindLoDTensor(py::module_& m) {
             return py::object(view.attr("astype")(dtype.is_none() ? view.attr("dtype") : dtype));
           },
           py::arg("dtype") = py::none(), py::arg("copy") = py::none())
-      .def("__len__", [](const TensorHandle& t) { return t.tensor().shape().rank() == 0 ? 0 : t.tensor().shape()[0]; })
+      .def("__len__",
+           [](const TensorHandle& t) { return t.tensor().shape().rank() == 0 ? 0 : t.tensor().shape()[0]; })
       .def("lod", [](const TensorHandle& t) { return t.tensor().lod(); })
       .def("set_lod", [](TensorHandle& t, LoD lod) { t.tensor().set_lod(std::move(lod)); })
       .def("recursive_sequence_lengths", [](const TensorHandle& t) { return LengthsOf(t.tensor().lod()); })
@@ -88,14 +90,15 @@ void BindLoDTensor(py::module_& m) {
              return py::bytes(bytes);
            })
       // One record from `bytes` at `offset`: (the tensor, where the next record begins).
-      .def_static("_from_file_bytes", [](const py::bytes& bytes, std::size_t offset) {
-        std::string_view rest = static_cast<std::string_view>(bytes);
-        const std::size_t whole = rest.size();
-        rest.remove_prefix(std::min(offset, whole));
-        Variable value;
-        value.As<Tensor>() = Take(ReadTensor(rest));
-        return py::make_tuple(TensorHandle(std::move(value)), whole - rest.size());
-      })
+      .def_static("_from_file_bytes",
+                  [](const py::bytes& bytes, std::size_t offset) {
+                    std::string_view rest = static_cast<std::string_view>(bytes);
+                    const std::size_t whole = rest.size();
+                    rest.remove_prefix(std::min(offset, whole));
+                    Variable value;
+                    value.As<Tensor>() = Take(ReadTensor(rest));
+                    return py::make_tuple(TensorHandle(std::move(value)), whole - rest.size());
+                  })
       .def("_assign", [](TensorHandle& t, const TensorHandle& from) { t.tensor() = from.tensor().Clone(); });
 }
 

@@ -1,5 +1,5 @@
-// LoDTensor and Scope as Python holds them. A tensor is either one of its own, or what a name means in a scope at the time
-// of each call, so it is never left pointing at a variable that is gone.
+// LoDTensor and Scope as Python holds them. A tensor is either one of its own, or what a name means in a
+// scope at the time of each call, so it is never left pointing at a variable that is gone.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -25,7 +25,8 @@ class VariableHandle {
  public:
   VariableHandle() : own_(std::make_shared<Variable>()) {}
   explicit VariableHandle(Variable value) : own_(std::make_shared<Variable>(std::move(value))) {}
-  VariableHandle(std::shared_ptr<ScopeBox> scope, std::string name) : scope_(std::move(scope)), name_(std::move(name)) {}
+  VariableHandle(std::shared_ptr<ScopeBox> scope, std::string name)
+      : scope_(std::move(scope)), name_(std::move(name)) {}
 
   Variable& variable() const;  // throws StateError if the scope does not hold the name any more
 
@@ -38,7 +39,8 @@ class VariableHandle {
 struct TensorHandle : VariableHandle {
   using VariableHandle::VariableHandle;
   explicit TensorHandle(const VariableHandle& variable) : VariableHandle(variable) {}
-  Tensor& tensor() const;  // an empty one is made in a variable without a value; throws StateError if it is rows
+  Tensor& tensor()
+      const;  // an empty one is made in a variable without a value; throws StateError if it is rows
 };
 
 // The memory of a tensor, for Python's buffer protocol.
@@ -47,7 +49,8 @@ struct TensorMemory {
 };
 void BindTensorMemory(pybind11::module_& m);
 
-// A tensor that shares an array's memory and keeps the array alive; a copy where the array is small or not contiguous.
+// A tensor that shares an array's memory and keeps the array alive; a copy where the array is small or not
+// contiguous.
 Tensor BorrowArray(pybind11::handle array);
 // Copies an array into a tensor.
 void CopyArray(pybind11::handle array, Tensor& out);

@@ -39,7 +39,9 @@ Dialect DialectOfText(const std::string& text) {
   throw StatusError(InvalidArgument("E-plan-compat", "compat is ", Quote(text), "; it must be fluid-1.8"));
 }
 
-std::shared_ptr<ProgramBox> Box(const Program& program) { return std::make_shared<ProgramBox>(ProgramBox{program}); }
+std::shared_ptr<ProgramBox> Box(const Program& program) {
+  return std::make_shared<ProgramBox>(ProgramBox{program});
+}
 
 RoleSet Run(const ProgramBox& main, const ProgramBox& startup, const TranspileConfig& config) {
   const Program main_now = main.program;
@@ -53,7 +55,8 @@ RoleSet Run(const ProgramBox& main, const ProgramBox& startup, const TranspileCo
 void BindTranspiler(py::module_& m) {
   py::class_<TranspileConfig>(m, "TranspileConfig")
       .def(py::init<>())
-      .def_property("kind", nullptr, [](TranspileConfig& c, const std::string& text) { c.kind = KindOfText(text); })
+      .def_property("kind", nullptr,
+                    [](TranspileConfig& c, const std::string& text) { c.kind = KindOfText(text); })
       .def_property("placement", nullptr,
                     [](TranspileConfig& c, const std::string& text) { c.placement = PlacementOfText(text); })
       .def_property("dialect", nullptr,
@@ -73,14 +76,15 @@ void BindTranspiler(py::module_& m) {
   py::class_<RoleSet>(m, "_RoleSet")
       .def_property_readonly("plan", [](const RoleSet& roles) { return PrintPlan(roles.plan); })
       // [(trainer id, main, start-up)]
-      .def_property_readonly("trainers",
-                             [](const RoleSet& roles) {
-                               py::list out;
-                               for (const TrainerRole& role : roles.trainers) {
-                                 out.append(py::make_tuple(role.trainer_id, Box(role.main), Box(role.startup)));
-                               }
-                               return out;
-                             })
+      .def_property_readonly(
+          "trainers",
+          [](const RoleSet& roles) {
+            py::list out;
+            for (const TrainerRole& role : roles.trainers) {
+              out.append(py::make_tuple(role.trainer_id, Box(role.main), Box(role.startup)));
+            }
+            return out;
+          })
       // [(address, main, start-up)]
       .def_property_readonly("pservers", [](const RoleSet& roles) {
         py::list out;

@@ -32,9 +32,11 @@ def peers():
 
 
 @pytest.fixture
-def fluid():
-    """penstock.fluid with empty default programs, names and scope."""
+def fluid(monkeypatch):
+    """penstock.fluid with empty default programs, names and scopes."""
+    import penstock._penstock
     import penstock.fluid as fluid
+    monkeypatch.setattr(fluid.framework, '_name_scopes', penstock._penstock.NameScopes())
     with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()), \
             fluid.scope_guard(fluid.Scope()):
         yield fluid

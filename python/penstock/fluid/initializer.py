@@ -21,7 +21,8 @@ class Initializer:
     def _prepend(self, var, block, op, attrs):
         attrs['shape'] = var.shape
         attrs['dtype'] = int(var.dtype)
-        return block._prepend_op(op, None, {'Out': var}, attrs)
+        # Fluid declares the empty input slots of uniform_random, and of no other.
+        return block._prepend_op(op, {} if op == 'uniform_random' else None, {'Out': var}, attrs)
 
     def _seed_in(self, block):
         """An initializer without a seed takes the program's."""

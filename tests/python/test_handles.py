@@ -1,0 +1,157 @@
+"""Handles: the same thing is the same object, and one whose op or variable is gone says so."""
+
+import penstock
+import pytest
+
+
+def net(fluid):
+    x = fluid.data('x', [None, 13])
+    y = fluid.data('y', [None, 1])
+    return fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+
+
+def test_the_same_thing_is_the_same_handle(fluid):
+    loss = net(fluid)
+    block = fluid.default_main_program().global_block()
+    assert block.var(loss.name) is loss
+    assert block.ops[0] is block.ops[0]
+    assert fluid.default_main_program().block(0) is block
+    assert loss.block is block
+
+
+def test_what_cpp_changes_is_seen_through_old_handles(fluid):
+    loss = net(fluid)
+    block = fluid.default_main_program().global_block()
+    first = block.ops[0]
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    assert block.ops[0] is first
+    assert block.ops[-1].type == 'sgd'
+    assert block.vars['fc_0.w_0@GRAD'].shape == (13, 1)
+    assert loss.op.type == 'mean'
+
+
+def test_an_op_that_is_gone_raises(fluid):
+    net(fluid)
+    block = fluid.default_main_program().global_block()
+    op = block.ops[0]
+    block._remove_op(0)
+    with pytest.raises(penstock.StateError, match='no longer in block 0') as error:
+        op.type
+    assert error.value.id == 'E-op-gone'
+
+
+def test_a_variable_that_is_gone_raises(fluid):
+    x = fluid.data('x', [None, 13])
+    fluid.default_main_program().global_block()._remove_var('x')
+    with pytest.raises(penstock.StateError, match='variable x'):
+        x.shape
+
+
+def test_a_program_of_4000_ops_is_built_in_python_changed_in_cpp_and_read_in_python(fluid):
+    x = h = fluid.data('x', [None, 8])
+    y = fluid.data('y', [None, 1], dtype='int64')
+    for _ in range(1333):
+        h = fluid.layers.fc(h, 8, act='relu')
+    loss = fluid.layers.mean(fluid.layers.cross_entropy(h, y))
+    main = fluid.default_main_program()
+    forward = list(main.global_block().ops)
+    assert len(forward) == 4001
+    ops, pairs = fluid.optimizer.SGD(0.1).minimize(loss)
+    assert [op for op in main.global_block().ops[:4001]] == forward
+    assert len(pairs) == 2666 and all(isinstance(param, fluid.Parameter) for param, _ in pairs)
+    assert {op.type for op in ops} == {'sgd'}
+    assert main.global_block().ops[4001].type == 'fill_constant'
+    assert x.op is None
+
+
+def test_a_wrong_op_names_the_rule_the_op_and_the_users_line(fluid):
+    x = fluid.data('x', [None, 784])
+    w = fluid.layers.create_parameter([512, 10], 'float32')
+    with pytest.raises(penstock.ProgramError) as error:
+        fluid.layers.mul(x, w)
+    text = str(error.value)
+    assert text.startswith('mul: width of X (784) must equal height of Y (512)')
+    assert error.value.id == 'E-shape-mul'
+    assert 'mul(X=x, Y=create_parameter_0.w_0)' in text
+    assert 'test_handles.py:%d in test_a_wrong_op' % (error.traceback[0].lineno + 1) in text
+
+
+def test_an_unknown_op_is_an_error_with_near_names(fluid):
+    x = fluid.data('x', [None, 4])
+    block = fluid.default_main_program().global_block()
+    with pytest.raises(penstock.ProgramError, match='op type rely is not known'):
+        block.append_op('rely', {'X': x}, {'Out': x})
+    assert block.ops == []
+
+
+def test_an_attribute_of_the_wrong_type_is_an_error(fluid):
+    x = fluid.data('x', [None, 4])
+    with pytest.raises(penstock.ProgramError, match="scale: attribute bias is 'two', but must be of kind float"):
+        fluid.default_main_program().global_block().append_op('scale', {'X': x}, {'Out': x}, {'bias': 'two'})
+
+
+def test_clones_are_independent(fluid):
+    loss = net(fluid)
+    main = fluid.default_main_program()
+    copy = main.clone()
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    assert len(copy.global_block().ops) < len(main.global_block().ops)
+    assert copy.global_block().var(loss.name) is not loss
+
+
+def test_serialized_programs_come_back_with_parameters_and_lines(fluid):
+    net(fluid)
+    main = fluid.default_main_program()
+    again = fluid.Program.parse_from_string(main.desc.serialize_to_string())
+    assert [param.name for param in again.all_parameters()] == ['fc_0.w_0', 'fc_0.b_0']
+    assert 'test_handles.py' in again.global_block().ops[0].location
+    assert again.desc.serialize_to_string() == main.desc.serialize_to_string()
+    assert str(again) == str(main)
+
+
+def test_name_scopes_and_unique_names(fluid):
+    with fluid.name_scope('encoder'), fluid.unique_name.guard('A_'):
+        x = fluid.layers.fc(fluid.data('x', [None, 4]), 2)
+    assert x.name == 'A_A_fc_0.tmp_1'  # as in Fluid: the layer's name has the prefix already
+    assert fluid.default_main_program().global_block().ops[0].attr('op_namescope').endswith('encoder/')
+    assert fluid.unique_name.generate('fc') == 'fc_0'
+
+
+def test_a_second_declaration_that_contradicts_the_first_is_an_error(fluid):
+    fluid.data('x', [None, 4])
+    with pytest.raises(ValueError, match='Variable x has been created before'):
+        fluid.data('x', [None, 5])
+
+
+def test_bytes_that_are_no_program_are_an_error(fluid):
+    net(fluid)
+    data = fluid.default_main_program().desc.serialize_to_string()
+    for wrong in (b'\x0a', data[:-3], b'\xff' * 64):
+        with pytest.raises((penstock.ProgramError, penstock.InternalError)):
+            fluid.Program.parse_from_string(wrong)
+
+
+def test_a_python_optimizer_takes_the_slow_way(fluid):
+
+    class Plain(fluid.optimizer.Optimizer):
+        type = 'plain'
+
+        def _append_optimize_op(self, block, param_and_grad):
+            param, grad = param_and_grad
+            return block.append_op('sgd', {'Param': param, 'Grad': grad, 'LearningRate': self._create_param_lr(param_and_grad)},
+                                   {'ParamOut': param})
+
+    loss = net(fluid)
+    ops, pairs = Plain(0.01, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(loss)
+    made = fluid.default_main_program().desc.serialize_to_string()
+    assert [op.type for op in ops] == ['sgd', 'sgd']
+    with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
+        fluid.optimizer.SGD(0.01, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(net(fluid))
+        fast = fluid.default_main_program()
+    slow = fluid.Program.parse_from_string(made)
+    assert [op.type for op in slow.global_block().ops] == [op.type for op in fast.global_block().ops]
+    for a, b in zip(slow.global_block().ops, fast.global_block().ops):
+        assert (a._inputs(), a._outputs()) == (b._inputs(), b._outputs())
+        ignored = ('op_namescope',)
+        assert ({k: v for k, v in a.all_attrs().items() if k not in ignored} ==
+                {k: v for k, v in b.all_attrs().items() if k not in ignored})

@@ -138,8 +138,8 @@ def test_a_python_optimizer_takes_the_slow_way(fluid):
 
         def _append_optimize_op(self, block, param_and_grad):
             param, grad = param_and_grad
-            return block.append_op('sgd', {'Param': param, 'Grad': grad, 'LearningRate': self._create_param_lr(param_and_grad)},
-                                   {'ParamOut': param})
+            rate = self._create_param_lr(param_and_grad)
+            return block.append_op('sgd', {'Param': param, 'Grad': grad, 'LearningRate': rate}, {'ParamOut': param})
 
     loss = net(fluid)
     ops, pairs = Plain(0.01, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(loss)

@@ -18,10 +18,11 @@ RECORDED = recorded()
 
 # What this issue builds: a call belongs here if all its ops do. Layers are added as their ops are.
 OPS = {
-    'accuracy', 'assign', 'assign_value', 'batch_norm', 'cast', 'concat', 'conv2d', 'cross_entropy2', 'dropout',
-    'elementwise_add', 'elementwise_div', 'elementwise_mul', 'elementwise_sub', 'fill_constant', 'gaussian_random', 'matmul',
-    'mean', 'mul', 'pool2d', 'relu', 'reshape2', 'scale', 'softmax', 'softmax_with_cross_entropy', 'square', 'sum', 'tanh',
-    'top_k', 'transpose2', 'truncated_gaussian_random', 'uniform_random', 'sgd', 'momentum', 'adam', 'sigmoid',
+    'accuracy', 'assign', 'assign_value', 'batch_norm', 'cast', 'concat', 'conv2d', 'cross_entropy2',
+    'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_mul', 'elementwise_sub', 'fill_constant',
+    'gaussian_random', 'matmul', 'mean', 'mul', 'pool2d', 'relu', 'reshape2', 'scale', 'softmax',
+    'softmax_with_cross_entropy', 'square', 'sum', 'tanh', 'top_k', 'transpose2', 'truncated_gaussian_random',
+    'uniform_random', 'sgd', 'momentum', 'adam', 'sigmoid',
 }
 
 

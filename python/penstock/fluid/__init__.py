@@ -26,9 +26,9 @@ from penstock.fluid.transpiler import DistributeTranspiler, DistributeTranspiler
 
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler', 'DistributeTranspilerConfig',
-    'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable', 'backward',
-    'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder',
+    'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
+    'backward', 'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder',
     'default_main_program', 'default_startup_program', 'executor', 'framework', 'global_scope', 'in_dygraph_mode',
-    'initializer', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'name_scope', 'nets', 'optimizer',
-    'param_attr', 'program_guard', 'regularizer', 'scope_guard', 'transpiler', 'unique_name',
+    'initializer', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'name_scope', 'nets',
+    'optimizer', 'param_attr', 'program_guard', 'regularizer', 'scope_guard', 'transpiler', 'unique_name',
 ]

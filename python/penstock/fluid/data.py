@@ -7,5 +7,6 @@ __all__ = ['data']
 
 def data(name, shape, dtype='float32', lod_level=0):
     shape = [-1 if extent is None else extent for extent in shape]
-    return LayerHelper('data', name=name).create_global_variable(name=name, shape=shape, dtype=dtype, stop_gradient=True,
-                                                                 lod_level=lod_level, is_data=True, need_check_feed=True)
+    helper = LayerHelper('data', name=name)
+    return helper.create_global_variable(name=name, shape=shape, dtype=dtype, stop_gradient=True, lod_level=lod_level,
+                                         is_data=True, need_check_feed=True)

@@ -36,8 +36,9 @@ def scope_guard(scope):
 def as_numpy(tensor):
     """The array of a LoDTensor without sequences, sharing its memory."""
     if tensor.lod():
-        raise RuntimeError('Some of your fetched tensors hold LoD information. They can not be completely cast to Python '
-                           'ndarray. Please set the parameter return_numpy as False to return LoDTensor itself directly.')
+        raise RuntimeError('Some of your fetched tensors hold LoD information. They can not be completely cast to '
+                           'Python ndarray. Please set the parameter return_numpy as False to return LoDTensor itself '
+                           'directly.')
     return tensor._view()
 
 
@@ -105,8 +106,8 @@ _executors = weakref.WeakSet()
 
 @atexit.register
 def _complete_at_exit():
-    """A process that ends without an uncaught exception has completed; one that does not has died, and its servers see
-    that by its connection."""
+    """A process that ends without an uncaught exception has completed; one that does not has died, and its servers
+    see that by its connection."""
     if getattr(sys, 'last_type', None) is not None:
         return
     for executor in list(_executors):

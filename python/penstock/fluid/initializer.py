@@ -8,7 +8,8 @@ from penstock.fluid.core import VarType
 
 __all__ = [
     'Constant', 'Uniform', 'Normal', 'TruncatedNormal', 'Xavier', 'MSRA', 'ConstantInitializer', 'UniformInitializer',
-    'NormalInitializer', 'TruncatedNormalInitializer', 'XavierInitializer', 'MSRAInitializer', 'NumpyArrayInitializer',
+    'NormalInitializer', 'TruncatedNormalInitializer', 'XavierInitializer', 'MSRAInitializer',
+    'NumpyArrayInitializer',
 ]
 
 
@@ -162,7 +163,8 @@ class NumpyArrayInitializer(Initializer):
             raise ValueError('NumpyArrayInitializer fills float32 and int32 variables; %s is %s' %
                              (var.name, var.dtype.name))
         slot, dtype = slots[var.dtype]
-        attrs = {'dtype': int(var.dtype), 'shape': list(self._value.shape), slot: self._value.astype(dtype).ravel().tolist()}
+        values = self._value.astype(dtype).ravel().tolist()
+        attrs = {'dtype': int(var.dtype), 'shape': list(self._value.shape), slot: values}
         return block._prepend_op('assign_value', None, {'Out': var}, attrs)
 
 

@@ -123,8 +123,8 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
 
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
                          params_filename=None, export_for_deployment=True, program_only=False):
-    """Writes the part of the program that computes `target_vars` from the feeds, and its parameters. Returns the names of
-    what it will fetch."""
+    """Writes the part of the program that computes `target_vars` from the feeds, and its parameters. Returns the names
+    of what it will fetch."""
     program = framework.default_main_program() if main_program is None else main_program
     feeds = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names)
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
@@ -168,7 +168,7 @@ def _append_fetch_ops(program, names):
 
 
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
-    """[program, names of its feeds, variables that it fetches] of a saved inference model; its parameters are loaded."""
+    """[program, names of its feeds, variables that it fetches] of a saved inference model; loads its parameters."""
     if pserver_endpoints is not None:
         raise NotImplementedError('load_inference_model: pserver_endpoints is not built')
     with open(os.path.join(dirname, model_filename or '__model__'), 'rb') as file:

@@ -79,7 +79,8 @@ class LayerHelper:
         if not attr:
             return None
         suffix = 'b' if is_bias else 'w'
-        attr = attr._completed(lambda: unique_name.generate('%s.%s' % (self.name, suffix)), default_initializer, is_bias)
+        attr = attr._completed(lambda: unique_name.generate('%s.%s' % (self.name, suffix)), default_initializer,
+                               is_bias)
         dtype = to_dtype(dtype if dtype is not None else 'float32')
         self.startup_program.global_block().create_parameter(shape, dtype, **attr._to_kwargs(with_initializer=True))
         return self.main_program.global_block().create_parameter(shape, dtype, stop_gradient=stop_gradient,
@@ -118,7 +119,8 @@ class LayerHelper:
         if not bias_attr:
             return input_var
         dtype = input_var.dtype
-        bias = self.create_parameter(bias_attr, shape=list(input_var.shape[dim_start:dim_end]), dtype=dtype, is_bias=True)
+        shape = list(input_var.shape[dim_start:dim_end])
+        bias = self.create_parameter(bias_attr, shape, dtype, is_bias=True)
         out = self.create_variable_for_type_inference(dtype)
         self.append_op('elementwise_add', {'X': input_var, 'Y': bias}, {'Out': out}, {'axis': dim_start})
         return out

@@ -14,8 +14,9 @@ def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride
     return layers.pool2d(features, pool_size, pool_type, pool_stride, pool_padding, global_pooling, use_cudnn)
 
 
-def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filter_size=3, conv_act=None, param_attr=None,
-                   conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0, pool_stride=1, pool_type='max',
+def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filter_size=3, conv_act=None,
+                   param_attr=None, conv_with_batchnorm=False, conv_batchnorm_drop_rate=0.0, pool_stride=1,
+                   pool_type='max',
                    use_cudnn=True):
     """Convolutions (each with batch norm and dropout if asked), then a pooling. What is no list is for each."""
     count = len(conv_num_filter)

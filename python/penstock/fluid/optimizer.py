@@ -1,5 +1,5 @@
-"""Optimizers. minimize() of one that comes with Penstock is one C++ call; a subclass that overrides _append_optimize_op
-takes a slower way, op by op in Python, as Fluid's own classes do."""
+"""Optimizers. minimize() of one that comes with Penstock is one C++ call; a subclass that overrides
+_append_optimize_op takes a slower way, op by op in Python, as Fluid's own classes do."""
 
 from penstock import _penstock
 from penstock.fluid import framework, unique_name
@@ -76,8 +76,9 @@ class Optimizer:
 
     def _spec(self, program):
         rate = self._learning_rate_map.get(program, self._learning_rate)
-        return _penstock.OptimizerSpec(self.type, self._attrs, rate.name if isinstance(rate, Variable) else float(rate),
-                                       self._name or '', self.regularization, self._regularizers_in(program))
+        rate = rate.name if isinstance(rate, Variable) else float(rate)
+        return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
+                                       self._regularizers_in(program))
 
     def _record(self, program, made):
         """Remembers what C++ made; returns the optimizer ops."""
@@ -103,8 +104,8 @@ class Optimizer:
         if self._name is not None:
             name = '%s_%s' % (self._name, name)
         helper = LayerHelper('accumulator', name='accumulator')
-        variable = helper.create_global_variable(name=unique_name.generate('%s_%s' % (param.name, name)), persistable=True,
-                                                 dtype=dtype or param.dtype,
+        variable = helper.create_global_variable(name=unique_name.generate('%s_%s' % (param.name, name)),
+                                                 persistable=True, dtype=dtype or param.dtype,
                                                  shape=list(param.shape if shape is None else shape))
         helper.set_variable_initializer(variable, Constant(float(fill_value)))
         self._accumulators.setdefault(name, {})[param.name] = variable
@@ -179,7 +180,10 @@ class SGDOptimizer(Optimizer):
 
 
 class MomentumOptimizer(Optimizer):
-    """velocity = momentum * velocity + grad; param -= learning_rate * velocity (nesterov: grad + momentum * velocity)"""
+    """velocity = momentum * velocity + grad; param -= learning_rate * velocity.
+
+    With use_nesterov the step is learning_rate * (grad + momentum * velocity).
+    """
 
     type = 'momentum'
 
@@ -196,8 +200,8 @@ class AdamOptimizer(Optimizer):
 
     type = 'adam'
 
-    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None, regularization=None,
-                 grad_clip=None, name=None, lazy_mode=False):
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
+                 regularization=None, grad_clip=None, name=None, lazy_mode=False):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         if isinstance(beta1, Variable) or isinstance(beta2, Variable):
             raise NotImplementedError('Adam: beta1 and beta2 as Variables are not built; give numbers')

@@ -6,7 +6,8 @@ from penstock.fluid.layer_helper import LayerHelper
 __all__ = ['data']
 
 
-def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type=VarType.LOD_TENSOR, stop_gradient=True):
+def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type=VarType.LOD_TENSOR,
+         stop_gradient=True):
     """Puts the unknown batch extent in front of the shape, unless some extent is unknown already."""
     shape = [-1 if extent is None else extent for extent in shape]
     if append_batch_size and all(extent >= 0 for extent in shape):

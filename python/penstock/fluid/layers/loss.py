@@ -34,12 +34,14 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
     helper = LayerHelper('softmax_with_cross_entropy')
     softmax = helper.create_variable_for_type_inference(logits.dtype)
     loss = helper.create_variable_for_type_inference(logits.dtype)
-    helper.append_op('softmax_with_cross_entropy', {'Logits': logits, 'Label': label}, {'Softmax': softmax, 'Loss': loss}, {
+    attrs = {
         'soft_label': soft_label,
         'ignore_index': ignore_index,
         'numeric_stable_mode': numeric_stable_mode,
         'axis': axis
-    })
+    }
+    outputs = {'Softmax': softmax, 'Loss': loss}
+    helper.append_op('softmax_with_cross_entropy', {'Logits': logits, 'Label': label}, outputs, attrs)
     return (loss, softmax) if return_softmax else loss
 
 

@@ -9,9 +9,10 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'batch_norm', 'clip', 'conv2d', 'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_max', 'elementwise_min',
-    'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'fc', 'matmul', 'mean', 'mul', 'pool2d', 'reduce_max',
-    'reduce_mean', 'reduce_min', 'reduce_sum', 'reshape', 'scale', 'softmax', 'topk', 'transpose',
+    'batch_norm', 'clip', 'conv2d', 'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_max',
+    'elementwise_min', 'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'fc', 'matmul', 'mean', 'mul',
+    'pool2d', 'reduce_max', 'reduce_mean', 'reduce_min', 'reduce_sum', 'reshape', 'scale', 'softmax', 'topk',
+    'transpose',
 ]
 
 
@@ -66,8 +67,8 @@ def _paddings(padding, data_format):
     return _pair(padding, 'padding'), 'EXPLICIT'
 
 
-def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None, bias_attr=None,
-           use_cudnn=True, act=None, name=None, data_format='NCHW'):
+def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
+           bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
     channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
     if channels < 0:
         raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
@@ -76,8 +77,7 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
         raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
     depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
     op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
-    helper = LayerHelper(op_type, input=input, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
-                         name=name)
+    helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
     filter_size = _pair(filter_size, 'filter_size')
     paddings, algorithm = _paddings(padding, data_format)
     std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
@@ -227,7 +227,7 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
 
 def transpose(x, perm, name=None):
     if sorted(perm) != list(range(len(x.shape))):
-        raise ValueError('perm must be a permutation of the %d axes of the input, not %s' % (len(x.shape), list(perm)))
+        raise ValueError('perm must be a permutation of the %d axes of x, not %s' % (len(x.shape), list(perm)))
     helper = LayerHelper('transpose', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)

@@ -9,8 +9,8 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant', 'ones', 'sum',
-    'sums', 'zeros',
+    'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant', 'ones',
+    'sum', 'sums', 'zeros',
 ]
 
 
@@ -21,8 +21,8 @@ def create_tensor(dtype, name=None, persistable=False):
 
 def create_parameter(shape, dtype, name=None, attr=None, is_bias=False, default_initializer=None):
     helper = LayerHelper('create_parameter', name=name)
-    return helper.create_parameter(ParamAttr(name=name) if attr is None else attr, list(shape), to_dtype(dtype), is_bias,
-                                   default_initializer)
+    attr = ParamAttr(name=name) if attr is None else attr
+    return helper.create_parameter(attr, list(shape), to_dtype(dtype), is_bias, default_initializer)
 
 
 def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, name=None):

@@ -1,9 +1,10 @@
 """DistributeTranspiler: Fluid's way to ask for role programs, over one pure C++ call.
 
-Fluid's scripts run default_startup_program() after transpile(), and what get_trainer_program() returns is the program
-they gave. So transpile() takes a snapshot of both programs and makes the start-up handle mean the trainer's start-up
-program; get_trainer_program() makes the main handle mean the trainer's. Getters may be called in any order, any number of
-times; a second transpile() of a program that still is what the first made of it starts from the snapshot.
+Fluid's scripts run default_startup_program() after transpile(), and what get_trainer_program() returns is the
+program they gave. So transpile() takes a snapshot of both programs and makes the start-up handle mean the trainer's
+start-up program; get_trainer_program() makes the main handle mean the trainer's. Getters may be called in any order,
+any number of times; a second transpile() of a program that still is what the first made of it starts from the
+snapshot.
 """
 
 from penstock import _penstock
@@ -76,8 +77,10 @@ class DistributeTranspiler:
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
                   startup_program=None, current_endpoint='127.0.0.1:6174'):
-        """Makes the programs of all roles. sync_mode given wins over an untouched config; both given and different is an
-        error."""
+        """Makes the programs of all roles.
+
+        sync_mode   given, it wins over an untouched config; both given and different is an error
+        """
         program = framework.default_main_program() if program is None else program
         startup = framework.default_startup_program() if startup_program is None else startup_program
         for one in (program, startup):
@@ -109,7 +112,7 @@ class DistributeTranspiler:
     table_name = None
 
     def get_trainer_program(self, wait_port=True):
-        """The main program's handle, now meaning the trainer's program. Servers are waited for when it runs, not here."""
+        """The main program's handle, now meaning the trainer's program. Servers are waited for when it runs."""
         self._made()
         _make_mean(self.origin_program, self._trainer_main, self.source_main.desc)
         return self.origin_program
@@ -139,7 +142,7 @@ class DistributeTranspiler:
     def _native_config(self, trainer_id, pservers, trainers, sync_mode):
         given = self.config
         if not isinstance(trainers, int):
-            raise NotImplementedError('a list of trainers belongs to the nccl2 and collective modes, which are not built')
+            raise NotImplementedError('a list of trainers is for the nccl2 and collective modes, which are not built')
         config = _penstock.TranspileConfig()
         config.kind = given.mode
         config.trainers = trainers
@@ -151,7 +154,7 @@ class DistributeTranspiler:
         if given.split_method is not None:
             placement = getattr(given.split_method, 'placement', None)
             if placement is None:
-                raise NotImplementedError('split_method %r: only RoundRobin and HashName are built' % (given.split_method,))
+                raise NotImplementedError('split_method %r: RoundRobin and HashName are built' % (given.split_method,))
             config.placement = placement
         config.sync_mode_argument = sync_mode
         config.sync_mode_field = given._sync_mode
@@ -163,7 +166,7 @@ class DistributeTranspiler:
 
 
 def _source_of(program):
-    """The snapshot that a transpile starts from: what the program was before an earlier one, unless it was changed since."""
+    """What a transpile starts from: what the program was before an earlier one, unless it was changed since."""
     source, content_id = program.__dict__.get('_transpile_source', (None, None))
     if content_id == program.desc.content_id:
         return source

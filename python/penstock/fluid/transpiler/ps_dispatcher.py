@@ -1,4 +1,4 @@
-"""Names of the placements, for DistributeTranspilerConfig.split_method. The placement itself is part of the plan (C++)."""
+"""Names of the placements, for DistributeTranspilerConfig.split_method. The placement itself is C++, in the plan."""
 
 __all__ = ['HashName', 'PSDispatcher', 'RoundRobin']
 

@@ -1,0 +1,220 @@
+"""Block: a handle on a block of a program, which hands out the handles of its ops and variables."""
+
+from penstock._call_site import call_site
+from penstock.fluid import unique_name
+from penstock.fluid.core import VarType, to_dtype
+from penstock.fluid.operator import Operator
+from penstock.fluid.variable import Parameter, Variable
+
+
+class _Vars:
+    """Block.vars: the block's own variables by name, in their order. A view, read-only."""
+
+    __slots__ = ('_block',)
+
+    def __init__(self, block):
+        self._block = block
+
+    def __getitem__(self, name):
+        block = self._block
+        if not block.program.desc.has_var(block.idx, name):
+            raise KeyError(name)
+        return block._var_handle(name)
+
+    def __contains__(self, name):
+        return isinstance(name, str) and self._block.program.desc.has_var(self._block.idx, name)
+
+    def __len__(self):
+        return len(self.keys())
+
+    def __iter__(self):
+        return iter(self.keys())
+
+    def keys(self):
+        return self._block.program.desc.vars(self._block.idx)
+
+    def values(self):
+        return [self._block._var_handle(name) for name in self.keys()]
+
+    def items(self):
+        return [(name, self._block._var_handle(name)) for name in self.keys()]
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+
+class Block:
+    """A block of a program."""
+
+    def __init__(self, program, idx):
+        self.program = program
+        self.idx = idx
+        self._desc = program.desc
+        self._op_handles = {}
+        self._var_handles = {}
+
+    @property
+    def parent_idx(self):
+        return self._desc.parent(self.idx)
+
+    @property
+    def forward_block_idx(self):
+        return self._desc.forward_block(self.idx)
+
+    @property
+    def ops(self):
+        """Handles of its ops, in order, as they are now."""
+        return [self._op_handle(op_id) for op_id in self._desc.ops(self.idx)]
+
+    def _op_handle(self, op_id):
+        handle = self._op_handles.get(op_id)
+        if handle is None:
+            handle = self._op_handles[op_id] = Operator(self, op_id)
+        return handle
+
+    @property
+    def vars(self):
+        return _Vars(self)
+
+    def var(self, name):
+        if not isinstance(name, str):
+            raise TypeError('a variable is asked for by its name, not by %s' % type(name).__name__)
+        if not self._desc.has_var(self.idx, name):
+            raise ValueError('var %s is not in this block' % name)
+        return self._var_handle(name)
+
+    def has_var(self, name):
+        return self._desc.has_var(self.idx, name)
+
+    def _find_var_recursive(self, name):
+        owner = self._desc.block_of_var(self.idx, name)
+        return None if owner < 0 else self.program.block(owner)._var_handle(name)
+
+    def _var_recursive(self, name):
+        var = self._find_var_recursive(name)
+        if var is None:
+            raise ValueError('Var %s is not found recursively' % name)
+        return var
+
+    def _var_handle(self, name):
+        handle = self._var_handles.get(name)
+        if handle is None:
+            kind = Parameter if self._desc.var_facts(self.idx, name).is_parameter else Variable
+            handle = self._var_handles[name] = kind(self, name)
+        return handle
+
+    def all_parameters(self):
+        return list(self.iter_parameters())
+
+    def iter_parameters(self):
+        return (var for var in self.vars.values() if isinstance(var, Parameter))
+
+    def create_var(self, name=None, shape=None, dtype=None, type=VarType.LOD_TENSOR, lod_level=None, persistable=None,
+                   stop_gradient=False, is_data=False, need_check_feed=False, error_clip=None, capacity=None,
+                   initializer=None, belong_to_optimizer=False):
+        """Declares a variable, or gives the one of that name if what is asked agrees with it."""
+        desc = self._desc
+        if name is None:
+            name = unique_name.generator('_generated_var')
+        if dtype is not None:
+            dtype = int(to_dtype(dtype))
+        if shape is not None:
+            shape = [int(extent) for extent in shape]
+        if desc.has_var(self.idx, name):
+            var = self._var_handle(name)
+            self._require_same(var, type, shape, dtype, lod_level, persistable)
+        else:
+            desc.create_var(self.idx, name, int(type), dtype, shape, lod_level, bool(persistable), stop_gradient,
+                            is_data, need_check_feed)
+            self._var_handles.pop(name, None)
+            var = self._var_handles[name] = Variable(self, name)
+        if error_clip is not None:
+            var.error_clip = error_clip
+        if initializer is not None:
+            initializer(var, self)
+        return var
+
+    def _require_same(self, var, kind, shape, dtype, lod_level, persistable):
+        """A second declaration must not contradict the first."""
+        for what, asked, there in (('type', kind, var.type), ('shape', shape, list(var.shape)),
+                                   ('data type', dtype, int(var.dtype)), ('lod_level', lod_level, var.lod_level),
+                                   ('persistable', persistable, var.persistable)):
+            if asked is not None and asked != there:
+                raise ValueError('Variable %s has been created before. The previous %s is %s; the new %s is %s. '
+                                 'They are not matched.' % (var.name, what, there, what, asked))
+
+    def create_parameter(self, shape, dtype, name=None, type=VarType.LOD_TENSOR, initializer=None, trainable=True,
+                         optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
+                         is_distributed=False, lod_level=0, persistable=True, need_clip=True):
+        """Declares a parameter in the global block. With an initializer (in a start-up program) adds its op, once."""
+        if any(extent <= 0 for extent in shape) or len(shape) == 0:
+            raise ValueError('Each dimension of parameter %s must be greater than 0, but its shape is %s' %
+                             (name, tuple(shape)))
+        top = self.program.global_block()
+        if name is None:
+            name = unique_name.generator('_generated_var')
+        desc = self._desc
+        known = desc.has_var(0, name)
+        if known:
+            param = top._var_handle(name)
+            self._require_same(param, type, [int(extent) for extent in shape], int(to_dtype(dtype)), None, None)
+        else:
+            desc.create_var(0, name, int(type), int(to_dtype(dtype)), [int(extent) for extent in shape], lod_level,
+                            True, stop_gradient, False, False)
+        facts = desc.var_facts(0, name)
+        facts.is_parameter = True
+        facts.trainable = trainable
+        facts.is_distributed = is_distributed
+        facts.stop_gradient = stop_gradient
+        if optimize_attr is not None:
+            facts.learning_rate = optimize_attr['learning_rate']
+        desc.set_var_facts(0, name, facts)
+        param = top._var_handles.get(name)
+        if not isinstance(param, Parameter):
+            param = top._var_handles[name] = Parameter(top, name)
+        if regularizer is not None:
+            param.regularizer = regularizer
+        if do_model_average is not None:
+            param.do_model_average = do_model_average
+        if initializer is not None and not (known and self._is_written(name)):
+            initializer(param, self)
+        return param
+
+    def _is_written(self, name):
+        return any(name in op.output_arg_names for op in self.program.global_block().ops)
+
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None):
+        return self._insert(-1, type, inputs, outputs, attrs)
+
+    def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):
+        return self._insert(0, type, inputs, outputs, attrs)
+
+    def _insert_op(self, index, type=None, inputs=None, outputs=None, attrs=None):
+        return self._insert(index, type, inputs, outputs, attrs)
+
+    def _insert(self, position, type, inputs, outputs, attrs):
+        context = self.program._op_context
+        context.location = call_site()
+        op_id = self._desc.append_op(self.idx, position, type, inputs, outputs, attrs, context)
+        handle = self._op_handles[op_id] = Operator(self, op_id)
+        return handle
+
+    def _remove_op(self, index):
+        op_id = self._desc.ops(self.idx)[index]
+        self._desc.remove_op(self.idx, op_id)
+        self._op_handles.pop(op_id, None)
+
+    def _remove_var(self, name):
+        self._desc.remove_var(self.idx, name)
+        self._var_handles.pop(name, None)
+
+    def _rename_var(self, name, new_name):
+        if not self._desc.rename_var(self.idx, name, new_name):
+            raise ValueError('var %s is not in this block' % name)
+        self._var_handles.pop(name, None)
+        return self._var_handle(new_name)
+
+    def to_string(self, throw_on_error=True, with_details=False):
+        return '\n'.join([var.to_string() for var in self.vars.values()] + [str(op) for op in self.ops])
+
+    __str__ = to_string

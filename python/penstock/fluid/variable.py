@@ -1,0 +1,159 @@
+"""Variable and Parameter: handles on the variables of a block (framework.py says what a handle is)."""
+
+from penstock.fluid import core
+from penstock.fluid.core import VAR_TYPES, VarType, to_dtype
+
+GRAD_SUFFIX = '@GRAD'
+
+
+def grad_var_name(var_name):
+    return var_name + GRAD_SUFFIX
+
+
+class Variable:
+    """A variable of a block."""
+
+    __slots__ = ('block', 'name', '_desc', 'error_clip', '__weakref__')
+
+    def __init__(self, block, name):
+        self.block = block
+        self.name = name
+        self._desc = block.program.desc
+        self.error_clip = None
+
+    @property
+    def shape(self):
+        return self._desc.var_shape(self.block.idx, self.name)
+
+    @shape.setter
+    def shape(self, shape):
+        self._desc.set_var_shape(self.block.idx, self.name, [int(extent) for extent in shape])
+
+    @property
+    def dtype(self):
+        return VAR_TYPES[self._desc.var_dtype(self.block.idx, self.name)]
+
+    @dtype.setter
+    def dtype(self, dtype):
+        self._desc.set_var_dtype(self.block.idx, self.name, int(to_dtype(dtype)))
+
+    @property
+    def lod_level(self):
+        return self._desc.var_lod_level(self.block.idx, self.name)
+
+    @property
+    def type(self):
+        return VAR_TYPES[self._desc.var_kind(self.block.idx, self.name)]
+
+    @property
+    def persistable(self):
+        return self._desc.var_persistable(self.block.idx, self.name)
+
+    @persistable.setter
+    def persistable(self, value):
+        self._desc.set_var_persistable(self.block.idx, self.name, bool(value))
+
+    @property
+    def need_check_feed(self):
+        return self._desc.var_need_check_feed(self.block.idx, self.name)
+
+    @property
+    def stop_gradient(self):
+        return self._facts().stop_gradient
+
+    @stop_gradient.setter
+    def stop_gradient(self, value):
+        self._set_fact('stop_gradient', bool(value))
+
+    @property
+    def is_data(self):
+        return self._facts().is_data
+
+    @is_data.setter
+    def is_data(self, value):
+        self._set_fact('is_data', bool(value))
+
+    @property
+    def grad_name(self):
+        return grad_var_name(self.name)
+
+    @property
+    def op(self):
+        """The last op that writes the variable; None if none does."""
+        for op in reversed(self.block.ops):
+            if self.name in op.output_arg_names:
+                return op
+        return None
+
+    def _facts(self):
+        return self._desc.var_facts(self.block.idx, self.name)
+
+    def _set_fact(self, name, value):
+        facts = self._facts()
+        setattr(facts, name, value)
+        self._desc.set_var_facts(self.block.idx, self.name, facts)
+
+    def astype(self, dtype):
+        from penstock.fluid.layers import cast
+        return cast(self, dtype)
+
+    def to_string(self, throw_on_error=True, with_details=False):
+        kind = self.type
+        what = '%s%s' % (core.dtype_name(self.dtype), list(self.shape)) if kind == VarType.LOD_TENSOR else kind.name
+        return '%s %s : %s' % ('param' if isinstance(self, Parameter) else 'persist' if self.persistable else 'var',
+                               self.name, what)
+
+    __str__ = to_string
+
+    def __repr__(self):
+        return '<%s %s>' % (type(self).__name__, self.name)
+
+
+class Parameter(Variable):
+    """A variable that training changes. What C++ has no field for is shared by all handles of its name."""
+
+    __slots__ = ()
+
+    @property
+    def _attrs(self):
+        return self.block.program._parameter_attrs.setdefault(self.name, {})
+
+    @property
+    def trainable(self):
+        return self._facts().trainable
+
+    @trainable.setter
+    def trainable(self, value):
+        self._set_fact('trainable', bool(value))
+
+    @property
+    def is_distributed(self):
+        return self._facts().is_distributed
+
+    @is_distributed.setter
+    def is_distributed(self, value):
+        self._set_fact('is_distributed', bool(value))
+
+    @property
+    def optimize_attr(self):
+        return {'learning_rate': self._facts().learning_rate}
+
+    @optimize_attr.setter
+    def optimize_attr(self, value):
+        self._set_fact('learning_rate', float(value['learning_rate']))
+
+    @property
+    def regularizer(self):
+        return self._attrs.get('regularizer')
+
+    @regularizer.setter
+    def regularizer(self, value):
+        self._attrs['regularizer'] = value
+
+    @property
+    def do_model_average(self):
+        return self._attrs.get('do_model_average')
+
+    @do_model_average.setter
+    def do_model_average(self, value):
+        self._attrs['do_model_average'] = value

@@ -1,0 +1,146 @@
+// ProgramDesc's variables: what a Python Variable calls. A read, or one change of the program value.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "python/src/errors.h"
+#include "python/src/program_class.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+template <typename Change>
+void ChangeVar(ProgramBox& box, int block, const std::string& name, Change change) {
+  Var var = box.ReadVar(block, name);
+  change(var);
+  var.wire_bytes.clear();
+  box.WriteBlock(block).SetVar(std::move(var));
+}
+
+// A new declaration. Type and shape may come later, from the op that writes the variable.
+struct NewVar {
+  std::string name;
+  int kind;
+  std::optional<int> dtype;
+  std::optional<std::vector<Dim>> shape;
+  std::optional<int> lod_level;
+  bool persistable;
+  bool stop_gradient;
+  bool is_data;
+  bool need_check_feed;
+};
+
+DType CheckedDType(int number) {
+  if (!IsDType(number))
+    throw StatusError(InvalidArgument("E-dtype", "there is no element type number ", number));
+  return static_cast<DType>(number);
+}
+
+void CreateVar(ProgramBox& box, int block, NewVar what) {
+  Var var = TensorVar(what.name, what.dtype ? CheckedDType(*what.dtype) : DType::kFp32,
+                      Shape(what.shape.value_or(std::vector<Dim>())), what.lod_level.value_or(0));
+  var.kind = static_cast<VarKind>(what.kind);
+  const bool typed =
+      var.kind == VarKind::kTensor || var.kind == VarKind::kSelectedRows || var.kind == VarKind::kTensorArray;
+  if (!typed) var.type.reset();
+  var.persistable = what.persistable;
+  var.need_check_feed = what.need_check_feed;
+  var.facts.stop_gradient = what.stop_gradient;
+  var.facts.is_data = what.is_data;
+  box.WriteBlock(block).SetVar(std::move(var));
+}
+
+void BindVarReaders(ProgramClass& program) {
+  program
+      .def(
+          "create_var",
+          [](ProgramBox& box, int block, std::string name, int kind, std::optional<int> dtype,
+             std::optional<std::vector<Dim>> shape, std::optional<int> lod_level, bool persistable,
+             bool stop_gradient, bool is_data, bool need_check_feed) {
+            CreateVar(box, block,
+                      {std::move(name), kind, dtype, std::move(shape), lod_level, persistable, stop_gradient,
+                       is_data, need_check_feed});
+          },
+          py::arg("block"), py::arg("name"), py::arg("kind") = static_cast<int>(VarKind::kTensor),
+          py::arg("dtype") = py::none(), py::arg("shape") = py::none(), py::arg("lod_level") = py::none(),
+          py::arg("persistable") = false, py::arg("stop_gradient") = false, py::arg("is_data") = false,
+          py::arg("need_check_feed") = false)
+      .def("has_var", [](const ProgramBox& box, int b,
+                         const std::string& name) { return box.ReadBlock(b).FindVar(name) != nullptr; })
+      // The block that declares the variable, as seen from `block`; -1 if none does.
+      .def("block_of_var", [](const ProgramBox& box, int b,
+                              const std::string& name) { return box.program.BlockOfVar(b, name); })
+      .def("remove_var",
+           [](ProgramBox& box, int b, const std::string& name) { box.WriteBlock(b).RemoveVar(name); })
+      .def("rename_var", [](ProgramBox& box, int b, const std::string& from,
+                            const std::string& to) { return box.WriteBlock(b).RenameVar(from, to); })
+      .def("var_kind", [](const ProgramBox& box, int b,
+                          const std::string& n) { return static_cast<int>(box.ReadVar(b, n).kind); })
+      .def("var_shape",
+           [](const ProgramBox& box, int b, const std::string& n) {
+             return py::tuple(py::cast(box.ReadVar(b, n).shape().dims()));
+           })
+      .def("var_dtype",
+           [](const ProgramBox& box, int b, const std::string& n) {
+             const Var& var = box.ReadVar(b, n);
+             return static_cast<int>(var.type ? var.type->dtype : DType::kFp32);
+           })
+      .def("var_lod_level",
+           [](const ProgramBox& box, int b, const std::string& n) {
+             const Var& var = box.ReadVar(b, n);
+             return var.type ? var.type->lod_level : 0;
+           })
+      .def("var_persistable",
+           [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).persistable; })
+      .def("var_need_check_feed", [](const ProgramBox& box, int b,
+                                     const std::string& n) { return box.ReadVar(b, n).need_check_feed; })
+      .def("var_facts",
+           [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).facts; });
+}
+
+void BindVarWriters(ProgramClass& program) {
+  program
+      .def("set_var_shape",
+           [](ProgramBox& box, int b, const std::string& n, std::vector<Dim> dims) {
+             ChangeVar(box, b, n, [&](Var& var) {
+               if (!var.type) var.type.emplace();
+               var.type->shape = Shape(std::move(dims));
+             });
+           })
+      .def("set_var_dtype",
+           [](ProgramBox& box, int b, const std::string& n, int dtype) {
+             ChangeVar(box, b, n, [&](Var& var) {
+               if (!var.type) var.type.emplace();
+               var.type->dtype = CheckedDType(dtype);
+             });
+           })
+      .def("set_var_kind",
+           [](ProgramBox& box, int b, const std::string& n, int kind) {
+             ChangeVar(box, b, n, [&](Var& var) { var.kind = static_cast<VarKind>(kind); });
+           })
+      .def("set_var_persistable",
+           [](ProgramBox& box, int b, const std::string& n, bool value) {
+             ChangeVar(box, b, n, [&](Var& var) {
+               var.persistable = value;
+               var.has_persistable = true;
+             });
+           })
+      .def("set_var_facts", [](ProgramBox& box, int b, const std::string& n, const VarFacts& facts) {
+        ChangeVar(box, b, n, [&](Var& var) { var.facts = facts; });
+      });
+}
+
+}  // namespace
+
+void BindVars(ProgramClass& program) {
+  BindVarReaders(program);
+  BindVarWriters(program);
+}
+
+}  // namespace penstock::python

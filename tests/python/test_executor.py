@@ -1,0 +1,273 @@
+"""Running programs: feeds and fetches, errors, Ctrl-C, saved files."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import penstock
+import pytest
+
+
+def regression(fluid):
+    x = fluid.data('x', [None, 13])
+    y = fluid.data('y', [None, 1])
+    prediction = fluid.layers.fc(x, 1)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(prediction, y))
+    return prediction, loss
+
+
+def batch(rows=8):
+    random = np.random.RandomState(0)
+    x = random.rand(rows, 13).astype('float32')
+    return {'x': x, 'y': x.sum(axis=1, keepdims=True)}
+
+
+def test_a_net_learns_and_numpy_agrees_on_a_step(fluid):
+    _, loss = regression(fluid)
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    weight = np.array(fluid.global_scope().find_var('fc_0.w_0').get_tensor())
+    feed = batch()
+    first, = exe.run(feed=feed, fetch_list=[loss])
+    error = feed['x'] @ weight - feed['y']
+    assert first.shape == (1,) and first.dtype == np.float32
+    np.testing.assert_allclose(first[0], np.mean(error**2), rtol=1e-5)
+    stepped = weight - 0.01 * 2 * feed['x'].T @ error / len(error)
+    np.testing.assert_allclose(np.array(fluid.global_scope().find_var('fc_0.w_0').get_tensor()), stepped, rtol=1e-4)
+    for _ in range(200):
+        last, = exe.run(feed=feed, fetch_list=[loss.name])
+    assert last[0] < 0.1 * first[0]
+    exe.close()
+
+
+def test_a_fetched_array_keeps_its_values_when_the_program_runs_again(fluid):
+    _, loss = regression(fluid)
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    first = exe.run(feed=batch(), fetch_list=[loss, 'fc_0.w_0'])
+    kept = [value.copy() for value in first]
+    exe.run(feed=batch(), fetch_list=[loss, 'fc_0.w_0'])
+    for now, before in zip(first, kept):
+        np.testing.assert_array_equal(now, before)
+
+
+def test_feeding_does_not_change_the_callers_arrays_and_takes_any_of_them(fluid):
+    x = fluid.data('x', [None, 1024])
+    out = fluid.layers.scale(fluid.layers.relu(x), 2.0)
+    exe = fluid.Executor()
+    whole = np.arange(-4096, 4096, dtype='float32').reshape(4, 2048)
+    for fed in (whole[:, :1024], np.ascontiguousarray(whole[:, 1024:]), whole[:, :1024].astype('float64'),
+                whole[:, :1024].tolist()):
+        before = np.array(fed)
+        got, = exe.run(feed={'x': fed}, fetch_list=[out])
+        np.testing.assert_array_equal(got, 2 * np.maximum(np.asarray(fed, 'float32'), 0))
+        np.testing.assert_array_equal(np.array(fed), before)
+
+
+@pytest.mark.parametrize('feed, says', [
+    ({}, 'x'),
+    ({'x': np.zeros((2, 12), 'float32'), 'y': np.zeros((2, 1), 'float32')}, 'x'),
+    ({'x': np.zeros((2, 13), 'float32'), 'y': np.zeros((2, 1), 'float32'), 'z': np.zeros(1, 'float32')}, 'z'),
+])
+def test_wrong_feeds_are_named(fluid, feed, says):
+    _, loss = regression(fluid)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    with pytest.raises((penstock.ProgramError, penstock.StateError)) as error:
+        exe.run(feed=feed, fetch_list=[loss])
+    assert says in str(error.value)
+
+
+def test_a_wrong_element_type_of_a_tensor_is_named(fluid):
+    _, loss = regression(fluid)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    wrong = fluid.create_lod_tensor(np.zeros((2, 13), 'float64'), [[2]], fluid.CPUPlace())
+    with pytest.raises(penstock.ProgramError, match='f64'):
+        exe.run(feed={'x': wrong, 'y': np.zeros((2, 1), 'float32')}, fetch_list=[loss])
+
+
+def test_running_before_the_start_up_program_says_so(fluid):
+    _, loss = regression(fluid)
+    with pytest.raises(penstock.StateError, match='fc_0.w_0'):
+        fluid.Executor().run(feed=batch(), fetch_list=[loss])
+
+
+def test_a_closed_executor_says_so(fluid):
+    exe = fluid.Executor()
+    exe.close()
+    exe.close()
+    with pytest.raises(penstock.StateError, match='closed'):
+        exe.run(fluid.default_startup_program())
+
+
+def test_tensors_of_a_scope(fluid):
+    tensor = fluid.global_scope().var('v').get_tensor()
+    assert not tensor._is_initialized()
+    tensor.set(np.arange(6, dtype='int64').reshape(2, 3), fluid.CPUPlace())
+    assert tensor.shape() == [2, 3]
+    copy = np.array(tensor)
+    tensor.set(np.zeros((2, 3), 'int64'), fluid.CPUPlace())
+    assert copy.dtype == np.int64 and copy.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert fluid.global_scope().find_var('nobody') is None
+    fluid.global_scope().erase('v')
+    with pytest.raises(penstock.StateError, match='v is no longer'):
+        tensor.shape()
+    child = fluid.global_scope().new_scope()
+    child.var('w')
+    assert fluid.global_scope().find_var('w') is None
+
+
+@pytest.mark.parametrize('dtype', ['bool', 'int8', 'uint8', 'int16', 'int32', 'int64', 'float16', 'float32', 'float64'])
+def test_every_element_type_goes_through_a_tensor(fluid, dtype):
+    values = np.array([[0, 1], [1, 0], [1, 1]]).astype(dtype)
+    tensor = fluid.LoDTensor()
+    tensor.set(values, fluid.CPUPlace())
+    back = np.array(tensor)
+    assert back.dtype == values.dtype
+    np.testing.assert_array_equal(back, values)
+
+
+def test_sequences(fluid):
+    tensor = fluid.create_lod_tensor(np.zeros((5, 1), 'float32'), [[2, 3]], fluid.CPUPlace())
+    assert tensor.lod() == [[0, 2, 5]] and tensor.recursive_sequence_lengths() == [[2, 3]]
+    with pytest.raises(ValueError, match='do not cover'):
+        fluid.create_lod_tensor(np.zeros((5, 1), 'float32'), [[2, 2]], fluid.CPUPlace())
+
+
+def test_a_data_feeder_makes_the_feed(fluid):
+    image = fluid.layers.data('image', [1, 2, 2])
+    label = fluid.layers.data('label', [1], dtype='int64')
+    feed = fluid.DataFeeder([image, label], fluid.CPUPlace()).feed([(np.zeros(4), 3), (np.ones(4), 4)])
+    assert np.array(feed['image']).shape == (2, 1, 2, 2)
+    assert np.array(feed['label']).tolist() == [[3], [4]] and np.array(feed['label']).dtype == np.int64
+
+
+@pytest.mark.parametrize('filename', [None, 'all'])
+def test_persistables_come_back(fluid, tmp_path, filename):
+    _, loss = regression(fluid)
+    fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed=batch(), fetch_list=[loss])
+    names = [var.name for var in fluid.default_main_program().list_vars() if var.persistable]
+    values = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names}
+    fluid.io.save_persistables(exe, str(tmp_path), filename=filename)
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, str(tmp_path), filename=filename)
+        for name in names:
+            np.testing.assert_array_equal(np.array(fluid.global_scope().find_var(name).get_tensor()), values[name])
+
+
+def test_an_inference_model_of_fluid_is_loaded_and_gives_fluids_numbers(corpus, fluid):
+    compared = 0
+    for folder in sorted((corpus / 'open' / 'inference').iterdir()):
+        arrays = np.load(folder / 'io.npz')
+        if any(name.startswith('lens') for name in arrays.files):
+            continue
+        program = fluid.Program.parse_from_string((folder / 'separate' / '__model__').read_bytes())
+        if not all(op.type in KNOWN for op in program.global_block().ops):
+            continue
+        with fluid.scope_guard(fluid.Scope()):
+            exe = fluid.Executor()
+            program, feeds, fetches = fluid.io.load_inference_model(str(folder / 'separate'), exe)
+            values = exe.run(program, feed={name: arrays['feed:' + name] for name in feeds}, fetch_list=fetches)
+        for i, value in enumerate(values):
+            np.testing.assert_allclose(value, arrays['out:%d' % i], rtol=1e-4, atol=1e-5)
+        compared += 1
+    assert compared >= 1
+
+
+KNOWN = {'feed', 'fetch', 'mul', 'elementwise_add', 'relu', 'softmax', 'scale', 'conv2d', 'pool2d', 'batch_norm', 'dropout',
+         'reshape2', 'transpose2', 'concat', 'mean', 'tanh', 'sigmoid', 'square', 'elementwise_sub'}
+
+
+def test_an_inference_model_is_saved_pruned_and_loaded(fluid, tmp_path):
+    prediction, loss = regression(fluid)
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    feed = batch()
+    test_program = fluid.default_main_program().clone(for_test=True)
+    expected, = exe.run(test_program, feed=feed, fetch_list=[prediction])
+    before = len(fluid.default_main_program().global_block().ops)
+    fluid.io.save_inference_model(str(tmp_path), ['x'], [prediction], exe)
+    assert len(fluid.default_main_program().global_block().ops) == before
+    assert sorted(os.listdir(tmp_path)) == ['__model__', 'fc_0.b_0', 'fc_0.w_0']
+    with fluid.scope_guard(fluid.Scope()):
+        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path), exe)
+        assert feeds == ['x']
+        assert [op.type for op in program.global_block().ops] == ['feed', 'mul', 'elementwise_add', 'scale', 'fetch']
+        got, = exe.run(program, feed={'x': feed['x']}, fetch_list=fetches)
+    np.testing.assert_array_equal(got, expected)
+
+
+LONG_RUN = textwrap.dedent('''
+    import sys, threading, time
+    import numpy as np
+    import penstock.fluid as fluid
+    x = h = fluid.data('x', [1200, 1200])
+    for i in range(600):
+        h = fluid.layers.matmul(h, x)
+    loss = fluid.layers.mean(h)
+    exe = fluid.Executor()
+    ticks = []
+    def tick():
+        while True:
+            ticks.append(time.monotonic())
+            if len(ticks) == 5:
+                print('running', flush=True)
+            time.sleep(0.02)
+    threading.Thread(target=tick, daemon=True).start()
+    try:
+        for _ in range(100):
+            exe.run(feed={'x': np.zeros((1200, 1200), 'float32')}, fetch_list=[loss])
+    except KeyboardInterrupt:
+        gaps = max(b - a for a, b in zip(ticks, ticks[1:]))
+        print('interrupted; longest time without Python: %.3f' % gaps, flush=True)
+        sys.exit(7)
+''')
+
+
+def test_ctrl_c_stops_a_run_within_a_second_and_other_threads_go_on_meanwhile(tmp_path):
+    script = tmp_path / 'long.py'
+    script.write_text(LONG_RUN)
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == 'running\n'
+    begin = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    took = time.monotonic() - begin
+    assert process.returncode == 7
+    assert out.startswith('interrupted')
+    assert took < 2.0, took  # one second, and the interpreter's own end
+    assert float(out.split(':')[1]) < 0.5
+
+
+def test_two_threads_may_run_different_programs_at_once(fluid):
+    programs = []
+    for factor in (2.0, 3.0):
+        program = fluid.Program()
+        with fluid.program_guard(program):
+            programs.append((program, fluid.layers.scale(fluid.data('x', [4]), factor).name))
+    exe = fluid.Executor()
+    x = np.ones(4, 'float32')
+    results = {}
+
+    def run(which):
+        program, name = programs[which]
+        results[which] = [exe.run(program, feed={'x': x}, fetch_list=[name])[0][0] for _ in range(200)]
+
+    threads = [threading.Thread(target=run, args=(which,)) for which in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {0: [2.0] * 200, 1: [3.0] * 200}

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/rpc/grpc_client.h"
+#include "executor/rpc/grpc_server.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
@@ -22,9 +24,21 @@ namespace {
 
 namespace py = pybind11;
 
+// The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
+// Never destroyed, because a run may still hold it when the interpreter ends.
+RpcClient& ProcessClient() {
+  static RpcClient* client = Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment())).release();
+  return *client;
+}
+
 class PyExecutor {
  public:
-  PyExecutor() : executor_(AllOps()) {}
+  PyExecutor()
+      : rpc_(ProcessClient()),
+        executor_(AllOps(), {.rpc = &rpc_}),
+        server_(Take(MakeGrpcServer(AllOps(), executor_, GrpcServerOptions::FromEnvironment()))) {
+    executor_.set_server(server_.get());
+  }
 
   std::vector<TensorHandle> Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope,
                                 const py::list& feeds, const std::vector<std::string>& fetches) {
@@ -41,7 +55,14 @@ class PyExecutor {
     return out;
   }
 
-  void Close() { closed_ = true; }
+  // Tells the servers that this trainer is done, and waits until they know.
+  void Close() {
+    if (closed_) return;
+    closed_ = true;
+    Status status;
+    RunInterruptibly([&] { status = rpc_.Complete(); }, [&] { rpc_.Cancel(); });
+    Check(std::move(status));
+  }
 
  private:
   // [(name, LoDTensor or array)]
@@ -55,7 +76,9 @@ class PyExecutor {
     return out;
   }
 
+  RpcClient& rpc_;
   Executor executor_;
+  std::unique_ptr<ServerLoop> server_;
   bool closed_ = false;
 };
 

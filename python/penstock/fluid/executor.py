@@ -111,4 +111,7 @@ def _complete_at_exit():
     if getattr(sys, 'last_type', None) is not None:
         return
     for executor in list(_executors):
-        executor.close()
+        try:
+            executor.close()
+        except Exception as error:  # too late for anybody to handle
+            print('penstock: at exit: %s' % error, file=sys.stderr)

@@ -1,0 +1,55 @@
+"""The peers' workloads, unchanged, with FLUID_MODULE=penstock.fluid and short settings."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+WAIT_S = 300
+
+
+def run(peers, script, *arguments):
+    environment = dict(os.environ, FLUID_MODULE='penstock.fluid')
+    result = subprocess.run([sys.executable, str(peers / script), *arguments], env=environment, text=True,
+                            capture_output=True, timeout=WAIT_S)
+    assert result.returncode == 0, result.stderr[-3000:]
+    lines = [json.loads(line) for line in result.stdout.splitlines() if line.startswith('{')]
+    assert lines, result.stdout + result.stderr[-3000:]
+    return lines
+
+
+def test_transpiling_1000_parameters_takes_at_most_a_second_and_building_50_us_an_op(peers):
+    measured, = run(peers, 'transpile_bench.py', '1000', '4', 'sgd')
+    made = sum(measured[step] for step in ('minimize', 'transpile', 'get_pserver_program_one',
+                                           'get_pserver_startup_one', 'get_trainer_program'))
+    assert made <= 1.0, measured
+    assert measured['build_fwd'] / measured['fwd_ops'] <= 50e-6 * SLACK, measured
+    assert measured['trainer_ops'] > measured['fwd_ops']
+
+
+# The machine of the tests may be busy with other tests; bench/ measures in quiet.
+SLACK = 3
+
+
+@pytest.mark.parametrize('optimizer', ['momentum', 'adam'])
+def test_transpile_bench_runs_with_other_optimizers(peers, optimizer):
+    measured, = run(peers, 'transpile_bench.py', '60', '2', optimizer)
+    assert measured['trainer_ops'] > 0
+
+
+@pytest.mark.parametrize('model', ['dense', 'many', 'lenet'])
+def test_ps_launch_trains_in_sync_over_grpc(peers, model):
+    config = {'model': model, 'batch': 2, 'nps': 2, 'ntr': 2, 'steps': 3, 'warm': 1, 'mode': 'sync', 'n': 20,
+              'timeout': 120}
+    lines = run(peers, 'ps_launch.py', json.dumps(config))
+    assert sorted(line['idx'] for line in lines) == [0, 1], lines
+    assert all(line['loss'] == line['loss'] for line in lines)
+
+
+@pytest.mark.parametrize('executor', ['exe', 'prep'])
+@pytest.mark.parametrize('model', ['lenet', 'resnet20', 'tiny'])
+def test_models_run(peers, model, executor):
+    measured, = run(peers, 'models.py', model, '1', '0', '2', executor)
+    assert measured['loss'] == measured['loss'] and measured['step_ms'] > 0

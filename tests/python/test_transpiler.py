@@ -1,0 +1,147 @@
+"""DistributeTranspiler: Fluid's habits over a pure function."""
+
+import gzip
+import json
+
+import penstock
+import programs
+import pytest
+
+PSERVERS = '10.0.0.1:6174,10.0.0.2:6174'
+
+
+def net(fluid, optimizer=None):
+    x = fluid.data('x', [None, 100])
+    y = fluid.data('y', [None, 1])
+    hidden = fluid.layers.fc(x, 200, act='relu')
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+    (optimizer or fluid.optimizer.SGD(0.01)).minimize(loss)
+    return loss
+
+
+def transpiled(fluid, **arguments):
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=PSERVERS, trainers=2, **arguments)
+    return t
+
+
+def types(program):
+    return [op.type for op in program.global_block().ops]
+
+
+def test_the_handles_mean_the_trainers_programs(fluid):
+    loss = net(fluid)
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    before = main.clone()
+    t = transpiled(fluid)
+    assert 'recv' in types(startup), 'scripts run the start-up handle after transpile()'
+    assert types(main) == types(before), 'the main handle changes with get_trainer_program()'
+    trainer = t.get_trainer_program()
+    assert trainer is main
+    assert 'sgd' not in types(main) and 'send_barrier' in types(main)
+    assert main.global_block().var(loss.name) is loss
+    assert t.source_main.desc.serialize_to_string() == before.desc.serialize_to_string()
+    assert 'recv' not in types(t.source_startup)
+
+
+def test_an_op_that_the_transpiler_removed_raises(fluid):
+    net(fluid)
+    sgd = fluid.default_main_program().global_block().ops[-1]
+    transpiled(fluid).get_trainer_program()
+    with pytest.raises(penstock.StateError, match='no longer'):
+        sgd.type
+
+
+def test_getters_may_be_called_in_any_order_and_again(fluid):
+    net(fluid)
+    t = transpiled(fluid)
+    endpoint = PSERVERS.split(',')[1]
+    first = t.get_pserver_program(endpoint).desc.serialize_to_string()
+    startup = t.get_startup_program(endpoint, None).desc.serialize_to_string()
+    trainer = t.get_trainer_program().desc.serialize_to_string()
+    assert t.get_trainer_program().desc.serialize_to_string() == trainer
+    main, start = t.get_pserver_programs(endpoint)
+    assert main.desc.serialize_to_string() == first and start.desc.serialize_to_string() == startup
+    assert types(main) == ['listen_and_serv']
+
+
+def test_a_second_transpile_starts_from_the_snapshot(fluid):
+    net(fluid)
+    first = transpiled(fluid)
+    programs_of_first = first.get_trainer_program().desc.serialize_to_string()
+    again = transpiled(fluid)
+    assert again.get_trainer_program().desc.serialize_to_string() == programs_of_first
+    assert again.plan == first.plan
+
+
+def test_the_native_call_changes_nothing_and_gives_all_roles(fluid):
+    net(fluid)
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    before = main.desc.serialize_to_string(), startup.desc.serialize_to_string()
+    roles = penstock.transpile(main, startup, PSERVERS, trainers=2)
+    assert (main.desc.serialize_to_string(), startup.desc.serialize_to_string()) == before
+    assert sorted(roles.trainers) == [0, 1] and list(roles.pservers) == PSERVERS.split(',')
+    assert 'rows [0, 50) on pserver' in roles.plan
+    t = transpiled(fluid)
+    trainer = roles.trainers[0].main.desc.serialize_to_string()
+    assert t.get_trainer_program().desc.serialize_to_string() == trainer
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (dict(pservers='a:1,a:1'), '"a:1" is listed twice'),
+    (dict(trainer_id=7), 'trainer_id 7 is out of range; there are 2 trainers'),
+    (dict(pservers=''), 'pserver'),
+])
+def test_a_wrong_configuration_is_named(fluid, arguments, says):
+    net(fluid)
+    arguments = dict(dict(trainer_id=0, pservers=PSERVERS, trainers=2), **arguments)
+    before = fluid.default_startup_program().desc.serialize_to_string()
+    with pytest.raises(penstock.ProgramError) as error:
+        fluid.DistributeTranspiler().transpile(**arguments)
+    assert says in str(error.value)
+    assert fluid.default_startup_program().desc.serialize_to_string() == before
+
+
+def test_the_argument_and_the_config_cannot_disagree_silently(fluid):
+    net(fluid)
+    config = fluid.DistributeTranspilerConfig()
+    config.sync_mode = True
+    with pytest.raises(penstock.ProgramError, match='sync_mode'):
+        fluid.DistributeTranspiler(config).transpile(0, pservers=PSERVERS, trainers=2, sync_mode=False)
+    with pytest.raises(ValueError):
+        config.runtime_split_send_recv = True
+
+
+def test_modes_that_are_not_built_say_so(fluid):
+    net(fluid)
+    config = fluid.DistributeTranspilerConfig()
+    config.mode = 'nccl2'
+    with pytest.raises(NotImplementedError):
+        fluid.DistributeTranspiler(config).transpile(0, pservers=PSERVERS, trainers=2)
+
+
+def test_an_unknown_pserver_and_a_getter_too_early_are_errors(fluid):
+    net(fluid)
+    with pytest.raises(penstock.StateError, match='transpile'):
+        fluid.DistributeTranspiler().get_trainer_program()
+    with pytest.raises(penstock.ProgramError, match='10.0.0.3:6174'):
+        transpiled(fluid).get_pserver_program('10.0.0.3:6174')
+
+
+def test_role_programs_of_a_net_built_in_python_are_fluids(corpus, fluid):
+    """The corpus's lenet case, from Python layers to role programs, in the compatible dialect."""
+    import test_programs
+    folder = corpus / 'open' / 'cases' / 'lenet.momentum@sync_p2t2'
+    case = json.loads((folder / 'case.json').read_text())
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    main.random_seed = startup.random_seed = 1
+    fluid.optimizer.Momentum(0.01, 0.9).minimize(test_programs.lenet(fluid))
+    roles = penstock.transpile(main, startup, case['pserver_endpoints'], trainers=2, compat='fluid-1.8',
+                               min_block_size=case['config']['min_block_size'])
+    for number, role in enumerate(roles.pservers.values()):
+        theirs = folder / case['files']['pserver_%d.pb' % number]['file']
+        data = gzip.decompress(theirs.read_bytes()) if theirs.suffix == '.gz' else theirs.read_bytes()
+        ours = programs.read(role.main.desc.serialize_to_string())
+        expected = programs.read(data)
+        for block in range(1, len(expected['blocks'])):
+            assert programs.canonical_ops(ours, block) == programs.canonical_ops(expected, block)

@@ -185,8 +185,10 @@ def test_an_inference_model_of_fluid_is_loaded_and_gives_fluids_numbers(corpus, 
     assert compared >= 1
 
 
-KNOWN = {'feed', 'fetch', 'mul', 'elementwise_add', 'relu', 'softmax', 'scale', 'conv2d', 'pool2d', 'batch_norm', 'dropout',
-         'reshape2', 'transpose2', 'concat', 'mean', 'tanh', 'sigmoid', 'square', 'elementwise_sub'}
+KNOWN = {
+    'feed', 'fetch', 'mul', 'elementwise_add', 'relu', 'softmax', 'scale', 'conv2d', 'pool2d', 'batch_norm',
+    'dropout', 'reshape2', 'transpose2', 'concat', 'mean', 'tanh', 'sigmoid', 'square', 'elementwise_sub',
+}
 
 
 def test_an_inference_model_is_saved_pruned_and_loaded(fluid, tmp_path):

@@ -53,6 +53,7 @@ std::uint64_t Session::step() const {
 
 Status Session::Attach(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const TrainerFacts facts, ReadTrainer(program));
+  if (facts.contracts.empty()) return OkStatus();  // not a trainer's program: a pserver's, say
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   if (facts.trainer_id.has_value() && trainer_ >= 0 && *facts.trainer_id != trainer_) {

@@ -4,7 +4,6 @@ import gzip
 import json
 
 import penstock
-import programs
 import pytest
 
 PSERVERS = '10.0.0.1:6174,10.0.0.2:6174'
@@ -130,6 +129,7 @@ def test_an_unknown_pserver_and_a_getter_too_early_are_errors(fluid):
 
 def test_role_programs_of_a_net_built_in_python_are_fluids(corpus, fluid):
     """The corpus's lenet case, from Python layers to role programs, in the compatible dialect."""
+    import programs
     import test_programs
     folder = corpus / 'open' / 'cases' / 'lenet.momentum@sync_p2t2'
     case = json.loads((folder / 'case.json').read_text())

@@ -1,7 +1,5 @@
 """ParamAttr: how a layer's parameter is named, initialised and trained."""
 
-import copy
-
 from penstock.fluid.initializer import Constant, Initializer, Xavier
 from penstock.fluid.regularizer import WeightDecayRegularizer
 
@@ -40,7 +38,8 @@ class ParamAttr:
 
     def _completed(self, name, initializer, is_bias):
         """A copy in which name and initializer are set."""
-        attr = copy.copy(self)
+        attr = type(self).__new__(type(self))  # copy.copy costs ten times as much
+        attr.__dict__.update(self.__dict__)
         if attr.name is None:
             attr.name = name()
         if attr.initializer is None:

@@ -1,0 +1,191 @@
+"""Jobs of real processes from Python: bytes, exits, Ctrl-C."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+WAIT_S = 60
+
+JOB = textwrap.dedent('''
+    import os, sys
+    import numpy as np
+    import penstock.fluid as fluid
+
+    role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    endpoints = os.environ['ENDPOINTS']
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
+    x = fluid.data('x', [None, 64])
+    y = fluid.data('y', [None, 1])
+    hidden = fluid.layers.fc(x, 256, act='relu')
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+    fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+
+    def feed(step):
+        random = np.random.RandomState(step)
+        x = random.rand(8, 64).astype('float32')
+        y = x.sum(axis=1, keepdims=True)
+        mine = slice(0, 8) if role == 'local' else slice(4 * index, 4 * index + 4)
+        return {'x': x[mine], 'y': y[mine]}
+
+    def save(name, losses):
+        scope = fluid.global_scope()
+        values = {p.name: np.array(scope.find_var(p.name).get_tensor()) for p in program.all_parameters()}
+        np.savez(os.path.join(out, name), losses=losses, **values)
+
+    if role == 'local':
+        program = fluid.default_main_program()
+        exe.run(fluid.default_startup_program())
+        for name in np.load(os.path.join(out, 'start.npz')).files:
+            fluid.global_scope().find_var(name).get_tensor().set(np.load(os.path.join(out, 'start.npz'))[name], None)
+    else:
+        t = fluid.DistributeTranspiler()
+        t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2)
+        if role == 'pserver':
+            main, startup = t.get_pserver_programs(endpoints.split(',')[index])
+            exe.run(startup)
+            print('serving', flush=True)
+            exe.run(main)
+            sys.exit(0)
+        program = t.get_trainer_program()
+        print('starting', flush=True)
+        exe.run(fluid.default_startup_program())
+        if index == 0:
+            scope = fluid.global_scope()
+            np.savez(os.path.join(out, 'start.npz'),
+                     **{p.name: np.array(scope.find_var(p.name).get_tensor()) for p in program.all_parameters()})
+    losses = []
+    for step in range(steps):
+        losses.append(exe.run(program, feed=feed(step), fetch_list=[loss])[0][0])
+    save(role + str(index), losses)
+    if '--no-close' not in sys.argv:
+        exe.close()
+''')
+
+
+class Job:
+    """Two pservers and two trainers, and nothing left of them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.script = folder / 'job.py'
+        self.script.write_text(JOB)
+        ports = []
+        sockets = [socket.socket() for _ in range(2)]
+        for one in sockets:
+            one.bind(('127.0.0.1', 0))
+            ports.append(one.getsockname()[1])
+        for one in sockets:
+            one.close()
+        self.environment = dict(os.environ, ENDPOINTS=','.join('127.0.0.1:%d' % port for port in ports),
+                                OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret')
+        self.processes = {}
+
+    def start(self, role, index, steps=5, *arguments, **environment):
+        process = subprocess.Popen([sys.executable, str(self.script), role, str(index), str(self.folder), str(steps),
+                                    *arguments], env=dict(self.environment, **environment), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.processes[role + str(index)] = process
+        return process
+
+    def start_all(self, *arguments, steps=5):
+        for role in ('trainer', 'pserver'):
+            for index in range(2):
+                self.start(role, index, steps, *arguments)
+
+    def wait(self):
+        """{name: (exit code, output, errors)}"""
+        end = time.monotonic() + WAIT_S
+        return {
+            name: (process.returncode, *texts) for name, process in self.processes.items()
+            for texts in [process.communicate(timeout=max(1, end - time.monotonic()))]
+        }
+
+    def kill_all(self):
+        for process in self.processes.values():
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+
+@pytest.fixture
+def job(tmp_path):
+    job = Job(tmp_path)
+    yield job
+    job.kill_all()
+
+
+def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job):
+    job.start_all()
+    results = job.wait()
+    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    job.processes.clear()
+    job.start('local', 0)
+    assert job.wait()['local0'][0] == 0
+    trainers = [np.load(job.folder / ('trainer%d.npz' % i)) for i in range(2)]
+    local = np.load(job.folder / 'local0.npz')
+    np.testing.assert_allclose(np.mean([t['losses'] for t in trainers], axis=0), local['losses'], rtol=1e-4)
+    for name in local.files:
+        if name != 'losses':
+            np.testing.assert_array_equal(trainers[0][name], trainers[1][name])
+            np.testing.assert_allclose(trainers[0][name], local[name], rtol=1e-4, atol=1e-5)
+
+
+def test_servers_end_by_themselves_when_trainers_end_without_closing(job):
+    job.start_all('--no-close')
+    assert {result[0] for result in job.wait().values()} == {0}
+
+
+def test_ctrl_c_ends_a_waiting_server(job):
+    server = job.start('pserver', 0)
+    assert server.stdout.readline() == 'serving\n'
+    begin = time.monotonic()
+    server.send_signal(signal.SIGINT)
+    _, errors = server.communicate(timeout=WAIT_S)
+    assert server.returncode != 0 and 'KeyboardInterrupt' in errors
+    assert time.monotonic() - begin < 3
+
+
+def test_ctrl_c_ends_a_trainer_that_waits_for_its_servers(job):
+    trainer = job.start('trainer', 0)
+    assert trainer.stdout.readline() == 'starting\n'  # and then it waits for servers that never come
+    begin = time.monotonic()
+    trainer.send_signal(signal.SIGINT)
+    _, errors = trainer.communicate(timeout=WAIT_S)
+    assert trainer.returncode != 0 and 'KeyboardInterrupt' in errors
+    assert time.monotonic() - begin < 3
+
+
+def test_a_wrong_token_is_refused_and_named(job):
+    for index in range(2):
+        job.start('pserver', index)
+    trainer = job.start('trainer', 0, PENSTOCK_JOB_TOKEN='wrong')
+    _, errors = trainer.communicate(timeout=WAIT_S)
+    assert trainer.returncode != 0 and 'token' in errors
+
+
+def test_a_trainer_that_dies_is_named_to_its_peers(job):
+    job.start('pserver', 0)
+    job.start('pserver', 1)
+    victim = job.start('trainer', 0, 100000)
+    other = job.start('trainer', 1, 100000)
+    end = time.monotonic() + WAIT_S
+    while not (job.folder / 'start.npz').exists() and time.monotonic() < end:
+        with pytest.raises(subprocess.TimeoutExpired):
+            victim.wait(timeout=0.1)
+    victim.kill()
+    begin = time.monotonic()
+    _, errors = other.communicate(timeout=WAIT_S)
+    assert other.returncode != 0 and 'trainer 0' in errors
+    assert time.monotonic() - begin < 16
+    for index in range(2):
+        server = job.processes['pserver%d' % index]
+        _, errors = server.communicate(timeout=WAIT_S)
+        assert server.returncode != 0 and 'trainer 0' in errors

@@ -18,6 +18,7 @@ void RegisterDropout(OpRegistry& ops);
 void RegisterElementwise(OpRegistry& ops);
 void RegisterFeedFetch(OpRegistry& ops);
 void RegisterFillConstant(OpRegistry& ops);
+void RegisterLayerNorm(OpRegistry& ops);
 void RegisterListenAndServ(OpRegistry& ops);
 void RegisterMatmul(OpRegistry& ops);
 void RegisterMean(OpRegistry& ops);
@@ -52,6 +53,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterElementwise(ops);
   RegisterFeedFetch(ops);
   RegisterFillConstant(ops);
+  RegisterLayerNorm(ops);
   RegisterListenAndServ(ops);
   RegisterMatmul(ops);
   RegisterMean(ops);

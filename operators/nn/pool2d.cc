@@ -16,7 +16,8 @@ Out[n, c, y, x] = the largest element ("max") or the mean ("avg") of the part of
 
 Padding is never the largest. A mean counts it only if `exclusive` is false. `global_pooling` takes one window
 over the whole image. `adaptive` makes ksize the number of windows: window y runs from
-floor(y * height / ksize) to ceil((y + 1) * height / ksize). The gradient of a maximum goes to the first element that has it.)";
+floor(y * height / ksize) to ceil((y + 1) * height / ksize). The gradient of a maximum goes to the first
+element that has it.)";
 
 struct PoolGeometry {
   bool channels_last = false;

@@ -1,0 +1,254 @@
+// layer_norm: each row shifted and scaled to mean 0 and variance 1, then by Scale and Bias.
+#include <algorithm>
+#include <cmath>
+#include <type_traits>
+
+#include "framework/op/op_registry.h"
+#include "operators/nn/onednn.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Y = (X - Mean) / sqrt(Variance + epsilon) * Scale + Bias
+
+X is a matrix whose rows run over its first begin_norm_axis extents. Mean and (biased) Variance are of each
+row, Scale and Bias have an element for each column; without them they are 1 and 0.)";
+
+struct RowShape {
+  Dim rows = 0, columns = 0;
+};
+
+RowShape MakeRowShape(const Shape& x, int begin_norm_axis) {
+  return {x.Product(0, begin_norm_axis), x.Product(begin_norm_axis, x.rank())};
+}
+
+Status InferLayerNorm(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const int axis = c.Attr<std::int32_t>("begin_norm_axis");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", axis));
+  const RowShape shape = MakeRowShape(x, axis);
+  for (const char* slot : {"Scale", "Bias"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot), Shape{shape.columns})) {
+      return c.Error("shape of ", slot, " (", c.ShapeOf(slot), ") must be [", shape.columns,
+                     "], the columns of X");
+    }
+  }
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Mean", {shape.rows}));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Variance", {shape.rows}));
+  return c.ShareAll("X", "Y");
+}
+
+dnnl::normalization_flags Flags(bool scale, bool bias) {
+  auto flags = dnnl::normalization_flags::none;
+  if (scale) flags |= dnnl::normalization_flags::use_scale;
+  if (bias) flags |= dnnl::normalization_flags::use_shift;
+  return flags;
+}
+
+// A row's share of the team's work.
+template <typename Visit>
+void EachRow(const RowShape& shape, int threads, Visit&& visit) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (Dim row = 0; row < shape.rows; ++row) visit(row, row * shape.columns);
+}
+
+template <typename Device, typename T>
+class LayerNormKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    scale_ = k.Input("Scale");
+    bias_ = k.Input("Bias");
+    y_ = k.Output("Y");
+    mean_ = k.Output("Mean");
+    variance_ = k.Output("Variance");
+    epsilon_ = k.Attr<float>("epsilon");
+    threads_ = k.threads();
+    shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
+    if (!mean_ || !variance_) return k.Error("it needs the outputs Mean and Variance");
+    if constexpr (std::is_same_v<T, float>) return OnednnTry(k, [&] { AddPrimitive(k); });
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    if constexpr (std::is_same_v<T, float>) {
+      PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
+    } else {
+      Normalize(k);
+    }
+    if (!k[x_].lod().empty()) k[y_].set_lod(k[x_].lod());
+    return OkStatus();
+  }
+
+ private:
+  void AddPrimitive(KernelSetup& k) {
+    const dnnl::memory::desc data = OnednnPlain({shape_.rows, shape_.columns});
+    const dnnl::memory::desc row = OnednnPlain({shape_.rows}), column = OnednnPlain({shape_.columns});
+    const dnnl::layer_normalization_forward::primitive_desc pd(
+        {dnnl::prop_kind::forward_training, data, row, epsilon_, Flags(bool(scale_), bool(bias_))},
+        OnednnAttr(), OnednnEngine());
+    std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
+        {DNNL_ARG_SRC, steps_.Tensor(x_, data)},
+        {DNNL_ARG_DST, steps_.Tensor(y_, data)},
+        {DNNL_ARG_MEAN, steps_.Tensor(mean_, row)},
+        {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row)}};
+    if (scale_) arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
+    if (bias_) arguments.emplace_back(DNNL_ARG_SHIFT, steps_.Tensor(bias_, column));
+    steps_.Add(k, dnnl::layer_normalization_forward(pd), pd.scratchpad_desc(), arguments);
+  }
+
+  void Normalize(KernelRun& k) const {
+    const T* x = k[x_].template Data<T>();
+    const T* scale = scale_ ? k[scale_].template Data<T>() : nullptr;
+    const T* bias = bias_ ? k[bias_].template Data<T>() : nullptr;
+    T* y = k[y_].template Data<T>();
+    T* means = k[mean_].template Data<T>();
+    T* variances = k[variance_].template Data<T>();
+    EachRow(shape_, threads_, [&](Dim row, Dim first) {
+      const T count = static_cast<T>(shape_.columns);
+      T sum = 0, squares = 0;
+      for (Dim i = 0; i < shape_.columns; ++i) sum += x[first + i];
+      const T mean = sum / count;
+      for (Dim i = 0; i < shape_.columns; ++i) squares += (x[first + i] - mean) * (x[first + i] - mean);
+      means[row] = mean;
+      variances[row] = squares / count;
+      const T r = T(1) / std::sqrt(variances[row] + static_cast<T>(epsilon_));
+      for (Dim i = 0; i < shape_.columns; ++i) {
+        y[first + i] = (x[first + i] - mean) * r * (scale == nullptr ? T(1) : scale[i]) +
+                       (bias == nullptr ? T(0) : bias[i]);
+      }
+    });
+  }
+
+  Operand x_, scale_, bias_, y_, mean_, variance_;
+  float epsilon_ = 0;
+  int threads_ = 1;
+  RowShape shape_;
+  OnednnSequence steps_;
+};
+
+// With g = dY * Scale and n = (X - Mean) * r, r = 1 / sqrt(Variance + epsilon), sums over a row of `count`
+// elements:
+//   dX = r / count * (count * g - sum(g) - n * sum(g * n))
+// dScale and dBias are the sums over the rows of dY * n and dY.
+template <typename Device, typename T>
+class LayerNormGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    scale_ = k.Input("Scale");
+    bias_ = k.Input("Bias");
+    mean_ = k.Input("Mean");
+    variance_ = k.Input("Variance");
+    dy_ = k.Input("Y@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dscale_ = k.Output("Scale@GRAD");
+    dbias_ = k.Output("Bias@GRAD");
+    epsilon_ = k.Attr<float>("epsilon");
+    shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
+    if constexpr (std::is_same_v<T, float>) return OnednnTry(k, [&] { AddPrimitive(k); });
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    if constexpr (std::is_same_v<T, float>) return steps_.Run(k);
+    Differentiate(k);
+    return OkStatus();
+  }
+
+ private:
+  void AddPrimitive(KernelSetup& k) {
+    const dnnl::memory::desc data = OnednnPlain({shape_.rows, shape_.columns});
+    const dnnl::memory::desc row = OnednnPlain({shape_.rows}), column = OnednnPlain({shape_.columns});
+    const auto flags = Flags(bool(scale_), bool(bias_));
+    const dnnl::layer_normalization_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, data, row, epsilon_, flags}, OnednnAttr(), OnednnEngine());
+    const dnnl::layer_normalization_backward::primitive_desc pd(
+        {dnnl::prop_kind::backward, data, data, row, epsilon_, flags}, OnednnAttr(), OnednnEngine(), forward);
+    // The primitive writes all gradients; what nobody reads goes to scratch memory.
+    const auto wanted = [&](const Operand& operand, const dnnl::memory::desc& desc) {
+      return operand ? steps_.Tensor(operand, desc) : steps_.Scratch(k, desc);
+    };
+    std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
+        {DNNL_ARG_SRC, steps_.Tensor(x_, data)},
+        {DNNL_ARG_DIFF_DST, steps_.Tensor(dy_, data)},
+        {DNNL_ARG_MEAN, steps_.Tensor(mean_, row)},
+        {DNNL_ARG_VARIANCE, steps_.Tensor(variance_, row)},
+        {DNNL_ARG_DIFF_SRC, wanted(dx_, data)}};
+    if (scale_) {
+      arguments.emplace_back(DNNL_ARG_SCALE, steps_.Tensor(scale_, column));
+      arguments.emplace_back(DNNL_ARG_DIFF_SCALE, wanted(dscale_, column));
+    }
+    if (bias_) {
+      arguments.emplace_back(DNNL_ARG_SHIFT,
+                             steps_.Tensor(bias_, column));  // counted among its inputs, not used
+      arguments.emplace_back(DNNL_ARG_DIFF_SHIFT, wanted(dbias_, column));
+    }
+    steps_.Add(k, dnnl::layer_normalization_backward(pd), pd.scratchpad_desc(), arguments);
+  }
+
+  T* Cleared(KernelRun& k, const Operand& operand) const {
+    if (!operand) return nullptr;
+    std::fill_n(k[operand].template Data<T>(), shape_.columns, T(0));
+    return k[operand].template Data<T>();
+  }
+
+  void Differentiate(KernelRun& k) const {
+    const T* x = k[x_].template Data<T>();
+    const T* dy = k[dy_].template Data<T>();
+    const T* scale = scale_ ? k[scale_].template Data<T>() : nullptr;
+    const T* means = k[mean_].template Data<T>();
+    const T* variances = k[variance_].template Data<T>();
+    T* dx = dx_ ? k[dx_].template Data<T>() : nullptr;
+    T* dscale = Cleared(k, dscale_);
+    T* dbias = Cleared(k, dbias_);
+    const T count = static_cast<T>(shape_.columns);
+    for (Dim row = 0; row < shape_.rows; ++row) {
+      const Dim first = row * shape_.columns;
+      const T r = T(1) / std::sqrt(variances[row] + static_cast<T>(epsilon_));
+      const auto normal = [&](Dim i) { return (x[first + i] - means[row]) * r; };
+      const auto scaled = [&](Dim i) { return dy[first + i] * (scale == nullptr ? T(1) : scale[i]); };
+      T sum = 0, weighted = 0;
+      for (Dim i = 0; i < shape_.columns; ++i) {
+        sum += scaled(i);
+        weighted += scaled(i) * normal(i);
+        if (dscale != nullptr) dscale[i] += dy[first + i] * normal(i);
+        if (dbias != nullptr) dbias[i] += dy[first + i];
+      }
+      if (dx == nullptr) continue;
+      for (Dim i = 0; i < shape_.columns; ++i) {
+        dx[first + i] = r / count * (count * scaled(i) - sum - normal(i) * weighted);
+      }
+    }
+  }
+
+  Operand x_, scale_, bias_, mean_, variance_, dy_, dx_, dscale_, dbias_;
+  float epsilon_ = 0;
+  RowShape shape_;
+  OnednnSequence steps_;
+};
+
+}  // namespace
+
+void RegisterLayerNorm(OpRegistry& ops) {
+  ops.Add("layer_norm")
+      .Doc("Each row normalised by its mean and variance, then scaled and shifted.", kDoc)
+      .Input("X", "rank above begin_norm_axis", Floats())
+      .Input("Scale", "factor of each column", SameTypeAs("X"), Optional())
+      .Input("Bias", "added to each column", SameTypeAs("X"), Optional())
+      .Output("Y", "shaped like X", SameTypeAs("X"))
+      .Output("Mean", "the mean of each row", SameTypeAs("X"), Intermediate())
+      .Output("Variance", "the variance of each row", SameTypeAs("X"), Intermediate())
+      .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
+      .Attr("begin_norm_axis", 1, "how many extents of X form its rows", AtLeast(1))
+      .InferShape(InferLayerNorm)
+      .Layouts(LayoutRule::kPlain)
+      .Kernel<Cpu, LayerNormKernel, float, double>()
+      .Grad({.reads = {"X", "Scale", "Bias"},
+             .reads_outputs = {"Mean", "Variance"},
+             .yields = {"X", "Scale", "Bias"}})
+      .GradKernel<Cpu, LayerNormGradKernel, float, double>();
+}
+
+}  // namespace penstock

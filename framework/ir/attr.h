@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -44,6 +46,27 @@ enum class AttrKind {
 };
 
 inline AttrKind KindOf(const Attr& attr) { return static_cast<AttrKind>(attr.index()); }
+
+// Whether an attribute of one kind may stand where another is expected: as Fluid reads them, an int as a long
+// or a float, ints as longs. Fluid's own programs use it.
+constexpr bool ReadsAs(AttrKind given, AttrKind expected) {
+  return given == expected ||
+         (given == AttrKind::kInt && (expected == AttrKind::kLong || expected == AttrKind::kFloat)) ||
+         (given == AttrKind::kInts && expected == AttrKind::kLongs);
+}
+// The attribute as a T, where ReadsAs allows it.
+template <typename T>
+std::optional<T> AttrAs(const Attr& attr) {
+  if (const T* same = std::get_if<T>(&attr)) return *same;
+  if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, float>) {
+    if (const auto* narrow = std::get_if<std::int32_t>(&attr)) return static_cast<T>(*narrow);
+  } else if constexpr (std::is_same_v<T, std::vector<std::int64_t>>) {
+    if (const auto* narrow = std::get_if<std::vector<std::int32_t>>(&attr))
+      return T(narrow->begin(), narrow->end());
+  }
+  return std::nullopt;
+}
+
 std::string_view AttrKindName(AttrKind kind);  // "ints", as the textual form and errors spell it
 // As the textual form prints it: 3, 3l, 0.5, "x", true, ^2, [1, 2], [1l, 2l], []:longs.
 std::string AttrToString(const Attr& attr);

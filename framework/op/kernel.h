@@ -144,10 +144,10 @@ using KernelFactory = std::unique_ptr<Kernel> (*)();
 template <typename T>
 T KernelSetup::Attr(std::string_view name) const {
   const penstock::Attr& value = AttrValue(name);
-  const T* typed = std::get_if<T>(&value);
-  PENSTOCK_CHECK(typed != nullptr,
+  std::optional<T> typed = AttrAs<T>(value);
+  PENSTOCK_CHECK(typed.has_value(),
                  StrCat(op_.type(), ": attribute ", name, " has another kind than its reader expects"));
-  return *typed;
+  return *std::move(typed);
 }
 
 }  // namespace penstock

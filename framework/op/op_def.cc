@@ -219,7 +219,7 @@ Status OpDef::CheckOp(const Op& op) const {
       if (def.default_value.has_value()) continue;
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is missing");
     }
-    if (KindOf(*value) != def.kind) {
+    if (!ReadsAs(KindOf(*value), def.kind)) {
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ",
                              AttrKindName(KindOf(*value)), "; it must be ", AttrKindName(def.kind));
     }

@@ -1,0 +1,88 @@
+// Shape inference over every program of the corpus: what our ops say of their outputs is what Fluid declared.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "framework/base/files.h"
+#include "framework/ir/wire.h"
+#include "framework/op/op_registry.h"
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+#include "tests/support/program_files.h"
+
+namespace penstock::test {
+namespace {
+
+std::optional<VarInfo> Declared(const Program& program, int block, const std::string& name) {
+  const Var* var = program.FindVar(block, name);
+  if (var == nullptr) return std::nullopt;
+  VarInfo info;
+  info.kind = var->kind;
+  info.has_type = var->type.has_value();
+  if (var->type) {
+    info.dtype = var->type->dtype;
+    info.shape = var->type->shape;
+    info.lod_level = var->type->lod_level;
+  }
+  return info;
+}
+
+struct Tally {
+  int ops = 0;
+  int outputs = 0;
+  std::set<std::string> complaints;  // op type and what is wrong; one of a kind is enough
+};
+
+void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally) {
+  const OpDef& def = *AllOps().Find(op.type());
+  InferContext context(def, op, [&](const std::string& name) { return Declared(program, block, name); });
+  Status status = def.CheckOp(op);
+  if (status.ok()) status = def.Infer(context);
+  ++tally.ops;
+  if (!status.ok()) {
+    tally.complaints.insert(status.ToString());
+    return;
+  }
+  for (std::size_t s = 0; s < op.outputs().size(); ++s) {
+    const Slot& slot = op.outputs()[s];
+    for (std::size_t i = 0; i < slot.args.size(); ++i) {
+      const std::optional<VarInfo> declared = Declared(program, block, slot.args[i]);
+      const VarInfo& inferred = context.outputs()[s][i];
+      if (!declared || !declared->has_type || !inferred.has_type) continue;
+      if (declared->shape.rank() == 0) continue;  // the cases of one op on selected rows declare no shapes
+      ++tally.outputs;
+      if (declared->dtype == inferred.dtype && declared->shape == inferred.shape) continue;
+      tally.complaints.insert(StrCat(op.type(), " ", slot.name, ": ", DTypeName(inferred.dtype),
+                                     inferred.shape, " where Fluid declared ", DTypeName(declared->dtype),
+                                     declared->shape));
+    }
+  }
+}
+
+// Fluid declares the parameters of local SGD as bool (its rewrite copies them without a type), and a
+// transpiler that makes all roles edits the start-up program of the trainer in place.
+bool IsWrongInFluid(const std::string& path) {
+  return path.find("@coll_localsgd") != std::string::npos || path.find("@shared_") != std::string::npos;
+}
+
+TEST(CorpusInference, GivesTheShapesThatFluidDeclared) {
+  Tally tally;
+  for (const std::filesystem::path& path : ProgramFiles(CorpusOrSelection() + "/open")) {
+    if (IsWrongInFluid(path.string())) continue;
+    const Result<std::string> bytes = ReadFile(path.string());
+    ASSERT_TRUE(bytes.ok()) << bytes.status().ToString();
+    const Result<Program> program = ParseProgram(*bytes);
+    ASSERT_TRUE(program.ok()) << path;
+    for (int b = 0; b < program->block_count(); ++b) {
+      for (const OpEntry& entry : program->block(b).ops()) {
+        if (AllOps().Find(entry.op->type()) != nullptr) CheckOutputs(*program, b, *entry.op, tally);
+      }
+    }
+  }
+  for (const std::string& complaint : tally.complaints) ADD_FAILURE() << complaint;
+  std::cout << tally.ops << " ops, " << tally.outputs << " outputs\n";
+  EXPECT_GE(tally.ops, CorpusFolder().empty() ? 100 : 20000);
+}
+
+}  // namespace
+}  // namespace penstock::test

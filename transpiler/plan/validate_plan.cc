@@ -10,6 +10,7 @@ namespace {
 Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
   const std::int64_t rows = param.shape.rank() == 0 ? 1 : param.shape[0];
   std::int64_t next = 0;
+  std::set<int> taken;
   for (const Slice& slice : param.slices) {
     if (slice.row_begin != next || slice.row_end <= slice.row_begin) {
       return InvalidArgument("E-plan-tiling", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ",
@@ -19,6 +20,11 @@ Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
       return InvalidArgument("E-plan-pserver", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ",
                              param.param, " is on pserver ", slice.pserver, "; there are ",
                              plan.pservers.size());
+    }
+    // Optimizer state keeps the whole's name on a pserver, so there is room for one.
+    if (!taken.insert(slice.pserver).second) {
+      return InvalidArgument("E-plan-two-slices", "plan: pserver ", slice.pserver, " has two slices of ",
+                             param.param);
     }
     if (slice.chunk_rows < 1 || slice.chunk_rows > slice.rows()) {
       return InvalidArgument("E-plan-chunk", "plan: chunks of ", slice.chunk_rows, " rows in a slice of ",

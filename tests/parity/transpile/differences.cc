@@ -1,8 +1,10 @@
 #include "tests/parity/transpile/differences.h"
 
 #include <algorithm>
+#include <set>
 
 #include "operators/all_ops.h"
+#include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::test {
@@ -97,14 +99,129 @@ void AsSetGradientClip(const CaseFolder& folder, const RoleSet&, const RoleFile&
   });
 }
 
+// --- D-row-state
+
+// State variables that are sliced by default and whole in compat, with their parameter.
+std::vector<std::pair<std::string, std::string>> NewRowState(const CaseFolder& folder) {
+  std::vector<std::pair<std::string, std::string>> found;
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<Analysis> fluids = Analyse(AllOps(), folder.main, Dialect::kFluid18);
+  if (!ours.ok() || !fluids.ok()) return found;
+  std::set<std::string> known;
+  for (const TrainedParam& param : fluids->params)
+    known.insert(param.row_state.begin(), param.row_state.end());
+  for (const TrainedParam& param : ours->params) {
+    for (const std::string& state : param.row_state) {
+      if (!known.contains(state)) found.emplace_back(param.param, state);
+    }
+  }
+  return found;
+}
+
+// The slice of a parameter that a pserver holds, null if it has none or the parameter is whole.
+const Slice* SliceOn(const RoleSet& roles, int pserver, const std::string& name) {
+  for (const ParamPlacement& param : roles.plan.params) {
+    if (param.param != name || !param.sliced()) continue;
+    for (const Slice& slice : param.slices) {
+      if (slice.pserver == pserver) return &slice;
+    }
+  }
+  return nullptr;
+}
+
+bool HasNewRowState(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  if (!file.pserver) return false;
+  const auto states = NewRowState(folder);
+  return std::any_of(states.begin(), states.end(),
+                     [&](const auto& state) { return SliceOn(roles, file.index, state.first) != nullptr; });
+}
+
+void ShapeAs(Program& program, const std::string& name, std::int64_t rows) {
+  const Var* var = program.main().FindVar(name);
+  if (var == nullptr) return;
+  Var shaped = *var;
+  shaped.type->shape = var->shape().WithRows(rows);
+  program.MutableBlock(0).SetVar(std::move(shaped));
+}
+
+void SliceRowState(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
+  for (const auto& [param, state] : NewRowState(folder)) {
+    const Slice* slice = SliceOn(roles, file.index, param);
+    if (slice == nullptr) continue;
+    ShapeAs(program, state, slice->rows());
+    ChangeOps(program, 0, [&](Op& op) {
+      if (op.OutputName("Out") != state || op.FindAttr("shape") == nullptr) return false;
+      op.Set("shape", program.main().FindVar(state)->shape().dims());
+      return true;
+    });
+  }
+}
+
+// --- D-whole-norms
+
+bool NeedsWholeTensors(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  if (!ours.ok()) return false;
+  return std::any_of(ours->params.begin(), ours->params.end(),
+                     [](const TrainedParam& param) { return !param.elementwise; });
+}
+
+// --- D-initial-slices
+
+// Slices on a pserver that start from a list of values, with their shapes.
+std::vector<std::pair<std::string, std::int64_t>> ListedSlices(const CaseFolder& folder, const RoleSet& roles,
+                                                               int pserver) {
+  std::vector<std::pair<std::string, std::int64_t>> found;
+  for (const OpEntry& entry : folder.startup.main().ops()) {
+    if (entry.op->type() != "assign_value") continue;
+    for (const ParamPlacement& param : roles.plan.params) {
+      if (param.param != entry.op->OutputName("Out") || !param.sliced()) continue;
+      for (std::size_t i = 0; i < param.slices.size(); ++i) {
+        if (param.slices[i].pserver != pserver) continue;
+        found.emplace_back(ParamPieceName(param, static_cast<int>(i)), param.slices[i].rows());
+      }
+    }
+  }
+  return found;
+}
+
+bool StartsFromList(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  return file.pserver && file.startup && !ListedSlices(folder, roles, file.index).empty();
+}
+
+void KeepSliceShape(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
+  for (const auto& [piece, rows] : ListedSlices(folder, roles, file.index)) ShapeAs(program, piece, rows);
+}
+
+// --- D-dependent-lookups
+
+bool LooksUpInLevels(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
+  if (!IsTrainerMain(file)) return false;
+  std::set<std::string> tables;
+  const auto& ops = roles.trainers.front().main.main().ops();
+  return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
+    return entry.op->type() == "distributed_lookup_table" && !tables.insert(entry.op->InputName("W")).second;
+  });
+}
+
+bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false; }
+
 }  // namespace
 
 const std::vector<Difference>& Differences() {
   // In the order in which they are applied: the first makes a whole new program.
   static const std::vector<Difference> kDifferences = {
-      {"D-clip", "Q-02", ClipsByOptimizer, AsSetGradientClip},
-      {"D-send-trainer-id", "Q-54", SendsAsAnother, SendAsOneself},
-      {"D-one-trainer", "Q-06", OneTrainer, AddSuffix},
+      {"D-clip", ClipsByOptimizer, AsSetGradientClip},
+      {"D-send-trainer-id", SendsAsAnother, SendAsOneself},
+      {"D-one-trainer", OneTrainer, AddSuffix},
+      {"D-row-state", HasNewRowState, SliceRowState},
+      {"D-whole-norms", NeedsWholeTensors, nullptr},
+      {"D-initial-slices", StartsFromList, KeepSliceShape},
+      {"D-dependent-lookups", LooksUpInLevels, nullptr},
+      // Nothing that the comparison looks at.
+      {"D-derived-names", Nowhere, nullptr},
+      {"D-sync-mode", Nowhere, nullptr},
+      {"D-declared-optimizers", Nowhere, nullptr},
   };
   return kDifferences;
 }

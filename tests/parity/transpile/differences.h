@@ -12,8 +12,7 @@
 namespace penstock::test {
 
 struct Difference {
-  std::string id;     // D-...
-  std::string mends;  // the quirk of Fluid's
+  std::string id;  // as in DIFFERENCES.md, which says which quirk it mends
   // Whether it changes this role program of this case.
   std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)> touches;
   // Makes Fluid's program ours. Null: too much is different to be derived; the program is not compared.

@@ -24,6 +24,7 @@ struct Command {
   int (*run)(const Arguments& arguments);
 };
 
+int RunCheck(const Arguments& arguments);
 int RunConvert(const Arguments& arguments);
 int RunShow(const Arguments& arguments);
 int RunTranspile(const Arguments& arguments);

@@ -20,6 +20,7 @@ const std::vector<Command>& Commands() {
        "writes the programs of all roles, and the plan",
        {"main", "startup", "facts", "config", "compat", "out"},
        RunTranspile},
+      {"check", "DIR", "proves that the role programs in a folder fit together", {}, RunCheck},
   };
   return commands;
 }

@@ -24,6 +24,7 @@ Status InferUpdate(InferContext& c) {
   }
   PENSTOCK_RETURN_IF_ERROR(RequireOneElement(c, "LearningRate"));
   for (const StateDef& state : optimizer.states) {
+    if (!c.HasInput(state.slot)) continue;
     const bool sliced = state.slicing == StateSlicing::kWithParam;
     PENSTOCK_RETURN_IF_ERROR(sliced ? RequireShapeOf(c, state.slot, param)
                                     : RequireOneElement(c, state.slot));

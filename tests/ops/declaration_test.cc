@@ -62,13 +62,23 @@ TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
     States& states = found[def->type()];
     for (const StateDef& state : def->optimizer()->states) states.emplace_back(state.slot, state.accumulator);
   }
-  const std::map<std::string, States> expected = {{"adam",
-                                                   {{"Moment1", "moment1"},
-                                                    {"Moment2", "moment2"},
-                                                    {"Beta1Pow", "beta1_pow_acc"},
-                                                    {"Beta2Pow", "beta2_pow_acc"}}},
-                                                  {"momentum", {{"Velocity", "velocity"}}},
-                                                  {"sgd", {}}};
+  const States adam = {{"Moment1", "moment1"},
+                       {"Moment2", "moment2"},
+                       {"Beta1Pow", "beta1_pow_acc"},
+                       {"Beta2Pow", "beta2_pow_acc"}};
+  const std::map<std::string, States> expected = {
+      {"adadelta", {{"AvgSquaredGrad", "_avg_squared_grad"}, {"AvgSquaredUpdate", "_avg_squared_update"}}},
+      {"adagrad", {{"Moment", "moment"}}},
+      {"adam", adam},
+      {"adamax", {{"Moment", "moment"}, {"InfNorm", "inf_norm"}, {"Beta1Pow", "beta1_pow_acc"}}},
+      {"decayed_adagrad", {{"Moment", "moment"}}},
+      {"dpsgd", {}},
+      {"ftrl", {{"SquaredAccumulator", "squared"}, {"LinearAccumulator", "linear"}}},
+      {"lamb", adam},
+      {"lars_momentum", {{"Velocity", "velocity"}}},
+      {"momentum", {{"Velocity", "velocity"}}},
+      {"rmsprop", {{"Moment", "momentum"}, {"MeanSquare", "mean_square"}, {"MeanGrad", "mean_grad"}}},
+      {"sgd", {}}};
   EXPECT_EQ(found, expected);
 }
 

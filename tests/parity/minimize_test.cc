@@ -290,7 +290,7 @@ TEST(MinimizeParityTest, EveryProgramWhoseOpsAreKnownIsMinimizedAsByFluid) {
     Compare(files);
     ++programs;
   }
-  EXPECT_GE(programs, 18);
+  EXPECT_GE(programs, 29);
   int numeric = 0;
   for (const std::string& model : FilesEndingIn(CorpusFolder() + "/open/numeric", "")) {
     const std::string folder = StrCat(CorpusFolder(), "/open/numeric/", model, "/");
@@ -302,7 +302,7 @@ TEST(MinimizeParityTest, EveryProgramWhoseOpsAreKnownIsMinimizedAsByFluid) {
       ++numeric;
     }
   }
-  EXPECT_GE(numeric, 12);
+  EXPECT_GE(numeric, 23);
 }
 
 }  // namespace

@@ -1,0 +1,81 @@
+// adadelta: a step whose size follows from earlier steps, without a learning rate.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+AvgSquaredGradOut   = rho * AvgSquaredGrad + (1 - rho) * Grad^2
+step                = -sqrt((AvgSquaredUpdate + epsilon) / (AvgSquaredGradOut + epsilon)) * Grad
+AvgSquaredUpdateOut = rho * AvgSquaredUpdate + (1 - rho) * step^2
+ParamOut            = Param + step
+
+Zeiler: "ADADELTA: an adaptive learning rate method", 2012.)";
+
+template <typename Device, typename T>
+class AdadeltaKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    grads_ = k.Input("AvgSquaredGrad");
+    steps_ = k.Input("AvgSquaredUpdate");
+    param_out_ = k.Output("ParamOut");
+    grads_out_ = k.Output("AvgSquaredGradOut");
+    steps_out_ = k.Output("AvgSquaredUpdateOut");
+    rho_ = static_cast<T>(k.Attr<float>("rho"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    return RequireDenseGrad(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const grads = k[grads_].template Data<T>();
+    const T* const steps = k[steps_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const grads_out = k[grads_out_].template Data<T>();
+    T* const steps_out = k[steps_out_].template Data<T>();
+    const std::int64_t count = k[param_].count();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T g = grad[i];
+      const T squares = rho_ * grads[i] + (T{1} - rho_) * g * g;
+      const T step = -std::sqrt((steps[i] + epsilon_) / (squares + epsilon_)) * g;
+      grads_out[i] = squares;
+      steps_out[i] = rho_ * steps[i] + (T{1} - rho_) * step * step;
+      param_out[i] = param[i] + step;
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand param_, grad_, grads_, steps_, param_out_, grads_out_, steps_out_;
+  T rho_ = 0, epsilon_ = 0;
+};
+
+}  // namespace
+
+void RegisterAdadelta(OpRegistry& ops) {
+  ops.Add("adadelta")
+      .Doc("A step whose size follows from earlier steps.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("AvgSquaredGrad", "running average of squared gradients; shaped like Param", SameTypeAs("Param"))
+      .Input("AvgSquaredUpdate", "running average of squared steps; shaped like Param", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("AvgSquaredGradOut", "names AvgSquaredGrad's variable", SameTypeAs("Param"))
+      .Output("AvgSquaredUpdateOut", "names AvgSquaredUpdate's variable", SameTypeAs("Param"))
+      .Attr("rho", 0.95f, "how much of the averages is kept")
+      .Attr("epsilon", 1e-6f, "keeps the divisor from zero, and the first step from nothing")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State("AvgSquaredGrad", "average of squared gradients", StateSlicing::kWithParam, "_avg_squared_grad")
+      .State("AvgSquaredUpdate", "average of squared steps", StateSlicing::kWithParam, "_avg_squared_update")
+      .Elementwise()
+      .NoGrad()
+      .Kernel<Cpu, AdadeltaKernel, float, double>();
+}
+
+}  // namespace penstock

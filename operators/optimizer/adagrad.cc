@@ -1,0 +1,91 @@
+// adagrad and decayed_adagrad: a step scaled by the root of what squares of gradients have added up to.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kAdagradDoc[] = R"(
+MomentOut = Moment + Grad^2
+ParamOut  = Param - LearningRate * Grad / (sqrt(MomentOut) + epsilon)
+
+Duchi, Hazan, Singer: "Adaptive subgradient methods", JMLR 2011.)";
+
+constexpr char kDecayedDoc[] = R"(
+MomentOut = decay * Moment + (1 - decay) * Grad^2
+ParamOut  = Param - LearningRate * Grad / (sqrt(MomentOut) + epsilon))";
+
+// Adds a square whole, or as a running average.
+template <bool kDecays>
+struct Adagrad {
+  template <typename Device, typename T>
+  class Update : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      param_ = k.Input("Param");
+      grad_ = k.Input("Grad");
+      moment_ = k.Input("Moment");
+      rate_ = k.Input("LearningRate");
+      param_out_ = k.Output("ParamOut");
+      moment_out_ = k.Output("MomentOut");
+      epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+      if constexpr (kDecays) {
+        kept_ = static_cast<T>(k.Attr<float>("decay"));
+        added_ = T{1} - kept_;
+      }
+      return RequireDenseGrad(k);
+    }
+    Status Run(KernelRun& k) override {
+      const T* const param = k[param_].template Data<T>();
+      const T* const grad = k[grad_].template Data<T>();
+      const T* const moment = k[moment_].template Data<T>();
+      const T rate = *k[rate_].template Data<T>();
+      T* const param_out = k[param_out_].template Data<T>();
+      T* const moment_out = k[moment_out_].template Data<T>();
+      const std::int64_t count = k[param_].count();
+      for (std::int64_t i = 0; i < count; ++i) {
+        const T g = grad[i];
+        const T m = kept_ * moment[i] + added_ * g * g;
+        moment_out[i] = m;
+        param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon_);
+      }
+      return OkStatus();
+    }
+
+   private:
+    Operand param_, grad_, moment_, rate_, param_out_, moment_out_;
+    T kept_ = 1, added_ = 1, epsilon_ = 0;
+  };
+};
+
+OpDef& Declare(OpRegistry& ops, const char* type) {
+  return ops.Add(type)
+      .Input("Param", "the parameter", Floats())
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Moment", "what squares of gradients have added up to; shaped like Param", SameTypeAs("Param"))
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("MomentOut", "names Moment's variable", SameTypeAs("Param"))
+      .Attr("epsilon", 1e-6f, "keeps the divisor from zero")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State("Moment", "squares of gradients", StateSlicing::kWithParam, "moment")
+      .Elementwise()
+      .NoGrad();
+}
+
+}  // namespace
+
+void RegisterAdagrad(OpRegistry& ops) {
+  Declare(ops, "adagrad")
+      .Doc("A step scaled by the root of the sum of squared gradients.", kAdagradDoc)
+      .Kernel<Cpu, Adagrad<false>::Update, float, double>();
+  Declare(ops, "decayed_adagrad")
+      .Doc("A step scaled by the root of a running average of squared gradients.", kDecayedDoc)
+      .Attr("decay", 0.95f, "how much of Moment is kept")
+      .Kernel<Cpu, Adagrad<true>::Update, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,98 @@
+// ftrl: follow the regularized leader; small parameters become exactly zero.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+SquaredAccumOut = SquaredAccumulator + Grad^2
+n(a)            = a^(-lr_power)
+LinearAccumOut  = LinearAccumulator + Grad - (n(SquaredAccumOut) - n(SquaredAccumulator)) / LearningRate * Param
+ParamOut        = 0 if |LinearAccumOut| <= l1, else
+                  (l1 * sign(LinearAccumOut) - LinearAccumOut) / (n(SquaredAccumOut) / LearningRate + 2 * l2)
+
+McMahan et al.: "Ad click prediction: a view from the trenches", KDD 2013.)";
+
+template <typename Device, typename T>
+class FtrlKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    squared_ = k.Input("SquaredAccumulator");
+    linear_ = k.Input("LinearAccumulator");
+    rate_ = k.Input("LearningRate");
+    param_out_ = k.Output("ParamOut");
+    squared_out_ = k.Output("SquaredAccumOut");
+    linear_out_ = k.Output("LinearAccumOut");
+    l1_ = static_cast<T>(k.Attr<float>("l1"));
+    l2_ = static_cast<T>(k.Attr<float>("l2"));
+    power_ = static_cast<T>(k.Attr<float>("lr_power"));
+    return RequireDenseGrad(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const squared = k[squared_].template Data<T>();
+    const T* const linear = k[linear_].template Data<T>();
+    const T rate = *k[rate_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const squared_out = k[squared_out_].template Data<T>();
+    T* const linear_out = k[linear_out_].template Data<T>();
+    const std::int64_t count = k[param_].count();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T g = grad[i];
+      const T before = Grown(squared[i]);
+      const T squares = squared[i] + g * g;
+      const T now = Grown(squares);
+      const T line = linear[i] + g - (now - before) / rate * param[i];
+      squared_out[i] = squares;
+      linear_out[i] = line;
+      const T pull = std::copysign(l1_, line) - line;
+      param_out[i] = std::abs(line) > l1_ ? pull / (now / rate + T{2} * l2_) : T{0};
+    }
+    return OkStatus();
+  }
+
+ private:
+  T Grown(T squares) const { return power_ == T{-0.5} ? std::sqrt(squares) : std::pow(squares, -power_); }
+
+  Operand param_, grad_, squared_, linear_, rate_, param_out_, squared_out_, linear_out_;
+  T l1_ = 0, l2_ = 0, power_ = 0;
+};
+
+}  // namespace
+
+void RegisterFtrl(OpRegistry& ops) {
+  ops.Add("ftrl")
+      .Doc("Follow the regularized leader.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("SquaredAccumulator", "the sum of squared gradients; shaped like Param", SameTypeAs("Param"))
+      .Input("LinearAccumulator", "the sum of corrected gradients; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("SquaredAccumOut", "names SquaredAccumulator's variable", SameTypeAs("Param"))
+      .Output("LinearAccumOut", "names LinearAccumulator's variable", SameTypeAs("Param"))
+      .Attr("l1", 0.0f, "the pull towards exactly zero")
+      .Attr("l2", 0.0f, "the pull towards small values")
+      .Attr("lr_power", -0.5f, "how the step shrinks with the sum of squares")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State({.slot = "SquaredAccumulator",
+              .doc = "the sum of squared gradients",
+              .accumulator = "squared",
+              .output = "SquaredAccumOut"})
+      .State({.slot = "LinearAccumulator",
+              .doc = "the sum of corrected gradients",
+              .accumulator = "linear",
+              .output = "LinearAccumOut"})
+      .Elementwise()
+      .NoGrad()
+      .Kernel<Cpu, FtrlKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,111 @@
+// lamb: adam whose step follows the parameter's norm over the step's.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/norm.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad
+Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad^2
+step       = Moment1Out / (sqrt(Moment2Out) + epsilon) + weight_decay * Param
+ParamOut   = Param - LearningRate * |Param| / |step| * step
+
+|x| is the root of the sum of squares of the whole tensor; where one of the norms is 0, the factor is 1. Fluid keeps
+Beta1Pow and Beta2Pow beside it, and the op reads neither.
+You et al.: "Large batch optimization for deep learning", ICLR 2020.)";
+
+template <typename Device, typename T>
+class LambKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    rate_ = k.Input("LearningRate");
+    moment1_ = k.Input("Moment1");
+    moment2_ = k.Input("Moment2");
+    param_out_ = k.Output("ParamOut");
+    moment1_out_ = k.Output("Moment1Out");
+    moment2_out_ = k.Output("Moment2Out");
+    decay_ = static_cast<T>(k.Attr<float>("weight_decay"));
+    beta1_ = static_cast<T>(k.Attr<float>("beta1"));
+    beta2_ = static_cast<T>(k.Attr<float>("beta2"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    step_ = k.Workspace(static_cast<std::size_t>(param_.shape.Count()) * sizeof(T));
+    return RequireDenseGrad(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const moment1 = k[moment1_].template Data<T>();
+    const T* const moment2 = k[moment2_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const moment1_out = k[moment1_out_].template Data<T>();
+    T* const moment2_out = k[moment2_out_].template Data<T>();
+    T* const step = reinterpret_cast<T*>(k.Workspace(step_));
+    const std::int64_t count = k[param_].count();
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T g = grad[i];
+      const T m1 = beta1_ * moment1[i] + (T{1} - beta1_) * g;
+      const T m2 = beta2_ * moment2[i] + (T{1} - beta2_) * g * g;
+      moment1_out[i] = m1;
+      moment2_out[i] = m2;
+      step[i] = m1 / (std::sqrt(m2) + epsilon_) + decay_ * param[i];
+    }
+    const T param_norm = Norm(param, count);
+    const T step_norm = Norm(step, count);
+    T rate = *k[rate_].template Data<T>();
+    if (param_norm > 0 && step_norm > 0) rate *= param_norm / step_norm;
+    for (std::int64_t i = 0; i < count; ++i) param_out[i] = param[i] - rate * step[i];
+    return OkStatus();
+  }
+
+ private:
+  Operand param_, grad_, rate_, moment1_, moment2_, param_out_, moment1_out_, moment2_out_;
+  WorkspaceId step_;
+  T decay_ = 0, beta1_ = 0, beta2_ = 0, epsilon_ = 0;
+};
+
+StateDef Power(const char* slot, const char* accumulator, const char* attr) {
+  return {.slot = slot,
+          .doc = "a power of a beta; not read",
+          .slicing = StateSlicing::kWhole,
+          .accumulator = accumulator,
+          .initial_attr = attr,
+          .output = "-",
+          .device = "cpu"};
+}
+
+}  // namespace
+
+void RegisterLamb(OpRegistry& ops) {
+  ops.Add("lamb")
+      .Doc("Adam, scaled layer by layer.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Input("Moment1", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Moment2", "running average of its square; shaped like Param", SameTypeAs("Param"))
+      .Input("Beta1Pow", "one element; not read", SameTypeAs("Param"))
+      .Input("Beta2Pow", "one element; not read", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("Moment1Out", "names Moment1's variable", SameTypeAs("Param"))
+      .Output("Moment2Out", "names Moment2's variable", SameTypeAs("Param"))
+      .RequiredAttr("weight_decay", AttrKind::kFloat, "the pull towards zero")
+      .RequiredAttr("beta1", AttrKind::kFloat, "how much of Moment1 is kept")
+      .RequiredAttr("beta2", AttrKind::kFloat, "how much of Moment2 is kept")
+      .RequiredAttr("epsilon", AttrKind::kFloat, "keeps the divisor from zero")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State("Moment1", "running average of the gradient", StateSlicing::kWithParam, "moment1")
+      .State("Moment2", "running average of its square", StateSlicing::kWithParam, "moment2")
+      .State(Power("Beta1Pow", "beta1_pow_acc", "beta1"))
+      .State(Power("Beta2Pow", "beta2_pow_acc", "beta2"))
+      .NoGrad()
+      .Kernel<Cpu, LambKernel, float, double>();
+}
+
+}  // namespace penstock

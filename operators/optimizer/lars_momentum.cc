@@ -1,0 +1,81 @@
+// lars_momentum: momentum whose step follows the parameter's norm over the gradient's.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/norm.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+rate        = LearningRate * lars_coeff * |Param| / (|Grad| + lars_weight_decay * |Param|)
+VelocityOut = mu * Velocity + rate * (Grad + lars_weight_decay * Param)
+ParamOut    = Param - VelocityOut
+
+|x| is the root of the sum of squares of the whole tensor. Where lars_weight_decay or one of the norms is 0, rate is
+LearningRate. You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017.)";
+
+template <typename Device, typename T>
+class LarsMomentumKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    velocity_ = k.Input("Velocity");
+    rate_ = k.Input("LearningRate");
+    param_out_ = k.Output("ParamOut");
+    velocity_out_ = k.Output("VelocityOut");
+    mu_ = static_cast<T>(k.Attr<float>("mu"));
+    coefficient_ = static_cast<T>(k.Attr<float>("lars_coeff"));
+    decay_ = static_cast<T>(k.Attr<float>("lars_weight_decay"));
+    return RequireDenseGrad(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const velocity = k[velocity_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const velocity_out = k[velocity_out_].template Data<T>();
+    const std::int64_t count = k[param_].count();
+    T rate = *k[rate_].template Data<T>();
+    const T param_norm = Norm(param, count);
+    const T grad_norm = Norm(grad, count);
+    if (decay_ > 0 && param_norm > 0 && grad_norm > 0) {
+      rate *= coefficient_ * param_norm / (grad_norm + decay_ * param_norm);
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T v = mu_ * velocity[i] + rate * (grad[i] + decay_ * param[i]);
+      velocity_out[i] = v;
+      param_out[i] = param[i] - v;
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand param_, grad_, velocity_, rate_, param_out_, velocity_out_;
+  T mu_ = 0, coefficient_ = 0, decay_ = 0;
+};
+
+}  // namespace
+
+void RegisterLarsMomentum(OpRegistry& ops) {
+  ops.Add("lars_momentum")
+      .Doc("Momentum, scaled layer by layer.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Velocity", "the running sum of steps; shaped like Param", SameTypeAs("Param"))
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("VelocityOut", "names Velocity's variable", SameTypeAs("Param"))
+      .RequiredAttr("mu", AttrKind::kFloat, "how much of the running sum is kept")
+      .Attr("lars_coeff", 0.001f, "how far a step may go, as a part of the parameter's norm")
+      .Attr("lars_weight_decay", 0.0005f, "the pull towards zero")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State("Velocity", "the running sum of steps", StateSlicing::kWithParam, "velocity")
+      .NoGrad()
+      .Kernel<Cpu, LarsMomentumKernel, float, double>();
+}
+
+}  // namespace penstock

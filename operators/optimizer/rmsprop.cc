@@ -1,0 +1,106 @@
+// rmsprop: a step scaled by the root of a running average of squared gradients, with momentum.
+#include <algorithm>
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/optimizer/update.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+MeanSquareOut = decay * MeanSquare + (1 - decay) * Grad^2
+MomentOut     = momentum * Moment + LearningRate * Grad / sqrt(MeanSquareOut + epsilon)
+ParamOut      = Param - MomentOut
+
+If centered: MeanGradOut = decay * MeanGrad + (1 - decay) * Grad, and the divisor is
+sqrt(MeanSquareOut - MeanGradOut^2 + epsilon). Else MeanGrad stays as it is.
+Tieleman, Hinton: Coursera, "Neural networks for machine learning", lecture 6.5, 2012.)";
+
+template <typename Device, typename T>
+class RmspropKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    param_ = k.Input("Param");
+    grad_ = k.Input("Grad");
+    square_ = k.Input("MeanSquare");
+    mean_ = k.Input("MeanGrad");
+    moment_ = k.Input("Moment");
+    rate_ = k.Input("LearningRate");
+    param_out_ = k.Output("ParamOut");
+    square_out_ = k.Output("MeanSquareOut");
+    mean_out_ = k.Output("MeanGradOut");
+    moment_out_ = k.Output("MomentOut");
+    decay_ = static_cast<T>(k.Attr<float>("decay"));
+    epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
+    momentum_ = static_cast<T>(k.Attr<float>("momentum"));
+    centered_ = k.Attr<bool>("centered");
+    if (centered_ && (!mean_ || !mean_out_)) return k.Error("MeanGrad is needed if centered is set");
+    return RequireDenseGrad(k);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const param = k[param_].template Data<T>();
+    const T* const grad = k[grad_].template Data<T>();
+    const T* const square = k[square_].template Data<T>();
+    const T* const moment = k[moment_].template Data<T>();
+    const T rate = *k[rate_].template Data<T>();
+    T* const param_out = k[param_out_].template Data<T>();
+    T* const square_out = k[square_out_].template Data<T>();
+    T* const moment_out = k[moment_out_].template Data<T>();
+    const std::int64_t count = k[param_].count();
+    const T* const mean = mean_ ? k[mean_].template Data<T>() : nullptr;
+    T* const mean_out = mean_out_ ? k[mean_out_].template Data<T>() : nullptr;
+    if (!centered_ && mean != nullptr && mean_out != nullptr && mean != mean_out) {
+      std::copy_n(mean, count, mean_out);
+    }
+    for (std::int64_t i = 0; i < count; ++i) {
+      const T g = grad[i];
+      T spread = square_out[i] = decay_ * square[i] + (T{1} - decay_) * g * g;
+      if (centered_) {
+        const T average = decay_ * mean[i] + (T{1} - decay_) * g;
+        mean_out[i] = average;
+        spread -= average * average;
+      }
+      const T m = momentum_ * moment[i] + rate * g / std::sqrt(spread + epsilon_);
+      moment_out[i] = m;
+      param_out[i] = param[i] - m;
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand param_, grad_, square_, mean_, moment_, rate_, param_out_, square_out_, mean_out_, moment_out_;
+  T decay_ = 0, epsilon_ = 0, momentum_ = 0;
+  bool centered_ = false;
+};
+
+}  // namespace
+
+void RegisterRmsprop(OpRegistry& ops) {
+  ops.Add("rmsprop")
+      .Doc("A step scaled by the root of a running average of squared gradients.", kDoc)
+      .Input("Param", "the parameter", Floats())
+      .Input("MeanSquare", "running average of squared gradients; shaped like Param", SameTypeAs("Param"))
+      .Input("MeanGrad", "running average of gradients; shaped like Param", SameTypeAs("Param"), Optional())
+      .Input("LearningRate", "one element", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Moment", "the running sum of steps; shaped like Param", SameTypeAs("Param"))
+      .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
+      .Output("MomentOut", "names Moment's variable", SameTypeAs("Param"))
+      .Output("MeanSquareOut", "names MeanSquare's variable", SameTypeAs("Param"))
+      .Output("MeanGradOut", "names MeanGrad's variable", SameTypeAs("Param"), Optional())
+      .Attr("epsilon", 1e-10f, "keeps the divisor from zero")
+      .Attr("decay", 0.9f, "how much of the averages is kept")
+      .Attr("momentum", 0.0f, "how much of the running sum of steps is kept")
+      .Attr("centered", false, "whether the average gradient's square is taken off")
+      .InferShape(InferUpdate)
+      .Optimizes("Param", "Grad")
+      .State("Moment", "the running sum of steps", StateSlicing::kWithParam, "momentum")
+      .State("MeanSquare", "average of squared gradients", StateSlicing::kWithParam, "mean_square")
+      .State("MeanGrad", "average of gradients", StateSlicing::kWithParam, "mean_grad")
+      .Elementwise()
+      .NoGrad()
+      .Kernel<Cpu, RmspropKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -15,9 +15,11 @@ std::string CorpusFolder() {
   return std::filesystem::is_directory(folder) ? folder : "";
 }
 
+std::string SelectionFolder() { return std::string(PENSTOCK_SOURCE_DIR) + "/tests/parity/data"; }
+
 std::string CorpusOrSelection() {
   const std::string whole = CorpusFolder();
-  return whole.empty() ? std::string(PENSTOCK_SOURCE_DIR) + "/tests/parity/data" : whole;
+  return whole.empty() ? SelectionFolder() : whole;
 }
 
 std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix) {

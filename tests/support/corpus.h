@@ -9,7 +9,9 @@ namespace penstock::test {
 
 // The folder of the whole corpus, "" in a checkout that has none beside it.
 std::string CorpusFolder();
-// The corpus if it is there, else tests/parity/data: the same layout below it.
+// The selection in the tree, tests/parity/data: the same layout below it.
+std::string SelectionFolder();
+// The corpus if it is there, else the selection.
 std::string CorpusOrSelection();
 // Names of the files of a folder that end in `suffix`, without it, sorted; none if there is no such folder.
 std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix);

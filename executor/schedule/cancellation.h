@@ -8,7 +8,7 @@ namespace penstock {
 
 class CancellationSource {
  public:
-  void Cancel() { epoch_.fetch_add(1, std::memory_order_relaxed); }
+  void Cancel() { epoch_.fetch_add(1); }
 
  private:
   friend class Cancellation;
@@ -19,7 +19,7 @@ class CancellationSource {
 class Cancellation {
  public:
   explicit Cancellation(const CancellationSource& source)
-      : source_(source), epoch_(source.epoch_.load(std::memory_order_relaxed)) {}
+      : source_(source), epoch_(source.epoch_.load()) {}
   bool requested() const { return source_.epoch_.load(std::memory_order_relaxed) != epoch_; }
 
  private:

@@ -63,6 +63,22 @@ class TeamSize {
   int before_;
 };
 
+// Counts a run from its very beginning, so that a Cancel during the compilation is not lost.
+class Running {
+ public:
+  Running(std::atomic<int>& count, const CancellationSource& source) : count_(count), cancellation_(source) {
+    count_.fetch_add(1);
+  }
+  ~Running() { count_.fetch_sub(1); }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+  const Cancellation& cancellation() const { return cancellation_; }
+
+ private:
+  std::atomic<int>& count_;
+  const Cancellation cancellation_;
+};
+
 }  // namespace
 
 struct Executor::Impl {
@@ -173,8 +189,8 @@ struct Executor::Impl {
     return known;
   }
 
-  Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, std::vector<Variable>* out) {
-    const Cancellation cancellation(cancel);
+  Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
+                  std::vector<Variable>* out) {
     const TeamSize team(services.threads);
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds));
     Frame& frame = runnable->frame;
@@ -197,18 +213,15 @@ struct Executor::Impl {
     return OkStatus();
   }
 
-  Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, std::vector<Variable>* out) {
-    running.fetch_add(1);
-    Status status;
+  Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
+                    std::vector<Variable>* out) {
     // Sizes come from what a user feeds: too large a batch is an error of this run, not of the process.
     try {
-      status = RunEntry(entry, scope, feeds, out);
+      return RunEntry(entry, scope, feeds, cancellation, out);
     } catch (const std::bad_alloc&) {
-      status = FailedPrecondition("E-run-memory", "block ", entry.block->block,
-                                  ": not enough memory for these shapes");
+      return FailedPrecondition("E-run-memory", "block ", entry.block->block,
+                                ": not enough memory for these shapes");
     }
-    running.fetch_sub(1);
-    return status;
   }
 
   const OpRegistry& ops;
@@ -236,15 +249,17 @@ void Executor::set_rpc(RpcClient* rpc) { impl_->services.rpc = rpc; }
 
 Result<std::vector<Variable>> Executor::Run(const Program& program, Scope& scope, std::span<const Feed> feeds,
                                             std::span<const std::string> fetches) {
+  const Running run(impl_->running, impl_->cancel);
   PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->MainEntry(program, feeds, fetches));
   std::vector<Variable> out;
-  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*entry, scope, feeds, &out));
+  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*entry, scope, feeds, run.cancellation(), &out));
   return out;
 }
 
 Status Executor::RunBlock(const Program& program, int block, Scope& scope) {
+  const Running run(impl_->running, impl_->cancel);
   PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->BlockEntry(program, block));
-  return impl_->RunGuarded(*entry, scope, {}, nullptr);
+  return impl_->RunGuarded(*entry, scope, {}, run.cancellation(), nullptr);
 }
 
 void Executor::Cancel() {

@@ -1,7 +1,6 @@
 #include "executor/schedule/frame.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "executor/graph/explain.h"
 
@@ -11,6 +10,11 @@ namespace {
 // Copied over a variable's tensor to let go of its memory; a copy, unlike a move, keeps the capacity of its
 // shape.
 const Tensor kNoTensor;
+
+// What other owners did with the buffer happened before what we do next: they released it with a decrement of
+// its count, and the decrement of this copy acquires what they released. (Reading use_count alone orders
+// nothing.)
+void SyncWithFormerOwners(std::shared_ptr<Buffer> copy) { copy.reset(); }
 
 Scope& RootOf(Scope& scope) {
   Scope* root = &scope;
@@ -132,16 +136,16 @@ void Frame::BindKept(Kept& kept) {
   // Two owners, this tensor and the list below: nobody else holds it.
   const bool free = tensor.initialized() && tensor.buffer().use_count() == 2;
   if (free && !disturbed_) {
-    // What the last holder read happened before we write.
-    std::atomic_thread_fence(std::memory_order_acquire);
+    SyncWithFormerOwners(tensor.buffer());
     return;
   }
   tensor = kNoTensor;
   std::shared_ptr<Buffer> buffer;
   for (const auto& candidate : kept.buffers) {
-    if (candidate.use_count() == 1) buffer = candidate;
+    if (candidate.use_count() != 1) continue;
+    SyncWithFormerOwners(candidate);
+    buffer = candidate;
   }
-  std::atomic_thread_fence(std::memory_order_acquire);
   if (buffer == nullptr) {
     // Two suffice for a caller that keeps the last value; of one that keeps them all, we forget the older
     // ones.

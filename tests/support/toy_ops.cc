@@ -97,6 +97,7 @@ class Hooked : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
+    if (PrepareHook()) PrepareHook()();
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -236,6 +237,11 @@ std::function<void()>& Hook() {
   return hook;
 }
 
+std::function<void()>& PrepareHook() {
+  static std::function<void()> hook;
+  return hook;
+}
+
 std::vector<Tensor>& Sent() {
   static std::vector<Tensor> sent;
   return sent;
@@ -271,6 +277,23 @@ void ToyProgram::Add(const std::string& type, std::vector<std::pair<std::string,
   for (NamedAttr& attr : attrs) op.Set(attr.name, attr.value);
   op.SetLocation(location);
   program.MutableBlock(block).Append(std::move(op));
+}
+
+ToyProgram TwoAdds() {
+  ToyProgram p;
+  p.Data("x", {-1, 2});
+  p.Data("y", {-1, 2});
+  p.Temporary("h", {-1, 2});
+  p.Temporary("out", {-1, 2});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "y"}}, {{"Out", "h"}});
+  p.Add("toy_add", {{"X", "h"}, {"Y", "x"}}, {{"Out", "out"}}, 0, {}, "train.py:42 in model");
+  return p;
+}
+
+Tensor Filled(const Shape& shape, float value) {
+  Tensor tensor(DType::kFp32, shape);
+  std::ranges::fill(tensor.Span<float>(), value);
+  return tensor;
 }
 
 Tensor Values(std::vector<float> values, Shape shape) {

@@ -15,13 +15,14 @@ namespace penstock::test {
 // toy_fill() -> Out           attributes shape (longs), value (float)
 // toy_step(Param, Grad) -> ParamOut   Param - Grad, in place
 // toy_positive(X) -> Out      the elements above 0: how many depends on values
-// toy_hook(X) -> Out          copies; calls Hook() while it runs
+// toy_hook(X) -> Out          copies; calls PrepareHook() when it is prepared and Hook() while it runs
 // toy_fail(X) -> Out          fails when it runs
 // toy_send(X)                 has an effect outside: remembers X in Sent()
 // toy_blocks(X) -> Out        runs the block of its attribute sub_block
 void RegisterToyOps(OpRegistry& ops);
 const OpRegistry& ToyOps();
 std::function<void()>& Hook();
+std::function<void()>& PrepareHook();
 std::vector<Tensor>& Sent();
 std::atomic<int>& PrepareCount();
 
@@ -37,6 +38,10 @@ class ToyProgram {
            std::vector<NamedAttr> attrs = {}, const std::string& location = "");
 };
 
+// out = (x + y) + x, with x, y and the temporaries h and out of shape [?, 2]
+ToyProgram TwoAdds();
+
 Tensor Values(std::vector<float> values, Shape shape = {});
+Tensor Filled(const Shape& shape, float value);
 
 }  // namespace penstock::test

@@ -6,7 +6,7 @@ namespace {
 constexpr Nanoseconds kReportEvery = std::chrono::seconds(10);
 constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the report has the server's answer
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
-constexpr Nanoseconds kCloseGrace = std::chrono::seconds(1);
+constexpr Nanoseconds kCloseGrace = std::chrono::milliseconds(500);
 
 long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
 

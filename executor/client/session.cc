@@ -23,9 +23,7 @@ long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chr
 void Session::Close() {
   const std::lock_guard lock(mutex_);
   for (auto& [address, peer] : peers_) {
-    if (peer->closed) continue;
-    // To a server that is not there nothing can be flushed.
-    peer->was_welcome ? peer->connection->Close() : peer->connection->Abort();
+    if (!peer->closed) peer->connection->Close();
   }
 }
 
@@ -56,6 +54,7 @@ Status Session::Attach(const Program& program) {
   if (facts.contracts.empty()) return OkStatus();  // not a trainer's program: a pserver's, say
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
   if (facts.trainer_id.has_value() && trainer_ >= 0 && *facts.trainer_id != trainer_) {
     return InvalidArgument("E-contract-trainer", "this process was trainer ", trainer_,
                            ", and now runs a program of trainer ", *facts.trainer_id);

@@ -5,7 +5,7 @@ namespace {
 
 constexpr auto kTickEvery = std::chrono::seconds(1);
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
-constexpr int kFlushTurns = 100;  // 2 s: by then a trainer that lives has read its last reply
+constexpr int kFlushTurns = 250;  // 5 s: by then a trainer that lives has read its last reply
 
 }  // namespace
 
@@ -67,7 +67,7 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   lock.lock();
   for (int turn = 0; turn < kFlushTurns; ++turn) {
     lock.unlock();
-    const bool idle = !pserver->HasConnections();
+    const bool idle = !pserver->HasListeners();
     lock.lock();
     if (idle || cancelled) break;
     changed_.wait_for(lock, kFlushEvery, [] { return false; });

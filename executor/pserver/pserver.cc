@@ -1,5 +1,6 @@
 #include "executor/pserver/pserver.h"
 
+#include <algorithm>
 #include <set>
 
 #include "framework/base/hash.h"
@@ -55,9 +56,12 @@ std::optional<Status> Pserver::Ended() const {
   return ended_;
 }
 
-bool Pserver::HasConnections() const {
+bool Pserver::HasListeners() const {
   const std::lock_guard lock(mutex_);
-  return !trainer_of_.empty();
+  if (!trainer_of_.empty()) return true;
+  const bool failed = ended_.has_value() && !ended_->ok();
+  return failed && std::any_of(trainers_.begin(), trainers_.end(),
+                               [](const Trainer& t) { return !t.seen && !t.refused; });
 }
 
 void Pserver::Fail(const Status& why) {
@@ -143,6 +147,7 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
   const Result<HelloBody> hello = ReadHello(caller.message.body.ToText());
   const Status status = hello.ok() ? CheckHello(caller, *hello) : hello.status();
   if (!status.ok()) {
+    if (caller.envelope.trainer < trainers_.size()) trainers_[caller.envelope.trainer].refused = true;
     Refuse(caller.connection, options_.token, status);
     // A trainer of this job that does not fit will not come right by itself, and the others would wait for it
     // for ever.
@@ -154,6 +159,7 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
   if (ended_.has_value() && !trainer.seen) {  // it comes when the job is over
     const Status over =
         ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
+    trainer.refused = true;
     Refuse(caller.connection, options_.token, over);
     return;
   }

@@ -53,14 +53,16 @@ class Pserver : public ConnectionHandler {
   void Fail(const Status& why);
   // Why it ended (ok: all trainers completed); nothing while it serves.
   std::optional<Status> Ended() const;
-  // Whether a trainer's connection is still open: after the end the last replies may be under way.
-  bool HasConnections() const;
+  // After the end: whether last replies are under way, or, after an error, a trainer has yet to come and hear
+  // of it.
+  bool HasListeners() const;
 
  private:
   struct Trainer {
     std::shared_ptr<Connection> connection;  // null: not there
     std::uint64_t incarnation = 0;
     bool seen = false;
+    bool refused = false;  // one that said this id was told why not
     Nanoseconds heard{0};
     Contract contract;  // what it must believe
     std::uint64_t params_hash = 0, hash = 0;

@@ -1,0 +1,33 @@
+// A child process of a test. Killed with the object, so that no test leaves one behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace penstock::test {
+
+class Process {
+ public:
+  // Standard output and standard error go to the file `log`.
+  Process(const std::vector<std::string>& command, std::string log);
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // The exit code, or minus the signal that ended it; nothing if it still runs after `limit`.
+  std::optional<int> Wait(std::chrono::milliseconds limit);
+  void Signal(int signal) const;
+  std::string Log() const;
+
+ private:
+  pid_t pid_ = -1;
+  int handle_ = -1;  // a pidfd: can be waited for with a limit
+  std::optional<int> code_;
+  const std::string log_;
+};
+
+}  // namespace penstock::test

@@ -1,0 +1,205 @@
+// One role of a job as a process, for tests: runs a start-up program, sets values, then serves or trains.
+//
+//   penstock_role --startup F --main F [--values DIR] [--job NAME] [--token T]
+//     a pserver:  nothing more (its program has a listen_and_serv)
+//     a trainer:  --steps N --feeds DIR --fetches A,B --save DIR
+//   faults:       --die_after N     kills itself in its N-th push (a trainer) or block (a pserver)
+//                 --delay_seed S    waits up to 20 ms before each push, pull and block
+//
+// Values, feeds (in DIR/s<step>) and what is saved (fetches in DIR/s<step>, at the end every variable of the
+// scope in DIR) are files of one tensor each. Exit code: 0, 1 an error while it ran (on standard error), 2
+// bad input.
+#include <gflags/gflags.h>
+
+#include <csignal>
+#include <filesystem>
+#include <iostream>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "executor/rpc/grpc_client.h"
+#include "executor/rpc/grpc_server.h"
+#include "executor/schedule/executor.h"
+#include "framework/base/files.h"
+#include "framework/tensor/serialize.h"
+#include "framework/text/program_file.h"
+#include "operators/all_ops.h"
+
+DEFINE_string(startup, "", "the start-up program");
+DEFINE_string(main, "", "the program");
+DEFINE_string(values, "", "folder of values set after the start-up program");
+DEFINE_string(job, "", "the job's name");
+DEFINE_string(token, "", "the job's token");
+DEFINE_int32(trainers, 0, "how many trainers this process is told of; 0: it is not");
+DEFINE_int32(steps, 0, "steps of a trainer");
+DEFINE_string(feeds, "", "folder of folders s<step>; after the last, the first again");
+DEFINE_string(fetches, "", "names, by comma");
+DEFINE_string(save, "", "folder that gets what was fetched and the final values");
+DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
+DEFINE_uint64(delay_seed, 0, "0: no delays");
+DEFINE_uint64(chunk_bytes, 1 << 20, "of a pserver");
+
+namespace penstock::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What goes wrong, where it is asked for.
+class Faults {
+ public:
+  void Delay() {
+    if (FLAGS_delay_seed == 0) return;
+    std::chrono::microseconds delay;
+    {
+      const std::lock_guard lock(mutex_);
+      delay = std::chrono::microseconds(random_() % 20'000);
+    }
+    std::this_thread::sleep_for(delay);
+  }
+  void CountDown() {
+    const std::lock_guard lock(mutex_);
+    if (FLAGS_die_after > 0 && ++count_ == FLAGS_die_after) std::raise(SIGKILL);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::mt19937_64 random_{FLAGS_delay_seed};
+  int count_ = 0;
+};
+
+class FaultyClient : public RpcClient {
+ public:
+  FaultyClient(RpcClient& inner, Faults& faults) : inner_(inner), faults_(faults) {}
+  Status Attach(const Program& program) override { return inner_.Attach(program); }
+  Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return inner_.DeclarePush(piece); }
+  Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return inner_.DeclarePull(piece); }
+  Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int id) override {
+    return inner_.DeclarePeers(pservers, id);
+  }
+  Status Push(PushHandle piece, const Variable& value) override {
+    faults_.Delay();
+    faults_.CountDown();
+    return inner_.Push(piece, value);
+  }
+  Status EndStep(PeersHandle pservers) override { return inner_.EndStep(pservers); }
+  Status Pull(PullHandle piece, Variable& out) override {
+    faults_.Delay();
+    return inner_.Pull(piece, out);
+  }
+  Status CompletePulls(PeersHandle pservers) override { return inner_.CompletePulls(pservers); }
+  Status Complete() override { return inner_.Complete(); }
+  void Cancel() override { inner_.Cancel(); }
+
+ private:
+  RpcClient& inner_;
+  Faults& faults_;
+};
+
+class FaultyRunner : public BlockRunner {
+ public:
+  FaultyRunner(BlockRunner& inner, Faults& faults) : inner_(inner), faults_(faults) {}
+  Status RunBlock(const Program& program, int block, Scope& scope) override {
+    faults_.Delay();
+    faults_.CountDown();
+    return inner_.RunBlock(program, block, scope);
+  }
+
+ private:
+  BlockRunner& inner_;
+  Faults& faults_;
+};
+
+Result<Tensor> ReadTensorFile(const fs::path& path) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path.string()));
+  std::string_view left = bytes;
+  return ReadTensor(left);
+}
+
+Status SaveTensor(const fs::path& path, const Tensor& tensor) {
+  fs::create_directories(path.parent_path());
+  std::string bytes;
+  AppendTensor(bytes, tensor);
+  return WriteFile(path.string(), bytes);
+}
+
+Result<std::vector<Feed>> ReadTensors(const fs::path& folder) {
+  std::vector<Feed> feeds;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    PENSTOCK_ASSIGN_OR_RETURN(Tensor tensor, ReadTensorFile(entry.path()));
+    feeds.push_back({entry.path().filename().string(), std::move(tensor)});
+  }
+  return feeds;
+}
+
+Status Train(Executor& executor, const Program& program, Scope& scope) {
+  const std::vector<std::string> fetches =
+      FLAGS_fetches.empty() ? std::vector<std::string>() : Split(FLAGS_fetches, ',');
+  const fs::path save = FLAGS_save;
+  int feed_steps = 0;
+  while (fs::is_directory(fs::path(FLAGS_feeds) / StrCat("s", feed_steps))) ++feed_steps;
+  for (int step = 0; step < FLAGS_steps; ++step) {
+    const std::string name = StrCat("s", step);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Feed> feeds,
+                              ReadTensors(fs::path(FLAGS_feeds) / StrCat("s", step % feed_steps)));
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> got, executor.Run(program, scope, feeds, fetches));
+    for (std::size_t i = 0; i < fetches.size(); ++i) {
+      PENSTOCK_RETURN_IF_ERROR(SaveTensor(save / name / fetches[i], got[i].As<Tensor>()));
+    }
+  }
+  for (const std::string& name : scope.Names()) {
+    const auto* tensor = scope.Find(name)->If<Tensor>();
+    if (tensor != nullptr && tensor->initialized())
+      PENSTOCK_RETURN_IF_ERROR(SaveTensor(save / name, *tensor));
+  }
+  return OkStatus();
+}
+
+Status Run(const Program& startup, const Program& main) {
+  const OpRegistry& ops = AllOps();
+  Faults faults;
+  Executor executor(ops, {.threads = 1});
+  FaultyRunner runner(executor, faults);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::unique_ptr<RpcClient> client,
+      MakeGrpcClient({.job = FLAGS_job, .token = FLAGS_token, .trainers = FLAGS_trainers, .report = {}}));
+  FaultyClient faulty(*client, faults);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      const std::unique_ptr<ServerLoop> server,
+      MakeGrpcServer(
+          ops, runner,
+          {.job = FLAGS_job, .token = FLAGS_token, .chunk_bytes = FLAGS_chunk_bytes, .report = {}}));
+  executor.set_rpc(&faulty);
+  executor.set_server(server.get());
+  Scope scope;
+  PENSTOCK_RETURN_IF_ERROR(executor.Run(startup, scope, {}, {}).status());
+  if (!FLAGS_values.empty()) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Feed> values, ReadTensors(FLAGS_values));
+    for (const Feed& value : values) scope.FindOrCreate(value.name)->As<Tensor>() = value.tensor;
+  }
+  if (FLAGS_steps == 0) return executor.Run(main, scope, {}, {}).status();
+  PENSTOCK_RETURN_IF_ERROR(Train(executor, main, scope));
+  return client->Complete();
+}
+
+int Main() {
+  const Result<Program> startup = ReadProgramFile(FLAGS_startup);
+  const Result<Program> main = ReadProgramFile(FLAGS_main);
+  for (const auto* program : {&startup, &main}) {
+    if (program->ok()) continue;
+    std::cerr << "error: " << program->status().ToString() << "\n";
+    return 2;
+  }
+  const Status status = Run(*startup, *main);
+  if (status.ok()) return 0;
+  std::cerr << "error: " << status.ToString() << "\n";
+  return 1;
+}
+
+}  // namespace
+}  // namespace penstock::test
+
+int main(int argc, char** argv) {
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  return penstock::test::Main();
+}

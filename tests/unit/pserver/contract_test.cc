@@ -1,0 +1,120 @@
+#include "executor/pserver/contract.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/ir/edit.h"
+#include "framework/ir/program.h"
+#include "operators/all_ops.h"
+#include "tests/sim/sim_ops.h"
+#include "tests/sim/toy_job.h"
+#include "tests/support/corpus.h"
+#include "tests/support/run_program.h"
+
+namespace penstock::test {
+namespace {
+
+const Op& ServeOf(const Program& program) { return *program.main().ops().back().op; }
+
+ToyJob Job() {
+  ToyJob job;
+  job.servers = {"a:1", "b:1"};
+  job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam", .decay = true},
+                {.name = "b", .shape = {3}, .server = 1, .optimizer = "sgd"}};
+  return job;
+}
+
+TEST(Contract, BothSidesComputeTheSame) {
+  const ToyJob job = Job();
+  for (int server = 0; server < 2; ++server) {
+    const Program program = job.Pserver(server);
+    const Result<ServerFacts> facts = ReadServer(SimOps(), program, ServeOf(program));
+    ASSERT_TRUE(facts.ok()) << facts.status().ToString();
+    for (int t = 0; t < 2; ++t) {
+      const Result<TrainerFacts> trainer = ReadTrainer(job.Trainer(t));
+      ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
+      EXPECT_EQ(trainer->trainer_id, t);
+      const Contract& theirs = trainer->contracts.at(job.servers[static_cast<std::size_t>(server)]);
+      EXPECT_EQ(ContractOf(*facts, t).ToText(), theirs.ToText());
+      EXPECT_EQ(ContractOf(*facts, t).Hash(), theirs.Hash());
+      const Result<TrainerFacts> startup = ReadTrainer(job.TrainerStartup(t));
+      EXPECT_EQ(startup->contracts.at(facts->address).Hash(), theirs.ParamsOnly().Hash());
+    }
+  }
+}
+
+TEST(Contract, FluidsOwnRolesAgreeToo) {
+  int compared = 0;
+  for (const char* name :
+       {"wide_linear.adam@sync_p2t2", "lenet.momentum@sync_p2t2", "fit_a_line.sgd@sync_p2t2"}) {
+    const std::string folder = StrCat(CorpusOrSelection(), "/open/cases/", name, "/");
+    for (int server = 0; server < 2; ++server) {
+      const Program program = ProgramOf(StrCat(folder, "pserver_", server, ".pb"));
+      const Result<ServerFacts> facts = ReadServer(AllOps(), program, *program.main().ops().front().op);
+      ASSERT_TRUE(facts.ok()) << name << ": " << facts.status().ToString();
+      for (int t = 0; t < 2; ++t) {
+        const Program trainer = ProgramOf(StrCat(folder, t == 0 ? "trainer.pb" : "trainer_t1.pb"));
+        EXPECT_EQ(ContractOf(*facts, t).ToText(), ReadTrainer(trainer)->contracts.at(facts->address).ToText())
+            << name;
+        ++compared;
+      }
+    }
+  }
+  EXPECT_EQ(compared, 12);
+}
+
+TEST(Contract, TheFirstDifferenceIsShown) {
+  EXPECT_EQ(FirstDifference("a\nb\n", "a\nc\n"), "line 2:  b   |   c");
+  EXPECT_EQ(FirstDifference("a\n", "a\nc\n"), "line 2:  (nothing)   |   c");
+  EXPECT_EQ(FirstDifference("a\n", "a\n"), "");
+}
+
+TEST(Contract, ChunksAreRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
+  ServedParam param{.param = {"w", DType::kFp32, {100, 10}}, .elementwise = true};
+  EXPECT_EQ(ChunkRows(param, 400), 10);
+  EXPECT_EQ(ChunkRows(param, 1), 1);  // a row is never cut
+  EXPECT_EQ(ChunkRows(param, 1 << 20), 100);
+  param.elementwise = false;
+  EXPECT_EQ(ChunkRows(param, 400), 100);
+}
+
+// The op that `change` makes of each op of block 0, or of block 1.
+Program Changed(const Program& program, int block, const std::function<void(Op&)>& change) {
+  ProgramEdit edit(program);
+  for (const OpEntry& entry : program.block(block).ops()) {
+    Op op = *entry.op;
+    change(op);
+    edit.block(block).Replace(entry.id, std::move(op));
+  }
+  return edit.Apply().value();
+}
+
+std::string ServerError(const Program& program) {
+  return ReadServer(SimOps(), program, ServeOf(program)).status().id();
+}
+
+TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
+  const Program good = Job().Pserver(0);
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{1}); })),
+            "E-server-mode");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{3}); })),
+            "E-server-merge");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{0}); })),
+            "E-server-trainers");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.AddInput("X", {}); })), "E-server-merge");
+  EXPECT_EQ(
+      ServerError(Changed(good, 0, [](Op& op) { op.Set("optimize_blocks", std::vector<BlockRef>{{9}}); })),
+      "E-server-block");
+  EXPECT_EQ(ServerError(Changed(good, 0,
+                                [](Op& op) {
+                                  op.Set("optimize_blocks", std::vector<BlockRef>{{1}, {1}});
+                                })),
+            "E-server-merge");
+  EXPECT_EQ(ServerError(Changed(good, 1,
+                                [](Op& op) {
+                                  if (op.type() == "adam") op.SetType("no_such_op");
+                                })),
+            "E-op-unknown");
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,132 @@
+#include "executor/pserver/envelope.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "executor/pserver/bodies.h"
+#include "executor/rpc/frame.h"
+#include "framework/base/crc32c.h"
+
+namespace penstock {
+namespace {
+
+Envelope Full() {
+  return {.kind = MessageKind::kPush,
+          .job = 1,
+          .contract = 2,
+          .incarnation = 3,
+          .step = 4,
+          .durable_version = 5,
+          .credit = 6,
+          .trainer = 7,
+          .variable = 8,
+          .chunk = 9,
+          .part = 10};
+}
+
+TEST(Crc32c, BothWaysGiveTheKnownValue) {
+  EXPECT_EQ(Crc32c(0, "123456789", 9), 0xe3069283u);
+  EXPECT_EQ(Crc32cPortable(0, "123456789", 9), 0xe3069283u);
+  EXPECT_EQ(Crc32c(Crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
+}
+
+TEST(Envelope, EveryFieldComesBack) {
+  const Token token = MakeToken("secret").value();
+  const Message message = Seal(Full(), token, Payload::Of("the body"));
+  EXPECT_EQ(message.head.size(), kEnvelopeBytes);
+  const Result<Envelope> opened = Open(message, token);
+  ASSERT_TRUE(opened.ok()) << opened.status().ToString();
+  EXPECT_EQ(*opened, Full());
+}
+
+TEST(Envelope, AWrongTokenIsToldBeforeAnythingElse) {
+  Message message = Seal(Full(), MakeToken("secret").value(), {});
+  message.head[80] ^= 1;  // the CRC is wrong too
+  EXPECT_EQ(Open(message, MakeToken("guess").value()).status().id(), "E-rpc-token");
+  EXPECT_EQ(Open(message, Token{}).status().id(), "E-rpc-token");
+  EXPECT_EQ(Open(message, MakeToken("secret").value()).status().id(), "E-rpc-crc");
+  EXPECT_FALSE(MakeToken(std::string(65, 'x')).ok());
+}
+
+TEST(Envelope, EveryChangedBitIsFound) {
+  const Token token = MakeToken("secret").value();
+  const Message good = Seal(Full(), token, Payload::Of("body"));
+  for (std::size_t byte = 0; byte < good.head.size(); ++byte) {
+    if (byte >= 5 && byte < 8) continue;  // not used
+    for (int bit = 0; bit < 8; ++bit) {
+      Message bad = good;
+      bad.head[byte] = static_cast<char>(bad.head[byte] ^ (1 << bit));
+      EXPECT_FALSE(Open(bad, token).ok()) << "byte " << byte << ", bit " << bit;
+    }
+  }
+  EXPECT_EQ(Open({good.head, Payload::Of("bodx")}, token).status().id(), "E-rpc-crc");
+  EXPECT_EQ(Open({good.head, Payload::Of("body+")}, token).status().id(), "E-rpc-envelope");
+}
+
+TEST(Frame, MessagesComeBackWhateverThePieces) {
+  std::vector<Message> messages;
+  for (const std::size_t size : {0, 10, 4095, 4096, 100'000}) {
+    messages.push_back({std::string(size % 200, 'h'), Payload::Of(std::string(size, 'b'))});
+  }
+  std::string whole;
+  for (const Bytes& piece : JoinFrame(messages))
+    whole.append(reinterpret_cast<const char*>(piece.data), piece.size);
+  for (const std::size_t cut : {1, 7, 64, 5000, 1'000'000}) {
+    std::vector<Bytes> pieces;
+    for (std::size_t at = 0; at < whole.size(); at += cut) {
+      const Payload payload = Payload::Of(whole.substr(at, cut));
+      pieces.insert(pieces.end(), payload.pieces().begin(), payload.pieces().end());
+    }
+    const Result<std::vector<Message>> back = SplitFrame(pieces);
+    ASSERT_TRUE(back.ok());
+    ASSERT_EQ(back->size(), messages.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      EXPECT_EQ((*back)[i].head, messages[i].head);
+      EXPECT_EQ((*back)[i].body.ToText(), messages[i].body.ToText());
+    }
+  }
+}
+
+std::string RandomBytes(std::mt19937_64& random, std::size_t size) {
+  std::string bytes(size, '\0');
+  for (char& byte : bytes) byte = static_cast<char>(random());
+  return bytes;
+}
+
+// What comes from a network may be anything; nothing may crash, hang or take much memory.
+TEST(Fuzz, AnyBytesAreReadOrRefused) {
+  std::mt19937_64 random(1);
+  const Token token = MakeToken("secret").value();
+  const std::vector<std::string> good = {WriteHello({"job", 2, "param w : f32[1]\n"}),
+                                         WriteWelcome({1 << 20, 2, {1, 2, 3}}), WriteVariables({1, 2, 3}),
+                                         WriteStatus(InvalidArgument("E-x", "message").With("line"))};
+  for (int i = 0; i < 20'000; ++i) {
+    std::string bytes = i % 2 == 0 ? RandomBytes(random, random() % 300) : good[random() % good.size()];
+    if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<char>(random());
+    (void)ReadHello(bytes);
+    (void)ReadWelcome(bytes);
+    (void)ReadVariables(bytes);
+    EXPECT_FALSE(ReadStatus(bytes).ok());
+    (void)Open({bytes, Payload::Of(RandomBytes(random, 8))}, token);
+    const Payload frame = Payload::Of(bytes);
+    (void)SplitFrame(frame.pieces());
+  }
+}
+
+TEST(Bodies, ComeBackAsTheyWere) {
+  const Result<HelloBody> hello = ReadHello(WriteHello({"job", 2, "param w : f32[1]\n"}));
+  ASSERT_TRUE(hello.ok());
+  EXPECT_EQ(hello->contract, "param w : f32[1]\n");
+  const Result<WelcomeBody> welcome = ReadWelcome(WriteWelcome({5, 2, {1, 2, 3}}));
+  ASSERT_TRUE(welcome.ok());
+  EXPECT_EQ(welcome->chunk_rows, (std::vector<std::uint64_t>{1, 2, 3}));
+  const Status status =
+      ReadStatus(WriteStatus(Unavailable("E-peer-lost", "gone").With("written at train.py:7")));
+  EXPECT_EQ(status.ToString(), Unavailable("E-peer-lost", "gone").With("written at train.py:7").ToString());
+  EXPECT_EQ(ReadHello(WriteHello({"job", 2, ""}) + "x").status().id(), "E-rpc-body");
+  EXPECT_EQ(ReadVariables("\xff\xff\xff\xff").status().id(), "E-rpc-body");  // four thousand million numbers
+}
+
+}  // namespace
+}  // namespace penstock

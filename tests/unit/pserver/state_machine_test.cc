@@ -1,0 +1,202 @@
+#include "executor/pserver/state_machine.h"
+
+#include <gtest/gtest.h>
+
+namespace penstock {
+namespace {
+
+// One parameter of two chunks, 8 and 4 bytes; parts of 8 bytes.
+MachineConfig Config(int trainers, bool lr = false) {
+  return {.trainers = trainers, .has_lr_block = lr, .window = 2, .part_bytes = 8, .params = {{"w", {8, 4}}}};
+}
+
+Payload Gradient(std::size_t bytes) { return Payload::Of(std::string(bytes, 'g')); }
+
+std::string Describe(const Actions& actions) {
+  std::string text;
+  for (const Action& action : actions) {
+    if (!text.empty()) text += "; ";
+    if (const auto* merge = std::get_if<MergeAction>(&action)) {
+      text += StrCat("merge t", merge->trainer, " c", merge->chunk, " s", merge->step,
+                     merge->parts.empty() ? " zeros" : "");
+    } else if (const auto* run = std::get_if<RunAction>(&action)) {
+      text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
+    } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
+      const char* names[] = {"?",      "hello",    "welcome",   "push", "pushed", "end",   "ended", "pull",
+                             "pulled", "complete", "completed", "ask",  "answer", "error", "gone"};
+      text += StrCat(names[static_cast<int>(reply->kind)], " t", reply->trainer);
+      if (reply->kind == MessageKind::kError) text += StrCat(" ", reply->error.id());
+      if (reply->kind == MessageKind::kPulled || reply->kind == MessageKind::kGone)
+        text += StrCat(" v", reply->step);
+    } else {
+      text +=
+          StrCat("end ", std::get<EndAction>(action).why.ok() ? "ok" : std::get<EndAction>(action).why.id());
+    }
+  }
+  return text;
+}
+
+class Driver {
+ public:
+  explicit Driver(MachineConfig config) : machine(std::move(config)) {}
+  std::string Push(int trainer, std::uint64_t step, int chunk = 0) {
+    return Do([&](Actions& out) {
+      machine.Push({.trainer = trainer,
+                    .param = 0,
+                    .chunk = chunk,
+                    .step = step,
+                    .part = 0,
+                    .bytes = Gradient(chunk == 0 ? 8 : 4)},
+                   out);
+    });
+  }
+  std::string Merged(int chunk = 0) {
+    return Do([&](Actions& out) { machine.MergeDone(0, chunk, out); });
+  }
+  std::string Ran(int chunk = 0) {
+    return Do([&](Actions& out) { machine.BlockDone(0, chunk, OkStatus(), out); });
+  }
+  std::string LrRan() {
+    return Do([&](Actions& out) { machine.BlockDone(-1, 0, OkStatus(), out); });
+  }
+  std::string Pull(int trainer, std::uint64_t version) {
+    return Do([&](Actions& out) { machine.Pull(trainer, 0, 0, version, out); });
+  }
+  std::string EndStep(int trainer, std::uint64_t step, const std::set<int>& params = {0}) {
+    return Do([&](Actions& out) { machine.EndStep(trainer, step, params, out); });
+  }
+  std::string Complete(int trainer) {
+    return Do([&](Actions& out) { machine.Complete(trainer, out); });
+  }
+  template <typename Event>
+  std::string Do(Event event) {
+    Actions out;
+    event(out);
+    return Describe(out);
+  }
+  StateMachine machine;
+};
+
+TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
+  Driver d(Config(3));
+  EXPECT_EQ(d.Push(2, 0), "pushed t2");
+  EXPECT_EQ(d.Push(1, 0), "pushed t1");
+  EXPECT_EQ(d.machine.Lacks(0, 0), std::vector<int>{0});
+  EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
+  EXPECT_EQ(d.Merged(), "merge t1 c0 s0");
+  EXPECT_EQ(d.Merged(), "merge t2 c0 s0");
+  EXPECT_EQ(d.Merged(), "run c0 s0");
+  EXPECT_EQ(d.Ran(), "");
+  EXPECT_EQ(d.machine.version(0, 0), 1u);
+  EXPECT_EQ(d.machine.version(0, 1), 0u);  // no barrier across chunks
+}
+
+TEST(StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
+  Driver d(Config(1));
+  EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
+  EXPECT_EQ(d.Push(0, 0), "pushed t0");
+  EXPECT_EQ(d.Merged(), "run c0 s0");
+  EXPECT_EQ(d.Push(0, 0), "pushed t0");
+  EXPECT_EQ(d.Ran(), "");
+  EXPECT_EQ(d.Push(0, 0), "pushed t0");
+  EXPECT_EQ(d.machine.version(0, 0), 1u);
+  EXPECT_EQ(d.EndStep(0, 0), "ended t0");
+  EXPECT_EQ(d.EndStep(0, 0), "ended t0");
+  EXPECT_EQ(d.machine.steps_ended(0), 1u);
+}
+
+TEST(StateMachine, APullWaitsForItsVersion) {
+  Driver d(Config(1));
+  EXPECT_EQ(d.Pull(0, 0), "pulled t0 v0");
+  EXPECT_EQ(d.Pull(0, 1), "");
+  EXPECT_EQ(d.Pull(0, 1), "");
+  d.Push(0, 0);
+  d.Merged();
+  EXPECT_EQ(d.Ran(), "pulled t0 v1");  // once, however often it was asked for
+  EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");
+}
+
+TEST(StateMachine, WhileABlockRunsOnlyACopyIsSent) {
+  Driver d(Config(1));
+  d.Push(0, 0);
+  d.Merged();
+  EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");  // nobody had asked before, so there is no copy
+  d.Ran();
+  EXPECT_EQ(d.Pull(0, 1), "pulled t0 v1");
+  d.Push(0, 1);
+  d.Merged();
+  EXPECT_EQ(d.Pull(0, 1), "pulled t0 v1");  // the copy made for the first
+}
+
+TEST(StateMachine, CreditBoundsHowFarATrainerRunsAhead) {
+  Driver d(Config(2));
+  EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
+  EXPECT_EQ(d.Push(0, 1), "pushed t0");
+  EXPECT_EQ(d.Push(0, 2), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
+}
+
+TEST(StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
+  Driver d(Config(1, true));
+  d.Push(0, 0, 0);
+  EXPECT_EQ(d.Merged(0), "lr s0");
+  EXPECT_EQ(d.LrRan(), "run c0 s0");
+  d.Ran(0);
+  EXPECT_EQ(d.Push(0, 1, 0), "pushed t0; merge t0 c0 s1");
+  EXPECT_EQ(d.Merged(0), "");  // chunk 1 still needs the rate of step 0
+  d.Push(0, 0, 1);
+  EXPECT_EQ(d.Merged(1), "run c1 s0");
+  EXPECT_EQ(d.Ran(1), "lr s1");
+  EXPECT_EQ(d.LrRan(), "run c0 s1");
+}
+
+TEST(StateMachine, AMissingGradientIsAnErrorAtTheEndOfTheStep) {
+  Driver d(Config(2));
+  EXPECT_EQ(d.EndStep(1, 0, {}),
+            "error t0 E-step-incomplete; error t1 E-step-incomplete; end E-step-incomplete");
+}
+
+TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
+  Driver d(Config(2));
+  EXPECT_EQ(d.Push(1, 0), "pushed t1");
+  EXPECT_EQ(d.Complete(0), "completed t0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
+  EXPECT_EQ(d.Merged(0), "merge t1 c0 s0");
+  EXPECT_EQ(d.Merged(0), "run c0 s0");
+  EXPECT_EQ(d.Complete(1), "completed t1");  // not yet: the block runs
+  EXPECT_EQ(d.Merged(1), "");                // nobody took this step for chunk 1
+  EXPECT_EQ(d.Ran(0), "end ok");
+}
+
+TEST(StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
+  Driver d(Config(2));
+  EXPECT_EQ(d.Complete(0), "completed t0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
+  d.Merged(0);
+  d.Merged(1);
+  EXPECT_EQ(d.Complete(1), "completed t1; end ok");
+  EXPECT_EQ(d.Complete(1), "completed t1");
+}
+
+TEST(StateMachine, WrongSizesAndPlacesAreErrors) {
+  for (const auto& [chunk, part, bytes] :
+       {std::tuple(2, 0u, 8), std::tuple(0, 1u, 8), std::tuple(0, 0u, 7)}) {
+    Driver d(Config(1));
+    const std::string got = d.Do([&, chunk = chunk, part = part, bytes = bytes](Actions& out) {
+      d.machine.Push({.trainer = 0,
+                      .param = 0,
+                      .chunk = chunk,
+                      .step = 0,
+                      .part = part,
+                      .bytes = Gradient(static_cast<std::size_t>(bytes))},
+                     out);
+    });
+    EXPECT_EQ(got.rfind("error t0 E-rpc-", 0), 0u) << got;
+  }
+}
+
+TEST(StateMachine, ABlocksErrorReachesEveryTrainer) {
+  Driver d(Config(2));
+  EXPECT_EQ(d.Do([&](Actions& out) { d.machine.BlockDone(0, 0, InternalError("E-x", "no"), out); }),
+            "error t0 E-x; error t1 E-x; end E-x");
+}
+
+}  // namespace
+}  // namespace penstock

@@ -73,7 +73,7 @@ def compare_parameters(distributed, single):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/demo"))
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--epochs", type=int, default=12)
     options = parser.parse_args()
     out = options.out
     out.mkdir(parents=True, exist_ok=True)

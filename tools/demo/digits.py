@@ -112,7 +112,7 @@ def train(options, program, test_program, loss, prediction, share, of):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", required=True, help="folder for losses and parameters")
-    parser.add_argument("--epochs", type=int, default=15)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
     parser.add_argument("--start", help="npz file with the parameters to start from")
     options = parser.parse_args()

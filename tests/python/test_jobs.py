@@ -1,6 +1,7 @@
 """Jobs of real processes from Python: bytes, exits, Ctrl-C."""
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -46,7 +47,9 @@ JOB = textwrap.dedent('''
         for name in np.load(os.path.join(out, 'start.npz')).files:
             fluid.global_scope().find_var(name).get_tensor().set(np.load(os.path.join(out, 'start.npz'))[name], None)
     else:
-        t = fluid.DistributeTranspiler()
+        config = fluid.DistributeTranspilerConfig()
+        config.min_block_size = int(os.environ.get('MIN_BLOCK_SIZE', 8192))
+        t = fluid.DistributeTranspiler(config)
         t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2)
         if role == 'pserver':
             main, startup = t.get_pserver_programs(endpoints.split(',')[index])
@@ -171,15 +174,65 @@ def test_a_wrong_token_is_refused_and_named(job):
     assert trainer.returncode != 0 and 'token' in errors
 
 
+def test_role_programs_of_different_plans_do_not_meet(job):
+    for index in range(2):
+        job.start('pserver', index)
+    trainer = job.start('trainer', 0, MIN_BLOCK_SIZE='20000')
+    _, errors = trainer.communicate(timeout=WAIT_S)
+    assert trainer.returncode != 0
+    assert 'E-plan-mismatch' in errors and 'first difference' in errors, errors
+
+
+def test_an_endpoint_in_use_is_named(job):
+    with socket.socket() as taken:
+        host, port = job.environment['ENDPOINTS'].split(',')[0].split(':')
+        taken.bind((host, int(port)))
+        taken.listen()
+        server = job.start('pserver', 0)
+        _, errors = server.communicate(timeout=WAIT_S)
+    assert server.returncode != 0 and '%s:%s' % (host, port) in errors
+
+
+@pytest.mark.slow
+def test_roles_may_start_in_any_order_and_one_20_s_late(job):
+    for role, index in (('trainer', 1), ('pserver', 1), ('trainer', 0)):
+        job.start(role, index)
+    with pytest.raises(subprocess.TimeoutExpired):
+        job.processes['trainer0'].wait(timeout=20)
+    job.start('pserver', 0)
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {0}, results
+    assert 'waiting 10 s' in results['trainer1'][2]
+
+
+def test_a_server_that_dies_is_named_to_its_trainers(job):
+    job.start_all(steps=100000)
+    wait_for(job.folder / 'start.npz')
+    job.processes['pserver1'].kill()
+    begin = time.monotonic()
+    for index in range(2):
+        trainer = job.processes['trainer%d' % index]
+        _, errors = trainer.communicate(timeout=WAIT_S)
+        assert trainer.returncode != 0 and job.environment['ENDPOINTS'].split(',')[1] in errors, errors
+    assert time.monotonic() - begin < 16
+    other = job.processes['pserver0']
+    other.communicate(timeout=WAIT_S)
+    assert other.returncode != 0
+
+
+def wait_for(path):
+    end = time.monotonic() + WAIT_S
+    while not path.exists():
+        assert time.monotonic() < end, 'the job does not begin to train'
+        select.select([], [], [], 0.05)
+
+
 def test_a_trainer_that_dies_is_named_to_its_peers(job):
     job.start('pserver', 0)
     job.start('pserver', 1)
     victim = job.start('trainer', 0, 100000)
     other = job.start('trainer', 1, 100000)
-    end = time.monotonic() + WAIT_S
-    while not (job.folder / 'start.npz').exists() and time.monotonic() < end:
-        with pytest.raises(subprocess.TimeoutExpired):
-            victim.wait(timeout=0.1)
+    wait_for(job.folder / 'start.npz')
     victim.kill()
     begin = time.monotonic()
     _, errors = other.communicate(timeout=WAIT_S)

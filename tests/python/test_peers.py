@@ -44,7 +44,7 @@ def test_ps_launch_trains_in_sync_over_grpc(peers, model):
     config = {'model': model, 'batch': 2, 'nps': 2, 'ntr': 2, 'steps': 3, 'warm': 1, 'mode': 'sync', 'n': 20,
               'timeout': 120}
     lines = run(peers, 'ps_launch.py', json.dumps(config))
-    # A trainer of this script reads the processor times of the others at its end, and fails where one has ended already:
+    # A trainer of this script reads the processor times of the others at its end, and fails where one is gone already:
     # the line of the slower one may be missing. (test_jobs.py judges exit codes.)
     assert [line for line in lines if 'timeout' in line] == []
     assert {0} <= {line['idx'] for line in lines} <= {0, 1}, lines

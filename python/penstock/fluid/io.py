@@ -68,32 +68,22 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     chosen = _chosen(main_program, vars, predicate)
     if filename is None:
         for var in chosen:
-            tensor, _ = _read(os.path.join(dirname, var.name), 0)
+            tensor, _ = LoDTensor._from_file_bytes(_read(os.path.join(dirname, var.name)), 0)
             _put(var, tensor)
         return
     path = os.path.join(dirname, filename)
+    data = _read(path)
     offset = 0
     for var in chosen:
-        tensor, offset = _read(path, offset)
+        if offset >= len(data):
+            raise ValueError('%s ends before variable %s: it holds fewer than the program asks for' % (path, var.name))
+        tensor, offset = LoDTensor._from_file_bytes(data, offset)
         _put(var, tensor)
 
 
-_last_read = (None, b'')
-
-
-def _read(path, offset):
-    """The record at `offset` of a file, and where the next one begins. A combined file is read once."""
-    global _last_read
-    if offset == 0 or _last_read[0] != path:
-        with open(path, 'rb') as file:
-            _last_read = (path, file.read())
-    data = _last_read[1]
-    if offset >= len(data):
-        raise ValueError('%s holds fewer variables than the program asks for' % path)
-    result = LoDTensor._from_file_bytes(data, offset)
-    if result[1] >= len(data):
-        _last_read = (None, b'')
-    return result
+def _read(path):
+    with open(path, 'rb') as file:
+        return file.read()
 
 
 def _put(var, tensor):
@@ -171,8 +161,7 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     """[program, names of its feeds, variables that it fetches] of a saved inference model; loads its parameters."""
     if pserver_endpoints is not None:
         raise NotImplementedError('load_inference_model: pserver_endpoints is not built')
-    with open(os.path.join(dirname, model_filename or '__model__'), 'rb') as file:
-        program = Program.parse_from_string(file.read())
+    program = Program.parse_from_string(_read(os.path.join(dirname, model_filename or '__model__')))
     load_persistables(executor, dirname, program, params_filename)
     block = program.global_block()
     feeds = [(op.attr('col'), op.output('Out')[0]) for op in block.ops if op.type == 'feed']

@@ -44,8 +44,8 @@ class OnednnProduct : public MatrixProduct {
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                  double alpha) override {
     out_ = out;
-    // Without a term to add oneDNN writes nothing.
-    if (a.columns == 0) return OkStatus();
+    // Without a term to add, or an element to add it to, there is no primitive.
+    if (std::min({a.batch, a.rows, a.columns, b.columns}) == 0) return OkStatus();
     return OnednnTry(k, [&] {
       const bool whole = a.batch > 1 && a.batch_stride != 0 && b.batch_stride != 0 && out.batch_stride != 0;
       const dnnl::matmul first = Make(a, b, out, whole, alpha, /*add=*/false);

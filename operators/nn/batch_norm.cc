@@ -81,7 +81,7 @@ class BatchNormKernel : public Kernel {
   }
 
  private:
-  bool CopiesOnly() const { return !uses_running_ && shape_.PerChannel() == 1; }
+  bool CopiesOnly() const { return shape_.PerChannel() <= (uses_running_ ? 0 : 1); }
 
   // SavedVariance holds the variance until MoveRunning turns it into what the gradient wants.
   void AddPrimitive(KernelSetup& k) {

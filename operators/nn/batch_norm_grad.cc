@@ -51,7 +51,7 @@ class BatchNormGradKernel : public Kernel {
   }
 
  private:
-  bool CopiesOnly() const { return !uses_running_ && shape_.PerChannel() == 1; }
+  bool CopiesOnly() const { return shape_.PerChannel() <= (uses_running_ ? 0 : 1); }
 
   void AddPrimitive(KernelSetup& k) {
     const dnnl::memory::desc data = ChannelDesc(shape_);

@@ -152,6 +152,7 @@ class Conv2dKernel<Cpu, float> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ArgumentsOf(k, k.Output("Output")));
+    if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
       const ConvDescs descs(a);
       const bool with_bias = static_cast<bool>(k.Input("Bias"));
@@ -183,6 +184,7 @@ class Conv2dGradKernel<Cpu, float> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ArgumentsOf(k, k.Input("Output@GRAD")));
+    if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
       const ConvDescs descs(a);
       const auto forward = descs.Forward(false);

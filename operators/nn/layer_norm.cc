@@ -67,7 +67,10 @@ class LayerNormKernel : public Kernel {
     threads_ = k.threads();
     shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
     if (!mean_ || !variance_) return k.Error("it needs the outputs Mean and Variance");
-    if constexpr (std::is_same_v<T, float>) return OnednnTry(k, [&] { AddPrimitive(k); });
+    if constexpr (std::is_same_v<T, float>) {
+      if (steps_.NothingToDo(k)) return OkStatus();
+      return OnednnTry(k, [&] { AddPrimitive(k); });
+    }
     return OkStatus();
   }
 
@@ -147,7 +150,10 @@ class LayerNormGradKernel : public Kernel {
     dbias_ = k.Output("Bias@GRAD");
     epsilon_ = k.Attr<float>("epsilon");
     shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
-    if constexpr (std::is_same_v<T, float>) return OnednnTry(k, [&] { AddPrimitive(k); });
+    if constexpr (std::is_same_v<T, float>) {
+      if (steps_.NothingToDo(k)) return OkStatus();
+      return OnednnTry(k, [&] { AddPrimitive(k); });
+    }
     return OkStatus();
   }
 

@@ -2,6 +2,9 @@
 
 #include <omp.h>
 
+#include <algorithm>
+#include <cstring>
+
 namespace penstock {
 
 const dnnl::engine& OnednnEngine() {
@@ -44,6 +47,21 @@ OnednnTeam::~OnednnTeam() {
 Status OnednnFailed(const KernelSetup& k, const dnnl::error& error) {
   return InternalError("E-onednn", k.op().type(), ": oneDNN made no primitive: ", error.what(), " (status ",
                        static_cast<int>(error.status), ")");
+}
+
+bool OnednnSequence::NothingToDo(const KernelSetup& k) {
+  bool empty = false;
+  for (const Slot& slot : k.op().inputs()) {
+    for (const Operand& operand : k.Inputs(slot.name))
+      empty = empty || (operand && operand.shape.Count() == 0);
+  }
+  if (!empty) return false;
+  for (const Slot& slot : k.op().outputs()) {
+    for (const Operand& operand : k.Outputs(slot.name)) {
+      if (operand) cleared_.push_back(operand);
+    }
+  }
+  return true;
 }
 
 OnednnSequence::MemoryId OnednnSequence::AddMemory(const dnnl::memory::desc& desc, const Operand& operand,
@@ -102,6 +120,10 @@ void OnednnSequence::Add(KernelSetup& k, dnnl::primitive primitive, const dnnl::
 }
 
 Status OnednnSequence::Run(KernelRun& k) {
+  for (const Operand& operand : cleared_) {
+    auto& output = k[operand];
+    if (output.bytes() > 0) std::memset(output.raw(), 0, output.bytes());
+  }
   if (steps_.empty()) return OkStatus();
   const OnednnTeam team(threads_);
   for (Memory& m : memories_) {

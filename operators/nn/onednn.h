@@ -70,6 +70,10 @@ class OnednnSequence {
  public:
   using MemoryId = int;
 
+  // An argument without elements, an empty batch say: there is nothing to compute, and oneDNN divides by the
+  // extent. True if so; Run then sets the op's outputs to 0, and no primitive may be added.
+  bool NothingToDo(const KernelSetup& k);
+
   // The memory of an argument of the op, from `offset_bytes` on.
   MemoryId Tensor(const Operand& operand, const dnnl::memory::desc& desc, std::size_t offset_bytes = 0);
   // Memory that lives during one run.
@@ -106,6 +110,7 @@ class OnednnSequence {
   const dnnl::memory& At(MemoryId id) const { return memories_[static_cast<std::size_t>(id)].memory; }
 
   int threads_ = 1;
+  std::vector<Operand> cleared_;
   dnnl::stream stream_;
   std::vector<Memory> memories_;
   std::vector<Step> steps_;

@@ -82,8 +82,8 @@ Range UnderWindow(const PoolGeometry& g, std::size_t axis, Dim o) {
 }
 
 // oneDNN's windows are all of one size, and each must touch the image.
-bool OnednnCanPool(const PoolGeometry& g) {
-  if (g.adaptive) return false;
+bool OnednnCanPool(const PoolGeometry& g, const ImageShape& x) {
+  if (g.adaptive || x.images * x.channels == 0) return false;
   for (std::size_t axis = 0; axis < 2; ++axis) {
     if (UnderWindow(g, axis, 0).size() == 0 || UnderWindow(g, axis, g.window[axis].out - 1).size() == 0)
       return false;
@@ -175,7 +175,7 @@ class Pool2dKernel : public PoolKernelBase<T> {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, out_));
-    if (!std::is_same_v<T, float> || !OnednnCanPool(this->g_)) return OkStatus();
+    if (!std::is_same_v<T, float> || !OnednnCanPool(this->g_, this->x_shape_)) return OkStatus();
     return OnednnTry(k, [&] {
       const PoolDescs descs(this->g_, this->x_shape_, this->out_shape_);
       const auto pd = descs.Forward(dnnl::prop_kind::forward_inference);
@@ -219,7 +219,8 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, dout_));
-    if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !OnednnCanPool(this->g_)) return OkStatus();
+    if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !OnednnCanPool(this->g_, this->x_shape_))
+      return OkStatus();
     return OnednnTry(k, [&] {
       const PoolDescs descs(this->g_, this->x_shape_, this->out_shape_);
       const dnnl::pooling_backward::primitive_desc pd(

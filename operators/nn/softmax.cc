@@ -44,7 +44,7 @@ dnnl::memory::desc AxisDesc(const AxisShape& s) {
 // Calls visit(first index) for each line along the axis; its elements are `inner` apart.
 template <typename Visit>
 void EachLine(const AxisShape& s, int threads, Visit&& visit) {
-  const Dim lines = s.outer * s.inner;
+  const Dim lines = s.axis == 0 ? 0 : s.outer * s.inner;
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (Dim line = 0; line < lines; ++line) visit(line / s.inner * s.axis * s.inner + line % s.inner);
 }
@@ -64,6 +64,7 @@ class SoftmaxKernel : public Kernel {
     threads_ = k.threads();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, x_.shape));
     if constexpr (std::is_same_v<T, float>) {
+      if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] {
         const dnnl::memory::desc desc = AxisDesc(shape_);
         const dnnl::softmax_forward::primitive_desc pd({dnnl::prop_kind::forward_training, desc, 1},
@@ -132,6 +133,7 @@ class SoftmaxGradKernel : public Kernel {
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
     if constexpr (std::is_same_v<T, float>) {
+      if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] {
         const dnnl::memory::desc desc = AxisDesc(shape_);
         const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, desc, 1},

@@ -211,7 +211,8 @@ Status TextError(std::string_view text, std::string_view filename, int line, int
   Status status = InvalidArgument("E-text-syntax", filename, ":", line, ":", column, ": ", message);
   const std::string_view shown = LineOf(text, line);
   const auto before = static_cast<std::size_t>(column - 1);
-  if (shown.size() > kShown || before > shown.size() || Quote(shown).find('\\') != std::string::npos)
+  if (StripSpace(shown).empty() || shown.size() > kShown || before > shown.size() ||
+      Quote(shown).find('\\') != std::string::npos)
     return status;
   return std::move(status).With(std::string(shown)).With(std::string(before, ' ') + "^");
 }

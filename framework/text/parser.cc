@@ -154,6 +154,7 @@ Status ParseBlock(Cursor& in, Program& program, int position) {
   PENSTOCK_RETURN_IF_ERROR(in.Expect("{"));
   in.SkipNewlines();
   while (!in.At("}")) {
+    if (in.AtEnd()) return in.Error(StrCat("block ", index, " has no closing \"}\""));
     PENSTOCK_RETURN_IF_ERROR(ParseStatement(in, block));
     in.SkipNewlines();
   }

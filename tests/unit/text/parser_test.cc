@@ -155,7 +155,7 @@ TEST(Parser, ErrorsSayWhatWasExpected) {
   EXPECT_EQ(ErrorOf("program {speed=1}\n"), "1:9: a program has no attribute speed of kind int");
   EXPECT_EQ(ErrorOf("program\nblock 1 {\n}\n"), "2:7: this is block 0, but it says 1");
   EXPECT_EQ(ErrorOf("program\nblock 0 in 0 {\n}\n"), "2:12: the parent's index is 0, not from -1 to -1");
-  EXPECT_EQ(ErrorOf("program\nblock 0 {\n"), "3:1: expected a variable's name, found the end of the text");
+  EXPECT_EQ(ErrorOf("program\nblock 0 {\n"), "3:1: block 0 has no closing \"}\"");
   EXPECT_EQ(ErrorIn("x : g32[1] = op()"), "3:5: expected a type, found \"g32\"");
   EXPECT_EQ(ErrorIn("var x : f32"), "3:12: expected \"[\", found the end of the line");
   EXPECT_EQ(ErrorIn("var x : control<f32[1]>"), "3:16: a control variable has no type");

@@ -1,0 +1,21 @@
+#include "tests/golden/handlers.h"
+
+#include <map>
+
+namespace penstock::test {
+
+GoldenHandler FindGoldenHandler(std::string_view folder) {
+  static const std::map<std::string_view, GoldenHandler> handlers = {
+      {"ir", RunIr},
+  };
+  const auto it = handlers.find(folder);
+  return it == handlers.end() ? nullptr : it->second;
+}
+
+Result<std::string> RequireSection(const GoldenCase& one, std::string_view name) {
+  const GoldenSection* section = one.Find(name);
+  if (section == nullptr) return InvalidArgument("E-golden", "the case has no section ", name);
+  return section->text;
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,26 @@
+// What is done with a case, by the folder that its file lies in. A new folder is a function and a row in
+// handlers.cc.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "tests/golden/golden_file.h"
+
+namespace penstock::test {
+
+// What came out: sections named "out", as the file should hold them. An error becomes the section "error"
+// with the whole text of the Status.
+using GoldenOutputs = std::vector<GoldenSection>;
+using GoldenHandler = Result<GoldenOutputs> (*)(const GoldenFile& file, const GoldenCase& one);
+
+// Null if no folder of that name is known.
+GoldenHandler FindGoldenHandler(std::string_view folder);
+
+// ir/: `-- in` is read, verified with the registry of all ops, and printed with everything.
+Result<GoldenOutputs> RunIr(const GoldenFile& file, const GoldenCase& one);
+
+// A given section's text; an error if the case has none.
+Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);
+
+}  // namespace penstock::test

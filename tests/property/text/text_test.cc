@@ -1,0 +1,67 @@
+// parse(print(p)) == p, for programs of every shape; the same for the binary form and JSON.
+#include <gtest/gtest.h>
+
+#include "framework/ir/wire.h"
+#include "framework/text/json.h"
+#include "framework/text/parser.h"
+#include "framework/text/printer.h"
+#include "tests/support/program_files.h"
+#include "tests/support/random_program.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::uint64_t kSeeds = 3000;
+
+class AnyProgram : public testing::Test {
+ protected:
+  template <typename Check>
+  void ForEachSeed(const Check& check) {
+    for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+      SCOPED_TRACE(testing::Message() << "seed " << seed);
+      check(test::RandomProgram(seed));
+    }
+  }
+};
+
+TEST_F(AnyProgram, ReadsBackFromWhatIsPrinted) {
+  ForEachSeed([](const Program& program) {
+    const std::string text = PrintProgram(program, PrintOptions::Everything());
+    const Result<Program> read = ParseText(text, "text");
+    ASSERT_TRUE(read.ok()) << read.status().ToString() << "\n" << text;
+    EXPECT_EQ(test::Difference(program, *read), "") << text;
+    EXPECT_EQ(PrintProgram(*read, PrintOptions::Everything()), text);
+  });
+}
+
+TEST_F(AnyProgram, WhatIsShownReadsToo) {
+  ForEachSeed([](const Program& program) {
+    const std::string text = PrintProgram(program);
+    const Result<Program> read = ParseText(text, "text");
+    ASSERT_TRUE(read.ok()) << read.status().ToString() << "\n" << text;
+    EXPECT_EQ(PrintProgram(*read), text);
+  });
+}
+
+TEST_F(AnyProgram, ReadsBackFromBinaryByteForByte) {
+  ForEachSeed([](const Program& program) {
+    const std::string bytes = SerializeProgram(program);
+    const Result<Program> read = ParseProgram(bytes);
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_EQ(test::Difference(program, *read), "");
+    EXPECT_TRUE(SerializeProgram(*read) == bytes);
+  });
+}
+
+TEST_F(AnyProgram, ReadsBackFromJson) {
+  ForEachSeed([](const Program& program) {
+    const std::string json = ProgramToJson(program);
+    const Result<Program> read = ProgramFromJson(json, "json");
+    ASSERT_TRUE(read.ok()) << read.status().ToString() << "\n" << json;
+    EXPECT_EQ(test::Difference(program, *read), "");
+    EXPECT_EQ(ProgramToJson(*read), json);
+  });
+}
+
+}  // namespace
+}  // namespace penstock

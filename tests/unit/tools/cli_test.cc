@@ -1,0 +1,119 @@
+// The `penstock` binary as a user meets it: what it writes, its exit codes, one line for bad input.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+
+#include "framework/base/files.h"
+#include "framework/base/strings.h"
+#include "framework/ir/wire.h"
+#include "tests/support/program_files.h"
+#include "tests/support/random_program.h"
+#include "tests/support/temp_dir.h"
+
+namespace penstock {
+namespace {
+
+struct Outcome {
+  int exit_code = -1;
+  std::string out, err;
+};
+
+class Cli : public testing::Test {
+ protected:
+  Outcome Run(const std::string& arguments) {
+    const std::string command =
+        StrCat(PENSTOCK_BINARY, " ", arguments, " >", dir_ / "out", " 2>", dir_ / "err", " </dev/null");
+    Outcome outcome;
+    const int status = std::system(command.c_str());
+    outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    outcome.out = *ReadFile(dir_ / "out");
+    outcome.err = *ReadFile(dir_ / "err");
+    return outcome;
+  }
+  void ExpectBadInput(const std::string& arguments, const std::string& message) {
+    const Outcome outcome = Run(arguments);
+    EXPECT_EQ(outcome.exit_code, 2) << arguments;
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.err, StrCat("error: ", message, "\n"));
+  }
+  void Write(const std::string& name, std::string_view bytes) {
+    ASSERT_TRUE(WriteFile(dir_ / name, bytes).ok());
+  }
+
+  test::TempDir dir_;
+};
+
+TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
+  const Program program = test::RandomProgram(5);
+  const std::string bytes = SerializeProgram(program);
+  Write("a.pb", bytes);
+  const std::vector<std::string> chain = {"a.pb",    "b.ir",      "c.json",    "d.pb.gz",
+                                          "e.ir.gz", "__model__", "f.json.gz", "g.pb"};
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    const Outcome outcome = Run(StrCat("convert ", dir_ / chain[i], " ", dir_ / chain[i + 1]));
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.out + outcome.err, "");
+  }
+  const Result<Program> back = ParseProgram(*ReadFile(dir_ / "g.pb"));
+  ASSERT_TRUE(back.ok());
+  EXPECT_EQ(test::Difference(program, *back), "");
+  ASSERT_EQ(Run(StrCat("convert ", dir_ / "a.pb", " ", dir_ / "same.pb")).exit_code, 0);
+  EXPECT_TRUE(*ReadFile(dir_ / "same.pb") == bytes);
+}
+
+TEST_F(Cli, ShowLeavesOutWhatGoesWithoutSaying) {
+  Write("a.ir",
+        "program\nblock 0 {\n  data x : f32[?, 3]\n"
+        "  y : f32[?, 3] = scale(X=x) {scale=1.0, bias=2.0, op_namescope=\"/\"} @forward at \"t.py:1 in "
+        "f\"\n}\n");
+  const Outcome shown = Run("show " + dir_ / "a.ir");
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(shown.out,
+            "program\nblock 0 {\n  data x : f32[?, 3]\n  y : f32[?, 3] = scale(X=x) {bias=2.0}\n}\n");
+  EXPECT_EQ(Run("show --full " + dir_ / "a.ir").out, *ReadFile(dir_ / "a.ir"));
+}
+
+TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
+  Write("empty.pb", "");
+  Write("noise.pb", "this is not a program");
+  Write("broken.ir", "program\nblock 0 {\n  x = f(\n");
+  Write("broken.json", "{");
+  Write("broken.pb.gz", "\x1f\x8b\x08");
+  const std::string d = dir_.path().string() + "/";
+  ExpectBadInput("walk", "there is no command \"walk\"; known: convert, show, transpile   [E-command]");
+  ExpectBadInput("show", "usage: penstock show F   [E-usage]");
+  ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");
+  ExpectBadInput("show --speed=3 a.pb", "show has no flag --speed=3   [E-flag]");
+  ExpectBadInput("show --full=maybe a.pb", "flag --full is of type bool, not \"maybe\"   [E-flag]");
+  ExpectBadInput("show " + d + "none.pb",
+                 StrCat("cannot read ", d, "none.pb: No such file or directory   [E-file-read]"));
+  ExpectBadInput("show " + d + "empty.pb", StrCat(d, "empty.pb: the program is empty   [E-program-bytes]"));
+  ExpectBadInput(
+      "show " + d + "broken.ir",
+      StrCat(d, "broken.ir:4:1: expected a slot's name, found the end of the text   [E-text-syntax]"));
+  ExpectBadInput("show " + d + "broken.json", StrCat(d, "broken.json:1:2: not JSON   [E-json]"));
+  ExpectBadInput("show " + d + "broken.pb.gz",
+                 StrCat(d, "broken.pb.gz: truncated gzip stream after 0 unpacked bytes   [E-file-gzip]"));
+  ExpectBadInput(
+      "show " + d + "a.txt",
+      StrCat(d, "a.txt: the form of a program is told by its name: .pb, .pb.gz, .pdmodel, __model__, .ir or ",
+             ".json   [E-file-format]"));
+  Write("good.ir", "program\nblock 0 {\n}\n");
+  ExpectBadInput("convert " + d + "good.ir " + d + "none/b.pb",
+                 StrCat("cannot write ", d, "none/b.pb: No such file or directory   [E-file-write]"));
+  const Outcome noise = Run("show " + d + "noise.pb");
+  EXPECT_EQ(noise.exit_code, 2);
+  EXPECT_EQ(Split(noise.err, '\n').size(), 2u) << noise.err;  // one line
+}
+
+TEST_F(Cli, HelpListsTheCommands) {
+  const Outcome help = Run("--help");
+  EXPECT_EQ(help.exit_code, 0);
+  for (const char* command : {"convert", "show", "transpile"})
+    EXPECT_NE(help.out.find(command), std::string::npos);
+  EXPECT_EQ(Run("").exit_code, 2);
+}
+
+}  // namespace
+}  // namespace penstock

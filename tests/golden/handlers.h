@@ -20,6 +20,15 @@ GoldenHandler FindGoldenHandler(std::string_view folder);
 // ir/: `-- in` is read, verified with the registry of all ops, and printed with everything.
 Result<GoldenOutputs> RunIr(const GoldenFile& file, const GoldenCase& one);
 
+// plan/: the plan for `-- in` under `-- config` (keys of a case.json; the argument "fluid-1.8" asks for
+// compat), or `-- plan` read and validated; printed, and read back to the same plan.
+Result<GoldenOutputs> RunPlan(const GoldenFile& file, const GoldenCase& one);
+// passes/: the pass that the file is named after, on `-- in (trainer 0)` under `-- plan`. `-- main` and `--
+// startup` are the user's programs, where the pass begins with another.
+Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one);
+// pipelines/: all role programs for `-- in` and `-- startup` under `-- config`.
+Result<GoldenOutputs> RunPipelines(const GoldenFile& file, const GoldenCase& one);
+
 // A given section's text; an error if the case has none.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);
 

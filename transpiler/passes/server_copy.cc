@@ -46,15 +46,14 @@ const std::string& ServerNames::OnTrainer(const std::string& name) const {
 }
 
 std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver) {
+  std::unordered_map<std::string_view, SliceRef> held;
+  for (const SliceRef ref : context.plan.SlicesOn(pserver)) held.emplace(context.plan.param(ref).param, ref);
   std::vector<ServerUpdate> updates;
-  for (const int param : context.analysis.update_order) {
-    const ParamPlacement& placement = context.plan.params[static_cast<std::size_t>(param)];
-    for (std::size_t i = 0; i < placement.slices.size(); ++i) {
-      if (placement.slices[i].pserver != pserver) continue;
-      updates.push_back({.at = {param, static_cast<int>(i)},
-                         .placement = &placement,
-                         .trained = &context.analysis.params[static_cast<std::size_t>(param)]});
-    }
+  for (const int position : context.analysis.update_order) {
+    const TrainedParam& trained = context.analysis.params[static_cast<std::size_t>(position)];
+    const auto it = held.find(trained.param);
+    if (it == held.end()) continue;
+    updates.push_back({.at = it->second, .placement = &context.plan.param(it->second), .trained = &trained});
   }
   return updates;
 }

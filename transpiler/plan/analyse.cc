@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "framework/text/describe.h"
 #include "transpiler/plan/optimizers.h"
 
 namespace penstock {
@@ -175,14 +176,17 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   Analysis out;
   ClipFinder clip(main.main(), dialect);
   Collector collector(ops, main.main(), dialect);
+  int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
+    ++position;
     if (IsLrOp(op)) out.lr_ops.push_back(entry.id);
     if (op.role() != Role::kOptimize) continue;
     if (clip.StaysOnTrainer(op)) {
       out.clip_ops.push_back(entry.id);
     } else {
-      PENSTOCK_RETURN_IF_ERROR(collector.Add(entry, out));
+      Status added = collector.Add(entry, out);
+      if (!added.ok()) return AtOp(std::move(added), main, 0, position, op);
     }
   }
   if (out.params.empty()) {

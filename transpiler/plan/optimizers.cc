@@ -10,14 +10,9 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-Status NotAnOptimizer(const OpRegistry& ops, const Op& op, const std::string& param) {
-  std::vector<std::string> known;
-  for (const OpDef* def : ops.All()) {
-    if (def->optimizer()) known.push_back(def->type());
-  }
+Status NotAnOptimizer(const Op& op, const std::string& param) {
   return InvalidArgument("E-plan-optimizer", "plan: ", op.type(), " updates parameter ", param,
-                         " and is not declared as an optimizer")
-      .With(StrCat("note: optimizers are ", Join(known, ", ")));
+                         " and is not declared as an optimizer");
 }
 
 Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const Block& main, const Op& op) {
@@ -25,7 +20,7 @@ Result<std::optional<OptimizerUse>> ByDeclaration(const OpRegistry& ops, const B
   if (def == nullptr || !def->optimizer()) {
     const std::vector<std::string> written = op.OutputNames();
     for (const auto& [param, grad] : op.RolePairs()) {
-      if (Contains(written, param)) return NotAnOptimizer(ops, op, param);
+      if (Contains(written, param)) return NotAnOptimizer(op, param);
     }
     return std::optional<OptimizerUse>();
   }
@@ -77,8 +72,8 @@ Result<std::optional<OptimizerUse>> ByFluidsRule(const Op& op) {
   const auto known = FluidRowSlots().find(op.type());
   if (known == FluidRowSlots().end()) {
     if (!HasState(op)) return std::optional(std::move(use));
-    return InvalidArgument("E-plan-optimizer",
-                           "plan: Not supported optimizer for distributed training: ", op.type());
+    return InvalidArgument("E-plan-optimizer", "plan: ", op.type(),
+                           " has state that Fluid 1.8 does not know how to distribute");
   }
   for (const std::string& slot : known->second) {
     for (const std::string& name : op.Input(slot)) use.row_state.insert(name);

@@ -1,0 +1,124 @@
+// plan/, passes/, pipelines/: what the transpiler decides, what one pass does, and what comes out in the end.
+#include <algorithm>
+#include <charconv>
+
+#include "framework/text/parser.h"
+#include "framework/text/printer.h"
+#include "framework/verify/show_options.h"
+#include "operators/all_ops.h"
+#include "tests/golden/handlers.h"
+#include "tools/case/case_file.h"
+#include "transpiler/pipeline/pipelines.h"
+#include "transpiler/pipeline/transpile.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/make_plan.h"
+
+namespace penstock::test {
+namespace {
+
+std::string Show(const Program& program) {
+  Program plain = program;
+  plain.mutable_meta().plan.clear();  // the case shows it once
+  return PrintProgram(plain, ShowOptions(AllOps()));
+}
+
+Result<Program> ProgramIn(const GoldenCase& one, std::string_view name) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(one, name));
+  return ParseText(text, std::string(name));
+}
+
+// An empty one if the case has no such section.
+Result<Program> OptionalProgram(const GoldenCase& one, std::string_view name) {
+  return one.Find(name) == nullptr ? Result<Program>(Program()) : ProgramIn(one, name);
+}
+
+Result<TranspileConfig> ConfigOf(const GoldenCase& one) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(one, "config"));
+  PENSTOCK_ASSIGN_OR_RETURN(CaseFile job, ParseCase(text));
+  const GoldenSection* section = one.Find("config");
+  job.config.dialect = section->argument == "fluid-1.8" ? Dialect::kFluid18 : Dialect::kDefault;
+  return job.config;
+}
+
+// "trainer 1"
+Result<Self> SelfOf(const GoldenSection& section) {
+  const std::vector<std::string> words = Split(section.argument, ' ');
+  Self self;
+  const bool known = words.size() == 2 && (words[0] == "trainer" || words[0] == "pserver");
+  const auto end = known ? words[1].data() + words[1].size() : nullptr;
+  if (!known || std::from_chars(words[1].data(), end, self.index).ptr != end) {
+    return InvalidArgument("E-golden", "say who runs it: -- ", section.name, " (trainer 0)");
+  }
+  self.role = words[0] == "trainer" ? Self::Role::kTrainer : Self::Role::kPserver;
+  return self;
+}
+
+Result<Pass> FindPass(const std::string& name) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Pipelines pipelines, PipelinesOf(Mode::kSync));
+  for (const auto& list :
+       {pipelines.trainer, pipelines.trainer_startup, pipelines.pserver, pipelines.pserver_startup}) {
+    const auto it =
+        std::find_if(list.begin(), list.end(), [&](const Pass& pass) { return pass.name == name; });
+    if (it != list.end()) return *it;
+  }
+  return InvalidArgument("E-golden", "there is no pass ", name);
+}
+
+}  // namespace
+
+Result<GoldenOutputs> RunPlan(const GoldenFile&, const GoldenCase& one) {
+  PlacementPlan plan;
+  if (one.Find("plan") != nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(one, "plan"));
+    PENSTOCK_ASSIGN_OR_RETURN(plan, ParsePlan(text));
+    PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
+  } else {
+    PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
+    PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
+    PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
+    PENSTOCK_ASSIGN_OR_RETURN(const Analysis analysis, Analyse(AllOps(), main, config.dialect));
+    PENSTOCK_ASSIGN_OR_RETURN(plan, MakePlan(main, analysis, config));
+    PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan, main));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(const PlacementPlan again, ParsePlan(PrintPlan(plan)));
+  if (again != plan)
+    return InternalError("E-golden-round-trip", "the plan reads back as\n", PrintPlan(again));
+  return GoldenOutputs{{"out", "", PrintPlan(plan)}};
+}
+
+Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Pass pass, FindPass(file.stem));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string plan_text, RequireSection(one, "plan"));
+  PENSTOCK_ASSIGN_OR_RETURN(const PlacementPlan plan, ParsePlan(plan_text));
+  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program in, ProgramIn(one, "in"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Self self, SelfOf(*one.Find("in")));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
+  // What is analysed is the user's program; a case that shows only a pass on it need not give it twice.
+  PENSTOCK_ASSIGN_OR_RETURN(const Program main, one.Find("main") != nullptr ? ProgramIn(one, "main") : in);
+  Result<Analysis> analysis = Analyse(AllOps(), main, plan.dialect);
+  if (!analysis.ok()) analysis = Analysis();  // a fragment without an optimizer
+  const PassContext context{
+      .ops = AllOps(), .main = main, .startup = startup, .analysis = *analysis, .plan = plan, .self = self};
+  PENSTOCK_ASSIGN_OR_RETURN(const Program out, pass.run(in, context));
+  return GoldenOutputs{{"out", "", Show(out)}};
+}
+
+Result<GoldenOutputs> RunPipelines(const GoldenFile&, const GoldenCase& one) {
+  PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), main, startup, config));
+  GoldenOutputs outputs = {{"out", "plan", PrintPlan(roles.plan)}};
+  for (const TrainerRole& role : roles.trainers) {
+    outputs.push_back({"out", StrCat("trainer ", role.trainer_id), Show(role.main)});
+    outputs.push_back({"out", StrCat("trainer ", role.trainer_id, " startup"), Show(role.startup)});
+  }
+  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
+    outputs.push_back({"out", StrCat("pserver ", i), Show(roles.pservers[i].main)});
+    outputs.push_back({"out", StrCat("pserver ", i, " startup"), Show(roles.pservers[i].startup)});
+  }
+  return outputs;
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,145 @@
+// What must hold of every plan, on random shapes, pservers and sizes.
+#include "transpiler/plan/plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "operators/all_ops.h"
+#include "tests/support/training_program.h"
+#include "transpiler/pipeline/transpile.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/make_plan.h"
+
+namespace penstock {
+namespace {
+
+struct Job {
+  test::TrainingProgram program;
+  TranspileConfig config;
+};
+
+// Standard distributions differ between libraries; the remainder does not.
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : generator_(seed) {}
+  int Between(int low, int high) {
+    return low + static_cast<int>(generator_() % static_cast<unsigned>(high - low + 1));
+  }
+
+ private:
+  std::mt19937 generator_;
+};
+
+Shape RandomShape(Draw& draw) {
+  std::vector<Dim> dims(static_cast<std::size_t>(draw.Between(1, 4)));
+  const int largest = dims.size() == 1 ? 100000 : dims.size() == 2 ? 600 : 30;
+  for (Dim& dim : dims) dim = draw.Between(1, largest);
+  return Shape(std::move(dims));
+}
+
+Job RandomJob(unsigned seed) {
+  Draw draw(seed);
+  std::vector<Shape> shapes(static_cast<std::size_t>(draw.Between(1, 12)));
+  for (Shape& shape : shapes) shape = RandomShape(draw);
+  Job job{.program = test::MakeTrainingProgram(shapes), .config = {}};
+  job.program.main.mutable_meta().random_seed = draw.Between(0, 1000);
+  job.config.trainers = draw.Between(1, 5);
+  job.config.slice_params = draw.Between(0, 4) > 0;
+  job.config.min_block_size = draw.Between(1, 20000);
+  job.config.allow_small_blocks = true;
+  job.config.dialect = draw.Between(0, 1) == 0 ? Dialect::kDefault : Dialect::kFluid18;
+  const int pservers = draw.Between(1, 7);
+  for (int i = 0; i < pservers; ++i) job.config.pservers.push_back(StrCat("10.0.0.", i, ":6174"));
+  return job;
+}
+
+PlacementPlan PlanOf(const Job& job) {
+  const Result<Analysis> analysis = Analyse(AllOps(), job.program.main, job.config.dialect);
+  PENSTOCK_CHECK(analysis.ok(), analysis.status().ToString());
+  const Result<PlacementPlan> plan = MakePlan(job.program.main, *analysis, job.config);
+  PENSTOCK_CHECK(plan.ok(), plan.status().ToString());
+  return *plan;
+}
+
+constexpr unsigned kSeeds = 300;
+
+TEST(EveryPlan, TilesEachParameterOnceInWholeRows) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const Job job = RandomJob(seed);
+    const PlacementPlan plan = PlanOf(job);
+    ASSERT_TRUE(ValidatePlan(plan, job.program.main).ok()) << "seed " << seed;
+    for (const ParamPlacement& param : plan.params) {
+      std::vector<int> holders(static_cast<std::size_t>(param.shape[0]), 0);
+      for (const Slice& slice : param.slices) {
+        for (std::int64_t row = slice.row_begin; row < slice.row_end; ++row)
+          ++holders[static_cast<std::size_t>(row)];
+      }
+      EXPECT_EQ(std::count(holders.begin(), holders.end(), 1), param.shape[0]) << "seed " << seed;
+      EXPECT_LE(param.slices.size(), plan.pservers.size());
+    }
+  }
+}
+
+TEST(EveryPlan, MakesNoSliceSmallerThanAskedButTheLast) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const Job job = RandomJob(seed);
+    for (const ParamPlacement& param : PlanOf(job).params) {
+      for (std::size_t i = 0; i + 1 < param.slices.size(); ++i) {
+        EXPECT_GE(param.slices[i].rows() * param.shape.RowWidth(), job.config.min_block_size)
+            << "seed " << seed;
+      }
+    }
+  }
+}
+
+TEST(EveryPlan, ReadsBackFromItsText) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const PlacementPlan plan = PlanOf(RandomJob(seed));
+    const Result<PlacementPlan> again = ParsePlan(PrintPlan(plan));
+    ASSERT_TRUE(again.ok()) << again.status().ToString();
+    EXPECT_EQ(*again, plan) << "seed " << seed;
+    EXPECT_EQ(Fingerprint(*again), Fingerprint(plan));
+  }
+}
+
+TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    Job job = RandomJob(seed);
+    const PlacementPlan plan = PlanOf(job);
+    Job other = RandomJob(seed);
+    other.config.trainer_ids = {other.config.trainers - 1};
+    EXPECT_EQ(PlanOf(other), plan) << "seed " << seed;
+  }
+}
+
+TEST(EveryPlan, DealsSlicesEvenly) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    const PlacementPlan plan = PlanOf(RandomJob(seed));
+    std::size_t least = plan.params.size() * plan.pservers.size(), most = 0;
+    for (int i = 0; i < static_cast<int>(plan.pservers.size()); ++i) {
+      least = std::min(least, plan.SlicesOn(i).size());
+      most = std::max(most, plan.SlicesOn(i).size());
+    }
+    EXPECT_LE(most - least, 1U) << "seed " << seed;
+  }
+}
+
+TEST(EveryPlan, CanBeTranspiledAndServedByAllItsPservers) {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const Job job = RandomJob(seed);
+    const Result<RoleSet> roles = Transpile(AllOps(), job.program.main, job.program.startup, job.config);
+    ASSERT_TRUE(roles.ok()) << "seed " << seed << ": " << roles.status().ToString();
+    std::size_t blocks = 0, slices = 0;
+    for (std::size_t i = 0; i < roles->pservers.size(); ++i) {
+      const std::size_t held = roles->plan.SlicesOn(static_cast<int>(i)).size();
+      slices += held;
+      blocks += held == 0 ? 0 : static_cast<std::size_t>(roles->pservers[i].main.block_count() - 1);
+    }
+    EXPECT_EQ(blocks, slices) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace penstock

@@ -40,9 +40,8 @@ if (( ${#missing[@]} )); then
   if [[ $EUID -ne 0 ]]; then as_root=(sudo); fi
   say "installing Debian packages: ${missing[*]}"
   log=$(mktemp)
-  if ! { "${as_root[@]}" apt-get update -qq &&
-         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}"; } \
-       >"$log" 2>&1; then
+  install=(env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}")
+  if ! { "${as_root[@]}" apt-get update -qq && "${as_root[@]}" "${install[@]}"; } >"$log" 2>&1; then
     cat "$log" >&2
     echo "setup: the Debian packages above could not be installed" >&2
     exit 1

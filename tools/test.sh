@@ -38,7 +38,8 @@ if (( sanitizers )); then
   # oneDNN and gRPC are Debian's, without instrumentation: what they keep until exit is not a leak of ours.
   export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
   { cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet &&
-    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|chaos|style'; } || failed+=("sanitizers")
+    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|chaos|style'; } ||
+    failed+=("sanitizers")
 fi
 
 if (( ${#failed[@]} )); then

@@ -18,8 +18,7 @@ class CancellationSource {
 // One run's view of the source, taken when the run begins.
 class Cancellation {
  public:
-  explicit Cancellation(const CancellationSource& source)
-      : source_(source), epoch_(source.epoch_.load()) {}
+  explicit Cancellation(const CancellationSource& source) : source_(source), epoch_(source.epoch_.load()) {}
   bool requested() const { return source_.epoch_.load(std::memory_order_relaxed) != epoch_; }
 
  private:

@@ -59,8 +59,8 @@ std::string_view StripSpace(std::string_view text);
 // The bytes of the UTF-8 character at the front of `text`; 0 if there is none or it is not valid.
 std::size_t Utf8Length(std::string_view text);
 
-// Text in double quotes; quotes, backslashes and control characters are escaped as in JSON, bytes that are not
-// UTF-8 as \xHH. The result is always valid UTF-8 and one line.
+// Text in double quotes; quotes, backslashes and control characters are escaped as in JSON, bytes that are
+// not UTF-8 as \xHH. The result is always valid UTF-8 and one line.
 std::string Quote(std::string_view text);
 
 }  // namespace penstock

@@ -115,13 +115,14 @@ struct StateDef {
   // Output slot; default: slot + "Out". "-": the op does not write it (adamax's Beta1Pow).
   std::string output = {};
   std::string device = {};  // where its initial value is made (op_device); "": where the parameter's is
-  // After all updates, an op in name scope `advance_scope` multiplies the state by this attribute (adamax's beta1).
+  // After all updates, an op in name scope `advance_scope` multiplies the state by this attribute (adamax's
+  // beta1).
   std::string advance_attr = {};
   std::string advance_scope = {};
 };
 struct OptimizerDef {
-  std::string param_slot, grad_slot;            // the updated parameter is output param_slot + "Out"
-  std::string rate_slot = "LearningRate";       // an op without an input of this name takes no learning rate
+  std::string param_slot, grad_slot;       // the updated parameter is output param_slot + "Out"
+  std::string rate_slot = "LearningRate";  // an op without an input of this name takes no learning rate
   bool elementwise = false;  // each element's update reads only that element's values: may be cut anywhere
   std::vector<StateDef> states;
 };

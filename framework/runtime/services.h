@@ -24,7 +24,7 @@ struct Services {
   ThreadPool* pool = nullptr;
   Clock* clock = nullptr;
   RandomSource* random = nullptr;  // seeds for ops that have none; null: the process's (runtime/random.h)
-  void* stream = nullptr;  // the device's stream (a cudaStream_t) where the device has one
+  void* stream = nullptr;          // the device's stream (a cudaStream_t) where the device has one
 };
 
 }  // namespace penstock

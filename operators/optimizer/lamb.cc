@@ -14,8 +14,8 @@ Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad^2
 step       = Moment1Out / (sqrt(Moment2Out) + epsilon) + weight_decay * Param
 ParamOut   = Param - LearningRate * |Param| / |step| * step
 
-|x| is the root of the sum of squares of the whole tensor; where one of the norms is 0, the factor is 1. Fluid keeps
-Beta1Pow and Beta2Pow beside it, and the op reads neither.
+|x| is the root of the sum of squares of the whole tensor; where one of the norms is 0, the factor is 1. Fluid
+keeps Beta1Pow and Beta2Pow beside it, and the op reads neither.
 You et al.: "Large batch optimization for deep learning", ICLR 2020.)";
 
 template <typename Device, typename T>

@@ -13,8 +13,8 @@ rate        = LearningRate * lars_coeff * |Param| / (|Grad| + lars_weight_decay 
 VelocityOut = mu * Velocity + rate * (Grad + lars_weight_decay * Param)
 ParamOut    = Param - VelocityOut
 
-|x| is the root of the sum of squares of the whole tensor. Where lars_weight_decay or one of the norms is 0, rate is
-LearningRate. You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017.)";
+|x| is the root of the sum of squares of the whole tensor. Where lars_weight_decay or one of the norms is 0,
+rate is LearningRate. You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017.)";
 
 template <typename Device, typename T>
 class LarsMomentumKernel : public Kernel {

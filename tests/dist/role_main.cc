@@ -55,7 +55,7 @@ class Faults {
       const std::lock_guard lock(mutex_);
       delay = std::chrono::microseconds(random_() % 20'000);
     }
-    std::this_thread::sleep_for(delay);
+    std::this_thread::sleep_for(delay);  // an injected delay, not a wait
   }
   void CountDown() {
     const std::lock_guard lock(mutex_);

@@ -106,7 +106,8 @@ def main():
   .venv/bin/penstock show {relative}/pserver_0.pb      what a pserver runs
   .venv/bin/penstock check {relative}                  proves that the roles fit together
   your own script: .venv/bin/python -m penstock.distributed.launch --server_num 2 --worker_num 2 train.py""")
-    failures = [f"accuracy of {name} is {value:.4f}, below {ACCURACY}" for name, value in accuracies.items() if value < ACCURACY]
+    failures = [f"accuracy of {name} is {value:.4f}, below {ACCURACY}"
+                for name, value in accuracies.items() if value < ACCURACY]
     if worst > TOLERANCE:
         failures.append(f"a parameter differs by {worst:.2e}, above {TOLERANCE:.0e}")
     for failure in failures:

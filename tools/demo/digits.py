@@ -5,7 +5,8 @@ Reads its role from the environment, as the launcher sets it:
     python -m penstock.distributed.launch --server_num 2 --worker_num 2 tools/demo/digits.py --out results
     python tools/demo/digits.py --out results --single --start results/initial.npz
 
-1,797 images of handwritten digits, 8x8 (scikit-learn's bundled set, from UCI); 1,437 train, 360 test, split and order fixed.
+1,797 images of handwritten digits, 8x8 (scikit-learn's bundled set, from UCI); 1,437 train, 360 test, split and order
+fixed.
 The global batch is the same however many trainers share it, so N trainers in sync mode compute what one machine does.
 """
 

@@ -27,7 +27,8 @@ def main():
     for begin in range(0, len(files), 50):
         result = subprocess.run([clang_format, "--dry-run", "--Werror", *files[begin:begin + 50]], cwd=ROOT,
                                 capture_output=True, text=True)
-        wrong.extend(sorted({line.split(":")[0] for line in result.stderr.splitlines() if "clang-format-violations" in line}))
+        found = [line for line in result.stderr.splitlines() if "clang-format-violations" in line]
+        wrong.extend(sorted({line.split(":")[0] for line in found}))
     for name in wrong:
         print(f"{name}: not formatted (tools/dev/check_format.py --fix)")
     print(f"check_format: {len(files)} files, {len(wrong)} not formatted")

@@ -3,8 +3,8 @@
 
   tools/dev/clang_tidy.py --build build/release [FILE...]
 
-A file that passed is remembered under BUILD/tidy by the hash of its preprocessed text and of .clang-tidy, and costs only
-the preprocessing next time. Exit code 1 if there is a finding.
+A file that passed is remembered under BUILD/tidy by the hash of its preprocessed text and of .clang-tidy, and costs
+only the preprocessing next time. Exit code 1 if there is a finding.
 """
 
 import argparse

@@ -53,26 +53,27 @@ def make_parser():
     )
     counts = parser.add_argument_group("roles")
     counts.add_argument("--worker_num", "--trainers", type=_positive, metavar="N",
-                        help="trainers on this machine (default: --gpus, --selected_gpus or PADDLE_NUM_TRAINERS; else 2 "
-                        "with pservers, 1 without)")
+                        help="trainers on this machine (default: --gpus, --selected_gpus or PADDLE_NUM_TRAINERS; else "
+                        "2 with pservers, 1 without)")
     counts.add_argument("--server_num", "--pservers", type=_count, metavar="N",
                         help="pservers on this machine (default: as many as --endpoints lists, else 0)")
     counts.add_argument("--gpus", type=_positive, metavar="K", help="one trainer for each of K GPUs")
     counts.add_argument("--selected_gpus", metavar="LIST", help="one trainer for each GPU of a list such as 0,1")
     where = parser.add_argument_group("addresses")
-    where.add_argument("--endpoints", default="", metavar="LIST", help="addresses of the pservers, host:port,host:port")
+    where.add_argument("--endpoints", default="", metavar="LIST", help="addresses of the pservers: host:port,...")
     where.add_argument("--start_port", type=_port, metavar="PORT",
                        help="pservers listen on PORT, PORT+1, ... (default: free ports)")
     where.add_argument("--started_port", type=_port, metavar="PORT",
                        help="trainers are told PORT, PORT+1, ... as their addresses (default: free ports)")
-    where.add_argument("--cluster_node_ips", default="127.0.0.1", metavar="LIST", help="addresses of the job's machines")
+    where.add_argument("--cluster_node_ips", default="127.0.0.1", metavar="LIST", help="the job's machines")
     where.add_argument("--node_ip", default="127.0.0.1", metavar="IP", help="this machine's, one of --cluster_node_ips")
     where.add_argument("--use_paddlecloud", action="store_true",
                        help="take machines and ports from PADDLE_TRAINERS, POD_IP, PADDLE_PORT")
     output = parser.add_argument_group("output")
     output.add_argument("--log_dir", default="mylog", metavar="DIR",
                         help="serverlog.N and workerlog.N are written there (default: %(default)s)")
-    output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL", help="print the job (default: true)")
+    output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
+                        help="print the job (default: true)")
     output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's sake; has no effect here")
     output.add_argument("--quiet", action="store_true", help="do not repeat trainer 0's output on the terminal")
     parser.add_argument("--grace_s", type=float, default=15.0, metavar="SECONDS",

@@ -1,7 +1,9 @@
 """Runs the roles of a job to their end.
 
-Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal); the keeper
-(keeper.py) ends the groups if the launcher is killed, so that helpers of a role do not outlive it either. The first role
+Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal); the
+keeper
+(keeper.py) ends the groups if the launcher is killed, so that helpers of a role do not outlive it either. The first
+role
 that fails decides the outcome: the others get a grace period to say what they noticed, then they are ended.
 """
 

@@ -1,7 +1,7 @@
 """Ends the roles' process groups if the launcher dies without saying that it is done.
 
-Reads process group numbers, a line each, from standard input; "done" ends it. The end of input without "done" means that
-the launcher was killed. It has its own session, so what kills the launcher's does not reach it.
+Reads process group numbers, a line each, from standard input; "done" ends it. The end of input without "done" means
+that the launcher was killed. It has its own session, so what kills the launcher's does not reach it.
 """
 
 import os

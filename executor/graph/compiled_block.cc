@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "executor/graph/explain.h"
+#include "framework/base/near_names.h"
 
 namespace penstock {
 namespace {
@@ -76,12 +77,21 @@ class Compiler {
       if (slot_of_.contains(name)) return InvalidArgument("E-feed-twice", "feed: ", name, " is given twice");
       const int index = SlotOf(name);
       if (index < 0) {
-        return InvalidArgument("E-feed-unknown", "feed: ", name, " is not a variable of the program");
+        return Unknown("E-feed-unknown", "feed", name);
       }
       slot(index).home = Home::kFeed;
       out_->feeds.push_back(index);
     }
     return OkStatus();
+  }
+
+  Status Unknown(const char* id, const char* what, const std::string& name) const {
+    Status status = InvalidArgument(id, what, ": ", name, " is not a variable of the program");
+    std::vector<std::string_view> known;
+    for (const VarRef& var : block().vars()) known.push_back(var->name);
+    const std::vector<std::string_view> near = NearNames(name, known);
+    if (!near.empty()) status.With(StrCat("note: variables with a similar name: ", Join(near, ", ")));
+    return status;
   }
 
   void NoteFeedOrFetch(const Op& op) {
@@ -166,8 +176,7 @@ class Compiler {
     }
     for (const std::string& name : out_->fetch_names) {
       const int index = SlotOf(name);
-      if (index < 0)
-        return InvalidArgument("E-fetch-unknown", "fetch: ", name, " is not a variable of the program");
+      if (index < 0) return Unknown("E-fetch-unknown", "fetch", name);
       SlotInfo& fetched = slot(index);
       if (!HasValue(*fetched.var)) {
         return InvalidArgument("E-fetch-unknown", "fetch: ", name, " is a control variable and has no value");

@@ -1,28 +1,12 @@
 #include "framework/op/op_registry.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "framework/base/near_names.h"
 #include "framework/ir/program.h"
 
 namespace penstock {
 namespace {
-
-// Edits of one character (insert, drop, replace) that lead from a to b.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t up = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = up;
-    }
-  }
-  return row[b.size()];
-}
 
 VarInfo InfoOf(const Var& var) {
   VarInfo info;
@@ -74,10 +58,9 @@ const OpDef* OpRegistry::Find(std::string_view type) const {
 Result<const OpDef*> OpRegistry::Require(const Op& op) const {
   if (const OpDef* def = Find(op.type())) return def;
   Status status = InvalidArgument("E-op-unknown", "op type ", op.type(), " is not known");
-  std::vector<std::string_view> near;
-  for (const auto& [type, def] : by_type_) {
-    if (EditDistance(type, op.type()) <= 2) near.push_back(type);
-  }
+  std::vector<std::string_view> known;
+  for (const auto& [type, def] : by_type_) known.push_back(type);
+  const std::vector<std::string_view> near = NearNames(op.type(), known);
   if (!near.empty()) status.With(StrCat("note: known types with a similar name: ", Join(near, ", ")));
   return status;
 }

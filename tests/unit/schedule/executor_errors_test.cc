@@ -63,7 +63,9 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
   EXPECT_EQ(shape.ToString(), "feed: y has shape [1, 3]; it is declared [?, 2]   [E-feed-shape]");
   const Status dtype = RunStatus(p.program, {feeds[0], {"y", Tensor(DType::kFp64, {1, 2})}}, {});
   EXPECT_EQ(dtype.ToString(), "feed: y is f64; it is declared f32   [E-feed-dtype]");
-  EXPECT_EQ(RunStatus(p.program, feeds, {"nowhere"}).id(), "E-fetch-unknown");
+  EXPECT_EQ(RunStatus(p.program, feeds, {"ouut"}).ToString(),
+            "fetch: ouut is not a variable of the program   [E-fetch-unknown]\n"
+            "  note: variables with a similar name: out");
 }
 
 TEST(ExecutorErrors, OfProgramsThatCannotRun) {

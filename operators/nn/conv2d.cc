@@ -1,11 +1,11 @@
 // conv2d and depthwise_conv2d: two-dimensional convolution in groups. Both have the same slots, attributes
 // and kernels; Fluid's programs name the second one where each group has one input channel.
+#include "operators/nn/conv2d.h"
+
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
-#include "operators/nn/onednn.h"
-#include "operators/nn/window.h"
 
 namespace penstock {
 namespace {
@@ -17,13 +17,6 @@ Output[n, o, y, x] = Bias[o] + sum over c, i, j of
 Input is [images, channels, height, width], Filter [filters, channels / groups, height, width]; outside of
 Input is 0. Filters and channels are divided into `groups` that do not see each other. padding_algorithm
 EXPLICIT takes `paddings`; SAME pads so that ceil(extent / stride) windows fit; VALID does not pad.)";
-
-// Everything that the op's shapes and attributes say, for inference and kernels alike.
-struct ConvGeometry {
-  bool channels_last = false;
-  Dim groups = 1;
-  Window window;
-};
 
 template <typename Context>
 Result<ConvGeometry> MakeConvGeometry(const Context& c, const Shape& input, const Shape& filter) {
@@ -64,35 +57,6 @@ Status InferConv2d(InferContext& c) {
   return c.SetShape("Output", {input[0], filter[0], g.window[0].out, g.window[1].out});
 }
 
-// What the kernels of one device and element type share: the arguments by their roles.
-struct ConvArguments {
-  ConvGeometry geometry;
-  ImageShape input, output;
-  Dim filters = 0, group_channels = 0, kernel_height = 0, kernel_width = 0;
-  Dim group_filters() const { return filters / geometry.groups; }
-};
-
-Result<ConvArguments> ArgumentsOf(const KernelSetup& k, const Operand& output) {
-  const Shape& input = k.Input("Input").shape;
-  const Shape& filter = k.Input("Filter").shape;
-  ConvArguments a;
-  PENSTOCK_ASSIGN_OR_RETURN(a.geometry, MakeConvGeometry(k, input, filter));
-  if (output.shape.rank() != 4)
-    return k.Error("rank of ", output.name, " (", output.shape.rank(), ") must be 4");
-  a.input = MakeImageShape(input, a.geometry.channels_last);
-  a.output = MakeImageShape(output.shape, a.geometry.channels_last);
-  a.filters = filter[0];
-  a.group_channels = filter[1];
-  a.kernel_height = filter[2];
-  a.kernel_width = filter[3];
-  const Window& w = a.geometry.window;
-  if (a.output.height != w[0].out || a.output.width != w[1].out || a.output.channels != a.filters) {
-    return k.Error("shape of ", output.name, " (", output.shape, ") must have ", a.filters, " channels of ",
-                   w[0].out, " x ", w[1].out);
-  }
-  return a;
-}
-
 // Whether blocked forms are worth the reorders from and to plain memory. They hold 8 or 16 channels side by
 // side, padded if there are fewer. Measured on one AVX-512 core, forward and both gradients: 8 to 8 channels
 // 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x slower.
@@ -101,49 +65,6 @@ bool BlockedFormsPay(const ConvArguments& a) {
   return a.group_channels % 8 == 0 && a.filters % 8 == 0 && a.kernel_height * a.kernel_width > 1;
 }
 
-// f32 by oneDNN. Where blocked forms pay, each primitive chooses those it is fastest with, and reorders from
-// and to the op's plain arguments run as parts of the kernel.
-struct ConvDescs {
-  explicit ConvDescs(const ConvArguments& a)
-      : input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
-    const Dim g = a.geometry.groups;
-    dnnl::memory::dims filter = {a.filters, a.group_channels, a.kernel_height, a.kernel_width};
-    if (g > 1) filter = {g, a.group_filters(), a.group_channels, a.kernel_height, a.kernel_width};
-    filter_plain = OnednnPlain(filter);
-    bias = OnednnPlain({a.filters});
-    const bool blocked = BlockedFormsPay(a);
-    input = blocked ? OnednnAny(input_plain.dims()) : input_plain;
-    output = blocked ? OnednnAny(output_plain.dims()) : output_plain;
-    this->filter = blocked ? OnednnAny(filter) : filter_plain;
-    for (const WindowAxis& w : a.geometry.window) {
-      strides.push_back(w.stride);
-      dilations.push_back(w.dilation - 1);  // oneDNN counts the gaps
-      pad_begin.push_back(w.pad_begin);
-      pad_end.push_back(w.pad_end);
-    }
-  }
-  static dnnl::memory::desc ImageDesc(const ImageShape& s) {
-    return OnednnStrided({s.images, s.channels, s.height, s.width},
-                         {s.image_stride, s.channel_stride, s.row_stride, s.column_stride});
-  }
-  dnnl::convolution_forward::primitive_desc Forward(bool with_bias) const {
-    const auto kind = dnnl::prop_kind::forward_training;
-    const auto algorithm = dnnl::algorithm::convolution_direct;
-    if (with_bias) {
-      return {{kind, algorithm, input, filter, bias, output, strides, dilations, pad_begin, pad_end},
-              OnednnAttr(),
-              OnednnEngine()};
-    }
-    return {{kind, algorithm, input, filter, output, strides, dilations, pad_begin, pad_end},
-            OnednnAttr(),
-            OnednnEngine()};
-  }
-
-  dnnl::memory::desc input_plain, output_plain, filter_plain, bias;
-  dnnl::memory::desc input, output, filter;  // in any form
-  dnnl::memory::dims strides, dilations, pad_begin, pad_end;
-};
-
 template <typename Device, typename T>
 class Conv2dKernel;
 
@@ -151,7 +72,7 @@ template <>
 class Conv2dKernel<Cpu, float> : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ArgumentsOf(k, k.Output("Output")));
+    PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ConvArgumentsOf(k, k.Output("Output")));
     if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
       const ConvDescs descs(a);
@@ -176,98 +97,6 @@ class Conv2dKernel<Cpu, float> : public Kernel {
   OnednnSequence steps_;
 };
 
-template <typename Device, typename T>
-class Conv2dGradKernel;
-
-template <>
-class Conv2dGradKernel<Cpu, float> : public Kernel {
- public:
-  Status Prepare(KernelSetup& k) override {
-    PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ArgumentsOf(k, k.Input("Output@GRAD")));
-    if (steps_.NothingToDo(k)) return OkStatus();
-    return OnednnTry(k, [&] {
-      const ConvDescs descs(a);
-      const auto forward = descs.Forward(false);
-      doutput_ = steps_.Tensor(k.Input("Output@GRAD"), descs.output_plain);
-      if (k.Output("Filter@GRAD") || k.Output("Bias@GRAD")) AddFilterGrad(k, descs, forward);
-      if (k.Output("Input@GRAD")) AddInputGrad(k, descs, forward);
-    });
-  }
-  Status Run(KernelRun& k) override { return steps_.Run(k); }
-
- private:
-  using Forward = dnnl::convolution_forward::primitive_desc;
-
-  void AddInputGrad(KernelSetup& k, const ConvDescs& d, const Forward& forward) {
-    const dnnl::convolution_backward_data::primitive_desc pd(
-        {dnnl::algorithm::convolution_direct, d.input, d.filter, d.output, d.strides, d.dilations,
-         d.pad_begin, d.pad_end},
-        OnednnAttr(), OnednnEngine(), forward);
-    const auto doutput = steps_.Reordered(k, doutput_, pd.diff_dst_desc());
-    const auto filter =
-        steps_.Reordered(k, steps_.Tensor(k.Input("Filter"), d.filter_plain), pd.weights_desc());
-    const auto dinput = steps_.Tensor(k.Output("Input@GRAD"), d.input_plain);
-    const auto staged = steps_.Staged(k, dinput, pd.diff_src_desc());
-    steps_.Add(k, dnnl::convolution_backward_data(pd), pd.scratchpad_desc(),
-               {{DNNL_ARG_DIFF_DST, doutput}, {DNNL_ARG_WEIGHTS, filter}, {DNNL_ARG_DIFF_SRC, staged}});
-    steps_.FlushTo(k, staged, dinput);
-  }
-
-  void AddFilterGrad(KernelSetup& k, const ConvDescs& d, const Forward& forward) {
-    const bool with_bias = static_cast<bool>(k.Output("Bias@GRAD"));
-    using Backward = dnnl::convolution_backward_weights;
-    const auto algorithm = dnnl::algorithm::convolution_direct;
-    const Backward::desc desc = with_bias ? Backward::desc(algorithm, d.input, d.filter, d.bias, d.output,
-                                                           d.strides, d.dilations, d.pad_begin, d.pad_end)
-                                          : Backward::desc(algorithm, d.input, d.filter, d.output, d.strides,
-                                                           d.dilations, d.pad_begin, d.pad_end);
-    const Backward::primitive_desc pd(desc, OnednnAttr(), OnednnEngine(),
-                                      with_bias ? d.Forward(true) : forward);
-    const auto input = steps_.Reordered(k, steps_.Tensor(k.Input("Input"), d.input_plain), pd.src_desc());
-    const auto doutput = steps_.Reordered(k, doutput_, pd.diff_dst_desc());
-    // Only the bias may be wanted; the primitive writes both.
-    const Operand& wanted = k.Output("Filter@GRAD");
-    const auto dfilter =
-        wanted ? steps_.Tensor(wanted, d.filter_plain) : steps_.Scratch(k, pd.diff_weights_desc());
-    const auto staged = steps_.Staged(k, dfilter, pd.diff_weights_desc());
-    std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-        {DNNL_ARG_SRC, input}, {DNNL_ARG_DIFF_DST, doutput}, {DNNL_ARG_DIFF_WEIGHTS, staged}};
-    if (with_bias) arguments.emplace_back(DNNL_ARG_DIFF_BIAS, steps_.Tensor(k.Output("Bias@GRAD"), d.bias));
-    steps_.Add(k, Backward(pd), pd.scratchpad_desc(), arguments);
-    steps_.FlushTo(k, staged, dfilter);
-  }
-
-  OnednnSequence::MemoryId doutput_ = -1;
-  OnednnSequence steps_;
-};
-
-// Calls visit(input index, filter index) for each pair that output element (n, o, y, x) is the sum of.
-template <typename Visit>
-void VisitWindow(const ConvArguments& a, Dim n, Dim o, Dim y, Dim x, Visit&& visit) {
-  const WindowAxis& wy = a.geometry.window[0];
-  const WindowAxis& wx = a.geometry.window[1];
-  const Dim first_channel = o / a.group_filters() * a.group_channels;
-  for (Dim c = 0; c < a.group_channels; ++c) {
-    for (Dim i = 0; i < wy.kernel; ++i) {
-      const Dim row = y * wy.stride - wy.pad_begin + i * wy.dilation;
-      if (row < 0 || row >= wy.in) continue;
-      for (Dim j = 0; j < wx.kernel; ++j) {
-        const Dim column = x * wx.stride - wx.pad_begin + j * wx.dilation;
-        if (column < 0 || column >= wx.in) continue;
-        visit(a.input.At(n, first_channel + c, row, column),
-              ((o * a.group_channels + c) * wy.kernel + i) * wx.kernel + j);
-      }
-    }
-  }
-}
-
-template <typename Visit>
-void VisitPlane(const ConvArguments& a, Visit&& visit) {
-  for (Dim y = 0; y < a.output.height; ++y) {
-    for (Dim x = 0; x < a.output.width; ++x) visit(y, x);
-  }
-}
-
 // f64 by plain loops: oneDNN has no f64, and what runs in f64 are checks of small networks.
 template <>
 class Conv2dKernel<Cpu, double> : public Kernel {
@@ -277,7 +106,7 @@ class Conv2dKernel<Cpu, double> : public Kernel {
     filter_ = k.Input("Filter");
     bias_ = k.Input("Bias");
     output_ = k.Output("Output");
-    PENSTOCK_ASSIGN_OR_RETURN(a_, ArgumentsOf(k, output_));
+    PENSTOCK_ASSIGN_OR_RETURN(a_, ConvArgumentsOf(k, output_));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -302,96 +131,89 @@ class Conv2dKernel<Cpu, double> : public Kernel {
   ConvArguments a_;
 };
 
-template <>
-class Conv2dGradKernel<Cpu, double> : public Kernel {
- public:
-  Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
-    filter_ = k.Input("Filter");
-    doutput_ = k.Input("Output@GRAD");
-    dinput_ = k.Output("Input@GRAD");
-    dfilter_ = k.Output("Filter@GRAD");
-    dbias_ = k.Output("Bias@GRAD");
-    PENSTOCK_ASSIGN_OR_RETURN(a_, ArgumentsOf(k, doutput_));
-    return OkStatus();
-  }
-  Status Run(KernelRun& k) override {
-    const double* input = k[input_].Data<double>();
-    const double* filter = k[filter_].Data<double>();
-    const double* doutput = k[doutput_].Data<double>();
-    double* dinput = Cleared(k, dinput_);
-    double* dfilter = Cleared(k, dfilter_);
-    double* dbias = Cleared(k, dbias_);
-    for (Dim n = 0; n < a_.output.images; ++n) {
-      for (Dim o = 0; o < a_.filters; ++o) {
-        VisitPlane(a_, [&](Dim y, Dim x) {
-          const double d = doutput[a_.output.At(n, o, y, x)];
-          if (dbias != nullptr) dbias[o] += d;
-          VisitWindow(a_, n, o, y, x, [&](Dim in, Dim f) {
-            if (dinput != nullptr) dinput[in] += d * filter[f];
-            if (dfilter != nullptr) dfilter[f] += d * input[in];
-          });
-        });
-      }
-    }
-    return OkStatus();
-  }
-
- private:
-  static double* Cleared(KernelRun& k, const Operand& operand) {
-    if (!operand) return nullptr;
-    Tensor& tensor = k[operand];
-    std::fill_n(tensor.Data<double>(), tensor.count(), 0.0);
-    return tensor.Data<double>();
-  }
-
-  Operand input_, filter_, doutput_, dinput_, dfilter_, dbias_;
-  ConvArguments a_;
-};
-
 void AddConv2d(OpRegistry& ops, const char* type, const char* summary) {
   const std::vector<std::int32_t> ones = {1, 1};
-  ops.Add(type)
-      .Doc(summary, kDoc)
-      .Input("Input", "the images", Floats())
-      .Input("Filter", "the filters", SameTypeAs("Input"))
-      .Input("Bias", "one value for each filter", SameTypeAs("Input"), Optional())
-      .Input("ResidualData", "of a fused backend; not read", SameTypeAs("Input"), Optional())
-      .Output("Output", "one channel for each filter", SameTypeAs("Input"))
-      .Attr("is_test", false, kNoEffect)
-      .Attr("strides", ones, "distance of neighbouring windows: height, width")
-      .Attr("paddings", std::vector<std::int32_t>{0, 0},
-            "zeros around Input: height, width; or top, bottom, left, right")
-      .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
-      .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
-      .Attr("dilations", ones, "distance of neighbouring elements of a window")
-      .Attr("use_cudnn", false, kNoEffect)
-      .Attr("fuse_relu_before_depthwise_conv", false, kNoEffect, OnlyValue(false))
-      .Attr("use_mkldnn", false, kNoEffect)
-      .Attr("use_quantizer", false, kNoEffect)
-      .Attr("fuse_relu", false, kNoEffect, OnlyValue(false))
-      .Attr("fuse_brelu", false, kNoEffect, OnlyValue(false))
-      .Attr("fuse_brelu_threshold", 6.0f, kNoEffect)
-      .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
-      .Attr("fuse_alpha", 0.0f, kNoEffect)
-      .Attr("fuse_beta", 0.0f, kNoEffect)
-      .Attr("fuse_residual_connection", false, kNoEffect, OnlyValue(false))
-      .Attr("Scale_in", 1.0f, kNoEffect)
-      .Attr("Scale_out", 1.0f, kNoEffect)
-      .Attr("Scale_in_eltwise", 1.0f, kNoEffect)
-      .Attr("Scale_weights", std::vector<float>{1.0f}, kNoEffect)
-      .Attr("force_fp32_output", false, kNoEffect)
-      .Attr("data_format", "NCHW", "the order of Input's and Output's extents", OneOf({"NCHW", "NHWC"}))
-      .Attr("workspace_size_MB", 512, kNoEffect)
-      .Attr("exhaustive_search", false, kNoEffect)
-      .InferShape(InferConv2d)
-      .Layouts(LayoutRule::kPlain)
-      .Kernel<Cpu, Conv2dKernel, float, double>()
-      .Grad({.reads = {"Input", "Filter", "Bias"}, .yields = {"Input", "Filter", "Bias"}})
-      .GradKernel<Cpu, Conv2dGradKernel, float, double>();
+  OpDef& conv2d =
+      ops.Add(type)
+          .Doc(summary, kDoc)
+          .Input("Input", "the images", Floats())
+          .Input("Filter", "the filters", SameTypeAs("Input"))
+          .Input("Bias", "one value for each filter", SameTypeAs("Input"), Optional())
+          .Input("ResidualData", "of a fused backend; not read", SameTypeAs("Input"), Optional())
+          .Output("Output", "one channel for each filter", SameTypeAs("Input"))
+          .Attr("is_test", false, kNoEffect)
+          .Attr("strides", ones, "distance of neighbouring windows: height, width")
+          .Attr("paddings", std::vector<std::int32_t>{0, 0},
+                "zeros around Input: height, width; or top, bottom, left, right")
+          .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
+          .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
+          .Attr("dilations", ones, "distance of neighbouring elements of a window")
+          .Attr("use_cudnn", false, kNoEffect)
+          .Attr("fuse_relu_before_depthwise_conv", false, kNoEffect, OnlyValue(false))
+          .Attr("use_mkldnn", false, kNoEffect)
+          .Attr("use_quantizer", false, kNoEffect)
+          .Attr("fuse_relu", false, kNoEffect, OnlyValue(false))
+          .Attr("fuse_brelu", false, kNoEffect, OnlyValue(false))
+          .Attr("fuse_brelu_threshold", 6.0f, kNoEffect)
+          .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
+          .Attr("fuse_alpha", 0.0f, kNoEffect)
+          .Attr("fuse_beta", 0.0f, kNoEffect)
+          .Attr("fuse_residual_connection", false, kNoEffect, OnlyValue(false))
+          .Attr("Scale_in", 1.0f, kNoEffect)
+          .Attr("Scale_out", 1.0f, kNoEffect)
+          .Attr("Scale_in_eltwise", 1.0f, kNoEffect)
+          .Attr("Scale_weights", std::vector<float>{1.0f}, kNoEffect)
+          .Attr("force_fp32_output", false, kNoEffect)
+          .Attr("data_format", "NCHW", "the order of Input's and Output's extents", OneOf({"NCHW", "NHWC"}))
+          .Attr("workspace_size_MB", 512, kNoEffect)
+          .Attr("exhaustive_search", false, kNoEffect)
+          .InferShape(InferConv2d)
+          .Layouts(LayoutRule::kPlain)
+          .Kernel<Cpu, Conv2dKernel, float, double>();
+  AddConv2dGrad(conv2d);
 }
 
 }  // namespace
+
+Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output) {
+  const Shape& input = k.Input("Input").shape;
+  const Shape& filter = k.Input("Filter").shape;
+  ConvArguments a;
+  PENSTOCK_ASSIGN_OR_RETURN(a.geometry, MakeConvGeometry(k, input, filter));
+  if (output.shape.rank() != 4)
+    return k.Error("rank of ", output.name, " (", output.shape.rank(), ") must be 4");
+  a.input = MakeImageShape(input, a.geometry.channels_last);
+  a.output = MakeImageShape(output.shape, a.geometry.channels_last);
+  a.filters = filter[0];
+  a.group_channels = filter[1];
+  a.kernel_height = filter[2];
+  a.kernel_width = filter[3];
+  const Window& w = a.geometry.window;
+  if (a.output.height != w[0].out || a.output.width != w[1].out || a.output.channels != a.filters) {
+    return k.Error("shape of ", output.name, " (", output.shape, ") must have ", a.filters, " channels of ",
+                   w[0].out, " x ", w[1].out);
+  }
+  return a;
+}
+
+ConvDescs::ConvDescs(const ConvArguments& a)
+    : input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
+  const Dim g = a.geometry.groups;
+  dnnl::memory::dims filter = {a.filters, a.group_channels, a.kernel_height, a.kernel_width};
+  if (g > 1) filter = {g, a.group_filters(), a.group_channels, a.kernel_height, a.kernel_width};
+  filter_plain = OnednnPlain(filter);
+  bias = OnednnPlain({a.filters});
+  const bool blocked = BlockedFormsPay(a);
+  input = blocked ? OnednnAny(input_plain.dims()) : input_plain;
+  output = blocked ? OnednnAny(output_plain.dims()) : output_plain;
+  this->filter = blocked ? OnednnAny(filter) : filter_plain;
+  for (const WindowAxis& w : a.geometry.window) {
+    strides.push_back(w.stride);
+    dilations.push_back(w.dilation - 1);  // oneDNN counts the gaps
+    pad_begin.push_back(w.pad_begin);
+    pad_end.push_back(w.pad_end);
+  }
+}
 
 void RegisterConv2d(OpRegistry& ops) {
   AddConv2d(ops, "conv2d", "Two-dimensional convolution in groups.");

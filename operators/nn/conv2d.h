@@ -1,0 +1,84 @@
+// What conv2d and its gradient share: the geometry, oneDNN's descriptors, and the loops of the f64 kernels.
+#pragma once
+
+#include "framework/op/op_def.h"
+#include "operators/nn/onednn.h"
+#include "operators/nn/window.h"
+
+namespace penstock {
+
+// Everything that the op's shapes and attributes say, for inference and kernels alike.
+struct ConvGeometry {
+  bool channels_last = false;
+  Dim groups = 1;
+  Window window;
+};
+
+// What the kernels of one device and element type share: the arguments by their roles.
+struct ConvArguments {
+  ConvGeometry geometry;
+  ImageShape input, output;
+  Dim filters = 0, group_channels = 0, kernel_height = 0, kernel_width = 0;
+  Dim group_filters() const { return filters / geometry.groups; }
+};
+
+// The arguments of conv2d, or of conv2d_grad with Output@GRAD as `output`.
+Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& output);
+
+// f32 by oneDNN. Where blocked forms pay, each primitive chooses those it is fastest with, and reorders from
+// and to the op's plain arguments run as parts of the kernel.
+struct ConvDescs {
+  explicit ConvDescs(const ConvArguments& a);
+  static dnnl::memory::desc ImageDesc(const ImageShape& s) {
+    return OnednnStrided({s.images, s.channels, s.height, s.width},
+                         {s.image_stride, s.channel_stride, s.row_stride, s.column_stride});
+  }
+  dnnl::convolution_forward::primitive_desc Forward(bool with_bias) const {
+    const auto kind = dnnl::prop_kind::forward_training;
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    if (with_bias) {
+      return {{kind, algorithm, input, filter, bias, output, strides, dilations, pad_begin, pad_end},
+              OnednnAttr(),
+              OnednnEngine()};
+    }
+    return {{kind, algorithm, input, filter, output, strides, dilations, pad_begin, pad_end},
+            OnednnAttr(),
+            OnednnEngine()};
+  }
+
+  dnnl::memory::desc input_plain, output_plain, filter_plain, bias;
+  dnnl::memory::desc input, output, filter;  // in any form
+  dnnl::memory::dims strides, dilations, pad_begin, pad_end;
+};
+
+// Calls visit(input index, filter index) for each pair that output element (n, o, y, x) is the sum of.
+template <typename Visit>
+void VisitWindow(const ConvArguments& a, Dim n, Dim o, Dim y, Dim x, Visit&& visit) {
+  const WindowAxis& wy = a.geometry.window[0];
+  const WindowAxis& wx = a.geometry.window[1];
+  const Dim first_channel = o / a.group_filters() * a.group_channels;
+  for (Dim c = 0; c < a.group_channels; ++c) {
+    for (Dim i = 0; i < wy.kernel; ++i) {
+      const Dim row = y * wy.stride - wy.pad_begin + i * wy.dilation;
+      if (row < 0 || row >= wy.in) continue;
+      for (Dim j = 0; j < wx.kernel; ++j) {
+        const Dim column = x * wx.stride - wx.pad_begin + j * wx.dilation;
+        if (column < 0 || column >= wx.in) continue;
+        visit(a.input.At(n, first_channel + c, row, column),
+              ((o * a.group_channels + c) * wy.kernel + i) * wx.kernel + j);
+      }
+    }
+  }
+}
+
+template <typename Visit>
+void VisitPlane(const ConvArguments& a, Visit&& visit) {
+  for (Dim y = 0; y < a.output.height; ++y) {
+    for (Dim x = 0; x < a.output.width; ++x) visit(y, x);
+  }
+}
+
+// Declares the gradient of conv2d or depthwise_conv2d and its kernels (conv2d_grad.cc).
+void AddConv2dGrad(OpDef& conv2d);
+
+}  // namespace penstock

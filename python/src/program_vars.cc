@@ -56,6 +56,19 @@ void CreateVar(ProgramBox& box, int block, NewVar what) {
   box.WriteBlock(block).SetVar(std::move(var));
 }
 
+// In block 0. One that is there already keeps its type and gets the new facts.
+void CreateParameter(ProgramBox& box, const std::string& name, int kind, int dtype, std::vector<Dim> shape,
+                     int lod_level, const VarFacts& facts) {
+  const Var* there = box.program.main().FindVar(name);
+  Var var =
+      there != nullptr ? *there : TensorVar(name, CheckedDType(dtype), Shape(std::move(shape)), lod_level);
+  var.kind = static_cast<VarKind>(kind);
+  var.persistable = true;
+  var.facts = facts;
+  var.wire_bytes.clear();
+  box.WriteBlock(0).SetVar(std::move(var));
+}
+
 void BindVarReaders(ProgramClass& program) {
   program
       .def(
@@ -71,6 +84,16 @@ void BindVarReaders(ProgramClass& program) {
           py::arg("dtype") = py::none(), py::arg("shape") = py::none(), py::arg("lod_level") = py::none(),
           py::arg("persistable") = false, py::arg("stop_gradient") = false, py::arg("is_data") = false,
           py::arg("need_check_feed") = false)
+      .def("create_parameter",
+           [](ProgramBox& box, const std::string& name, int kind, int dtype, std::vector<Dim> shape,
+              int lod_level, bool trainable, bool is_distributed, bool stop_gradient, float learning_rate) {
+             CreateParameter(box, name, kind, dtype, std::move(shape), lod_level,
+                             {.is_parameter = true,
+                              .trainable = trainable,
+                              .is_distributed = is_distributed,
+                              .learning_rate = learning_rate,
+                              .stop_gradient = stop_gradient});
+           })
       .def("has_var", [](const ProgramBox& box, int b,
                          const std::string& name) { return box.ReadBlock(b).FindVar(name) != nullptr; })
       // The block that declares the variable, as seen from `block`; -1 if none does.

@@ -6,6 +6,8 @@ from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import Parameter, Variable
 
+_LOD_TENSOR = int(VarType.LOD_TENSOR)
+
 
 class _Vars:
     """Block.vars: the block's own variables by name, in their order. A view, read-only."""
@@ -134,6 +136,12 @@ class Block:
             initializer(var, self)
         return var
 
+    def _create_temporary(self, name, dtype, stop_gradient):
+        """create_var for a name that was drawn just now, without its questions."""
+        self._desc.create_var(self.idx, name, _LOD_TENSOR, dtype, None, None, False, stop_gradient)
+        var = self._var_handles[name] = Variable(self, name)
+        return var
+
     def _require_same(self, var, kind, shape, dtype, lod_level, persistable):
         """A second declaration must not contradict the first."""
         for what, asked, there in (('type', kind, var.type), ('shape', shape, list(var.shape)),
@@ -147,28 +155,20 @@ class Block:
                          optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
                          is_distributed=False, lod_level=0, persistable=True, need_clip=True):
         """Declares a parameter in the global block. With an initializer (in a start-up program) adds its op, once."""
-        if any(extent <= 0 for extent in shape) or len(shape) == 0:
+        shape = [int(extent) for extent in shape]
+        if not shape or min(shape) <= 0:
             raise ValueError('Each dimension of parameter %s must be greater than 0, but its shape is %s' %
                              (name, tuple(shape)))
         top = self.program.global_block()
+        desc = self._desc
+        dtype = int(to_dtype(dtype))
         if name is None:
             name = unique_name.generator('_generated_var')
-        desc = self._desc
         known = desc.has_var(0, name)
         if known:
-            param = top._var_handle(name)
-            self._require_same(param, type, [int(extent) for extent in shape], int(to_dtype(dtype)), None, None)
-        else:
-            desc.create_var(0, name, int(type), int(to_dtype(dtype)), [int(extent) for extent in shape], lod_level,
-                            True, stop_gradient, False, False)
-        facts = desc.var_facts(0, name)
-        facts.is_parameter = True
-        facts.trainable = trainable
-        facts.is_distributed = is_distributed
-        facts.stop_gradient = stop_gradient
-        if optimize_attr is not None:
-            facts.learning_rate = optimize_attr['learning_rate']
-        desc.set_var_facts(0, name, facts)
+            self._require_same(top._var_handle(name), type, shape, dtype, None, None)
+        desc.create_parameter(name, int(type), dtype, shape, lod_level, trainable, is_distributed, stop_gradient,
+                              1.0 if optimize_attr is None else optimize_attr['learning_rate'])
         param = top._var_handles.get(name)
         if not isinstance(param, Parameter):
             param = top._var_handles[name] = Parameter(top, name)

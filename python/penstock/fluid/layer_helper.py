@@ -89,9 +89,8 @@ class LayerHelper:
     # Variables.
     def create_variable_for_type_inference(self, dtype, stop_gradient=False):
         """A temporary of the layer; its shape comes from the op that writes it."""
-        name = unique_name.generate(self.name + '.tmp')
-        return framework.default_main_program().current_block().create_var(name=name, dtype=dtype,
-                                                                           stop_gradient=stop_gradient)
+        block = framework.default_main_program().current_block()
+        return block._create_temporary(unique_name.generate(self.name + '.tmp'), int(to_dtype(dtype)), stop_gradient)
 
     create_tmp_variable = create_variable_for_type_inference
 

@@ -71,6 +71,9 @@ void Use(const Program& program) {
   const std::string text = PrintProgram(program, PrintOptions::Everything());
   const Result<Program> read = ParseText(text, "printed");
   EXPECT_TRUE(read.ok()) << read.status().ToString() << "\n" << text;
+  if (bytes.size() < 3000) {
+    EXPECT_TRUE(ProgramFromJson(ProgramToJson(program), "json").ok());
+  }
   const std::vector<Status> violations = FindViolations(program, {.ops = &AllOps()});
   for (const Status& violation : violations) EXPECT_FALSE(violation.message().empty());
 }

@@ -79,7 +79,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
   Write("noise.pb", "this is not a program");
   Write("broken.ir", "program\nblock 0 {\n  x = f(\n");
   Write("broken.json", "{");
-  Write("broken.pb.gz", "\x1f\x8b\x08");
+  Write("packed.pb", "\x1f\x8b\x08");
   const std::string d = dir_.path().string() + "/";
   ExpectBadInput("walk", "there is no command \"walk\"; known: convert, show, transpile   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
@@ -93,8 +93,8 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
       "show " + d + "broken.ir",
       StrCat(d, "broken.ir:4:1: expected a slot's name, found the end of the text   [E-text-syntax]"));
   ExpectBadInput("show " + d + "broken.json", StrCat(d, "broken.json:1:2: not JSON   [E-json]"));
-  ExpectBadInput("show " + d + "broken.pb.gz",
-                 StrCat(d, "broken.pb.gz: truncated gzip stream after 0 unpacked bytes   [E-file-gzip]"));
+  ExpectBadInput("show " + d + "packed.pb",
+                 StrCat(d, "packed.pb: truncated gzip stream after 0 unpacked bytes   [E-file-gzip]"));
   ExpectBadInput(
       "show " + d + "a.txt",
       StrCat(d, "a.txt: the form of a program is told by its name: .pb, .pb.gz, .pdmodel, __model__, .ir or ",

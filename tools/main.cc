@@ -1,4 +1,5 @@
 // penstock: what can be done with programs from a command line.
+#include <algorithm>
 #include <iostream>
 
 #include "tools/command.h"
@@ -57,7 +58,10 @@ int Main(const Arguments& arguments) {
 }  // namespace
 
 int BadInput(const Status& status) {
-  std::cerr << "error: " << status.message() << "   [" << status.id() << "]\n";
+  std::string line = status.message();  // one line, whatever stands in the file it speaks of
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+  std::cerr << "error: " << line << "   [" << status.id() << "]\n";
   return kExitBadInput;
 }
 

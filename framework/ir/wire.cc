@@ -134,7 +134,8 @@ Status FillBlock(const RawBlock& raw, Block& block) {
     auto var = ParseVar(raw.vars[i]);
     if (!var.ok()) return std::move(var).status().In(StrCat("variable ", i, " of block ", raw.index));
     if (block.FindVar(var->name) != nullptr) {
-      return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ", var->name, " twice");
+      return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ", Quote(var->name),
+                             " twice");
     }
     block.SetVar(*std::move(var));
   }

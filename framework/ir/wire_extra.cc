@@ -52,7 +52,7 @@ Status ApplyBlock(const proto::BlockExtra& in, Block& block) {
   for (const proto::VarExtra& extra : in.vars()) {
     const Var* var = block.FindVar(extra.name());
     if (var == nullptr) {
-      return InvalidArgument("E-program-extra", "facts are given for ", extra.name(), ", which block ",
+      return InvalidArgument("E-program-extra", "facts are given for ", Quote(extra.name()), ", which block ",
                              block.index(), " does not declare");
     }
     Var changed = *var;  // the VarDesc itself is unchanged, so its bytes stay

@@ -48,7 +48,7 @@ Result<Attr> ToAttr(const proto::OpDesc::Attr& attr) {
     case proto::LONGS:
       return Attr(ToVector<std::int64_t>(attr.longs()));
   }
-  return DataLoss("E-program-bytes", "attribute ", attr.name(), " has unknown kind ",
+  return DataLoss("E-program-bytes", "attribute ", Quote(attr.name()), " has unknown kind ",
                   static_cast<int>(attr.type()));
 }
 
@@ -172,7 +172,8 @@ Result<Var> ParseVar(std::string_view bytes) {
   if (!ParseMessage(bytes, desc)) return DataLoss("E-program-bytes", "its bytes cannot be read");
   Var var;
   var.name = desc.name();
-  if (Status status = ReadVarType(desc.type(), var); !status.ok()) return std::move(status).In(var.name);
+  if (Status status = ReadVarType(desc.type(), var); !status.ok())
+    return std::move(status).In(Quote(var.name));
   var.persistable = desc.persistable();
   var.has_persistable = desc.has_persistable();
   var.need_check_feed = desc.need_check_feed();

@@ -233,7 +233,8 @@ Result<std::vector<NamedAttr>> Cursor::Attrs() {
   while (!At("}")) {
     const Token at = Peek();
     PENSTOCK_ASSIGN_OR_RETURN(std::string name, Name("an attribute's name"));
-    if (!names.insert(name).second) return ErrorAt(at, StrCat("attribute ", name, " is given twice"));
+    if (!names.insert(name).second)
+      return ErrorAt(at, StrCat("attribute ", SpellName(name), " is given twice"));
     PENSTOCK_RETURN_IF_ERROR(Expect("="));
     PENSTOCK_ASSIGN_OR_RETURN(Attr value, Literal());
     attrs.push_back({std::move(name), std::move(value)});

@@ -1,8 +1,11 @@
 // A program as JSON: the fields of the binary form by name, ProgramExtra as "extra". Loses nothing:
 //
-//   integers   as numbers, 64 bits exact          floats   the shortest number that reads back; "inf",
-//   "-inf", "nan" enums      by name                            strings  as strings, or {"hex": "c3ff"} if
-//   they are not UTF-8 fields that nobody knows                      "unknown_fields", in hex
+//   integers  as numbers, 64 bits exact
+//   floats    as the shortest number that reads back; "inf", "-inf", "nan"
+//   enums     by name
+//   strings   as strings, or {"hex": "c3ff"} if they are not UTF-8
+//   maps      as arrays of {"key", "value"}, sorted
+//   others    fields that nobody knows are "unknown_fields", in hex
 //
 // kInvalidArgument E-json: not JSON (line:column), or not a program (the path of the field).
 #pragma once

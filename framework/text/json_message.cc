@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "extra.pb.h"
+#include "framework/text/lexer.h"
 
 namespace penstock {
 namespace {
@@ -87,18 +88,17 @@ Json ValueToJson(const Message& message, const FieldDescriptor* field, int i) {
   }
 }
 
-// A map of strings, sorted by key.
+// A map: its entries, sorted by key. Not an object, whose keys could not be bytes that are not UTF-8.
 Json MapToJson(const Message& message, const FieldDescriptor* field) {
   std::map<std::string, Json> sorted;
   const Reflection* r = message.GetReflection();
   for (int i = 0; i < r->FieldSize(message, field); ++i) {
     const Message& entry = r->GetRepeatedMessage(message, field, i);
-    const auto* type = entry.GetDescriptor();
-    sorted.emplace(entry.GetReflection()->GetString(entry, type->FindFieldByNumber(1)),
-                   ValueToJson(entry, type->FindFieldByNumber(2), 0));
+    const FieldDescriptor* key = entry.GetDescriptor()->FindFieldByNumber(1);
+    sorted.emplace(entry.GetReflection()->GetString(entry, key), MessageToJson(entry));
   }
-  Json out = Json::object();
-  for (auto& [key, value] : sorted) out[key] = std::move(value);
+  Json out = Json::array();
+  for (auto& [key, entry] : sorted) out.push_back(std::move(entry));
   return out;
 }
 
@@ -196,19 +196,6 @@ class FieldReader {
   bool add_;
 };
 
-Status MapFromJson(const Json& json, const std::string& path, const FieldDescriptor* field,
-                   Message& message) {
-  if (!json.is_object()) return Wrong(path, "expected an object");
-  for (const auto& [key, value] : json.items()) {
-    Message* entry = message.GetReflection()->AddMessage(&message, field);
-    PENSTOCK_RETURN_IF_ERROR(
-        FieldReader(*entry, entry->GetDescriptor()->FindFieldByNumber(1), false).Read(key, path));
-    PENSTOCK_RETURN_IF_ERROR(FieldReader(*entry, entry->GetDescriptor()->FindFieldByNumber(2), false)
-                                 .Read(value, StrCat(path, ".", key)));
-  }
-  return OkStatus();
-}
-
 const FieldDescriptor* FindField(const Message& message, const std::string& name) {
   if (const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(name)) return field;
   const FieldDescriptor* extra = message.GetReflection()->FindKnownExtensionByNumber(proto::extra.number());
@@ -217,7 +204,6 @@ const FieldDescriptor* FindField(const Message& message, const std::string& name
 
 Status FieldFromJson(const Json& json, const std::string& path, const FieldDescriptor* field,
                      Message& message) {
-  if (field->is_map()) return MapFromJson(json, path, field, message);
   if (!field->is_repeated()) return FieldReader(message, field, false).Read(json, path);
   if (!json.is_array()) return Wrong(path, "expected an array");
   for (std::size_t i = 0; i < json.size(); ++i) {
@@ -256,7 +242,8 @@ Json MessageToJson(const Message& message) {
 Status MessageFromJson(const Json& json, const std::string& path, Message& message) {
   if (!json.is_object()) return Wrong(path, "expected an object");
   for (const auto& [key, value] : json.items()) {
-    const std::string here = path.empty() ? key : StrCat(path, ".", key);
+    const std::string name = SpellName(key);
+    const std::string here = path.empty() ? name : StrCat(path, ".", name);
     if (key == kUnknownKey) {
       const std::optional<std::string> bytes =
           value.is_string() ? FromHex(value.get<std::string>()) : std::nullopt;

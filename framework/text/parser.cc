@@ -43,7 +43,8 @@ Status ParseSlots(Cursor& in, Block* block, std::vector<Slot>& slots) {
     const Token at = in.Peek();
     Slot& slot = slots.emplace_back();
     PENSTOCK_ASSIGN_OR_RETURN(slot.name, in.Name("a slot's name"));
-    if (!names.insert(slot.name).second) return in.ErrorAt(at, StrCat("slot ", slot.name, " is given twice"));
+    if (!names.insert(slot.name).second)
+      return in.ErrorAt(at, StrCat("slot ", SpellName(slot.name), " is given twice"));
     PENSTOCK_RETURN_IF_ERROR(in.Expect("="));
     PENSTOCK_RETURN_IF_ERROR(ParseValue(in, block, slot.args));
     if (!in.TakeIf(",")) break;
@@ -200,8 +201,8 @@ Status ParseHeader(Cursor& in, ProgramMeta& meta) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<NamedAttr> attrs, in.Attrs());
   for (const NamedAttr& attr : attrs) {
     if (SetProgramAttr(attr, meta)) continue;
-    return in.ErrorAt(
-        at, StrCat("a program has no attribute ", attr.name, " of kind ", AttrKindName(KindOf(attr.value))));
+    return in.ErrorAt(at, StrCat("a program has no attribute ", SpellName(attr.name), " of kind ",
+                                 AttrKindName(KindOf(attr.value))));
   }
   return in.EndOfStatement();
 }

@@ -1,6 +1,7 @@
 // Rules about blocks: their parents, and the attributes that name them.
 #include <string>
 
+#include "framework/text/lexer.h"
 #include "framework/verify/scene.h"
 
 namespace penstock {
@@ -34,14 +35,15 @@ void CheckBlockReferences(VerifyScene& scene) {
       for (const NamedAttr& attr : op.attrs()) {
         for (const BlockRef& ref : BlocksOf(attr.value)) {
           if (ref.index < 0 || ref.index >= program.block_count()) {
-            scene.AddAt(
-                InvalidArgument("E-verify-block-index", op.type(), ": ", attr.name, " names block ",
-                                ref.index, ", but the program has ", program.block_count(), " blocks"),
-                block, i);
-          } else if (IsAround(program, ref.index, b)) {
-            scene.AddAt(InvalidArgument("E-verify-block-index", op.type(), ": ", attr.name, " names block ",
-                                        ref.index, ", in which the op itself stands"),
+            scene.AddAt(InvalidArgument("E-verify-block-index", SpellName(op.type()), ": ",
+                                        SpellName(attr.name), " names block ", ref.index,
+                                        ", but the program has ", program.block_count(), " blocks"),
                         block, i);
+          } else if (IsAround(program, ref.index, b)) {
+            scene.AddAt(
+                InvalidArgument("E-verify-block-index", SpellName(op.type()), ": ", SpellName(attr.name),
+                                " names block ", ref.index, ", in which the op itself stands"),
+                block, i);
           }
         }
       }

@@ -47,9 +47,9 @@ void CheckOrderIn(const Block& block, VerifyScene& scene) {
       // What no op writes is fed; what this op itself writes first is updated in place.
       if (write == first_write.end() || write->second <= i || !IsTemporary(block, arg)) return;
       if (!reported.insert(arg).second) return;
-      scene.AddAt(InvalidArgument("E-verify-order", op.type(), ": input ", slot.name, " (", SpellName(arg),
-                                  ") is read before op ", write->second, " (",
-                                  block.ops()[write->second].op->type(), ") first writes it"),
+      scene.AddAt(InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name),
+                                  " (", SpellName(arg), ") is read before op ", write->second, " (",
+                                  SpellName(block.ops()[write->second].op->type()), ") first writes it"),
                   block, i);
     });
   }
@@ -67,8 +67,9 @@ void CheckDeclared(VerifyScene& scene) {
       const auto check = [&](std::string_view what, const std::vector<Slot>& slots) {
         ForEachArgument(slots, [&](const Slot& slot, const std::string& arg) {
           if (program.FindVar(b, arg) != nullptr) return;
-          scene.AddAt(InvalidArgument("E-verify-undeclared", op.type(), ": ", what, " ", slot.name, " (",
-                                      SpellName(arg), ") is not declared in block ", b, " or around it"),
+          scene.AddAt(InvalidArgument("E-verify-undeclared", SpellName(op.type()), ": ", what, " ",
+                                      SpellName(slot.name), " (", SpellName(arg),
+                                      ") is not declared in block ", b, " or around it"),
                       block, i);
         });
       };

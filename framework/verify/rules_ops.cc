@@ -63,8 +63,8 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
       if (declared == nullptr) continue;
       const std::string disagreement = Disagreement(*declared, context.outputs()[s][a]);
       if (disagreement.empty()) continue;
-      scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), op.type(), ": ", slot.name, " (",
-                                  SpellName(slot.args[a]), ") ", disagreement),
+      scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), SpellName(op.type()), ": ",
+                                  SpellName(slot.name), " (", SpellName(slot.args[a]), ") ", disagreement),
                   block, position);
     }
   }

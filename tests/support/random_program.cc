@@ -4,8 +4,6 @@
 #include <limits>
 #include <random>
 
-#include "framework/base/strings.h"
-
 namespace penstock::test {
 namespace {
 
@@ -157,7 +155,7 @@ class Maker {
     }
     if (Chance(3)) meta.random_seed = Integer();
     if (Chance(3)) meta.plan = Text();
-    for (int n = Below(3); n > 0; --n) meta.policies[StrCat("p", Below(9))] = StrCat("v", Below(9));
+    for (int n = Below(3); n > 0; --n) meta.policies[Text()] = Text();
     if (Chance(4)) meta.op_compatible_map = std::string();
   }
 

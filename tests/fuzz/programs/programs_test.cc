@@ -72,7 +72,8 @@ void Use(const Program& program) {
   const Result<Program> read = ParseText(text, "printed");
   EXPECT_TRUE(read.ok()) << read.status().ToString() << "\n" << text;
   if (bytes.size() < 3000) {
-    EXPECT_TRUE(ProgramFromJson(ProgramToJson(program), "json").ok());
+    const Result<Program> from_json = ProgramFromJson(ProgramToJson(program), "json");
+    EXPECT_TRUE(from_json.ok()) << from_json.status().ToString();
   }
   const std::vector<Status> violations = FindViolations(program, {.ops = &AllOps()});
   for (const Status& violation : violations) EXPECT_FALSE(violation.message().empty());

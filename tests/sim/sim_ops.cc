@@ -43,6 +43,7 @@ std::unique_ptr<OpRegistry> MakeSimOps() {
         .State(slot, "state", slicing, slot);
   };
   optimizer("sgd");
+  optimizer("broken");
   state(optimizer("momentum").Attr("mu", 0.9f, "decay"), "Velocity", StateSlicing::kWithParam);
   OpDef& adam = optimizer("adam");
   state(adam, "Moment1", StateSlicing::kWithParam);
@@ -64,7 +65,8 @@ class ToyOp {
       return Update([&](std::size_t i, float g, float lr) { return lr * g + 0 * static_cast<float>(i); });
     if (op_.type() == "momentum") return Momentum();
     if (op_.type() == "adam") return Adam();
-    return Unimplemented("E-toy", op_.type());
+    return Unimplemented("E-toy", op_.type(), " cannot be computed")
+        .With(StrCat("written at ", op_.location()));
   }
 
  private:

@@ -1,4 +1,4 @@
-// Five ops, declared and computed in a few lines: enough for optimize blocks without the operators and the
+// A few ops, declared and computed in a few lines: enough for optimize blocks without the operators and the
 // executor.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace penstock::test {
 
-// sum, scale, increment, sgd, momentum, adam.
+// sum, scale, sgd, momentum, adam; and broken, an optimizer that fails when it runs.
 const OpRegistry& SimOps();
 
 class SimBlockRunner : public BlockRunner {

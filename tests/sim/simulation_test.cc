@@ -266,6 +266,19 @@ TEST(Simulation, AMissingGradientIsAnErrorThatNamesIt) {
   EXPECT_FALSE(sim.trainer(0).session().status().ok());
 }
 
+TEST(Simulation, AnErrorOfAServersBlockReachesTheTrainersWithTheUsersLine) {
+  ToyJob job = Job(0);
+  job.params[1].optimizer = "broken";
+  Simulation sim(job, 3, 1, {});
+  ASSERT_TRUE(sim.Run());
+  for (int t = 0; t < 2; ++t) {
+    const std::string text = sim.trainer(t).session().status().ToString();
+    EXPECT_NE(text.find("broken cannot be computed"), std::string::npos) << text;
+    EXPECT_NE(text.find("written at train.py:7 in main"), std::string::npos) << text;
+    EXPECT_NE(text.find("in the update of w.1 for step 0 on pserver ps1:1"), std::string::npos) << text;
+  }
+}
+
 TEST(Simulation, ADeadTrainerIsNamedToTheOthers) {
   Simulation sim(Job(0), 1000, 1, {});
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });

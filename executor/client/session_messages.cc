@@ -1,0 +1,226 @@
+// What arrives at a Session, and what it does by the clock.
+#include <algorithm>
+
+#include "executor/client/session.h"
+#include "framework/base/strings.h"
+
+namespace penstock {
+namespace {
+
+long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
+
+}  // namespace
+
+void Session::Fail(Status why) {
+  if (!status_.ok()) return;
+  status_ = std::move(why);
+  // The others should not have to guess why this trainer goes.
+  for (auto& [address, peer] : peers_) {
+    if (peer->closed || peer->completed) continue;
+    if (peer->was_welcome) {
+      peer->connection->Send(
+          SealFor(*peer, {.kind = MessageKind::kError}, Payload::Of(WriteStatus(status_))));
+    }
+    peer->connection->Close();
+  }
+  options_.on_change();
+}
+
+Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
+  for (auto& [address, peer] : peers_) {
+    if (peer->connection == connection) return peer.get();
+  }
+  return nullptr;
+}
+
+void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
+  const Result<Envelope> envelope = Open(message, options_.token);
+  const std::lock_guard lock(mutex_);
+  Peer* peer = PeerOf(from);
+  if (peer == nullptr || !status_.ok()) return;
+  if (!envelope.ok()) {
+    Status why = envelope.status();
+    Fail(std::move(why).In(StrCat("pserver ", peer->address)));
+    return;
+  }
+  const bool for_us = envelope->trainer == static_cast<std::uint32_t>(trainer_) &&
+                      envelope->incarnation == options_.incarnation;
+  if (!for_us && envelope->kind != MessageKind::kError) return;
+  const bool busy = !peer->arriving.empty() || !peer->sent.empty();
+  Status status = OnEnvelope(*peer, *envelope, message);
+  if (!status.ok()) {
+    Fail(std::move(status));
+  } else if (peer->arriving.empty() || (busy && peer->sent.empty()) || peer->completed) {
+    options_.on_change();
+  }
+}
+
+Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message) {
+  const auto acknowledge = [&](MessageKind kind) {
+    peer.sent.erase({kind, envelope.step, envelope.variable, envelope.chunk, envelope.part});
+    Flush(peer);
+  };
+  switch (envelope.kind) {
+    case MessageKind::kWelcome:
+      return OnWelcome(peer, envelope, message);
+    case MessageKind::kPushed: {
+      std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
+      credit = std::max(credit, envelope.credit);
+      acknowledge(MessageKind::kPush);
+      return OkStatus();
+    }
+    case MessageKind::kStepEnded:
+      acknowledge(MessageKind::kEndStep);
+      return OkStatus();
+    case MessageKind::kPulled:
+      return OnPulled(peer, envelope, message.body);
+    case MessageKind::kGone: {
+      const auto arriving = peer.arriving.find(envelope.variable);
+      if (arriving == peer.arriving.end() || arriving->second.version != envelope.step) return OkStatus();
+      return FailedPrecondition("E-recv-version", "recv: version ", envelope.step, " of ",
+                                PieceOf(peer, envelope.variable).name, " on pserver ", peer.address,
+                                " is overwritten by a later one; receive before the next gradients are sent");
+    }
+    case MessageKind::kCompleted:
+      peer.completed = true;
+      acknowledge(MessageKind::kComplete);
+      peer.connection->Close();
+      return OkStatus();
+    case MessageKind::kAnswer:
+      peer.answer = message.body.ToText();
+      return OkStatus();
+    case MessageKind::kError:
+      return ReadStatus(message.body.ToText());
+    default:
+      return DataLoss("E-rpc-envelope", "pserver ", peer.address,
+                      " sent a message that only a trainer may send");
+  }
+}
+
+Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& message) {
+  if (peer.welcome || envelope.contract != peer.contract.Hash()) return OkStatus();  // a repeat
+  if (envelope.step > step_) {
+    return FailedPrecondition("E-rpc-restart", "pserver ", peer.address, " has had ", envelope.step,
+                              " steps of trainer ", trainer_, ", which is at step ", step_,
+                              ": it was started again");
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(WelcomeBody cut, ReadWelcome(message.body.ToText()));
+  const std::size_t variables = peer.contract.params.size() + peer.contract.grads.size();
+  const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
+                    cut.chunk_rows.size() >= variables &&
+                    std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
+                                 [](std::uint64_t rows) { return rows == 0; });
+  if (!sane)
+    return DataLoss("E-rpc-welcome", "pserver ", peer.address,
+                    " describes its chunks in a way that cannot be");
+  peer.cut = std::move(cut);
+  peer.welcome = peer.was_welcome = true;
+  std::erase_if(peer.sent, [](const auto& entry) { return std::get<0>(entry.first) == MessageKind::kHello; });
+  Flush(peer);
+  return OkStatus();
+}
+
+Status Session::OnPulled(Peer& peer, const Envelope& envelope, const Payload& body) {
+  const auto found = peer.arriving.find(envelope.variable);
+  if (found == peer.arriving.end() || found->second.version != envelope.step) return OkStatus();  // a repeat
+  Arriving& arriving = found->second;
+  const auto chunk = arriving.have.find(envelope.chunk);
+  if (chunk == arriving.have.end() || envelope.part >= chunk->second.size() || chunk->second[envelope.part]) {
+    return OkStatus();
+  }
+  const auto [begin, bytes] = ChunkBytes(peer, envelope.variable, envelope.chunk);
+  const std::size_t at = std::size_t{envelope.part} * peer.cut.part_bytes;
+  if (body.size() != std::min<std::size_t>(peer.cut.part_bytes, bytes - at)) {
+    return DataLoss("E-rpc-size", "pserver ", peer.address, " sent ", body.size(), " bytes as part ",
+                    envelope.part, " of ", PieceOf(peer, envelope.variable).name);
+  }
+  body.CopyTo(arriving.out.raw() + begin + at);
+  chunk->second[envelope.part] = true;
+  if (!std::all_of(chunk->second.begin(), chunk->second.end(), [](bool have) { return have; }))
+    return OkStatus();
+  arriving.have.erase(chunk);
+  peer.sent.erase({MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
+  if (--arriving.chunks_left == 0) peer.arriving.erase(found);
+  Flush(peer);
+  return OkStatus();
+}
+
+void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
+  const std::lock_guard lock(mutex_);
+  Peer* peer = PeerOf(from);
+  if (peer == nullptr) return;
+  peer->closed = true;
+  peer->closed_at = options_.clock->Now();
+  options_.on_change();
+  if (!status_.ok() || peer->completed) return;
+  if (!peer->was_welcome) return;  // it may still be starting: Tick connects again
+  Fail(Unavailable("E-peer-lost", "pserver ", peer->address,
+                   " is gone: ", why.ok() ? std::string("it closed the connection") : why.message(),
+                   " (step ", step_, ")"));
+}
+
+void Session::Tick() {
+  const std::lock_guard lock(mutex_);
+  if (!status_.ok()) return;
+  const Nanoseconds now = options_.clock->Now();
+  for (auto& [address, peer] : peers_) {
+    if (peer->completed) continue;
+    if (!peer->welcome && now - peer->since > options_.connect_deadline) {
+      Fail(DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
+                            Seconds(now - peer->since), " s"));
+      return;
+    }
+    if (peer->closed) {
+      if (now - peer->closed_at >= options_.reconnect_after) Connect(*peer);
+      continue;
+    }
+    for (auto& [key, sent] : peer->sent) {
+      if (now - sent.at < options_.resend_after) continue;
+      sent.at = now;
+      peer->connection->Send(sent.message);
+    }
+  }
+}
+
+void Session::Ask() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [address, peer] : peers_) {
+    peer->answer.clear();
+    if (peer->closed || !peer->welcome || peer->arriving.empty()) continue;
+    const auto& [variable, arriving] = *peer->arriving.begin();
+    const std::uint32_t chunk = arriving.have.empty() ? 0 : arriving.have.begin()->first;
+    peer->connection->Send(SealFor(
+        *peer, {.kind = MessageKind::kAsk, .step = arriving.version, .variable = variable, .chunk = chunk},
+        {}));
+  }
+}
+
+std::string Session::WaitingFor() const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, peer] : peers_) {
+    if (!peer->welcome && !peer->completed && (!peer->ready.empty() || completing_)) {
+      return StrCat("pserver ", address, peer->was_welcome ? " to accept the program" : " to start");
+    }
+  }
+  for (const auto& [address, peer] : peers_) {
+    if (peer->arriving.empty()) continue;
+    const auto& [variable, arriving] = *peer->arriving.begin();
+    const Piece& piece = PieceOf(*peer, variable);
+    std::string rows;
+    if (!arriving.have.empty() && piece.shape.rank() > 0) {
+      const std::uint64_t begin = arriving.have.begin()->first * peer->cut.chunk_rows[variable];
+      const auto end = std::min<std::uint64_t>(begin + peer->cut.chunk_rows[variable],
+                                               static_cast<std::uint64_t>(piece.shape[0]));
+      rows = StrCat(" (rows ", begin, "-", end, ")");
+    }
+    return StrCat("version ", arriving.version, " of ", piece.name, rows, " on pserver ", address,
+                  peer->answer.empty() ? std::string() : StrCat(", which waits for ", peer->answer));
+  }
+  for (const auto& [address, peer] : peers_) {
+    if (!peer->sent.empty() || !peer->ready.empty())
+      return StrCat("pserver ", address, " to take what was sent");
+  }
+  return "";
+}
+
+}  // namespace penstock

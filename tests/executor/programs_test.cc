@@ -60,6 +60,43 @@ TEST_P(Trains, WithEveryShapeKnownBeforeTheRun) {
   EXPECT_EQ(executor.stats().late_step_count, 0);
 }
 
+// Losses of a few steps in which every forward value is fetched, and kept by the caller or not.
+std::vector<double> LossesWhileFetchingAll(const std::string& folder, bool keep) {
+  const auto json = nlohmann::json::parse(test::BytesOf(folder + "/program.json"));
+  const Program main = test::ProgramOf(folder + "/main.pb");
+  std::vector<std::string> fetches = {json["loss"]};
+  for (const OpEntry& entry : main.main().ops()) {
+    if (entry.op->role() != Role::kForward) continue;
+    for (const std::string& name : entry.op->OutputNames()) fetches.push_back(name);
+  }
+  Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  auto started = executor.Run(test::ProgramOf(folder + "/startup.pb"), scope, {}, {});
+  PENSTOCK_CHECK(started.ok(), started.status().ToString());
+  std::vector<double> losses;
+  std::vector<std::vector<Variable>> kept;
+  std::vector<Tensor> first_values;
+  for (int step = 0; step < 4; ++step) {
+    auto got = executor.Run(main, scope, Batches(main, json["feeds"], 4), fetches);
+    PENSTOCK_CHECK(got.ok(), got.status().ToString());
+    losses.push_back(test::ElementAt(*(*got)[0].If<Tensor>(), 0));
+    if (step == 0) {
+      for (const Variable& value : *got) first_values.push_back(value.If<Tensor>()->Clone());
+    }
+    if (keep) kept.push_back(*std::move(got));
+  }
+  for (std::size_t i = 0; keep && i < first_values.size(); ++i) {
+    const Status same = test::NearValues(fetches[i], *kept[0][i].If<Tensor>(), first_values[i], 0, 0);
+    EXPECT_TRUE(same.ok()) << same.ToString();
+  }
+  return losses;
+}
+
+TEST(Fetches, ThatTheCallerKeepsChangeNothing) {
+  const std::string folder = StrCat(test::CorpusOrSelection(), "/open/programs/lenet.momentum");
+  EXPECT_EQ(LossesWhileFetchingAll(folder, true), LossesWhileFetchingAll(folder, false));
+}
+
 INSTANTIATE_TEST_SUITE_P(Corpus, Trains,
                          testing::Values("fit_a_line.sgd", "wide_linear.sgd", "wide_linear.momentum",
                                          "wide_linear.adam", "lenet.momentum", "vgg11.momentum.reg_l2"),

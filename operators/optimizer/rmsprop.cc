@@ -17,6 +17,10 @@ If centered: MeanGradOut = decay * MeanGrad + (1 - decay) * Grad, and the diviso
 sqrt(MeanSquareOut - MeanGradOut^2 + epsilon). Else MeanGrad stays as it is.
 Tieleman, Hinton: Coursera, "Neural networks for machine learning", lecture 6.5, 2012.)";
 
+Status InferRmsprop(InferContext& c) {
+  return InferUpdateWithout(c, c.Attr<bool>("centered") ? "" : "MeanGrad");
+}
+
 template <typename Device, typename T>
 class RmspropKernel : public Kernel {
  public:
@@ -51,7 +55,7 @@ class RmspropKernel : public Kernel {
     const T* const mean = mean_ ? k[mean_].template Data<T>() : nullptr;
     T* const mean_out = mean_out_ ? k[mean_out_].template Data<T>() : nullptr;
     if (!centered_ && mean != nullptr && mean_out != nullptr && mean != mean_out) {
-      std::copy_n(mean, count, mean_out);
+      std::copy_n(mean, k[mean_].count(), mean_out);
     }
     for (std::int64_t i = 0; i < count; ++i) {
       const T g = grad[i];
@@ -93,7 +97,7 @@ void RegisterRmsprop(OpRegistry& ops) {
       .Attr("decay", 0.9f, "how much of the averages is kept")
       .Attr("momentum", 0.0f, "how much of the running sum of steps is kept")
       .Attr("centered", false, "whether the average gradient's square is taken off")
-      .InferShape(InferUpdate)
+      .InferShape(InferRmsprop)
       .Optimizes("Param", "Grad")
       .State("Moment", "the running sum of steps", StateSlicing::kWithParam, "momentum")
       .State("MeanSquare", "average of squared gradients", StateSlicing::kWithParam, "mean_square")

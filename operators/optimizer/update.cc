@@ -16,7 +16,9 @@ Status RequireOneElement(const InferContext& c, const std::string& slot) {
 
 }  // namespace
 
-Status InferUpdate(InferContext& c) {
+Status InferUpdate(InferContext& c) { return InferUpdateWithout(c, ""); }
+
+Status InferUpdateWithout(InferContext& c, std::string_view unread) {
   const OptimizerDef& optimizer = *c.def().optimizer();
   const std::string& param = optimizer.param_slot;
   if (c.Input(optimizer.grad_slot).kind == VarKind::kTensor) {
@@ -26,8 +28,10 @@ Status InferUpdate(InferContext& c) {
   for (const StateDef& state : optimizer.states) {
     if (!c.HasInput(state.slot)) continue;
     const bool sliced = state.slicing == StateSlicing::kWithParam;
-    PENSTOCK_RETURN_IF_ERROR(sliced ? RequireShapeOf(c, state.slot, param)
-                                    : RequireOneElement(c, state.slot));
+    if (state.slot != unread) {
+      PENSTOCK_RETURN_IF_ERROR(sliced ? RequireShapeOf(c, state.slot, param)
+                                      : RequireOneElement(c, state.slot));
+    }
     if (state.output != "-") PENSTOCK_RETURN_IF_ERROR(c.ShareAll(state.slot, state.output));
   }
   return c.ShareAll(param, param + "Out");

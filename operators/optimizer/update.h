@@ -3,12 +3,17 @@
 // updates.
 #pragma once
 
+#include <string_view>
+
 #include "framework/op/op_def.h"
 #include "framework/op/op_registry.h"
 
 namespace penstock {
 
 Status InferUpdate(InferContext& c);
+// The same for an update that does not read the state `unread`: its shape is its own affair. Fluid leaves
+// such a state whole beside a slice of the parameter.
+Status InferUpdateWithout(InferContext& c, std::string_view unread);
 
 // Only dense gradients have kernels so far.
 Status RequireDenseGrad(const KernelSetup& k);

@@ -10,8 +10,9 @@ namespace {
 constexpr char kDoc[] = R"(
 SquaredAccumOut = SquaredAccumulator + Grad^2
 n(a)            = a^(-lr_power)
-LinearAccumOut  = LinearAccumulator + Grad - (n(SquaredAccumOut) - n(SquaredAccumulator)) / LearningRate *
-Param ParamOut        = 0 if |LinearAccumOut| <= l1, else
+LinearAccumOut  = LinearAccumulator + Grad
+                  - (n(SquaredAccumOut) - n(SquaredAccumulator)) / LearningRate * Param
+ParamOut        = 0 if |LinearAccumOut| <= l1, else
                   (l1 * sign(LinearAccumOut) - LinearAccumOut) / (n(SquaredAccumOut) / LearningRate + 2 * l2)
 
 McMahan et al.: "Ad click prediction: a view from the trenches", KDD 2013.)";

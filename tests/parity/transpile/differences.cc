@@ -204,6 +204,15 @@ bool LooksUpInLevels(const CaseFolder&, const RoleSet& roles, const RoleFile& fi
   });
 }
 
+// --- D-declared-optimizers
+
+// A parameter is updated whose optimizer Fluid does not recognise.
+bool FluidDropsAnOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<Analysis> fluids = Analyse(AllOps(), folder.main, Dialect::kFluid18);
+  return ours.ok() && fluids.ok() && ours->update_order.size() > fluids->update_order.size();
+}
+
 bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false; }
 
 }  // namespace
@@ -218,10 +227,10 @@ const std::vector<Difference>& Differences() {
       {"D-whole-norms", NeedsWholeTensors, nullptr},
       {"D-initial-slices", StartsFromList, KeepSliceShape},
       {"D-dependent-lookups", LooksUpInLevels, nullptr},
+      {"D-declared-optimizers", FluidDropsAnOptimizer, nullptr},
       // Nothing that the comparison looks at.
       {"D-derived-names", Nowhere, nullptr},
       {"D-sync-mode", Nowhere, nullptr},
-      {"D-declared-optimizers", Nowhere, nullptr},
   };
   return kDifferences;
 }

@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/loss/labels.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -126,9 +127,11 @@ class CrossEntropyGradKernel : public Kernel {
     dx_ = k.Output("X@GRAD");
     soft_ = k.Attr<bool>("soft_label");
     ignore_ = k.Attr<int>("ignore_index");
-    classes_ = x_.shape[x_.shape.rank() - 1];
     labels_.Prepare(label_);
-    return OkStatus();
+    if (x_.shape.rank() < 2) return k.Error("rank of X (", x_.shape.rank(), ") must be above 1");
+    classes_ = x_.shape[x_.shape.rank() - 1];
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? x_.shape : ScoreShape(x_.shape)));
+    return RequireShape(k, "Y@GRAD", ScoreShape(x_.shape));
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -171,8 +174,11 @@ class CrossEntropyGrad2Kernel : public Kernel {
     dx_ = k.Output("X@GRAD");
     ignore_ = k.Attr<int>("ignore_index");
     labels_.Prepare(k.Input("Label"));
-    const Shape& kept = k.Input("XShape").shape;
+    const Shape& kept = k.Input("XShape").shape;  // X's extents and a 0; inference has seen its rank
     classes_ = kept[kept.rank() - 2];
+    const Shape rows = ScoreShape(kept.First(kept.rank() - 1));
+    for (const char* input : {"Label", "MatchX", "Y@GRAD"})
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, input, rows));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {

@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/loss/labels.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -122,8 +123,14 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     dlogits_ = k.Output("Logits@GRAD");
     soft_ = k.Attr<bool>("soft_label");
     ignore_ = k.Attr<int>("ignore_index");
-    layout_.Prepare(softmax_.shape, k.Attr<int>("axis"));
-    return OkStatus();
+    const int axis = AxisOf(k.Attr<int>("axis"), softmax_.shape.rank());
+    if (axis < 0 || axis >= softmax_.shape.rank())
+      return k.Error("axis (", axis, ") must be within the rank of Softmax");
+    layout_.Prepare(softmax_.shape, axis);
+    Shape rows = softmax_.shape;
+    rows.Set(axis, 1);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? softmax_.shape : rows));
+    return RequireShape(k, "Loss@GRAD", rows);
   }
   Status Run(KernelRun& k) override {
     if (!dlogits_) return OkStatus();

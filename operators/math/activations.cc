@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -99,7 +100,7 @@ struct Activation {
       seen_ = k.Input(Math::kReadsX ? "X" : "Out");
       dout_ = k.Input("Out@GRAD");
       dx_ = k.Output("X@GRAD");
-      return OkStatus();
+      return RequireShape(k, "Out@GRAD", seen_.shape);
     }
     Status Run(KernelRun& k) override {
       if (!dx_) return OkStatus();

@@ -14,6 +14,7 @@
 #include "operators/fluid_attrs.h"
 #include "operators/math/broadcast.h"
 #include "operators/math/reduce.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 
@@ -86,7 +87,10 @@ struct Elementwise {
       Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, k.Attr<int>("axis"));
       if (!loops.ok()) return std::move(loops).status().In(k.op().type());
       loops_ = *loops;
-      return OkStatus();
+      // BroadcastLoops::Make has aligned them, so this cannot fail.
+      const Shape out = AlignShapes(x_.shape, y_.shape, k.Attr<int>("axis"))->out;
+      if constexpr (Math::kReadsOut) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", out));
+      return RequireShape(k, "Out@GRAD", out);
     }
 
     Status Run(KernelRun& k) override {

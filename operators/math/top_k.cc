@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -88,8 +89,13 @@ class TopKGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     const Shape& x = k.Input("X").shape;
+    if (x.rank() == 0 || dout_.shape.rank() != x.rank())
+      return k.Error("ranks of X and Out@GRAD must be equal and above 0");
     width_ = x[x.rank() - 1];
-    return OkStatus();
+    Shape chosen = x;
+    chosen.Set(x.rank() - 1, dout_.shape[x.rank() - 1]);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", chosen));
+    return RequireShape(k, "Indices", chosen);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();

@@ -128,10 +128,22 @@ class ConcatGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     dout_ = k.Input("Out@GRAD");
-    const int axis = PositiveAxis(k.Attr<int>("axis"), dout_.shape.rank());
+    const int rank = dout_.shape.rank();
+    const int axis = PositiveAxis(k.Attr<int>("axis"), rank);
+    if (axis < 0 || axis >= rank)
+      return k.Error("axis (", axis, ") must be within the rank of Out@GRAD (", rank, ")");
     strips_.Prepare(dout_.shape, axis, SizeOf(dout_.dtype));
     const auto xs = k.Inputs("X");
     const auto grads = k.Outputs("X@GRAD");
+    Dim along = 0;
+    for (const Operand& x : xs) {
+      Shape others = dout_.shape;
+      others.Set(axis, x.shape.rank() == rank ? x.shape[axis] : 0);
+      if (x.shape != others) return k.Error("X (", x.shape, ") is no part of Out@GRAD (", dout_.shape, ")");
+      along += x.shape[axis];
+    }
+    if (along != dout_.shape[axis])
+      return k.Error("the parts of X add up to ", along, ", not to ", dout_.shape[axis]);
     for (std::size_t i = 0; i < xs.size(); ++i) {
       strips_.AddPart(i < grads.size() ? grads[i] : Operand(), xs[i].shape[axis]);
     }

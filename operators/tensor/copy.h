@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/op/kernel.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 
@@ -27,7 +28,7 @@ class CopyKernel : public Kernel {
       return Unimplemented("E-op-rows", k.op().type(), ": ", from, " (", from_.name,
                            ") must be a dense tensor");
     }
-    return OkStatus();
+    return to_ ? RequireCount(k, from, to_.shape.Count()) : OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (to_) CopyElements(k, from_, to_);

@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {
@@ -132,7 +133,7 @@ class TransposeGradKernel : public Kernel {
     for (std::size_t i = 0; i < axis.size(); ++i)
       back[static_cast<std::size_t>(axis[i])] = static_cast<std::int32_t>(i);
     loops_.Prepare(from_.shape, back);
-    return OkStatus();
+    return to_ ? RequireCount(k, "Out@GRAD", to_.shape.Count()) : OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (to_) loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());

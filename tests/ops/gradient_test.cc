@@ -152,6 +152,47 @@ TEST(Gradients, OfOpsOfSeveralOperandsAgreeWithCentralDifferences) {
 }
 TEST(Gradients, OfLossesAgreeWithCentralDifferences) { ExpectAgreement(LossCases()); }
 
+// A program need not come from append_backward.
+TEST(Gradients, RefuseInputsThatDoNotFitTogether) {
+  const Tensor small = Values({2}), x = Values({2, 3});
+  const Tensor label = TensorOf<std::int64_t>({2, 1}, {0, 1});
+  const Tensors given = {{"X", x},
+                         {"Y", x},
+                         {"Out", x},
+                         {"Softmax", x},
+                         {"Label", label},
+                         {"Out@GRAD", small},
+                         {"Y@GRAD", small},
+                         {"Loss@GRAD", small},
+                         {"MatchX", small},
+                         {"Indices", label},
+                         {"XShape", Tensor(DType::kFp64, {0, 2, 3})},
+                         {"Kept", Tensor(DType::kFp64, {2, 3, 0})}};
+  const auto grad = [](const std::string& type, const std::vector<std::string>& inputs,
+                       const std::string& out) {
+    Op op(type);
+    for (const std::string& slot : inputs) op.AddInput(slot == "Kept" ? "XShape" : slot, {slot});
+    return op.AddOutput(out, {out});
+  };
+  std::vector<Op> ops = {
+      grad("relu_grad", {"Out", "Out@GRAD"}, "X@GRAD"),
+      grad("square_grad", {"X", "Out@GRAD"}, "X@GRAD"),
+      grad("elementwise_add_grad", {"X", "Y", "Out@GRAD"}, "Y@GRAD"),
+      grad("top_k_grad", {"X", "Indices", "Out@GRAD"}, "X@GRAD"),
+      grad("reshape2_grad", {"XShape", "Out@GRAD"}, "X@GRAD"),
+      grad("transpose2_grad", {"XShape", "Out@GRAD"}, "X@GRAD"),
+      grad("concat_grad", {"X", "Out@GRAD"}, "X@GRAD"),
+      grad("cross_entropy_grad", {"X", "Label", "Y@GRAD"}, "X@GRAD"),
+      grad("cross_entropy_grad2", {"Label", "MatchX", "Kept", "Y@GRAD"}, "X@GRAD"),
+      grad("softmax_with_cross_entropy_grad", {"Softmax", "Label", "Loss@GRAD"}, "Logits@GRAD")};
+  ops[5].Set("axis", std::vector<std::int32_t>{0});
+  for (const Op& op : ops) {
+    const Result<Tensors> made = RunOp(AllOps(), op, given);
+    EXPECT_EQ(made.status().code(), StatusCode::kInvalidArgument)
+        << op.type() << ": " << made.status().ToString();
+  }
+}
+
 TEST(Gradients, AreMadeOnlyForInputsThatWantOne) {
   const Op op = Op("elementwise_mul").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});
   const Result<std::vector<Op>> grads = MakeGradOps(AllOps(), op, {"y"});

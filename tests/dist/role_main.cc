@@ -11,12 +11,12 @@
 // bad input.
 #include <gflags/gflags.h>
 
+#include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <mutex>
 #include <random>
-#include <thread>
 
 #include "executor/rpc/grpc_client.h"
 #include "executor/rpc/grpc_server.h"
@@ -50,12 +50,9 @@ class Faults {
  public:
   void Delay() {
     if (FLAGS_delay_seed == 0) return;
-    std::chrono::microseconds delay;
-    {
-      const std::lock_guard lock(mutex_);
-      delay = std::chrono::microseconds(random_() % 20'000);
-    }
-    std::this_thread::sleep_for(delay);  // an injected delay, not a wait
+    std::unique_lock lock(mutex_);
+    const std::chrono::microseconds delay(random_() % 20'000);
+    never_.wait_for(lock, delay, [] { return false; });
   }
   void CountDown() {
     const std::lock_guard lock(mutex_);
@@ -64,6 +61,7 @@ class Faults {
 
  private:
   std::mutex mutex_;
+  std::condition_variable never_;
   std::mt19937_64 random_{FLAGS_delay_seed};
   int count_ = 0;
 };

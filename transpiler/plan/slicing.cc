@@ -26,9 +26,7 @@ std::vector<std::int64_t> CutRows(const Shape& shape, int parts, std::int64_t mi
 }
 
 std::int64_t ChunkRows(std::int64_t rows, std::int64_t row_bytes) {
-  const std::int64_t fitting = std::max<std::int64_t>(1, kChunkBytes / std::max<std::int64_t>(1, row_bytes));
-  if (rows <= fitting) return rows;
-  return CeilDiv(rows, CeilDiv(rows, fitting));  // even chunks, not full ones and a crumb
+  return std::clamp<std::int64_t>(kChunkBytes / std::max<std::int64_t>(1, row_bytes), 1, rows);
 }
 
 }  // namespace penstock

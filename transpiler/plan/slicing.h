@@ -17,8 +17,8 @@ namespace penstock {
 //   CutRows({8191}, 2, 8192)      {0, 8191}
 std::vector<std::int64_t> CutRows(const Shape& shape, int parts, std::int64_t min_elements);
 
-// Rows of one chunk of a slice of `rows` rows of `row_bytes` bytes: about 1 MB, the same for all chunks but
-// the last.
+// Rows of one chunk of a slice of `rows` rows of `row_bytes` bytes: as many as fit 1 MB, at least one; the
+// last chunk has the rest. Pservers, which may run programs without a plan, cut by the same rule.
 std::int64_t ChunkRows(std::int64_t rows, std::int64_t row_bytes);
 
 }  // namespace penstock

@@ -24,6 +24,9 @@ std::string_view ModeName(Mode mode) {
 
 namespace {
 
+// Each gradient has a variable for each of them.
+constexpr int kTrainersMax = 1 << 16;
+
 Status ValidateAddresses(const std::vector<std::string>& pservers) {
   if (pservers.empty()) {
     return InvalidArgument("E-plan-no-pserver", "plan: the list of pservers is empty");
@@ -45,6 +48,10 @@ Status ValidateAddresses(const std::vector<std::string>& pservers) {
 Status ValidateTrainers(const TranspileConfig& config) {
   if (config.trainers < 1) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ",
+                           config.trainers);
+  }
+  if (config.trainers > kTrainersMax) {
+    return InvalidArgument("E-plan-trainers", "plan: there may be at most ", kTrainersMax, " trainers, not ",
                            config.trainers);
   }
   for (const int id : config.trainer_ids) {

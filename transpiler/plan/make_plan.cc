@@ -1,5 +1,8 @@
 #include "transpiler/plan/make_plan.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <numeric>
 
 #include "transpiler/plan/send_order.h"
@@ -14,11 +17,28 @@ int PartsOf(const TrainedParam& param, const TranspileConfig& config) {
   return config.slice_params && !whole ? static_cast<int>(config.pservers.size()) : 1;
 }
 
+bool HasNothing(const Shape& shape) {
+  return std::any_of(shape.dims().begin(), shape.dims().end(), [](Dim dim) { return dim < 1; });
+}
+
+// A split op holds the rows of dense slices in 32 bits, and sizes in bytes must fit 64.
+bool FitsAnOp(const Shape& shape) {
+  std::int64_t bytes = 16;  // more than any element has
+  for (const Dim dim : shape.dims()) {
+    if (__builtin_mul_overflow(bytes, dim, &bytes)) return false;
+  }
+  return shape.rank() == 0 || shape[0] <= std::numeric_limits<std::int32_t>::max();
+}
+
 Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const TranspileConfig& config) {
   const Var* var = main.FindVar(param.param);
-  if (!var->HasShape() || !var->shape().IsKnown() || var->shape().Count() < 1) {
+  if (!var->HasShape() || !var->shape().IsKnown() || HasNothing(var->shape())) {
     return InvalidArgument("E-plan-shape", "plan: parameter ", param.param, " must have a known shape, not ",
                            var->HasShape() ? var->shape().ToString() : std::string("none"));
+  }
+  if (!FitsAnOp(var->shape())) {
+    return InvalidArgument("E-plan-shape", "plan: parameter ", param.param,
+                           " is too large to be distributed: ", var->shape());
   }
   ParamPlacement placement;
   placement.param = param.param;

@@ -74,7 +74,7 @@ void RegisterDpsgd(OpRegistry& ops) {
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Attr("clip", 10.0f, "the largest norm of a gradient", AtLeast(1e-30))
-      .Attr("batch_size", 16.0f, "how many examples a gradient is made of", AtLeast(1))
+      .Attr("batch_size", 16.0f, "how many examples a gradient is made of", AtLeast(1e-30))
       .Attr("sigma", 1.0f, "the noise's standard deviation", AtLeast(0))
       .Attr("seed", 0, "0: from the process")
       .InferShape(InferUpdate)

@@ -8,7 +8,12 @@ from penstock.fluid.framework import OpRole, Variable, program_guard
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 
-__all__ = ['Adam', 'AdamOptimizer', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'SGD', 'SGDOptimizer']
+__all__ = [
+    'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax', 'AdamaxOptimizer',
+    'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer', 'Ftrl', 'FtrlOptimizer', 'Lamb',
+    'LambOptimizer', 'LarsMomentum', 'LarsMomentumOptimizer', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'RMSProp',
+    'RMSPropOptimizer', 'SGD', 'SGDOptimizer'
+]
 
 
 class Optimizer:
@@ -25,6 +30,7 @@ class Optimizer:
         self._name = name
         self.type = getattr(self, 'type', None)
         self._attrs = {}
+        self._initial = {}              # where state starts, by its name, if no attribute says so
         self._learning_rate_map = {}    # program -> the variable
         self._accumulators = {}         # name of the state -> {parameter's name: variable}
         self._opti_name_list = []
@@ -78,7 +84,7 @@ class Optimizer:
         rate = self._learning_rate_map.get(program, self._learning_rate)
         rate = rate.name if isinstance(rate, Variable) else float(rate)
         return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
-                                       self._regularizers_in(program))
+                                       self._regularizers_in(program), self._initial)
 
     def _record(self, program, made):
         """Remembers what C++ made; returns the optimizer ops."""
@@ -215,6 +221,120 @@ class AdamOptimizer(Optimizer):
         }
 
 
+class AdagradOptimizer(Optimizer):
+    """Steps over the root of the sum of squared gradients."""
+
+    type = 'adagrad'
+
+    def __init__(self, learning_rate, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None, name=None,
+                 initial_accumulator_value=0.0):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'epsilon': epsilon}
+        self._initial = {'moment': float(initial_accumulator_value)}
+
+
+class DecayedAdagradOptimizer(Optimizer):
+    """Steps over the root of the running mean of squared gradients."""
+
+    type = 'decayed_adagrad'
+
+    def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None,
+                 name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'decay': decay, 'epsilon': epsilon}
+
+
+class AdamaxOptimizer(Optimizer):
+    """Adam with the largest gradient seen in place of the root of the mean of squares."""
+
+    type = 'adamax'
+
+    def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
+                 regularization=None, grad_clip=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
+
+
+class AdadeltaOptimizer(Optimizer):
+    """The size of a step follows from earlier steps; the learning rate is made, as in Fluid, and not used."""
+
+    type = 'adadelta'
+
+    def __init__(self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None,
+                 name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'epsilon': epsilon, 'rho': rho}
+
+
+class RMSPropOptimizer(Optimizer):
+    """Steps over the root of the running mean of squared gradients, with momentum; centered takes off the mean."""
+
+    type = 'rmsprop'
+
+    def __init__(self, learning_rate, rho=0.95, epsilon=1e-6, momentum=0.0, centered=False, parameter_list=None,
+                 regularization=None, grad_clip=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'decay': rho, 'epsilon': epsilon, 'momentum': momentum, 'centered': centered}
+
+
+class FtrlOptimizer(Optimizer):
+    """Follow the regularized leader: l1 makes small parameters exactly zero.
+
+    Fluid 1.8.5 takes l1 for l2 too, whatever l2 is; here l2 counts.
+    """
+
+    type = 'ftrl'
+
+    def __init__(self, learning_rate, l1=0.0, l2=0.0, lr_power=-0.5, parameter_list=None, regularization=None,
+                 grad_clip=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'l1': l1, 'l2': l2, 'lr_power': lr_power}
+
+
+class LambOptimizer(Optimizer):
+    """Adam whose step follows the parameter's norm over the step's."""
+
+    type = 'lamb'
+
+    def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
+                 parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        if exclude_from_weight_decay_fn is not None:
+            raise NotImplementedError('Lamb: exclude_from_weight_decay_fn is not built; set lamb_weight_decay=0')
+        self._attrs = {'weight_decay': lamb_weight_decay, 'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
+
+
+class LarsMomentumOptimizer(Optimizer):
+    """Momentum whose step follows the parameter's norm over the gradient's."""
+
+    type = 'lars_momentum'
+
+    def __init__(self, learning_rate, momentum, lars_coeff=0.001, lars_weight_decay=0.0005, parameter_list=None,
+                 regularization=None, grad_clip=None, name=None):
+        super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        self._attrs = {'mu': momentum, 'lars_coeff': lars_coeff, 'lars_weight_decay': lars_weight_decay}
+
+
+class DpsgdOptimizer(Optimizer):
+    """A step along a clipped gradient with noise."""
+
+    type = 'dpsgd'
+
+    def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
+        super().__init__(learning_rate, parameter_list)
+        self._attrs = {'clip': clip, 'batch_size': batch_size, 'sigma': sigma}
+
+
+
 SGD = SGDOptimizer
 Momentum = MomentumOptimizer
 Adam = AdamOptimizer
+Adagrad = AdagradOptimizer
+DecayedAdagrad = DecayedAdagradOptimizer
+Adamax = AdamaxOptimizer
+Adadelta = AdadeltaOptimizer
+RMSProp = RMSPropOptimizer
+Ftrl = FtrlOptimizer
+Lamb = LambOptimizer
+LarsMomentum = LarsMomentumOptimizer
+Dpsgd = DpsgdOptimizer

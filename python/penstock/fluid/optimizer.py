@@ -9,10 +9,10 @@ from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
-    'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax', 'AdamaxOptimizer',
-    'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer', 'Ftrl', 'FtrlOptimizer', 'Lamb',
-    'LambOptimizer', 'LarsMomentum', 'LarsMomentumOptimizer', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'RMSProp',
-    'RMSPropOptimizer', 'SGD', 'SGDOptimizer'
+    'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',
+    'AdamaxOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer', 'Ftrl',
+    'FtrlOptimizer', 'Lamb', 'LambOptimizer', 'LarsMomentum', 'LarsMomentumOptimizer', 'Momentum',
+    'MomentumOptimizer', 'Optimizer', 'RMSProp', 'RMSPropOptimizer', 'SGD', 'SGDOptimizer'
 ]
 
 
@@ -238,8 +238,8 @@ class DecayedAdagradOptimizer(Optimizer):
 
     type = 'decayed_adagrad'
 
-    def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None,
-                 name=None):
+    def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None,
+                 grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         self._attrs = {'decay': decay, 'epsilon': epsilon}
 
@@ -297,7 +297,8 @@ class LambOptimizer(Optimizer):
     type = 'lamb'
 
     def __init__(self, learning_rate=0.001, lamb_weight_decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-6,
-                 parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None, name=None):
+                 parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,
+                 name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         if exclude_from_weight_decay_fn is not None:
             raise NotImplementedError('Lamb: exclude_from_weight_decay_fn is not built; set lamb_weight_decay=0')

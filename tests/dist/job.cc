@@ -163,7 +163,11 @@ Arrays Job::Fetched(int trainer, int step) const {
 
 std::string Job::Logs() const {
   std::string text;
-  for (const auto& [name, process] : processes_) text += StrCat("--- ", name, "\n", process->Log());
+  for (const auto& [name, process] : processes_) {
+    const std::optional<int> code = process->Wait(std::chrono::milliseconds(0));
+    const std::string end = !code ? "running" : *code < 0 ? StrCat("signal ", -*code) : StrCat("exit code ", *code);
+    text += StrCat("--- ", name, " (", end, ")\n", process->Log());
+  }
   return text;
 }
 

@@ -9,7 +9,6 @@
 // all, which then stands behind its first consumer; compat does the same and refuses what Fluid refuses.
 #include <algorithm>
 #include <limits>
-#include <ranges>
 
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
@@ -110,7 +109,9 @@ Result<Program> PrefetchTables(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   // Fluid puts each new op in front of those it put at the same place before.
-  for (const SparseTable& table : std::views::reverse(context.analysis.tables)) {
+  const std::vector<SparseTable>& tables = context.analysis.tables;
+  for (auto at = tables.rbegin(); at != tables.rend(); ++at) {
+    const SparseTable& table = *at;
     const ParamPlacement* placement = FindPlanned(context.plan, table.param);
     if (placement == nullptr) return PassError(kPass, table.param, " is not planned");
     if (context.plan.dialect == Dialect::kFluid18) PENSTOCK_RETURN_IF_ERROR(RequireFluidsRank(main, table));

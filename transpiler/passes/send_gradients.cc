@@ -7,8 +7,6 @@
 //           __control_var@0.send.w = send(X=[both]) {epmap=[second server, first]}
 //
 // Requires: NameGradients ran. Changes nothing else.
-#include <ranges>
-
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
@@ -36,7 +34,8 @@ Result<Program> SendGradients(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   // Fluid puts each send right behind the writer, so of two gradients of one writer the later stands first.
-  for (const int position : std::views::reverse(context.plan.send_order)) {
+  const std::vector<int> order(context.plan.send_order.rbegin(), context.plan.send_order.rend());
+  for (const int position : order) {
     const ParamPlacement& param = context.plan.params[static_cast<std::size_t>(position)];
     const std::string grad =
         param.sliced() ? param.grad : SentGradName(context.plan, param, 0, context.self.index);

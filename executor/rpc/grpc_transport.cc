@@ -165,13 +165,46 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   bool ended_ = false;
 };
 
+// The client streams of one transport. What is over is kept here until the transport takes it down: the last
+// owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor outlive
+// the process's main.
+class ClientStreams {
+ public:
+  void Begin() {
+    const std::lock_guard lock(mutex_);
+    ++live_;
+  }
+  void End(std::shared_ptr<Connection> stream) {
+    const std::lock_guard lock(mutex_);
+    over_.push_back(std::move(stream));
+    --live_;
+    changed_.notify_all();
+  }
+  std::vector<std::shared_ptr<Connection>> TakeOver() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(over_, {});
+  }
+  void WaitForAll() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return live_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int live_ = 0;
+  std::vector<std::shared_ptr<Connection>> over_;
+};
+
 class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  ClientStream(std::shared_ptr<grpc::Channel> channel, ConnectionHandler& handler)
-      : Stream(handler), channel_(channel), stub_(channel) {}
+  ClientStream(std::shared_ptr<grpc::Channel> channel, ConnectionHandler& handler,
+               std::shared_ptr<ClientStreams> streams)
+      : Stream(handler), channel_(channel), stub_(channel), streams_(std::move(streams)) {}
 
   void Start() {
     self_ = shared_from_this();
+    streams_->Begin();
     context_.set_wait_for_ready(true);
     stub_.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
     AddHold();  // until BeginEnd: writes are started from any thread
@@ -184,7 +217,8 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
   void OnWriteDone(bool ok) override { Written(ok); }
   void OnDone(const grpc::Status& status) override {
     Over(status.ok() ? OkStatus() : Unavailable("E-rpc-stream", status.error_message()));
-    const auto self = std::move(self_);
+    const std::shared_ptr<ClientStreams> streams = streams_;
+    streams->End(std::move(self_));
   }
 
  protected:
@@ -199,6 +233,7 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
   std::shared_ptr<grpc::Channel> channel_;
   grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer> stub_;
   grpc::ClientContext context_;
+  const std::shared_ptr<ClientStreams> streams_;
   std::shared_ptr<Connection> self_;
 };
 
@@ -295,6 +330,12 @@ class GrpcListener : public Listener {
 
 class GrpcTransport : public Transport {
  public:
+  // Its owner has closed or aborted every connection: what is left is the end of gRPC's last calls.
+  ~GrpcTransport() override {
+    streams_->WaitForAll();
+    streams_->TakeOver();
+  }
+
   Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override {
     auto listener = std::make_unique<GrpcListener>(handler);
     PENSTOCK_RETURN_IF_ERROR(listener->Start(address));
@@ -310,10 +351,14 @@ class GrpcTransport : public Transport {
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
     auto stream = std::make_shared<ClientStream>(
-        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), handler);
+        grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments), handler, streams_);
+    streams_->TakeOver();  // not the last channels: the new one is there
     stream->Start();
     return stream;
   }
+
+ private:
+  const std::shared_ptr<ClientStreams> streams_ = std::make_shared<ClientStreams>();
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,10 +26,32 @@ namespace {
 namespace py = pybind11;
 
 // The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
-// Never destroyed, because a run may still hold it when the interpreter ends.
+std::unique_ptr<RpcClient>& ClientSlot() {
+  static auto* slot = new std::unique_ptr<RpcClient>();
+  return *slot;
+}
+
 RpcClient& ProcessClient() {
-  static RpcClient* client = Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment())).release();
+  std::unique_ptr<RpcClient>& client = ClientSlot();
+  if (client == nullptr) client = Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
   return *client;
+}
+
+std::atomic<int> running = 0;     // executors that are in a run
+std::atomic<bool> ended = false;  // by EndRpc: the client is gone
+
+struct Running {
+  Running() { ++running; }
+  ~Running() { --running; }
+};
+
+// At the interpreter's end: connections and gRPC's threads end before main does. A run that a daemon thread
+// has not left keeps the client, for it may still use it.
+void EndRpc() {
+  if (running > 0) return;
+  ended = true;
+  const py::gil_scoped_release others;
+  ClientSlot().reset();
 }
 
 class PyExecutor {
@@ -42,7 +65,8 @@ class PyExecutor {
 
   std::vector<TensorHandle> Run(const ProgramBox& box, const std::shared_ptr<ScopeBox>& scope,
                                 const py::list& feeds, const std::vector<std::string>& fetches) {
-    if (closed_)
+    const Running here;
+    if (closed_ || ended)
       throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
     // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
     const Program program = box.program;
@@ -57,7 +81,7 @@ class PyExecutor {
 
   // Tells the servers that this trainer is done, and waits until they know.
   void Close() {
-    if (closed_) return;
+    if (closed_ || ended) return;
     closed_ = true;
     Status status;
     RunInterruptibly([&] { status = rpc_.Complete(); }, [&] { rpc_.Cancel(); });
@@ -89,6 +113,7 @@ void BindExecutor(py::module_& m) {
       .def(py::init<>())
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
+  m.def("end_rpc", &EndRpc);
 }
 
 }  // namespace penstock::python

@@ -165,7 +165,9 @@ std::string Job::Logs() const {
   std::string text;
   for (const auto& [name, process] : processes_) {
     const std::optional<int> code = process->Wait(std::chrono::milliseconds(0));
-    const std::string end = !code ? "running" : *code < 0 ? StrCat("signal ", -*code) : StrCat("exit code ", *code);
+    const std::string end = !code       ? "running"
+                            : *code < 0 ? StrCat("signal ", -*code)
+                                        : StrCat("exit code ", *code);
     text += StrCat("--- ", name, " (", end, ")\n", process->Log());
   }
   return text;

@@ -108,8 +108,14 @@ _executors = weakref.WeakSet()
 def _complete_at_exit():
     """A process that ends without an uncaught exception has completed; one that does not has died, and its servers
     see that by its connection."""
-    if getattr(sys, 'last_type', None) is not None:
-        return
+    try:
+        if getattr(sys, 'last_type', None) is None:
+            _complete_all()
+    finally:
+        _penstock.end_rpc()
+
+
+def _complete_all():
     for executor in list(_executors):
         try:
             executor.close()

@@ -1,4 +1,5 @@
-"""Fluid's numeric cases through the Python API: its programs, its start values and feeds, its losses and final values."""
+"""Fluid's numeric cases through the Python API: its programs, its start values and feeds, its losses and final
+values."""
 
 import gzip
 import json

@@ -1,8 +1,10 @@
 #include "tools/role_files.h"
 
+#include <charconv>
 #include <filesystem>
 #include <map>
-#include <regex>
+#include <optional>
+#include <string_view>
 
 #include "framework/text/program_file.h"
 
@@ -14,19 +16,45 @@ namespace fs = std::filesystem;
 // role ("trainer", "pserver_startup") -> number -> path. trainer.pb has number 0.
 using Found = std::map<std::string, std::map<int, fs::path>>;
 
+struct RoleName {
+  std::string role;
+  int number = 0;
+};
+
+// "pserver_startup_3.pb.gz" -> pserver_startup, 3. Nothing if the file is none of a set.
+std::optional<RoleName> ParseName(std::string_view name) {
+  const auto drop = [&name](std::string_view suffix) {
+    const bool there = name.ends_with(suffix);
+    if (there) name.remove_suffix(suffix.size());
+    return there;
+  };
+  drop(".gz");
+  if (!drop(".pb")) return std::nullopt;
+  for (const std::string_view role : {"trainer_startup", "trainer", "pserver_startup", "pserver"}) {
+    if (!name.starts_with(role)) continue;
+    std::string_view rest = name.substr(role.size());
+    if (rest.empty()) return RoleName{std::string(role), 0};
+    if (!rest.starts_with('_')) continue;
+    rest.remove_prefix(1);
+    if (role.starts_with("trainer") && rest.starts_with('t')) rest.remove_prefix(1);
+    int number = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), number);
+    if (error == std::errc() && end == rest.data() + rest.size() && number >= 0)
+      return RoleName{std::string(role), number};
+  }
+  return std::nullopt;
+}
+
 Result<Found> FindFiles(const std::string& folder) {
   std::error_code error;
   fs::directory_iterator entries(folder, error);
   if (error) return InvalidArgument("E-roles-folder", folder, ": ", error.message());
-  static const std::regex kName(
-      R"((trainer|trainer_startup|pserver|pserver_startup)(?:_t?(\d{1,6}))?\.pb(\.gz)?)");
   Found found;
   for (const fs::directory_entry& entry : entries) {
     const std::string name = entry.path().filename().string();
-    std::smatch match;
-    if (!std::regex_match(name, match, kName)) continue;
-    const int number = match[2].matched ? std::stoi(match[2].str()) : 0;
-    const auto [it, first] = found[match[1].str()].emplace(number, entry.path());
+    const std::optional<RoleName> role = ParseName(name);
+    if (!role) continue;
+    const auto [it, first] = found[role->role].emplace(role->number, entry.path());
     if (!first) {
       return InvalidArgument("E-roles-twice", folder, ": ", it->second.filename().string(), " and ", name,
                              " are the same role");

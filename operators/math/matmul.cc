@@ -1,6 +1,7 @@
 // matmul: products of the matrices in the last two extents of X and Y, for each element of the extents
 // before.
 #include <algorithm>
+#include <optional>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
@@ -18,7 +19,7 @@ the other side's matrix is used for each.)";
 
 // An argument as the batch of matrices that enters the product.
 struct Factor {
-  Dim batch = 0;  // 0: a single matrix
+  std::optional<Dim> batch;  // none: a single matrix
   Dim rows = 0, columns = 0;
 };
 
@@ -47,11 +48,11 @@ Status InferMatMul(InferContext& c) {
     return c.Error("width of X (", a.columns, ", shape ", x, ") must equal height of Y (", b.rows, ", shape ",
                    y, ")");
   }
-  if (a.batch != 0 && b.batch != 0 && !Compatible(a.batch, b.batch)) {
-    return c.Error("X ", x, " and Y ", y, " must have the same number of matrices (", a.batch, " and ",
-                   b.batch, ")");
+  if (a.batch && b.batch && !Compatible(*a.batch, *b.batch)) {
+    return c.Error("X ", x, " and Y ", y, " must have the same number of matrices (", *a.batch, " and ",
+                   *b.batch, ")");
   }
-  Shape out = a.batch != 0 ? x.First(x.rank() - 2) : y.First(b.batch != 0 ? y.rank() - 2 : 0);
+  Shape out = a.batch ? x.First(x.rank() - 2) : y.First(b.batch ? y.rank() - 2 : 0);
   if (x.rank() != 1 || a.rows != 1) out.Append(a.rows);
   if (y.rank() != 1 || b.columns != 1) out.Append(b.columns);
   if (out.rank() == 0) out.Append(1);
@@ -63,8 +64,8 @@ Status InferMatMul(InferContext& c) {
 // only.
 MatrixSlot SlotOf(const Operand& operand, bool vector_is_row, bool transpose, Dim batch) {
   const Factor f = FactorOf(operand.shape, vector_is_row, false);
-  MatrixSlot m{operand, std::max<Dim>(batch, 1), f.rows, f.columns, 0, f.columns, 1};
-  if (f.batch != 0) m.batch_stride = f.rows * f.columns;
+  MatrixSlot m{operand, batch, f.rows, f.columns, 0, f.columns, 1};
+  if (f.batch) m.batch_stride = f.rows * f.columns;
   return transpose ? Transposed(m) : m;
 }
 
@@ -86,16 +87,16 @@ Result<Product> ProductOf(const KernelSetup& k, const Operand& x, const Operand&
   const bool transpose_y = k.Attr<bool>("transpose_Y");
   const Factor a = FactorOf(x.shape, true, transpose_x);
   const Factor b = FactorOf(y.shape, false, transpose_y);
-  if (a.batch != 0 && b.batch != 0 && a.batch != b.batch) {
+  if (a.batch && b.batch && a.batch != b.batch) {
     return k.Error("X ", x.shape, " and Y ", y.shape, " must have the same number of matrices");
   }
-  const Dim batch = std::max(a.batch, b.batch);
+  const bool batched = a.batch || b.batch;
+  const Dim batch = a.batch ? *a.batch : b.batch.value_or(1);
   Product p;
   p.x = SlotOf(x, true, transpose_x, batch);
   p.y = SlotOf(y, false, transpose_y, batch);
-  p.out = {out, std::max<Dim>(batch, 1), a.rows, b.columns, batch == 0 ? 0 : a.rows * b.columns, b.columns,
-           1};
-  if (a.batch > 1 && b.batch == 0 && !transpose_x) {
+  p.out = {out, batch, a.rows, b.columns, batched ? a.rows * b.columns : 0, b.columns, 1};
+  if (a.batch && !b.batch && !transpose_x) {
     p.x = Stacked(p.x);
     p.out = Stacked(p.out);
     p.y.batch = 1;

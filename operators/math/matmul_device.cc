@@ -114,6 +114,10 @@ class EigenProduct : public MatrixProduct {
   }
 
   Status Run(KernelRun& k) override {
+    if (out_.batch == 0) {  // the sum over no matrices
+      Tensor& out = k[out_.operand];
+      std::fill_n(out.Data<double>(), out.count(), 0.0);
+    }
     for (Dim i = 0; i < out_.batch; ++i) {
       auto out = View(k, out_, i);
       if (i == 0 || out_.batch_stride != 0) {

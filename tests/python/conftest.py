@@ -1,6 +1,7 @@
 """What the Python tests share: the corpus and a fresh world for each test."""
 
 import pathlib
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,8 @@ if (CORPUS / 'tools').is_dir():
 
 
 def pytest_configure(config):
+    # A shell that starts us in the background has Ctrl-C ignored, and our children would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line('markers', 'slow: takes more than some seconds; outside the quick run')
 
 

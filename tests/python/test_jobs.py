@@ -149,21 +149,17 @@ def test_servers_end_by_themselves_when_trainers_end_without_closing(job):
 def test_ctrl_c_ends_a_waiting_server(job):
     server = job.start('pserver', 0)
     assert server.stdout.readline() == 'serving\n'
-    begin = time.monotonic()
     server.send_signal(signal.SIGINT)
     _, errors = server.communicate(timeout=WAIT_S)
     assert server.returncode != 0 and 'KeyboardInterrupt' in errors
-    assert time.monotonic() - begin < 3
 
 
 def test_ctrl_c_ends_a_trainer_that_waits_for_its_servers(job):
     trainer = job.start('trainer', 0)
     assert trainer.stdout.readline() == 'starting\n'  # and then it waits for servers that never come
-    begin = time.monotonic()
     trainer.send_signal(signal.SIGINT)
     _, errors = trainer.communicate(timeout=WAIT_S)
     assert trainer.returncode != 0 and 'KeyboardInterrupt' in errors
-    assert time.monotonic() - begin < 3
 
 
 def test_a_wrong_token_is_refused_and_named(job):

@@ -127,7 +127,9 @@ class BarrierRules {
             message.op);
       }
     }
-    for (const auto& [param, pieces] : trainer.joined) {
+    for (const auto& entry : trainer.joined) {  // no structured binding: clang 14 cannot capture one
+      const std::string& param = entry.first;
+      const TrainerFacts::Pieces& pieces = entry.second;
       const bool received = std::any_of(trainer.recvs.begin(), trainer.recvs.end(),
                                         [&](const Message& m) { return m.param == param; });
       if (!received || fetched == nullptr || pieces.position > fetched->position) continue;

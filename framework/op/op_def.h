@@ -54,7 +54,6 @@ struct SlotDef {
   bool optional = false;      // may be absent or without argument
   bool repeated = false;      // takes any number of arguments
   bool intermediate = false;  // an output kept only for the gradient (Mask, XShape)
-  bool in_place_of = false;   // an output that names the same variable as an input (ParamOut)
 };
 // Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
 struct SlotFlags {

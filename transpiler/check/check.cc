@@ -43,7 +43,7 @@ CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops) {
   const RoleFacts facts = ReadFacts(roles, ops, report.findings);
   CheckMessages(facts, report.findings);
   CheckTiling(facts, report.findings);
-  CheckUpdates(facts, ops, report.findings);
+  CheckUpdates(facts, report.findings);
   CheckBarriers(facts, report.findings);
   CheckStartup(facts, report.findings);
   return report;

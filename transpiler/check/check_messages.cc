@@ -14,9 +14,8 @@ class MessageRules {
   void Run() {
     for (const TrainerFacts& trainer : facts_.trainers) {
       CheckSends(trainer);
-      CheckReceives(trainer, trainer.recvs, *trainer.file);
-      if (trainer.startup_file != nullptr)
-        CheckReceives(trainer, trainer.startup_recvs, *trainer.startup_file);
+      CheckReceives(trainer.recvs, *trainer.file);
+      if (trainer.startup_file != nullptr) CheckReceives(trainer.startup_recvs, *trainer.startup_file);
       CheckAllPiecesFetched(trainer);
     }
     for (const PserverFacts& pserver : facts_.pservers) CheckAllSent(pserver);
@@ -72,7 +71,7 @@ class MessageRules {
     }
   }
 
-  void CheckReceives(const TrainerFacts&, const std::vector<Message>& recvs, const RoleProgram& file) {
+  void CheckReceives(const std::vector<Message>& recvs, const RoleProgram& file) {
     for (const Message& message : recvs) {
       const PserverFacts* pserver = ServerOf(message, file, "receives");
       if (pserver == nullptr) continue;

@@ -173,7 +173,7 @@ class UpdateRules {
 
 }  // namespace
 
-void CheckUpdates(const RoleFacts& facts, const OpRegistry&, std::vector<Finding>& findings) {
+void CheckUpdates(const RoleFacts& facts, std::vector<Finding>& findings) {
   UpdateRules(facts, findings).Run();
 }
 

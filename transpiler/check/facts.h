@@ -97,7 +97,7 @@ Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, 
 // The rules. Each appends what it finds.
 void CheckMessages(const RoleFacts& facts, std::vector<Finding>& findings);
 void CheckTiling(const RoleFacts& facts, std::vector<Finding>& findings);
-void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, std::vector<Finding>& findings);
+void CheckUpdates(const RoleFacts& facts, std::vector<Finding>& findings);
 void CheckBarriers(const RoleFacts& facts, std::vector<Finding>& findings);
 void CheckStartup(const RoleFacts& facts, std::vector<Finding>& findings);
 

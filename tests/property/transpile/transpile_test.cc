@@ -1,0 +1,88 @@
+// What must hold of every transpile: random programs, distributed in random ways.
+#include <gflags/gflags.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "operators/all_ops.h"
+#include "tests/property/transpile/random_job.h"
+
+DECLARE_int32(count);
+DECLARE_int32(seed);
+
+namespace penstock::test {
+namespace {
+
+class EveryJob : public testing::Test {
+ protected:
+  // Made once for all tests; the proofs are what takes long.
+  static const std::map<std::uint64_t, Proof>& Proofs() {
+    static const std::map<std::uint64_t, Proof> proofs = [] {
+      std::map<std::uint64_t, Proof> made;
+      for (int i = 0; i < FLAGS_count; ++i) {
+        const auto seed = static_cast<std::uint64_t>(FLAGS_seed) + static_cast<std::uint64_t>(i);
+        made.emplace(seed, Prove(MakeRandomJob(seed)));
+      }
+      return made;
+    }();
+    return proofs;
+  }
+};
+
+TEST_F(EveryJob, IsPlannedProvedAndReadBack) {
+  for (const auto& [seed, proof] : Proofs()) {
+    EXPECT_TRUE(proof.holds.ok()) << "repeat with: property_transpile --count 1 --seed " << seed << "\n"
+                                  << proof.holds.ToString();
+  }
+}
+
+TEST_F(EveryJob, HasTheSameBytesInAnotherProcess) {
+  const std::string self = std::filesystem::canonical("/proc/self/exe").string();
+  const std::string command = StrCat("'", self, "' --digests --count ", FLAGS_count, " --seed ", FLAGS_seed);
+  FILE* const other = popen(command.c_str(), "r");
+  ASSERT_NE(other, nullptr);
+  std::map<std::uint64_t, std::uint64_t> digests;
+  unsigned long long seed = 0, digest = 0;
+  while (std::fscanf(other, "%llu %llx", &seed, &digest) == 2) digests[seed] = digest;
+  EXPECT_EQ(pclose(other), 0);
+  ASSERT_EQ(digests.size(), Proofs().size());
+  for (const auto& [at, proof] : Proofs()) EXPECT_EQ(digests.at(at), proof.digest) << "seed " << at;
+}
+
+// Else the properties above would hold of next to nothing.
+TEST(RandomJobs, AreOfEveryKind) {
+  std::set<std::string> optimizers;
+  std::set<std::size_t> pservers, trainers;
+  int shared = 0, frozen = 0, scheduled = 0, clipped = 0, decayed = 0, unsliced = 0, many = 0;
+  std::set<Dim> extents;
+  for (std::uint64_t seed = 1; seed <= 500; ++seed) {
+    const RandomJob job = MakeRandomJob(seed);
+    optimizers.insert(job.network.optimizer);
+    pservers.insert(job.config.pservers.size());
+    trainers.insert(static_cast<std::size_t>(job.config.trainers));
+    shared += job.network.shared > 0;
+    frozen += job.network.frozen > 0;
+    scheduled += job.network.schedule;
+    clipped += job.network.clipped;
+    decayed += job.network.decayed;
+    unsliced += !job.config.slice_params;
+    many += job.network.params > 20;
+    for (const VarRef& var : job.network.main.main().vars()) {
+      if (var->facts.is_parameter) extents.insert(var->shape().dims().begin(), var->shape().dims().end());
+    }
+  }
+  for (const OpDef* def : AllOps().All()) {
+    if (!def->optimizer()) continue;
+    EXPECT_TRUE(optimizers.contains(def->type())) << def->type();
+  }
+  EXPECT_TRUE(pservers.contains(1) && pservers.contains(64)) << pservers.size();
+  EXPECT_TRUE(trainers.contains(1) && trainers.contains(64));
+  for (const int count : {shared, frozen, scheduled, clipped, decayed, unsliced, many}) EXPECT_GE(count, 10);
+  for (const Dim extent : {1, 1021, 131071, 16777216}) EXPECT_TRUE(extents.contains(extent)) << extent;
+}
+
+}  // namespace
+}  // namespace penstock::test

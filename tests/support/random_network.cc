@@ -1,0 +1,393 @@
+#include "tests/support/random_network.h"
+
+#include <array>
+#include <utility>
+
+#include "framework/autodiff/minimize.h"
+#include "framework/autodiff/op_writer.h"
+#include "framework/base/strings.h"
+
+namespace penstock::test {
+namespace {
+
+constexpr int kFloat = 5;  // f32, as attributes number it
+
+void Must(const Status& status) { PENSTOCK_CHECK(status.ok(), status.ToString()); }
+
+// What grows while layers are added.
+class Builder {
+ public:
+  Builder(const OpRegistry& ops, Draw& draw, RandomNetwork& network)
+      : ops_(ops),
+        draw_(draw),
+        network_(network),
+        main_(ops, network.main, scopes_),
+        startup_(ops, network.startup, scopes_) {}
+
+  OpWriter& main() { return main_; }
+  OpWriter& startup() { return startup_; }
+  UniqueNames& names() { return names_; }
+  NameScopes& scopes() { return scopes_; }
+  Draw& draw() { return draw_; }
+
+  std::string Data(const std::string& name, Shape shape) {
+    Var var = TensorVar(name, DType::kFp32, std::move(shape));
+    var.facts.is_data = true;
+    var.facts.stop_gradient = true;
+    network_.main.MutableBlock(0).SetVar(std::move(var));
+    network_.feeds.push_back(name);
+    return name;
+  }
+
+  std::string Temporary(const std::string& key) {
+    Var var;
+    var.name = names_.Generate(key);
+    network_.main.MutableBlock(0).SetVar(var);
+    return var.name;
+  }
+
+  // Declared in both programs; the start-up program fills it.
+  std::string Persistable(std::string name, const Shape& shape, float value, VarFacts facts = {}) {
+    Declare(name, shape, std::move(facts));
+    Must(startup_.Append(Op("fill_constant")
+                             .AddOutput("Out", {name})
+                             .Set("shape", shape.dims())
+                             .Set("value", value)
+                             .Set("dtype", kFloat)));
+    return name;
+  }
+
+  // A new parameter of this shape that is trained.
+  std::string TrainedParam(const Shape& shape) { return NewParam(shape, true); }
+  // A parameter of this shape: now and then one that is there already, or one that stays as it starts.
+  std::string Param(const Shape& shape) {
+    if (draw_.OneIn(4)) {
+      for (const auto& [name, used] : params_) {
+        if (used != shape) continue;
+        ++network_.shared;
+        return name;
+      }
+    }
+    return NewParam(shape, !draw_.OneIn(10));
+  }
+
+  // An op with one input X, or X and Y, and one output.
+  std::string Apply(const std::string& type, std::vector<std::string> inputs,
+                    std::vector<NamedAttr> attrs = {}) {
+    static constexpr std::array<const char*, 2> kSlots = {"X", "Y"};
+    Op op(type);
+    for (std::size_t i = 0; i < inputs.size(); ++i) op.AddInput(kSlots[i], {inputs[i]});
+    for (NamedAttr& attr : attrs) op.Set(attr.name, std::move(attr.value));
+    const std::string out = Temporary(StrCat(type, ".tmp"));
+    Must(main_.Append(op.AddOutput("Out", {out})));
+    return out;
+  }
+
+ private:
+  std::string NewParam(const Shape& shape, bool trainable) {
+    ++network_.params;
+    network_.frozen += trainable ? 0 : 1;
+    const std::string name = ParamName();
+    VarFacts facts;
+    facts.is_parameter = true;
+    facts.trainable = trainable;
+    facts.stop_gradient = !trainable;
+    if (draw_.OneIn(12)) facts.learning_rate = draw_.OneIn(2) ? 0.5f : 2.0f;
+    Declare(name, shape, facts);
+    Initialize(name, shape);
+    params_.emplace_back(name, shape);
+    return name;
+  }
+
+  // What users call things: layers' own names, scopes with dots and slashes, and words that others have read
+  // something out of.
+  std::string ParamName() {
+    static constexpr const char* kKeys[] = {"fc.w",        "enc.block1.w", "a:b",          "tower/w",
+                                            "w.trainer_0", "x@GRAD_y",     "emb.block0.b", "größe"};
+    return draw_.OneIn(3) ? names_.Generate(draw_.Of(kKeys)) : names_.Generate("w");
+  }
+
+  void Declare(const std::string& name, const Shape& shape, const VarFacts& facts) {
+    for (Program* program : {&network_.main, &network_.startup}) {
+      Var var = TensorVar(name, DType::kFp32, shape);
+      var.persistable = true;
+      var.facts = facts;
+      program->MutableBlock(0).SetVar(std::move(var));
+    }
+  }
+
+  void Initialize(const std::string& name, const Shape& shape) {
+    static constexpr const char* kFills[] = {"uniform_random", "gaussian_random",
+                                             "truncated_gaussian_random"};
+    const bool constant = draw_.OneIn(4);
+    Op op(constant ? "fill_constant" : draw_.Of(kFills));
+    op.AddOutput("Out", {name}).Set("dtype", kFloat);
+    if (ops_.Find(op.type())->FindAttr("shape")->kind == AttrKind::kInts) {
+      op.Set("shape", std::vector<std::int32_t>(shape.dims().begin(), shape.dims().end()));
+    } else {
+      op.Set("shape", shape.dims());
+    }
+    if (constant) {
+      op.Set("value", 0.125f);
+    } else {
+      op.Set("seed", draw_.Between(1, 1000));
+    }
+    Must(startup_.Append(std::move(op)));
+  }
+
+  const OpRegistry& ops_;
+  Draw& draw_;
+  RandomNetwork& network_;
+  UniqueNames names_;
+  NameScopes scopes_;
+  OpWriter main_, startup_;
+  std::vector<std::pair<std::string, Shape>> params_;
+};
+
+// An activation: [?, width].
+struct Activation {
+  std::string name;
+  Dim width = 1;
+};
+
+class Layers {
+ public:
+  Layers(Builder& builder, const NetworkOptions& options) : b_(builder), options_(options) {}
+
+  std::string Loss() {
+    AddInput();
+    if (b_.draw().OneIn(3)) AddImage();
+    for (int n = b_.draw().Below(b_.draw().OneIn(8) ? 40 : 10); n > 0; --n) AddLayer();
+    const Activation& last = live_.back();
+    const std::string out = b_.Apply("mul", {last.name, b_.TrainedParam({last.width, 1})});
+    return b_.Apply("mean", {b_.Apply("square", {out})});
+  }
+
+ private:
+  Dim Width() {
+    static constexpr Dim kSmall[] = {1, 1, 2, 3, 5, 7, 8, 13};
+    static constexpr Dim kAny[] = {1,    1,     2,      3,      7,       8,       13,   31,
+                                   64,   97,    128,    1021,   4096,    8191,    8192, 8193,
+                                   9999, 65537, 100000, 131071, 1000003, 16777216};
+    return options_.runnable ? b_.draw().Of(kSmall) : b_.draw().Of(kAny);
+  }
+  Activation Any() { return b_.draw().OneIn(2) ? live_.back() : b_.draw().Of(live_); }
+
+  void AddInput() {
+    const Dim width = Width();
+    live_.push_back({b_.Data("x", {kUnknownDim, width}), width});
+  }
+
+  // conv2d and batch_norm over an image, one number a channel.
+  void AddImage() {
+    const Dim channels = b_.draw().Between(1, 3), filters = b_.draw().Between(1, options_.runnable ? 4 : 512);
+    const Dim size = b_.draw().Of(std::array<Dim, 3>{1, 3, 5});
+    const std::string image = b_.Data("image", {kUnknownDim, channels, 6, 6});
+    const std::string conv = b_.Temporary("conv2d.tmp");
+    Must(b_.main().Append(Op("conv2d")
+                              .AddInput("Input", {image})
+                              .AddInput("Filter", {b_.Param({filters, channels, size, size})})
+                              .AddOutput("Output", {conv})
+                              .Set("strides", std::vector<std::int32_t>{1, 1})
+                              .Set("paddings", std::vector<std::int32_t>{2, 2})));
+    const std::string normal = b_.draw().OneIn(2) ? BatchNorm(conv, filters) : conv;
+    const std::string pooled = b_.Apply("pool2d", {normal},
+                                        {{"pooling_type", std::string("avg")},
+                                         {"ksize", std::vector<std::int32_t>{1, 1}},
+                                         {"global_pooling", true}});
+    const std::string flat = b_.Temporary("flatten2.tmp");
+    Must(b_.main().Append(Op("flatten2")
+                              .AddInput("X", {pooled})
+                              .AddOutput("Out", {flat})
+                              .AddOutput("XShape", {b_.Temporary("flatten2.shape")})
+                              .Set("axis", 1)));
+    live_.push_back({flat, filters});
+  }
+
+  std::string BatchNorm(const std::string& x, Dim channels) {
+    const std::string mean = b_.Persistable(b_.names().Generate("bn.mean"), {channels}, 0.0f);
+    const std::string variance = b_.Persistable(b_.names().Generate("bn.variance"), {channels}, 1.0f);
+    const std::string y = b_.Temporary("batch_norm.tmp");
+    Must(b_.main().Append(Op("batch_norm")
+                              .AddInput("X", {x})
+                              .AddInput("Scale", {b_.Param({channels})})
+                              .AddInput("Bias", {b_.Param({channels})})
+                              .AddInput("Mean", {mean})
+                              .AddInput("Variance", {variance})
+                              .AddOutput("Y", {y})
+                              .AddOutput("MeanOut", {mean})
+                              .AddOutput("VarianceOut", {variance})
+                              .AddOutput("SavedMean", {b_.Temporary("batch_norm.mean")})
+                              .AddOutput("SavedVariance", {b_.Temporary("batch_norm.variance")})));
+    return y;
+  }
+
+  void AddLayer() {
+    switch (b_.draw().Below(10)) {
+      case 0:
+        return Activate(Any());
+      case 1:
+        return Combine();
+      case 2:
+        return Concat();
+      case 3:
+        return LayerNorm(Any());
+      case 4:
+        return Dropout(Any());
+      default:
+        return Connected();
+    }
+  }
+
+  void Connected() {
+    const Activation in = Any();
+    // Often the same width again, so that parameters can be shared.
+    const Dim width = b_.draw().OneIn(2) ? in.width : Width();
+    std::string out = b_.Apply("mul", {in.name, b_.Param({in.width, width})});
+    if (!b_.draw().OneIn(3)) out = b_.Apply("elementwise_add", {out, b_.Param({width})}, {{"axis", 1}});
+    live_.push_back({out, width});
+    if (b_.draw().OneIn(2)) Activate(live_.back());
+  }
+
+  void Activate(const Activation& in) {
+    static constexpr const char* kTypes[] = {"relu", "tanh", "sigmoid", "softmax", "square"};
+    live_.push_back({b_.Apply(b_.draw().Of(kTypes), {in.name}), in.width});
+  }
+
+  void Combine() {
+    static constexpr const char* kTypes[] = {"elementwise_add", "elementwise_mul", "elementwise_sub"};
+    const Activation a = Any();
+    for (const Activation& b : live_) {
+      if (b.width != a.width) continue;
+      live_.push_back({b_.Apply(b_.draw().Of(kTypes), {a.name, b.name}), a.width});
+      return;
+    }
+  }
+
+  void Concat() {
+    const Activation a = Any(), b = Any();
+    const std::string out = b_.Temporary("concat.tmp");
+    Must(b_.main().Append(
+        Op("concat").AddInput("X", {a.name, b.name}).AddOutput("Out", {out}).Set("axis", 1)));
+    live_.push_back({out, a.width + b.width});
+  }
+
+  void LayerNorm(const Activation& in) {
+    const std::string y = b_.Temporary("layer_norm.tmp");
+    Must(b_.main().Append(Op("layer_norm")
+                              .AddInput("X", {in.name})
+                              .AddInput("Scale", {b_.Param({in.width})})
+                              .AddInput("Bias", {b_.Param({in.width})})
+                              .AddOutput("Y", {y})
+                              .AddOutput("Mean", {b_.Temporary("layer_norm.mean")})
+                              .AddOutput("Variance", {b_.Temporary("layer_norm.variance")})));
+    live_.push_back({y, in.width});
+  }
+
+  void Dropout(const Activation& in) {
+    const std::string out = b_.Temporary("dropout.tmp");
+    Must(b_.main().Append(Op("dropout")
+                              .AddInput("X", {in.name})
+                              .AddOutput("Out", {out})
+                              .AddOutput("Mask", {b_.Temporary("dropout.mask")})
+                              .Set("dropout_prob", 0.25f)
+                              .Set("fix_seed", true)
+                              .Set("seed", b_.draw().Between(1, 99))));
+    live_.push_back({out, in.width});
+  }
+
+  Builder& b_;
+  const NetworkOptions& options_;
+  std::vector<Activation> live_;
+};
+
+// Everything behind the forward part.
+class Trainer {
+ public:
+  Trainer(const OpRegistry& ops, Builder& builder, RandomNetwork& network)
+      : ops_(ops), b_(builder), network_(network) {}
+
+  void Minimize() {
+    const OptimizerSpec spec = Spec();
+    const Result<BackwardResult> backward =
+        OptimizerBackward(ops_, network_.main, b_.names(), {.loss = network_.loss});
+    Must(backward.status());
+    std::vector<ParamGrad> pairs = backward->params_grads;
+    if (b_.draw().OneIn(4)) Clip(pairs);
+    const Naming naming{b_.names(), b_.scopes()};
+    Must(ApplyGradients(ops_, network_.main, network_.startup, naming, spec, std::move(pairs)).status());
+  }
+
+ private:
+  OptimizerSpec Spec() {
+    std::vector<const OpDef*> optimizers;
+    for (const OpDef* def : ops_.All()) {
+      if (def->optimizer()) optimizers.push_back(def);
+    }
+    OptimizerSpec spec;
+    const OpDef& optimizer = *b_.draw().Of(optimizers);
+    spec.op_type = network_.optimizer = optimizer.type();
+    for (const AttrDef& attr : optimizer.attrs()) {
+      if (!attr.default_value && attr.kind == AttrKind::kFloat) spec.attrs.push_back({attr.name, 0.75f});
+    }
+    spec.learning_rate = 0.01f;
+    if (b_.draw().OneIn(4)) spec.learning_rate = Schedule();
+    if (b_.draw().OneIn(3)) spec.regularizer = Decay();
+    for (const VarRef& var : network_.main.main().vars()) {
+      if (var->facts.is_parameter && b_.draw().OneIn(16)) spec.param_regularizers[var->name] = Decay();
+    }
+    network_.decayed = spec.regularizer || !spec.param_regularizers.empty();
+    return spec;
+  }
+
+  Regularizer Decay() {
+    // The sign of a parameter is an op that a registry may not have.
+    const bool l1 = ops_.Find("sign") != nullptr && b_.draw().OneIn(2);
+    return {.kind = l1 ? Regularizer::Kind::kL1 : Regularizer::Kind::kL2, .coefficient = 0.0005f};
+  }
+
+  // rate = 0.001 * step, with the count of steps kept in the program.
+  std::string Schedule() {
+    network_.schedule = true;
+    const std::string steps = b_.Persistable(b_.names().Generate("steps"), {1}, 0.0f);
+    const std::string rate = b_.Temporary("rate");
+    b_.main().SetRole(Role::kLrSched);
+    Must(b_.main().Append(Op("scale").AddInput("X", {steps}).AddOutput("Out", {steps}).Set("bias", 1.0f)));
+    Must(b_.main().Append(Op("scale").AddInput("X", {steps}).AddOutput("Out", {rate}).Set("scale", 0.001f)));
+    b_.main().SetRole(Role::kForward);
+    return rate;
+  }
+
+  // Halves some gradients, in Fluid's scope for ops that stay on trainers.
+  void Clip(std::vector<ParamGrad>& pairs) {
+    const NameScopes::Guard guard(b_.scopes(), "gradient_clip_@CLIP");
+    for (auto& [param, grad] : pairs) {
+      if (b_.draw().OneIn(3)) continue;
+      network_.clipped = true;
+      const std::string clipped = b_.Temporary("clip.tmp");
+      b_.main().SetRole(Role::kOptimize, {param, grad});
+      Must(
+          b_.main().Append(Op("scale").AddInput("X", {grad}).AddOutput("Out", {clipped}).Set("scale", 0.5f)));
+      grad = clipped;
+    }
+    b_.main().SetRole(Role::kForward);
+  }
+
+  const OpRegistry& ops_;
+  Builder& b_;
+  RandomNetwork& network_;
+};
+
+}  // namespace
+
+RandomNetwork MakeRandomNetwork(const OpRegistry& ops, std::uint64_t seed, const NetworkOptions& options) {
+  Draw draw(seed);
+  RandomNetwork network;
+  Builder builder(ops, draw, network);
+  network.loss = Layers(builder, options).Loss();
+  Trainer(ops, builder, network).Minimize();
+  network.main.mutable_meta().random_seed = network.startup.mutable_meta().random_seed = draw.Below(100);
+  return network;
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,100 @@
+#include "transpiler/passes/update_block.h"
+
+#include <utility>
+
+#include "transpiler/passes/slice_facts.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+
+UpdateSite SiteOf(const PlacementPlan& plan, const ServerUpdate& update) {
+  const ParamPlacement& placement = *update.placement;
+  return {.trained = update.trained,
+          .param = ParamPieceName(placement, update.at.slice),
+          .grad = MergedGradName(placement, update.at.slice),
+          .whole = placement.shape,
+          .here = placement.ShapeOf(plan.slice(update.at)),
+          .describe = [&plan, at = update.at](const std::string& name, Var& state) {
+            RecordSlice(plan, at, name, state);
+          }};
+}
+
+UpdateBlocks::UpdateBlocks(Program& out, const PassContext& context)
+    : out_(out), context_(context), names_(context.plan, context.self.index) {}
+
+Status UpdateBlocks::Add(const UpdateSite& site, int parent, std::string_view pass) {
+  const int index = out_.AddBlock(parent).index();
+  for (const OpId id : site.trained->server_ops) {
+    const Op* op = context_.main.main().FindOp(id);
+    if (op == nullptr) return PassError(pass, "an op of the analysis is gone");
+    Op copy = id == site.trained->optimizer ? Optimizer(*op, site) : Regularizer(*op, site);
+    out_.MutableBlock(index).Append(std::move(WithRolePair(copy).SetMadeBy(std::string(pass))));
+  }
+  return OkStatus();
+}
+
+Op UpdateBlocks::Mapped(const Op& op, const std::function<std::string(const std::string&, bool)>& rename) {
+  Op copy = ServerCopy(op, context_.ops);
+  const auto renamed = [&](std::vector<std::string> args, bool written) {
+    for (std::string& name : args) name = rename(name, written);
+    return args;
+  };
+  for (const Slot& slot : op.inputs()) copy.AddInput(slot.name, renamed(slot.args, false));
+  for (const Slot& slot : op.outputs()) copy.AddOutput(slot.name, renamed(slot.args, true));
+  return copy;
+}
+
+const std::string* UpdateBlocks::Held(const std::string& name, const UpdateSite& site) const {
+  if (name == site.trained->param) return &site.param;
+  if (name == site.trained->grad) return &site.grad;
+  return names_.Held(name);
+}
+
+Op UpdateBlocks::Regularizer(const Op& op, const UpdateSite& site) {
+  return Mapped(op, [&](const std::string& name, bool written) {
+    if (const std::string* held = Held(name, site)) return *held;
+    DeclareTemporary(name, site, written);
+    return names_.OnTrainer(name);
+  });
+}
+
+Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
+  return Mapped(op, [&](const std::string& name, bool) {
+    if (const std::string* held = Held(name, site)) return *held;
+    if (out_.main().FindVar(name) == nullptr) DeclareState(name, site);
+    return name;
+  });
+}
+
+// A temporary that is made from what is held and was shaped like the whole is shaped, and kept, like it.
+void UpdateBlocks::DeclareTemporary(const std::string& name, const UpdateSite& site, bool written) {
+  const Var* var = context_.main.main().FindVar(name);
+  const std::string& declared = names_.OnTrainer(name);
+  if (var == nullptr || out_.main().FindVar(declared) != nullptr) return;
+  Var copy = ServerCopy(*var);
+  copy.name = declared;
+  if (written && copy.type && copy.type->shape == site.whole) {
+    copy.type->shape = site.here;
+    if (site.kind != VarKind::kTensor) copy.kind = site.kind;
+  }
+  out_.MutableBlock(0).SetVar(std::move(copy));
+}
+
+void UpdateBlocks::DeclareState(const std::string& name, const UpdateSite& site) {
+  const Var* var = context_.main.main().FindVar(name);
+  if (var == nullptr || !var->type) return;
+  const bool rows = site.trained->row_state.contains(name);
+  Var state = TensorVar(name, var->type->dtype, rows ? site.here : var->type->shape);
+  state.persistable = var->persistable;
+  if (rows) state.kind = site.kind;
+  if (rows && site.describe) site.describe(name, state);
+  out_.MutableBlock(0).SetVar(std::move(state));
+}
+
+Op& UpdateBlocks::WithRolePair(Op& op) const {
+  std::vector<std::string> pair = op.GetOr(kRoleVarAttr, std::vector<std::string>());
+  for (std::string& name : pair) name = names_.OnTrainer(name);
+  return op.Set(kRoleVarAttr, std::move(pair));
+}
+
+}  // namespace penstock

@@ -1,0 +1,50 @@
+// The block of a pserver that updates what it holds of one parameter: the user's regularizers, then the
+// user's optimizer, on the server's own variables.
+//
+//   UpdateBlocks blocks(out, context);
+//   PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, kPass));
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "framework/ir/program.h"
+#include "transpiler/passes/context.h"
+#include "transpiler/passes/server_copy.h"
+
+namespace penstock {
+
+// What is held here of one parameter, and what it and its gradient are called here.
+struct UpdateSite {
+  const TrainedParam* trained = nullptr;
+  std::string param, grad;
+  Shape whole, here;  // what is shaped like the whole is shaped like this on the server
+  VarKind kind = VarKind::kTensor;
+  // Completes the declaration of state that is cut like the parameter.
+  std::function<void(const std::string& name, Var& state)> describe;
+};
+UpdateSite SiteOf(const PlacementPlan& plan, const ServerUpdate& update);
+
+class UpdateBlocks {
+ public:
+  // Blocks and declarations go to `out`, which must outlive this.
+  UpdateBlocks(Program& out, const PassContext& context);
+  // Appends a block below `parent`. Temporaries and state that are not declared yet are declared in block 0.
+  Status Add(const UpdateSite& site, int parent, std::string_view pass);
+
+ private:
+  Op Mapped(const Op& op, const std::function<std::string(const std::string& name, bool written)>& rename);
+  Op Regularizer(const Op& op, const UpdateSite& site);
+  Op Optimizer(const Op& op, const UpdateSite& site);
+  const std::string* Held(const std::string& name, const UpdateSite& site) const;
+  void DeclareTemporary(const std::string& name, const UpdateSite& site, bool written);
+  void DeclareState(const std::string& name, const UpdateSite& site);
+  Op& WithRolePair(Op& op) const;
+
+  Program& out_;
+  const PassContext& context_;
+  ServerNames names_;
+};
+
+}  // namespace penstock

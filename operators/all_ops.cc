@@ -17,6 +17,7 @@ void RegisterCast(OpRegistry& ops);
 void RegisterConcatSplit(OpRegistry& ops);
 void RegisterConv2d(OpRegistry& ops);
 void RegisterCrossEntropy(OpRegistry& ops);
+void RegisterDgcMomentum(OpRegistry& ops);
 void RegisterDpsgd(OpRegistry& ops);
 void RegisterDropout(OpRegistry& ops);
 void RegisterElementwise(OpRegistry& ops);
@@ -60,6 +61,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterConcatSplit(ops);
   RegisterConv2d(ops);
   RegisterCrossEntropy(ops);
+  RegisterDgcMomentum(ops);
   RegisterDpsgd(ops);
   RegisterDropout(ops);
   RegisterElementwise(ops);

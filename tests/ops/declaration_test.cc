@@ -72,6 +72,7 @@ TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
       {"adam", adam},
       {"adamax", {{"Moment", "moment"}, {"InfNorm", "inf_norm"}, {"Beta1Pow", "beta1_pow_acc"}}},
       {"decayed_adagrad", {{"Moment", "moment"}}},
+      {"dgc_momentum", {{"Velocity", "velocity"}}},
       {"dpsgd", {}},
       {"ftrl", {{"SquaredAccumulator", "squared"}, {"LinearAccumulator", "linear"}}},
       {"lamb", adam},

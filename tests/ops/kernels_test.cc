@@ -52,6 +52,33 @@ TEST(Scale, AddsTheBiasBeforeOrAfter) {
   ExpectValues(RunOne(op.Set("bias_after_scale", false), inputs, "x"), {6, 9});
 }
 
+TEST(DgcMomentum, IsMomentumUntilCompressionBeginsAndThenDescent) {
+  Op op("dgc_momentum");
+  op.AddInput("Param", {"p"})
+      .AddInput("Grad", {"g"})
+      .AddInput("Velocity", {"v"})
+      .AddInput("LearningRate", {"r"});
+  op.AddInput("current_step", {"step"}).AddInput("nranks", {"n"});
+  op.AddOutput("ParamOut", {"p"})
+      .AddOutput("VelocityOut", {"v"})
+      .AddOutput("Grad_out", {"g"})
+      .Set("mu", 0.5f);
+  const auto run = [&](float step, float begin, bool nesterov, const std::string& out) {
+    const Tensors inputs = {{"p", TensorOf<float>({1}, {10})},      {"g", TensorOf<float>({1}, {8})},
+                            {"v", TensorOf<float>({1}, {6})},       {"r", TensorOf<float>({1}, {0.5f})},
+                            {"step", TensorOf<float>({1}, {step})}, {"n", TensorOf<float>({1}, {2})}};
+    return RunOne(op.Set("rampup_begin_step", begin).Set("use_nesterov", nesterov), inputs, out);
+  };
+  ExpectValues(run(3, 4, false, "g"), {4});
+  ExpectValues(run(3, 4, false, "v"), {7});
+  ExpectValues(run(3, 4, false, "p"), {10 - 0.5 * 7});
+  ExpectValues(run(3, 4, true, "p"), {10 - 0.5 * (4 + 0.5 * 7)});
+  ExpectValues(run(4, 4, false, "p"), {10 - 0.5 * 4});
+  ExpectValues(run(4, 4, true, "v"), {6});
+  ExpectValues(run(4, -1, false, "p"), {10});
+  ExpectValues(run(4, -1, false, "g"), {8});
+}
+
 TEST(Elementwise, DividesIntegersWithoutTrapping) {
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
   const Op op = Op("elementwise_div").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});

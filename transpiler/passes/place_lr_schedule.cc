@@ -1,8 +1,10 @@
 // Copies the learning-rate ops into a block of their own, which a pserver runs once a step before its
-// updates. Blocks that conditional ops enter come along, below it.
+// updates. Blocks that conditional ops enter come along, below it. Ops that none of its updates depends on
+// are left out; if there are no others, there is no block (lr_ops.h).
 //
 //   before  (main)    lr = scale(X=decay) @lr_sched
 //   after   (pserver) block 1 in 0 { lr = scale(X=decay) @lr_sched }
+#include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/server_copy.h"
 
@@ -10,7 +12,6 @@ namespace penstock {
 namespace {
 
 constexpr char kPass[] = "place_lr_schedule";
-constexpr char kSubBlock[] = "sub_block";
 
 class LrCopier {
  public:
@@ -20,14 +21,14 @@ class LrCopier {
   // blocks.
   Status Copy(const Op& op, int into, int depth) {
     Op copy = ServerCopy(op, context_.ops);
-    const BlockRef* inner = op.Get<BlockRef>(kSubBlock);
+    const BlockRef* inner = op.Get<BlockRef>(kSubBlockAttr);
     if (inner != nullptr) {
       if (inner->index <= 0 || inner->index >= context_.main.block_count() ||
           depth > context_.main.block_count()) {
         return InvalidArgument("E-pass-sub-block", kPass, ": ", op.type(), " enters block ", inner->index,
                                ", which is not there");
       }
-      copy.Set(kSubBlock, BlockRef{out_.block_count()});
+      copy.Set(kSubBlockAttr, BlockRef{out_.block_count()});
       PENSTOCK_RETURN_IF_ERROR(CopyBlock(context_.main.block(inner->index), into, depth + 1));
     }
     out_.MutableBlock(into).Append(std::move(copy.SetMadeBy(kPass)));
@@ -64,11 +65,12 @@ class LrCopier {
 }  // namespace
 
 Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context) {
-  if (context.analysis.lr_ops.empty()) return in;
+  const std::vector<OpId> lr_ops = LrOpsOn(context, context.self.index);
+  if (lr_ops.empty()) return in;
   Program out = in;
   LrCopier copier(out, context);
   const int lr_block = out.AddBlock(0).index();
-  for (const OpId id : context.analysis.lr_ops) {
+  for (const OpId id : lr_ops) {
     const Op* op = context.main.main().FindOp(id);
     if (op == nullptr) return PassError(kPass, "an op of the analysis is gone");
     copier.Declare(*op, 0);

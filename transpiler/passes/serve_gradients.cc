@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "transpiler/passes/comm_ops.h"
+#include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/server_copy.h"
 #include "transpiler/plan/names.h"
@@ -32,7 +33,7 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];
   serve.pserver = context.self.index;
   serve.trainers = context.plan.trainers;
-  if (!context.analysis.lr_ops.empty()) {
+  if (!LrOpsOn(context, context.self.index).empty()) {
     serve.lr_block = 1;
     serve.blocks.push_back({serve.lr_block});
   }

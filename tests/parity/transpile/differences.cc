@@ -75,28 +75,83 @@ bool ClipsByOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&)
   return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) { return InClipScope(*entry.op); });
 }
 
+constexpr std::string_view kKnownToFluid = "@CLIP";
+
 // As Fluid transpiles the same program if the clip ops are made by set_gradient_clip, whose scope it knows.
-void AsSetGradientClip(const CaseFolder& folder, const RoleSet&, const RoleFile& file, Program& program) {
-  Program main = folder.main;
-  std::vector<std::pair<std::string, std::string>> scopes;
+void AsSetGradientClip(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main) {
   ChangeOps(main, 0, [](Op& op) {
     if (!InClipScope(op)) return false;
-    op.Set(kNameScopeAttr, op.GetOr<std::string>(kNameScopeAttr, "") + "@CLIP");
+    op.Set(kNameScopeAttr, StrCat(op.GetOr<std::string>(kNameScopeAttr, ""), kKnownToFluid));
     return true;
   });
-  TranspileConfig config = folder.job.config;
-  config.dialect = Dialect::kFluid18;
-  const Result<RoleSet> roles = Transpile(AllOps(), main, folder.startup, config);
-  PENSTOCK_CHECK(roles.ok(), roles.status().ToString());
-  for (const auto& [role, made] : RoleFilesOf(*roles)) {
-    if (role.name == file.name) program = *made;
-  }
+}
+
+void LeaveScopesAlone(const CaseFolder&, const RoleSet&, const RoleFile&, Program& program) {
   ChangeOps(program, 0, [](Op& op) {
     const std::string scope = op.GetOr<std::string>(kNameScopeAttr, "");
-    if (!scope.ends_with("@CLIP")) return false;
-    op.Set(kNameScopeAttr, scope.substr(0, scope.size() - std::string_view("@CLIP").size()));
+    if (!scope.ends_with(kKnownToFluid)) return false;
+    op.Set(kNameScopeAttr, scope.substr(0, scope.size() - kKnownToFluid.size()));
     return true;
   });
+}
+
+// --- D-lr-where-needed
+
+bool IsLrOp(const Op& op) {
+  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
+}
+
+// Whether a pserver holds some of the parameter.
+bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
+  for (const ParamPlacement& placement : roles.plan.params) {
+    if (placement.param != param) continue;
+    return std::any_of(placement.slices.begin(), placement.slices.end(),
+                       [&](const Slice& slice) { return slice.pserver == pserver; });
+  }
+  return false;
+}
+
+void AddMentioned(const Program& main, const Op& op, std::set<std::string>& names) {
+  for (const auto& mentioned : {op.InputNames(), op.OutputNames()})
+    names.insert(mentioned.begin(), mentioned.end());
+  const BlockRef* inner = op.Get<BlockRef>("sub_block");
+  if (inner == nullptr) return;
+  for (const OpEntry& entry : main.block(inner->index).ops()) AddMentioned(main, *entry.op, names);
+}
+
+// The learning-rate ops that no optimize-role op of a parameter on the pserver depends on.
+std::vector<OpId> UnneededLrOps(const CaseFolder& folder, const RoleSet& roles, int pserver) {
+  std::vector<OpEntry> left;
+  std::set<std::string> needed;
+  for (const OpEntry& entry : folder.main.main().ops()) {
+    const Op& op = *entry.op;
+    if (IsLrOp(op)) left.push_back(entry);
+    const auto pairs = op.RolePairs();
+    if (op.role() != Role::kOptimize || pairs.empty() || !Holds(roles, pserver, pairs.front().first))
+      continue;
+    const auto inputs = op.InputNames();
+    needed.insert(inputs.begin(), inputs.end());
+  }
+  for (bool again = true; again;) {
+    again = std::erase_if(left, [&](const OpEntry& entry) {
+              const auto written = entry.op->OutputNames();
+              const bool keep = std::any_of(written.begin(), written.end(),
+                                            [&](const std::string& name) { return needed.contains(name); });
+              if (keep) AddMentioned(folder.main, *entry.op, needed);
+              return keep;
+            }) > 0;
+  }
+  std::vector<OpId> ids;
+  for (const OpEntry& entry : left) ids.push_back(entry.id);
+  return ids;
+}
+
+bool HasUnneededLrOps(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  return file.pserver && !UnneededLrOps(folder, roles, file.index).empty();
+}
+
+void DropUnneededLrOps(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main) {
+  for (const OpId id : UnneededLrOps(folder, roles, file.index)) main.MutableBlock(0).Remove(id);
 }
 
 // --- D-row-state
@@ -218,9 +273,10 @@ bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false;
 }  // namespace
 
 const std::vector<Difference>& Differences() {
-  // In the order in which they are applied: the first makes a whole new program.
+  // In the order in which they are applied.
   static const std::vector<Difference> kDifferences = {
-      {"D-clip", ClipsByOptimizer, AsSetGradientClip},
+      {"D-clip", ClipsByOptimizer, LeaveScopesAlone, AsSetGradientClip},
+      {"D-lr-where-needed", HasUnneededLrOps, nullptr, DropUnneededLrOps},
       {"D-send-trainer-id", SendsAsAnother, SendAsOneself},
       {"D-one-trainer", OneTrainer, AddSuffix},
       {"D-row-state", HasNewRowState, SliceRowState},

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <tuple>
 
 #include "framework/ir/wire.h"
 #include "framework/text/printer.h"
@@ -54,6 +55,83 @@ TEST(Transpile, EveryRoleCarriesThePlanAndItsSlicesSayWhichRowsTheyAre) {
   ASSERT_NE(slice, nullptr);
   ASSERT_TRUE(slice->facts.slice.has_value());
   EXPECT_EQ(*slice->facts.slice, (InitialSlice{"w0000", {100, 200}, 50, 100}));
+}
+
+// An optimizer of the test's own: what follows from its declaration is all that the transpiler knows.
+void RegisterNudge(OpRegistry& ops, bool elementwise) {
+  OpDef& nudge = ops.Add("nudge");
+  nudge.Doc("A nudge.", "ParamOut is Param, nudged.")
+      .Input("Weight", "the parameter", Floats())
+      .Input("Slope", "its gradient", SameTypeAs("Weight"))
+      .Input("Heat", "state; shaped like Weight", SameTypeAs("Weight"))
+      .Input("Age", "state; one element", SameTypeAs("Weight"))
+      .Output("WeightOut", "names Weight's variable", SameTypeAs("Weight"))
+      .Output("HeatOut", "names Heat's variable", SameTypeAs("Weight"))
+      .Output("AgeOut", "names Age's variable", SameTypeAs("Weight"))
+      .InferShape(SameShape("Weight", "WeightOut"))
+      .Optimizes("Weight", "Slope")
+      .State("Heat", "how much it was nudged", StateSlicing::kWithParam, "heat")
+      .State("Age", "how often", StateSlicing::kWhole, "age")
+      .NoGrad();
+  if (elementwise) nudge.Elementwise();
+}
+
+Result<RoleSet> TranspileNudged(bool elementwise) {
+  test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
+  Block& main = program.main.MutableBlock(0);
+  const OpEntry sgd = main.ops()[main.ops().size() - 2];
+  Op nudge("nudge");
+  nudge.SetRole(Role::kOptimize).SetRolePair("w0000", "w0000@GRAD");
+  nudge.AddInput("Weight", {"w0000"}).AddInput("Slope", {"w0000@GRAD"}).AddOutput("WeightOut", {"w0000"});
+  for (const auto& [slot, name, shape] :
+       {std::tuple("Heat", "w0000_heat_0", Shape{100, 200}), std::tuple("Age", "w0000_age_0", Shape{1})}) {
+    Var state = TensorVar(name, DType::kFp32, shape);
+    state.persistable = true;
+    main.SetVar(state);
+    program.startup.MutableBlock(0).SetVar(state);
+    program.startup.MutableBlock(0).Append(Op("fill_constant")
+                                               .AddOutput("Out", {name})
+                                               .Set("shape", shape.dims())
+                                               .Set("value", 0.0f)
+                                               .Set("dtype", 5));
+    nudge.AddInput(slot, {name}).AddOutput(StrCat(slot, "Out"), {name});
+  }
+  main.Replace(sgd.id, std::move(nudge));
+  OpRegistry ops;
+  RegisterAllOps(ops);
+  RegisterNudge(ops, elementwise);
+  PENSTOCK_RETURN_IF_ERROR(ops.Finish());
+  return Transpile(ops, program.main, program.startup, Config(2, 2));
+}
+
+TEST(Transpile, AnOptimizerThatNobodyHereKnowsIsDistributedFromItsDeclaration) {
+  const Result<RoleSet> roles = TranspileNudged(true);
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  for (const PserverRole& role : roles->pservers) {
+    const bool second = role.main.main().FindVar("w0000.block1") != nullptr;
+    const Block& block = role.main.main();
+    ASSERT_NE(block.FindVar("w0000_heat_0"), nullptr);
+    EXPECT_EQ(block.FindVar("w0000_heat_0")->shape(), (Shape{50, 200}));
+    EXPECT_EQ(*block.FindVar("w0000_heat_0")->facts.slice,
+              (InitialSlice{"w0000_heat_0", {100, 200}, second ? 50 : 0, second ? 100 : 50}));
+    EXPECT_EQ(block.FindVar("w0000_age_0")->shape(), (Shape{1}));
+    EXPECT_EQ(role.startup.main().FindVar("w0000_heat_0")->shape(), (Shape{50, 200}));
+    const Op& update = *role.main.block(1).ops().back().op;
+    const std::string piece = second ? "w0000.block1" : "w0000.block0";
+    EXPECT_EQ(update.type(), "nudge");
+    EXPECT_EQ(update.InputName("Weight"), piece);
+    EXPECT_EQ(update.InputName("Slope"), second ? "w0000@GRAD.block1" : "w0000@GRAD.block0");
+    EXPECT_EQ(update.OutputName("WeightOut"), piece);
+    EXPECT_EQ(update.OutputName("AgeOut"), "w0000_age_0");
+  }
+  for (const OpEntry& entry : roles->trainers[0].main.main().ops()) EXPECT_NE(entry.op->type(), "nudge");
+  EXPECT_EQ(roles->trainers[0].startup.main().FindVar("w0000_heat_0"), nullptr);
+}
+
+TEST(Transpile, AnOptimizerThatNeedsTheWholeParameterGetsIt) {
+  const Result<RoleSet> roles = TranspileNudged(false);
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  EXPECT_FALSE(roles->plan.params[0].sliced());
 }
 
 TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {

@@ -54,12 +54,15 @@ Result<Self> SelfOf(const GoldenSection& section) {
 }
 
 Result<Pass> FindPass(const std::string& name) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Pipelines pipelines, PipelinesOf(Mode::kSync));
-  for (const auto& list :
-       {pipelines.trainer, pipelines.trainer_startup, pipelines.pserver, pipelines.pserver_startup}) {
-    const auto it =
-        std::find_if(list.begin(), list.end(), [&](const Pass& pass) { return pass.name == name; });
-    if (it != list.end()) return *it;
+  for (const Mode mode : AllModes()) {
+    const Result<Pipelines> pipelines = PipelinesOf(mode);
+    if (!pipelines.ok()) continue;
+    for (const auto& list :
+         {pipelines->trainer, pipelines->trainer_startup, pipelines->pserver, pipelines->pserver_startup}) {
+      const auto it =
+          std::find_if(list.begin(), list.end(), [&](const Pass& pass) { return pass.name == name; });
+      if (it != list.end()) return *it;
+    }
   }
   return InvalidArgument("E-golden", "there is no pass ", name);
 }

@@ -125,9 +125,26 @@ void ReadPlacement(Reader& in, TranspileConfig& config) {
   }
 }
 
+void ReadCollective(Reader& in, TranspileConfig& config) {
+  std::string mode;
+  in.Read("collective_mode", mode);
+  if (mode.empty()) return;
+  if (mode == "grad_allreduce") {
+    config.collective = Collective::kGradAllreduce;
+  } else if (mode == "local_sgd") {
+    config.collective = Collective::kLocalSgd;
+  } else if (mode == "single_process_multi_thread") {
+    config.collective = Collective::kSingleProcessMultiThread;
+  } else {
+    in.Fail(InvalidArgument("E-case", "key \"collective_mode\": ", Quote(mode),
+                            " is none of grad_allreduce, local_sgd, single_process_multi_thread"));
+  }
+}
+
 Status ReadConfig(const Json& json, TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
+  ReadCollective(in, config);
   ReadPlacement(in, config);
   in.Read("trainers", config.trainers);
   in.Read("trainer_ids", config.trainer_ids);
@@ -140,6 +157,8 @@ Status ReadConfig(const Json& json, TranspileConfig& config) {
   in.Read("half_async", config.half_async);
   in.Read("completely_not_async", config.completely_not_async);
   in.Read("enable_dc_asgd", config.dc_asgd);
+  in.Read("dc_asgd_lambda", config.dc_asgd_lambda);
+  in.Read("shared_transpiler", config.shared_transpiler);
   return in.status();
 }
 

@@ -34,14 +34,20 @@ constexpr Pass kSyncPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
 };
 
+struct Row {
+  Mode mode;
+  Pipelines pipelines;
+};
+
+constexpr Row kRows[] = {
+    {Mode::kSync, {kSyncTrainer, kSyncTrainerStartup, kSyncPserver, kSyncPserverStartup}},
+};
+
 }  // namespace
 
 Result<Pipelines> PipelinesOf(Mode mode) {
-  if (mode == Mode::kSync) {
-    return Pipelines{.trainer = kSyncTrainer,
-                     .trainer_startup = kSyncTrainerStartup,
-                     .pserver = kSyncPserver,
-                     .pserver_startup = kSyncPserverStartup};
+  for (const Row& row : kRows) {
+    if (row.mode == mode) return row.pipelines;
   }
   return Unimplemented("E-transpile-mode", "transpile: mode ", ModeName(mode),
                        " is not built; use sync_mode=true");

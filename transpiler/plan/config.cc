@@ -1,26 +1,9 @@
 #include "transpiler/plan/config.h"
 
+#include <cmath>
 #include <map>
 
 namespace penstock {
-
-std::string_view ModeName(Mode mode) {
-  switch (mode) {
-    case Mode::kSync:
-      return "sync";
-    case Mode::kAsync:
-      return "async";
-    case Mode::kHalfAsync:
-      return "half_async";
-    case Mode::kGeo:
-      return "geo";
-    case Mode::kNccl2:
-      return "nccl2";
-    case Mode::kCollective:
-      return "collective";
-  }
-  return "?";
-}
 
 namespace {
 
@@ -78,42 +61,26 @@ Status ValidateSizes(const TranspileConfig& config) {
   return OkStatus();
 }
 
-}  // namespace
-
-Result<Mode> ResolveMode(const TranspileConfig& config) {
-  switch (config.kind) {
-    case Kind::kNccl2:
-      return Mode::kNccl2;
-    case Kind::kCollective:
-      return Mode::kCollective;
-    case Kind::kGeo:
-      return Mode::kGeo;
-    case Kind::kPserver:
-      break;
+Status ValidateLambda(const TranspileConfig& config) {
+  if (!std::isfinite(config.dc_asgd_lambda)) {
+    return InvalidArgument("E-plan-dc-asgd", "plan: dc_asgd_lambda must be a finite number, not ",
+                           config.dc_asgd_lambda);
   }
-  const auto& argument = config.sync_mode_argument;
-  const auto& field = config.sync_mode_field;
-  if (config.dialect == Dialect::kDefault && argument && field && *argument != *field) {
-    return InvalidArgument("E-plan-sync-mode", "plan: transpile() was given sync_mode=", *argument,
-                           " and its config says sync_mode=", *field, "; give one, or the same twice");
+  if (config.dialect == Dialect::kFluid18 && config.dc_asgd_lambda != 1.0f) {
+    return InvalidArgument("E-plan-dc-asgd", "plan: Fluid 1.8 has no dc_asgd_lambda but 1, not ",
+                           config.dc_asgd_lambda);
   }
-  const bool sync = argument ? *argument : field.value_or(true);
-  if (sync && config.runtime_split_send_recv) {
-    return InvalidArgument("E-plan-sync-mode",
-                           "plan: runtime_split_send_recv=true needs sync_mode=false; it is true");
-  }
-  if (sync && config.dc_asgd) {
-    return InvalidArgument("E-plan-sync-mode", "plan: enable_dc_asgd=true needs sync_mode=false; it is true");
-  }
-  if (sync) return Mode::kSync;
-  return config.half_async || config.completely_not_async ? Mode::kHalfAsync : Mode::kAsync;
+  return OkStatus();
 }
 
+}  // namespace
+
 Status ValidateConfig(const TranspileConfig& config) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
-  if (mode == Mode::kNccl2 || mode == Mode::kCollective) return OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(ResolveMode(config).status());
+  if (config.kind == Kind::kNccl2 || config.kind == Kind::kCollective) return OkStatus();
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
+  PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
   return ValidateSizes(config);
 }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "transpiler/plan/mode.h"
 
 namespace penstock {
 
@@ -20,11 +21,13 @@ namespace penstock {
 // them by the list in tests/parity/DIFFERENCES.md and by nothing else.
 enum class Dialect { kDefault, kFluid18 };
 
-// How gradients and parameters travel. Each has its own pipeline; no pass takes a mode.
-enum class Mode { kSync, kAsync, kHalfAsync, kGeo, kNccl2, kCollective };
-std::string_view ModeName(Mode mode);  // "sync"
-
 enum class Kind { kPserver, kNccl2, kCollective, kGeo };
+enum class Collective {
+  kNone,
+  kGradAllreduce,
+  kLocalSgd,
+  kSingleProcessMultiThread
+};  // of Kind::kCollective
 enum class Placement { kRoundRobin, kHashName };
 
 // Fluid's constructor refuses smaller slices; its users set the field afterwards to get them.
@@ -32,6 +35,7 @@ inline constexpr std::int64_t kFluidMinBlockSize = 8192;
 
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
+  Collective collective = Collective::kNone;
   Dialect dialect = Dialect::kDefault;
   int trainers = 1;
   std::vector<int> trainer_ids = {0};  // the trainers whose programs are made
@@ -49,14 +53,21 @@ struct TranspileConfig {
   bool half_async = false;
   bool completely_not_async = false;
   bool dc_asgd = false;
+  float dc_asgd_lambda = 1.0f;  // how much of a gradient's age is corrected; Fluid knows 1 only
+
+  // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's
+  // getters change the user's start-up program, so that the trainers' become different ones.
+  bool shared_transpiler = false;
 };
 
 // kInvalidArgument: no pserver, an address twice, trainer ids out of range, a size under 1, contradicting
 // modes.
 Status ValidateConfig(const TranspileConfig& config);
 
-// The one mode that the flags mean. An argument given wins over an untouched field; both given and different
-// is E-plan-sync-mode.
+// The one mode that the flags mean. An argument given wins over an untouched field; both given and different,
+// or a flag of the asynchronous modes with sync_mode=true, is E-plan-sync-mode.
 Result<Mode> ResolveMode(const TranspileConfig& config);
+// What pservers are told: the number of the mode. Compat asks the configuration alone, as Fluid does.
+ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode);
 
 }  // namespace penstock

@@ -77,6 +77,8 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   }
   PlacementPlan plan;
   PENSTOCK_ASSIGN_OR_RETURN(plan.mode, ResolveMode(config));
+  plan.server_mode = ResolveServerMode(config, plan.mode);
+  plan.dc_asgd_lambda = config.dc_asgd_lambda;
   plan.dialect = config.dialect;
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;

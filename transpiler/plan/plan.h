@@ -9,7 +9,8 @@
 // A parameter may carry `sparse` (its gradient is selected rows) and `prefetched` (trainers ask for single
 // rows instead of the whole). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in
 // chunks of 2000`. The header has `dialect="fluid-1.8"` where that is asked for, and `send_order=[...]` where
-// gradients were not dealt out in the order of the parameters.
+// gradients were not dealt out in the order of the parameters; `server_mode="sync"` where pservers are told
+// another mode than the plan's, and `dc_asgd_lambda=0.5` where it is not 1.
 #pragma once
 
 #include <cstdint>
@@ -56,8 +57,11 @@ struct SliceRef {
 
 struct PlacementPlan {
   Mode mode = Mode::kSync;
+  ServerMode server_mode =
+      ServerMode::kSync;  // what pservers are told; ServerModeOf(mode), but for Fluid's slips
   Dialect dialect = Dialect::kDefault;
   int trainers = 1;
+  float dc_asgd_lambda = 1.0f;
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
   std::vector<int>

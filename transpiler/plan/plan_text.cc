@@ -35,6 +35,10 @@ std::string PrintHeader(const PlacementPlan& plan) {
   for (const std::string& address : plan.pservers) pservers.push_back(Quote(address));
   std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers,
                            ", pservers=[", Join(pservers, ", "), "]");
+  if (plan.server_mode != ServerModeOf(plan.mode)) {
+    out += StrCat(", server_mode=", Quote(ServerModeName(plan.server_mode)));
+  }
+  if (plan.dc_asgd_lambda != 1.0f) out += StrCat(", dc_asgd_lambda=", plan.dc_asgd_lambda);
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
   return out + "}\n";
@@ -143,14 +147,18 @@ class Line {
   std::string_view rest_;
 };
 
-bool ParseMode(const std::string& name, Mode& mode) {
-  for (const Mode known :
-       {Mode::kSync, Mode::kAsync, Mode::kHalfAsync, Mode::kGeo, Mode::kNccl2, Mode::kCollective}) {
-    if (ModeName(known) != name) continue;
-    mode = known;
-    return true;
-  }
-  return false;
+bool ParseMode(const std::string& name, PlacementPlan& plan) {
+  const std::optional<Mode> mode = ModeFromName(name);
+  if (!mode) return false;
+  plan.mode = *mode;
+  plan.server_mode = ServerModeOf(*mode);
+  return true;
+}
+
+bool ParseServerMode(const std::string& name, ServerMode& server) {
+  const std::optional<ServerMode> known = ServerModeFromName(name);
+  if (known) server = *known;
+  return known.has_value();
 }
 
 bool ParseHeader(Line line, PlacementPlan& plan) {
@@ -158,7 +166,11 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
   do {
     std::string text;
     if (line.Is("mode=")) {
-      if (!line.Text(text) || !ParseMode(text, plan.mode)) return false;
+      if (!line.Text(text) || !ParseMode(text, plan)) return false;
+    } else if (line.Is("server_mode=")) {
+      if (!line.Text(text) || !ParseServerMode(text, plan.server_mode)) return false;
+    } else if (line.Is("dc_asgd_lambda=")) {
+      if (!line.Number(plan.dc_asgd_lambda)) return false;
     } else if (line.Is("trainers=")) {
       if (!line.Number(plan.trainers)) return false;
     } else if (line.Is("pservers=")) {

@@ -1,0 +1,101 @@
+// The one mode that the flags of a configuration mean, and what Fluid would tell its pservers.
+#include "transpiler/plan/config.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kRule[] = "E-plan-sync-mode";
+
+Result<Mode> ResolveCollective(const TranspileConfig& config) {
+  switch (config.collective) {
+    case Collective::kGradAllreduce:
+      return Mode::kGradAllreduce;
+    case Collective::kLocalSgd:
+      return Mode::kLocalSgd;
+    case Collective::kSingleProcessMultiThread:
+      return Mode::kSingleProcessMultiThread;
+    case Collective::kNone:
+      break;
+  }
+  return InvalidArgument("E-plan-collective",
+                         "plan: the collective mode needs collective_mode: grad_allreduce, local_sgd or "
+                         "single_process_multi_thread");
+}
+
+// Fluid's programs follow the argument alone, and its default is true.
+bool IsSync(const TranspileConfig& config) {
+  const bool otherwise = config.dialect == Dialect::kFluid18 ? true : config.sync_mode_field.value_or(true);
+  return config.sync_mode_argument.value_or(otherwise);
+}
+
+Status NeedsAsync(std::string_view flag) {
+  return InvalidArgument(kRule, "plan: ", flag, "=true needs sync_mode=false; it is true");
+}
+
+Result<Mode> ResolveSync(const TranspileConfig& config) {
+  if (config.runtime_split_send_recv) return NeedsAsync("runtime_split_send_recv");
+  if (config.dc_asgd) return NeedsAsync("enable_dc_asgd");
+  if (config.half_async && config.dialect == Dialect::kDefault) return NeedsAsync("half_async");
+  return Mode::kSync;
+}
+
+Result<Mode> ResolveNotAsync(const TranspileConfig& config) {
+  if (config.dc_asgd) {
+    return InvalidArgument("E-plan-dc-asgd",
+                           "plan: enable_dc_asgd=true corrects the gradient of one trainer, and "
+                           "completely_not_async=true merges those of all; give one of them");
+  }
+  if (config.dialect == Dialect::kDefault) {
+    // Without a communicator the trainer's own barriers are what ends a step: the sync mode.
+    return config.runtime_split_send_recv ? Mode::kNotAsync : Mode::kSync;
+  }
+  if (!config.runtime_split_send_recv) return Mode::kFluidNotAsyncDirect;
+  return config.half_async ? Mode::kNotAsync : Mode::kFluidNotAsyncAlone;
+}
+
+Result<Mode> ResolveAsync(const TranspileConfig& config) {
+  // A send that waits for its reply is half-asynchronous already, so half_async has a meaning only with a
+  // communicator.
+  if (!config.runtime_split_send_recv) return config.dc_asgd ? Mode::kDcAsgd : Mode::kAsync;
+  if (config.half_async) return config.dc_asgd ? Mode::kDcAsgdHalfAsync : Mode::kHalfAsync;
+  return config.dc_asgd ? Mode::kDcAsgdRuntimeSplit : Mode::kAsyncRuntimeSplit;
+}
+
+Result<Mode> ResolvePserver(const TranspileConfig& config) {
+  const auto& argument = config.sync_mode_argument;
+  const auto& field = config.sync_mode_field;
+  if (config.dialect == Dialect::kDefault && argument && field && *argument != *field) {
+    return InvalidArgument(kRule, "plan: transpile() was given sync_mode=", *argument,
+                           " and its config says sync_mode=", *field, "; give one, or the same twice");
+  }
+  if (IsSync(config)) return ResolveSync(config);
+  // Fluid does not merge the gradients of one trainer.
+  const bool merges = config.dialect == Dialect::kDefault || config.trainers > 1;
+  if (config.completely_not_async && merges) return ResolveNotAsync(config);
+  return ResolveAsync(config);
+}
+
+}  // namespace
+
+Result<Mode> ResolveMode(const TranspileConfig& config) {
+  switch (config.kind) {
+    case Kind::kNccl2:
+      return Mode::kNccl2;
+    case Kind::kCollective:
+      return ResolveCollective(config);
+    case Kind::kGeo:
+      return Mode::kGeo;
+    case Kind::kPserver:
+      break;
+  }
+  return ResolvePserver(config);
+}
+
+ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode) {
+  if (config.dialect == Dialect::kDefault || config.kind != Kind::kPserver) return ServerModeOf(mode);
+  // Fluid asks the configuration, whatever transpile() was told.
+  if (config.sync_mode_field.value_or(true) || config.completely_not_async) return ServerMode::kSync;
+  return config.runtime_split_send_recv ? ServerMode::kAsync : ServerMode::kHalfAsync;
+}
+
+}  // namespace penstock

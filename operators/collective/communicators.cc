@@ -1,0 +1,72 @@
+// gen_nccl_id, c_gen_nccl_id, c_comm_init, c_comm_init_all: how the ranks of a job find each other.
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/collective/ring.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kGenDoc[] = R"(
+Trainer 0 makes one id for each of nccl_comm_num rings and hands it to all other trainers at their address in
+`trainers`; each keeps it in NCCLID, NCCLID_1, ... Communicators are made from them when the program first
+runs on several trainers. With use_hierarchical_allreduce trainers form groups of
+hierarchical_allreduce_inter_nranks: each group gets an id of its own (Hierarchical_inter_NCCLID_i), and the
+first ones of all groups get another (Hierarchical_exter_NCCLID_i).)";
+
+constexpr char kRingGenDoc[] = R"(
+Rank 0 makes the id of one ring and hands it to other_endpoints; every other rank awaits it at `endpoint`.)";
+
+constexpr char kInitDoc[] = R"(
+Makes the communicator of ring `ring_id` from the id in X. Returns when all nranks ranks have come.)";
+
+constexpr char kInitAllDoc[] = R"(
+Makes the communicators of ring `ring_id` for all devices of this process, one rank each.)";
+
+}  // namespace
+
+void RegisterCommunicators(OpRegistry& ops) {
+  ops.Add("c_comm_init")
+      .Doc("Makes the communicator of one ring.", kInitDoc)
+      .Input("X", "the id that c_gen_nccl_id made", AnyType())
+      .RequiredAttr("nranks", AttrKind::kInt, "how many ranks there are", AtLeast(1))
+      .RequiredAttr("rank", AttrKind::kInt, "this one", AtLeast(0))
+      .Attr("ring_id", 0, "the communicator's number", AtLeast(0))
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  ops.Add("c_comm_init_all")
+      .Doc("Makes the communicators of all devices of this process.", kInitAllDoc)
+      .Attr("devices", std::vector<std::int32_t>(), "their numbers; none: all there are")
+      .Attr("ring_id", 0, "the communicators' number", AtLeast(0))
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  ops.Add("c_gen_nccl_id")
+      .Doc("Agrees on the id of one ring.", kRingGenDoc)
+      .Output("Out", "the id", AnyType())
+      .RequiredAttr("rank", AttrKind::kInt, "this one", AtLeast(0))
+      .RequiredAttr("endpoint", AttrKind::kString, "this rank's address, host:port")
+      .Attr("other_endpoints", std::vector<std::string>(), "the addresses of all other ranks")
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  ops.Add("gen_nccl_id")
+      .Doc("Agrees on the ids of all rings.", kGenDoc)
+      .Output("NCCLID", "the first ring's id; the others stand in variables of known names", AnyType())
+      .RequiredAttr("trainers", AttrKind::kStrings, "the addresses of all trainers, in order")
+      .RequiredAttr("trainer_id", AttrKind::kInt, "this one", AtLeast(0))
+      .Attr("nccl_comm_num", 1, "how many rings", AtLeast(1))
+      .Attr("use_hierarchical_allreduce", false, "whether there are groups")
+      .Attr("hierarchical_allreduce_inter_nranks", 0, "trainers of a group", AtLeast(0))
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// c_sync_calc_stream, c_sync_comm_stream: where computation and communication wait for each other.
+#include "framework/op/op_registry.h"
+#include "operators/collective/ring.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kCalcDoc[] = R"(
+Waits until everything computed so far is there, so that a collective op may take X.)";
+
+constexpr char kCommDoc[] = R"(
+Waits until every collective op of ring `ring_id` so far has ended, so that computation may take what it
+made.)";
+
+OpDef& Finish(OpDef& def) {
+  return def.Input("X", "not read: orders the op", AnyType())
+      .Output("Out", "X itself", SameTypeAs("X"))
+      .InferShape(SameShape("X", "Out"))
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+}
+
+}  // namespace
+
+void RegisterStreamSync(OpRegistry& ops) {
+  Finish(ops.Add("c_sync_calc_stream").Doc("Waits for the computation.", kCalcDoc));
+  Finish(ops.Add("c_sync_comm_stream").Doc("Waits for the communication of one ring.", kCommDoc))
+      .Attr("ring_id", 0, "which communicator", AtLeast(0));
+}
+
+}  // namespace penstock

@@ -20,7 +20,8 @@ Result<Arguments> TakeFlags(const Command& command, const Arguments& arguments) 
     }
     text.remove_prefix(text[1] == '-' ? 2 : 1);
     const std::size_t equals = text.find('=');
-    const std::string name(text.substr(0, equals));
+    std::string name(text.substr(0, equals));
+    std::replace(name.begin(), name.end(), '-', '_');  // a flag is a name of C++, and spelt --step-ms
     gflags::CommandLineFlagInfo info;
     const bool listed = std::find(command.flags.begin(), command.flags.end(), name) != command.flags.end();
     if (!listed || !gflags::GetCommandLineFlagInfo(name.c_str(), &info)) {
@@ -48,7 +49,9 @@ std::string FlagHelp(const Command& command) {
   for (const std::string_view name : command.flags) {
     gflags::CommandLineFlagInfo info;
     if (!gflags::GetCommandLineFlagInfo(std::string(name).c_str(), &info)) continue;
-    out += StrCat("  --", name, "  ", info.description);
+    std::string spelt(name);
+    std::replace(spelt.begin(), spelt.end(), '_', '-');
+    out += StrCat("  --", spelt, "  ", info.description);
     if (!info.default_value.empty()) out += StrCat(" (default: ", info.default_value, ")");
     out += '\n';
   }

@@ -7,8 +7,8 @@
 
 namespace penstock::tools {
 
-// Sets the flags among `arguments` ("--name=value", "--name value", "--name" for a boolean; "--" ends them)
-// and returns the rest. kInvalidArgument E-flag.
+// Sets the flags among `arguments` ("--name=value", "--name value", "--name" for a boolean, "-" for "_" in
+// names; "--" ends them) and returns the rest. kInvalidArgument E-flag.
 Result<Arguments> TakeFlags(const Command& command, const Arguments& arguments);
 
 // A line for each flag, for the usage.

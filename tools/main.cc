@@ -26,17 +26,21 @@ const std::vector<Command>& Commands() {
   return commands;
 }
 
+void PrintUsage(std::ostream& out, const Command& command) {
+  out << "penstock " << command.name << " " << command.arguments << "\n  " << command.does << "\n"
+      << FlagHelp(command);
+}
+
 void PrintUsage(std::ostream& out) {
-  out << "usage: penstock COMMAND [flags] arguments\n\n";
-  for (const Command& command : Commands()) {
-    out << "penstock " << command.name << " " << command.arguments << "\n  " << command.does << "\n"
-        << FlagHelp(command);
-  }
+  out << "usage: penstock COMMAND [flags] arguments; penstock COMMAND --help for one of them\n\n";
+  for (const Command& command : Commands()) PrintUsage(out, command);
   out << "\nExit codes are listed in README.md, section \"Exit codes\".\n";
 }
 
+bool AsksForHelp(const std::string& argument) { return argument == "--help" || argument == "-h"; }
+
 int Main(const Arguments& arguments) {
-  if (!arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h" || arguments[0] == "help")) {
+  if (!arguments.empty() && (AsksForHelp(arguments[0]) || arguments[0] == "help")) {
     PrintUsage(std::cout);
     return kExitOk;
   }
@@ -46,6 +50,10 @@ int Main(const Arguments& arguments) {
   }
   for (const Command& command : Commands()) {
     if (command.name != arguments[0]) continue;
+    if (arguments.size() > 1 && AsksForHelp(arguments[1])) {
+      PrintUsage(std::cout, command);
+      return kExitOk;
+    }
     const Result<Arguments> rest = TakeFlags(command, {arguments.begin() + 1, arguments.end()});
     return rest.ok() ? command.run(*rest) : BadInput(rest.status());
   }

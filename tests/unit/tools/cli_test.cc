@@ -116,5 +116,13 @@ TEST_F(Cli, HelpListsTheCommands) {
   EXPECT_EQ(Run("").exit_code, 2);
 }
 
+TEST_F(Cli, HelpOfOneCommandIsAboutThatOne) {
+  const Outcome help = Run("show --help");
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_EQ(help.out,
+            "penstock show F\n  prints program F for reading, without what goes without saying\n"
+            "  --full  leave nothing out (default: false)\n");
+}
+
 }  // namespace
 }  // namespace penstock

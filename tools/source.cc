@@ -1,0 +1,55 @@
+#include "tools/source.h"
+
+#include <gflags/gflags.h>
+
+#include "framework/base/files.h"
+#include "framework/text/program_file.h"
+
+DEFINE_string(main, "", "the main program, after minimize");
+DEFINE_string(startup, "", "its start-up program");
+DEFINE_string(facts, "", "program.json: what the programs do not say of their parameters");
+DEFINE_string(config, "", "case.json: addresses, trainers, slicing and mode");
+DEFINE_string(compat, "", "fluid-1.8: role programs as Fluid 1.8.5 makes them, its defects included");
+
+namespace penstock::tools {
+namespace {
+
+constexpr char kFluid18[] = "fluid-1.8";
+
+Status Require(std::string_view command, std::string_view flag, const std::string& value) {
+  if (!value.empty()) return OkStatus();
+  return InvalidArgument("E-usage", command, ": --", flag, " is missing");
+}
+
+}  // namespace
+
+bool HasSourcePrograms() { return !FLAGS_main.empty() || !FLAGS_startup.empty(); }
+
+Result<Source> ReadSourcePrograms(std::string_view command) {
+  PENSTOCK_RETURN_IF_ERROR(Require(command, "main", FLAGS_main));
+  PENSTOCK_RETURN_IF_ERROR(Require(command, "startup", FLAGS_startup));
+  Source source;
+  PENSTOCK_ASSIGN_OR_RETURN(source.main, ReadProgramFile(FLAGS_main));
+  PENSTOCK_ASSIGN_OR_RETURN(source.startup, ReadProgramFile(FLAGS_startup));
+  if (FLAGS_facts.empty()) return source;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string facts, ReadFile(FLAGS_facts));
+  Status applied = ApplyFacts(facts, source.main, source.startup);
+  if (!applied.ok()) return std::move(applied).In(FLAGS_facts);
+  return source;
+}
+
+Result<Source> ReadSource(std::string_view command) {
+  if (!FLAGS_compat.empty() && FLAGS_compat != kFluid18) {
+    return InvalidArgument("E-usage", command, ": --compat must be ", kFluid18, ", not ", Quote(FLAGS_compat));
+  }
+  PENSTOCK_RETURN_IF_ERROR(Require(command, "config", FLAGS_config));
+  PENSTOCK_ASSIGN_OR_RETURN(Source source, ReadSourcePrograms(command));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string config, ReadFile(FLAGS_config));
+  Result<CaseFile> job = ParseCase(config);
+  if (!job.ok()) return std::move(job).status().In(FLAGS_config);
+  source.job = *std::move(job);
+  source.job.config.dialect = FLAGS_compat.empty() ? Dialect::kDefault : Dialect::kFluid18;
+  return source;
+}
+
+}  // namespace penstock::tools

@@ -1,0 +1,24 @@
+// The user's own programs and the description of the job, as the flags --main, --startup, --facts, --config
+// and --compat name them.
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/ir/program.h"
+#include "tools/case/case_file.h"
+
+namespace penstock::tools {
+
+struct Source {
+  Program main, startup;
+  CaseFile job;
+};
+
+// kInvalidArgument: E-usage (a flag is missing; `command` says whose) and what is wrong in a file, which is
+// named.
+Result<Source> ReadSource(std::string_view command);
+// --main, --startup and --facts alone, where no job is described.
+Result<Source> ReadSourcePrograms(std::string_view command);
+// Whether one of --main and --startup is given.
+bool HasSourcePrograms();
+
+}  // namespace penstock::tools

@@ -40,7 +40,8 @@ Result<Source> ReadSourcePrograms(std::string_view command) {
 
 Result<Source> ReadSource(std::string_view command) {
   if (!FLAGS_compat.empty() && FLAGS_compat != kFluid18) {
-    return InvalidArgument("E-usage", command, ": --compat must be ", kFluid18, ", not ", Quote(FLAGS_compat));
+    return InvalidArgument("E-usage", command, ": --compat must be ", kFluid18, ", not ",
+                           Quote(FLAGS_compat));
   }
   PENSTOCK_RETURN_IF_ERROR(Require(command, "config", FLAGS_config));
   PENSTOCK_ASSIGN_OR_RETURN(Source source, ReadSourcePrograms(command));

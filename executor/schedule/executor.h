@@ -55,7 +55,7 @@ struct ExecutorStats {
 
 class Executor : public BlockRunner {
  public:
-  Executor(const OpRegistry& ops, const ExecutorOptions& options = {});
+  explicit Executor(const OpRegistry& ops, const ExecutorOptions& options = {});
   ~Executor() override;
 
   // For services that need this executor to be made themselves. Before the first run of a program that uses

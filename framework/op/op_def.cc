@@ -18,6 +18,7 @@ SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags fla
 
 std::string TypeNames(const std::vector<DType>& types) {
   std::vector<std::string_view> names;
+  names.reserve(types.size());
   for (const DType type : types) names.push_back(DTypeName(type));
   return Join(names, " or ");
 }
@@ -40,7 +41,7 @@ Status CheckSlots(const Op& op, const std::vector<Slot>& slots, const std::vecto
 
 }  // namespace
 
-OpDef& OpDef::Doc(std::string summary, std::string doc) {
+OpDef& OpDef::Doc(std::string summary, std::string_view doc) {
   summary_ = std::move(summary);
   doc_ = std::string(StripSpace(doc));
   return *this;

@@ -134,7 +134,7 @@ class OpDef {
   explicit OpDef(std::string type) : type_(std::move(type)) {}
 
   // Declaration. Each call returns *this.
-  OpDef& Doc(std::string summary, std::string doc);
+  OpDef& Doc(std::string summary, std::string_view doc);
   OpDef& Input(std::string name, std::string doc, TypeRule type, SlotFlags flags = {});
   OpDef& Output(std::string name, std::string doc, TypeRule type, SlotFlags flags = {});
   template <typename T>

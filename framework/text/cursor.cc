@@ -84,7 +84,7 @@ const Token& Cursor::PeekSecond() {
 }
 
 Token Cursor::Take() {
-  const Token token = Peek();
+  Token token = Peek();
   if (token.kind != TokenKind::kEnd) ++at_;
   return token;
 }

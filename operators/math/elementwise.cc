@@ -145,8 +145,8 @@ Status InferElementwise(InferContext& c) {
   return c.SetShape("Out", shapes->out);
 }
 
-OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary, std::string formula,
-                          bool gradient_reads_out) {
+OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
+                          const std::string& formula, bool gradient_reads_out) {
   GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
   if (gradient_reads_out) grad.reads_outputs = {"Out"};
   return ops.Add(type)

@@ -20,8 +20,8 @@ namespace penstock {
 
 Status InferElementwise(InferContext& c);
 // Schema, shapes and gradient of an elementwise op, all but its kernels.
-OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary, std::string formula,
-                          bool gradient_reads_out);
+OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
+                          const std::string& formula, bool gradient_reads_out);
 
 template <typename Math>
 struct Elementwise {
@@ -141,8 +141,9 @@ struct Elementwise {
 
 // DeclareElementwise and its CPU kernels.
 template <typename Math>
-OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summary, std::string formula) {
-  return DeclareElementwise(ops, type, std::move(summary), std::move(formula), Math::kReadsOut)
+OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summary,
+                      const std::string& formula) {
+  return DeclareElementwise(ops, type, std::move(summary), formula, Math::kReadsOut)
       .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
       .template GradKernel<Cpu, Elementwise<Math>::template Backward, float, double>();
 }

@@ -56,8 +56,11 @@ class Estimator {
 
   void AddTables() {
     for (const JobTable& table : job_.tables) {
-      out_.tables.push_back({.param = table.param, .rows = table.rows, .row_bytes = table.row_bytes,
-                             .remote = table.remote, .rows_touched = RowsTouched(table, options_)});
+      out_.tables.push_back({.param = table.param,
+                             .rows = table.rows,
+                             .row_bytes = table.row_bytes,
+                             .remote = table.remote,
+                             .rows_touched = RowsTouched(table, options_)});
     }
     if (job_.present.empty()) return;
     // A row lies in one piece, so that the messages about one piece say what a row costs.
@@ -75,7 +78,8 @@ class Estimator {
     const std::int64_t rows = job_.tables[index].rows;
     if (!touched || rows == 0) return message.bytes;
     // Taken to be spread evenly, and cut so that the pieces' rows add up to all.
-    const std::int64_t here = MulDiv(*touched, message.row_end, rows) - MulDiv(*touched, message.row_begin, rows);
+    const std::int64_t here =
+        MulDiv(*touched, message.row_end, rows) - MulDiv(*touched, message.row_begin, rows);
     return message.bytes + here * message.bytes_per_row;
   }
 
@@ -143,17 +147,22 @@ class Estimator {
 Status CheckOptions(const Job& job, const CostOptions& options) {
   if (options.rows_per_step.value_or(0) < 0 || options.batch.value_or(0) < 0 ||
       options.steps_per_exchange.value_or(1) < 1) {
-    return InvalidArgument("E-cost-options", "cost: rows, batch and steps are counts, not less than 0, 0 and 1");
+    return InvalidArgument("E-cost-options",
+                           "cost: rows, batch and steps are counts, not less than 0, 0 and 1");
   }
   // What passes in an exchange, and what is held, in a number that does not overflow.
   double bytes = 0;
   for (const JobPiece& piece : job.pieces) {
-    bytes += static_cast<double>(piece.value_bytes + piece.gradient_bytes) + static_cast<double>(piece.state_bytes);
+    bytes += static_cast<double>(piece.value_bytes + piece.gradient_bytes) +
+             static_cast<double>(piece.state_bytes);
   }
   for (const JobTrainer& trainer : job.present) {
     for (const JobMessage& message : trainer.messages) {
-      const double rows = message.table < 0 ? 0 : static_cast<double>(job.tables[static_cast<std::size_t>(message.table)].rows);
-      bytes += (static_cast<double>(message.bytes) + rows * static_cast<double>(message.bytes_per_row)) * job.trainers;
+      const double rows = message.table < 0
+                              ? 0
+                              : static_cast<double>(job.tables[static_cast<std::size_t>(message.table)].rows);
+      bytes += (static_cast<double>(message.bytes) + rows * static_cast<double>(message.bytes_per_row)) *
+               job.trainers;
     }
     for (const JobReduction& reduction : trainer.reductions) {
       bytes += 2.0 * static_cast<double>(reduction.bytes) * job.trainers;

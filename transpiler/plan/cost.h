@@ -5,9 +5,9 @@
 //   cost.pservers[0].traffic.up.bytes       what all trainers send it in one exchange
 //   cost.trainers[0].to[0].up.messages      of which trainer 0
 //
-// Units: bytes of payload; messages are calls of a trainer, each counted once, in the direction of its payload
-// (gradients, ids, counters and barriers up; parameters and rows down). An exchange is a step, but in geo mode
-// and for ranks that average only every so many steps.
+// Units: bytes of payload; messages are calls of a trainer, each counted once, in the direction of its
+// payload (gradients, ids, counters and barriers up; parameters and rows down). An exchange is a step, but in
+// geo mode and for ranks that average only every so many steps.
 //
 // Ring all-reduce, n ranks, S bytes: each rank sends and receives 2(n-1) messages of S/n bytes, 2S(n-1)/n in
 // all: n-1 that add up and n-1 that hand out (Patarasuk and Yuan, Bandwidth optimal all-reduce algorithms,
@@ -44,7 +44,9 @@ struct Volume {
 struct Traffic {
   Volume up, overlaps, down;
   Traffic& operator+=(const Traffic& other);
-  Traffic Times(std::int64_t count) const { return {up.Times(count), overlaps.Times(count), down.Times(count)}; }
+  Traffic Times(std::int64_t count) const {
+    return {up.Times(count), overlaps.Times(count), down.Times(count)};
+  }
 };
 
 struct PserverCost {

@@ -53,8 +53,8 @@ class Model {
     const double exposed = (out_.exposed_push_ms + out_.exposed_pull_ms) / steps;
     out_.trainer_ms = network_.step_ms + exposed;
     if (rules_.hiding == Hiding::kEverything) {
-      out_.trainer_ms = std::max({network_.step_ms, out_.push_trainer.exposed_ms / steps,
-                                  out_.pull_trainer.exposed_ms / steps});
+      out_.trainer_ms = std::max(
+          {network_.step_ms, out_.push_trainer.exposed_ms / steps, out_.pull_trainer.exposed_ms / steps});
     }
     out_.step_ms = std::max(out_.trainer_ms, out_.pserver_ms);
     out_.exposed_ms = out_.step_ms - network_.step_ms;
@@ -93,8 +93,8 @@ class Model {
     for (std::size_t i = 0; i < cost_.pservers.size(); ++i) {
       const Traffic& traffic = cost_.pservers[i].traffic;
       const int index = static_cast<int>(i);
-      TakeSlower(out_.push_pserver, End(index, job_.trainers, traffic.overlaps, Less(traffic.up, traffic.overlaps)),
-                 i == 0);
+      TakeSlower(out_.push_pserver,
+                 End(index, job_.trainers, traffic.overlaps, Less(traffic.up, traffic.overlaps)), i == 0);
       TakeSlower(out_.pull_pserver, End(index, job_.trainers, {}, traffic.down), i == 0);
     }
   }
@@ -111,7 +111,8 @@ class Model {
     // The whole of it, whenever it comes: the link is the limit, not the moment.
     for (std::size_t i = 0; i < cost_.pservers.size(); ++i) {
       const Traffic& traffic = cost_.pservers[i].traffic;
-      const double ms = std::max(LinkMs(traffic.up, network_), LinkMs(traffic.down, network_)) / cost_.steps_per_exchange;
+      const double ms =
+          std::max(LinkMs(traffic.up, network_), LinkMs(traffic.down, network_)) / cost_.steps_per_exchange;
       if (ms <= out_.pserver_ms) continue;
       out_.pserver_ms = ms;
       out_.busiest_pserver = static_cast<int>(i);

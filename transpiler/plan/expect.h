@@ -8,26 +8,26 @@
 // The model. Every process has a link of its own that carries bits_per_second each way at once; a link is
 // busy for
 //     time [ms] = bytes x 8 / bits_per_second x 1000 + messages x message_us / 1000
-// and what meets at a process waits for its link. A trainer alone needs step_ms for a step, two thirds of it for
-// the backward pass (which multiplies twice where the forward pass multiplies once). Gradients that travel
-// while the backward pass goes on cost only what exceeds it; everything else (those that are ready last, ids and
-// rows of tables, parameters) costs its whole time:
+// and what meets at a process waits for its link. A trainer alone needs step_ms for a step, two thirds of it
+// for the backward pass (which multiplies twice where the forward pass multiplies once). Gradients that
+// travel while the backward pass goes on cost only what exceeds it; everything else (those that are ready
+// last, ids and rows of tables, parameters) costs its whole time:
 //     exposed push = max(0, overlapping - backward) + the rest        exposed pull = down
-// In sync mode all trainers meet at a pserver at once, so its link counts as many times as there are trainers,
-// and the slower end decides:     step = step_ms + exposed push + exposed pull
-// In async modes each trainer has its own pace, and a pserver takes in no more steps than its link carries:
+// In sync mode all trainers meet at a pserver at once, so its link counts as many times as there are
+// trainers, and the slower end decides:     step = step_ms + exposed push + exposed pull In async modes each
+// trainer has its own pace, and a pserver takes in no more steps than its link carries:
 //     step = max(a trainer alone, busiest pserver's link for one step of every trainer)
-// A communicator that works beside the program hides everything up to the time of the step; one that the program
-// waits for (sync_communicator, half_async) hides nothing.
+// A communicator that works beside the program hides everything up to the time of the step; one that the
+// program waits for (sync_communicator, half_async) hides nothing.
 //
 // What is left out, so that real jobs are slower: framing, latency of a round trip, congestion, the pservers'
 // cores. Set bits_per_second to what a copy between two of the machines reaches, not to what the card is
 // called. message_us: 20 is what one small gRPC call costs a core with many in flight (gRPC 1.51); Fluid
 // 1.8.5, one call at a time, needed 210.
 //
-// Against measurements: all-reduce of 400 MB among 8 nodes at 10 Gbit/s took 1.0 s, and pushing and pulling it
-// with 8, 4, 2, 1 pservers 1.2, 2.0, 3.4, 6.5 s (MXNet's proposal for MPI all-reduce); the model says 0.56 and
-// 0.64, 1.28, 2.56, 5.12 s, the times of the wire alone.
+// Against measurements: all-reduce of 400 MB among 8 nodes at 10 Gbit/s took 1.0 s, and pushing and pulling
+// it with 8, 4, 2, 1 pservers 1.2, 2.0, 3.4, 6.5 s (MXNet's proposal for MPI all-reduce); the model says 0.56
+// and 0.64, 1.28, 2.56, 5.12 s, the times of the wire alone.
 #pragma once
 
 #include <vector>
@@ -60,7 +60,7 @@ struct Expectation {
   double backward_ms = 0;
   LinkEnd push_trainer, push_pserver, pull_trainer, pull_pserver;  // all-reduce: push_trainer alone
   double exposed_push_ms = 0, exposed_pull_ms = 0;                 // of an exchange
-  double trainer_ms = 0;  // of a step that waits for nobody else's
+  double trainer_ms = 0;                                           // of a step that waits for nobody else's
   double pserver_ms = 0;  // async modes: of the busiest pserver's link, for a step of every trainer; else 0
   int busiest_pserver = 0;
   double step_ms = 0;

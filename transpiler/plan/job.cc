@@ -86,7 +86,8 @@ class PieceOwners {
     if (left == 0) Adopt(names, table);
   }
 
-  std::map<std::string, std::vector<JobPiece*>, std::less<>> orphans_;  // by name: the same on several pservers
+  std::map<std::string, std::vector<JobPiece*>, std::less<>>
+      orphans_;  // by name: the same on several pservers
 };
 
 // In geo mode a communicator exchanges what has changed, both ways, every so many steps; no op says so.
@@ -97,8 +98,8 @@ void AddGeoMessages(Job& job) {
   std::map<std::string, std::int64_t> rows;
   for (const JobPiece& piece : job.pieces) {
     JobMessage up{.kind = JobMessage::Kind::kGradient, .pserver = piece.pserver, .variable = piece.name};
-    JobMessage down{.kind = JobMessage::Kind::kParam, .up = false, .pserver = piece.pserver,
-                    .variable = piece.name};
+    JobMessage down{
+        .kind = JobMessage::Kind::kParam, .up = false, .pserver = piece.pserver, .variable = piece.name};
     if (piece.sparse) {
       const std::int64_t row_bytes = piece.rows() == 0 ? 0 : piece.value_bytes / piece.rows();
       const auto it = tables.emplace(piece.param, static_cast<int>(job.tables.size())).first;
@@ -215,9 +216,9 @@ Result<std::int64_t> RequireJobBytes(const JobProgram& in, const Var* var, const
   const std::optional<std::int64_t> bytes =
       var != nullptr && var->HasShape() ? JobBytes(var->type->dtype, var->shape()) : std::nullopt;
   if (bytes) return *bytes;
-  return InvalidArgument("E-job-var", in.file, ": ", user, " must be declared with a known shape: ", Quote(name),
-                         var == nullptr ? std::string(" is not declared")
-                                        : StrCat(" is declared ", var->shape()));
+  return InvalidArgument(
+      "E-job-var", in.file, ": ", user, " must be declared with a known shape: ", Quote(name),
+      var == nullptr ? std::string(" is not declared") : StrCat(" is declared ", var->shape()));
 }
 
 Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs) {
@@ -227,7 +228,8 @@ Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs) {
   PENSTOCK_RETURN_IF_ERROR(ReadPservers(ops, programs, job, pservers));
   const JobServers servers(pservers);
   for (std::size_t i = 0; i < programs.trainers.size(); ++i) {
-    const JobProgram* startup = i < programs.trainer_startups.size() ? &programs.trainer_startups[i] : nullptr;
+    const JobProgram* startup =
+        i < programs.trainer_startups.size() ? &programs.trainer_startups[i] : nullptr;
     PENSTOCK_RETURN_IF_ERROR(ReadJobTrainer(ops, programs.trainers[i], startup, servers, job));
   }
   PieceOwners owners(job);

@@ -25,7 +25,8 @@ namespace penstock {
 // How a step's exchange ends, as far as its cost goes.
 enum class Exchange {
   kSync,               // barriers; sends and receives are ops of the trainer's program
-  kSyncCommunicator,   // barriers; each trainer's communicator sends and receives when its backward pass is over
+  kSyncCommunicator,   // barriers; each trainer's communicator sends and receives when its backward pass is
+                       // over
   kAsync,              // no barriers; ops of the program
   kAsyncCommunicator,  // no barriers; beside the program's run
   kHalfAsync,          // no barriers between trainers; each waits for its own communicator
@@ -41,11 +42,12 @@ struct JobPiece {
   int pserver = 0;    // position in Job::pservers
   DType dtype = DType::kFp32;
   Shape shape;
-  bool sparse = false;          // its gradient is selected rows
-  bool elementwise = true;      // its update may be cut at any row
+  bool sparse = false;      // its gradient is selected rows
+  bool elementwise = true;  // its update may be cut at any row
   std::int64_t value_bytes = 0;
-  std::int64_t gradient_bytes = 0;  // one a trainer and the merged one; none of a sparse piece, which has rows
-  std::int64_t state_bytes = 0;     // of its optimizer
+  std::int64_t gradient_bytes =
+      0;                         // one a trainer and the merged one; none of a sparse piece, which has rows
+  std::int64_t state_bytes = 0;  // of its optimizer
   std::int64_t rows() const { return shape.rank() == 0 ? 1 : shape[0]; }
 };
 
@@ -55,7 +57,8 @@ struct JobTable {
   std::int64_t rows = 0;
   std::int64_t row_bytes = 0;
   bool remote = false;  // trainers hold no copy
-  // Ids that one trainer looks up in a step: fixed, and for each example of the batch. Rows are at most as many.
+  // Ids that one trainer looks up in a step: fixed, and for each example of the batch. Rows are at most as
+  // many.
   std::int64_t ids = 0;
   std::int64_t ids_per_example = 0;
 };
@@ -68,9 +71,10 @@ struct JobMessage {
   std::string variable;    // the trainer's
   std::int64_t bytes = 0;  // in every message
   int table = -1;          // position in Job::tables: and bytes_per_row more for each row that is touched of
-  std::int64_t bytes_per_row = 0;                // those that this pserver holds, which are
-  std::int64_t row_begin = 0, row_end = 0;       // these of JobTable::rows, or as many where rows are dealt out by id
-  bool overlaps = false;  // the backward pass goes on while it travels
+  std::int64_t bytes_per_row = 0;  // those that this pserver holds, which are
+  std::int64_t row_begin = 0,
+               row_end = 0;  // these of JobTable::rows, or as many where rows are dealt out by id
+  bool overlaps = false;     // the backward pass goes on while it travels
 };
 std::string_view KindName(JobMessage::Kind kind);  // "send_barrier"
 
@@ -81,8 +85,8 @@ struct JobReduction {
   bool overlaps = false;  // as in JobMessage
 };
 
-// Memory of one process, each variable counted once. What only a pass over data fills (activations) depends on
-// the batch and is an upper bound: no buffer is reused.
+// Memory of one process, each variable counted once. What only a pass over data fills (activations) depends
+// on the batch and is an upper bound: no buffer is reused.
 struct JobMemory {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
@@ -103,15 +107,15 @@ struct JobTrainer {
 struct Job {
   Exchange exchange = Exchange::kSync;
   int trainers = 1;
-  std::vector<std::string> pservers;  // addresses; none in a collective job
-  std::vector<JobPiece> pieces;       // by pserver, in the order of its optimize blocks
-  std::vector<JobTable> tables;       // in the order of their first lookup
-  std::vector<JobTrainer> present;    // trainers whose program was given; the others are like the first
+  std::vector<std::string> pservers;      // addresses; none in a collective job
+  std::vector<JobPiece> pieces;           // by pserver, in the order of its optimize blocks
+  std::vector<JobTable> tables;           // in the order of their first lookup
+  std::vector<JobTrainer> present;        // trainers whose program was given; the others are like the first
   std::vector<JobMemory> pserver_memory;  // by position in pservers
   // Ranks of one host that reduce among themselves first; 0: all ranks form one ring.
   int ranks_per_host = 0;
   int steps_per_exchange = 1;  // more in geo mode, and where ranks average only every so often
-  std::string plan;  // the plan's text, if the programs carry one
+  std::string plan;            // the plan's text, if the programs carry one
 };
 
 struct JobProgram {

@@ -46,8 +46,8 @@ Result<JobPserver> ReadJobPserver(const OpRegistry& ops, const JobProgram& progr
 class JobServers {
  public:
   explicit JobServers(const std::vector<JobPserver>& pservers);
-  int Find(std::string_view address) const;                                  // -1 if there is none
-  const JobPiece* FindPiece(int pserver, std::string_view name) const;       // null if it has none
+  int Find(std::string_view address) const;                                     // -1 if there is none
+  const JobPiece* FindPiece(int pserver, std::string_view name) const;          // null if it has none
   const JobPiece* FindPieceReadWith(int pserver, std::string_view name) const;  // by an op that reads both
 
  private:

@@ -70,7 +70,8 @@ class PserverReader {
       for (const std::string& name : entry.op->InputNames()) {
         const Var* var = in_.program->main().FindVar(name);
         if (var == nullptr || name == update.param) continue;
-        if (received_.contains(name) || name == update.grad || (merges && !var->persistable)) names.insert(name);
+        if (received_.contains(name) || name == update.grad || (merges && !var->persistable))
+          names.insert(name);
       }
       merged = merged || merges;
     }
@@ -84,8 +85,13 @@ class PserverReader {
     const Var* var = in_.program->FindVar(index, update->param);
     PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t bytes,
                               RequireJobBytes(in_, var, update->param, "what an optimize block updates"));
-    JobPiece piece{.name = update->param, .param = {}, .pserver = index_, .dtype = var->type->dtype,
-                   .shape = var->shape(), .elementwise = update->elementwise, .value_bytes = bytes};
+    JobPiece piece{.name = update->param,
+                   .param = {},
+                   .pserver = index_,
+                   .dtype = var->type->dtype,
+                   .shape = var->shape(),
+                   .elementwise = update->elementwise,
+                   .value_bytes = bytes};
     if (var->facts.slice) piece.param = var->facts.slice->whole;
     if (piece.param.empty()) piece.param = ParamOf(block);
     const Names gradients = GradientsOf(block, *update);

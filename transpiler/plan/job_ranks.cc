@@ -31,7 +31,8 @@ Joined ReadCommunicator(const Program& startup, Job& job) {
 Status AddReduction(const JobProgram& main, int block, const std::string& name, bool overlaps,
                     JobTrainer& trainer) {
   const Var* var = main.program->FindVar(block, name);
-  if (var != nullptr && var->kind == VarKind::kSelectedRows) return OkStatus();  // rows are not added up by a ring
+  if (var != nullptr && var->kind == VarKind::kSelectedRows)
+    return OkStatus();  // rows are not added up by a ring
   PENSTOCK_ASSIGN_OR_RETURN(const std::int64_t bytes, RequireJobBytes(main, var, name, "what ranks add up"));
   trainer.reductions.push_back({.variable = name, .bytes = bytes, .overlaps = overlaps});
   return OkStatus();
@@ -74,7 +75,8 @@ Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job,
   }
   const int ranks = job.ranks_per_host;
   if (ranks < 0 || (ranks > 0 && job.trainers % ranks != 0)) {
-    return InvalidArgument("E-job-ranks", startup->file, ": ", job.trainers, " ranks do not fill hosts of ", ranks);
+    return InvalidArgument("E-job-ranks", startup->file, ": ", job.trainers, " ranks do not fill hosts of ",
+                           ranks);
   }
   if (joined == Joined::kByRunner) return AddGradients(main, trainer);
   const int last_backward = LastBackwardOp(main.program->main());

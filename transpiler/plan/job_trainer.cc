@@ -23,7 +23,8 @@ const Strings& StringsOf(const Op& op, std::string_view attr) {
   return value == nullptr ? kNone : *value;
 }
 
-// Which rows of a table each of its pieces holds: by `heights`, if these add up to the table, else as many each.
+// Which rows of a table each of its pieces holds: by `heights`, if these add up to the table, else as many
+// each.
 std::vector<std::int64_t> RowBounds(const std::vector<std::int64_t>& heights, std::int64_t rows) {
   std::vector<std::int64_t> bounds = {0};
   for (const std::int64_t height : heights) bounds.push_back(bounds.back() + height);
@@ -63,10 +64,12 @@ class TrainerReader {
 
   Status ReadSend(const Op& op) {
     const Strings& addresses = StringsOf(op, "epmap");
-    if (job_.exchange == Exchange::kGeo) return OkStatus();  // it says which rows were touched; a communicator sends
+    if (job_.exchange == Exchange::kGeo)
+      return OkStatus();  // it says which rows were touched; a communicator sends
     if (!op.GetOr<bool>("use_send_handler", true)) {
       for (const std::string& address : addresses) {
-        PENSTOCK_ASSIGN_OR_RETURN(JobMessage * const message, Add(op, Kind::kCounter, address, op.InputName("X")));
+        PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message,
+                                  Add(op, Kind::kCounter, address, op.InputName("X")));
         message->bytes = kCounterBytes;
       }
       return OkStatus();
@@ -94,7 +97,8 @@ class TrainerReader {
       const std::int64_t rows = var->shape().rank() == 0 ? 1 : var->shape()[0];
       const std::int64_t row_bytes = rows == 0 ? 0 : bytes / rows;
       if (i >= sections.size()) heights.push_back(rows);
-      PENSTOCK_ASSIGN_OR_RETURN(JobMessage * const message, Add(op, Kind::kGradient, addresses[i], variables[i]));
+      PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message,
+                                Add(op, Kind::kGradient, addresses[i], variables[i]));
       message->overlaps = in_backward_;
       if (var->kind == VarKind::kSelectedRows) {
         message->bytes_per_row = row_bytes + kIdBytes;
@@ -111,7 +115,8 @@ class TrainerReader {
   Status AssignRows(const std::string& param, const Shape& piece, const std::vector<std::int64_t>& heights,
                     std::size_t count) {
     const int table = FindTable(param, piece, heights);
-    const std::vector<std::int64_t> bounds = RowBounds(heights, job_.tables[static_cast<std::size_t>(table)].rows);
+    const std::vector<std::int64_t> bounds =
+        RowBounds(heights, job_.tables[static_cast<std::size_t>(table)].rows);
     for (std::size_t i = 0; i < count; ++i) {
       JobMessage& message = out_.messages[out_.messages.size() - count + i];
       message.table = table;
@@ -143,7 +148,7 @@ class TrainerReader {
     if ((remote.empty() ? out : remote).size() != addresses.size()) return WrongCount(op, out.size());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const std::string& name = remote.empty() ? out[i] : out.empty() ? remote[i] : out[0];
-      PENSTOCK_ASSIGN_OR_RETURN(JobMessage * const message, Add(op, Kind::kParam, addresses[i], name));
+      PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message, Add(op, Kind::kParam, addresses[i], name));
       message->up = false;
       const JobPiece* piece = remote.empty() ? nullptr : servers_.FindPiece(message->pserver, remote[i]);
       if (piece != nullptr) {
@@ -180,10 +185,11 @@ class TrainerReader {
   }
 
   // Ids go to each piece's pserver, rows come back.
-  Status AddPrefetch(const Op& op, const std::string& address, std::int64_t row_bytes, const std::string& what) {
-    PENSTOCK_ASSIGN_OR_RETURN(JobMessage * const ids, Add(op, Kind::kIds, address, what));
+  Status AddPrefetch(const Op& op, const std::string& address, std::int64_t row_bytes,
+                     const std::string& what) {
+    PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const ids, Add(op, Kind::kIds, address, what));
     ids->bytes_per_row = kIdBytes;
-    PENSTOCK_ASSIGN_OR_RETURN(JobMessage * const rows, Add(op, Kind::kRows, address, what));
+    PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const rows, Add(op, Kind::kRows, address, what));
     rows->up = false;
     rows->bytes_per_row = row_bytes;
     return OkStatus();
@@ -192,7 +198,8 @@ class TrainerReader {
   // `heights`: one a piece. The messages were added in pairs, ids then rows.
   void AssignPairs(int table, const std::vector<std::int64_t>& heights) {
     job_.tables[static_cast<std::size_t>(table)].remote = true;
-    const std::vector<std::int64_t> bounds = RowBounds(heights, job_.tables[static_cast<std::size_t>(table)].rows);
+    const std::vector<std::int64_t> bounds =
+        RowBounds(heights, job_.tables[static_cast<std::size_t>(table)].rows);
     const std::size_t first = out_.messages.size() - 2 * heights.size();
     for (std::size_t i = 0; i < 2 * heights.size(); ++i) {
       JobMessage& message = out_.messages[first + i];
@@ -237,14 +244,14 @@ class TrainerReader {
       heights.push_back(piece->rows());
     }
     if (piece != nullptr) {
-      AssignPairs(FindTable(piece->param.empty() ? piece->name : piece->param, piece->shape, heights), heights);
+      AssignPairs(FindTable(piece->param.empty() ? piece->name : piece->param, piece->shape, heights),
+                  heights);
     }
     return OkStatus();
   }
 
   // Valid until the next one is added.
-  Result<JobMessage*> Add(const Op& op, Kind kind, const std::string& address,
-                                                 const std::string& variable) {
+  Result<JobMessage*> Add(const Op& op, Kind kind, const std::string& address, const std::string& variable) {
     const int pserver = servers_.Find(address);
     if (pserver < 0) {
       return InvalidArgument("E-job-address", in_.file, ": ", op.type(), " speaks to ", Quote(address),

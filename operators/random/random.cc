@@ -13,8 +13,9 @@ namespace penstock {
 namespace {
 
 constexpr char kSeedDoc[] = R"(
-Element i depends on seed and i only, whatever the shape, the slice and the number of threads. Seed 0 takes
-a new seed from the process at every run. The numbers are not those that Fluid draws from the same seed.)";
+Element i depends on seed and i only, and on the variable's name if that is persistable: not on the shape, the
+slice, other variables or the number of threads. Seed 0 takes a new seed from the process at every run. The
+numbers are not those that Fluid draws from the same seed.)";
 
 constexpr char kUniformDoc[] = R"(
 Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i *
@@ -57,8 +58,8 @@ class Uniform {
       return k.Error("min (", k.Attr<float>("min"), ") must be at most max (", k.Attr<float>("max"), ")");
     return OkStatus();
   }
-  std::array<double, 4> Draw(std::uint64_t seed, std::uint64_t block) const {
-    const PhiloxWords words = PhiloxBlock(seed, block);
+  std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) const {
+    const PhiloxWords words = PhiloxBlock(key, block);
     return {At(words[0]), At(words[1]), At(words[2]), At(words[3])};
   }
   // The diagonal of the whole, as far as it runs through `out`, which begins at element `begin` of it.
@@ -88,8 +89,8 @@ class Gaussian {
     std_ = k.Attr<float>("std");
     return OkStatus();
   }
-  std::array<double, 4> Draw(std::uint64_t seed, std::uint64_t block) const {
-    std::array<double, 4> four = FourNormals(PhiloxBlock(seed, block));
+  std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) const {
+    std::array<double, 4> four = FourNormals(PhiloxBlock(key, block));
     for (double& value : four) value = mean_ + std_ * value;
     return four;
   }
@@ -101,13 +102,13 @@ class Gaussian {
 
 class TruncatedGaussian : public Gaussian {
  public:
-  std::array<double, 4> Draw(std::uint64_t seed, std::uint64_t block) const {
+  std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) const {
     constexpr double kBound = 2.0;
-    std::array<double, 4> four = FourNormals(PhiloxBlock(seed, block));
+    std::array<double, 4> four = FourNormals(PhiloxBlock(key, block));
     for (std::size_t i = 0; i < four.size(); ++i) {
       // Further draws for this place alone: one in 22 is needed.
       for (std::uint32_t attempt = 1; std::abs(four[i]) > kBound; ++attempt) {
-        four[i] = FourNormals(PhiloxBlock(seed, block, attempt))[i];
+        four[i] = FourNormals(PhiloxBlock(key, block, attempt))[i];
       }
       four[i] = mean_ + std_ * four[i];
     }

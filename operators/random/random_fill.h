@@ -1,26 +1,41 @@
 // The frame of the ops that fill a tensor with random numbers. A distribution gives
 //
 //   Status Read(const KernelSetup& k)                                  its attributes
-//   std::array<double, 4> Draw(std::uint64_t seed, std::uint64_t block) elements 4 * block ... 4 * block + 3
-//   of the whole void Finish(Tensor& out, std::int64_t begin)                        what is left to do once
-//   `out` is filled
+//   std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) elements 4 * block ... 4 * block + 3
+//   of
+//                                                                      the whole
+//   void Finish(Tensor& out, std::int64_t begin)                       what is left to do once `out` is
+//   filled
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <optional>
 
+#include "framework/base/hash.h"
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "framework/runtime/random.h"
 
 namespace penstock {
 
-// The place of a variable's first element in the whole that it is a slice of; 0 if it is no slice.
-inline std::uint64_t ElementsBeforeSlice(const KernelSetup& k, const Operand& out) {
+// Where the numbers of a variable stand in the streams of random numbers.
+struct RandomPlace {
+  std::uint64_t begin = 0;  // of its first element in the whole that it is a slice of; 0 if it is no slice
+  std::uint64_t name = 0;   // takes part in the key: lasting variables of one seed start apart
+};
+
+// The name of the whole counts, so that its slices draw what it would have drawn.
+inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   const Program* program = k.site().program;
   const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
-  if (var == nullptr || !var->facts.slice.has_value()) return 0;
-  return static_cast<std::uint64_t>(var->facts.slice->row_begin * var->facts.slice->whole_shape.RowWidth());
+  RandomPlace place;
+  if (var == nullptr) return place;
+  const std::optional<InitialSlice>& slice = var->facts.slice;
+  if (slice) place.begin = static_cast<std::uint64_t>(slice->row_begin * slice->whole_shape.RowWidth());
+  if (var->persistable) place.name = Fnv1a64(slice ? slice->whole : out.name);
+  return place;
 }
 
 template <typename Distribution>
@@ -33,27 +48,29 @@ struct RandomFill {
       // Fluid's seeds are ints; the sign takes part.
       seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
       source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
-      begin_ = ElementsBeforeSlice(k, out_);
+      place_ = PlaceOf(k, out_);
       return distribution_.Read(k);
     }
 
     Status Run(KernelRun& k) override {
       Tensor& out = k[out_];
       T* const to = out.Data<T>();
-      const std::uint64_t seed = seed_ != 0 ? seed_ : source_->Next();
-      const std::uint64_t end = begin_ + static_cast<std::uint64_t>(out.count());
-      for (std::uint64_t at = begin_; at < end;) {
-        const std::array<double, 4> four = distribution_.Draw(seed, at / 4);
+      const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.name;
+      const std::uint64_t begin = place_.begin;
+      const std::uint64_t end = begin + static_cast<std::uint64_t>(out.count());
+      for (std::uint64_t at = begin; at < end;) {
+        const std::array<double, 4> four = distribution_.Draw(key, at / 4);
         const std::uint64_t stop = std::min(end, (at / 4 + 1) * 4);
-        for (; at < stop; ++at) to[at - begin_] = static_cast<T>(four[at % 4]);
+        for (; at < stop; ++at) to[at - begin] = static_cast<T>(four[at % 4]);
       }
-      distribution_.Finish(out, static_cast<std::int64_t>(begin_));
+      distribution_.Finish(out, static_cast<std::int64_t>(begin));
       return OkStatus();
     }
 
    private:
     Operand out_;
-    std::uint64_t seed_ = 0, begin_ = 0;
+    std::uint64_t seed_ = 0;
+    RandomPlace place_;
     RandomSource* source_ = nullptr;
     Distribution distribution_;
   };

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 #include "operators/tensor/copy.h"
 #include "operators/tensor/shape_attr.h"
@@ -15,7 +14,7 @@ Out = X, element for element.)";
 
 constexpr char kValueDoc[] = R"(
 Out has attribute shape and element type dtype (f32, i32, i64 or bool), and the elements of the attribute
-of that type. A variable that is a slice of a larger one gets its rows of the whole's elements.)";
+of that type.)";
 
 Status InferAssign(InferContext& c) {
   if (!c.HasInput("X")) return c.Error("input X is missing");
@@ -56,21 +55,12 @@ class AssignValueKernel : public Kernel {
  private:
   template <typename T, typename Value>
   Status Take(const KernelSetup& k, const std::vector<Value>& all) {
-    std::size_t begin = 0;
-    std::size_t whole = static_cast<std::size_t>(values_.count());
-    if (const Var* var =
-            k.site().program == nullptr ? nullptr : k.site().program->FindVar(k.site().block, out_.name);
-        var != nullptr && var->facts.slice.has_value()) {
-      begin =
-          static_cast<std::size_t>(var->facts.slice->row_begin * var->facts.slice->whole_shape.RowWidth());
-      whole = static_cast<std::size_t>(var->facts.slice->whole_shape.Count());
+    if (all.size() != static_cast<std::size_t>(values_.count())) {
+      return k.Error("shape ", out_.shape, " needs ", values_.count(), " values; the attribute holds ",
+                     all.size());
     }
-    if (all.size() != whole) {
-      return k.Error("shape ", out_.shape, " needs ", whole, " values; the attribute holds ", all.size());
-    }
-    T* const to = values_.Data<T>();
-    const auto from = all.begin() + static_cast<std::ptrdiff_t>(begin);
-    std::transform(from, from + values_.count(), to, [](Value value) { return static_cast<T>(value); });
+    std::transform(all.begin(), all.end(), values_.Data<T>(),
+                   [](Value value) { return static_cast<T>(value); });
     return OkStatus();
   }
 

@@ -223,17 +223,22 @@ bool NeedsWholeTensors(const CaseFolder& folder, const RoleSet&, const RoleFile&
 
 // --- D-initial-slices
 
-// Slices on a pserver that start from a list of values, with their shapes.
-std::vector<std::pair<std::string, std::int64_t>> ListedSlices(const CaseFolder& folder, const RoleSet& roles,
-                                                               int pserver) {
-  std::vector<std::pair<std::string, std::int64_t>> found;
+// A piece on a pserver that starts from a list of values, with its first row.
+struct ListedPiece {
+  std::string name;
+  Shape whole;
+  Slice slice;
+};
+
+std::vector<ListedPiece> ListedPieces(const CaseFolder& folder, const RoleSet& roles, int pserver) {
+  std::vector<ListedPiece> found;
   for (const OpEntry& entry : folder.startup.main().ops()) {
     if (entry.op->type() != "assign_value") continue;
     for (const ParamPlacement& param : roles.plan.params) {
       if (param.param != entry.op->OutputName("Out") || !param.sliced()) continue;
       for (std::size_t i = 0; i < param.slices.size(); ++i) {
         if (param.slices[i].pserver != pserver) continue;
-        found.emplace_back(ParamPieceName(param, static_cast<int>(i)), param.slices[i].rows());
+        found.push_back({ParamPieceName(param, static_cast<int>(i)), param.shape, param.slices[i]});
       }
     }
   }
@@ -241,11 +246,24 @@ std::vector<std::pair<std::string, std::int64_t>> ListedSlices(const CaseFolder&
 }
 
 bool StartsFromList(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return file.pserver && file.startup && !ListedSlices(folder, roles, file.index).empty();
+  return file.pserver && file.startup && !ListedPieces(folder, roles, file.index).empty();
 }
 
-void KeepSliceShape(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
-  for (const auto& [piece, rows] : ListedSlices(folder, roles, file.index)) ShapeAs(program, piece, rows);
+void CutTheList(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
+  for (const ListedPiece& piece : ListedPieces(folder, roles, file.index)) {
+    ShapeAs(program, piece.name, piece.slice.rows());
+    ChangeOps(program, 0, [&](Op& op) {
+      if (op.type() != "assign_value" || op.OutputName("Out") != piece.name) return false;
+      auto shape = op.GetOr("shape", std::vector<std::int32_t>());
+      shape.at(0) = static_cast<std::int32_t>(piece.slice.rows());
+      op.Set("shape", shape);
+      const auto values = op.GetOr("fp32_values", std::vector<float>());
+      const std::int64_t width = piece.whole.RowWidth();
+      op.Set("fp32_values", std::vector<float>(values.begin() + piece.slice.row_begin * width,
+                                               values.begin() + piece.slice.row_end * width));
+      return true;
+    });
+  }
 }
 
 // --- D-dependent-lookups
@@ -281,7 +299,7 @@ const std::vector<Difference>& Differences() {
       {"D-one-trainer", OneTrainer, AddSuffix},
       {"D-row-state", HasNewRowState, SliceRowState},
       {"D-whole-norms", NeedsWholeTensors, nullptr},
-      {"D-initial-slices", StartsFromList, KeepSliceShape},
+      {"D-initial-slices", StartsFromList, CutTheList},
       {"D-dependent-lookups", LooksUpInLevels, nullptr},
       {"D-declared-optimizers", FluidDropsAnOptimizer, nullptr},
       // Nothing that the comparison looks at.

@@ -38,11 +38,14 @@ block 0 {
   truncated@GRAD = relu(X=truncated) @backward(truncated, truncated@GRAD)
   listed@GRAD = relu(X=listed) @backward(listed, listed@GRAD)
   diagonal@GRAD = relu(X=diagonal) @backward(diagonal, diagonal@GRAD)
-  (ParamOut=diagonal) = sgd(Param=diagonal, Grad=diagonal@GRAD, LearningRate=lr) @optimize(diagonal, diagonal@GRAD)
+  (ParamOut=diagonal) = sgd(
+      Param=diagonal, Grad=diagonal@GRAD, LearningRate=lr) @optimize(diagonal, diagonal@GRAD)
   (ParamOut=listed) = sgd(Param=listed, Grad=listed@GRAD, LearningRate=lr) @optimize(listed, listed@GRAD)
   (ParamOut=msra) = sgd(Param=msra, Grad=msra@GRAD, LearningRate=lr) @optimize(msra, msra@GRAD)
-  (ParamOut=truncated) = sgd(Param=truncated, Grad=truncated@GRAD, LearningRate=lr) @optimize(truncated, truncated@GRAD)
-  (ParamOut=xavier, MomentOut=xavier_moment_0) = adagrad(Param=xavier, Grad=xavier@GRAD, Moment=xavier_moment_0, LearningRate=lr) @optimize(xavier, xavier@GRAD)
+  (ParamOut=truncated) = sgd(
+      Param=truncated, Grad=truncated@GRAD, LearningRate=lr) @optimize(truncated, truncated@GRAD)
+  (ParamOut=xavier, MomentOut=xavier_moment_0) = adagrad(
+      Param=xavier, Grad=xavier@GRAD, Moment=xavier_moment_0, LearningRate=lr) @optimize(xavier, xavier@GRAD)
 }
 )";
 
@@ -59,7 +62,8 @@ block 0 {
   xavier = uniform_random() {shape=[29l, 6l], min=-0.5, max=0.5, seed=7}
   msra = gaussian_random() {shape=[29l, 6l], std=0.3, seed=7}
   truncated = truncated_gaussian_random() {shape=[29, 6], std=0.3, seed=7}
-  listed = assign_value() {shape=[9, 2], dtype=5, fp32_values=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0]}
+  listed = assign_value() {shape=[9, 2], dtype=5, fp32_values=[
+      1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0, 16.0, 17.0, 18.0]}
   diagonal = uniform_random() {shape=[9l, 9l], seed=7, diag_num=9, diag_step=9, diag_val=4.0}
   xavier_moment_0 = fill_constant() {shape=[29l, 6l], value=0.25, dtype=5}
 }

@@ -19,7 +19,7 @@ const std::vector<Command>& Commands() {
       {"transpile",
        "--main F --startup F --config F --out DIR",
        "writes the programs of all roles, and the plan",
-       {"main", "startup", "facts", "config", "compat", "out"},
+       {"main", "startup", "facts", "config", "compat", "split_method", "slicing", "out"},
        RunTranspile},
       {"check", "DIR", "proves that the role programs in a folder fit together", {}, RunCheck},
   };

@@ -2,6 +2,8 @@
 
 #include <gflags/gflags.h>
 
+#include <optional>
+
 #include "framework/base/files.h"
 #include "framework/text/program_file.h"
 
@@ -10,6 +12,9 @@ DEFINE_string(startup, "", "its start-up program");
 DEFINE_string(facts, "", "program.json: what the programs do not say of their parameters");
 DEFINE_string(config, "", "case.json: addresses, trainers, slicing and mode");
 DEFINE_string(compat, "", "fluid-1.8: role programs as Fluid 1.8.5 makes them, its defects included");
+DEFINE_string(split_method, "",
+              "who gets which slice: RoundRobin, HashName or SizeBalanced; wins over --config");
+DEFINE_string(slicing, "", "how parameters are cut: fluid, even or mxnet; wins over --config");
 
 namespace penstock::tools {
 namespace {
@@ -19,6 +24,28 @@ constexpr char kFluid18[] = "fluid-1.8";
 Status Require(std::string_view command, std::string_view flag, const std::string& value) {
   if (!value.empty()) return OkStatus();
   return InvalidArgument("E-usage", command, ": --", flag, " is missing");
+}
+
+// What the command line says beside the file.
+Status ApplyFlags(std::string_view command, TranspileConfig& config) {
+  config.dialect = FLAGS_compat.empty() ? Dialect::kDefault : Dialect::kFluid18;
+  if (!FLAGS_split_method.empty()) {
+    const std::optional<Placement> placement = PlacementFromName(FLAGS_split_method);
+    if (!placement) {
+      return InvalidArgument("E-usage", command, ": --split-method must be one of ", PlacementNames(),
+                             ", not ", Quote(FLAGS_split_method));
+    }
+    config.placement = *placement;
+  }
+  if (!FLAGS_slicing.empty()) {
+    const std::optional<Slicing> slicing = SlicingFromName(FLAGS_slicing);
+    if (!slicing) {
+      return InvalidArgument("E-usage", command, ": --slicing must be one of ", SlicingNames(), ", not ",
+                             Quote(FLAGS_slicing));
+    }
+    config.slicing = *slicing;
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -49,7 +76,7 @@ Result<Source> ReadSource(std::string_view command) {
   Result<CaseFile> job = ParseCase(config);
   if (!job.ok()) return std::move(job).status().In(FLAGS_config);
   source.job = *std::move(job);
-  source.job.config.dialect = FLAGS_compat.empty() ? Dialect::kDefault : Dialect::kFluid18;
+  PENSTOCK_RETURN_IF_ERROR(ApplyFlags(command, source.job.config));
   return source;
 }
 

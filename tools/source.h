@@ -1,5 +1,5 @@
-// The user's own programs and the description of the job, as the flags --main, --startup, --facts, --config
-// and --compat name them.
+// The user's own programs and the description of the job, as the flags --main, --startup, --facts, --config,
+// --compat, --split-method and --slicing say.
 #pragma once
 
 #include "framework/base/status.h"

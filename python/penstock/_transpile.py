@@ -17,26 +17,33 @@ pservers   {address: Role}
 
 
 def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
-              placement='RoundRobin', compat=None):
+              placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None):
     """The role programs of `main` and `startup` (Programs, left as they are).
 
     pservers        addresses, a list or comma-separated
     trainer_ids     whose programs are made; all by default
     min_block_size  elements; a slice of a parameter is not made smaller
+    placement       who gets which slice: 'RoundRobin', 'HashName', 'SizeBalanced', or a subclass of
+                    penstock.fluid.transpiler.PSDispatcher
+    slicing         how parameters are cut: 'fluid'; 'even', with rows that differ by one at most; 'mxnet', which gives
+                    each pserver a part of what has big_array_bound elements or more and needs no placement
     compat          'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included
     """
     from penstock.fluid.framework import Program
-    if isinstance(pservers, str):
-        pservers = pservers.split(',')
+    from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
+    from penstock.fluid.transpiler.config import check_count, check_flag
     config = _penstock.TranspileConfig()
-    config.pservers = [address.strip() for address in pservers]
-    config.trainers = trainers
-    config.trainer_ids = list(range(trainers)) if trainer_ids is None else list(trainer_ids)
-    config.sync_mode_argument = sync
-    config.slice_params = slice_params
-    config.min_block_size = min_block_size
+    config.pservers = distribute_transpiler.addresses_of(pservers)
+    config.trainers = check_count('trainers', trainers)
+    ids = range(trainers) if trainer_ids is None else trainer_ids
+    config.trainer_ids = [check_count('trainer_id', trainer_id) for trainer_id in ids]
+    config.sync_mode_argument = check_flag('sync', sync)
+    config.slice_params = check_flag('slice_params', slice_params)
+    config.min_block_size = check_count('min_block_size', min_block_size)
     config.allow_small_blocks = True
-    config.placement = placement
+    config.slicing = slicing
+    config.big_array_bound = check_count('big_array_bound', big_array_bound)
+    ps_dispatcher.choose(placement, config)
     if compat is not None:
         config.dialect = compat
     roles = _penstock.transpile(main.desc, startup.desc, config)

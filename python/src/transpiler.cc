@@ -5,13 +5,18 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
+#include "python/src/dispatcher.h"
 #include "python/src/errors.h"
 #include "python/src/program_box.h"
 #include "transpiler/pipeline/transpile.h"
+#include "transpiler/plan/deal.h"
+#include "transpiler/plan/names.h"
+#include "transpiler/plan/slicing.h"
 
 namespace penstock::python {
 namespace {
@@ -28,10 +33,15 @@ Kind KindOfText(const std::string& text) {
 }
 
 Placement PlacementOfText(const std::string& text) {
-  if (text == "RoundRobin") return Placement::kRoundRobin;
-  if (text == "HashName") return Placement::kHashName;
-  throw StatusError(InvalidArgument("E-plan-placement", "placement is ", Quote(text),
-                                    "; it must be RoundRobin or HashName"));
+  if (const auto placement = PlacementFromName(text)) return *placement;
+  throw StatusError(InvalidArgument("E-plan-placement", "plan: placement is ", Quote(text),
+                                    "; it must be one of ", PlacementNames()));
+}
+
+Slicing SlicingOfText(const std::string& text) {
+  if (const auto slicing = SlicingFromName(text)) return *slicing;
+  throw StatusError(InvalidArgument("E-plan-slicing", "plan: slicing is ", Quote(text),
+                                    "; it must be one of ", SlicingNames()));
 }
 
 Dialect DialectOfText(const std::string& text) {
@@ -43,38 +53,91 @@ std::shared_ptr<ProgramBox> Box(const Program& program) {
   return std::make_shared<ProgramBox>(ProgramBox{program});
 }
 
-RoleSet Run(const ProgramBox& main, const ProgramBox& startup, const TranspileConfig& config) {
+// A configuration and what its dispatcher, if it is a Python object, raised.
+struct ConfigBox {
+  TranspileConfig config;
+  Raised raised = std::make_shared<std::exception_ptr>();
+};
+
+template <typename T>
+auto Reads(T TranspileConfig::*field) {
+  return [field](const ConfigBox& box) { return box.config.*field; };
+}
+template <typename T>
+auto Writes(T TranspileConfig::*field) {
+  return [field](ConfigBox& box, T value) { box.config.*field = std::move(value); };
+}
+
+RoleSet Run(const ProgramBox& main, const ProgramBox& startup, const ConfigBox& box) {
   const Program main_now = main.program;
   const Program startup_now = startup.program;
-  const py::gil_scoped_release release;
-  return Take(Transpile(AllOps(), main_now, startup_now, config));
+  *box.raised = nullptr;
+  Result<RoleSet> roles = [&] {
+    const py::gil_scoped_release release;
+    return Transpile(AllOps(), main_now, startup_now, box.config);
+  }();
+  if (*box.raised) std::rethrow_exception(std::exchange(*box.raised, nullptr));
+  return Take(std::move(roles));
+}
+
+// [(parameter, gradient, element type, shape, sparse, prefetched, [(slice, rows from, to, address)])]
+py::list PlannedParams(const RoleSet& roles) {
+  py::list out;
+  for (const ParamPlacement& param : roles.plan.params) {
+    py::list slices;
+    for (std::size_t i = 0; i < param.slices.size(); ++i) {
+      const Slice& slice = param.slices[i];
+      slices.append(py::make_tuple(ParamPieceName(param, static_cast<int>(i)), slice.row_begin, slice.row_end,
+                                   roles.plan.pservers[static_cast<std::size_t>(slice.pserver)]));
+    }
+    out.append(py::make_tuple(param.param, param.grad, std::string(DTypeName(param.dtype)),
+                              param.shape.dims(), param.sparse, param.prefetched, slices));
+  }
+  return out;
 }
 
 }  // namespace
 
 void BindTranspiler(py::module_& m) {
-  py::class_<TranspileConfig>(m, "TranspileConfig")
+  py::class_<ConfigBox>(m, "TranspileConfig")
       .def(py::init<>())
       .def_property("kind", nullptr,
-                    [](TranspileConfig& c, const std::string& text) { c.kind = KindOfText(text); })
+                    [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
       .def_property("placement", nullptr,
-                    [](TranspileConfig& c, const std::string& text) { c.placement = PlacementOfText(text); })
+                    [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
+      .def_property("slicing", nullptr,
+                    [](ConfigBox& c, const std::string& text) { c.config.slicing = SlicingOfText(text); })
+      .def_property("dispatcher", nullptr,
+                    [](ConfigBox& c, py::object make) {
+                      c.config.dispatcher = PythonDispatchers(std::move(make), c.raised);
+                    })
       .def_property("dialect", nullptr,
-                    [](TranspileConfig& c, const std::string& text) { c.dialect = DialectOfText(text); })
-      .def_readwrite("trainers", &TranspileConfig::trainers)
-      .def_readwrite("trainer_ids", &TranspileConfig::trainer_ids)
-      .def_readwrite("pservers", &TranspileConfig::pservers)
-      .def_readwrite("slice_params", &TranspileConfig::slice_params)
-      .def_readwrite("min_block_size", &TranspileConfig::min_block_size)
-      .def_readwrite("allow_small_blocks", &TranspileConfig::allow_small_blocks)
-      .def_readwrite("sync_mode_argument", &TranspileConfig::sync_mode_argument)
-      .def_readwrite("sync_mode_field", &TranspileConfig::sync_mode_field)
-      .def_readwrite("runtime_split_send_recv", &TranspileConfig::runtime_split_send_recv)
-      .def_readwrite("half_async", &TranspileConfig::half_async)
-      .def_readwrite("completely_not_async", &TranspileConfig::completely_not_async)
-      .def_readwrite("dc_asgd", &TranspileConfig::dc_asgd);
+                    [](ConfigBox& c, const std::string& text) { c.config.dialect = DialectOfText(text); })
+      .def_property("trainers", Reads(&TranspileConfig::trainers), Writes(&TranspileConfig::trainers))
+      .def_property("trainer_ids", Reads(&TranspileConfig::trainer_ids),
+                    Writes(&TranspileConfig::trainer_ids))
+      .def_property("pservers", Reads(&TranspileConfig::pservers), Writes(&TranspileConfig::pservers))
+      .def_property("slice_params", Reads(&TranspileConfig::slice_params),
+                    Writes(&TranspileConfig::slice_params))
+      .def_property("min_block_size", Reads(&TranspileConfig::min_block_size),
+                    Writes(&TranspileConfig::min_block_size))
+      .def_property("big_array_bound", Reads(&TranspileConfig::big_array_bound),
+                    Writes(&TranspileConfig::big_array_bound))
+      .def_property("allow_small_blocks", Reads(&TranspileConfig::allow_small_blocks),
+                    Writes(&TranspileConfig::allow_small_blocks))
+      .def_property("sync_mode_argument", Reads(&TranspileConfig::sync_mode_argument),
+                    Writes(&TranspileConfig::sync_mode_argument))
+      .def_property("sync_mode_field", Reads(&TranspileConfig::sync_mode_field),
+                    Writes(&TranspileConfig::sync_mode_field))
+      .def_property("runtime_split_send_recv", Reads(&TranspileConfig::runtime_split_send_recv),
+                    Writes(&TranspileConfig::runtime_split_send_recv))
+      .def_property("half_async", Reads(&TranspileConfig::half_async), Writes(&TranspileConfig::half_async))
+      .def_property("completely_not_async", Reads(&TranspileConfig::completely_not_async),
+                    Writes(&TranspileConfig::completely_not_async))
+      .def_property("dc_asgd", Reads(&TranspileConfig::dc_asgd), Writes(&TranspileConfig::dc_asgd));
   py::class_<RoleSet>(m, "_RoleSet")
       .def_property_readonly("plan", [](const RoleSet& roles) { return PrintPlan(roles.plan); })
+      .def_property_readonly("params", &PlannedParams)
       // [(trainer id, main, start-up)]
       .def_property_readonly(
           "trainers",
@@ -94,6 +157,13 @@ void BindTranspiler(py::module_& m) {
         return out;
       });
   m.def("transpile", &Run);
+  m.def("validate_config", [](const ConfigBox& box) { Check(ValidateConfig(box.config)); });
+  m.def("pserver_of_name", &PserverOfName);
+  m.def("balance_sizes",
+        [](const std::vector<std::int64_t>& bytes, int pservers) { return BalanceSizes(bytes, pservers); });
+  m.def("cut_rows", [](std::vector<Dim> shape, int parts, std::int64_t min_elements) {
+    return CutRows(Shape(std::move(shape)), parts, min_elements);
+  });
 }
 
 }  // namespace penstock::python

@@ -112,16 +112,25 @@ void ReadKind(Reader& in, TranspileConfig& config) {
   }
 }
 
-void ReadPlacement(Reader& in, TranspileConfig& config) {
-  std::string method = "RoundRobin";
+void ReadPlacement(Reader& in, const Dispatchers& dispatchers, TranspileConfig& config) {
+  std::string method(PlacementName(config.placement));
   in.Read("split_method", method);
-  if (method == "RoundRobin") {
-    config.placement = Placement::kRoundRobin;
-  } else if (method == "HashName" || method == "HashNameFixed") {
-    config.placement = Placement::kHashName;
+  const auto own = dispatchers.find(method);
+  if (own != dispatchers.end()) {
+    config.dispatcher = own->second;
+  } else if (const std::optional<Placement> placement = PlacementFromName(method)) {
+    config.placement = *placement;
   } else {
-    in.Fail(InvalidArgument("E-case", "key \"split_method\": ", Quote(method),
-                            " is neither RoundRobin nor HashName"));
+    in.Fail(
+        InvalidArgument("E-case", "key \"split_method\": ", Quote(method), " is none of ", PlacementNames())
+            .With("note: a dispatcher of your own is code: give it to transpile() in Python or C++"));
+  }
+  std::string slicing(SlicingName(config.slicing));
+  in.Read("slicing", slicing);
+  if (const std::optional<Slicing> known = SlicingFromName(slicing)) {
+    config.slicing = *known;
+  } else {
+    in.Fail(InvalidArgument("E-case", "key \"slicing\": ", Quote(slicing), " is none of ", SlicingNames()));
   }
 }
 
@@ -141,16 +150,17 @@ void ReadCollective(Reader& in, TranspileConfig& config) {
   }
 }
 
-Status ReadConfig(const Json& json, TranspileConfig& config) {
+Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
   ReadCollective(in, config);
-  ReadPlacement(in, config);
+  ReadPlacement(in, dispatchers, config);
   in.Read("trainers", config.trainers);
   in.Read("trainer_ids", config.trainer_ids);
   in.Read("slice_var_up", config.slice_params);
   in.Read("min_block_size", config.min_block_size);
   in.Read("min_block_size_after_ctor", config.allow_small_blocks);
+  in.Read("big_array_bound", config.big_array_bound);
   in.Read("sync_mode", config.sync_mode_argument);
   in.Read("config_sync_mode", config.sync_mode_field);
   in.Read("runtime_split_send_recv", config.runtime_split_send_recv);
@@ -197,7 +207,7 @@ const std::string& CaseFile::FileOf(const std::string& role) const {
   return it == files.end() ? role : it->second;
 }
 
-Result<CaseFile> ParseCase(std::string_view text) {
+Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers) {
   PENSTOCK_ASSIGN_OR_RETURN(const Json json, ParseObject(text));
   CaseFile out;
   Reader in(json);
@@ -206,7 +216,7 @@ Result<CaseFile> ParseCase(std::string_view text) {
   PENSTOCK_RETURN_IF_ERROR(in.status());
   if (const Json* config = in.Find("config")) {
     if (!config->is_object()) return WrongType("config", "an object");
-    PENSTOCK_RETURN_IF_ERROR(ReadConfig(*config, out.config));
+    PENSTOCK_RETURN_IF_ERROR(ReadConfig(*config, dispatchers, out.config));
   }
   if (const Json* files = in.Find("files")) PENSTOCK_RETURN_IF_ERROR(ReadFiles(*files, out.files));
   const Json* errors = in.Find("expected_errors");

@@ -22,8 +22,11 @@ struct CaseFile {
   const std::string& FileOf(const std::string& role) const;
 };
 
+// Dispatchers that a caller can supply for other words of `split_method` than ours.
+using Dispatchers = std::map<std::string, DispatcherFactory, std::less<>>;
+
 // kInvalidArgument E-case: no JSON, a key of another type, a word that is not known; says which key.
-Result<CaseFile> ParseCase(std::string_view json);
+Result<CaseFile> ParseCase(std::string_view json, const Dispatchers& dispatchers = {});
 
 // Writes trainable, is_distributed and learning_rate of each parameter, and random_seed, into both programs.
 Status ApplyFacts(std::string_view json, Program& main, Program& startup);

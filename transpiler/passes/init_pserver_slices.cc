@@ -7,11 +7,40 @@
 // A slice starts from the rows of the whole: they are recorded with the variable (slice_facts.h), by which
 // random numbers are drawn, and lists of values are cut (initial_values.h). Requires: the rest of the pserver
 // pipeline ran; begins with its result.
+#include <optional>
+
 #include "transpiler/passes/initial_values.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/server_copy.h"
 
 namespace penstock {
+namespace {
+
+// The op for the `which`-th variable here of each output; none if there is no such variable.
+std::optional<Op> CopyFor(const Op& op, std::size_t which, const ServerNames& names,
+                          const PassContext& context, const Block& block) {
+  std::optional<Op> copy;
+  for (const Slot& slot : op.outputs()) {
+    if (slot.args.empty()) continue;
+    const std::vector<std::string> here = names.All(slot.args.front());
+    if (which >= here.size() || block.FindVar(here[which]) == nullptr) continue;
+    if (!copy) copy = ServerCopy(op, context.ops);
+    copy->AddOutput(slot.name, {here[which]});
+  }
+  return copy;
+}
+
+Status Fit(Op& op, const PassContext& context, Block& block) {
+  const Var* made = block.FindVar(op.OutputName("Out"));
+  if (made == nullptr) return OkStatus();
+  if (context.plan.dialect == Dialect::kDefault) return FitInitializer(op, *made, context.ops);
+  Var grown = *made;
+  FitInitializerAsFluid(op, grown);
+  if (!grown.SameAs(*made)) block.SetVar(std::move(grown));
+  return OkStatus();
+}
+
+}  // namespace
 
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context) {
   Program out;
@@ -23,28 +52,15 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
     copy.facts = var->facts;
     block.SetVar(std::move(copy));
   }
-  const ServerNames names(context.plan, context.self.index);
+  const ServerNames names(context, context.self.index);
   for (const OpEntry& entry : context.startup.main().ops()) {
-    Op copy = ServerCopy(*entry.op, context.ops);
-    bool here = false;
-    for (const Slot& slot : entry.op->outputs()) {
-      if (slot.args.empty()) continue;
-      const std::string* held = names.Held(slot.args.front());
-      const std::string& name = held != nullptr ? *held : slot.args.front();
-      if (block.FindVar(name) == nullptr) continue;
-      here = true;
-      copy.AddOutput(slot.name, {name});
+    // Once for each variable that stands here for what it makes.
+    for (std::size_t which = 0;; ++which) {
+      std::optional<Op> copy = CopyFor(*entry.op, which, names, context, block);
+      if (!copy) break;
+      PENSTOCK_RETURN_IF_ERROR(Fit(*copy, context, block));
+      block.Append(std::move(copy->SetMadeBy("init_pserver_slices")));
     }
-    if (!here) continue;
-    const Var* made = block.FindVar(copy.OutputName("Out"));
-    if (made != nullptr && context.plan.dialect == Dialect::kFluid18) {
-      Var grown = *made;
-      FitInitializerAsFluid(copy, grown);
-      if (!grown.SameAs(*made)) block.SetVar(std::move(grown));
-    } else if (made != nullptr) {
-      PENSTOCK_RETURN_IF_ERROR(FitInitializer(copy, *made, context.ops));
-    }
-    block.Append(std::move(copy.SetMadeBy("init_pserver_slices")));
   }
   return out;
 }

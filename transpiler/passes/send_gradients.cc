@@ -44,7 +44,7 @@ Result<Program> SendGradients(const Program& in, const PassContext& context) {
     if (!writer) return PassError(kPass, "no op writes ", grad, ", the gradient planned for ", param.param);
     OpId at = *writer;
     SendSpec send{.pieces = {grad},
-                  .addresses = context.plan.AddressesOf(param),
+                  .addresses = context.plan.SendAddressesOf(param, context.self.index),
                   .trainer_id = context.plan.dialect == Dialect::kFluid18 ? 0 : context.self.index,
                   .param = param.param,
                   .grad = grad,

@@ -24,11 +24,40 @@ Var ServerCopy(const Var& var) {
   return copy;
 }
 
-ServerNames::ServerNames(const PlacementPlan& plan, int pserver) {
+std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver) {
+  const std::vector<SliceRef> slices = context.plan.SlicesOn(pserver);  // those of a parameter side by side
+  std::unordered_map<std::string_view, std::size_t> first;
+  for (std::size_t i = 0; i < slices.size(); ++i) first.emplace(context.plan.param(slices[i]).param, i);
+  std::vector<ServerUpdate> updates;
+  for (const int position : context.analysis.update_order) {
+    const TrainedParam& trained = context.analysis.params[static_cast<std::size_t>(position)];
+    const auto it = first.find(trained.param);
+    if (it == first.end()) continue;
+    for (std::size_t i = it->second; i < slices.size() && slices[i].param == slices[it->second].param; ++i) {
+      const bool again = i != it->second;
+      if (again && context.plan.dialect == Dialect::kFluid18) break;
+      updates.push_back({.at = slices[i],
+                         .placement = &context.plan.param(slices[i]),
+                         .trained = &trained,
+                         .again = again});
+    }
+  }
+  return updates;
+}
+
+ServerNames::ServerNames(const PassContext& context, int pserver) {
+  const PlacementPlan& plan = context.plan;
   for (const SliceRef ref : plan.SlicesOn(pserver)) {
     const ParamPlacement& param = plan.param(ref);
-    held_.emplace(param.param, ParamPieceName(param, ref.slice));
-    held_.emplace(param.grad, MergedGradName(param, ref.slice));
+    if (plan.dialect == Dialect::kFluid18 && pieces_.contains(param.param)) continue;
+    pieces_[param.param].push_back(ParamPieceName(param, ref.slice));
+    pieces_[param.grad].push_back(MergedGradName(param, ref.slice));
+  }
+  for (const ServerUpdate& update : UpdatesOn(context, pserver)) {
+    if (!update.again) continue;
+    for (const std::string& name : update.trained->written) {
+      own_[name].push_back(OwnName(*update.placement, update.at.slice, name));
+    }
   }
   for (const ParamPlacement& param : plan.params) {
     if (!param.sliced()) on_trainer_.emplace(param.grad, SentGradName(plan, param, 0, 0));
@@ -36,26 +65,22 @@ ServerNames::ServerNames(const PlacementPlan& plan, int pserver) {
 }
 
 const std::string* ServerNames::Held(const std::string& name) const {
-  const auto it = held_.find(name);
-  return it == held_.end() ? nullptr : &it->second;
+  const auto it = pieces_.find(name);
+  return it == pieces_.end() ? nullptr : &it->second.front();
+}
+
+std::vector<std::string> ServerNames::All(const std::string& name) const {
+  const auto pieces = pieces_.find(name);
+  if (pieces != pieces_.end()) return pieces->second;
+  std::vector<std::string> all = {name};
+  const auto own = own_.find(name);
+  if (own != own_.end()) all.insert(all.end(), own->second.begin(), own->second.end());
+  return all;
 }
 
 const std::string& ServerNames::OnTrainer(const std::string& name) const {
   const auto it = on_trainer_.find(name);
   return it == on_trainer_.end() ? name : it->second;
-}
-
-std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver) {
-  std::unordered_map<std::string_view, SliceRef> held;
-  for (const SliceRef ref : context.plan.SlicesOn(pserver)) held.emplace(context.plan.param(ref).param, ref);
-  std::vector<ServerUpdate> updates;
-  for (const int position : context.analysis.update_order) {
-    const TrainedParam& trained = context.analysis.params[static_cast<std::size_t>(position)];
-    const auto it = held.find(trained.param);
-    if (it == held.end()) continue;
-    updates.push_back({.at = it->second, .placement = &context.plan.param(it->second), .trained = &trained});
-  }
-  return updates;
 }
 
 }  // namespace penstock

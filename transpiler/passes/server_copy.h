@@ -4,6 +4,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "framework/ir/program.h"
 #include "transpiler/passes/context.h"
@@ -15,27 +16,33 @@ Op ServerCopy(const Op& op, const OpRegistry& ops);
 // Lives as long as the server does. Only step scopes keep what they were.
 Var ServerCopy(const Var& var);
 
-// What one pserver calls the parameters and gradients of the plan.
-class ServerNames {
- public:
-  ServerNames(const PlacementPlan& plan, int pserver);
-  // The slice held here, in the name of its whole: w -> w.block1, w@GRAD -> w@GRAD.block1. Null if none is.
-  const std::string* Held(const std::string& name) const;
-  // As trainer 0 names it after NameGradients, for op_role_var.
-  const std::string& OnTrainer(const std::string& name) const;
-
- private:
-  std::unordered_map<std::string, std::string> held_;
-  std::unordered_map<std::string, std::string> on_trainer_;
-};
-
 // The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the
-// optimizer ops. Their blocks are the last ones of its program, in this order.
+// optimizer ops and then of their rows. Their blocks are the last ones of its program, in this order. In
+// compat only the first slice of a parameter is updated: Fluid forgets others on the same pserver.
 struct ServerUpdate {
   SliceRef at;
   const ParamPlacement* placement = nullptr;
   const TrainedParam* trained = nullptr;
+  bool again = false;  // an earlier slice of the parameter is here too: what this update writes is its own
 };
 std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver);
+
+// What one pserver calls the user's variables.
+class ServerNames {
+ public:
+  ServerNames(const PassContext& context, int pserver);
+  // The first slice held here, in the name of its whole: w -> w.block1, w@GRAD -> w@GRAD.block1. Null if none
+  // is.
+  const std::string* Held(const std::string& name) const;
+  // All that stands here for the variable: the slices held, or the variable itself and what second and
+  // further slices of one parameter have of their own in its place.
+  std::vector<std::string> All(const std::string& name) const;
+  // As trainer 0 names it after NameGradients, for op_role_var.
+  const std::string& OnTrainer(const std::string& name) const;
+
+ private:
+  std::unordered_map<std::string, std::vector<std::string>> pieces_, own_;
+  std::unordered_map<std::string, std::string> on_trainer_;
+};
 
 }  // namespace penstock

@@ -18,4 +18,10 @@ inline void RecordSlice(const PlacementPlan& plan, SliceRef ref, const std::stri
       .whole = whole, .whole_shape = param.shape, .row_begin = slice.row_begin, .row_end = slice.row_end};
 }
 
+// A variable that stands for the whole of another, whose value it starts from.
+inline void RecordCopy(const std::string& whole, const Shape& shape, Var& var) {
+  if (shape.rank() == 0) return;
+  var.facts.slice = InitialSlice{.whole = whole, .whole_shape = shape, .row_begin = 0, .row_end = shape[0]};
+}
+
 }  // namespace penstock

@@ -9,18 +9,23 @@ namespace penstock {
 
 UpdateSite SiteOf(const PlacementPlan& plan, const ServerUpdate& update) {
   const ParamPlacement& placement = *update.placement;
-  return {.trained = update.trained,
-          .param = ParamPieceName(placement, update.at.slice),
-          .grad = MergedGradName(placement, update.at.slice),
-          .whole = placement.shape,
-          .here = placement.ShapeOf(plan.slice(update.at)),
-          .describe = [&plan, at = update.at](const std::string& name, Var& state) {
-            RecordSlice(plan, at, name, state);
-          }};
+  UpdateSite site{.trained = update.trained,
+                  .param = ParamPieceName(placement, update.at.slice),
+                  .grad = MergedGradName(placement, update.at.slice),
+                  .whole = placement.shape,
+                  .here = placement.ShapeOf(plan.slice(update.at)),
+                  .describe = [&plan, at = update.at](const std::string& name, Var& state) {
+                    RecordSlice(plan, at, name, state);
+                  }};
+  if (!update.again) return site;
+  for (const std::string& name : update.trained->written) {
+    site.own[name] = OwnName(placement, update.at.slice, name);
+  }
+  return site;
 }
 
 UpdateBlocks::UpdateBlocks(Program& out, const PassContext& context)
-    : out_(out), context_(context), names_(context.plan, context.self.index) {}
+    : out_(out), context_(context), names_(context, context.self.index) {}
 
 Status UpdateBlocks::Add(const UpdateSite& site, int parent, std::string_view pass) {
   const int index = out_.AddBlock(parent).index();
@@ -44,35 +49,38 @@ Op UpdateBlocks::Mapped(const Op& op, const std::function<std::string(const std:
   return copy;
 }
 
-const std::string* UpdateBlocks::Held(const std::string& name, const UpdateSite& site) const {
-  if (name == site.trained->param) return &site.param;
-  if (name == site.trained->grad) return &site.grad;
-  return names_.Held(name);
+std::string UpdateBlocks::Here(const std::string& name, const UpdateSite& site) const {
+  if (name == site.trained->param) return site.param;
+  if (name == site.trained->grad) return site.grad;
+  const auto own = site.own.find(name);
+  if (own != site.own.end()) return own->second;
+  const std::string* held = names_.Held(name);
+  return held != nullptr ? *held : names_.OnTrainer(name);
 }
 
 Op UpdateBlocks::Regularizer(const Op& op, const UpdateSite& site) {
   return Mapped(op, [&](const std::string& name, bool written) {
-    if (const std::string* held = Held(name, site)) return *held;
-    DeclareTemporary(name, site, written);
-    return names_.OnTrainer(name);
+    std::string here = Here(name, site);
+    if (out_.main().FindVar(here) == nullptr) DeclareTemporary(name, here, site, written);
+    return here;
   });
 }
 
 Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
   return Mapped(op, [&](const std::string& name, bool) {
-    if (const std::string* held = Held(name, site)) return *held;
-    if (out_.main().FindVar(name) == nullptr) DeclareState(name, site);
-    return name;
+    std::string here = Here(name, site);
+    if (out_.main().FindVar(here) == nullptr) DeclareState(name, here, site);
+    return here;
   });
 }
 
 // A temporary that is made from what is held and was shaped like the whole is shaped, and kept, like it.
-void UpdateBlocks::DeclareTemporary(const std::string& name, const UpdateSite& site, bool written) {
+void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
+                                    bool written) {
   const Var* var = context_.main.main().FindVar(name);
-  const std::string& declared = names_.OnTrainer(name);
-  if (var == nullptr || out_.main().FindVar(declared) != nullptr) return;
+  if (var == nullptr) return;
   Var copy = ServerCopy(*var);
-  copy.name = declared;
+  copy.name = here;
   if (written && copy.type && copy.type->shape == site.whole) {
     copy.type->shape = site.here;
     if (site.kind != VarKind::kTensor) copy.kind = site.kind;
@@ -80,14 +88,15 @@ void UpdateBlocks::DeclareTemporary(const std::string& name, const UpdateSite& s
   out_.MutableBlock(0).SetVar(std::move(copy));
 }
 
-void UpdateBlocks::DeclareState(const std::string& name, const UpdateSite& site) {
+void UpdateBlocks::DeclareState(const std::string& name, const std::string& here, const UpdateSite& site) {
   const Var* var = context_.main.main().FindVar(name);
   if (var == nullptr || !var->type) return;
   const bool rows = site.trained->row_state.contains(name);
-  Var state = TensorVar(name, var->type->dtype, rows ? site.here : var->type->shape);
+  Var state = TensorVar(here, var->type->dtype, rows ? site.here : var->type->shape);
   state.persistable = var->persistable;
   if (rows) state.kind = site.kind;
   if (rows && site.describe) site.describe(name, state);
+  if (!rows && here != name) RecordCopy(name, state.shape(), state);
   out_.MutableBlock(0).SetVar(std::move(state));
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,7 @@ struct UpdateSite {
   std::string param, grad;
   Shape whole, here;  // what is shaped like the whole is shaped like this on the server
   VarKind kind = VarKind::kTensor;
+  std::map<std::string, std::string> own;  // what it writes under another name than the user's
   // Completes the declaration of state that is cut like the parameter.
   std::function<void(const std::string& name, Var& state)> describe;
 };
@@ -37,9 +39,11 @@ class UpdateBlocks {
   Op Mapped(const Op& op, const std::function<std::string(const std::string& name, bool written)>& rename);
   Op Regularizer(const Op& op, const UpdateSite& site);
   Op Optimizer(const Op& op, const UpdateSite& site);
-  const std::string* Held(const std::string& name, const UpdateSite& site) const;
-  void DeclareTemporary(const std::string& name, const UpdateSite& site, bool written);
-  void DeclareState(const std::string& name, const UpdateSite& site);
+  // What a variable of the user's is called in this update.
+  std::string Here(const std::string& name, const UpdateSite& site) const;
+  void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
+                        bool written);
+  void DeclareState(const std::string& name, const std::string& here, const UpdateSite& site);
   Op& WithRolePair(Op& op) const;
 
   Program& out_;

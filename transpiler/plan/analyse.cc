@@ -72,6 +72,9 @@ class Collector {
     PENSTOCK_ASSIGN_OR_RETURN(const int at, Position(pairs.front(), out));
     TrainedParam& param = out.params[static_cast<std::size_t>(at)];
     param.server_ops.push_back(entry.id);
+    for (std::string& name : op.OutputNames()) {
+      if (name != param.param && name != param.grad) param.written.insert(std::move(name));
+    }
     if (!use) return OkStatus();
     if (param.optimizer != OpId::kNone) {
       return InvalidArgument("E-plan-updated-twice", "plan: two optimizer ops update ", param.param);

@@ -25,6 +25,7 @@ struct TrainedParam {
   std::vector<OpId> server_ops;     // regularizer and optimizer, in program order
   bool elementwise = true;          // its update may be cut at any row
   std::set<std::string> row_state;  // optimizer state shaped like the parameter, cut where it is
+  std::set<std::string> written;    // by server_ops, beside the parameter and the gradient
 };
 
 // Lookups of one table with remote_prefetch: trainers ask pservers for the rows of a batch and never hold the

@@ -1,5 +1,6 @@
 #include "transpiler/plan/config.h"
 
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -10,6 +11,23 @@ namespace {
 // Each gradient has a variable for each of them.
 constexpr int kTrainersMax = 1 << 16;
 
+constexpr int kPortMax = 65535;
+
+// "ps0:6174", "[::1]:6174"
+bool IsAddress(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos || colon == 0) return false;
+  const std::string_view host = address.substr(0, colon), port = address.substr(colon + 1);
+  for (const char c : host) {
+    if (static_cast<unsigned char>(c) <= ' ') return false;
+  }
+  const bool ipv6 = host.find(':') != std::string_view::npos;
+  if (ipv6 && (host.front() != '[' || host.back() != ']')) return false;
+  int number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  return error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= kPortMax;
+}
+
 Status ValidateAddresses(const std::vector<std::string>& pservers) {
   if (pservers.empty()) {
     return InvalidArgument("E-plan-no-pserver", "plan: the list of pservers is empty");
@@ -18,6 +36,10 @@ Status ValidateAddresses(const std::vector<std::string>& pservers) {
   for (std::size_t i = 0; i < pservers.size(); ++i) {
     if (pservers[i].empty()) {
       return InvalidArgument("E-plan-pserver-empty", "plan: pserver address ", i, " is empty");
+    }
+    if (!IsAddress(pservers[i])) {
+      return InvalidArgument("E-plan-pserver-address", "plan: pserver address ", Quote(pservers[i]),
+                             " must be host:port with a port from 1 to ", kPortMax);
     }
     const auto [it, added] = seen.emplace(pservers[i], i);
     if (!added) {
@@ -58,7 +80,23 @@ Status ValidateSizes(const TranspileConfig& config) {
                            kFluidMinBlockSize, ", not ", config.min_block_size)
         .With("note: set it on the transpiler's config after construction to get smaller slices");
   }
+  if (config.big_array_bound < 1) {
+    return InvalidArgument("E-plan-big-array-bound", "plan: big_array_bound must be at least 1, not ",
+                           config.big_array_bound);
+  }
   return OkStatus();
+}
+
+Status ValidatePlacement(const TranspileConfig& config) {
+  if (!config.slice_params && config.slicing != Slicing::kFluid) {
+    return InvalidArgument("E-plan-slicing", "plan: slicing ", SlicingName(config.slicing),
+                           " needs slice_var_up=true; it is false");
+  }
+  const bool chosen = config.dispatcher != nullptr || config.placement != Placement::kRoundRobin;
+  if (config.slicing != Slicing::kMxnet || !chosen) return OkStatus();
+  return InvalidArgument("E-plan-slicing", "plan: slicing mxnet says who gets each slice, and split_method ",
+                         config.dispatcher ? "a dispatcher of your own" : PlacementName(config.placement),
+                         " does too; give one of them");
 }
 
 Status ValidateLambda(const TranspileConfig& config) {
@@ -81,7 +119,8 @@ Status ValidateConfig(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
-  return ValidateSizes(config);
+  PENSTOCK_RETURN_IF_ERROR(ValidateSizes(config));
+  return ValidatePlacement(config);
 }
 
 }  // namespace penstock

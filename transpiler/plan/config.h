@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "transpiler/plan/dispatcher.h"
 #include "transpiler/plan/mode.h"
+#include "transpiler/plan/placement.h"
 
 namespace penstock {
 
@@ -28,10 +30,11 @@ enum class Collective {
   kLocalSgd,
   kSingleProcessMultiThread
 };  // of Kind::kCollective
-enum class Placement { kRoundRobin, kHashName };
 
 // Fluid's constructor refuses smaller slices; its users set the field afterwards to get them.
 inline constexpr std::int64_t kFluidMinBlockSize = 8192;
+// MXNET_KVSTORE_BIGARRAY_BOUND's default.
+inline constexpr std::int64_t kMxnetBigArrayBound = 1000000;
 
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
@@ -41,10 +44,13 @@ struct TranspileConfig {
   std::vector<int> trainer_ids = {0};  // the trainers whose programs are made
   std::vector<std::string> pservers;   // addresses, in order
 
-  bool slice_params = true;
-  std::int64_t min_block_size = kFluidMinBlockSize;  // elements; a slice is not made smaller than this
-  bool allow_small_blocks = false;                   // min_block_size may be under kFluidMinBlockSize
+  bool slice_params = true;  // if not, each parameter lies whole on one pserver
+  Slicing slicing = Slicing::kFluid;
+  std::int64_t min_block_size = kFluidMinBlockSize;    // elements; a slice is not made smaller than this
+  bool allow_small_blocks = false;                     // min_block_size may be under kFluidMinBlockSize
+  std::int64_t big_array_bound = kMxnetBigArrayBound;  // elements; for Slicing::kMxnet
   Placement placement = Placement::kRoundRobin;
+  DispatcherFactory dispatcher;  // the user's own placement, instead
 
   // The argument of transpile() and the field of its configuration; empty where the user gave none.
   std::optional<bool> sync_mode_argument;
@@ -60,8 +66,8 @@ struct TranspileConfig {
   bool shared_transpiler = false;
 };
 
-// kInvalidArgument: no pserver, an address twice, trainer ids out of range, a size under 1, contradicting
-// modes.
+// kInvalidArgument: no pserver, an address twice or that is none, trainer ids out of range, a size under 1,
+// contradicting modes, slicing and placement.
 Status ValidateConfig(const TranspileConfig& config);
 
 // The one mode that the flags mean. An argument given wins over an untouched field; both given and different,

@@ -5,8 +5,10 @@
 #include <limits>
 #include <numeric>
 
+#include "transpiler/plan/deal.h"
 #include "transpiler/plan/send_order.h"
 #include "transpiler/plan/slicing.h"
+#include "transpiler/plan/taken_names.h"
 
 namespace penstock {
 namespace {
@@ -30,6 +32,18 @@ bool FitsAnOp(const Shape& shape) {
   return shape.rank() == 0 || shape[0] <= std::numeric_limits<std::int32_t>::max();
 }
 
+std::vector<std::int64_t> Cut(const Shape& shape, int parts, const TranspileConfig& config) {
+  switch (config.slicing) {
+    case Slicing::kFluid:
+      return CutRows(shape, parts, config.min_block_size);
+    case Slicing::kEven:
+      return CutEvenly(shape, parts, config.min_block_size);
+    case Slicing::kMxnet:
+      break;
+  }
+  return CutAcross(shape, parts, config.big_array_bound);
+}
+
 Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const TranspileConfig& config) {
   const Var* var = main.FindVar(param.param);
   if (!var->HasShape() || !var->shape().IsKnown() || HasNothing(var->shape())) {
@@ -48,8 +62,7 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   placement.sparse = param.sparse;
   placement.prefetched = param.prefetched;
   const auto row_bytes = placement.shape.RowWidth() * static_cast<std::int64_t>(SizeOf(placement.dtype));
-  const std::vector<std::int64_t> bounds =
-      CutRows(placement.shape, PartsOf(param, config), config.min_block_size);
+  const std::vector<std::int64_t> bounds = Cut(placement.shape, PartsOf(param, config), config);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     Slice slice{.row_begin = bounds[i], .row_end = bounds[i + 1], .pserver = 0, .chunk_rows = 0};
     slice.chunk_rows = param.elementwise && !param.sparse ? ChunkRows(slice.rows(), row_bytes) : slice.rows();
@@ -58,23 +71,10 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   return placement;
 }
 
-// One after the other, over all slices in the order in which they are sent.
-void DealRoundRobin(PlacementPlan& plan) {
-  const int pservers = static_cast<int>(plan.pservers.size());
-  int next = 0;
-  for (const int param : plan.send_order) {
-    for (Slice& slice : plan.params[static_cast<std::size_t>(param)].slices)
-      slice.pserver = next++ % pservers;
-  }
-}
-
 }  // namespace
 
 Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
-  if (config.placement != Placement::kRoundRobin) {
-    return Unimplemented("E-plan-placement", "plan: split_method HashName is not built; use RoundRobin");
-  }
   PlacementPlan plan;
   PENSTOCK_ASSIGN_OR_RETURN(plan.mode, ResolveMode(config));
   plan.server_mode = ResolveServerMode(config, plan.mode);
@@ -93,7 +93,8 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   } else {
     plan.send_order = ShuffledSendOrder(count, main.meta().random_seed);
   }
-  DealRoundRobin(plan);
+  MarkTakenNames(main, analysis, plan);
+  PENSTOCK_RETURN_IF_ERROR(DealSlices(config, plan));
   return plan;
 }
 

@@ -8,8 +8,8 @@
 
 namespace penstock {
 
-// `main` is the program that `analysis` is of. kInvalidArgument: ValidateConfig's errors, and a parameter
-// whose shape is not known. kUnimplemented: a placement that is not built.
+// `main` is the program that `analysis` is of. kInvalidArgument: ValidateConfig's errors, a parameter whose
+// shape is not known, and what a dispatcher of the user's own gets wrong.
 Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config);
 
 }  // namespace penstock

@@ -2,8 +2,10 @@
 // nothing here or elsewhere is ever read back from a name.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "transpiler/plan/plan.h"
 
@@ -18,6 +20,15 @@ std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer
 // The same on the trainer's side. Fluid leaves the suffix out when there is one trainer, and its pserver
 // waits for ever.
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
+
+// What an update of this slice calls a variable of its own (state, a temporary) where the name is another's:
+// on a pserver that holds an earlier slice of the same parameter.
+std::string OwnName(const ParamPlacement& param, int slice, const std::string& name);
+
+// All names that role programs have for slices of this parameter and the program itself need not have; `own`:
+// the variables that OwnName may be asked for.
+std::vector<std::string> PieceNames(const PlacementPlan& plan, const ParamPlacement& param,
+                                    const std::set<std::string>& own);
 
 // A control variable carries no value, only order. Fluid names them by a random number, "__control_var@0.84",
 // and tools that compare its programs know them by the "@0."; ours are derived from what they order.

@@ -21,6 +21,15 @@ std::vector<std::string> PlacementPlan::AddressesOf(const ParamPlacement& param)
   return addresses;
 }
 
+std::vector<std::string> PlacementPlan::SendAddressesOf(const ParamPlacement& param, int trainer) const {
+  std::vector<std::string> addresses;
+  for (const Slice& slice : param.slices) {
+    addresses.push_back(
+        pservers[Index(slice.sent_to.empty() ? slice.pserver : slice.sent_to[Index(trainer)])]);
+  }
+  return addresses;
+}
+
 std::uint64_t Fingerprint(const PlacementPlan& plan) { return Fnv1a64(PrintPlan(plan)); }
 
 }  // namespace penstock

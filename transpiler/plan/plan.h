@@ -6,11 +6,13 @@
 //     rows [0, 7) on pserver 1
 //     rows [7, 13) on pserver 0
 //
-// A parameter may carry `sparse` (its gradient is selected rows) and `prefetched` (trainers ask for single
-// rows instead of the whole). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in
-// chunks of 2000`. The header has `dialect="fluid-1.8"` where that is asked for, and `send_order=[...]` where
-// gradients were not dealt out in the order of the parameters; `server_mode="sync"` where pservers are told
-// another mode than the plan's, and `dc_asgd_lambda=0.5` where it is not 1.
+// A parameter may carry `sparse` (its gradient is selected rows), `prefetched` (trainers ask for single rows
+// instead of the whole) and `mark="@PIECE"` (its slices are w@PIECE.block0 and so on, since something is
+// called w.block0). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in chunks of
+// 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that is asked
+// for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
+// `server_mode="sync"` where pservers are told another mode than the plan's, and `dc_asgd_lambda=0.5` where
+// it is not 1.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +33,9 @@ struct Slice {
   int pserver = 0;
   std::int64_t chunk_rows =
       0;  // rows merged, updated and versioned together; the whole slice if it is not cut
+  // compat only, where a user's dispatcher answers differently for a gradient than for its parameter: the
+  // pserver that each trainer sends the gradient to, as Fluid does. Empty: to the one that holds the slice.
+  std::vector<int> sent_to;
   std::int64_t rows() const { return row_end - row_begin; }
   friend bool operator==(const Slice&, const Slice&) = default;
 };
@@ -43,8 +48,12 @@ struct ParamPlacement {
   bool sparse = false;
   bool prefetched = false;
   std::vector<Slice> slices;  // by rows, ascending
+  std::string mark;           // stands before what is appended to names, where a variable has the plain one
   bool sliced() const { return slices.size() > 1; }
   Shape ShapeOf(const Slice& slice) const { return shape.rank() == 0 ? shape : shape.WithRows(slice.rows()); }
+  std::int64_t BytesOf(const Slice& slice) const {
+    return slice.rows() * shape.RowWidth() * static_cast<std::int64_t>(SizeOf(dtype));
+  }
   friend bool operator==(const ParamPlacement&, const ParamPlacement&) = default;
 };
 
@@ -72,6 +81,8 @@ struct PlacementPlan {
   // In the order in which they were dealt out.
   std::vector<SliceRef> SlicesOn(int pserver) const;
   std::vector<std::string> AddressesOf(const ParamPlacement& param) const;  // one a slice
+  // Where a trainer sends the gradient, one a slice: the same, but for `sent_to`.
+  std::vector<std::string> SendAddressesOf(const ParamPlacement& param, int trainer) const;
   friend bool operator==(const PlacementPlan&, const PlacementPlan&) = default;
 
  private:

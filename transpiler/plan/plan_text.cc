@@ -47,10 +47,13 @@ std::string PrintHeader(const PlacementPlan& plan) {
 std::string PrintParam(const ParamPlacement& param) {
   std::string out = StrCat("param ", Name(param.param), " : ", DTypeName(param.dtype), param.shape,
                            " grad=", Name(param.grad), param.sparse ? " sparse" : "",
-                           param.prefetched ? " prefetched" : "", "\n");
+                           param.prefetched ? " prefetched" : "");
+  if (!param.mark.empty()) out += StrCat(" mark=", Quote(param.mark));
+  out += "\n";
   for (const Slice& slice : param.slices) {
     out += StrCat("  rows [", slice.row_begin, ", ", slice.row_end, ") on pserver ", slice.pserver);
     if (slice.chunk_rows != slice.rows()) out += StrCat(" in chunks of ", slice.chunk_rows);
+    if (!slice.sent_to.empty()) out += StrCat(" sent_to=[", Join(slice.sent_to, ", "), "]");
     out += "\n";
   }
   return out;
@@ -199,6 +202,7 @@ bool ParseParam(Line line, ParamPlacement& param) {
   param.shape = Shape(std::move(dims));
   param.sparse = line.Is("sparse");
   param.prefetched = line.Is("prefetched");
+  if (line.Is("mark=") && !line.Text(param.mark)) return false;
   return line.AtEnd();
 }
 
@@ -210,6 +214,7 @@ bool ParseSlice(Line line, Slice& slice) {
   }
   slice.chunk_rows = slice.rows();
   if (line.Is("in") && (!line.Is("chunks") || !line.Is("of") || !line.Number(slice.chunk_rows))) return false;
+  if (line.Is("sent_to=") && !line.List(slice.sent_to, &Line::Number<int>)) return false;
   return line.AtEnd();
 }
 

@@ -1,16 +1,31 @@
+#include <algorithm>
 #include <map>
 #include <set>
 
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/plan.h"
+#include "transpiler/plan/taken_names.h"
 
 namespace penstock {
 namespace {
 
+Status ValidateSentTo(const PlacementPlan& plan, const ParamPlacement& param, const Slice& slice) {
+  if (slice.sent_to.empty()) return OkStatus();
+  const auto exists = [&](int pserver) {
+    return pserver >= 0 && pserver < static_cast<int>(plan.pservers.size());
+  };
+  if (plan.dialect == Dialect::kFluid18 && slice.sent_to.size() == static_cast<std::size_t>(plan.trainers) &&
+      std::all_of(slice.sent_to.begin(), slice.sent_to.end(), exists)) {
+    return OkStatus();
+  }
+  return InvalidArgument("E-plan-sent-to", "plan: sent_to=[", Join(slice.sent_to, ", "), "] of ", param.param,
+                         " must be compat's and name one of ", plan.pservers.size(), " pservers for each of ",
+                         plan.trainers, " trainers");
+}
+
 Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
   const std::int64_t rows = param.shape.rank() == 0 ? 1 : param.shape[0];
   std::int64_t next = 0;
-  std::set<int> taken;
   for (const Slice& slice : param.slices) {
     if (slice.row_begin != next || slice.row_end <= slice.row_begin) {
       return InvalidArgument("E-plan-tiling", "plan: slice [", slice.row_begin, ", ", slice.row_end, ") of ",
@@ -21,11 +36,7 @@ Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
                              param.param, " is on pserver ", slice.pserver, "; there are ",
                              plan.pservers.size());
     }
-    // Optimizer state keeps the whole's name on a pserver, so there is room for one.
-    if (!taken.insert(slice.pserver).second) {
-      return InvalidArgument("E-plan-two-slices", "plan: pserver ", slice.pserver, " has two slices of ",
-                             param.param);
-    }
+    PENSTOCK_RETURN_IF_ERROR(ValidateSentTo(plan, param, slice));
     if (slice.chunk_rows < 1 || slice.chunk_rows > slice.rows()) {
       return InvalidArgument("E-plan-chunk", "plan: chunks of ", slice.chunk_rows, " rows in a slice of ",
                              slice.rows(), " of ", param.param);
@@ -103,18 +114,15 @@ Status ValidateDeclared(const ParamPlacement& param, const Block& block) {
 Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
   const Block& block = main.main();
+  const std::unordered_set<std::string> taken = NamesLikePieces(main);
   for (const ParamPlacement& param : plan.params) {
     PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(param, block));
-    for (int i = 0; i < static_cast<int>(param.slices.size()); ++i) {
-      std::vector<std::string> made;
-      if (param.sliced()) made = {ParamPieceName(param, i), MergedGradName(param, i)};
-      for (int t = 0; t < plan.trainers; ++t) made.push_back(ReceivedGradName(param, i, t));
-      for (const std::string& name : made) {
-        if (block.FindVar(name) == nullptr) continue;
-        return InvalidArgument("E-plan-name-clash", "plan: slice ", i, " of ", param.param,
-                               " needs the name ", name, ", which a variable of the program has")
-            .With("note: rename that variable");
-      }
+    if (taken.empty()) continue;
+    for (const std::string& name : PieceNames(plan, param, {})) {
+      if (!taken.contains(name)) continue;
+      return InvalidArgument("E-plan-name-clash", "plan: ", param.param, " needs the name ", name,
+                             ", which a variable of the program has")
+          .With("note: rename that variable");
     }
   }
   return OkStatus();

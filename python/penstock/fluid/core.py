@@ -77,6 +77,11 @@ def dtype_name(dtype):
     return _NAMES[to_dtype(dtype)]
 
 
+def dtype_size(dtype):
+    """Bytes of one element."""
+    return numpy.dtype(dtype_name(dtype)).itemsize
+
+
 class _Place:
 
     def __eq__(self, other):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
 
 #include "operators/all_ops.h"
 #include "tests/support/training_program.h"
@@ -39,6 +40,9 @@ Shape RandomShape(Draw& draw) {
   return Shape(std::move(dims));
 }
 
+constexpr Slicing kSlicings[] = {Slicing::kFluid, Slicing::kEven, Slicing::kMxnet};
+constexpr Placement kPlacements[] = {Placement::kRoundRobin, Placement::kHashName, Placement::kSizeBalanced};
+
 Job RandomJob(unsigned seed) {
   Draw draw(seed);
   std::vector<Shape> shapes(static_cast<std::size_t>(draw.Between(1, 12)));
@@ -49,6 +53,9 @@ Job RandomJob(unsigned seed) {
   job.config.slice_params = draw.Between(0, 4) > 0;
   job.config.min_block_size = draw.Between(1, 20000);
   job.config.allow_small_blocks = true;
+  if (job.config.slice_params) job.config.slicing = kSlicings[draw.Between(0, 2)];
+  if (job.config.slicing != Slicing::kMxnet) job.config.placement = kPlacements[draw.Between(0, 2)];
+  job.config.big_array_bound = draw.Between(1, 20000);
   job.config.dialect = draw.Between(0, 1) == 0 ? Dialect::kDefault : Dialect::kFluid18;
   const int pservers = draw.Between(1, 7);
   for (int i = 0; i < pservers; ++i) job.config.pservers.push_back(StrCat("10.0.0.", i, ":6174"));
@@ -84,7 +91,8 @@ TEST(EveryPlan, TilesEachParameterOnceInWholeRows) {
 
 TEST(EveryPlan, MakesNoSliceSmallerThanAskedButTheLast) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
-    const Job job = RandomJob(seed);
+    Job job = RandomJob(seed);
+    job.config.slicing = Slicing::kFluid;
     for (const ParamPlacement& param : PlanOf(job).params) {
       for (std::size_t i = 0; i + 1 < param.slices.size(); ++i) {
         EXPECT_GE(param.slices[i].rows() * param.shape.RowWidth(), job.config.min_block_size)
@@ -114,9 +122,41 @@ TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
   }
 }
 
-TEST(EveryPlan, DealsSlicesEvenly) {
+TEST(EveryPlan, CutsEvenlyIfAsked) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
-    const PlacementPlan plan = PlanOf(RandomJob(seed));
+    Job job = RandomJob(seed);
+    if (job.config.slicing != Slicing::kEven) continue;
+    for (const ParamPlacement& param : PlanOf(job).params) {
+      const std::int64_t most = param.slices.front().rows(), least = param.slices.back().rows();
+      EXPECT_LE(most - least, 1) << "seed " << seed;
+    }
+  }
+}
+
+TEST(EveryPlan, BalancesBytesIfAsked) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    Job job = RandomJob(seed);
+    if (job.config.placement != Placement::kSizeBalanced) continue;
+    const PlacementPlan plan = PlanOf(job);
+    std::vector<std::int64_t> bytes(plan.pservers.size(), 0);
+    std::int64_t largest = 0;
+    for (std::size_t i = 0; i < plan.pservers.size(); ++i) {
+      for (const SliceRef ref : plan.SlicesOn(static_cast<int>(i))) {
+        bytes[i] += plan.param(ref).BytesOf(plan.slice(ref));
+        largest = std::max(largest, plan.param(ref).BytesOf(plan.slice(ref)));
+      }
+    }
+    const auto [least, most] = std::minmax_element(bytes.begin(), bytes.end());
+    EXPECT_LE(*most - *least, largest) << "seed " << seed;
+  }
+}
+
+TEST(EveryPlan, DealsSlicesInTurnIfAsked) {
+  for (unsigned seed = 0; seed < kSeeds; ++seed) {
+    Job job = RandomJob(seed);
+    if (job.config.slicing == Slicing::kMxnet) continue;
+    job.config.placement = Placement::kRoundRobin;
+    const PlacementPlan plan = PlanOf(job);
     std::size_t least = plan.params.size() * plan.pservers.size(), most = 0;
     for (int i = 0; i < static_cast<int>(plan.pservers.size()); ++i) {
       least = std::min(least, plan.SlicesOn(i).size());
@@ -126,6 +166,14 @@ TEST(EveryPlan, DealsSlicesEvenly) {
   }
 }
 
+// Compat forgets further slices of a parameter on one pserver, as Fluid does.
+std::size_t UpdatedOn(const PlacementPlan& plan, int pserver) {
+  const std::vector<SliceRef> slices = plan.SlicesOn(pserver);
+  std::set<int> params;
+  for (const SliceRef ref : slices) params.insert(ref.param);
+  return plan.dialect == Dialect::kFluid18 ? params.size() : slices.size();
+}
+
 TEST(EveryPlan, CanBeTranspiledAndServedByAllItsPservers) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     const Job job = RandomJob(seed);
@@ -133,7 +181,7 @@ TEST(EveryPlan, CanBeTranspiledAndServedByAllItsPservers) {
     ASSERT_TRUE(roles.ok()) << "seed " << seed << ": " << roles.status().ToString();
     std::size_t blocks = 0, slices = 0;
     for (std::size_t i = 0; i < roles->pservers.size(); ++i) {
-      const std::size_t held = roles->plan.SlicesOn(static_cast<int>(i)).size();
+      const std::size_t held = UpdatedOn(roles->plan, static_cast<int>(i));
       slices += held;
       blocks += held == 0 ? 0 : static_cast<std::size_t>(roles->pservers[i].main.block_count() - 1);
     }

@@ -8,58 +8,14 @@ snapshot.
 """
 
 from penstock import _penstock
-from penstock._penstock import ProgramError
+from penstock._errors import program_error
 from penstock.fluid import framework
 from penstock.fluid.framework import Program
+from penstock.fluid.transpiler import ps_dispatcher
+from penstock.fluid.transpiler.config import DistributeTranspilerConfig, check_count, check_flag
+from penstock.fluid.transpiler.details import vars_distributed
 
-__all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig']
-
-
-class DistributeTranspilerConfig:
-    """What to ask of the transpiler. Fields and defaults are Fluid's."""
-
-    def __init__(self):
-        self.slice_var_up = True
-        self.split_method = None      # RoundRobin or HashName of penstock.fluid.transpiler
-        self.min_block_size = 8192    # elements; a slice of a parameter is not made smaller
-        self.enable_dc_asgd = False
-        self.mode = 'pserver'
-        self.print_log = False
-        self.wait_port = True
-        self.half_async = False
-        self.completely_not_async = False
-        self.geo_sgd_mode = False
-        self.geo_sgd_need_push_nums = 100
-        self.nccl_comm_num = 1
-        self.use_hierarchical_allreduce = False
-        self.hierarchical_allreduce_inter_nranks = 0
-        self.collective_mode = None
-        self._sync_mode = None        # None: untouched, so an argument of transpile() wins
-        self._runtime_split_send_recv = False
-
-    @property
-    def sync_mode(self):
-        return True if self._sync_mode is None else self._sync_mode
-
-    @sync_mode.setter
-    def sync_mode(self, value):
-        if value is None:
-            raise ValueError('sync_mode must not be None')
-        if value and self._runtime_split_send_recv:
-            raise ValueError('sync_mode and runtime_split_send_recv cannot both be True')
-        self._sync_mode = bool(value)
-
-    @property
-    def runtime_split_send_recv(self):
-        return self._runtime_split_send_recv
-
-    @runtime_split_send_recv.setter
-    def runtime_split_send_recv(self, value):
-        if value is None:
-            raise ValueError('runtime_split_send_recv must not be None')
-        if value and self._sync_mode:
-            raise ValueError('sync_mode and runtime_split_send_recv cannot both be True')
-        self._runtime_split_send_recv = bool(value)
+__all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'slice_variable']
 
 
 class DistributeTranspiler:
@@ -73,13 +29,19 @@ class DistributeTranspiler:
 
     def __init__(self, config=None):
         self.config = DistributeTranspilerConfig() if config is None else config
+        if not isinstance(self.config, DistributeTranspilerConfig):
+            raise TypeError('config must be a DistributeTranspilerConfig, not %s' % type(config).__name__)
+        self.config.validate()
+        # Fluid's constructor asks for at least so much; smaller slices are had by setting the field afterwards.
+        check_count('min_block_size', self.config.min_block_size, DistributeTranspilerConfig.min_block_size)
         self._roles = None
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
-                  startup_program=None, current_endpoint='127.0.0.1:6174'):
+                  startup_program=None, current_endpoint='127.0.0.1:6174', slice_var_up=None, split_method=None):
         """Makes the programs of all roles.
 
-        sync_mode   given, it wins over an untouched config; both given and different is an error
+        sync_mode, slice_var_up, split_method   as in the config. Given, they win over an untouched config; both given
+                                                and different is an error
         """
         program = framework.default_main_program() if program is None else program
         startup = framework.default_startup_program() if startup_program is None else startup_program
@@ -87,13 +49,14 @@ class DistributeTranspiler:
             if not isinstance(one, Program):
                 raise TypeError('transpile takes Programs, not %s' % type(one).__name__)
         source_main, source_startup = _source_of(program), _source_of(startup)
-        config = self._native_config(trainer_id, pservers, trainers, sync_mode)
+        config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
         roles = _penstock.transpile(source_main, source_startup, config)
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
         self.trainer_id, self.trainer_num = trainer_id, trainers
         self.pserver_endpoints = config.pservers
         self.origin_program, self.startup_program = program, startup
         self._roles = roles
+        self.vars_overview = vars_distributed.overview_of(roles.params)
         self._pservers = {address: (main, start) for address, main, start in roles.pservers}
         _, self._trainer_main, trainer_startup = roles.trainers[0]
         _make_mean(program, source_main, source_main)
@@ -102,6 +65,7 @@ class DistributeTranspiler:
         program._endpoints = list(config.pservers)
         program._ps_endpoint = current_endpoint
         program._is_chief = trainer_id == 0
+        program._parameters_on_pservers = self.vars_overview
 
     @property
     def plan(self):
@@ -136,26 +100,31 @@ class DistributeTranspiler:
     def _pserver(self, endpoint):
         self._made()
         if endpoint not in self._pservers:
-            raise ProgramError('there is no pserver %s; the plan has %s' % (endpoint, ', '.join(self._pservers)))
+            raise program_error('E-plan-pserver', 'plan: there is no pserver %s; the plan has %s' %
+                                (endpoint, ', '.join(self._pservers)))
         return self._pservers[endpoint]
 
-    def _native_config(self, trainer_id, pservers, trainers, sync_mode):
+    def _native_config(self, trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method):
         given = self.config
-        if not isinstance(trainers, int):
+        given.validate()
+        if isinstance(trainers, (str, list, tuple)):
             raise NotImplementedError('a list of trainers is for the nccl2 and collective modes, which are not built')
+        if sync_mode is not None:
+            sync_mode = check_flag('sync_mode', sync_mode)
+        if slice_var_up is not None:
+            slice_var_up = check_flag('slice_var_up', slice_var_up)
+        ps_dispatcher.check(split_method)
         config = _penstock.TranspileConfig()
         config.kind = given.mode
-        config.trainers = trainers
-        config.trainer_ids = [trainer_id]
-        config.pservers = [address.strip() for address in pservers.split(',')]
-        config.slice_params = bool(given.slice_var_up)
+        config.trainers = check_count('trainers', trainers)
+        config.trainer_ids = [check_count('trainer_id', trainer_id)]
+        config.pservers = addresses_of(pservers)
+        config.slice_params = bool(self._merged('slice_var_up', slice_var_up))
+        config.slicing = given.slicing
         config.min_block_size = given.min_block_size
         config.allow_small_blocks = True
-        if given.split_method is not None:
-            placement = getattr(given.split_method, 'placement', None)
-            if placement is None:
-                raise NotImplementedError('split_method %r: RoundRobin and HashName are built' % (given.split_method,))
-            config.placement = placement
+        config.big_array_bound = given.big_array_bound
+        ps_dispatcher.choose(self._merged('split_method', split_method), config)
         config.sync_mode_argument = sync_mode
         config.sync_mode_field = given._sync_mode
         config.runtime_split_send_recv = given.runtime_split_send_recv
@@ -163,6 +132,38 @@ class DistributeTranspiler:
         config.completely_not_async = given.completely_not_async
         config.dc_asgd = given.enable_dc_asgd
         return config
+
+    def _merged(self, field, argument):
+        """The argument if it was given, else the config's; they must not contradict each other."""
+        value = getattr(self.config, field)
+        if argument is None:
+            return value
+        if self.config.is_set(field) and value != argument:
+            raise program_error('E-plan-%s' % field.replace('_', '-'),
+                                'plan: transpile() was given %s=%r and its config says %s=%r; give one, or the same '
+                                'twice' % (field, argument, field, value))
+        return argument
+
+
+def slice_variable(var_list, slice_count, min_block_size):
+    """How each variable would be cut: lists of texts `name:number of the slice:elements`."""
+    cuts = []
+    for var in var_list:
+        bounds = _penstock.cut_rows(list(var.shape), slice_count, min_block_size)
+        width = 1
+        for extent in var.shape[1:]:
+            width *= extent
+        cuts += ['%s:%d:%d' % (var.name, i, (bounds[i + 1] - bounds[i]) * width) for i in range(len(bounds) - 1)]
+    return cuts
+
+
+def addresses_of(pservers):
+    """A comma-separated text, or a list, as a list."""
+    listed = pservers.split(',') if isinstance(pservers, str) else pservers
+    if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):
+        raise program_error('E-plan-config', 'plan: pservers must be addresses, comma-separated or in a list, not %r' %
+                            (pservers,))
+    return [address.strip() for address in listed]
 
 
 def _source_of(program):

@@ -1,18 +1,122 @@
-"""Names of the placements, for DistributeTranspilerConfig.split_method. The placement itself is C++, in the plan."""
+"""Who gets which slice: classes for DistributeTranspilerConfig.split_method.
 
-__all__ = ['HashName', 'PSDispatcher', 'RoundRobin']
+    class ByShape(PSDispatcher):                      # a rule of one's own
+        def dispatch(self, varlist):
+            return [self.eps[len(var.shape) % len(self.eps)] for var in varlist]
+
+    config.split_method = ByShape
+
+transpile() makes one object from the endpoints, calls dispatch with the slices of each gradient, then reset, and then
+dispatch once with the slices of all parameters. The last answers are the placement. The classes here name placements
+that the plan makes by itself; called by hand they give the same.
+"""
+
+from penstock import _penstock
+from penstock._errors import program_error
+from penstock.fluid.core import dtype_size
+
+__all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
 
 
 class PSDispatcher:
-    """`placement` is the plan's name of it."""
-    placement = None
+    """The base of all dispatchers. A subclass has dispatch; reset, where calls depend on those before."""
+
+    def __init__(self, pserver_endpoints):
+        self._eps = list(pserver_endpoints)
+        self._step = 0
+
+    @property
+    def eps(self):
+        return self._eps
+
+    def reset(self):
+        """The next dispatch begins anew."""
+        self._step = 0
+
+    def dispatch(self, varlist):
+        """One endpoint for each variable of the list (var.name, var.shape, var.dtype), in its order."""
+        raise NotImplementedError('%s has no dispatch(varlist)' % type(self).__name__)
 
 
 class RoundRobin(PSDispatcher):
     """Slices go to the pservers in turn."""
-    placement = 'RoundRobin'
+
+    def dispatch(self, varlist):
+        chosen = [self._eps[(self._step + i) % len(self._eps)] for i in range(len(varlist))]
+        self._step += len(varlist)
+        return chosen
 
 
 class HashName(PSDispatcher):
-    """Each slice goes where the hash of its name points."""
-    placement = 'HashName'
+    """Each slice goes where the FNV-1a hash of its name points: the same in every process."""
+
+    def dispatch(self, varlist):
+        return [self._eps[_penstock.pserver_of_name(var.name, len(self._eps))] for var in varlist]
+
+
+class SizeBalanced(PSDispatcher):
+    """The largest slice first, each to the pserver that has the fewest bytes."""
+
+    def dispatch(self, varlist):
+        sizes = [_bytes_of(var) for var in varlist]
+        return [self._eps[i] for i in _penstock.balance_sizes(sizes, len(self._eps))]
+
+
+def _bytes_of(var):
+    size = dtype_size(var.dtype)
+    for extent in var.shape:
+        size *= extent
+    return size
+
+
+_BUILT = (RoundRobin, HashName, SizeBalanced)
+
+
+def choose(split_method, config):
+    """Sets the native config's placement, or dispatcher, from a class (or the name of one of ours)."""
+    if split_method is None:
+        return
+    if isinstance(split_method, str):
+        config.placement = split_method
+        return
+    check(split_method)
+    if split_method in _BUILT:
+        config.placement = split_method.__name__
+    else:
+        config.dispatcher = lambda endpoints: _Asked(split_method, endpoints)
+
+
+def check(split_method):
+    """An error, unless it is None or a subclass of PSDispatcher, at whatever distance."""
+    if split_method is None:
+        return
+    if isinstance(split_method, PSDispatcher):
+        raise program_error('E-plan-dispatcher', 'plan: split_method must be a class, not an object of it: give %s' %
+                            type(split_method).__name__)
+    if not (isinstance(split_method, type) and issubclass(split_method, PSDispatcher)):
+        raise program_error('E-plan-dispatcher', 'plan: split_method must be a subclass of PSDispatcher, not %r' %
+                            (split_method,))
+
+
+class _Asked:
+    """The user's dispatcher as the transpiler calls it: pieces in, checked addresses out."""
+
+    def __init__(self, split_method, endpoints):
+        self._name = split_method.__name__
+        self._dispatcher = split_method(endpoints)
+
+    def dispatch(self, pieces):
+        from penstock.fluid.transpiler.details import VarStruct
+        answer = self._dispatcher.dispatch([VarStruct.of_piece(*piece) for piece in pieces])
+        if not isinstance(answer, (list, tuple)):
+            raise program_error('E-plan-dispatcher', 'plan: %s.dispatch must return a list of endpoints, not %r' %
+                                (self._name, answer))
+        for endpoint, piece in zip(answer, pieces):
+            if not isinstance(endpoint, str):
+                raise program_error('E-plan-dispatcher',
+                                    'plan: %s.dispatch returned %r for %s; it must be an endpoint' %
+                                    (self._name, endpoint, piece[0]))
+        return list(answer)
+
+    def reset(self):
+        self._dispatcher.reset()

@@ -1,0 +1,114 @@
+"""DistributeTranspilerConfig: what to ask of the transpiler, and whether it can be asked."""
+
+import operator
+
+from penstock._errors import program_error
+from penstock.fluid.transpiler import ps_dispatcher
+
+__all__ = ['DistributeTranspilerConfig']
+
+MODES = ('pserver', 'nccl2', 'collective')
+COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread')
+SLICINGS = ('fluid', 'even', 'mxnet')
+
+_FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
+          'geo_sgd_mode', 'use_hierarchical_allreduce')
+# The least that each may be.
+_COUNTS = {
+    'min_block_size': 1,
+    'big_array_bound': 1,
+    'geo_sgd_need_push_nums': 1,
+    'nccl_comm_num': 1,
+    'hierarchical_allreduce_inter_nranks': 0,
+}
+
+
+class DistributeTranspilerConfig:
+    """Fields and defaults are Fluid's, but for `slicing` and `big_array_bound`."""
+
+    slice_var_up = True
+    split_method = None      # a subclass of PSDispatcher; None: RoundRobin
+    min_block_size = 8192    # elements; a slice of a parameter is not made smaller
+    slicing = 'fluid'        # 'even': rows differ by one at most; 'mxnet': from big_array_bound on over all pservers
+    big_array_bound = 1000000    # elements
+    enable_dc_asgd = False
+    mode = 'pserver'
+    print_log = False
+    wait_port = True
+    half_async = False
+    completely_not_async = False
+    geo_sgd_mode = False
+    geo_sgd_need_push_nums = 100
+    nccl_comm_num = 1
+    use_hierarchical_allreduce = False
+    hierarchical_allreduce_inter_nranks = 0
+    collective_mode = None
+    _sync_mode = None        # None: untouched, so an argument of transpile() wins
+    _runtime_split_send_recv = False
+
+    @property
+    def sync_mode(self):
+        return True if self._sync_mode is None else self._sync_mode
+
+    @sync_mode.setter
+    def sync_mode(self, value):
+        value = check_flag('sync_mode', value)
+        if value and self._runtime_split_send_recv:
+            raise _both()
+        self._sync_mode = value
+
+    @property
+    def runtime_split_send_recv(self):
+        return self._runtime_split_send_recv
+
+    @runtime_split_send_recv.setter
+    def runtime_split_send_recv(self, value):
+        value = check_flag('runtime_split_send_recv', value)
+        if value and self._sync_mode:
+            raise _both()
+        self._runtime_split_send_recv = value
+
+    def is_set(self, field):
+        """Whether somebody gave the field a value of their own."""
+        return field in vars(self) or getattr(type(self), field) is not getattr(DistributeTranspilerConfig, field)
+
+    def validate(self):
+        """An error that names the first field whose value cannot be."""
+        for field in _FLAGS:
+            check_flag(field, getattr(self, field))
+        for field, least in _COUNTS.items():
+            check_count(field, getattr(self, field), least)
+        _check_choice('mode', self.mode, MODES, 'E-plan-kind')
+        _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
+        if self.collective_mode is not None:
+            _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
+        ps_dispatcher.check(self.split_method)
+
+
+def check_flag(field, value):
+    """As a bool."""
+    if type(value).__name__ in ('bool', 'bool_') or (type(value) is int and value in (0, 1)):
+        return bool(value)
+    raise program_error('E-plan-config', 'plan: %s must be True or False, not %r' % (field, value))
+
+
+def check_count(field, value, least=None):
+    """As an int; `least` is the least that it may be."""
+    try:
+        number = None if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise program_error('E-plan-config', 'plan: %s must be an integer, not %r' % (field, value))
+    if least is not None and number < least:
+        raise program_error('E-plan-config', 'plan: %s must be at least %d, not %d' % (field, least, number))
+    return number
+
+
+def _check_choice(field, value, choices, id):
+    if value not in choices:
+        raise program_error(id, 'plan: %s is %r; it must be one of %s' % (field, value, ', '.join(choices)))
+
+
+def _both():
+    return program_error('E-plan-sync-mode', 'plan: runtime_split_send_recv=True needs sync_mode=False; it is True')

@@ -8,8 +8,10 @@
 #include "operators/all_ops.h"
 #include "tools/command.h"
 #include "tools/source.h"
+#include "tools/step_writer.h"
 #include "transpiler/pipeline/transpile.h"
 
+DEFINE_string(steps, "", "a folder for the program after each pass, as text, in a folder for each role");
 DEFINE_string(out, "", "the folder that the role programs and plan.txt are written to");
 
 namespace penstock::tools {
@@ -57,7 +59,12 @@ int RunTranspile(const Arguments& arguments) {
   if (FLAGS_out.empty()) return BadInput(InvalidArgument("E-usage", "transpile: --out is missing"));
   const Result<Source> source = ReadSource("transpile");
   if (!source.ok()) return BadInput(source.status());
-  const Result<RoleSet> roles = Transpile(AllOps(), source->main, source->startup, source->job.config);
+  StepWriter steps(FLAGS_steps);
+  PassOptions options;
+  if (!FLAGS_steps.empty()) options.observe = [&](const PassEvent& event) { steps.Write(event); };
+  const Result<RoleSet> roles =
+      Transpile(AllOps(), source->main, source->startup, source->job.config, std::move(options));
+  if (!steps.status().ok()) return BadInput(steps.status());
   if (!roles.ok()) return BadInput(roles.status());
   const Status written = WriteRoles(*roles, source->job);
   return written.ok() ? kExitOk : BadInput(written);

@@ -17,9 +17,9 @@ const std::vector<Command>& Commands() {
        RunConvert},
       {"show", "F", "prints program F for reading, without what goes without saying", {"full"}, RunShow},
       {"transpile",
-       "--main F --startup F --config F --out DIR",
+       "--main F --startup F --config F --out DIR [--steps DIR]",
        "writes the programs of all roles, and the plan",
-       {"main", "startup", "facts", "config", "compat", "split_method", "slicing", "out"},
+       {"main", "startup", "facts", "config", "compat", "split_method", "slicing", "steps", "out"},
        RunTranspile},
       {"check", "DIR", "proves that the role programs in a folder fit together", {}, RunCheck},
   };

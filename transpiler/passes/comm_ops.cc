@@ -8,6 +8,11 @@ namespace {
 // Fluid gives every server this many threads for each of three kinds of request.
 constexpr std::int32_t kFluidThreads = 12;
 
+constexpr char kSend[] = "send";
+constexpr char kMessagesAttr[] = "send_varnames";
+constexpr char kHalfAsyncAttr[] = "half_async";
+constexpr char kBackupsAttr[] = "dc_asgd";
+
 // What Fluid writes on every op.
 Op& WithFrame(Op& op, Role role, NameList role_pair = {}) {
   op.SetRole(role).Set(kRoleVarAttr, std::move(role_pair));
@@ -32,28 +37,48 @@ Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const Nam
 }
 
 Op MakeSend(const SendSpec& spec) {
-  Op op("send");
+  Op op(kSend);
   op.AddInput("X", spec.pieces).AddOutput("Out", {spec.done});
-  op.Set("epmap", spec.addresses)
-      .Set("sections", std::vector<std::int64_t>())
-      .Set("send_varnames", NameList());
+  op.Set("epmap", spec.addresses).Set("sections", spec.sections).Set(kMessagesAttr, spec.messages);
   op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", spec.trainer_id);
   return WithFrame(op, Role::kRpc, {spec.param, spec.grad});
+}
+
+bool IsSend(const Op& op) { return op.type() == kSend; }
+
+void SetMessages(Op& send, NameList messages) { send.Set(kMessagesAttr, std::move(messages)); }
+
+Op MakeStepNotice(const std::string& counter, const NameList& addresses, int trainer_id,
+                  const std::string& done) {
+  Op op = MakeSend({.pieces = {counter},
+                    .sections = {},
+                    .messages = {},
+                    .addresses = addresses,
+                    .trainer_id = trainer_id,
+                    .param = counter,
+                    .grad = counter,
+                    .done = done});
+  return op.Set("merge_add", true).Set("use_send_handler", false);
 }
 
 Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id,
                    const std::string& done) {
   Op op("send_barrier");
   op.AddInput("X", after).AddOutput("Out", {done});
-  op.Set("endpoints", addresses).Set("trainer_id", trainer_id).Set("half_async", false);
+  op.Set("endpoints", addresses).Set("trainer_id", trainer_id).Set(kHalfAsyncAttr, false);
   return WithFrame(op, Role::kRpc);
+}
+
+Op MakeCommunicatorBarrier(const NameList& after, const NameList& addresses, int trainer_id,
+                           const std::string& done) {
+  return MakeSendBarrier(after, addresses, trainer_id, done).Set(kHalfAsyncAttr, true);
 }
 
 Op MakeRecv(const RecvSpec& spec) {
   Op op("recv");
   op.AddInput("X", spec.after).AddOutput("Out", spec.pieces);
   op.Set("epmap", spec.addresses).Set("trainer_id", spec.trainer_id);
-  op.Set("recv_varnames", NameList())
+  op.Set("recv_varnames", spec.messages)
       .Set("varnames", NameList())
       .Set("with_barrier", true)
       .Set("do_not_run", 0);
@@ -107,11 +132,31 @@ Op MakeScale(const std::string& var, float factor) {
   return WithFrame(op, Role::kForward);
 }
 
+Op MakeAssign(const std::string& from, const std::string& to) {
+  Op op("assign");
+  op.AddInput("X", {from}).AddOutput("Out", {to});
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeElementwise(std::string_view type, const std::string& x, const std::string& y,
+                   const std::string& out) {
+  Op op{std::string(type)};
+  op.AddInput("X", {x}).AddInput("Y", {y}).AddOutput("Out", {out});
+  op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeRefByTrainerId(const NameList& from, const std::string& trainer_id, const std::string& out) {
+  Op op("ref_by_trainer_id");
+  op.AddInput("X", from).AddInput("TrainerId", {trainer_id}).AddOutput("Out", {out});
+  return WithFrame(op, Role::kForward);
+}
+
 Op MakeListenAndServ(const ServeSpec& spec) {
   Op op("listen_and_serv");
   op.AddInput("X", spec.inputs);
   op.Set("endpoint", spec.address).Set("pserver_id", spec.pserver).Set("Fanin", spec.trainers);
-  op.Set("distributed_mode", 0).Set("dc_asgd", false);
+  op.Set("distributed_mode", static_cast<std::int32_t>(spec.mode)).Set(kBackupsAttr, false);
   op.Set("optimize_blocks", spec.blocks).Set("lr_decay_block_id", spec.lr_block);
   op.Set("checkpint_block_id", -1);  // Fluid's spelling
   op.Set("grad_to_block_id", spec.grad_to_block).Set("sparse_grad_to_param", spec.sparse_to_param);
@@ -121,5 +166,7 @@ Op MakeListenAndServ(const ServeSpec& spec) {
   }
   return WithFrame(op, Role::kForward);
 }
+
+void SetKeepsBackups(Op& serve) { serve.Set(kBackupsAttr, true); }
 
 }  // namespace penstock

@@ -2,7 +2,9 @@
 // programs must run on either side.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/ir/op.h"
@@ -16,18 +18,30 @@ using NameList = std::vector<std::string>;
 Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const NameList& pieces);
 
 struct SendSpec {
-  NameList pieces;     // what is sent, one a slice
-  NameList addresses;  // to whom
+  NameList pieces;                     // what is sent, one a slice; or the whole, for the communicator to cut
+  std::vector<std::int64_t> sections;  // how the communicator cuts it: rows
+  NameList messages;                   // and what it calls the slices
+  NameList addresses;                  // to whom
   int trainer_id = 0;
   std::string param, grad;  // op_role_var
   std::string done;         // the control variable
 };
 Op MakeSend(const SendSpec& spec);
+bool IsSend(const Op& op);
+// What the communicator calls what this op sends.
+void SetMessages(Op& send, NameList messages);
+// Adds `counter` to the variable of that name on every server, which then runs its learning-rate block.
+Op MakeStepNotice(const std::string& counter, const NameList& addresses, int trainer_id,
+                  const std::string& done);
 Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id, const std::string& done);
+// Among the threads of one trainer; its communicator does the rest.
+Op MakeCommunicatorBarrier(const NameList& after, const NameList& addresses, int trainer_id,
+                           const std::string& done);
 
 struct RecvSpec {
-  NameList after;   // control variables; none in start-up programs
-  NameList pieces;  // what arrives
+  NameList after;     // control variables; none in start-up programs
+  NameList pieces;    // what arrives; or the whole, put together by the op
+  NameList messages;  // of the slices of the whole
   NameList addresses;
   int trainer_id = 0;
   NameList role_pair;  // (param, grad), or none
@@ -59,16 +73,25 @@ Op MakeFakeInit(const std::string& table, const Shape& shape);
 Op MakeSum(const NameList& from, const std::string& into);
 Op MakeScale(const std::string& var, float factor);
 
+Op MakeAssign(const std::string& from, const std::string& to);
+// out = x op y for one of the elementwise ops, equal shapes.
+Op MakeElementwise(std::string_view type, const std::string& x, const std::string& y, const std::string& out);
+// out = from[the number in trainer_id]
+Op MakeRefByTrainerId(const NameList& from, const std::string& trainer_id, const std::string& out);
+
 struct ServeSpec {
   NameList inputs;  // what arrives
   std::string address;
   int pserver = 0;
   int trainers = 1;
+  ServerMode mode = ServerMode::kSync;
   int lr_block = -1;
   std::vector<BlockRef> blocks;
   NameList grad_to_block;    // "grad:block"
   NameList sparse_to_param;  // "grad:param"
 };
 Op MakeListenAndServ(const ServeSpec& spec);
+// The server keeps a copy of each parameter as each trainer last fetched it.
+void SetKeepsBackups(Op& serve);
 
 }  // namespace penstock

@@ -10,13 +10,6 @@ namespace {
 
 constexpr char kShape[] = "shape";
 
-// Initializers that make what their shape says.
-bool ShapeDecides(const Op& op) {
-  static const std::set<std::string, std::less<>> kTypes = {"fill_constant", "gaussian_random",
-                                                            "truncated_gaussian_random", "uniform_random"};
-  return kTypes.contains(op.type());
-}
-
 void SetShape(Op& op, const Shape& shape) {
   if (op.Get<std::vector<std::int32_t>>(kShape) != nullptr) {
     op.Set(kShape, std::vector<std::int32_t>(shape.dims().begin(), shape.dims().end()));
@@ -50,6 +43,12 @@ bool CutLists(Op& op, const InitialSlice& slice) {
 }
 
 }  // namespace
+
+bool ShapeDecides(const Op& op) {
+  static const std::set<std::string, std::less<>> kTypes = {"fill_constant", "gaussian_random",
+                                                            "truncated_gaussian_random", "uniform_random"};
+  return kTypes.contains(op.type());
+}
 
 Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
   const std::optional<InitialSlice>& slice = var.facts.slice;

@@ -8,6 +8,9 @@
 
 namespace penstock {
 
+// An initializer that makes what its shape says.
+bool ShapeDecides(const Op& op);
+
 // `op`, of the user's start-up program, writes the whole that `var` holds rows of (var.facts.slice).
 // Afterwards it writes `var`: what fills a shape gets this one (at run time random numbers are those of the
 // rows), what lists its values keeps the rows' values. A variable that is no slice keeps its values, and its

@@ -1,10 +1,13 @@
-// Gives each gradient that is sent whole the name under which its pserver awaits it from this trainer.
+// Gives each gradient that is sent, whole or in slices, the name under which its pserver awaits it from this
+// trainer.
 //
-//   plan    b: whole on pserver 0
+//   plan    b: whole on pserver 0; w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   before  (Y@GRAD=b@GRAD) = elementwise_add_grad(...) @backward(b, b@GRAD)
+//           [w@GRAD.block0, w@GRAD.block1] = split_byref(X=w@GRAD)
 //   after   (Y@GRAD=b@GRAD.trainer_0) = elementwise_add_grad(...) @backward(b, b@GRAD.trainer_0)
+//           [w@GRAD.block0.trainer_0, w@GRAD.block1.trainer_0] = split_byref(X=w@GRAD)
 //
-// A sliced gradient keeps its name: its pieces are what is sent.
+// Requires: SendGradients, which makes the slices, ran.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/plan/names.h"
@@ -14,9 +17,12 @@ namespace penstock {
 Result<Program> NameGradients(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   for (const ParamPlacement& param : context.plan.params) {
-    if (param.sliced()) continue;
-    std::string sent = SentGradName(context.plan, param, 0, context.self.index);
-    if (sent != param.grad) edit.main().RenameVar(param.grad, std::move(sent));
+    for (std::size_t i = 0; i < param.slices.size(); ++i) {
+      const int slice = static_cast<int>(i);
+      std::string piece = MergedGradName(param, slice);
+      std::string sent = SentGradName(context.plan, param, slice, context.self.index);
+      if (sent != piece) edit.main().RenameVar(std::move(piece), std::move(sent));
+    }
   }
   return edit.Apply();
 }

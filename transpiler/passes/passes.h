@@ -11,13 +11,20 @@ Result<Program> KeepClipping(const Program& in, const PassContext& context);
 Result<Program> PrefetchTables(const Program& in, const PassContext& context);
 Result<Program> NameGradients(const Program& in, const PassContext& context);
 Result<Program> SendGradients(const Program& in, const PassContext& context);
+Result<Program> SendWholeGradients(const Program& in, const PassContext& context);
+Result<Program> NameMessages(const Program& in, const PassContext& context);
+Result<Program> SendStepCounters(const Program& in, const PassContext& context);
+Result<Program> NameStepNotices(const Program& in, const PassContext& context);
 Result<Program> AddSendBarrier(const Program& in, const PassContext& context);
+Result<Program> AddCommunicatorBarrier(const Program& in, const PassContext& context);
 Result<Program> ReceiveParams(const Program& in, const PassContext& context);
+Result<Program> ReceiveWholeParams(const Program& in, const PassContext& context);
 Result<Program> AddFetchBarrier(const Program& in, const PassContext& context);
 Result<Program> JoinSlices(const Program& in, const PassContext& context);
 Result<Program> DropOptimizers(const Program& in, const PassContext& context);
 
-// The trainer's start-up program.
+// The trainer's start-up program; InitStepCounters is for a pserver's too.
+Result<Program> InitStepCounters(const Program& in, const PassContext& context);
 Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context);
 Result<Program> DropServerState(const Program& in, const PassContext& context);
 Result<Program> FakeInitTables(const Program& in, const PassContext& context);
@@ -28,8 +35,12 @@ Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context);
 Result<Program> PlaceOptimizers(const Program& in, const PassContext& context);
 Result<Program> ServeGradients(const Program& in, const PassContext& context);
 Result<Program> MergeGradients(const Program& in, const PassContext& context);
+Result<Program> QuoteGradients(const Program& in, const PassContext& context);
+Result<Program> CountSteps(const Program& in, const PassContext& context);
+Result<Program> CompensateGradients(const Program& in, const PassContext& context);
 
 // A pserver's start-up program; begins with its finished main program.
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);
+Result<Program> InitBackups(const Program& in, const PassContext& context);
 
 }  // namespace penstock

@@ -24,6 +24,7 @@ Result<Program> ReceiveInitialParams(const Program& in, const PassContext& conte
     if (param.prefetched) continue;
     RecvSpec recv{.after = {},
                   .pieces = {},
+                  .messages = {},
                   .addresses = context.plan.AddressesOf(param),
                   .trainer_id = context.self.index,
                   .role_pair = {}};

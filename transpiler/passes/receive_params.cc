@@ -10,6 +10,7 @@
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/passes/pieces.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock {
@@ -21,19 +22,15 @@ Result<Program> ReceiveParams(const Program& in, const PassContext& context) {
   const bool barrier = std::any_of(ops.begin(), ops.end(),
                                    [](const OpEntry& entry) { return entry.op->type() == "send_barrier"; });
   for (const ParamPlacement& param : context.plan.params) {
-    const std::string grad =
-        param.sliced() ? param.grad : SentGradName(context.plan, param, 0, context.self.index);
+    DeclareParamPieces(param, main);
+    if (param.prefetched) continue;
     RecvSpec recv{.after = {ControlName(barrier ? "send_barrier" : StrCat("send.", param.param))},
-                  .pieces = {},
+                  .pieces = ParamPieces(param),
+                  .messages = {},
                   .addresses = context.plan.AddressesOf(param),
                   .trainer_id = context.self.index,
-                  .role_pair = {param.param, grad}};
-    for (std::size_t i = 0; i < param.slices.size(); ++i) {
-      recv.pieces.push_back(ParamPieceName(param, static_cast<int>(i)));
-      if (param.sliced())
-        main.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[i])));
-    }
-    if (!param.prefetched) main.Append(MakeRecv(recv).SetMadeBy("receive_params"));
+                  .role_pair = {param.param, param.grad}};
+    main.Append(MakeRecv(recv).SetMadeBy("receive_params"));
   }
   return edit.Apply();
 }

@@ -33,6 +33,7 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];
   serve.pserver = context.self.index;
   serve.trainers = context.plan.trainers;
+  serve.mode = context.plan.server_mode;
   if (!LrOpsOn(context, context.self.index).empty()) {
     serve.lr_block = 1;
     serve.blocks.push_back({serve.lr_block});

@@ -59,9 +59,6 @@ ServerNames::ServerNames(const PassContext& context, int pserver) {
       own_[name].push_back(OwnName(*update.placement, update.at.slice, name));
     }
   }
-  for (const ParamPlacement& param : plan.params) {
-    if (!param.sliced()) on_trainer_.emplace(param.grad, SentGradName(plan, param, 0, 0));
-  }
 }
 
 const std::string* ServerNames::Held(const std::string& name) const {
@@ -76,11 +73,6 @@ std::vector<std::string> ServerNames::All(const std::string& name) const {
   const auto own = own_.find(name);
   if (own != own_.end()) all.insert(all.end(), own->second.begin(), own->second.end());
   return all;
-}
-
-const std::string& ServerNames::OnTrainer(const std::string& name) const {
-  const auto it = on_trainer_.find(name);
-  return it == on_trainer_.end() ? name : it->second;
 }
 
 }  // namespace penstock

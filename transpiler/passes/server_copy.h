@@ -37,12 +37,9 @@ class ServerNames {
   // All that stands here for the variable: the slices held, or the variable itself and what second and
   // further slices of one parameter have of their own in its place.
   std::vector<std::string> All(const std::string& name) const;
-  // As trainer 0 names it after NameGradients, for op_role_var.
-  const std::string& OnTrainer(const std::string& name) const;
 
  private:
   std::unordered_map<std::string, std::vector<std::string>> pieces_, own_;
-  std::unordered_map<std::string, std::string> on_trainer_;
 };
 
 }  // namespace penstock

@@ -33,7 +33,7 @@ Status UpdateBlocks::Add(const UpdateSite& site, int parent, std::string_view pa
     const Op* op = context_.main.main().FindOp(id);
     if (op == nullptr) return PassError(pass, "an op of the analysis is gone");
     Op copy = id == site.trained->optimizer ? Optimizer(*op, site) : Regularizer(*op, site);
-    out_.MutableBlock(index).Append(std::move(WithRolePair(copy).SetMadeBy(std::string(pass))));
+    out_.MutableBlock(index).Append(std::move(copy.SetMadeBy(std::string(pass))));
   }
   return OkStatus();
 }
@@ -55,7 +55,7 @@ std::string UpdateBlocks::Here(const std::string& name, const UpdateSite& site) 
   const auto own = site.own.find(name);
   if (own != site.own.end()) return own->second;
   const std::string* held = names_.Held(name);
-  return held != nullptr ? *held : names_.OnTrainer(name);
+  return held != nullptr ? *held : name;
 }
 
 Op UpdateBlocks::Regularizer(const Op& op, const UpdateSite& site) {
@@ -98,12 +98,6 @@ void UpdateBlocks::DeclareState(const std::string& name, const std::string& here
   if (rows && site.describe) site.describe(name, state);
   if (!rows && here != name) RecordCopy(name, state.shape(), state);
   out_.MutableBlock(0).SetVar(std::move(state));
-}
-
-Op& UpdateBlocks::WithRolePair(Op& op) const {
-  std::vector<std::string> pair = op.GetOr(kRoleVarAttr, std::vector<std::string>());
-  for (std::string& name : pair) name = names_.OnTrainer(name);
-  return op.Set(kRoleVarAttr, std::move(pair));
 }
 
 }  // namespace penstock

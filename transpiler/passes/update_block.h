@@ -44,7 +44,6 @@ class UpdateBlocks {
   void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                         bool written);
   void DeclareState(const std::string& name, const std::string& here, const UpdateSite& site);
-  Op& WithRolePair(Op& op) const;
 
   Program& out_;
   const PassContext& context_;

@@ -25,6 +25,8 @@ std::string Reproducer(const PassContext& context, std::span<const Pass> remaini
 
 }  // namespace
 
+std::string PassEvent::RoleName() const { return StrCat(pipeline, "_", index); }
+
 Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass, const Program& in,
                                     const PassContext& context) {
   const Nanoseconds begin = options_.clock != nullptr ? options_.clock->Now() : Nanoseconds(0);
@@ -37,7 +39,7 @@ Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass,
     Status sound = VerifyTouched(in, out, context.ops);
     if (!sound.ok()) return std::move(sound).In(pass.name);
   }
-  if (options_.observe) options_.observe({pipeline, pass.name, in, out});
+  if (options_.observe) options_.observe({pipeline, pass.name, context.self.index, in, out});
   return out;
 }
 

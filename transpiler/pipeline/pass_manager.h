@@ -35,8 +35,10 @@ struct PassTiming {
 struct PassEvent {
   std::string_view pipeline;
   std::string_view pass;
+  int index = 0;  // of the role: the trainer's id, or the pserver's position
   const Program& before;
   const Program& after;
+  std::string RoleName() const;  // "pserver_startup_1"
   bool changed() const { return before.content_id() != after.content_id(); }
 };
 

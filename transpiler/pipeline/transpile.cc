@@ -1,6 +1,7 @@
 #include "transpiler/pipeline/transpile.h"
 
 #include "transpiler/pipeline/pipelines.h"
+#include "transpiler/pipeline/shared_startup.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/make_plan.h"
 
@@ -79,6 +80,9 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
   for (std::size_t i = 0; i < config.pservers.size(); ++i) {
     PENSTOCK_ASSIGN_OR_RETURN(PserverRole role, maker.Pserver(static_cast<int>(i)));
     roles.pservers.push_back(std::move(role));
+  }
+  if (config.shared_transpiler && config.dialect == Dialect::kFluid18) {
+    for (TrainerRole& role : roles.trainers) role.startup = AfterPserverStartups(role.startup, roles, common);
   }
   roles.timings = maker.timings();
   return roles;

@@ -173,7 +173,21 @@ Status FindTables(const Block& main, Analysis& out) {
   return OkStatus();
 }
 
+void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
+  std::string counted = CountedInPlace(*entry.op);
+  const Var* var = main.FindVar(counted);
+  if (var == nullptr || !var->persistable || !var->type) return;
+  out.step_counters.push_back(
+      {.op = entry.id, .var = std::move(counted), .step = entry.op->GetOr<float>("step", 1.0f)});
+}
+
 }  // namespace
+
+std::string CountedInPlace(const Op& op) {
+  const std::vector<std::string> read = op.InputNames();
+  const std::vector<std::string> written = op.OutputNames();
+  return read.size() == 1 && read == written ? read.front() : std::string();
+}
 
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect) {
   Analysis out;
@@ -183,7 +197,10 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
     ++position;
-    if (IsLrOp(op)) out.lr_ops.push_back(entry.id);
+    if (IsLrOp(op)) {
+      out.lr_ops.push_back(entry.id);
+      AddCounter(main.main(), entry, out);
+    }
     if (op.role() != Role::kOptimize) continue;
     if (clip.StaysOnTrainer(op)) {
       out.clip_ops.push_back(entry.id);

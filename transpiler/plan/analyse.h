@@ -35,10 +35,20 @@ struct SparseTable {
   std::vector<OpId> lookups;  // in program order; all of one op type
 };
 
+// The step of a learning-rate schedule: what an op adds to, each time the schedule runs.
+struct StepCounter {
+  OpId op = OpId::kNone;
+  std::string var;
+  float step = 1.0f;
+};
+// The variable that is all the op reads and all it writes; empty if there is none.
+std::string CountedInPlace(const Op& op);
+
 struct Analysis {
-  std::vector<TrainedParam> params;      // in the order in which the program first works on them to optimize
-  std::vector<int> update_order;         // positions in params, in the order of their optimizer ops
-  std::vector<OpId> lr_ops;              // learning-rate schedule and per-parameter factors
+  std::vector<TrainedParam> params;  // in the order in which the program first works on them to optimize
+  std::vector<int> update_order;     // positions in params, in the order of their optimizer ops
+  std::vector<OpId> lr_ops;          // learning-rate schedule and per-parameter factors
+  std::vector<StepCounter> step_counters;
   std::vector<OpId> server_ops;          // what leaves the trainer beside lr_ops
   std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send
   std::vector<std::string> server_vars;  // variables that only server_ops use

@@ -26,6 +26,7 @@ constexpr std::array kModes = {
     ModeRow{Mode::kGradAllreduce, "grad_allreduce", ServerMode::kSync},
     ModeRow{Mode::kLocalSgd, "local_sgd", ServerMode::kSync},
     ModeRow{Mode::kSingleProcessMultiThread, "single_process_multi_thread", ServerMode::kSync},
+    ModeRow{Mode::kFluidNotAsync, "fluid_not_async", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsyncDirect, "fluid_not_async_direct", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsyncAlone, "fluid_not_async_alone", ServerMode::kSync},
 };

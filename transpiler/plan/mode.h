@@ -22,9 +22,10 @@ enum class Mode {
   kGradAllreduce,             // no pserver; the program sums gradients
   kLocalSgd,                  // no pserver; the program averages parameters
   kSingleProcessMultiThread,  // kGradAllreduce among the devices of one process
-  // What Fluid 1.8.5 makes of settings that it does not tell apart; both hang. Compat only.
-  kFluidNotAsyncDirect,  // completely_not_async without runtime_split_send_recv
-  kFluidNotAsyncAlone,   // completely_not_async without half_async: nothing ends a step
+  // What Fluid 1.8.5 makes of completely_not_async. Compat only.
+  kFluidNotAsync,        // a schedule counts the steps of all trainers
+  kFluidNotAsyncDirect,  // without runtime_split_send_recv: hangs
+  kFluidNotAsyncAlone,   // without half_async: nothing ends a step, and it hangs
 };
 std::span<const Mode> AllModes();
 std::string_view ModeName(Mode mode);  // "sync"

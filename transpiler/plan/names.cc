@@ -45,6 +45,14 @@ std::vector<std::string> PieceNames(const PlacementPlan& plan, const ParamPlacem
   return names;
 }
 
+std::string StepCounterName(const std::string& counter, int trainer) {
+  return StrCat(counter, ".trainer_", trainer);
+}
+
+std::string BackupName(const std::string& piece, int trainer) {
+  return StrCat(piece, ".trainer_", trainer, "_bak");
+}
+
 std::string ControlName(std::string_view after) { return StrCat("__control_var@0.", after); }
 
 }  // namespace penstock

@@ -30,6 +30,10 @@ std::string OwnName(const ParamPlacement& param, int slice, const std::string& n
 std::vector<std::string> PieceNames(const PlacementPlan& plan, const ParamPlacement& param,
                                     const std::set<std::string>& own);
 
+// What one trainer has told a pserver of its steps, and the parameter as it last fetched it (DC-ASGD).
+std::string StepCounterName(const std::string& counter, int trainer);
+std::string BackupName(const std::string& piece, int trainer);
+
 // A control variable carries no value, only order. Fluid names them by a random number, "__control_var@0.84",
 // and tools that compare its programs know them by the "@0."; ours are derived from what they order.
 std::string ControlName(std::string_view after);

@@ -50,7 +50,7 @@ Result<Mode> ResolveNotAsync(const TranspileConfig& config) {
     return config.runtime_split_send_recv ? Mode::kNotAsync : Mode::kSync;
   }
   if (!config.runtime_split_send_recv) return Mode::kFluidNotAsyncDirect;
-  return config.half_async ? Mode::kNotAsync : Mode::kFluidNotAsyncAlone;
+  return config.half_async ? Mode::kFluidNotAsync : Mode::kFluidNotAsyncAlone;
 }
 
 Result<Mode> ResolveAsync(const TranspileConfig& config) {

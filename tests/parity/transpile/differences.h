@@ -15,12 +15,14 @@ struct Difference {
   std::string id;  // as in DIFFERENCES.md, which says which quirk it mends
   // Whether it changes this role program of this case.
   std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)> touches;
-  // Makes Fluid's program ours. Null, if change_source is too: too much is different to be derived; the
-  // program is not compared.
+  // Makes Fluid's program ours. Null, if change_source and change_config are too: too much is different to be
+  // derived; the program is not compared.
   std::function<void(const CaseFolder&, const RoleSet&, const RoleFile&, Program&)> apply;
   // Makes of the user's main program one of which Fluid would make our role program, or nearly: what compat
   // makes of it takes the place of Fluid's program, before anything is applied.
   std::function<void(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main)> change_source = {};
+  // The same with the configuration.
+  std::function<void(TranspileConfig&)> change_config = {};
 };
 
 const std::vector<Difference>& Differences();

@@ -1,0 +1,39 @@
+#include "transpiler/passes/pieces.h"
+
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+namespace {
+
+template <typename NameOf>
+NameList Pieces(const ParamPlacement& param, NameOf name_of) {
+  NameList pieces;
+  for (std::size_t i = 0; i < param.slices.size(); ++i) {
+    pieces.push_back(name_of(param, static_cast<int>(i)));
+  }
+  return pieces;
+}
+
+void Declare(const ParamPlacement& param, const NameList& pieces, VarKind kind, BlockEdit& main) {
+  if (!param.sliced()) return;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    Var piece = TensorVar(pieces[i], param.dtype, param.ShapeOf(param.slices[i]));
+    piece.kind = kind;
+    main.SetVar(std::move(piece));
+  }
+}
+
+}  // namespace
+
+NameList ParamPieces(const ParamPlacement& param) { return Pieces(param, ParamPieceName); }
+NameList GradPieces(const ParamPlacement& param) { return Pieces(param, MergedGradName); }
+
+void DeclareParamPieces(const ParamPlacement& param, BlockEdit& main) {
+  Declare(param, ParamPieces(param), VarKind::kTensor, main);
+}
+
+void DeclareGradPieces(const ParamPlacement& param, BlockEdit& main) {
+  Declare(param, GradPieces(param), param.sparse ? VarKind::kSelectedRows : VarKind::kTensor, main);
+}
+
+}  // namespace penstock

@@ -1,0 +1,19 @@
+// The variables of a trainer that hold slices of a parameter or of its gradient.
+#pragma once
+
+#include "framework/ir/edit.h"
+#include "transpiler/passes/comm_ops.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock {
+
+// w.block0, w.block1; w alone if it is not sliced.
+NameList ParamPieces(const ParamPlacement& param);
+// w@GRAD.block0, w@GRAD.block1; w@GRAD alone if it is not sliced.
+NameList GradPieces(const ParamPlacement& param);
+
+// Declare them; the whole of what is not sliced is declared already.
+void DeclareParamPieces(const ParamPlacement& param, BlockEdit& main);
+void DeclareGradPieces(const ParamPlacement& param, BlockEdit& main);
+
+}  // namespace penstock

@@ -118,11 +118,11 @@ struct Activation {
 };
 
 template <typename Math>
-void Add(OpRegistry& ops, const std::string& type, std::string summary, std::string doc) {
+void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
   GradSpec grad{.yields = {"X"}};
   (Math::kReadsX ? grad.reads : grad.reads_outputs) = {Math::kReadsX ? "X" : "Out"};
   OpDef& def = ops.Add(type)
-                   .Doc(std::move(summary), std::move(doc))
+                   .Doc(std::move(summary), doc)
                    .Input("X", "any shape", Floats())
                    .Output("Out", "shaped like X", SameTypeAs("X"))
                    .Attr("use_mkldnn", false, kNoEffect)

@@ -13,7 +13,9 @@ void Convert(const Tensor& x, Tensor& out) {
   const From* const from = x.Data<From>();
   To* const to = out.Data<To>();
   const std::int64_t count = x.count();
-  for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<To>(from[i]);
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = static_cast<To>(from[i]);  // int8 is a number here: NOLINT(bugprone-signed-char-misuse)
+  }
 }
 
 template <typename Device, typename From>

@@ -28,6 +28,7 @@ class ChunkStore {
 
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
+  std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
 
   void Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);

@@ -52,6 +52,7 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
                             transport_.Listen(pserver->address(), *pserver));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   std::vector<std::thread> workers;
+  workers.reserve(static_cast<std::size_t>(options_.threads));
   for (int i = 0; i < options_.threads; ++i) workers.emplace_back([this] { Work(); });
 
   std::unique_lock lock(mutex_);

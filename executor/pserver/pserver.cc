@@ -273,8 +273,7 @@ void Pserver::OnPull(const Caller& caller, Actions& actions) {
 void Pserver::OnAsk(const Caller& caller) {
   const Envelope& e = caller.envelope;
   if (e.variable >= facts_.params.size()) return;
-  const auto& chunks = store_->Shapes()[e.variable].chunk_bytes;
-  if (e.chunk >= chunks.size()) return;
+  if (e.chunk >= store_->chunk_count(static_cast<int>(e.variable))) return;
   SendTo(static_cast<int>(e.trainer),
          {.kind = MessageKind::kAnswer, .step = e.step, .variable = e.variable, .chunk = e.chunk},
          Payload::Of(Lacking(static_cast<int>(e.variable), static_cast<int>(e.chunk))));

@@ -198,7 +198,7 @@ class ClientStreams {
 
 class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  ClientStream(std::shared_ptr<grpc::Channel> channel, ConnectionHandler& handler,
+  ClientStream(const std::shared_ptr<grpc::Channel>& channel, ConnectionHandler& handler,
                std::shared_ptr<ClientStreams> streams)
       : Stream(handler), channel_(channel), stub_(channel), streams_(std::move(streams)) {}
 

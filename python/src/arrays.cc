@@ -24,8 +24,9 @@ class BufferView {
       throw py::error_already_set();
   }
   ~BufferView() {
-    const py::gil_scoped_acquire gil;
+    const PyGILState_STATE gil = PyGILState_Ensure();  // pybind11's own may throw, a destructor may not
     PyBuffer_Release(&view_);
+    PyGILState_Release(gil);
   }
   BufferView(const BufferView&) = delete;
   BufferView& operator=(const BufferView&) = delete;

@@ -80,6 +80,7 @@ std::vector<ParamGrad> Regularize(ProgramBox& main, UniqueNames& names, NameScop
 
 std::vector<std::uint64_t> Ids(const std::vector<OpId>& ops) {
   std::vector<std::uint64_t> ids;
+  ids.reserve(ops.size());
   for (const OpId id : ops) ids.push_back(static_cast<std::uint64_t>(id));
   return ids;
 }

@@ -48,6 +48,7 @@ void RefuseUnknownSlots(const std::string& type, const py::object& slots, const 
     for (const SlotDef& def : defs) known = known || def.name == name;
     if (!known) {
       std::vector<std::string> names;
+      names.reserve(defs.size());
       for (const SlotDef& def : defs) names.push_back(def.name);
       throw StatusError(InvalidArgument("E-op-slot", type, " has no ", side, " slot ", name, "; it has ",
                                         Join(names, ", ")));

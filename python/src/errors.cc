@@ -51,7 +51,8 @@ void Raise(const Status& status) {
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
 }
 
-void Translate(std::exception_ptr thrown) {
+// pybind11 asks for a parameter by value.
+void Translate(std::exception_ptr thrown) {  // NOLINT(performance-unnecessary-value-param)
   try {
     if (thrown) std::rethrow_exception(thrown);
   } catch (const StatusError& error) {

@@ -54,11 +54,11 @@ void BindMeta(ProgramClass& program) {
       .def_property_readonly("content_id", [](const ProgramBox& box) { return box.program.content_id(); })
       .def("serialize_to_string",
            [](const ProgramBox& box) { return py::bytes(SerializeProgram(box.program)); })
-      .def_static(
-          "parse",
-          [](const py::bytes& bytes) {
-            return std::make_shared<ProgramBox>(Take(ParseProgram(static_cast<std::string_view>(bytes))));
-          })
+      .def_static("parse",
+                  [](const py::bytes& bytes) {
+                    return std::make_shared<ProgramBox>(
+                        ProgramBox{Take(ParseProgram(static_cast<std::string_view>(bytes)))});
+                  })
       .def("copy", [](const ProgramBox& box) { return std::make_shared<ProgramBox>(box); })
       .def("assign", [](ProgramBox& box, const ProgramBox& other) { box.program = other.program; })
       .def("clone_for_test",

@@ -184,7 +184,8 @@ void ExpectReferenceBytes(const std::string& name, const std::vector<std::string
         const Var* var = job.trainer(i).main.FindVar(0, feed);
         Shape shape = var->shape();
         shape.Set(0, 4);
-        of_step[feed] = MadeUp(var->type->dtype, shape, static_cast<std::uint64_t>(step * 2 + i));
+        of_step[feed] = MadeUp(var->type->dtype, shape,
+                               static_cast<std::uint64_t>(step) * 2 + static_cast<std::uint64_t>(i));
       }
     }
   }

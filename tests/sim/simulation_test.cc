@@ -131,9 +131,12 @@ class Trainer {
 class Simulation {
  public:
   Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults)
+      : Simulation(job, steps, seed, faults, job.trainers) {}
+  // Of the job's trainers only the first `present` ever start.
+  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present)
       : job_(std::move(job)), net_(seed, faults) {
     for (std::size_t s = 0; s < job_.servers.size(); ++s) AddServer(static_cast<int>(s));
-    for (int t = 0; t < job_.trainers; ++t) AddTrainer(t, job_, steps, {});
+    for (int t = 0; t < present; ++t) AddTrainer(t, job_, steps, {});
   }
 
   void AddServer(int index) {
@@ -319,6 +322,22 @@ TEST(Simulation, ATrainerIdOutOfRangeIsAnError) {
   ASSERT_TRUE(sim.Run());
   EXPECT_EQ(extra.session().status().id(), "E-plan-trainer-id");
   EXPECT_NE(extra.session().status().message().find("trainer_id 7 is out of range"), std::string::npos);
+}
+
+TEST(Simulation, WhoeverWaitsIsToldForWhomItsPserverWaits) {
+  ToyJob job = Job(0);
+  job.trainers = 3;
+  Simulation sim(job, 3, 1, {}, 2);
+  Session& waiting = sim.trainer(0).session();
+  const auto told = [&] { return waiting.WaitingFor().find("which waits for") != std::string::npos; };
+  sim.net().RunUntil([&] { return waiting.step() == 1 && sim.trainer(1).session().step() == 1; },
+                     std::chrono::minutes(1));
+  sim.net().RunUntil([] { return false; }, std::chrono::seconds(1));  // what was sent arrives
+  EXPECT_FALSE(told());
+  waiting.Ask();
+  ASSERT_TRUE(sim.net().RunUntil(told, std::chrono::minutes(1))) << waiting.WaitingFor();
+  EXPECT_NE(waiting.WaitingFor().find("which waits for trainer 2 (not started yet)"), std::string::npos)
+      << waiting.WaitingFor();
 }
 
 TEST(Simulation, OneTrainerMayStopEarlier) {

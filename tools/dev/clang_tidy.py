@@ -3,7 +3,7 @@
 
   tools/dev/clang_tidy.py --build build/release [FILE...]
 
-A file that passed is remembered under BUILD/tidy by the hash of its preprocessed text and of .clang-tidy, and costs
+A file that passed is remembered under BUILD/tidy by the hash of its preprocessed text and of its .clang-tidy, and costs
 only the preprocessing next time. Exit code 1 if there is a finding.
 """
 
@@ -30,7 +30,10 @@ def fingerprint(entry):
             at = arguments.index(flag)
             arguments = arguments[:at] + arguments[at + 2:]
     text = subprocess.run(arguments, cwd=entry["directory"], capture_output=True).stdout
-    return hashlib.sha256(text + (ROOT / ".clang-tidy").read_bytes()).hexdigest()
+    for folder in reversed(pathlib.Path(entry["file"]).parents):
+        if folder.is_relative_to(ROOT) and (folder / ".clang-tidy").exists():
+            text += (folder / ".clang-tidy").read_bytes()
+    return hashlib.sha256(text).hexdigest()
 
 
 def check(entry, build, stamps):

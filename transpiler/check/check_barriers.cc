@@ -6,8 +6,6 @@
 namespace penstock {
 namespace {
 
-constexpr int kSync = 0;
-
 class BarrierRules {
  public:
   BarrierRules(const RoleFacts& facts, std::vector<Finding>& findings) : facts_(facts), findings_(findings) {}

@@ -200,7 +200,9 @@ void ShapeAs(Program& program, const std::string& name, std::int64_t rows) {
 }
 
 void SliceRowState(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
-  for (const auto& [param, state] : NewRowState(folder)) {
+  for (const auto& pair : NewRowState(folder)) {
+    const auto& [param, name] = pair;
+    const std::string& state = name;  // a binding cannot be captured below
     const Slice* slice = SliceOn(roles, file.index, param);
     if (slice == nullptr) continue;
     ShapeAs(program, state, slice->rows());

@@ -96,13 +96,26 @@ py::list PlannedParams(const RoleSet& roles) {
   return out;
 }
 
-}  // namespace
-
-void BindTranspiler(py::module_& m) {
+void BindConfig(py::module_& m) {
   py::class_<ConfigBox>(m, "TranspileConfig")
       .def(py::init<>())
       .def_property("kind", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
+      .def_property(
+          "collective", nullptr,
+          [](ConfigBox& c, const std::string& text) { c.config.collective = Take(CollectiveFromName(text)); })
+      .def_property("trainer_addresses", Reads(&TranspileConfig::trainer_addresses),
+                    Writes(&TranspileConfig::trainer_addresses))
+      .def_property("current_addresses", Reads(&TranspileConfig::current_addresses),
+                    Writes(&TranspileConfig::current_addresses))
+      .def_property("rings", Reads(&TranspileConfig::rings), Writes(&TranspileConfig::rings))
+      .def_property("hierarchical", Reads(&TranspileConfig::hierarchical),
+                    Writes(&TranspileConfig::hierarchical))
+      .def_property("node_ranks", Reads(&TranspileConfig::node_ranks), Writes(&TranspileConfig::node_ranks))
+      .def_property("local_sgd_k_steps", Reads(&TranspileConfig::local_sgd_k_steps),
+                    Writes(&TranspileConfig::local_sgd_k_steps))
+      .def_property("geo_push_every", Reads(&TranspileConfig::geo_push_every),
+                    Writes(&TranspileConfig::geo_push_every))
       .def_property("placement", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
       .def_property("slicing", nullptr,
@@ -135,6 +148,12 @@ void BindTranspiler(py::module_& m) {
       .def_property("completely_not_async", Reads(&TranspileConfig::completely_not_async),
                     Writes(&TranspileConfig::completely_not_async))
       .def_property("dc_asgd", Reads(&TranspileConfig::dc_asgd), Writes(&TranspileConfig::dc_asgd));
+}
+
+}  // namespace
+
+void BindTranspiler(py::module_& m) {
+  BindConfig(m);
   py::class_<RoleSet>(m, "_RoleSet")
       .def_property_readonly("plan", [](const RoleSet& roles) { return PrintPlan(roles.plan); })
       .def_property_readonly("params", &PlannedParams)

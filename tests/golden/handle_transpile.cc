@@ -11,7 +11,8 @@
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/analyse.h"
-#include "transpiler/plan/make_plan.h"
+#include "transpiler/plan/analyse_updates.h"
+#include "transpiler/plan/planner.h"
 
 namespace penstock::test {
 namespace {
@@ -55,10 +56,9 @@ Result<Self> SelfOf(const GoldenSection& section) {
 
 Result<Pass> FindPass(const std::string& name) {
   for (const Mode mode : AllModes()) {
-    const Result<Pipelines> pipelines = PipelinesOf(mode);
-    if (!pipelines.ok()) continue;
+    const Pipelines& pipelines = PipelinesOf(mode);
     for (const auto& list :
-         {pipelines->trainer, pipelines->trainer_startup, pipelines->pserver, pipelines->pserver_startup}) {
+         {pipelines.trainer, pipelines.trainer_startup, pipelines.pserver, pipelines.pserver_startup}) {
       const auto it =
           std::find_if(list.begin(), list.end(), [&](const Pass& pass) { return pass.name == name; });
       if (it != list.end()) return *it;
@@ -78,10 +78,13 @@ Result<GoldenOutputs> RunPlan(const GoldenFile&, const GoldenCase& one) {
   } else {
     PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
     PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
+    PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
     PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
-    PENSTOCK_ASSIGN_OR_RETURN(const Analysis analysis, Analyse(AllOps(), main, config.dialect));
-    PENSTOCK_ASSIGN_OR_RETURN(plan, MakePlan(main, analysis, config));
-    PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan, main));
+    PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
+    PENSTOCK_ASSIGN_OR_RETURN(
+        Planned planned,
+        PipelinesOf(mode).plan({.ops = AllOps(), .main = main, .startup = startup, .config = config}));
+    plan = std::move(planned.plan);
   }
   PENSTOCK_ASSIGN_OR_RETURN(const PlacementPlan again, ParsePlan(PrintPlan(plan)));
   if (again != plan)
@@ -99,7 +102,9 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
   // What is analysed is the user's program; a case that shows only a pass on it need not give it twice.
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, one.Find("main") != nullptr ? ProgramIn(one, "main") : in);
-  Result<Analysis> analysis = Analyse(AllOps(), main, plan.dialect);
+  const bool on_trainers = plan.mode == Mode::kGeo || !plan.ranks.addresses.empty();
+  Result<Analysis> analysis =
+      on_trainers ? AnalyseUpdates(main, plan.dialect) : Analyse(AllOps(), main, plan.dialect);
   if (!analysis.ok()) analysis = Analysis();  // a fragment without an optimizer
   const PassContext context{
       .ops = AllOps(), .main = main, .startup = startup, .analysis = *analysis, .plan = plan, .self = self};

@@ -111,14 +111,6 @@ def test_the_argument_and_the_config_cannot_disagree_silently(fluid):
         config.runtime_split_send_recv = True
 
 
-def test_modes_that_are_not_built_say_so(fluid):
-    net(fluid)
-    config = fluid.DistributeTranspilerConfig()
-    config.mode = 'nccl2'
-    with pytest.raises(NotImplementedError):
-        fluid.DistributeTranspiler(config).transpile(0, pservers=PSERVERS, trainers=2)
-
-
 def test_an_unknown_pserver_and_a_getter_too_early_are_errors(fluid):
     net(fluid)
     with pytest.raises(penstock.StateError, match='transpile'):

@@ -9,6 +9,21 @@
 namespace penstock::test {
 namespace {
 
+// "/optimizer_4/gradient_clip_2@CLIP/" -> "/optimizer/gradient_clip@CLIP/"
+std::string Unnumbered(const std::string& scope) {
+  std::string out;
+  for (std::size_t i = 0; i < scope.size(); ++i) {
+    std::size_t end = i + 1;
+    while (end < scope.size() && scope[end] >= '0' && scope[end] <= '9') ++end;
+    if (scope[i] == '_' && end > i + 1) {
+      i = end - 1;
+    } else {
+      out.push_back(scope[i]);
+    }
+  }
+  return out;
+}
+
 class Canonical {
  public:
   std::string Text(const Program& program) {
@@ -55,6 +70,8 @@ class Canonical {
       if (attr.name == "grad_to_block_id") {
         auto& entries = std::get<std::vector<std::string>>(value);
         std::sort(entries.begin(), entries.end());
+      } else if (attr.name == kNameScopeAttr) {
+        value = Unnumbered(std::get<std::string>(value));
       }
       attrs[attr.name] = StrCat(AttrKindName(KindOf(value)), " ", AttrToString(value));
     }

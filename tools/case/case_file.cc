@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 namespace penstock {
 namespace {
@@ -138,22 +139,58 @@ void ReadCollective(Reader& in, TranspileConfig& config) {
   std::string mode;
   in.Read("collective_mode", mode);
   if (mode.empty()) return;
-  if (mode == "grad_allreduce") {
-    config.collective = Collective::kGradAllreduce;
-  } else if (mode == "local_sgd") {
-    config.collective = Collective::kLocalSgd;
-  } else if (mode == "single_process_multi_thread") {
-    config.collective = Collective::kSingleProcessMultiThread;
+  Result<Collective> known = CollectiveFromName(mode);
+  if (known.ok()) {
+    config.collective = *known;
   } else {
-    in.Fail(InvalidArgument("E-case", "key \"collective_mode\": ", Quote(mode),
-                            " is none of grad_allreduce, local_sgd, single_process_multi_thread"));
+    in.Fail(std::move(known).status());
   }
+}
+
+void ReadRings(Reader& in, TranspileConfig& config) {
+  in.Read("nccl_comm_num", config.rings);
+  in.Read("local_sgd_k_steps", config.local_sgd_k_steps);
+  config.hierarchical = in.Find("hierarchical_inter_nranks") != nullptr;
+  in.Read("hierarchical_inter_nranks", config.node_ranks);
+}
+
+// The addresses of ranks as transpile() is given them: one text, or a list. A number is what pservers'
+// trainers are given by.
+void ReadTrainersArgument(const Json& argument, Reader& in, TranspileConfig& config) {
+  if (argument.is_string()) {
+    config.trainer_addresses = Split(argument.get<std::string>(), ',');
+  } else if (argument.is_number_integer()) {
+    config.trainer_addresses.clear();
+  } else {
+    in.Read("trainers_arg", config.trainer_addresses);
+  }
+}
+
+// Who the ranks are, and what each of trainer_ids calls itself.
+Status ReadRanks(const Json& json, TranspileConfig& config) {
+  if (config.kind != Kind::kNccl2 && config.kind != Kind::kCollective) return OkStatus();
+  Reader in(json);
+  in.Read("trainer_endpoints", config.trainer_addresses);
+  const std::vector<std::string> known = config.trainer_addresses;
+  for (const int id : config.trainer_ids) {
+    if (id < 0 || id >= static_cast<int>(known.size())) break;
+    config.current_addresses.push_back(known[static_cast<std::size_t>(id)]);
+  }
+  const Json* job = in.Find("config");
+  if (job == nullptr) return in.status();
+  Reader of_job(*job);
+  if (const Json* argument = of_job.Find("trainers_arg")) ReadTrainersArgument(*argument, of_job, config);
+  if (of_job.Find("trainers") == nullptr && !config.trainer_addresses.empty()) {
+    config.trainers = static_cast<int>(config.trainer_addresses.size());
+  }
+  return in.status().ok() ? of_job.status() : in.status();
 }
 
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
   ReadCollective(in, config);
+  ReadRings(in, config);
   ReadPlacement(in, dispatchers, config);
   in.Read("trainers", config.trainers);
   in.Read("trainer_ids", config.trainer_ids);
@@ -169,6 +206,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileCon
   in.Read("enable_dc_asgd", config.dc_asgd);
   in.Read("dc_asgd_lambda", config.dc_asgd_lambda);
   in.Read("shared_transpiler", config.shared_transpiler);
+  in.Read("geo_sgd_need_push_nums", config.geo_push_every);
   return in.status();
 }
 
@@ -189,15 +227,28 @@ Status ReadFiles(const Json& json, std::map<std::string, std::string>& files) {
   return OkStatus();
 }
 
-void ApplyToVar(const std::string& name, const VarFacts& facts, Program& program) {
-  const Var* var = program.main().FindVar(name);
-  if (var == nullptr) return;
-  Var changed = *var;
-  changed.facts.is_parameter = true;
-  changed.facts.trainable = facts.trainable;
-  changed.facts.is_distributed = facts.is_distributed;
-  changed.facts.learning_rate = facts.learning_rate;
-  program.MutableBlock(0).SetVar(std::move(changed));
+struct ParamFacts {
+  std::string name;
+  VarFacts facts;
+};
+
+// Parameters then stand behind the other variables, in the order in which they were made: a program of
+// Fluid's has its variables in the order of a hash map.
+void ApplyToVars(const std::vector<ParamFacts>& params, Program& program) {
+  std::vector<Var> changed;
+  std::set<std::string, std::less<>> names;
+  for (const ParamFacts& param : params) {
+    const Var* var = program.main().FindVar(param.name);
+    if (var == nullptr || !names.insert(param.name).second) continue;
+    changed.push_back(*var);
+    changed.back().facts.is_parameter = true;
+    changed.back().facts.trainable = param.facts.trainable;
+    changed.back().facts.is_distributed = param.facts.is_distributed;
+    changed.back().facts.learning_rate = param.facts.learning_rate;
+  }
+  Block& block = program.MutableBlock(0);
+  block.RemoveVars(names);
+  for (Var& var : changed) block.SetVar(std::move(var));
 }
 
 }  // namespace
@@ -218,6 +269,7 @@ Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers
     if (!config->is_object()) return WrongType("config", "an object");
     PENSTOCK_RETURN_IF_ERROR(ReadConfig(*config, dispatchers, out.config));
   }
+  PENSTOCK_RETURN_IF_ERROR(ReadRanks(json, out.config));
   if (const Json* files = in.Find("files")) PENSTOCK_RETURN_IF_ERROR(ReadFiles(*files, out.files));
   const Json* errors = in.Find("expected_errors");
   out.expects_errors = errors != nullptr && !errors->empty();
@@ -235,19 +287,19 @@ Status ApplyFacts(std::string_view text, Program& main, Program& startup) {
   const Json* params = in.Find("params");
   if (params == nullptr) return OkStatus();
   if (!params->is_array()) return WrongType("params", "a list of objects");
+  std::vector<ParamFacts> known;
   for (const Json& entry : *params) {
     if (!entry.is_object()) return WrongType("params", "a list of objects");
-    Reader param(entry);
-    std::string name;
-    VarFacts facts;
-    param.Read("name", name);
-    param.Read("trainable", facts.trainable);
-    param.Read("is_distributed", facts.is_distributed);
-    param.Read("learning_rate", facts.learning_rate);
-    PENSTOCK_RETURN_IF_ERROR(param.status());
-    ApplyToVar(name, facts, main);
-    ApplyToVar(name, facts, startup);
+    Reader in_entry(entry);
+    ParamFacts& param = known.emplace_back();
+    in_entry.Read("name", param.name);
+    in_entry.Read("trainable", param.facts.trainable);
+    in_entry.Read("is_distributed", param.facts.is_distributed);
+    in_entry.Read("learning_rate", param.facts.learning_rate);
+    PENSTOCK_RETURN_IF_ERROR(in_entry.status());
   }
+  ApplyToVars(known, main);
+  ApplyToVars(known, startup);
   return OkStatus();
 }
 

@@ -13,13 +13,15 @@ constexpr char kMessagesAttr[] = "send_varnames";
 constexpr char kHalfAsyncAttr[] = "half_async";
 constexpr char kBackupsAttr[] = "dc_asgd";
 
-// What Fluid writes on every op.
-Op& WithFrame(Op& op, Role role, NameList role_pair = {}) {
+// Fluid's address for a send that names no server.
+constexpr char kNowhere[] = "127.0.0.1:6164";
+
+}  // namespace
+
+Op& WithFrame(Op& op, Role role, NameList role_pair) {
   op.SetRole(role).Set(kRoleVarAttr, std::move(role_pair));
   return op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
 }
-
-}  // namespace
 
 Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const NameList& pieces) {
   Op op(param.sparse ? "split_selected_rows" : "split_byref");
@@ -59,6 +61,16 @@ Op MakeStepNotice(const std::string& counter, const NameList& addresses, int tra
                     .grad = counter,
                     .done = done});
   return op.Set("merge_add", true).Set("use_send_handler", false);
+}
+
+Op MakeNotice(const NameList& vars, const NameList& names, int trainer_id, const std::string& done) {
+  Op op("send");
+  op.AddInput("X", vars).AddOutput("Out", {done});
+  op.Set("epmap", NameList{kNowhere})
+      .Set("sections", std::vector<std::int64_t>())
+      .Set("send_varnames", names);
+  op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", trainer_id);
+  return WithFrame(op, Role::kForward);
 }
 
 Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id,

@@ -14,6 +14,9 @@ namespace penstock {
 
 using NameList = std::vector<std::string>;
 
+// With the attributes that Fluid writes on every op.
+Op& WithFrame(Op& op, Role role, NameList role_pair = {});
+
 // grad -> its slices, by rows. Dense gradients share memory with the whole.
 Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const NameList& pieces);
 
@@ -33,6 +36,8 @@ void SetMessages(Op& send, NameList messages);
 // Adds `counter` to the variable of that name on every server, which then runs its learning-rate block.
 Op MakeStepNotice(const std::string& counter, const NameList& addresses, int trainer_id,
                   const std::string& done);
+// Hands variables to the trainer's own communicator under `names`; it knows the servers.
+Op MakeNotice(const NameList& vars, const NameList& names, int trainer_id, const std::string& done);
 Op MakeSendBarrier(const NameList& after, const NameList& addresses, int trainer_id, const std::string& done);
 // Among the threads of one trainer; its communicator does the rest.
 Op MakeCommunicatorBarrier(const NameList& after, const NameList& addresses, int trainer_id,

@@ -36,4 +36,16 @@ Status PassError(std::string_view pass, const Parts&... parts) {
   return InternalError(StrCat("E-pass-", pass), pass, ": ", parts...);
 }
 
+// What a `send` says of who sends: Fluid's says trainer 0, whoever it is.
+inline int SenderId(const PassContext& context) {
+  return context.plan.dialect == Dialect::kFluid18 ? 0 : context.self.index;
+}
+
+// A variable of the user's has the name that a pass has to give to its own.
+inline Status NameTaken(std::string_view pass, std::string_view name) {
+  return InvalidArgument("E-plan-name-clash", pass, ": needs the name ", name,
+                         ", which a variable of the program has")
+      .With("note: rename that variable");
+}
+
 }  // namespace penstock

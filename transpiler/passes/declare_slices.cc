@@ -3,6 +3,7 @@
 //   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
 //   after   (pserver 0)  persist w.block1 : f32[6, 2048] ; persist w@GRAD.block1 : f32[6, 2048]
 #include "transpiler/passes/passes.h"
+#include "transpiler/passes/server_copy.h"
 #include "transpiler/passes/slice_facts.h"
 #include "transpiler/plan/names.h"
 
@@ -10,12 +11,7 @@ namespace penstock {
 
 Result<Program> DeclareSlices(const Program& in, const PassContext& context) {
   Program out = in;
-  const ProgramMeta& from = context.main.meta();
-  ProgramMeta& meta = out.mutable_meta();
-  meta.version = from.version;
-  meta.has_version_message = from.has_version_message;
-  meta.random_seed = from.random_seed;
-
+  CopyOrigin(context.main, out);
   Block& block = out.MutableBlock(0);
   for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
     const ParamPlacement& param = context.plan.param(ref);

@@ -22,7 +22,7 @@ Status ForEachGradient(BlockEdit& main, const PassContext& context, std::string_
 SendSpec SendOf(const ParamPlacement& param, const PassContext& context, BlockEdit& main) {
   SendSpec send;
   send.addresses = context.plan.SendAddressesOf(param, context.self.index);
-  send.trainer_id = context.plan.dialect == Dialect::kFluid18 ? 0 : context.self.index;
+  send.trainer_id = SenderId(context);
   send.param = param.param;
   send.grad = param.grad;
   send.done = ControlName(StrCat("send.", param.param));

@@ -22,12 +22,29 @@ Result<Program> ReceiveWholeParams(const Program& in, const PassContext& context
 Result<Program> AddFetchBarrier(const Program& in, const PassContext& context);
 Result<Program> JoinSlices(const Program& in, const PassContext& context);
 Result<Program> DropOptimizers(const Program& in, const PassContext& context);
+Result<Program> KeepTablesLocal(const Program& in, const PassContext& context);
+Result<Program> DeclareDeltas(const Program& in, const PassContext& context);
+Result<Program> DeclareDeltaSlices(const Program& in, const PassContext& context);
+Result<Program> SendTouchedRows(const Program& in, const PassContext& context);
+Result<Program> ScaleLossGradient(const Program& in, const PassContext& context);
+Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
+Result<Program> AwaitGradients(const Program& in, const PassContext& context);
+Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
+Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
+Result<Program> AverageEvery(const Program& in, const PassContext& context);
 
 // The trainer's start-up program; InitStepCounters is for a pserver's too.
 Result<Program> InitStepCounters(const Program& in, const PassContext& context);
 Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context);
 Result<Program> DropServerState(const Program& in, const PassContext& context);
 Result<Program> FakeInitTables(const Program& in, const PassContext& context);
+Result<Program> AnnounceInitialParams(const Program& in, const PassContext& context);
+Result<Program> GenerateNcclId(const Program& in, const PassContext& context);
+Result<Program> InitRings(const Program& in, const PassContext& context);
+Result<Program> InitDeviceRings(const Program& in, const PassContext& context);
+Result<Program> BroadcastParams(const Program& in, const PassContext& context);
+Result<Program> SnapshotParams(const Program& in, const PassContext& context);
+Result<Program> CountLocalSteps(const Program& in, const PassContext& context);
 
 // A pserver's main program; begins with an empty one.
 Result<Program> DeclareSlices(const Program& in, const PassContext& context);
@@ -38,6 +55,9 @@ Result<Program> MergeGradients(const Program& in, const PassContext& context);
 Result<Program> QuoteGradients(const Program& in, const PassContext& context);
 Result<Program> CountSteps(const Program& in, const PassContext& context);
 Result<Program> CompensateGradients(const Program& in, const PassContext& context);
+Result<Program> HoldParams(const Program& in, const PassContext& context);
+Result<Program> AddDeltas(const Program& in, const PassContext& context);
+Result<Program> ServeDeltas(const Program& in, const PassContext& context);
 
 // A pserver's start-up program; begins with its finished main program.
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);

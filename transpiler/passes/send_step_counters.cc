@@ -26,8 +26,7 @@ Result<Program> SendStepCounters(const Program& in, const PassContext& context) 
     const std::string done = ControlName(StrCat("send.", counter.var));
     main.SetVar(ControlVar(done));
     const std::string own = StepCounterName(counter.var, context.self.index);
-    const int trainer_id = context.plan.dialect == Dialect::kFluid18 ? 0 : context.self.index;
-    main.Append(MakeStepNotice(own, addresses, trainer_id, done).SetMadeBy("send_step_counters"));
+    main.Append(MakeStepNotice(own, addresses, SenderId(context), done).SetMadeBy("send_step_counters"));
   }
   return edit.Apply();
 }

@@ -24,6 +24,13 @@ Var ServerCopy(const Var& var) {
   return copy;
 }
 
+void CopyOrigin(const Program& from, Program& to) {
+  ProgramMeta& meta = to.mutable_meta();
+  meta.version = from.meta().version;
+  meta.has_version_message = from.meta().has_version_message;
+  meta.random_seed = from.meta().random_seed;
+}
+
 std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver) {
   const std::vector<SliceRef> slices = context.plan.SlicesOn(pserver);  // those of a parameter side by side
   std::unordered_map<std::string_view, std::size_t> first;

@@ -16,6 +16,9 @@ Op ServerCopy(const Op& op, const OpRegistry& ops);
 // Lives as long as the server does. Only step scopes keep what they were.
 Var ServerCopy(const Var& var);
 
+// What a pserver's program has of the user's as a whole: version, random seed.
+void CopyOrigin(const Program& from, Program& to);
+
 // The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the
 // optimizer ops and then of their rows. Their blocks are the last ones of its program, in this order. In
 // compat only the first slice of a parameter is updated: Fluid forgets others on the same pserver.

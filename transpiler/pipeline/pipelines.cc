@@ -1,5 +1,9 @@
 #include "transpiler/pipeline/pipelines.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string>
+
 #include "transpiler/passes/passes.h"
 
 namespace penstock {
@@ -144,6 +148,63 @@ constexpr Pass kFluidNotAsyncPserver[] = {
     {"serve_gradients", ServeGradients}, {"merge_gradients", MergeGradients},
 };
 
+// Geo-SGD: trainers optimize, and hand what has changed to their communicator.
+constexpr Pass kGeoTrainer[] = {
+    {"keep_clipping", KeepClipping},  // as Fluid, which finds parameters as for pservers
+    {"keep_tables_local", KeepTablesLocal},
+    {"declare_deltas", DeclareDeltas},
+    {"declare_delta_slices", DeclareDeltaSlices},
+    {"send_touched_rows", SendTouchedRows},  // at the end: a step is over
+};
+constexpr Pass kGeoTrainerStartup[] = {
+    {"receive_initial_params", ReceiveInitialParams},
+    {"declare_deltas", DeclareDeltas},
+    {"announce_initial_params", AnnounceInitialParams},  // when they are there
+};
+constexpr Pass kGeoPserver[] = {
+    {"hold_params", HoldParams},
+    {"add_deltas", AddDeltas},      // to what is held
+    {"serve_deltas", ServeDeltas},  // knows the blocks by number
+};
+
+// Ranks that ParallelExecutor joins: the main program stays.
+constexpr Pass kNccl2TrainerStartup[] = {
+    {"generate_nccl_id", GenerateNcclId},
+};
+
+// Ranks that add up gradients.
+constexpr Pass kGradAllreduceTrainer[] = {
+    {"scale_loss_gradient", ScaleLossGradient},  // before anything is made of it
+    {"allreduce_gradients", AllreduceGradients},
+    {"await_gradients", AwaitGradients},  // all of them
+};
+constexpr Pass kRankStartup[] = {
+    {"init_rings", InitRings}, {"broadcast_params", BroadcastParams},  // over them
+};
+constexpr Pass kDeviceStartup[] = {
+    {"init_device_rings", InitDeviceRings},
+};
+
+// Ranks that add up what they have learned since the last snapshot, after each step or after several.
+constexpr Pass kLocalSgdTrainer[] = {
+    {"allreduce_updates", AllreduceUpdates},
+    {"apply_mean_update", ApplyMeanUpdate},  // when all updates are there
+};
+constexpr Pass kLocalSgdStartup[] = {
+    {"init_rings", InitRings},
+    {"broadcast_params", BroadcastParams},
+    {"snapshot_params", SnapshotParams},  // of what all ranks have
+};
+constexpr Pass kLocalSgdStepsTrainer[] = {
+    {"average_every", AverageEvery},
+};
+constexpr Pass kLocalSgdStepsStartup[] = {
+    {"init_rings", InitRings},
+    {"broadcast_params", BroadcastParams},
+    {"snapshot_params", SnapshotParams},
+    {"count_local_steps", CountLocalSteps},
+};
+
 struct Row {
   Mode mode;
   Pipelines pipelines;
@@ -167,16 +228,21 @@ constexpr Row kRows[] = {
      {kFluidNotAsyncAloneTrainer, kAsyncTrainerStartup, kFluidNotAsyncPserver, kAsyncPserverStartup}},
     {Mode::kFluidNotAsyncDirect,
      {kAsyncTrainer, kAsyncTrainerStartup, kFluidNotAsyncPserver, kAsyncPserverStartup}},
+    {Mode::kGeo, {kGeoTrainer, kGeoTrainerStartup, kGeoPserver, kPserverStartup, PlanDifferences}},
+    {Mode::kNccl2, {{}, kNccl2TrainerStartup, {}, {}, PlanRanks}},
+    {Mode::kGradAllreduce, {kGradAllreduceTrainer, kRankStartup, {}, {}, PlanGradientSums}},
+    {Mode::kSingleProcessMultiThread, {kGradAllreduceTrainer, kDeviceStartup, {}, {}, PlanDeviceSums}},
+    {Mode::kLocalSgd, {kLocalSgdTrainer, kLocalSgdStartup, {}, {}, PlanUpdateSums}},
+    {Mode::kLocalSgdSteps, {kLocalSgdStepsTrainer, kLocalSgdStepsStartup, {}, {}, PlanUpdateSums}},
 };
 
 }  // namespace
 
-Result<Pipelines> PipelinesOf(Mode mode) {
-  for (const Row& row : kRows) {
-    if (row.mode == mode) return row.pipelines;
-  }
-  return Unimplemented("E-transpile-mode", "transpile: mode ", ModeName(mode),
-                       " is not built; use sync_mode=true");
+const Pipelines& PipelinesOf(Mode mode) {
+  const auto row =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](const Row& one) { return one.mode == mode; });
+  PENSTOCK_CHECK(row != std::end(kRows), std::string(ModeName(mode)));
+  return row->pipelines;
 }
 
 }  // namespace penstock

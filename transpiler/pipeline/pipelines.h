@@ -1,5 +1,5 @@
-// Which passes make which role program, in which order and why. One set of pipelines a mode; passes know no
-// mode.
+// Which passes make which role program, in which order and why, and from which plan. One set of pipelines a
+// mode; passes know no mode.
 #pragma once
 
 #include <span>
@@ -7,6 +7,7 @@
 #include "framework/base/status.h"
 #include "transpiler/pipeline/pass_manager.h"
 #include "transpiler/plan/config.h"
+#include "transpiler/plan/planner.h"
 
 namespace penstock {
 
@@ -15,9 +16,9 @@ struct Pipelines {
   std::span<const Pass> trainer_startup;  // from the user's start-up program
   std::span<const Pass> pserver;          // from an empty program
   std::span<const Pass> pserver_startup;  // from the pserver's finished main program
+  Planner plan = PlanUpdatesOnPservers;   // what the passes apply
 };
 
-// kUnimplemented E-transpile-mode for a mode that is not built.
-Result<Pipelines> PipelinesOf(Mode mode);
+const Pipelines& PipelinesOf(Mode mode);
 
 }  // namespace penstock

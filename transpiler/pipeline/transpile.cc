@@ -2,8 +2,7 @@
 
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/shared_startup.h"
-#include "transpiler/plan/analyse.h"
-#include "transpiler/plan/make_plan.h"
+#include "transpiler/plan/planner.h"
 
 namespace penstock {
 namespace {
@@ -64,20 +63,24 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
                           const TranspileConfig& config, PassOptions options) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
   PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
-  PENSTOCK_ASSIGN_OR_RETURN(const Pipelines pipelines, PipelinesOf(mode));
-  PENSTOCK_ASSIGN_OR_RETURN(const Analysis analysis, Analyse(ops, main, config.dialect));
+  const Pipelines& pipelines = PipelinesOf(mode);
+  PENSTOCK_ASSIGN_OR_RETURN(Planned planned,
+                            pipelines.plan({.ops = ops, .main = main, .startup = startup, .config = config}));
   RoleSet roles;
-  PENSTOCK_ASSIGN_OR_RETURN(roles.plan, MakePlan(main, analysis, config));
-  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(roles.plan, main));
+  roles.plan = std::move(planned.plan);
 
-  const PassContext common{
-      .ops = ops, .main = main, .startup = startup, .analysis = analysis, .plan = roles.plan, .self = {}};
+  const PassContext common{.ops = ops,
+                           .main = main,
+                           .startup = startup,
+                           .analysis = planned.analysis,
+                           .plan = roles.plan,
+                           .self = {}};
   RoleMaker maker(common, pipelines, std::move(options));
   for (const int trainer : config.trainer_ids) {
     PENSTOCK_ASSIGN_OR_RETURN(TrainerRole role, maker.Trainer(trainer));
     roles.trainers.push_back(std::move(role));
   }
-  for (std::size_t i = 0; i < config.pservers.size(); ++i) {
+  for (std::size_t i = 0; i < roles.plan.pservers.size(); ++i) {
     PENSTOCK_ASSIGN_OR_RETURN(PserverRole role, maker.Pserver(static_cast<int>(i)));
     roles.pservers.push_back(std::move(role));
   }

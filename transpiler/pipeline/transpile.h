@@ -35,12 +35,11 @@ struct PserverRole {
 struct RoleSet {
   PlacementPlan plan;
   std::vector<TrainerRole> trainers;  // one for each of config.trainer_ids, in that order
-  std::vector<PserverRole> pservers;  // one for each of config.pservers, in that order
+  std::vector<PserverRole> pservers;  // one for each of plan.pservers, in that order
   std::vector<PassTiming> timings;    // if PassOptions gave a clock
 };
 
-// The errors of ValidateConfig, Analyse and MakePlan; kUnimplemented E-transpile-mode for a mode that is not
-// built. Cost: linear in the size of the results.
+// The errors of ValidateConfig, Analyse and MakePlan. Cost: linear in the size of the results.
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
                           const TranspileConfig& config, PassOptions options = {});
 

@@ -20,12 +20,6 @@ bool AnyIn(const std::vector<std::string>& names, const Names& set) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
 }
 
-// Fluid keeps clipping on the trainer if the deprecated API made it, whose scope has this text in its name.
-bool FluidKeepsClip(const Op& op) {
-  const std::string* scope = op.Get<std::string>(kNameScopeAttr);
-  return scope != nullptr && scope->find("@CLIP") != std::string::npos;
-}
-
 // Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What
 // reads a parameter or other lasting state (regularizers, optimizers), or what these made, belongs to the
 // servers.
@@ -187,6 +181,11 @@ std::string CountedInPlace(const Op& op) {
   const std::vector<std::string> read = op.InputNames();
   const std::vector<std::string> written = op.OutputNames();
   return read.size() == 1 && read == written ? read.front() : std::string();
+}
+
+bool FluidKeepsClip(const Op& op) {
+  const std::string* scope = op.Get<std::string>(kNameScopeAttr);
+  return scope != nullptr && scope->find("@CLIP") != std::string::npos;
 }
 
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect) {

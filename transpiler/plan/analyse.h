@@ -61,4 +61,7 @@ struct Analysis {
 // Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect);
 
+// Fluid keeps clipping on the trainer if the deprecated API made it, whose scope has this text in its name.
+bool FluidKeepsClip(const Op& op);
+
 }  // namespace penstock

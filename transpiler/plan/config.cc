@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 
+#include "transpiler/plan/rank_config.h"
+
 namespace penstock {
 
 namespace {
@@ -50,6 +52,8 @@ Status ValidateAddresses(const std::vector<std::string>& pservers) {
   return OkStatus();
 }
 
+}  // namespace
+
 Status ValidateTrainers(const TranspileConfig& config) {
   if (config.trainers < 1) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ",
@@ -69,6 +73,8 @@ Status ValidateTrainers(const TranspileConfig& config) {
   }
   return OkStatus();
 }
+
+namespace {
 
 Status ValidateSizes(const TranspileConfig& config) {
   if (config.min_block_size < 1) {
@@ -115,10 +121,14 @@ Status ValidateLambda(const TranspileConfig& config) {
 
 Status ValidateConfig(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ResolveMode(config).status());
-  if (config.kind == Kind::kNccl2 || config.kind == Kind::kCollective) return OkStatus();
+  if (config.kind == Kind::kNccl2 || config.kind == Kind::kCollective) return ValidateRankConfig(config);
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateLambda(config));
+  if (config.geo_push_every < 1) {
+    return InvalidArgument("E-plan-geo-push", "plan: geo_sgd_need_push_nums must be at least 1, not ",
+                           config.geo_push_every);
+  }
   PENSTOCK_RETURN_IF_ERROR(ValidateSizes(config));
   return ValidatePlacement(config);
 }

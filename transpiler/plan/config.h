@@ -30,6 +30,8 @@ enum class Collective {
   kLocalSgd,
   kSingleProcessMultiThread
 };  // of Kind::kCollective
+// kInvalidArgument E-plan-collective-mode names those there are.
+Result<Collective> CollectiveFromName(std::string_view name);
 
 // Fluid's constructor refuses smaller slices; its users set the field afterwards to get them.
 inline constexpr std::int64_t kFluidMinBlockSize = 8192;
@@ -60,6 +62,16 @@ struct TranspileConfig {
   bool completely_not_async = false;
   bool dc_asgd = false;
   float dc_asgd_lambda = 1.0f;  // how much of a gradient's age is corrected; Fluid knows 1 only
+
+  int geo_push_every = 100;  // geo: a trainer sends its differences after this many steps
+
+  // Jobs without pservers (nccl2, collective). trainers is then the number of addresses.
+  std::vector<std::string> trainer_addresses;  // one a rank, in order
+  std::vector<std::string> current_addresses;  // of trainer_ids, where the user said them (current_endpoint)
+  int rings = 1;                               // communicators that are used in turn (nccl_comm_num)
+  bool hierarchical = false;                   // nccl2: ranks of one machine add up among themselves first
+  int node_ranks = 0;                          // how many these are
+  int local_sgd_k_steps = 1;                   // local_sgd: parameters are averaged after so many steps
 
   // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's
   // getters change the user's start-up program, so that the trainers' become different ones.

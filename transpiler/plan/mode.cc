@@ -25,6 +25,7 @@ constexpr std::array kModes = {
     ModeRow{Mode::kNccl2, "nccl2", ServerMode::kSync},
     ModeRow{Mode::kGradAllreduce, "grad_allreduce", ServerMode::kSync},
     ModeRow{Mode::kLocalSgd, "local_sgd", ServerMode::kSync},
+    ModeRow{Mode::kLocalSgdSteps, "local_sgd_steps", ServerMode::kSync},
     ModeRow{Mode::kSingleProcessMultiThread, "single_process_multi_thread", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsync, "fluid_not_async", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsyncDirect, "fluid_not_async_direct", ServerMode::kSync},

@@ -26,12 +26,46 @@ std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param,
   return plain ? MergedGradName(param, slice) : ReceivedGradName(param, slice, trainer);
 }
 
+std::string SnapshotName(std::string_view param) { return StrCat(param, "@SNAPSHOT"); }
+
+std::string RingIdName(int ring) { return StrCat("nccl_id_", ring); }
+
+std::vector<std::string> NcclIdNames(const RankPlan& ranks) {
+  std::vector<std::string> names = {"NCCLID"};
+  for (int ring = 1; ring < ranks.rings; ++ring) names.push_back(StrCat("NCCLID_", ring));
+  for (int ring = 0; ring < ranks.rings && ranks.node_ranks > 0; ++ring) {
+    names.push_back(StrCat("Hierarchical_inter_NCCLID_", ring));
+    names.push_back(StrCat("Hierarchical_exter_NCCLID_", ring));
+  }
+  return names;
+}
+
 std::string OwnName(const ParamPlacement& param, int slice, const std::string& name) {
   return WithSlice(name, param, slice);
 }
 
+std::string DeltaName(const ParamPlacement& param) { return StrCat(param.param, param.mark, ".delta"); }
+
+std::string PieceDeltaName(const ParamPlacement& param, int slice) {
+  return param.sliced() ? StrCat(ParamPieceName(param, slice), ".delta") : DeltaName(param);
+}
+
+namespace {
+
+std::vector<std::string> DeltaNames(const ParamPlacement& param) {
+  std::vector<std::string> names = {DeltaName(param)};
+  for (int slice = 0; slice < static_cast<int>(param.slices.size()) && param.sliced(); ++slice) {
+    names.push_back(ParamPieceName(param, slice));
+    names.push_back(PieceDeltaName(param, slice));
+  }
+  return names;
+}
+
+}  // namespace
+
 std::vector<std::string> PieceNames(const PlacementPlan& plan, const ParamPlacement& param,
                                     const std::set<std::string>& own) {
+  if (plan.mode == Mode::kGeo) return DeltaNames(param);
   std::vector<std::string> names;
   for (int slice = 0; slice < static_cast<int>(param.slices.size()); ++slice) {
     for (int trainer = 0; trainer < plan.trainers; ++trainer) {

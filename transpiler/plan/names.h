@@ -33,6 +33,15 @@ std::vector<std::string> PieceNames(const PlacementPlan& plan, const ParamPlacem
 // What one trainer has told a pserver of its steps, and the parameter as it last fetched it (DC-ASGD).
 std::string StepCounterName(const std::string& counter, int trainer);
 std::string BackupName(const std::string& piece, int trainer);
+// w.delta: what a trainer has changed of a parameter since it last sent it (geo). Of a slice: w.block1.delta.
+std::string DeltaName(const ParamPlacement& param);
+std::string PieceDeltaName(const ParamPlacement& param, int slice);
+// w@SNAPSHOT: a parameter as all ranks had it last (local SGD), and the count of a rank's own steps.
+std::string SnapshotName(std::string_view param);
+inline constexpr char kLocalSgdStep[] = "@LOCAL_SGD_STEP@";
+// Where ids of rings are kept: one for each ring, or all that gen_nccl_id makes, its output first.
+std::string RingIdName(int ring);
+std::vector<std::string> NcclIdNames(const RankPlan& ranks);
 
 // A control variable carries no value, only order. Fluid names them by a random number, "__control_var@0.84",
 // and tools that compare its programs know them by the "@0."; ours are derived from what they order.

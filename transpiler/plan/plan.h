@@ -11,8 +11,8 @@
 // called w.block0). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in chunks of
 // 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that is asked
 // for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
-// `server_mode="sync"` where pservers are told another mode than the plan's, and `dc_asgd_lambda=0.5` where
-// it is not 1.
+// `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
+// not 1, and `push_every=100` in geo. Plans without pservers stand in ranks.h.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "transpiler/plan/config.h"
+#include "transpiler/plan/ranks.h"
 
 namespace penstock {
 
@@ -71,10 +72,12 @@ struct PlacementPlan {
   Dialect dialect = Dialect::kDefault;
   int trainers = 1;
   float dc_asgd_lambda = 1.0f;
+  int push_every = 0;  // geo: steps between two sends of one trainer
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
   std::vector<int>
       send_order;  // positions in params: the order in which gradients were dealt out to pservers
+  RankPlan ranks;  // instead of pservers and params, where there are none
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }
@@ -96,8 +99,8 @@ Result<PlacementPlan> ParsePlan(std::string_view text);
 // The hash of the printed form: what processes compare before they start.
 std::uint64_t Fingerprint(const PlacementPlan& plan);
 
-// The plan alone: slices tile each parameter's rows exactly once and in order, pservers exist, no name or
-// address stands twice, the send order is a permutation. E-plan-*.
+// The plan alone: ranks or slices make sense, slices tile each parameter's rows exactly once and in order,
+// pservers exist, no name or address stands twice, the send order is a permutation. E-plan-*.
 Status ValidatePlan(const PlacementPlan& plan);
 // And against the program it is for: parameters and gradients are declared there with these types, and no
 // variable of the program is in the way of a slice's name.

@@ -30,11 +30,27 @@ bool InOrder(const std::vector<int>& order) {
   return true;
 }
 
+std::string PrintAddresses(const std::vector<std::string>& addresses) {
+  std::vector<std::string> quoted;
+  for (const std::string& address : addresses) quoted.push_back(Quote(address));
+  return StrCat("[", Join(quoted, ", "), "]");
+}
+
+std::string PrintRanks(const RankPlan& ranks) {
+  std::string out = StrCat(", ranks=", PrintAddresses(ranks.addresses), ", rings=", ranks.rings);
+  if (ranks.node_ranks > 0) out += StrCat(", node_ranks=", ranks.node_ranks);
+  if (ranks.average_every != 1) out += StrCat(", average_every=", ranks.average_every);
+  return out;
+}
+
 std::string PrintHeader(const PlacementPlan& plan) {
-  std::vector<std::string> pservers;
-  for (const std::string& address : plan.pservers) pservers.push_back(Quote(address));
-  std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers,
-                           ", pservers=[", Join(pservers, ", "), "]");
+  std::string out = StrCat("plan {mode=", Quote(ModeName(plan.mode)), ", trainers=", plan.trainers);
+  if (plan.ranks.addresses.empty()) {
+    out += StrCat(", pservers=", PrintAddresses(plan.pservers));
+  } else {
+    out += PrintRanks(plan.ranks);
+  }
+  if (plan.push_every != 0) out += StrCat(", push_every=", plan.push_every);
   if (plan.server_mode != ServerModeOf(plan.mode)) {
     out += StrCat(", server_mode=", Quote(ServerModeName(plan.server_mode)));
   }
@@ -57,6 +73,11 @@ std::string PrintParam(const ParamPlacement& param) {
     out += "\n";
   }
   return out;
+}
+
+std::string PrintRingUse(std::string_view what, const RingUse& use) {
+  return StrCat(what, " ", Name(use.var), " : ", DTypeName(use.dtype), use.shape, use.sparse ? " sparse" : "",
+                " on ring ", use.ring, "\n");
 }
 
 // One line, read from the left. Every method says whether it found what it was asked for.
@@ -178,6 +199,16 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
       if (!line.Number(plan.trainers)) return false;
     } else if (line.Is("pservers=")) {
       if (!line.List(plan.pservers, &Line::Text)) return false;
+    } else if (line.Is("ranks=")) {
+      if (!line.List(plan.ranks.addresses, &Line::Text)) return false;
+    } else if (line.Is("rings=")) {
+      if (!line.Number(plan.ranks.rings)) return false;
+    } else if (line.Is("node_ranks=")) {
+      if (!line.Number(plan.ranks.node_ranks)) return false;
+    } else if (line.Is("average_every=")) {
+      if (!line.Number(plan.ranks.average_every)) return false;
+    } else if (line.Is("push_every=")) {
+      if (!line.Number(plan.push_every)) return false;
     } else if (line.Is("dialect=")) {
       if (!line.Text(text) || text != kFluidDialect) return false;
       plan.dialect = Dialect::kFluid18;
@@ -190,16 +221,28 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
   return line.Is("}") && line.AtEnd();
 }
 
-bool ParseParam(Line line, ParamPlacement& param) {
-  std::string dtype;
+bool ParseType(Line& line, DType& dtype, Shape& shape) {
+  std::string name;
   std::vector<Dim> dims;
-  if (!line.Is("param") || !line.NameOrText(param.param) || !line.Is(":") || !line.NameOrText(dtype))
+  if (!line.Is(":") || !line.NameOrText(name)) return false;
+  const std::optional<DType> type = DTypeFromName(name);
+  if (!type || !line.List(dims, &Line::Number<Dim>)) return false;
+  dtype = *type;
+  shape = Shape(std::move(dims));
+  return true;
+}
+
+bool ParseRingUse(Line line, RingUse& use) {
+  if (!line.NameOrText(use.var) || !ParseType(line, use.dtype, use.shape)) return false;
+  use.sparse = line.Is("sparse");
+  return line.Is("on") && line.Is("ring") && line.Number(use.ring) && line.AtEnd();
+}
+
+bool ParseParam(Line line, ParamPlacement& param) {
+  if (!line.Is("param") || !line.NameOrText(param.param) || !ParseType(line, param.dtype, param.shape) ||
+      !line.Is("grad=") || !line.NameOrText(param.grad)) {
     return false;
-  const std::optional<DType> type = DTypeFromName(dtype);
-  if (!type || !line.List(dims, &Line::Number<Dim>) || !line.Is("grad=") || !line.NameOrText(param.grad))
-    return false;
-  param.dtype = *type;
-  param.shape = Shape(std::move(dims));
+  }
   param.sparse = line.Is("sparse");
   param.prefetched = line.Is("prefetched");
   if (line.Is("mark=") && !line.Text(param.mark)) return false;
@@ -222,6 +265,8 @@ bool ParseSlice(Line line, Slice& slice) {
 
 std::string PrintPlan(const PlacementPlan& plan) {
   std::string out = PrintHeader(plan);
+  for (const RingUse& use : plan.ranks.broadcasts) out += PrintRingUse("broadcast", use);
+  for (const RingUse& use : plan.ranks.reductions) out += PrintRingUse("reduce", use);
   for (const ParamPlacement& param : plan.params) out += PrintParam(param);
   return out;
 }
@@ -237,6 +282,10 @@ Result<PlacementPlan> ParsePlan(std::string_view text) {
     bool read = false;
     if (!header) {
       read = header = ParseHeader(Line(line), plan);
+    } else if (Line use(line); use.Is("broadcast ")) {
+      read = ParseRingUse(use, plan.ranks.broadcasts.emplace_back());
+    } else if (use.Is("reduce ")) {
+      read = ParseRingUse(use, plan.ranks.reductions.emplace_back());
     } else if (StartsWith(line, "param")) {
       read = ParseParam(Line(line), plan.params.emplace_back());
     } else if (!plan.params.empty()) {

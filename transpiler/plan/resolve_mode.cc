@@ -11,13 +11,13 @@ Result<Mode> ResolveCollective(const TranspileConfig& config) {
     case Collective::kGradAllreduce:
       return Mode::kGradAllreduce;
     case Collective::kLocalSgd:
-      return Mode::kLocalSgd;
+      return config.local_sgd_k_steps > 1 ? Mode::kLocalSgdSteps : Mode::kLocalSgd;
     case Collective::kSingleProcessMultiThread:
       return Mode::kSingleProcessMultiThread;
     case Collective::kNone:
       break;
   }
-  return InvalidArgument("E-plan-collective",
+  return InvalidArgument("E-plan-collective-mode",
                          "plan: the collective mode needs collective_mode: grad_allreduce, local_sgd or "
                          "single_process_multi_thread");
 }
@@ -89,6 +89,14 @@ Result<Mode> ResolveMode(const TranspileConfig& config) {
       break;
   }
   return ResolvePserver(config);
+}
+
+Result<Collective> CollectiveFromName(std::string_view name) {
+  if (name == "grad_allreduce") return Collective::kGradAllreduce;
+  if (name == "local_sgd") return Collective::kLocalSgd;
+  if (name == "single_process_multi_thread") return Collective::kSingleProcessMultiThread;
+  return InvalidArgument("E-plan-collective-mode", "plan: collective_mode ", Quote(name),
+                         " is none of grad_allreduce, local_sgd, single_process_multi_thread");
 }
 
 ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode) {

@@ -32,8 +32,9 @@ std::unordered_set<std::string> NamesLikePieces(const Program& main) {
     for (const VarRef& var : main.block(block).vars()) {
       const std::string& name = var->name;
       // What names.h appends always has one of these.
-      if (name.find(".block") == std::string::npos && name.find(".trainer_") == std::string::npos) continue;
-      names.insert(name);
+      for (const char* appended : {".block", ".trainer_", ".delta"}) {
+        if (name.find(appended) != std::string::npos) names.insert(name);
+      }
     }
   }
   return names;

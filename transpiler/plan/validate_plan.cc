@@ -81,6 +81,7 @@ Status ValidatePlan(const PlacementPlan& plan) {
   if (plan.trainers < 1) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", plan.trainers);
   }
+  if (!plan.ranks.addresses.empty()) return ValidateRanks(plan);
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(plan.pservers));
   std::set<std::string> seen;
   for (const ParamPlacement& param : plan.params) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "operators/all_ops.h"
+#include "tests/parity/transpile/trainer_differences.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
 
@@ -22,8 +23,10 @@ void ChangeOps(Program& program, int block, const std::function<bool(Op&)>& chan
 
 // --- D-send-trainer-id
 
-bool SendsAsAnother(const CaseFolder&, const RoleSet&, const RoleFile& file) {
-  return IsTrainerMain(file) && file.index != 0;
+bool SendsAsAnother(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
+  // A start-up program sends in geo-SGD only.
+  const bool sends = folder.job.config.kind == Kind::kGeo || !file.startup;
+  return sends && !file.pserver && file.index != 0 && folder.job.config.trainer_addresses.empty();
 }
 
 void SendAsOneself(const CaseFolder&, const RoleSet&, const RoleFile& file, Program& program) {
@@ -407,6 +410,22 @@ bool GettersChangedIt(const CaseFolder& folder, const RoleSet&, const RoleFile& 
 
 void MakeByAnotherObject(TranspileConfig& config) { config.shared_transpiler = false; }
 
+// Where pservers do not update parameters, the optimizer matters to local SGD alone.
+bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  const TranspileConfig& config = folder.job.config;
+  const bool matters = config.kind == Kind::kPserver || config.collective == Collective::kLocalSgd;
+  return matters && FluidDropsAnOptimizer(folder, roles, file);
+}
+
+using Predicate = std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)>;
+
+// Of jobs whose pservers update parameters.
+Predicate OnPservers(Predicate touches) {
+  return [touches](const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+    return folder.job.config.kind == Kind::kPserver && touches(folder, roles, file);
+  };
+}
+
 bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false; }
 
 }  // namespace
@@ -414,23 +433,26 @@ bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false;
 const std::vector<Difference>& Differences() {
   // In the order in which they are applied.
   static const std::vector<Difference> kDifferences = {
-      {"D-clip", ClipsByOptimizer, LeaveScopesAlone, AsSetGradientClip},
-      {"D-lr-where-needed", HasUnneededLrOps, nullptr, DropUnneededLrOps},
+      {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
+      {"D-lr-where-needed", OnPservers(HasUnneededLrOps), nullptr, DropUnneededLrOps},
       {"D-send-trainer-id", SendsAsAnother, SendAsOneself},
       {"D-sync-mode", ToldAnotherMode, TellTheMode},
       {"D-not-async-steps", StepsDiffer, nullptr},
       {"D-not-async", NotAsyncHangs, nullptr, nullptr, EndSteps},
       {"D-shared-startup", GettersChangedIt, nullptr, nullptr, MakeByAnotherObject},
-      {"D-async-schedule", BeginsACounter, BeginAsOneMachine},
-      {"D-step-notices", TellsTooMany, TellWhoCounts},
-      {"D-one-trainer", OneTrainer, AddSuffix},
-      {"D-row-state", HasNewRowState, SliceRowState},
-      {"D-whole-norms", NeedsWholeTensors, nullptr},
+      {"D-async-schedule", OnPservers(BeginsACounter), BeginAsOneMachine},
+      {"D-step-notices", OnPservers(TellsTooMany), TellWhoCounts},
+      {"D-one-trainer", OnPservers(OneTrainer), AddSuffix},
+      {"D-row-state", OnPservers(HasNewRowState), SliceRowState},
+      {"D-whole-norms", OnPservers(NeedsWholeTensors), nullptr},
       {"D-initial-slices", StartsFromList, CutTheList},
       {"D-dependent-lookups", LooksUpInLevels, nullptr},
-      {"D-declared-optimizers", FluidDropsAnOptimizer, nullptr},
+      {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
+      {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
+      {"D-snapshot-type", LosesElementTypes, KeepElementTypes},
       // Nothing that the comparison looks at.
       {"D-derived-names", Nowhere, nullptr},
+      {"D-rank-address", Nowhere, nullptr},
   };
   return kDifferences;
 }

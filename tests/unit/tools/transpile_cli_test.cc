@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <set>
 
 #include "framework/base/files.h"
 #include "framework/text/program_file.h"
@@ -55,6 +56,22 @@ TEST_F(TranspileCommand, WritesTheFilesOfTheCaseAndThePlan) {
             "  rows [0, 1) on pserver 0\n"
             "param fc_0.w_0 : f32[13, 1] grad=fc_0.w_0@GRAD\n"
             "  rows [0, 13) on pserver 1\n");
+}
+
+TEST_F(TranspileCommand, WithoutPserversThereAreFilesOfTrainersOnly) {
+  ASSERT_EQ(Run(InputsOf("fit_a_line.sgd", "coll_allreduce_t2") + " --out " + dir_ / "roles"), 0) << err_;
+  std::set<std::string> files;
+  for (const auto& entry : fs::directory_iterator(dir_ / "roles")) files.insert(entry.path().filename());
+  EXPECT_EQ(files, (std::set<std::string>{"plan.txt", "trainer.pb", "trainer_startup.pb",
+                                          "trainer_startup_t1.pb", "trainer_t1.pb"}));
+  // Parameters are broadcast in the order in which they were made, which the facts know.
+  EXPECT_EQ(*ReadFile(dir_ / "roles" + "/plan.txt"),
+            "plan {mode=\"grad_allreduce\", trainers=2, ranks=[\"127.0.0.1:6174\", \"127.0.0.1:6175\"], "
+            "rings=1}\n"
+            "broadcast fc_0.w_0 : f32[13, 1] on ring 0\n"
+            "broadcast fc_0.b_0 : f32[1] on ring 0\n"
+            "reduce fc_0.b_0@GRAD : f32[1] on ring 0\n"
+            "reduce fc_0.w_0@GRAD : f32[13, 1] on ring 0\n");
 }
 
 TEST_F(TranspileCommand, CompatWritesFluidsProgramsWithoutExtraFields) {

@@ -19,12 +19,13 @@ _COUNTS = {
     'big_array_bound': 1,
     'geo_sgd_need_push_nums': 1,
     'nccl_comm_num': 1,
+    'local_sgd_k_steps': 1,
     'hierarchical_allreduce_inter_nranks': 0,
 }
 
 
 class DistributeTranspilerConfig:
-    """Fields and defaults are Fluid's, but for `slicing` and `big_array_bound`."""
+    """Fields and defaults are Fluid's, but for `slicing`, `big_array_bound` and `local_sgd_k_steps`."""
 
     slice_var_up = True
     split_method = None      # a subclass of PSDispatcher; None: RoundRobin
@@ -43,6 +44,7 @@ class DistributeTranspilerConfig:
     use_hierarchical_allreduce = False
     hierarchical_allreduce_inter_nranks = 0
     collective_mode = None
+    local_sgd_k_steps = 1    # local_sgd averages parameters after so many steps
     _sync_mode = None        # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
 

@@ -50,22 +50,43 @@ class DistributeTranspiler:
                 raise TypeError('transpile takes Programs, not %s' % type(one).__name__)
         source_main, source_startup = _source_of(program), _source_of(startup)
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
+        if config.trainer_addresses:
+            config.current_addresses = [current_endpoint]
         roles = _penstock.transpile(source_main, source_startup, config)
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
-        self.trainer_id, self.trainer_num = trainer_id, trainers
-        self.pserver_endpoints = config.pservers
+        self.trainer_id, self.trainer_num = trainer_id, config.trainers
+        self.pserver_endpoints, self.trainer_endpoints = config.pservers, config.trainer_addresses
         self.origin_program, self.startup_program = program, startup
         self._roles = roles
         self.vars_overview = vars_distributed.overview_of(roles.params)
         self._pservers = {address: (main, start) for address, main, start in roles.pservers}
         _, self._trainer_main, trainer_startup = roles.trainers[0]
-        _make_mean(program, source_main, source_main)
+        # Where pservers optimize, Fluid changes the main program in get_trainer_program().
+        _make_mean(program, source_main if self._kind == 'pserver' else self._trainer_main, source_main)
         _make_mean(startup, trainer_startup, source_startup)
-        program._is_distributed = True
-        program._endpoints = list(config.pservers)
-        program._ps_endpoint = current_endpoint
-        program._is_chief = trainer_id == 0
-        program._parameters_on_pservers = self.vars_overview
+        self._leave_marks(current_endpoint)
+
+    def _leave_marks(self, current_endpoint):
+        """What Fluid's users and runtime find on the programs afterwards."""
+        program, given = self.origin_program, self.config
+        if self._kind == 'nccl2':
+            program._trainers_endpoints = list(self.trainer_endpoints)
+            program._nccl_comm_num = given.nccl_comm_num
+            program._use_hierarchical_allreduce = given.use_hierarchical_allreduce
+            program._hierarchical_allreduce_inter_nranks = given.hierarchical_allreduce_inter_nranks
+        elif self._kind == 'collective':
+            program._origin_program, self.startup_program._origin_program = self.source_main, self.source_startup
+        else:
+            program._is_distributed = True
+            program._endpoints = list(self.pserver_endpoints)
+            program._ps_endpoint = current_endpoint
+            program._is_chief = self.trainer_id == 0
+            program._parameters_on_pservers = self.vars_overview
+
+    @property
+    def _kind(self):
+        """Who works together: the config's mode, or 'geo'."""
+        return self.config.mode
 
     @property
     def plan(self):
@@ -101,24 +122,26 @@ class DistributeTranspiler:
         self._made()
         if endpoint not in self._pservers:
             raise program_error('E-plan-pserver', 'plan: there is no pserver %s; the plan has %s' %
-                                (endpoint, ', '.join(self._pservers)))
+                                (endpoint, ', '.join(self._pservers) or 'none'))
         return self._pservers[endpoint]
 
     def _native_config(self, trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method):
         given = self.config
         given.validate()
-        if isinstance(trainers, (str, list, tuple)):
-            raise NotImplementedError('a list of trainers is for the nccl2 and collective modes, which are not built')
         if sync_mode is not None:
             sync_mode = check_flag('sync_mode', sync_mode)
         if slice_var_up is not None:
             slice_var_up = check_flag('slice_var_up', slice_var_up)
         ps_dispatcher.check(split_method)
         config = _penstock.TranspileConfig()
-        config.kind = given.mode
-        config.trainers = check_count('trainers', trainers)
+        config.kind = self._kind
         config.trainer_ids = [check_count('trainer_id', trainer_id)]
+        if self._kind in ('nccl2', 'collective'):
+            self._describe_ranks(trainers, config)
+            return config
+        config.trainers = check_count('trainers', trainers)
         config.pservers = addresses_of(pservers)
+        config.geo_push_every = given.geo_sgd_need_push_nums
         config.slice_params = bool(self._merged('slice_var_up', slice_var_up))
         config.slicing = given.slicing
         config.min_block_size = given.min_block_size
@@ -132,6 +155,20 @@ class DistributeTranspiler:
         config.completely_not_async = given.completely_not_async
         config.dc_asgd = given.enable_dc_asgd
         return config
+
+    def _describe_ranks(self, trainers, config):
+        given = self.config
+        if isinstance(trainers, (str, list, tuple)):
+            config.trainer_addresses = addresses_of(trainers, 'trainers')
+            config.trainers = len(config.trainer_addresses)
+        else:
+            config.trainers = check_count('trainers', trainers)
+        if given.collective_mode is not None:
+            config.collective = given.collective_mode
+        config.rings = given.nccl_comm_num
+        config.hierarchical = given.use_hierarchical_allreduce
+        config.node_ranks = given.hierarchical_allreduce_inter_nranks
+        config.local_sgd_k_steps = given.local_sgd_k_steps
 
     def _merged(self, field, argument):
         """The argument if it was given, else the config's; they must not contradict each other."""
@@ -157,12 +194,12 @@ def slice_variable(var_list, slice_count, min_block_size):
     return cuts
 
 
-def addresses_of(pservers):
+def addresses_of(given, field='pservers'):
     """A comma-separated text, or a list, as a list."""
-    listed = pservers.split(',') if isinstance(pservers, str) else pservers
+    listed = given.split(',') if isinstance(given, str) else given
     if not isinstance(listed, (list, tuple)) or not all(isinstance(address, str) for address in listed):
-        raise program_error('E-plan-config', 'plan: pservers must be addresses, comma-separated or in a list, not %r' %
-                            (pservers,))
+        raise program_error('E-plan-config', 'plan: %s must be addresses, comma-separated or in a list, not %r' %
+                            (field, given))
     return [address.strip() for address in listed]
 
 

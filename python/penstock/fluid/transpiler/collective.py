@@ -1,0 +1,80 @@
+"""Fluid's classes for jobs of equal ranks: each makes the given programs those of one rank.
+
+    GradAllReduce(nrings=2).transpile(startup, main, rank=0, endpoints='10.0.0.1:6170,10.0.0.2:6170',
+                                      current_endpoint='10.0.0.1:6170', wait_port=True)
+
+DistributeTranspiler with config.mode = 'collective' is the same.
+"""
+
+from penstock.fluid import framework
+from penstock.fluid.transpiler.config import DistributeTranspilerConfig, check_count
+from penstock.fluid.transpiler.distribute_transpiler import DistributeTranspiler
+
+__all__ = ['GradAllReduce', 'LocalSGD', 'SingleProcessMultiThread']
+
+
+class Collective:
+    """`nrings` communicators are used in turn, so that exchanges overlap."""
+
+    collective_mode = None
+
+    def __init__(self, nrings):
+        self.nrings = check_count('nrings', nrings, 1)
+        self.endpoints = self.current_endpoint = self.nranks = self.rank = None
+        self.startup_program = self.main_program = None
+
+    def transpile(self, startup_program, main_program, rank, endpoints, current_endpoint, wait_port):
+        """Both programs become those of `rank`. Nobody is waited for here, whatever wait_port says."""
+        main = framework.default_main_program() if main_program is None else main_program
+        startup = framework.default_startup_program() if startup_program is None else startup_program
+        transpiler = DistributeTranspiler(self._config())
+        transpiler.transpile(rank, program=main, trainers=endpoints, startup_program=startup,
+                             current_endpoint=current_endpoint)
+        self.startup_program, self.main_program = startup, main
+        self.endpoints, self.current_endpoint = transpiler.trainer_endpoints, current_endpoint
+        self.nranks, self.rank, self.wait_port = len(self.endpoints), rank, wait_port
+
+    def _config(self):
+        config = DistributeTranspilerConfig()
+        config.mode = 'collective'
+        config.collective_mode = self.collective_mode
+        config.nccl_comm_num = self.nrings
+        return config
+
+
+class GradAllReduce(Collective):
+    """Ranks add up their gradients in every step."""
+
+    collective_mode = 'grad_allreduce'
+
+    def __init__(self, nrings=2):
+        super().__init__(nrings)
+
+
+class LocalSGD(Collective):
+    """Ranks train alone and average their parameters after every `k_steps` steps."""
+
+    collective_mode = 'local_sgd'
+    snapshot_key = '@SNAPSHOT'
+
+    def __init__(self, nrings=2, k_steps=1):
+        super().__init__(nrings)
+        self.k_steps = check_count('k_steps', k_steps, 1)
+
+    def snapshot_name(self, param_name):
+        """Where a parameter is kept as all ranks had it last."""
+        return param_name + self.snapshot_key
+
+    def _config(self):
+        config = super()._config()
+        config.local_sgd_k_steps = self.k_steps
+        return config
+
+
+class SingleProcessMultiThread(GradAllReduce):
+    """The devices of one process add up their gradients."""
+
+    collective_mode = 'single_process_multi_thread'
+
+    def __init__(self):
+        super().__init__(1)

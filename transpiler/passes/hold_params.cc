@@ -1,0 +1,30 @@
+// Begins a geo pserver's program: declares the slices it holds and the differences it takes.
+//
+//   plan    w: rows [0, 7) on pserver 1, rows [7, 13) on pserver 0
+//   after   (pserver 0)  persist w.block1 : f32[6, 2048] ; var w.block1.delta : f32[6, 2048]
+#include "transpiler/passes/delta_vars.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/server_copy.h"
+#include "transpiler/passes/slice_facts.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock {
+
+Result<Program> HoldParams(const Program& in, const PassContext& context) {
+  Program out = in;
+  CopyOrigin(context.main, out);
+  Block& block = out.MutableBlock(0);
+  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+    const ParamPlacement& param = context.plan.param(ref);
+    const Shape shape = param.ShapeOf(context.plan.slice(ref));
+    Var piece = TensorVar(ParamPieceName(param, ref.slice), param.dtype, shape);
+    piece.persistable = true;
+    RecordSlice(context.plan, ref, param.param, piece);
+    Var delta = DeltaVar(param, PieceDeltaName(param, ref.slice), shape);
+    block.SetVar(std::move(piece));
+    block.SetVar(std::move(delta));
+  }
+  return out;
+}
+
+}  // namespace penstock

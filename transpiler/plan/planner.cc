@@ -1,0 +1,38 @@
+#include "transpiler/plan/planner.h"
+
+#include "transpiler/plan/analyse_updates.h"
+#include "transpiler/plan/make_plan.h"
+
+namespace penstock {
+namespace {
+
+Result<Planned> Place(Analysis analysis, const PlanRequest& request, const TranspileConfig& config) {
+  Planned out{.analysis = std::move(analysis), .plan = {}};
+  PENSTOCK_ASSIGN_OR_RETURN(out.plan, MakePlan(request.main, out.analysis, config));
+  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(out.plan, request.main));
+  return out;
+}
+
+}  // namespace
+
+Result<Planned> PlanUpdatesOnPservers(const PlanRequest& request) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
+  PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, Analyse(request.ops, request.main, request.config.dialect));
+  return Place(std::move(analysis), request, request.config);
+}
+
+Result<Planned> PlanDifferences(const PlanRequest& request) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
+  PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, AnalyseUpdates(request.main, request.config.dialect));
+  // Fluid fetches no rows of a table when it starts: each trainer keeps its own, which are different.
+  for (TrainedParam& param : analysis.params) {
+    param.prefetched = param.sparse && request.config.dialect == Dialect::kFluid18;
+  }
+  TranspileConfig config = request.config;
+  config.slice_params = true;  // as in Fluid, whatever slice_var_up says
+  PENSTOCK_ASSIGN_OR_RETURN(Planned out, Place(std::move(analysis), request, config));
+  out.plan.push_every = config.geo_push_every;
+  return out;
+}
+
+}  // namespace penstock

@@ -1,0 +1,110 @@
+#include "transpiler/plan/rank_config.h"
+
+#include <algorithm>
+#include <map>
+
+namespace penstock {
+namespace {
+
+// Each has a communicator and, on a GPU, a stream of its own.
+constexpr int kRingsMax = 256;
+
+// How the user asked for such a job.
+std::string_view Asked(const TranspileConfig& config) {
+  return config.kind == Kind::kNccl2 ? "nccl2" : "collective";
+}
+
+Status ValidateRankAddresses(const TranspileConfig& config) {
+  const std::vector<std::string>& addresses = config.trainer_addresses;
+  if (addresses.empty()) {
+    return InvalidArgument("E-plan-rank-addresses", "plan: mode ", Asked(config),
+                           " needs the address of each trainer, not their number (", config.trainers, ")")
+        .With("note: give trainers=\"10.0.0.1:6170,10.0.0.2:6170\", in the order of their ids");
+  }
+  if (static_cast<int>(addresses.size()) != config.trainers) {
+    return InvalidArgument("E-plan-rank-addresses", "plan: there are ", addresses.size(),
+                           " addresses of trainers for ", config.trainers, " trainers");
+  }
+  std::map<std::string, std::size_t> seen;
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    if (addresses[i].empty()) {
+      return InvalidArgument("E-plan-rank-empty", "plan: the address of trainer ", i, " is empty");
+    }
+    const auto [it, added] = seen.emplace(addresses[i], i);
+    if (added) continue;
+    return InvalidArgument("E-plan-rank-dup", "plan: trainers ", it->second, " and ", i,
+                           " have one address, ", Quote(addresses[i]));
+  }
+  return OkStatus();
+}
+
+// A trainer that listens elsewhere than the others look for it is waited for without end.
+Status ValidateCurrent(const TranspileConfig& config) {
+  const std::vector<std::string>& addresses = config.trainer_addresses;
+  for (std::size_t i = 0; i < std::min(config.current_addresses.size(), config.trainer_ids.size()); ++i) {
+    const std::string& current = config.current_addresses[i];
+    const auto at = std::find(addresses.begin(), addresses.end(), current);
+    if (at == addresses.end()) {
+      std::vector<std::string> known;
+      for (const std::string& address : addresses) known.push_back(Quote(address));
+      return InvalidArgument("E-plan-current-endpoint", "plan: current_endpoint ", Quote(current),
+                             " is none of the trainers' addresses: ", Join(known, ", "));
+    }
+    if (at - addresses.begin() == config.trainer_ids[i]) continue;
+    return InvalidArgument("E-plan-current-endpoint", "plan: current_endpoint ", Quote(current),
+                           " is the address of trainer ", at - addresses.begin(), ", and trainer_id is ",
+                           config.trainer_ids[i]);
+  }
+  return OkStatus();
+}
+
+Status ValidateGroups(const TranspileConfig& config) {
+  if (!config.hierarchical) return OkStatus();
+  if (config.node_ranks < 2) {
+    return InvalidArgument(
+               "E-plan-node-ranks",
+               "plan: use_hierarchical_allreduce=true needs hierarchical_allreduce_inter_nranks of "
+               "at least 2, not ",
+               config.node_ranks)
+        .With("note: it is the number of trainers, one a device, on each machine");
+  }
+  if (config.trainers > config.node_ranks && config.trainers % config.node_ranks == 0) return OkStatus();
+  return InvalidArgument(
+      "E-plan-node-ranks", "plan: ", config.trainers,
+      " trainers must be several full groups of hierarchical_allreduce_inter_nranks=", config.node_ranks);
+}
+
+Status ValidateCollective(const TranspileConfig& config) {
+  if (config.local_sgd_k_steps < 1) {
+    return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps must be at least 1, not ",
+                           config.local_sgd_k_steps);
+  }
+  if (config.local_sgd_k_steps > 1 && config.collective != Collective::kLocalSgd) {
+    return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps=", config.local_sgd_k_steps,
+                           " needs collective_mode local_sgd");
+  }
+  if (config.local_sgd_k_steps > 1 && config.dialect == Dialect::kFluid18) {
+    return InvalidArgument("E-plan-local-sgd-steps",
+                           "plan: Fluid 1.8 averages after every step; local_sgd_k_steps is ",
+                           config.local_sgd_k_steps);
+  }
+  if (config.trainers > 1 || config.collective == Collective::kSingleProcessMultiThread) return OkStatus();
+  return InvalidArgument("E-plan-rank-single", "plan: mode collective needs at least 2 trainers, not ",
+                         config.trainers)
+      .With("note: a single trainer runs its program as it is");
+}
+
+}  // namespace
+
+Status ValidateRankConfig(const TranspileConfig& config) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateRankAddresses(config));
+  PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
+  PENSTOCK_RETURN_IF_ERROR(ValidateCurrent(config));
+  if (config.rings < 1 || config.rings > kRingsMax) {
+    return InvalidArgument("E-plan-rings", "plan: nccl_comm_num must be from 1 to ", kRingsMax, ", not ",
+                           config.rings);
+  }
+  return config.kind == Kind::kNccl2 ? ValidateGroups(config) : ValidateCollective(config);
+}
+
+}  // namespace penstock

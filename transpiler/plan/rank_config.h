@@ -1,0 +1,16 @@
+// Checks of a configuration without pservers, and what they share with the checks of one with them.
+#pragma once
+
+#include "framework/base/status.h"
+#include "transpiler/plan/config.h"
+
+namespace penstock {
+
+// Trainers exist, and those whose programs are wanted are among them. E-plan-trainers, E-plan-trainer-id.
+Status ValidateTrainers(const TranspileConfig& config);
+
+// nccl2 and collective: E-plan-rank-addresses, E-plan-rank-dup, E-plan-current-endpoint, E-plan-rings,
+// E-plan-node-ranks, E-plan-rank-single, E-plan-local-sgd-steps.
+Status ValidateRankConfig(const TranspileConfig& config);
+
+}  // namespace penstock

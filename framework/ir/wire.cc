@@ -7,6 +7,7 @@
 #include "extra.pb.h"
 #include "framework.pb.h"
 #include "framework/ir/wire_items.h"
+#include "framework/ir/wire_plain.h"
 
 namespace penstock {
 namespace {
@@ -128,7 +129,7 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
   return raw;
 }
 
-Status FillBlock(const RawBlock& raw, Block& block) {
+Status FillBlock(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
   if (raw.forward) block.set_forward_block(*raw.forward);
   for (std::size_t i = 0; i < raw.vars.size(); ++i) {
     auto var = ParseVar(raw.vars[i]);
@@ -139,11 +140,16 @@ Status FillBlock(const RawBlock& raw, Block& block) {
     }
     block.SetVar(*std::move(var));
   }
+  PENSTOCK_RETURN_IF_ERROR(ApplyVarFacts(extra, block));
+  std::vector<Op> ops;
+  ops.reserve(raw.ops.size());
   for (std::size_t i = 0; i < raw.ops.size(); ++i) {
     auto op = ParseOp(raw.ops[i]);
     if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", raw.index));
-    block.Append(*std::move(op));
+    ops.push_back(*std::move(op));
   }
+  PENSTOCK_RETURN_IF_ERROR(ApplyOpFacts(extra, raw.index, ops));
+  for (Op& op : ops) block.Append(std::move(op));
   return OkStatus();
 }
 
@@ -184,32 +190,27 @@ Result<RawProgram> ReadRawProgram(std::string_view bytes) {
   return raw;
 }
 
-void AppendField(std::string& out, int number, std::string_view bytes) {
-  const auto varint = [&out](std::uint64_t value) {
-    while (value >= 0x80) {
-      out.push_back(static_cast<char>(value | 0x80));
-      value >>= 7;
-    }
-    out.push_back(static_cast<char>(value));
-  };
-  varint((static_cast<std::uint64_t>(number) << 3) | kLengthDelimited);
-  varint(bytes.size());
-  out.append(bytes);
-}
-
-std::string SerializeBlock(const Block& block) {
+void AppendBlock(const Block& block, std::string& out) {
   proto::BlockDesc head;
   head.set_idx(block.index());
   head.set_parent_idx(block.parent());
-  std::string out = head.SerializePartialAsString();
-  for (const VarRef& var : block.vars()) AppendField(out, kBlockVars, SerializeVar(*var));
-  for (const OpEntry& entry : block.ops()) AppendField(out, kBlockOps, SerializeOp(*entry.op));
-  if (block.has_forward_block()) {
-    proto::BlockDesc tail;
-    tail.set_forward_block_idx(block.forward_block());
-    out += tail.SerializePartialAsString();
+  out += head.SerializePartialAsString();
+  std::string fields;
+  for (const VarRef& var : block.vars()) {
+    fields.clear();
+    if (var->wire_bytes.empty()) AppendVarFields(*var, fields);
+    AppendBytesField(kBlockVars, var->wire_bytes.empty() ? fields : var->wire_bytes, out);
   }
-  return out;
+  for (const OpEntry& entry : block.ops()) {
+    const Op& op = *entry.op;
+    fields.clear();
+    if (op.wire_bytes().empty()) AppendOpFields(op, fields);
+    AppendBytesField(kBlockOps, op.wire_bytes().empty() ? fields : op.wire_bytes(), out);
+  }
+  if (!block.has_forward_block()) return;
+  proto::BlockDesc tail;
+  tail.set_forward_block_idx(block.forward_block());
+  out += tail.SerializePartialAsString();
 }
 
 }  // namespace
@@ -218,33 +219,40 @@ Result<Program> ParseProgram(std::string_view bytes) {
   if (bytes.empty()) return DataLoss("E-program-bytes", "the program is empty");
   PENSTOCK_ASSIGN_OR_RETURN(RawProgram raw, ReadRawProgram(bytes));
   if (raw.blocks.empty()) return InvalidArgument("E-program-block", "the program has no block");
+  const int block_count = static_cast<int>(raw.blocks.size());
+  proto::ProgramExtra extra;
+  if (!raw.extra.empty()) PENSTOCK_RETURN_IF_ERROR(ReadExtra(raw.extra, block_count, extra));
   Program program;
   program.mutable_meta() = std::move(raw.meta);
-  for (std::size_t i = 0; i < raw.blocks.size(); ++i) {
-    PENSTOCK_ASSIGN_OR_RETURN(const RawBlock block, ReadRawBlock(raw.blocks[i], static_cast<int>(i)));
+  for (int i = 0; i < block_count; ++i) {
+    PENSTOCK_ASSIGN_OR_RETURN(const RawBlock block, ReadRawBlock(raw.blocks[static_cast<std::size_t>(i)], i));
+    const proto::BlockExtra& facts =
+        i < extra.blocks_size() ? extra.blocks(i) : proto::BlockExtra::default_instance();
     PENSTOCK_RETURN_IF_ERROR(
-        FillBlock(block, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
+        FillBlock(block, facts, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
   }
-  if (!raw.extra.empty()) {
-    PENSTOCK_RETURN_IF_ERROR(ApplyExtra(raw.extra, program));
-  }
+  if (!raw.extra.empty()) ApplyMeta(extra, program.mutable_meta());
   return program;
 }
 
 std::string SerializeProgram(const Program& program, const WireOptions& options) {
   std::string out;
-  for (int i = 0; i < program.block_count(); ++i)
-    AppendField(out, kProgramBlocks, SerializeBlock(program.block(i)));
+  std::string block;
+  for (int i = 0; i < program.block_count(); ++i) {
+    block.clear();
+    AppendBlock(program.block(i), block);
+    AppendBytesField(kProgramBlocks, block, out);
+  }
   const ProgramMeta& meta = program.meta();
-  if (meta.op_compatible_map) AppendField(out, kProgramCompatibility, *meta.op_compatible_map);
+  if (meta.op_compatible_map) AppendBytesField(kProgramCompatibility, *meta.op_compatible_map, out);
   if (meta.version || meta.has_version_message) {
     proto::Version version;
     if (meta.version) version.set_version(*meta.version);
-    AppendField(out, kProgramVersion, version.SerializeAsString());
+    AppendBytesField(kProgramVersion, version.SerializeAsString(), out);
   }
   if (options.extra) {
     const std::string extra = MakeExtra(program);
-    if (!extra.empty()) AppendField(out, kProgramExtra, extra);
+    if (!extra.empty()) AppendBytesField(kProgramExtra, extra, out);
   }
   out += meta.unknown_fields;
   return out;

@@ -48,32 +48,6 @@ VarFacts ReadFacts(const proto::VarExtra& in) {
   return facts;
 }
 
-Status ApplyBlock(const proto::BlockExtra& in, Block& block) {
-  for (const proto::VarExtra& extra : in.vars()) {
-    const Var* var = block.FindVar(extra.name());
-    if (var == nullptr) {
-      return InvalidArgument("E-program-extra", "facts are given for ", Quote(extra.name()), ", which block ",
-                             block.index(), " does not declare");
-    }
-    Var changed = *var;  // the VarDesc itself is unchanged, so its bytes stay
-    changed.facts = ReadFacts(extra);
-    block.SetVar(std::move(changed));
-  }
-  std::vector<OpEntry> ops = block.ops();
-  for (const proto::OpExtra& extra : in.ops()) {
-    if (extra.index() < 0 || extra.index() >= static_cast<int>(ops.size())) {
-      return InvalidArgument("E-program-extra", "facts are given for op ", extra.index(), " of block ",
-                             block.index(), ", which has ", ops.size());
-    }
-    OpRef& at = ops[static_cast<std::size_t>(extra.index())].op;
-    Op changed = *at;
-    changed.SetLocation(extra.location()).SetMadeBy(extra.made_by());
-    at = std::make_shared<const Op>(std::move(changed));
-  }
-  block.SetOps(std::move(ops));
-  return OkStatus();
-}
-
 }  // namespace
 
 std::string MakeExtra(const Program& program) {
@@ -114,24 +88,45 @@ std::string MakeExtra(const Program& program) {
   return bytes;
 }
 
-Status ApplyExtra(std::string_view bytes, Program& program) {
-  proto::ProgramExtra extra;
+Status ReadExtra(std::string_view bytes, int block_count, proto::ProgramExtra& extra) {
   if (!extra.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) || !extra.IsInitialized()) {
     return DataLoss("E-program-extra", "the program's extra facts cannot be read");
   }
-  if (extra.blocks_size() > program.block_count()) {
-    return InvalidArgument("E-program-extra", "facts are given for ", extra.blocks_size(),
-                           " blocks; the program has ", program.block_count());
+  if (extra.blocks_size() <= block_count) return OkStatus();
+  return InvalidArgument("E-program-extra", "facts are given for ", extra.blocks_size(),
+                         " blocks; the program has ", block_count);
+}
+
+Status ApplyVarFacts(const proto::BlockExtra& extra, Block& block) {
+  for (const proto::VarExtra& facts : extra.vars()) {
+    const Var* var = block.FindVar(facts.name());
+    if (var == nullptr) {
+      return InvalidArgument("E-program-extra", "facts are given for ", Quote(facts.name()), ", which block ",
+                             block.index(), " does not declare");
+    }
+    Var changed = *var;  // the VarDesc itself is unchanged, so its bytes stay
+    changed.facts = ReadFacts(facts);
+    block.SetVar(std::move(changed));
   }
-  for (int i = 0; i < extra.blocks_size(); ++i) {
-    PENSTOCK_RETURN_IF_ERROR(ApplyBlock(extra.blocks(i), program.MutableBlock(i)));
+  return OkStatus();
+}
+
+Status ApplyOpFacts(const proto::BlockExtra& extra, int block, std::vector<Op>& ops) {
+  for (const proto::OpExtra& facts : extra.ops()) {
+    if (facts.index() < 0 || facts.index() >= static_cast<int>(ops.size())) {
+      return InvalidArgument("E-program-extra", "facts are given for op ", facts.index(), " of block ", block,
+                             ", which has ", ops.size());
+    }
+    ops[static_cast<std::size_t>(facts.index())].SetLocation(facts.location()).SetMadeBy(facts.made_by());
   }
-  ProgramMeta& meta = program.mutable_meta();
+  return OkStatus();
+}
+
+void ApplyMeta(const proto::ProgramExtra& extra, ProgramMeta& meta) {
   meta.plan = extra.plan();
   meta.name = extra.name();
   meta.random_seed = extra.random_seed();
   meta.policies = {extra.policies().begin(), extra.policies().end()};
-  return OkStatus();
 }
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 #include "framework.pb.h"
 #include "framework/ir/wire.h"
 #include "framework/ir/wire_items.h"
+#include "framework/ir/wire_plain.h"
 
 namespace penstock {
 namespace {
@@ -52,30 +53,6 @@ Result<Attr> ToAttr(const proto::OpDesc::Attr& attr) {
                   static_cast<int>(attr.type()));
 }
 
-struct AttrWriter {
-  proto::OpDesc::Attr& out;
-  void operator()(std::int32_t v) const { out.set_i(v); }
-  void operator()(float v) const { out.set_f(v); }
-  void operator()(const std::string& v) const { out.set_s(v); }
-  void operator()(const std::vector<std::int32_t>& v) const { out.mutable_ints()->Add(v.begin(), v.end()); }
-  void operator()(const std::vector<float>& v) const { out.mutable_floats()->Add(v.begin(), v.end()); }
-  void operator()(const std::vector<std::string>& v) const {
-    for (const std::string& s : v) out.add_strings(s);
-  }
-  void operator()(bool v) const { out.set_b(v); }
-  void operator()(const std::vector<bool>& v) const {
-    for (const bool b : v) out.add_bools(b);
-  }
-  void operator()(BlockRef v) const { out.set_block_idx(v.index); }
-  void operator()(std::int64_t v) const { out.set_l(v); }
-  void operator()(const std::vector<BlockRef>& v) const {
-    for (const BlockRef b : v) out.add_blocks_idx(b.index);
-  }
-  void operator()(const std::vector<std::int64_t>& v) const {
-    for (const std::int64_t l : v) out.add_longs(l);
-  }
-};
-
 Result<TensorType> ToTensorType(const proto::VarType::TensorDesc& desc) {
   if (!IsDType(desc.data_type())) {
     return InvalidArgument("E-program-dtype", "element type ", static_cast<int>(desc.data_type()),
@@ -90,17 +67,6 @@ Result<TensorType> ToLodType(const LodDesc& desc) {
   type.lod_level = desc.lod_level();
   type.has_lod_level = desc.has_lod_level();
   return type;
-}
-
-void WriteTensorDesc(const TensorType& type, proto::VarType::TensorDesc* desc) {
-  desc->set_data_type(static_cast<proto::VarType::Type>(type.dtype));
-  desc->mutable_dims()->Add(type.shape.dims().begin(), type.shape.dims().end());
-}
-
-template <typename LodDesc>
-void WriteLodDesc(const TensorType& type, LodDesc* desc) {
-  WriteTensorDesc(type, desc->mutable_tensor());
-  if (type.has_lod_level || type.lod_level != 0) desc->set_lod_level(type.lod_level);
 }
 
 Status ReadVarType(const proto::VarType& type, Var& var) {
@@ -124,9 +90,7 @@ Status ReadVarType(const proto::VarType& type, Var& var) {
   return OkStatus();
 }
 
-}  // namespace
-
-Result<Op> ParseOp(std::string_view bytes) {
+Result<Op> ParseOpByProtobuf(std::string_view bytes) {
   proto::OpDesc desc;
   if (!ParseMessage(bytes, desc)) return DataLoss("E-program-bytes", "its bytes cannot be read");
   Op op(desc.type());
@@ -139,35 +103,10 @@ Result<Op> ParseOp(std::string_view bytes) {
     op.Set(attr.name(), std::move(value));
   }
   if (desc.is_target()) op.SetTarget(true);
-  op.set_wire_bytes(std::string(bytes));
   return op;
 }
 
-std::string SerializeOp(const Op& op) {
-  if (!op.wire_bytes().empty()) return op.wire_bytes();
-  proto::OpDesc desc;
-  for (const Slot& slot : op.inputs()) {
-    auto* out = desc.add_inputs();
-    out->set_parameter(slot.name);
-    for (const std::string& arg : slot.args) out->add_arguments(arg);
-  }
-  for (const Slot& slot : op.outputs()) {
-    auto* out = desc.add_outputs();
-    out->set_parameter(slot.name);
-    for (const std::string& arg : slot.args) out->add_arguments(arg);
-  }
-  desc.set_type(op.type());
-  for (const NamedAttr& attr : op.attrs()) {
-    auto* out = desc.add_attrs();
-    out->set_name(attr.name);
-    out->set_type(static_cast<proto::AttrType>(KindOf(attr.value)));
-    std::visit(AttrWriter{*out}, attr.value);
-  }
-  if (op.is_target()) desc.set_is_target(true);
-  return desc.SerializeAsString();
-}
-
-Result<Var> ParseVar(std::string_view bytes) {
+Result<Var> ParseVarByProtobuf(std::string_view bytes) {
   proto::VarDesc desc;
   if (!ParseMessage(bytes, desc)) return DataLoss("E-program-bytes", "its bytes cannot be read");
   Var var;
@@ -178,32 +117,37 @@ Result<Var> ParseVar(std::string_view bytes) {
   var.has_persistable = desc.has_persistable();
   var.need_check_feed = desc.need_check_feed();
   var.has_need_check_feed = desc.has_need_check_feed();
-  var.wire_bytes = std::string(bytes);
+  return var;
+}
+
+}  // namespace
+
+Result<Op> ParseOp(std::string_view bytes) {
+  std::optional<Op> plain = ReadPlainOp(bytes);
+  Result<Op> op = plain ? Result<Op>(*std::move(plain)) : ParseOpByProtobuf(bytes);
+  if (op.ok()) op->set_wire_bytes(std::string(bytes));
+  return op;
+}
+
+std::string SerializeOp(const Op& op) {
+  if (!op.wire_bytes().empty()) return op.wire_bytes();
+  std::string bytes;
+  AppendOpFields(op, bytes);
+  return bytes;
+}
+
+Result<Var> ParseVar(std::string_view bytes) {
+  std::optional<Var> plain = ReadPlainVar(bytes);
+  Result<Var> var = plain ? Result<Var>(*std::move(plain)) : ParseVarByProtobuf(bytes);
+  if (var.ok()) var->wire_bytes = std::string(bytes);
   return var;
 }
 
 std::string SerializeVar(const Var& var) {
   if (!var.wire_bytes.empty()) return var.wire_bytes;
-  proto::VarDesc desc;
-  desc.set_name(var.name);
-  proto::VarType* type = desc.mutable_type();
-  type->set_type(static_cast<proto::VarType::Type>(var.kind));
-  if (var.type) {
-    if (var.kind == VarKind::kSelectedRows) {
-      WriteTensorDesc(*var.type, type->mutable_selected_rows());
-    } else if (var.kind == VarKind::kTensorArray) {
-      WriteLodDesc(*var.type, type->mutable_tensor_array());
-    } else {
-      WriteLodDesc(*var.type, type->mutable_lod_tensor());
-    }
-  }
-  for (const TensorType& part : var.reader) WriteLodDesc(part, type->mutable_reader()->add_lod_tensor());
-  for (const DType element : var.tuple) {
-    type->mutable_tuple()->add_element_type(static_cast<proto::VarType::Type>(element));
-  }
-  if (var.has_persistable || var.persistable) desc.set_persistable(var.persistable);
-  if (var.has_need_check_feed || var.need_check_feed) desc.set_need_check_feed(var.need_check_feed);
-  return desc.SerializeAsString();
+  std::string bytes;
+  AppendVarFields(var, bytes);
+  return bytes;
 }
 
 }  // namespace penstock

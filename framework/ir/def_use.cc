@@ -2,11 +2,10 @@
 
 namespace penstock {
 namespace {
-
 const std::vector<OpId> kNone;
-using Table = std::map<std::string, std::vector<OpId>, std::less<>>;
+}  // namespace
 
-void Note(Table& table, const std::vector<Slot>& slots, OpId id) {
+void DefUse::Note(Table& table, const std::vector<Slot>& slots, OpId id) {
   for (const Slot& slot : slots) {
     for (const std::string& arg : slot.args) {
       std::vector<OpId>& ids = table[arg];
@@ -15,12 +14,10 @@ void Note(Table& table, const std::vector<Slot>& slots, OpId id) {
   }
 }
 
-const std::vector<OpId>& Look(const Table& table, std::string_view var) {
+const std::vector<OpId>& DefUse::Look(const Table& table, std::string_view var) {
   const auto it = table.find(var);
   return it == table.end() ? kNone : it->second;
 }
-
-}  // namespace
 
 DefUse::DefUse(const Block& block) {
   for (const OpEntry& entry : block.ops()) {

@@ -1,9 +1,9 @@
-// Who writes and who reads each variable of one block, by OpId, in program order.
+// Who writes and who reads each variable of one block, by OpId, in program order. The block's ops must
+// outlive it: names are not copied.
 #pragma once
 
-#include <map>
-#include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/ir/program.h"
@@ -18,8 +18,11 @@ class DefUse {
   const std::vector<OpId>& Readers(std::string_view var) const;
 
  private:
-  std::map<std::string, std::vector<OpId>, std::less<>> writers_;
-  std::map<std::string, std::vector<OpId>, std::less<>> readers_;
+  using Table = std::unordered_map<std::string_view, std::vector<OpId>>;  // asked, never walked
+  static void Note(Table& table, const std::vector<Slot>& slots, OpId id);
+  static const std::vector<OpId>& Look(const Table& table, std::string_view var);
+
+  Table writers_, readers_;
 };
 
 }  // namespace penstock

@@ -1,8 +1,33 @@
 #include "framework/ir/edit.h"
 
+#include <unordered_map>
+
 #include "framework/base/check.h"
 
 namespace penstock {
+namespace {
+
+// The op with its arguments renamed; itself if it has none of them.
+OpRef Renamed(const OpRef& op, const std::unordered_map<std::string_view, const std::string*>& names) {
+  std::optional<Op> renamed;
+  const auto visit = [&](const std::string& name) {
+    const auto it = names.find(name);
+    if (it == names.end()) return;
+    if (!renamed) renamed = *op;
+    renamed->Rename(it->first, *it->second, /*attrs=*/true);
+  };
+  for (const auto* slots : {&op->inputs(), &op->outputs()}) {
+    for (const Slot& slot : *slots) {
+      for (const std::string& arg : slot.args) visit(arg);
+    }
+  }
+  if (const auto* pairs = op->Get<std::vector<std::string>>(kRoleVarAttr)) {
+    for (const std::string& name : *pairs) visit(name);
+  }
+  return renamed ? std::make_shared<const Op>(*std::move(renamed)) : op;
+}
+
+}  // namespace
 
 BlockEdit::BlockEdit(const Block& block) : before_(block), after_(block) {}
 
@@ -81,25 +106,6 @@ void BlockEdit::Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const
   }
 }
 
-OpRef BlockEdit::Renamed(const OpRef& op) const {
-  std::optional<Op> renamed;
-  const auto visit = [&](const std::string& name) {
-    const auto it = renames_.find(name);
-    if (it == renames_.end()) return;
-    if (!renamed) renamed = *op;
-    renamed->Rename(it->first, it->second, /*attrs=*/true);
-  };
-  for (const auto* slots : {&op->inputs(), &op->outputs()}) {
-    for (const Slot& slot : *slots) {
-      for (const std::string& arg : slot.args) visit(arg);
-    }
-  }
-  if (const auto* pairs = op->Get<std::vector<std::string>>(kRoleVarAttr)) {
-    for (const std::string& name : *pairs) visit(name);
-  }
-  return renamed ? std::make_shared<const Op>(*std::move(renamed)) : op;
-}
-
 Block BlockEdit::Apply() && {
   std::vector<OpEntry> ops;
   ops.reserve(before_.ops().size() + appended_.size());
@@ -107,7 +113,9 @@ Block BlockEdit::Apply() && {
   for (const Inserted& inserted : appended_) Place(inserted.id, inserted.op, ops);
   after_.RemoveVars(removed_vars_);
   if (!renames_.empty()) {
-    for (OpEntry& entry : ops) entry.op = Renamed(entry.op);
+    std::unordered_map<std::string_view, const std::string*> names;  // asked for every argument there is
+    for (const auto& [from, to] : renames_) names.emplace(from, &to);
+    for (OpEntry& entry : ops) entry.op = Renamed(entry.op, names);
     for (const auto& [from, to] : renames_) after_.RenameDeclaration(from, to);
   }
   after_.SetOps(std::move(ops));

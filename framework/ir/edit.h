@@ -60,7 +60,6 @@ class BlockEdit {
   OpId NewId();
   bool Known(OpId id) const;
   void Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const;
-  OpRef Renamed(const OpRef& op) const;
   Block Apply() &&;
 
   const Block& before_;  // the program's own; outlives the edit

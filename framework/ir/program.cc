@@ -192,7 +192,14 @@ void Program::ReplaceBlock(int index, Block block) {
 }
 
 int Program::BlockOfVar(int block, std::string_view name) const {
-  if (block >= 0 && block < block_count() && this->block(block).FindVar(name) != nullptr) return block;
+  // Nearly always there is no block whose gradient this is: then the way is one line, up to block 0.
+  while (block >= 0 && block < block_count()) {
+    const Block& here = this->block(block);
+    if (here.FindVar(name) != nullptr) return block;
+    if (here.forward_block() >= 0 || here.parent() >= block) break;
+    block = here.parent();
+  }
+  if (block < 0) return -1;
   // Every step leads to an earlier block: a program read from a file may say anything.
   std::vector<int> next = {block};
   for (std::size_t i = 0; i < next.size(); ++i) {

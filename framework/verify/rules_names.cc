@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "framework/ir/role.h"
 #include "framework/text/lexer.h"
@@ -34,7 +35,8 @@ bool IsTemporary(const Block& block, const std::string& name) {
 }
 
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
-  std::map<std::string, std::size_t, std::less<>> first_write;
+  std::unordered_map<std::string_view, std::size_t> first_write;  // asked, never walked
+  first_write.reserve(block.ops().size());
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     ForEachArgument(block.ops()[i].op->outputs(),
                     [&](const Slot&, const std::string& arg) { first_write.emplace(arg, i); });

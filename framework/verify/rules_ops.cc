@@ -49,7 +49,7 @@ std::string Disagreement(const Var& declared, const VarInfo& inferred) {
 void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, VerifyScene& scene) {
   const Program& program = scene.program();
   const Op& op = *block.ops()[position].op;
-  if (!def.has_infer_shape() || !def.CheckOp(op).ok()) return;  // the schema's rule has said so
+  if (!def.has_infer_shape() || !scene.WellFormed(op)) return;
   InferContext context(def, op,
                        [&](const std::string& name) { return InfoOf(program, block.index(), name); });
   if (Status status = def.Infer(context); !status.ok()) {
@@ -74,7 +74,11 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
 
 void CheckSchemas(VerifyScene& scene) {
   ForEachKnownOp(scene, [&](const OpDef& def, const Block& block, std::size_t position) {
-    scene.AddAt(def.CheckOp(*block.ops()[position].op), block, position);
+    const Op& op = *block.ops()[position].op;
+    Status fits = def.CheckOp(op);
+    if (fits.ok()) return;
+    scene.NoteMalformed(op);
+    scene.AddAt(std::move(fits), block, position);
   });
 }
 

@@ -22,6 +22,10 @@ class VerifyScene {
   // alone.
   bool LeftBehind(int block) const { return left_behind_.contains(block); }
 
+  // Ops that break their schema: what their shapes are makes no sense to ask.
+  void NoteMalformed(const Op& op) { malformed_.insert(&op); }
+  bool WellFormed(const Op& op) const { return !malformed_.contains(&op); }
+
   void Add(Status violation);
   // With the op, its arguments and its place below the message.
   void AddAt(Status violation, const Block& block, std::size_t position);
@@ -31,7 +35,7 @@ class VerifyScene {
  private:
   const Program& program_;
   const VerifyOptions& options_;
-  std::unordered_set<const Op*> known_;  // asked, never walked
+  std::unordered_set<const Op*> known_, malformed_;  // asked, never walked
   std::set<int> left_behind_;
   std::vector<Status> violations_;
 };

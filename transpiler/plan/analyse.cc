@@ -106,25 +106,28 @@ class Collector {
 // Inputs of server ops that are no parameter and no gradient: learning rates, optimizer state, regularizer
 // temporaries. In the default dialect one that an op of the trainer still names stays declared.
 std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis, Dialect dialect) {
-  Names kept;
-  const std::set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
+  std::unordered_set<std::string_view> kept;  // names stay where they are: in the program's ops
+  const auto keep = [&kept](const std::vector<Slot>& slots) {
+    for (const Slot& slot : slots) kept.insert(slot.args.begin(), slot.args.end());
+  };
+  const std::unordered_set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
   if (dialect == Dialect::kDefault) {
     for (const OpEntry& entry : main.ops()) {
       if (leaving.contains(entry.id) || IsLrOp(*entry.op)) continue;
-      for (std::string& name : entry.op->InputNames()) kept.insert(std::move(name));
-      for (std::string& name : entry.op->OutputNames()) kept.insert(std::move(name));
+      keep(entry.op->inputs());
+      keep(entry.op->outputs());
     }
   }
   for (const OpId id : analysis.server_ops) {
-    for (auto& [param, grad] : main.FindOp(id)->RolePairs()) {
-      kept.insert(param);
-      kept.insert(grad);
-    }
+    const auto* pairs = main.FindOp(id)->Get<std::vector<std::string>>(kRoleVarAttr);
+    if (pairs != nullptr) kept.insert(pairs->begin(), pairs->end());
   }
   std::vector<std::string> vars;
   for (const OpId id : analysis.server_ops) {
-    for (std::string& name : main.FindOp(id)->InputNames()) {
-      if (kept.insert(name).second) vars.push_back(std::move(name));
+    for (const Slot& slot : main.FindOp(id)->inputs()) {
+      for (const std::string& name : slot.args) {
+        if (kept.insert(name).second) vars.push_back(name);
+      }
     }
   }
   return vars;

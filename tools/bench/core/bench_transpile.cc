@@ -1,0 +1,119 @@
+// bench_transpile --params 1000 --pservers 4: one line of JSON. Times are CPU seconds, each the best of
+// --repeats: other processes cost the machine's time, not this one's.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <ctime>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <vector>
+
+#include "framework/ir/wire.h"
+#include "operators/all_ops.h"
+#include "tools/bench/core/network.h"
+#include "transpiler/check/check.h"
+#include "transpiler/pipeline/transpile.h"
+
+DEFINE_int32(params, 1000, "trained parameters, half of them biases");
+DEFINE_int32(pservers, 4, "parameter servers");
+DEFINE_int32(repeats, 5, "of which the best counts");
+
+namespace penstock::bench {
+namespace {
+
+double CpuSeconds() {
+  std::timespec now = {};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double Best(const std::function<void()>& work) {
+  double best = std::numeric_limits<double>::infinity();
+  for (int i = 0; i < FLAGS_repeats; ++i) {
+    const double begin = CpuSeconds();
+    work();
+    best = std::min(best, CpuSeconds() - begin);
+  }
+  return best;
+}
+
+template <typename T>
+T Must(Result<T> result) {
+  PENSTOCK_CHECK(result.ok(), result.status().ToString());
+  return *std::move(result);
+}
+
+RoleSet MakeRoles(const Network& network) {
+  TranspileConfig config;
+  config.trainers = 2;
+  for (int i = 0; i < FLAGS_pservers; ++i) config.pservers.push_back(StrCat("127.0.0.1:", 6000 + i));
+  return Must(Transpile(AllOps(), network.main, network.startup, config));
+}
+
+std::size_t Serialize(const RoleSet& roles) {
+  std::size_t bytes = 0;
+  for (const TrainerRole& role : roles.trainers)
+    bytes += SerializeProgram(role.main).size() + SerializeProgram(role.startup).size();
+  for (const PserverRole& role : roles.pservers)
+    bytes += SerializeProgram(role.main).size() + SerializeProgram(role.startup).size();
+  return bytes;
+}
+
+RoleFiles FilesOf(const RoleSet& roles) {
+  RoleFiles files;
+  for (const TrainerRole& role : roles.trainers) {
+    files.trainers.push_back({"trainer", role.main});
+    files.trainer_startups.push_back({"trainer_startup", role.startup});
+  }
+  for (const PserverRole& role : roles.pservers) {
+    files.pservers.push_back({role.address, role.main});
+    files.pserver_startups.push_back({role.address, role.startup});
+  }
+  return files;
+}
+
+void Check(const RoleSet& roles) {
+  const CheckReport report = CheckRoles(FilesOf(roles), AllOps());
+  PENSTOCK_CHECK(report.errors() == 0, report.ToString());
+}
+
+int Main() {
+  const Network network = MakeNetwork(AllOps(), FLAGS_params);
+  const RoleSet roles = MakeRoles(network);
+  std::size_t role_bytes = 0;
+  const double make = Best([&] { MakeRoles(network); });
+  const double serialize = Best([&] { role_bytes = Serialize(roles); });
+  const double check = Best([&] { Check(roles); });
+  const double all = Best([&] {
+    const RoleSet made = MakeRoles(network);
+    Serialize(made);
+    Check(made);
+  });
+  std::string bytes;
+  const double save = Best([&] { bytes = SerializeProgram(network.main); });
+  std::vector<Program> loaded;  // kept, so that taking them down is not counted
+  loaded.reserve(static_cast<std::size_t>(FLAGS_repeats));
+  const double load = Best([&] { loaded.push_back(Must(ParseProgram(bytes))); });
+  const double megabytes = static_cast<double>(bytes.size()) / 1e6;
+  std::cout << "{\"params\": " << FLAGS_params << ", \"pservers\": " << FLAGS_pservers
+            << ", \"make_s\": " << make << ", \"serialize_s\": " << serialize << ", \"check_s\": " << check
+            << ", \"all_s\": " << all << ", \"role_bytes\": " << role_bytes
+            << ", \"program_bytes\": " << bytes.size() << ", \"load_mb_s\": " << megabytes / load
+            << ", \"save_mb_s\": " << megabytes / save << "}\n";
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock::bench
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage("how fast role programs are made; see tools/bench/transpile");
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  if (FLAGS_params < 2 || FLAGS_params % 2 != 0 || FLAGS_pservers < 1 || FLAGS_repeats < 1) {
+    std::cerr
+        << "bench_transpile: --params must be even and at least 2, --pservers and --repeats at least 1\n";
+    return 2;
+  }
+  return penstock::bench::Main();
+}

@@ -1,0 +1,59 @@
+"""front_end.py PARAMS PSERVERS REPEATS: CPU seconds for all role programs through the Fluid API, as a line of JSON.
+
+FLUID_MODULE names the library (penstock.fluid, paddle.fluid). From a program after minimize to the serialized
+programs of the trainer and of every pserver, with start-up programs; Penstock's are checked too.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+
+fluid = importlib.import_module(os.environ['FLUID_MODULE'])
+
+
+def build(params):
+    main, startup = fluid.Program(), fluid.Program()
+    with fluid.program_guard(main, startup):
+        x = fluid.data('x', [None, 8])
+        y = fluid.data('y', [None, 1], dtype='int64')
+        hidden = x
+        for _ in range(params // 2 - 1):
+            hidden = fluid.layers.fc(hidden, 8, act='relu')
+        cost = fluid.layers.cross_entropy(fluid.layers.fc(hidden, 8, act='softmax'), y)
+        fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(cost))
+    return main, startup
+
+
+def transpiler(main, startup, addresses):
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, program=main, pservers=','.join(addresses), trainers=2, startup_program=startup)
+    return t
+
+
+def all_roles(main, startup, addresses):
+    t = transpiler(main, startup, addresses)
+    pservers = []
+    for address in addresses:  # first: in Fluid, the trainer's program takes away what these are made from
+        program = t.get_pserver_program(address)
+        pservers += [program, t.get_startup_program(address, program)]
+    programs = [t.get_trainer_program(wait_port=False), startup] + pservers
+    for program in programs:
+        program.desc.serialize_to_string()
+
+
+def main():
+    params, pservers, repeats = (int(argument) for argument in sys.argv[1:4])
+    addresses = ['127.0.0.1:%d' % (6000 + i) for i in range(pservers)]
+    best = float('inf')
+    for _ in range(repeats):
+        program, startup = build(params)
+        begin = time.process_time()
+        all_roles(program, startup, addresses)
+        best = min(best, time.process_time() - begin)
+    print(json.dumps({'all_s': best}))
+
+
+if __name__ == '__main__':
+    main()

@@ -144,8 +144,8 @@ class Line {
     while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\r' || rest_[0] == '\t'))
       rest_.remove_prefix(1);
   }
-  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX. `i` moves from the backslash to
-  // its end.
+  // What an escape of Quote means: backslash and quote, \n, \t, \r, \u00XX of a character, \xXX of a byte
+  // that is none. `i` moves from the backslash to its end.
   std::optional<char> Unescaped(std::size_t& i) const {
     if (++i >= rest_.size()) return std::nullopt;
     switch (rest_[i]) {
@@ -156,15 +156,22 @@ class Line {
       case 'r':
         return '\r';
       case 'u':
-        break;
+        return Coded(i, 4, 0x7f);
+      case 'x':
+        return Coded(i, 2, 0xff);
       default:
         return rest_[i];
     }
+  }
+  // The byte whose number stands behind the letter at `i`.
+  std::optional<char> Coded(std::size_t& i, std::size_t digits, unsigned code_max) const {
     unsigned code = 0;
     const char* begin = rest_.data() + i + 1;
-    if (i + 4 >= rest_.size() || std::from_chars(begin, begin + 4, code, 16).ptr != begin + 4)
+    if (i + digits >= rest_.size() ||
+        std::from_chars(begin, begin + digits, code, 16).ptr != begin + digits || code > code_max) {
       return std::nullopt;
-    i += 4;
+    }
+    i += digits;
     return static_cast<char>(code);
   }
 

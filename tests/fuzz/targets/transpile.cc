@@ -1,0 +1,81 @@
+// Two programs and a job: what the verifier accepts is transpiled, or refused with an error that is the
+// input's. The input is text:
+//
+//   2103            digits and letters that choose the job, in the first line (JobOf)
+//   program ...     the main program
+//   -- startup      on a line of its own
+//   program ...     the start-up program
+#include "transpiler/pipeline/transpile.h"
+
+#include "framework/ir/wire.h"
+#include "framework/text/parser.h"
+#include "framework/verify/verifier.h"
+#include "operators/all_ops.h"
+#include "tests/fuzz/targets/target.h"
+#include "transpiler/check/check.h"
+
+namespace penstock::fuzz {
+namespace {
+
+// Any bytes name a job; a missing one counts as '0'.
+TranspileConfig JobOf(std::string_view line) {
+  const auto choice = [&line](std::size_t at) {
+    return at < line.size() ? static_cast<unsigned char>(line[at]) - unsigned{'0'} : 0U;
+  };
+  TranspileConfig config;
+  config.trainers = 1 + static_cast<int>(choice(0) % 4);
+  config.trainer_ids = {0};
+  for (unsigned i = 0; i <= choice(1) % 5; ++i) config.pservers.push_back(StrCat("h", i, ":1"));
+  config.dialect = choice(2) % 2 == 0 ? Dialect::kDefault : Dialect::kFluid18;
+  config.slice_params = choice(2) % 4 < 2;
+  config.allow_small_blocks = true;
+  config.min_block_size = 1 + static_cast<std::int64_t>(choice(3) % 64) * 8;
+  return config;
+}
+
+RoleFiles FilesOf(const RoleSet& roles) {
+  RoleFiles files;
+  for (const TrainerRole& role : roles.trainers) {
+    files.trainers.push_back({"trainer.pb", role.main});
+    files.trainer_startups.push_back({"trainer_startup.pb", role.startup});
+  }
+  for (const PserverRole& role : roles.pservers) {
+    files.pservers.push_back({"pserver.pb", role.main});
+    files.pserver_startups.push_back({"pserver_startup.pb", role.startup});
+  }
+  return files;
+}
+
+void Transpiles(const Program& main, const Program& startup, const TranspileConfig& config) {
+  const Result<RoleSet> roles = Transpile(AllOps(), main, startup, config);
+  if (!roles.ok()) {
+    MustBeTheInputsFault(roles.status());
+    return;
+  }
+  const RoleFiles files = FilesOf(*roles);
+  for (const auto* group :
+       {&files.trainers, &files.trainer_startups, &files.pservers, &files.pserver_startups}) {
+    for (const RoleProgram& role : *group) Use(role.program);
+  }
+  for (const Finding& finding : CheckRoles(files, AllOps()).findings)
+    PENSTOCK_CHECK(!finding.message.empty(), finding.id);
+}
+
+}  // namespace
+}  // namespace penstock::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace penstock;
+  constexpr std::string_view kStartup = "\n-- startup\n";
+  const std::string_view input = fuzz::AsText(data, size);
+  const std::size_t job = input.find('\n'), startup = input.find(kStartup);
+  if (startup == std::string_view::npos || job >= startup) return 0;
+  const Result<Program> main_program = ParseText(input.substr(job + 1, startup - job), "main");
+  const Result<Program> startup_program = ParseText(input.substr(startup + kStartup.size()), "startup");
+  if (!main_program.ok() || !startup_program.ok()) return 0;
+  for (const Program* program : {&*main_program, &*startup_program}) {
+    if (!VerifyProgram(*program, {.ops = &AllOps()}).ok()) return 0;
+  }
+  fuzz::Transpiles(*main_program, *startup_program, fuzz::JobOf(input.substr(0, job)));
+  return 0;
+}

@@ -19,6 +19,7 @@ void RegisterCommunicators(OpRegistry& ops);
 void RegisterConcatSplit(OpRegistry& ops);
 void RegisterConv2d(OpRegistry& ops);
 void RegisterCrossEntropy(OpRegistry& ops);
+void RegisterDeleteVar(OpRegistry& ops);
 void RegisterDgcMomentum(OpRegistry& ops);
 void RegisterDpsgd(OpRegistry& ops);
 void RegisterDropout(OpRegistry& ops);
@@ -66,6 +67,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterConcatSplit(ops);
   RegisterConv2d(ops);
   RegisterCrossEntropy(ops);
+  RegisterDeleteVar(ops);
   RegisterDgcMomentum(ops);
   RegisterDpsgd(ops);
   RegisterDropout(ops);

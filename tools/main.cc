@@ -21,6 +21,16 @@ const std::vector<Command>& Commands() {
        "writes the programs of all roles, and the plan",
        {"main", "startup", "facts", "config", "compat", "split_method", "slicing", "steps", "out"},
        RunTranspile},
+      {"memory_optimize",
+       "A B",
+       "writes program A as B with buffers reused, and prints what that saves",
+       {"keep", "level", "skip_grads"},
+       RunMemoryOptimize},
+      {"release_memory",
+       "A B",
+       "writes program A as B with a delete_var behind the last use of each temporary",
+       {"keep"},
+       RunReleaseMemory},
       {"check", "DIR", "proves that the role programs in a folder fit together", {}, RunCheck},
   };
   return commands;

@@ -11,5 +11,6 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindScope(m);
   penstock::python::BindAutodiff(m);
   penstock::python::BindExecutor(m);
+  penstock::python::BindMemory(m);
   penstock::python::BindTranspiler(m);
 }

@@ -6,9 +6,7 @@ namespace penstock::test {
 
 GoldenHandler FindGoldenHandler(std::string_view folder) {
   static const std::map<std::string_view, GoldenHandler> handlers = {
-      {"ir", RunIr},
-      {"passes", RunPass},
-      {"pipelines", RunPipelines},
+      {"ir", RunIr},     {"memory", RunMemory}, {"passes", RunPass}, {"pipelines", RunPipelines},
       {"plan", RunPlan},
   };
   const auto it = handlers.find(folder);

@@ -29,6 +29,9 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one);
 // pipelines/: all role programs for `-- in` and `-- startup` under `-- config`.
 Result<GoldenOutputs> RunPipelines(const GoldenFile& file, const GoldenCase& one);
 
+// memory/: buffers of `-- in` reused, or released with {"release": true}, as `-- options` says.
+Result<GoldenOutputs> RunMemory(const GoldenFile& file, const GoldenCase& one);
+
 // A given section's text; an error if the case has none.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);
 

@@ -53,6 +53,9 @@ struct RandomNetwork {
   bool decayed = false;  // some parameter has weight decay
 };
 
+// The optimizers that need no input beyond parameter, gradient, learning rate and state.
+std::vector<const OpDef*> PlainOptimizers(const OpRegistry& ops);
+
 RandomNetwork MakeRandomNetwork(const OpRegistry& ops, std::uint64_t seed,
                                 const NetworkOptions& options = {});
 

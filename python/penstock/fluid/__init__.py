@@ -22,13 +22,15 @@ from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, 
 from penstock.fluid.initializer import NumpyArrayInitializer
 from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from penstock.fluid.param_attr import ParamAttr
-from penstock.fluid.transpiler import DistributeTranspiler, DistributeTranspilerConfig
+from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
+                                       release_memory)
 
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler', 'DistributeTranspilerConfig',
     'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
     'backward', 'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder',
     'default_main_program', 'default_startup_program', 'executor', 'framework', 'global_scope', 'in_dygraph_mode',
-    'initializer', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'name_scope', 'nets',
-    'optimizer', 'param_attr', 'program_guard', 'regularizer', 'scope_guard', 'transpiler', 'unique_name',
+    'initializer', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'memory_optimize',
+    'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'regularizer', 'release_memory',
+    'scope_guard', 'transpiler', 'unique_name',
 ]

@@ -78,6 +78,35 @@ int PserverCount(Draw& draw) {
   return draw.OneIn(4) ? draw.Between(5, 63) : draw.Between(1, 4);
 }
 
+// Ways to cut and to place that Fluid does not have.
+void Spread(Draw& draw, TranspileConfig& config) {
+  static constexpr Slicing kSlicings[] = {Slicing::kFluid, Slicing::kFluid, Slicing::kEven, Slicing::kMxnet};
+  static constexpr Placement kPlacements[] = {Placement::kRoundRobin, Placement::kRoundRobin,
+                                              Placement::kHashName, Placement::kSizeBalanced};
+  if (config.slice_params) config.slicing = draw.Of(kSlicings);
+  if (config.slicing != Slicing::kMxnet) config.placement = draw.Of(kPlacements);  // which has its own
+  if (draw.OneIn(2)) config.big_array_bound = draw.Between(1, 100000);
+}
+
+// Half of the jobs are synchronous; the others set the flags of a mode as the manual and fleet do.
+void ChooseMode(Draw& draw, TranspileConfig& config) {
+  struct Flags {
+    bool runtime_split, half_async, completely_not_async, dc_asgd;
+  };
+  static constexpr Flags kModes[] = {
+      {false, false, false, false}, {true, false, false, false}, {true, true, false, false},
+      {true, true, true, false},    {false, false, false, true}, {true, false, false, true},
+      {true, true, false, true},
+  };
+  if (draw.OneIn(2)) return;
+  const Flags& flags = draw.Of(kModes);
+  config.sync_mode_field = config.sync_mode_argument = false;
+  config.runtime_split_send_recv = flags.runtime_split;
+  config.half_async = flags.half_async;
+  config.completely_not_async = flags.completely_not_async;
+  config.dc_asgd = flags.dc_asgd;
+}
+
 // Fluid knows some optimizers by name; of the others it distributes nothing, or raises.
 bool FluidRefuses(const RandomJob& job, const Status& status) {
   return job.config.dialect == Dialect::kFluid18 &&
@@ -96,6 +125,8 @@ RandomJob MakeRandomJob(std::uint64_t seed) {
   const int pservers = PserverCount(draw);
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.", i, ".1:6174"));
   config.slice_params = !draw.OneIn(5);
+  ChooseMode(draw, config);
+  if (config.dialect == Dialect::kDefault) Spread(draw, config);
   config.allow_small_blocks = draw.OneIn(2);
   if (config.allow_small_blocks) config.min_block_size = draw.Between(1, 8192);
   return job;

@@ -56,6 +56,8 @@ TEST_F(EveryJob, HasTheSameBytesInAnotherProcess) {
 TEST(RandomJobs, AreOfEveryKind) {
   std::set<std::string> optimizers;
   std::set<std::size_t> pservers, trainers;
+  std::set<Mode> modes;
+  std::set<std::pair<Slicing, Placement>> placements;
   int shared = 0, frozen = 0, scheduled = 0, clipped = 0, decayed = 0, unsliced = 0, many = 0;
   std::set<Dim> extents;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
@@ -63,6 +65,8 @@ TEST(RandomJobs, AreOfEveryKind) {
     optimizers.insert(job.network.optimizer);
     pservers.insert(job.config.pservers.size());
     trainers.insert(static_cast<std::size_t>(job.config.trainers));
+    modes.insert(*ResolveMode(job.config));
+    placements.emplace(job.config.slicing, job.config.placement);
     shared += job.network.shared > 0;
     frozen += job.network.frozen > 0;
     scheduled += job.network.schedule;
@@ -74,10 +78,11 @@ TEST(RandomJobs, AreOfEveryKind) {
       if (var->facts.is_parameter) extents.insert(var->shape().dims().begin(), var->shape().dims().end());
     }
   }
-  for (const OpDef* def : AllOps().All()) {
-    if (!def->optimizer()) continue;
+  for (const OpDef* def : PlainOptimizers(AllOps()))
     EXPECT_TRUE(optimizers.contains(def->type())) << def->type();
-  }
+  EXPECT_GE(optimizers.size(), 10u);
+  EXPECT_GE(modes.size(), 8u);
+  EXPECT_EQ(placements.size(), 7u);
   EXPECT_TRUE(pservers.contains(1) && pservers.contains(64)) << pservers.size();
   EXPECT_TRUE(trainers.contains(1) && trainers.contains(64));
   for (const int count : {shared, frozen, scheduled, clipped, decayed, unsliced, many}) EXPECT_GE(count, 10);

@@ -1,0 +1,46 @@
+// Programs that need less memory and compute the same.
+#include "transpiler/memory/memory.h"
+
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "operators/all_ops.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/program_box.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+NameSet Names(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
+
+// (program, report)
+py::tuple Pair(const MemoryRewrite& less) {
+  return py::make_tuple(std::make_shared<ProgramBox>(ProgramBox{less.program}), less.Report());
+}
+
+py::tuple Reuse(const ProgramBox& box, const std::vector<std::string>& keep, bool larger_buffers,
+                bool skip_grads) {
+  return Pair(
+      Take(ReuseBuffers(AllOps(), box.program,
+                        {.keep = Names(keep), .larger_buffers = larger_buffers, .skip_grads = skip_grads})));
+}
+
+py::tuple Release(const ProgramBox& box, const std::vector<std::string>& keep) {
+  return Pair(Take(ReleaseBuffers(AllOps(), box.program, Names(keep))));
+}
+
+}  // namespace
+
+void BindMemory(py::module_& m) {
+  m.def("reuse_buffers", &Reuse);
+  m.def("release_buffers", &Release);
+}
+
+}  // namespace penstock::python

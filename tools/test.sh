@@ -2,7 +2,7 @@
 # Installs what is missing, builds, and runs the tests: ctest, then pytest, then the C++ tests with sanitizers.
 #
 #   tools/test.sh                  what every change must pass (CI runs this)
-#   tools/test.sh --all            also the slow, fuzz and chaos tests
+#   tools/test.sh --all            also the slow, fuzz and chaos tests; all programs through all their forms
 #   tools/test.sh --no-sanitizers  without the second build
 #
 # Exit code: 0 if everything passed.
@@ -32,6 +32,18 @@ echo "== pytest"
 marks=()
 if (( ! all )); then marks=(-m 'not slow'); fi
 .venv/bin/python -m pytest -q "${marks[@]}" tests/python || failed+=("pytest")
+
+if (( all )); then
+  echo "== ctest and pytest: each program printed, parsed and serialized in between"
+  export PENSTOCK_VERIFY=roundtrip
+  ctest --test-dir build/release --output-on-failure -j "$jobs" -L quick || failed+=("ctest, round trips")
+  .venv/bin/python -m pytest -q -m 'not slow' tests/python || failed+=("pytest, round trips")
+  unset PENSTOCK_VERIFY
+
+  echo "== ctest: fuzz targets, a minute each"
+  { cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet &&
+    ctest --test-dir build/fuzz --output-on-failure -j "$jobs" -L fuzz; } || failed+=("fuzz")
+fi
 
 if (( sanitizers )); then
   echo "== ctest: AddressSanitizer and UndefinedBehaviorSanitizer"

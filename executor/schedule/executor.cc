@@ -15,6 +15,7 @@
 #include "executor/schedule/sequential.h"
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/server_loop.h"
+#include "framework/text/round_trip.h"
 
 namespace penstock {
 namespace {
@@ -93,8 +94,9 @@ struct Executor::Impl {
 
   Result<EntryRef> Compile(const Program& program, CompileRequest request) {
     std::vector<std::string> fetches = request.fetches;
+    PENSTOCK_ASSIGN_OR_RETURN(const Program verified, Verified(program));
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<const CompiledBlock> block,
-                              CompileBlock(ops, program, std::move(request)));
+                              CompileBlock(ops, verified, std::move(request)));
     if (block->has_side_effects && services.rpc != nullptr) {
       PENSTOCK_RETURN_IF_ERROR(services.rpc->Attach(block->program));
     }

@@ -1,6 +1,7 @@
 #include "transpiler/pipeline/pass_manager.h"
 
 #include "framework/text/printer.h"
+#include "framework/text/round_trip.h"
 #include "framework/verify/verifier.h"
 #include "transpiler/pipeline/verify_touched.h"
 
@@ -40,7 +41,7 @@ Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass,
     if (!sound.ok()) return std::move(sound).In(pass.name);
   }
   if (options_.observe) options_.observe({pipeline, pass.name, context.self.index, in, out});
-  return out;
+  return Verified(std::move(out));
 }
 
 Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass> passes, Program program,

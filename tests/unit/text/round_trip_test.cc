@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
 
@@ -35,11 +36,9 @@ TEST(RoundTrip, GivesTheSameProgramUnderTheSameIds) {
 
 TEST(RoundTrip, NoticesWhatAFormLoses) {
   Program program = Sample();
-  Block& block = program.MutableBlock(0);
-  Var twice = *block.vars()[0];
-  twice.name = "h";
-  twice.wire_bytes = "\n\1z";  // bytes of something else
-  block.SetVar(twice);
+  Var other = TensorVar("h", DType::kFp32, {4});
+  other.wire_bytes = SerializeVar(TensorVar("z", DType::kFp32, {4}));
+  program.MutableBlock(0).SetVar(std::move(other));
   const Result<Program> back = RoundTrip(program);
   ASSERT_FALSE(back.ok());
   EXPECT_EQ(back.status().id(), "E-round-trip");

@@ -101,9 +101,8 @@ void BindConfig(py::module_& m) {
       .def(py::init<>())
       .def_property("kind", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
-      .def_property(
-          "collective", nullptr,
-          [](ConfigBox& c, const std::string& text) { c.config.collective = Take(CollectiveFromName(text)); })
+      .def_property("collective_mode", Reads(&TranspileConfig::collective_mode),
+                    Writes(&TranspileConfig::collective_mode))
       .def_property("trainer_addresses", Reads(&TranspileConfig::trainer_addresses),
                     Writes(&TranspileConfig::trainer_addresses))
       .def_property("current_addresses", Reads(&TranspileConfig::current_addresses),

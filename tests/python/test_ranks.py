@@ -98,7 +98,7 @@ def test_snapshots_have_fluids_names(fluid):
     ('nccl2', dict(use_hierarchical_allreduce=True), {}, 'hierarchical_allreduce_inter_nranks of at least 2'),
     ('collective', dict(collective_mode='grad_allreduce'), dict(trainers='a:1', current_endpoint='a:1'),
      'at least 2 trainers'),
-    ('collective', {}, {}, 'needs collective_mode'),
+    ('collective', {}, {}, 'collective_mode must be one of'),
     ('collective', dict(collective_mode='grad_allreduce', local_sgd_k_steps=2), {}, 'needs collective_mode local_sgd'),
     ('collective', dict(collective_mode='grad_allreduce'), dict(trainers=2.5), 'trainers must be an integer'),
     ('pserver', {}, dict(), 'trainers must be an integer'),

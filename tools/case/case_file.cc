@@ -135,19 +135,8 @@ void ReadPlacement(Reader& in, const Dispatchers& dispatchers, TranspileConfig& 
   }
 }
 
-void ReadCollective(Reader& in, TranspileConfig& config) {
-  std::string mode;
-  in.Read("collective_mode", mode);
-  if (mode.empty()) return;
-  Result<Collective> known = CollectiveFromName(mode);
-  if (known.ok()) {
-    config.collective = *known;
-  } else {
-    in.Fail(std::move(known).status());
-  }
-}
-
 void ReadRings(Reader& in, TranspileConfig& config) {
+  in.Read("collective_mode", config.collective_mode);
   in.Read("nccl_comm_num", config.rings);
   in.Read("local_sgd_k_steps", config.local_sgd_k_steps);
   config.hierarchical = in.Find("hierarchical_inter_nranks") != nullptr;
@@ -189,7 +178,6 @@ Status ReadRanks(const Json& json, TranspileConfig& config) {
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
-  ReadCollective(in, config);
   ReadRings(in, config);
   ReadPlacement(in, dispatchers, config);
   in.Read("trainers", config.trainers);

@@ -24,14 +24,6 @@ namespace penstock {
 enum class Dialect { kDefault, kFluid18 };
 
 enum class Kind { kPserver, kNccl2, kCollective, kGeo };
-enum class Collective {
-  kNone,
-  kGradAllreduce,
-  kLocalSgd,
-  kSingleProcessMultiThread
-};  // of Kind::kCollective
-// kInvalidArgument E-plan-collective-mode names those there are.
-Result<Collective> CollectiveFromName(std::string_view name);
 
 // Fluid's constructor refuses smaller slices; its users set the field afterwards to get them.
 inline constexpr std::int64_t kFluidMinBlockSize = 8192;
@@ -40,7 +32,8 @@ inline constexpr std::int64_t kMxnetBigArrayBound = 1000000;
 
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
-  Collective collective = Collective::kNone;
+  // Of Kind::kCollective: grad_allreduce, local_sgd or single_process_multi_thread.
+  std::string collective_mode;
   Dialect dialect = Dialect::kDefault;
   int trainers = 1;
   std::vector<int> trainer_ids = {0};  // the trainers whose programs are made

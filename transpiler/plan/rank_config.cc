@@ -74,12 +74,12 @@ Status ValidateGroups(const TranspileConfig& config) {
       " trainers must be several full groups of hierarchical_allreduce_inter_nranks=", config.node_ranks);
 }
 
-Status ValidateCollective(const TranspileConfig& config) {
+Status ValidateCollective(const TranspileConfig& config, Mode mode) {
   if (config.local_sgd_k_steps < 1) {
     return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps must be at least 1, not ",
                            config.local_sgd_k_steps);
   }
-  if (config.local_sgd_k_steps > 1 && config.collective != Collective::kLocalSgd) {
+  if (config.local_sgd_k_steps > 1 && mode != Mode::kLocalSgdSteps) {
     return InvalidArgument("E-plan-local-sgd-steps", "plan: local_sgd_k_steps=", config.local_sgd_k_steps,
                            " needs collective_mode local_sgd");
   }
@@ -88,7 +88,7 @@ Status ValidateCollective(const TranspileConfig& config) {
                            "plan: Fluid 1.8 averages after every step; local_sgd_k_steps is ",
                            config.local_sgd_k_steps);
   }
-  if (config.trainers > 1 || config.collective == Collective::kSingleProcessMultiThread) return OkStatus();
+  if (config.trainers > 1 || mode == Mode::kSingleProcessMultiThread) return OkStatus();
   return InvalidArgument("E-plan-rank-single", "plan: mode collective needs at least 2 trainers, not ",
                          config.trainers)
       .With("note: a single trainer runs its program as it is");
@@ -97,6 +97,7 @@ Status ValidateCollective(const TranspileConfig& config) {
 }  // namespace
 
 Status ValidateRankConfig(const TranspileConfig& config) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateRankAddresses(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateCurrent(config));
@@ -104,7 +105,7 @@ Status ValidateRankConfig(const TranspileConfig& config) {
     return InvalidArgument("E-plan-rings", "plan: nccl_comm_num must be from 1 to ", kRingsMax, ", not ",
                            config.rings);
   }
-  return config.kind == Kind::kNccl2 ? ValidateGroups(config) : ValidateCollective(config);
+  return config.kind == Kind::kNccl2 ? ValidateGroups(config) : ValidateCollective(config, mode);
 }
 
 }  // namespace penstock

@@ -7,19 +7,13 @@ namespace {
 constexpr char kRule[] = "E-plan-sync-mode";
 
 Result<Mode> ResolveCollective(const TranspileConfig& config) {
-  switch (config.collective) {
-    case Collective::kGradAllreduce:
-      return Mode::kGradAllreduce;
-    case Collective::kLocalSgd:
-      return config.local_sgd_k_steps > 1 ? Mode::kLocalSgdSteps : Mode::kLocalSgd;
-    case Collective::kSingleProcessMultiThread:
-      return Mode::kSingleProcessMultiThread;
-    case Collective::kNone:
-      break;
-  }
+  const std::string& asked = config.collective_mode;
+  if (asked == "grad_allreduce") return Mode::kGradAllreduce;
+  if (asked == "local_sgd") return config.local_sgd_k_steps > 1 ? Mode::kLocalSgdSteps : Mode::kLocalSgd;
+  if (asked == "single_process_multi_thread") return Mode::kSingleProcessMultiThread;
   return InvalidArgument("E-plan-collective-mode",
-                         "plan: the collective mode needs collective_mode: grad_allreduce, local_sgd or "
-                         "single_process_multi_thread");
+                         "plan: collective_mode must be one of grad_allreduce, local_sgd, ",
+                         "single_process_multi_thread, not ", asked.empty() ? "empty" : Quote(asked));
 }
 
 // Fluid's programs follow the argument alone, and its default is true.
@@ -89,14 +83,6 @@ Result<Mode> ResolveMode(const TranspileConfig& config) {
       break;
   }
   return ResolvePserver(config);
-}
-
-Result<Collective> CollectiveFromName(std::string_view name) {
-  if (name == "grad_allreduce") return Collective::kGradAllreduce;
-  if (name == "local_sgd") return Collective::kLocalSgd;
-  if (name == "single_process_multi_thread") return Collective::kSingleProcessMultiThread;
-  return InvalidArgument("E-plan-collective-mode", "plan: collective_mode ", Quote(name),
-                         " is none of grad_allreduce, local_sgd, single_process_multi_thread");
 }
 
 ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode) {

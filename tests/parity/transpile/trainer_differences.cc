@@ -57,7 +57,7 @@ void ReceiveTables(const CaseFolder&, const RoleSet& roles, const RoleFile& file
 }
 
 bool LosesElementTypes(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
-  return folder.job.config.collective == Collective::kLocalSgd && !file.startup;
+  return folder.job.config.collective_mode == "local_sgd" && !file.startup;
 }
 
 void KeepElementTypes(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {

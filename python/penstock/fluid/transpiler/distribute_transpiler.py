@@ -164,7 +164,7 @@ class DistributeTranspiler:
         else:
             config.trainers = check_count('trainers', trainers)
         if given.collective_mode is not None:
-            config.collective = given.collective_mode
+            config.collective_mode = given.collective_mode
         config.rings = given.nccl_comm_num
         config.hierarchical = given.use_hierarchical_allreduce
         config.node_ranks = given.hierarchical_allreduce_inter_nranks

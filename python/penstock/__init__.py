@@ -1,10 +1,14 @@
 """Penstock: programs of one machine, rewritten for trainers and parameter servers, proved, and run.
 
     import penstock.fluid as fluid       # the API of Fluid 1.8
-    roles = penstock.transpile(...)      # the native call: values in, values out
+    roles = penstock.transpile(...)      # the native call: values in, values out; transpile_ranks without pservers
 """
 
 from penstock._penstock import InternalError, PeerError, ProgramError, StateError, __version__
 from penstock._transpile import Role, RoleSet, transpile
+from penstock._transpile_ranks import transpile_ranks
 
-__all__ = ['InternalError', 'PeerError', 'ProgramError', 'Role', 'RoleSet', 'StateError', '__version__', 'transpile']
+__all__ = [
+    'InternalError', 'PeerError', 'ProgramError', 'Role', 'RoleSet', 'StateError', '__version__', 'transpile',
+    'transpile_ranks',
+]

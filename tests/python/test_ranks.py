@@ -125,6 +125,19 @@ def test_a_job_without_pservers_has_none(fluid):
         t.get_pserver_programs('a:1')
 
 
+def test_the_native_call_changes_nothing_and_gives_all_ranks(fluid):
+    net(fluid)
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    before = main.desc.serialize_to_string(), startup.desc.serialize_to_string()
+    roles = penstock.transpile_ranks(main, startup, RANKS, exchange='local_sgd', k_steps=4)
+    assert (main.desc.serialize_to_string(), startup.desc.serialize_to_string()) == before
+    assert sorted(roles.trainers) == [0, 1] and roles.pservers == {}
+    assert 'average_every=4' in roles.plan and 'conditional_block' in types(roles.trainers[1].main)
+    assert types(penstock.transpile_ranks(main, startup, RANKS, 'nccl2').trainers[0].startup)[-1] == 'gen_nccl_id'
+    with pytest.raises(penstock.ProgramError, match='ring_allreduce'):
+        penstock.transpile_ranks(main, startup, RANKS, 'ring_allreduce')
+
+
 def test_geo_says_where_everything_is_as_fluid_does(corpus, fluid):
     net(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()

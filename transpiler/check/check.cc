@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/text/printer.h"
+#include "transpiler/check/composition.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
@@ -38,14 +39,27 @@ Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, 
   return finding;
 }
 
-CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops) {
+CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options) {
   CheckReport report;
   const RoleFacts facts = ReadFacts(roles, ops, report.findings);
-  CheckMessages(facts, report.findings);
-  CheckTiling(facts, report.findings);
-  CheckUpdates(facts, report.findings);
-  CheckBarriers(facts, report.findings);
-  CheckStartup(facts, report.findings);
+  Findings findings(report.findings);
+  if (!options.verified) CheckPrograms(roles, ops, findings);
+  CheckMessages(facts, findings);
+  CheckTiling(facts, findings);
+  CheckUpdates(facts, ops, findings);
+  CheckServing(facts, findings);
+  CheckTables(facts, findings);
+  CheckBarriers(facts, findings);
+  CheckCommOps(facts, findings);
+  CheckOrder(facts, findings);
+  CheckStartup(facts, findings);
+  CheckGeo(facts, findings);
+  CheckProgress(facts, findings);
+  CheckCollective(facts, findings);
+  Composition set(facts, ops);
+  CheckAlike(set, findings);
+  CheckStartValues(set, options.source, findings);
+  if (options.source != nullptr) CheckSource(set, *options.source, findings);
   return report;
 }
 

@@ -51,6 +51,19 @@ struct CheckReport {
   std::string ToString() const;  // every finding, then a line that counts them
 };
 
-CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops);
+// What the set was made of: with it, the set must compose to it, up to the order of sums and the merge.
+struct SourcePrograms {
+  const Program& main;
+  const Program& startup;
+};
+
+struct CheckOptions {
+  const SourcePrograms* source = nullptr;
+  // Each program has passed VerifyProgram, as what the pass manager made has.
+  bool verified = false;
+};
+
+// Cost: linear in the size of the programs.
+CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options = {});
 
 }  // namespace penstock

@@ -7,145 +7,193 @@
 namespace penstock {
 namespace {
 
+using Address = std::pair<std::string, std::string>;  // pserver, its variable
+
 class MessageRules {
  public:
-  MessageRules(const RoleFacts& facts, std::vector<Finding>& findings) : facts_(facts), findings_(findings) {}
+  MessageRules(const RoleFacts& facts, Findings& findings) : facts_(facts), findings_(findings) {}
 
   void Run() {
     for (const TrainerFacts& trainer : facts_.trainers) {
-      CheckSends(trainer);
+      trainer_ = &trainer;
+      sent_.clear();
+      for (const Transfer& send : trainer.sends) CheckSend(send);
       CheckReceives(trainer.recvs, *trainer.file);
-      if (trainer.startup_file != nullptr) CheckReceives(trainer.startup_recvs, *trainer.startup_file);
-      CheckAllPiecesFetched(trainer);
+      if (trainer.startup != nullptr) CheckReceives(trainer.startup_recvs, *trainer.startup);
+      if (!facts_.geo()) CheckAllPiecesFetched();
+      for (const PserverFacts& pserver : facts_.pservers) CheckAllSent(pserver);
     }
-    for (const PserverFacts& pserver : facts_.pservers) CheckAllSent(pserver);
   }
 
  private:
-  void Error(std::string id, const RoleProgram& file, std::string message, const Op* op) {
-    findings_.push_back(MakeFinding(Severity::kError, std::move(id), file, std::move(message), op));
-  }
-
   // The pserver a message names; a finding and null if the set has none of that address.
-  const PserverFacts* ServerOf(const Message& message, const RoleProgram& file, std::string_view verb) {
-    const PserverFacts* pserver = facts_.FindPserver(message.pserver);
+  const PserverFacts* ServerOf(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
+                               std::string_view verb) {
+    const PserverFacts* pserver = piece.has_address ? facts_.FindPserver(piece.pserver) : nullptr;
     if (pserver == nullptr) {
-      Error("E-check-address", file,
-            StrCat(verb, " ", message.remote, message.pserver.empty() ? " without an address" : " at ",
-                   message.pserver, ", but no pserver of the set has that address"),
-            message.op);
+      findings_.Error(
+          "E-check-address", file,
+          StrCat(verb, " ", piece.remote, piece.has_address ? " at " : " without an address", piece.pserver,
+                 piece.has_address ? ", but no pserver of the set has that address" : ""),
+          transfer.op);
     }
     return pserver;
   }
 
-  void CompareTypes(const Message& message, const RoleProgram& file, const PserverFacts& pserver) {
-    const Var* here = file.program.FindVar(0, message.local);
-    const Var* there = pserver.file->program.FindVar(0, message.remote);
+  void CompareTypes(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
+                    const PserverFacts& pserver) {
+    const Var* here = file.program.FindVar(0, piece.local);
+    const Var* there = pserver.file->program.FindVar(0, piece.remote);
     if (here == nullptr || there == nullptr || !here->type || !there->type) return;
-    const bool same_shape = Compatible(here->shape(), there->shape());
-    if (here->kind == there->kind && here->type->dtype == there->type->dtype && same_shape) return;
-    Error("E-check-message-type", file,
-          StrCat(message.local, " is ", PrintVarType(*here), " here, but ", message.remote, " is ",
-                 PrintVarType(*there), " in ", pserver.file->file),
-          message.op);
+    Shape shape = here->shape();
+    if (transfer.cut == Cut::kAtRunTime && shape.rank() > 0) {
+      shape = shape.WithRows(piece.rows);
+    }
+    if (here->kind == there->kind && here->type->dtype == there->type->dtype &&
+        Compatible(shape, there->shape()))
+      return;
+    Var cut = *here;
+    cut.type->shape = shape;
+    findings_.Error("E-check-message-type", file,
+                    StrCat(piece.local, " is ", PrintVarType(cut), " here, but ", piece.remote, " is ",
+                           PrintVarType(*there), " in ", pserver.file->file),
+                    transfer.op);
   }
 
-  void CheckSends(const TrainerFacts& trainer) {
-    std::set<std::pair<std::string, std::string>> sent;
-    for (const Message& message : trainer.sends) {
-      const PserverFacts* pserver = ServerOf(message, *trainer.file, "sends");
-      if (pserver == nullptr) continue;
-      if (!sent.emplace(message.pserver, message.remote).second) {
-        Error("E-check-sent-twice", *trainer.file,
-              StrCat("sends ", message.remote, " to ", message.pserver, " twice in one step"), message.op);
-        continue;
-      }
-      const auto& received = pserver->received;
-      if (std::find(received.begin(), received.end(), message.remote) == received.end()) {
-        Error("E-check-not-received", *trainer.file,
-              StrCat("sends ", message.remote, " to ", message.pserver, ", which does not receive it"),
-              message.op);
-        continue;
-      }
-      CompareTypes(message, *trainer.file, *pserver);
-    }
-  }
-
-  void CheckReceives(const std::vector<Message>& recvs, const RoleProgram& file) {
-    for (const Message& message : recvs) {
-      const PserverFacts* pserver = ServerOf(message, file, "receives");
-      if (pserver == nullptr) continue;
-      const Var* var = pserver->file->program.FindVar(0, message.remote);
-      if (var == nullptr || !var->persistable) {
-        Error(
-            "E-check-unknown-piece", file,
-            StrCat("receives ", message.remote, " from ", message.pserver, ", which holds no such variable"),
-            message.op);
-        continue;
-      }
-      CompareTypes(message, file, *pserver);
-    }
-  }
-
-  // What a server updates, every trainer fetches; but rows of a sparse table are fetched by lookups.
-  void CheckAllPiecesFetched(const TrainerFacts& trainer) {
-    std::set<std::pair<std::string, std::string>> fetched(trainer.prefetched);
-    for (const Message& message : trainer.recvs) fetched.emplace(message.pserver, message.remote);
-    for (const PserverFacts& pserver : facts_.pservers) {
-      for (const UpdateBlock& update : pserver.updates) {
-        if (update.param.empty() || fetched.contains({pserver.address, update.param})) continue;
-        if (IsRemoteTable(trainer, pserver, update)) continue;
-        Error("E-check-not-fetched", *trainer.file,
-              StrCat("never receives ", update.param, ", which ", pserver.address, " updates each step"),
-              update.optimizer);
-      }
-    }
-  }
-
-  // A table that an op reads from the servers by itself: its gradient's sender says which parameter it is.
-  static bool IsRemoteTable(const TrainerFacts& trainer, const PserverFacts& pserver,
-                            const UpdateBlock& update) {
-    for (const Message& message : trainer.sends) {
-      if (message.pserver != pserver.address || !trainer.remote_tables.contains(message.param)) continue;
-      const auto& inputs = update.merge_inputs;
-      if (std::find(inputs.begin(), inputs.end(), message.remote) != inputs.end() ||
-          message.remote == update.grad) {
-        return true;
-      }
-    }
+  bool Named(const Transfer& transfer, const Piece& piece, const RoleProgram& file, std::string_view verb) {
+    if (!piece.local.empty() && !piece.remote.empty()) return true;
+    findings_.Error("E-check-epmap", file,
+                    StrCat(verb, " ", transfer.whole, " with more addresses or names than variables (",
+                           transfer.pieces.size(), " entries)"),
+                    transfer.op);
     return false;
   }
 
-  bool IsSent(const TrainerFacts& trainer, const PserverFacts& pserver, const std::string& name) const {
-    return std::any_of(trainer.sends.begin(), trainer.sends.end(), [&](const Message& message) {
-      return message.pserver == pserver.address && message.remote == name;
-    });
+  void CheckSend(const Transfer& send) {
+    const RoleProgram& file = *trainer_->file;
+    for (const Piece& piece : send.pieces) {
+      if (!Named(send, piece, file, "sends")) return;
+      const PserverFacts* pserver = ServerOf(send, piece, file, "sends");
+      if (pserver == nullptr) continue;
+      if (!sent_.emplace(piece.pserver, piece.remote).second) {
+        findings_.Error("E-check-sent-twice", file,
+                        StrCat("sends ", piece.remote, " to ", piece.pserver, " twice in one step"), send.op);
+        continue;
+      }
+      const bool consumed = send.counts_steps ? pserver->counters.contains(piece.remote)
+                                              : pserver->ConsumerOf(piece.remote) != nullptr;
+      if (!consumed) {
+        findings_.Error("E-check-not-received", file,
+                        StrCat("sends ", piece.remote, " to ", piece.pserver,
+                               ", which does not receive it: no block there reads it"),
+                        send.op);
+        continue;
+      }
+      CompareTypes(send, piece, file, *pserver);
+    }
   }
 
-  // What a server merges from trainer t must be sent by trainer t, where its program is at hand.
-  void CheckAllSent(const PserverFacts& pserver) {
-    for (const UpdateBlock& update : pserver.updates) {
-      for (std::size_t t = 0; t < update.merge_inputs.size(); ++t) {
-        for (const TrainerFacts& trainer : facts_.trainers) {
-          if (trainer.trainer_id != static_cast<int>(t)) continue;
-          if (IsSent(trainer, pserver, update.merge_inputs[t])) continue;
-          Error("E-check-not-sent", *pserver.file,
-                StrCat("waits for ", update.merge_inputs[t], " of trainer ", t, ", which ",
-                       trainer.file->file, " never sends to ", pserver.address),
-                update.merge);
+  void CheckReceives(const std::vector<Transfer>& recvs, const RoleProgram& file) {
+    std::set<std::string> received;
+    for (const Transfer& recv : recvs) {
+      for (const std::string& name : recv.op->Output("Out")) {
+        if (received.insert(name).second) continue;
+        findings_.Error("E-check-received-twice", file, StrCat("receives ", name, " twice in one step"),
+                        recv.op);
+      }
+      for (const Piece& piece : recv.pieces) {
+        if (!Named(recv, piece, file, "receives")) break;
+        const PserverFacts* pserver = ServerOf(recv, piece, file, "receives");
+        if (pserver == nullptr) continue;
+        const Var* var = pserver->file->program.FindVar(0, piece.remote);
+        if (var == nullptr || !var->persistable) {
+          findings_.Error(
+              "E-check-unknown-piece", file,
+              StrCat("receives ", piece.remote, " from ", piece.pserver, ", which holds no such variable"),
+              recv.op);
+          continue;
         }
+        CompareTypes(recv, piece, file, *pserver);
       }
     }
   }
 
+  // What a server updates, every trainer fetches; but rows of a table are fetched by lookups.
+  void CheckAllPiecesFetched() {
+    std::set<Address> fetched;
+    for (const Lookup& lookup : trainer_->lookups) {
+      for (const Piece& piece : lookup.pieces) fetched.emplace(piece.pserver, piece.remote);
+    }
+    for (const Transfer& recv : trainer_->recvs) {
+      for (const Piece& piece : recv.pieces) fetched.emplace(piece.pserver, piece.remote);
+    }
+    AddRemoteTables(fetched);
+    for (const PserverFacts& pserver : facts_.pservers) {
+      for (const UpdateBlock& update : pserver.updates) {
+        if (update.param.empty() || update.by_id) continue;
+        if (fetched.contains({pserver.address, update.param})) continue;
+        findings_.Error(
+            "E-check-not-fetched", *trainer_->file,
+            StrCat("never receives ", update.param, ", which ", pserver.address, " updates each step"),
+            update.optimizer);
+      }
+    }
+  }
+
+  // Tables that an op reads from the servers by itself: their gradient's sender says which parameter it is.
+  void AddRemoteTables(std::set<Address>& fetched) const {
+    for (const Transfer& send : trainer_->sends) {
+      if (!trainer_->remote_tables.contains(send.param)) continue;
+      for (const Piece& piece : send.pieces) {
+        const PserverFacts* pserver = facts_.FindPserver(piece.pserver);
+        const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(piece.remote);
+        if (update != nullptr) fetched.emplace(piece.pserver, update->param);
+      }
+    }
+  }
+
+  void CheckIsSent(const PserverFacts& pserver, const std::string& name, const Op* reader) {
+    if (sent_.contains({pserver.address, name})) return;
+    findings_.Error("E-check-not-sent", *pserver.file,
+                    StrCat("waits for ", name, " of trainer ", trainer_->trainer_id, ", which ",
+                           trainer_->file->file, " never sends to ", pserver.address),
+                    reader);
+  }
+
+  // What a server reads of trainer t must be sent by trainer t, where its program is at hand: of a merge the
+  // t-th input, else all.
+  void CheckAllSent(const PserverFacts& pserver) {
+    if (pserver.mode == ServeMode::kGeo) return;
+    const auto t = static_cast<std::size_t>(trainer_->trainer_id);
+    for (const UpdateBlock& update : pserver.updates) {
+      if (update.merge != nullptr) {
+        if (t < update.merge_inputs.size()) CheckIsSent(pserver, update.merge_inputs[t], update.merge);
+        continue;
+      }
+      for (const std::string& name : update.consumes) CheckIsSent(pserver, name, update.optimizer);
+    }
+    if (pserver.counters.empty()) return;
+    const bool counted =
+        std::any_of(trainer_->sends.begin(), trainer_->sends.end(), [&](const Transfer& send) {
+          return send.counts_steps &&
+                 std::any_of(send.pieces.begin(), send.pieces.end(),
+                             [&](const Piece& piece) { return piece.pserver == pserver.address; });
+        });
+    if (counted) return;
+    findings_.Error("E-check-not-sent", *pserver.file,
+                    StrCat("counts steps by ", Join(pserver.counters, ", "), ", but ", trainer_->file->file,
+                           " never tells ", pserver.address, " of one"),
+                    pserver.serve);
+  }
+
   const RoleFacts& facts_;
-  std::vector<Finding>& findings_;
+  Findings& findings_;
+  const TrainerFacts* trainer_ = nullptr;
+  std::set<Address> sent_;
 };
 
 }  // namespace
 
-void CheckMessages(const RoleFacts& facts, std::vector<Finding>& findings) {
-  MessageRules(facts, findings).Run();
-}
+void CheckMessages(const RoleFacts& facts, Findings& findings) { MessageRules(facts, findings).Run(); }
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// What a role reads before it writes has a start value of the right shape.
+// What a role reads before it writes has a start value, one, of the right type and shape.
 #include <algorithm>
 
 #include "framework/text/printer.h"
@@ -7,116 +7,203 @@
 namespace penstock {
 namespace {
 
-constexpr int kGeo = 3;
+using NameSet = std::set<std::string>;
 
 class StartupRules {
  public:
-  StartupRules(const RoleFacts& facts, std::vector<Finding>& findings) : facts_(facts), findings_(findings) {}
+  StartupRules(const RoleFacts& facts, Findings& findings) : facts_(facts), findings_(findings) {}
 
   void Run() {
     for (const PserverFacts& pserver : facts_.pservers) {
       if (pserver.startup == nullptr) continue;
-      const std::set<std::string> arriving(pserver.received.begin(), pserver.received.end());
-      CheckStarted(*pserver.file, *pserver.startup_file, arriving);
+      Use(*pserver.file, *pserver.startup);
+      CheckStarted(ReadFirst(ServedBlocks(pserver), GivenTo(pserver)));
+      CheckOnlyUsed();
     }
     for (const TrainerFacts& trainer : facts_.trainers) {
       if (trainer.startup == nullptr) continue;
-      CheckStarted(*trainer.file, *trainer.startup_file, {});
+      Use(*trainer.file, *trainer.startup);
+      CheckStarted(ReadFirst({0}, {}));
       CheckFetchedAtStart(trainer);
     }
   }
 
  private:
-  void Error(std::string id, const RoleProgram& file, std::string message, const Op* op) {
-    findings_.push_back(MakeFinding(Severity::kError, std::move(id), file, std::move(message), op));
-  }
-
-  // Persistable variables of block 0 whose first mention, blocks in order, is a read; with the op that reads.
-  static std::map<std::string, const Op*> ReadBeforeWritten(const Program& program,
-                                                            const std::set<std::string>& arriving) {
-    std::map<std::string, const Op*> read;
-    std::set<std::string> written(arriving);
-    // Block 0 of a server only serves: its other blocks come in between.
-    for (int b = 0; b < program.block_count(); ++b) {
-      for (const OpEntry& entry : program.block(b).ops()) {
-        for (const std::string& name : entry.op->InputNames()) {
-          if (written.contains(name)) continue;
-          const Var* var = program.main().FindVar(name);
-          if (var != nullptr && var->persistable && var->type) read.emplace(name, entry.op.get());
-        }
-        for (const std::string& name : entry.op->OutputNames()) written.insert(name);
+  void Use(const RoleProgram& main, const RoleProgram& startup) {
+    main_ = &main;
+    startup_ = &startup;
+    writers_.clear();
+    for (const OpEntry& entry : startup.program.main().ops()) {
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) writers_[name].push_back(entry.op.get());
       }
     }
+  }
+
+  void Error(std::string id, std::string message, const Op* op) {
+    findings_.Error(std::move(id), *startup_, std::move(message), op);
+  }
+
+  // The blocks that a pserver runs, in an order in which it may run them.
+  static std::vector<int> ServedBlocks(const PserverFacts& pserver) {
+    std::vector<int> blocks;
+    const auto add = [&](int block) {
+      if (block > 0 && block < pserver.file->program.block_count() &&
+          std::find(blocks.begin(), blocks.end(), block) == blocks.end())
+        blocks.push_back(block);
+    };
+    add(pserver.lr_block);
+    for (const BlockRef block : pserver.blocks) add(block.index);
+    for (const auto& [ids, block] : pserver.prefetch_blocks) add(block);
+    add(pserver.checkpoint_block);
+    return blocks;
+  }
+
+  // What comes in from outside.
+  static NameSet GivenTo(const PserverFacts& pserver) {
+    NameSet given(pserver.received.begin(), pserver.received.end());
+    for (const UpdateBlock& update : pserver.updates)
+      given.insert(update.consumes.begin(), update.consumes.end());
+    for (const auto& [ids, block] : pserver.prefetch_blocks) given.insert(ids);
+    return given;
+  }
+
+  // Variables that are read before anything writes them, with the op that does.
+  std::map<std::string, const Op*> ReadFirst(const std::vector<int>& blocks, NameSet written) const {
+    std::map<std::string, const Op*> read;
+    for (const int block : blocks) ReadFirstIn(block, written, read);
     return read;
   }
 
-  void CheckStarted(const RoleProgram& main, const RoleProgram& startup,
-                    const std::set<std::string>& arriving) {
-    std::map<std::string, const Op*> writers;
-    for (const OpEntry& entry : startup.program.main().ops()) {
-      for (const std::string& name : entry.op->OutputNames()) writers[name] = entry.op.get();
-    }
-    for (const auto& [name, reader] : ReadBeforeWritten(main.program, arriving)) {
-      const auto writer = writers.find(name);
-      if (writer == writers.end()) {
-        Error("E-check-no-start", startup,
-              StrCat("gives no value to ", name, ", which ", main.file, " reads"), reader);
-        continue;
+  void ReadFirstIn(int block, NameSet& written, std::map<std::string, const Op*>& read) const {
+    const Program& program = main_->program;
+    for (const OpEntry& entry : program.block(block).ops()) {
+      const Op& op = *entry.op;
+      for (const Slot& slot : op.inputs()) {
+        for (const std::string& name : slot.args) {
+          if (written.contains(name) || !MustStart(block, name)) continue;
+          read.emplace(name, &op);
+        }
       }
-      CheckShape(main, startup, name, *writer->second);
+      for (const NamedAttr& attr : op.attrs()) {
+        const auto* inner = std::get_if<BlockRef>(&attr.value);
+        if (inner != nullptr && inner->index > block && inner->index < program.block_count())
+          ReadFirstIn(inner->index, written, read);
+      }
+      for (const Slot& slot : op.outputs()) written.insert(slot.args.begin(), slot.args.end());
     }
   }
 
-  void CheckShape(const RoleProgram& main, const RoleProgram& startup, const std::string& name,
-                  const Op& writer) {
-    const Var* wanted = main.program.main().FindVar(name);
-    const Var* given = startup.program.main().FindVar(name);
-    if (given != nullptr && given->type && !Compatible(given->shape(), wanted->shape())) {
-      Error("E-check-start-shape", startup,
-            StrCat(name, " starts as ", PrintVarType(*given), ", but ", main.file, " declares ",
+  // A trainer's temporaries are fed; a pserver is fed nothing but what is local to a block, as the number of
+  // the trainer it serves.
+  bool MustStart(int block, const std::string& name) const {
+    const Program& program = main_->program;
+    const Var* var = program.FindVar(block, name);
+    if (var == nullptr || !var->type) return false;
+    if (block == 0) return var->persistable;
+    return program.BlockOfVar(block, name) == 0 || var->persistable;
+  }
+
+  void CheckStarted(const std::map<std::string, const Op*>& read) {
+    for (const auto& [name, reader] : read) {
+      const auto writer = writers_.find(name);
+      if (writer == writers_.end()) {
+        Error("E-check-no-start", StrCat("gives no value to ", name, ", which ", main_->file, " reads"),
+              reader);
+        continue;
+      }
+      CheckValue(name, *writer->second.back());
+    }
+  }
+
+  void CheckValue(const std::string& name, const Op& writer) {
+    const Var* wanted = main_->program.main().FindVar(name);
+    const Var* given = startup_->program.main().FindVar(name);
+    if (wanted == nullptr || !wanted->type) return;
+    // Fluid's local training leaves the element type unset, which reads as bool.
+    const bool untyped = facts_.pservers.empty() && wanted->type->dtype == DType::kBool;
+    if (given != nullptr && given->type &&
+        (!Compatible(given->shape(), wanted->shape()) || given->kind != wanted->kind ||
+         (given->type->dtype != wanted->type->dtype && !untyped))) {
+      Error("E-check-start-shape",
+            StrCat(name, " starts as ", PrintVarType(*given), ", but ", main_->file, " declares ",
                    PrintVarType(*wanted)),
             &writer);
       return;
     }
-    std::optional<Shape> filled;
-    if (const auto* longs = writer.Get<std::vector<std::int64_t>>("shape")) filled = Shape(*longs);
-    if (const auto* ints = writer.Get<std::vector<std::int32_t>>("shape")) {
-      filled = Shape(std::vector<Dim>(ints->begin(), ints->end()));
+    const auto dtype = writer.Get<std::int32_t>("dtype");
+    if (dtype != nullptr && !untyped && *dtype != static_cast<std::int32_t>(wanted->type->dtype)) {
+      Error("E-check-start-shape",
+            StrCat(name, " starts with element type ", *dtype, ", but ", main_->file, " declares ",
+                   PrintVarType(*wanted)),
+            &writer);
     }
-    if (!filled || filled->Count() == wanted->shape().Count()) return;
-    Error("E-check-start-shape", startup,
-          StrCat(name, " is filled with shape ", *filled, ", but ", main.file, " declares ",
-                 PrintVarType(*wanted)),
+    CheckFilledShape(name, *wanted, given, writer);
+  }
+
+  // A slice may be filled as the whole that its rows are taken from.
+  void CheckFilledShape(const std::string& name, const Var& wanted, const Var* given, const Op& writer) {
+    const Attr* attr = writer.FindAttr("shape");
+    const auto dims = attr == nullptr ? std::nullopt : AttrAs<std::vector<std::int64_t>>(*attr);
+    if (!dims || writer.type() == "fake_init") return;
+    const Shape filled(*dims);
+    if (filled.Count() == wanted.shape().Count() || !wanted.shape().IsKnown()) return;
+    if (given != nullptr && given->facts.slice && given->facts.slice->whole_shape.Count() == filled.Count())
+      return;
+    Error("E-check-start-shape",
+          StrCat(name, " is filled with shape ", filled, ", but ", main_->file, " declares ",
+                 PrintVarType(wanted)),
           &writer);
   }
 
-  // What is fetched each step is fetched at the start too: otherwise the first step runs on values of its
-  // own.
+  // A pserver's start-up program gives each of its variables one value, and no others.
+  void CheckOnlyUsed() {
+    for (const auto& [name, ops] : writers_) {
+      const Var* var = main_->program.main().FindVar(name);
+      if (var == nullptr) {
+        Error("E-check-start-unused",
+              StrCat("gives a value to ", name, ", which ", main_->file, " does not have"), ops.front());
+      } else if (ops.size() > 1) {
+        Error("E-check-start-twice", StrCat("gives ", name, " ", ops.size(), " start values"), ops.back());
+      }
+    }
+  }
+
+  // What is fetched each step is fetched at the start too, to the same place and in the same order: otherwise
+  // the first step runs on values of its own.
   void CheckFetchedAtStart(const TrainerFacts& trainer) {
-    for (const Message& message : trainer.recvs) {
-      const PserverFacts* pserver = facts_.FindPserver(message.pserver);
-      if (pserver == nullptr || pserver->mode == kGeo) continue;
-      const auto& starts = trainer.startup_recvs;
-      const bool fetched = std::any_of(starts.begin(), starts.end(), [&](const Message& start) {
-        return start.remote == message.remote && start.pserver == message.pserver &&
-               start.local == message.local;
-      });
-      if (fetched) continue;
-      Error("E-check-start-recv", *trainer.startup_file,
-            StrCat("does not receive ", message.remote, " from ", message.pserver,
-                   "; the first step would not start ", "from the pserver's value"),
-            message.op);
+    std::unordered_map<std::string, const Transfer*> starts;
+    for (const Transfer& start : trainer.startup_recvs) starts.emplace(start.whole, &start);
+    for (const Transfer& recv : trainer.recvs) {
+      const auto it = starts.find(recv.whole);
+      if (it == starts.end()) {
+        Error("E-check-start-recv",
+              StrCat("does not receive ", recv.whole,
+                     "; the first step would not start from the pserver's value"),
+              recv.op);
+        continue;
+      }
+      const auto same = [](const Piece& a, const Piece& b) {
+        return a.remote == b.remote && a.pserver == b.pserver;
+      };
+      const auto& pieces = it->second->pieces;
+      if (std::equal(recv.pieces.begin(), recv.pieces.end(), pieces.begin(), pieces.end(), same)) continue;
+      Error("E-check-start-recv",
+            StrCat("receives ", recv.whole, " from other pieces or pservers than ", main_->file,
+                   " does each step"),
+            it->second->op);
     }
   }
 
   const RoleFacts& facts_;
-  std::vector<Finding>& findings_;
+  Findings& findings_;
+  const RoleProgram* main_ = nullptr;
+  const RoleProgram* startup_ = nullptr;
+  std::unordered_map<std::string, std::vector<const Op*>> writers_;
 };
 
 }  // namespace
 
-void CheckStartup(const RoleFacts& facts, std::vector<Finding>& findings) {
-  StartupRules(facts, findings).Run();
-}
+void CheckStartup(const RoleFacts& facts, Findings& findings) { StartupRules(facts, findings).Run(); }
 
 }  // namespace penstock

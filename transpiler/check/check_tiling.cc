@@ -9,155 +9,233 @@ namespace {
 
 class TilingRules {
  public:
-  TilingRules(const RoleFacts& facts, std::vector<Finding>& findings) : facts_(facts), findings_(findings) {}
+  TilingRules(const RoleFacts& facts, Findings& findings) : facts_(facts), findings_(findings) {}
 
   void Run() {
     for (const TrainerFacts& trainer : facts_.trainers) {
-      trainer_ = &trainer;
-      for (const auto& [whole, pieces] : trainer.split) CheckSplit(whole, pieces);
-      for (const auto& [param, sends] : ByParam(trainer.sends)) {
-        const auto recvs = ByParam(trainer.recvs);
-        const auto it = recvs.find(param);
-        if (it == recvs.end()) continue;  // a table, or reported as never received
-        CheckPairs(param, sends, it->second);
-        CheckJoin(param, it->second);
+      file_ = trainer.file;
+      for (const Transfer& send : trainer.sends) {
+        if (!send.counts_steps) CheckSend(send);
       }
+      CheckSendsAndRecvs(trainer);
+      for (const Transfer& recv : trainer.recvs) CheckRecv(recv, recv.param);
+      if (trainer.startup == nullptr) continue;
+      file_ = trainer.startup;
+      for (const Transfer& recv : trainer.startup_recvs) CheckRecv(recv, "");
     }
   }
 
  private:
-  using Messages = std::vector<const Message*>;
-
   void Error(std::string id, std::string message, const Op* op) {
-    findings_.push_back(
-        MakeFinding(Severity::kError, std::move(id), *trainer_->file, std::move(message), op));
-  }
-
-  static std::map<std::string, Messages> ByParam(const std::vector<Message>& messages) {
-    std::map<std::string, Messages> by_param;
-    for (const Message& message : messages) {
-      if (!message.param.empty()) by_param[message.param].push_back(&message);
-    }
-    return by_param;
-  }
-
-  static std::vector<std::int64_t> Sections(const Op& op) {
-    if (const auto* ints = op.Get<std::vector<std::int32_t>>("sections")) return {ints->begin(), ints->end()};
-    return op.GetOr<std::vector<std::int64_t>>("height_sections", {});
+    findings_.Error(std::move(id), *file_, std::move(message), op);
   }
 
   std::optional<Shape> ShapeOf(const std::string& name) const {
-    const Var* var = trainer_->file->program.FindVar(0, name);
+    const Var* var = file_->program.FindVar(0, name);
     if (var == nullptr || !var->type) return std::nullopt;
     return var->shape();
   }
 
-  void CheckSplit(const std::string& whole, const TrainerFacts::Pieces& pieces) {
-    const std::vector<std::int64_t> sections = Sections(*pieces.op);
-    const auto shape = ShapeOf(whole);
-    if (!shape || shape->rank() == 0) return;
-    if (sections.size() != pieces.names.size()) {
-      Error(
-          "E-check-sections",
-          StrCat(whole, " is split into ", pieces.names.size(), " pieces by ", sections.size(), " sections"),
-          pieces.op);
-      return;
+  static std::vector<std::int64_t> SectionsOf(const Op& op) {
+    return op.FindAttr("height_sections") != nullptr ? LongsOf(op, "height_sections")
+                                                     : LongsOf(op, "sections");
+  }
+
+  // A piece holds what its whole holds.
+  void CheckTypes(const Transfer& transfer) {
+    const Var* whole = file_->program.FindVar(0, transfer.whole);
+    if (whole == nullptr || !whole->type) return;
+    for (const Piece& piece : transfer.pieces) {
+      const Var* part = file_->program.FindVar(0, piece.local);
+      if (part == nullptr || !part->type || part->type->dtype == whole->type->dtype) continue;
+      Error("E-check-message-type",
+            StrCat(piece.local, " is ", PrintVarType(*part), ", but ", transfer.whole, " is ",
+                   PrintVarType(*whole)),
+            transfer.op);
     }
-    std::int64_t rows = 0;
-    for (std::size_t i = 0; i < sections.size(); ++i) {
-      rows += sections[i];
-      const auto piece = ShapeOf(pieces.names[i]);
-      if (piece && piece->rank() > 0 && (*piece)[0] != sections[i] && (*piece)[0] != kUnknownDim) {
+  }
+
+  void CheckSend(const Transfer& send) {
+    CheckTypes(send);
+    if (send.cut == Cut::kAtRunTime) {
+      CheckSections(send, LongsOf(*send.op, "sections"), send.pieces.size(), *send.op);
+    } else if (send.cut == Cut::kByRows) {
+      const auto& outputs = send.cut_op->Output("Out");
+      CheckSections(send, SectionsOf(*send.cut_op), outputs.size(), *send.cut_op);
+      CheckDeclared(send, SectionsOf(*send.cut_op));
+      if (outputs != LocalsOf(send)) {
         Error("E-check-sections",
-              StrCat(pieces.names[i], " is declared with ", (*piece)[0], " rows, but its section has ",
-                     sections[i]),
-              pieces.op);
+              StrCat("sends ", Join(LocalsOf(send), ", "), ", but ", send.whole, " is split into ",
+                     Join(outputs, ", ")),
+              send.op);
       }
-    }
-    if (rows != (*shape)[0] && (*shape)[0] != kUnknownDim) {
+    } else if (send.cut == Cut::kById && send.cut_op->Output("Out") != LocalsOf(send)) {
       Error("E-check-sections",
-            StrCat("the sections of ", whole, " have ", rows, " rows together; it has ", (*shape)[0]),
-            pieces.op);
+            StrCat("sends ", Join(LocalsOf(send), ", "), ", but ", send.whole, " is dealt out as ",
+                   Join(send.cut_op->Output("Out"), ", ")),
+            send.op);
+    } else if (send.cut == Cut::kNot && send.pieces.size() > 1) {
+      Error("E-check-sections",
+            StrCat("sends ", send.pieces.size(), " variables that no op cuts from one gradient"), send.op);
     }
   }
 
-  // The piece that a server updates with what it receives in this message; empty if none.
-  std::string UpdatedBy(const Message& sent) const {
-    const PserverFacts* pserver = facts_.FindPserver(sent.pserver);
-    if (pserver == nullptr) return "";
-    for (const UpdateBlock& update : pserver->updates) {
-      const auto& inputs = update.merge_inputs;
-      const bool merged = std::find(inputs.begin(), inputs.end(), sent.remote) != inputs.end();
-      if (merged || update.grad == sent.remote) return update.param;
-    }
-    return "";
+  static std::vector<std::string> LocalsOf(const Transfer& transfer) {
+    std::vector<std::string> names;
+    for (const Piece& piece : transfer.pieces) names.push_back(piece.local);
+    return names;
   }
 
-  void CheckPairs(const std::string& param, const Messages& sends, const Messages& recvs) {
-    if (sends.size() != recvs.size()) {
-      Error("E-check-slices",
-            StrCat("sends ", sends.size(), " slices of the gradient of ", param, ", but receives ",
-                   recvs.size(), " of it"),
-            recvs.front()->op);
+  void CheckSections(const Transfer& send, const std::vector<std::int64_t>& sections, std::size_t pieces,
+                     const Op& op) {
+    if (sections.size() != pieces) {
+      Error("E-check-sections",
+            StrCat(send.whole, " is split into ", pieces, " pieces by ", sections.size(), " sections"), &op);
       return;
     }
-    for (std::size_t i = 0; i < sends.size(); ++i) {
-      const std::string updated = UpdatedBy(*sends[i]);
-      if (updated.empty()) continue;  // reported as not received or as without update
-      if (updated == recvs[i]->remote && sends[i]->pserver == recvs[i]->pserver) continue;
-      Error("E-check-slice-order",
-            StrCat("slice ", i, " of the gradient of ", param, " (", sends[i]->local, ") updates ", updated,
-                   " at ", sends[i]->pserver, ", but slice ", i, " is received as ", recvs[i]->remote,
-                   " from ", recvs[i]->pserver),
-            recvs[i]->op);
-    }
-  }
-
-  void CheckJoin(const std::string& param, const Messages& recvs) {
-    if (recvs.size() == 1 && recvs.front()->local == param) return;
-    const auto joined = trainer_->joined.find(param);
-    if (joined == trainer_->joined.end()) {
-      Error("E-check-join", StrCat("receives ", recvs.size(), " slices of ", param, ", but never joins them"),
-            recvs.front()->op);
-      return;
-    }
-    std::vector<std::string> received;
-    for (const Message* recv : recvs) received.push_back(recv->local);
-    if (received != joined->second.names) {
-      Error("E-check-join",
-            StrCat(param, " is joined from ", Join(joined->second.names, ", "), ", but its slices are ",
-                   Join(received, ", ")),
-            joined->second.op);
-      return;
-    }
-    const auto whole = ShapeOf(param);
+    const auto shape = ShapeOf(send.whole);
+    if (!shape || shape->rank() == 0 || (*shape)[0] == kUnknownDim) return;
     Dim rows = 0;
-    for (const std::string& name : received) {
-      const auto piece = ShapeOf(name);
-      if (!piece || piece->rank() == 0) return;
-      rows += (*piece)[0];
-      if (whole && !Compatible(piece->From(1), whole->From(1))) {
-        Error("E-check-join",
-              StrCat("rows of ", name, " are ", piece->From(1), ", rows of ", param, " are ", whole->From(1)),
-              joined->second.op);
+    for (const std::int64_t section : sections) {
+      rows += section;
+      if (section <= 0) {
+        Error("E-check-sections", StrCat("a section of ", send.whole, " has ", section, " rows"), &op);
       }
     }
-    if (whole && whole->rank() > 0 && rows != (*whole)[0]) {
-      Error("E-check-tiling",
-            StrCat("the slices of ", param, " have ", rows, " rows together; it has ", (*whole)[0]),
-            joined->second.op);
+    if (rows == (*shape)[0]) return;
+    Error("E-check-sections",
+          StrCat("the sections of ", send.whole, " have ", rows, " rows together; it has ", (*shape)[0]),
+          &op);
+  }
+
+  void CheckDeclared(const Transfer& send, const std::vector<std::int64_t>& sections) {
+    for (std::size_t i = 0; i < std::min(sections.size(), send.pieces.size()); ++i) {
+      const Piece& piece = send.pieces[i];
+      if (Compatible(piece.rows, sections[i])) continue;
+      Error("E-check-sections",
+            StrCat(piece.local, " is declared with ", piece.rows, " rows, but its section has ", sections[i]),
+            send.cut_op);
     }
+  }
+
+  // Slice i of a gradient updates the slice that is received, or looked up, as the parameter's i-th.
+  void CheckSendsAndRecvs(const TrainerFacts& trainer) {
+    for (const Transfer& send : trainer.sends) {
+      if (send.counts_steps || send.param.empty()) continue;
+      if (const Transfer* recv = trainer.FindRecv(send.param)) {
+        ComparePieces(send, recv->pieces, *recv->op, "received");
+      }
+      for (const Lookup& lookup : trainer.lookups) {
+        if (lookup.cut == Cut::kByRows && lookup.table == send.param) {
+          ComparePieces(send, lookup.pieces, *lookup.op, "looked up");
+        }
+      }
+    }
+  }
+
+  void ComparePieces(const Transfer& send, const std::vector<Piece>& others, const Op& op,
+                     std::string_view verb) {
+    if (send.pieces.size() != others.size()) {
+      Error("E-check-slices",
+            StrCat("sends ", send.pieces.size(), " slices of the gradient of ", send.param, ", but ",
+                   others.size(), " of it are ", verb),
+            &op);
+      return;
+    }
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      const Piece& sent = send.pieces[i];
+      const PserverFacts* pserver = facts_.FindPserver(sent.pserver);
+      const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(sent.remote);
+      if (update == nullptr || update->param.empty()) continue;  // reported as not received, or not updated
+      if (update->param != others[i].remote || sent.pserver != others[i].pserver) {
+        Error("E-check-slice-order",
+              StrCat("slice ", i, " of the gradient of ", send.param, " (", sent.remote, ") updates ",
+                     update->param, " at ", sent.pserver, ", but slice ", i, " is ", verb, " as ",
+                     others[i].remote, " from ", others[i].pserver),
+              &op);
+      } else if (!Compatible(sent.rows, others[i].rows)) {
+        Error("E-check-slices",
+              StrCat("slice ", i, " of the gradient of ", send.param, " has ", sent.rows, " rows, but ",
+                     others[i].rows, " are ", verb),
+              &op);
+      }
+    }
+  }
+
+  // `param` is empty in start-up programs, whose ops name none.
+  void CheckRecv(const Transfer& recv, const std::string& param) {
+    CheckTypes(recv);
+    if (!param.empty() && recv.whole != param && recv.cut_op == nullptr) {
+      Error("E-check-join",
+            StrCat("receives ", recv.pieces.size(), " slices of ", param, ", but never joins them"), recv.op);
+      return;
+    }
+    if (!param.empty() && recv.whole != param) {
+      Error("E-check-join", StrCat("joins what it receives of ", param, " to ", recv.whole), recv.cut_op);
+      return;
+    }
+    if (recv.cut == Cut::kNot) {
+      if (recv.pieces.size() > 1) {
+        Error("E-check-join", StrCat("receives ", Join(LocalsOf(recv), ", "), ", but never joins them"),
+              recv.op);
+      }
+      return;
+    }
+    if (recv.cut == Cut::kByRows) CheckJoinOp(recv);
+    CheckRows(recv);
+  }
+
+  void CheckJoinOp(const Transfer& recv) {
+    const auto& inputs = recv.cut_op->Input("X");
+    if (inputs != LocalsOf(recv)) {
+      Error("E-check-join",
+            StrCat(recv.whole, " is joined from ", Join(inputs, ", "), ", but its slices are ",
+                   Join(LocalsOf(recv), ", ")),
+            recv.cut_op);
+    }
+    const auto axis = recv.cut_op->GetOr<std::int32_t>("axis", 0);
+    if (axis != 0 || !recv.cut_op->Input("AxisTensor").empty()) {
+      Error("E-check-join", StrCat(recv.whole, " is joined along axis ", axis, "; slices are rows (axis 0)"),
+            recv.cut_op);
+    }
+  }
+
+  void CheckRows(const Transfer& recv) {
+    const auto whole = ShapeOf(recv.whole);
+    if (!whole || whole->rank() == 0) return;
+    Dim rows = 0;
+    for (const Piece& piece : recv.pieces) {
+      const auto shape = ShapeOfPiece(recv, piece);
+      if (!shape || shape->rank() == 0 || (*shape)[0] == kUnknownDim) return;
+      rows += (*shape)[0];
+      if (Compatible(shape->From(1), whole->From(1))) continue;
+      Error("E-check-join",
+            StrCat("rows of ", piece.remote, " are ", shape->From(1), ", rows of ", recv.whole, " are ",
+                   whole->From(1)),
+            recv.op);
+    }
+    if (rows == (*whole)[0] || (*whole)[0] == kUnknownDim) return;
+    Error("E-check-tiling",
+          StrCat("the slices of ", recv.whole, " have ", rows, " rows together; it has ", (*whole)[0]),
+          recv.cut_op != nullptr ? recv.cut_op : recv.op);
+  }
+
+  // As declared here; what is joined at run time is declared by its pserver alone.
+  std::optional<Shape> ShapeOfPiece(const Transfer& recv, const Piece& piece) const {
+    if (recv.cut != Cut::kAtRunTime) return ShapeOf(piece.local);
+    const PserverFacts* pserver = facts_.FindPserver(piece.pserver);
+    const Var* var = pserver == nullptr ? nullptr : pserver->file->program.FindVar(0, piece.remote);
+    if (var == nullptr || !var->type) return std::nullopt;
+    return var->shape();
   }
 
   const RoleFacts& facts_;
-  std::vector<Finding>& findings_;
-  const TrainerFacts* trainer_ = nullptr;
+  Findings& findings_;
+  const RoleProgram* file_ = nullptr;
 };
 
 }  // namespace
 
-void CheckTiling(const RoleFacts& facts, std::vector<Finding>& findings) {
-  TilingRules(facts, findings).Run();
-}
+void CheckTiling(const RoleFacts& facts, Findings& findings) { TilingRules(facts, findings).Run(); }
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// Each parameter is updated exactly once a step, from the merged gradients of all trainers.
+// Each parameter is updated exactly once a step, by one complete optimizer, from the mean of all trainers'
+// gradients.
 #include <algorithm>
 #include <cmath>
 
@@ -8,173 +9,345 @@
 namespace penstock {
 namespace {
 
-constexpr int kSync = 0;
-constexpr int kGeo = 3;  // servers add deltas: no optimizer, no merge
 constexpr float kScaleTolerance = 1e-6f;
 
 class UpdateRules {
  public:
-  UpdateRules(const RoleFacts& facts, std::vector<Finding>& findings) : facts_(facts), findings_(findings) {}
+  UpdateRules(const RoleFacts& facts, const OpRegistry& ops, Findings& findings)
+      : facts_(facts), ops_(ops), findings_(findings) {}
 
   void Run() {
+    FindSliced();
+    async_called_sync_ = facts_.async_called_sync();  // reported once, by the rules of barriers
+    by_communicator_ = std::any_of(facts_.trainers.begin(), facts_.trainers.end(),
+                                   [](const TrainerFacts& trainer) { return trainer.by_communicator; });
     for (const PserverFacts& pserver : facts_.pservers) {
       pserver_ = &pserver;
       for (const UpdateBlock& update : pserver.updates) CheckBlock(update);
       CheckOnce();
-      CheckAllMerged();
+      CheckAllConsumed();
     }
+    CheckOwners();
     for (const TrainerFacts& trainer : facts_.trainers) {
-      CheckFetchedAreUpdated(trainer);
+      if (!facts_.geo()) CheckFetchedAreUpdated(trainer);
       CheckTrained(trainer);
     }
   }
 
  private:
-  void Error(std::string id, const RoleProgram& file, std::string message, const Op* op) {
-    findings_.push_back(MakeFinding(Severity::kError, std::move(id), file, std::move(message), op));
+  void Error(std::string id, std::string message, const Op* op) {
+    findings_.Error(std::move(id), *pserver_->file, std::move(message), op);
   }
 
-  bool Writes(int block, const std::string& name) const {
-    for (const OpEntry& entry : pserver_->file->program.block(block).ops()) {
-      const auto outputs = entry.op->OutputNames();
-      if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) return true;
-    }
-    return false;
+  const Var* FindVar(int block, const std::string& name) const {
+    return pserver_->file->program.FindVar(block, name);
   }
 
   void CheckBlock(const UpdateBlock& update) {
-    if (pserver_->mode == kGeo) return;
-    const RoleProgram& file = *pserver_->file;
-    if (update.optimizer == nullptr && pserver_->received.empty() &&
-        file.program.block(update.block).ops().empty()) {
-      findings_.push_back(
-          MakeFinding(Severity::kWarning, "W-check-idle", file,
-                      StrCat(pserver_->address, " holds no parameter: there are more pservers than slices"),
-                      pserver_->serve));
+    const bool empty = pserver_->file->program.block(update.block).ops().empty();
+    if (update.optimizer == nullptr && empty && pserver_->received.empty() && pserver_->updates.size() == 1) {
+      findings_.Warning("W-check-idle", *pserver_->file,
+                        StrCat(pserver_->address, " holds no parameter: there are more pservers than slices"),
+                        pserver_->serve);
       return;
     }
-    if (update.optimizer == nullptr) {
-      Error("E-check-no-update", file,
-            StrCat("optimize block ", update.block, " has no optimizer: nothing is trained"),
+    if (update.optimizer == nullptr || (pserver_->mode == ServeMode::kGeo && !update.delta)) {
+      Error("E-check-no-update",
+            pserver_->mode == ServeMode::kGeo
+                ? StrCat("block ", update.block, " does not add a trainer's change to a parameter")
+                : StrCat("optimize block ", update.block, " has no optimizer: nothing is trained"),
             pserver_->serve);
       return;
     }
-    if (pserver_->mode == kSync) CheckMerge(update);
-    const bool arrives = std::find(pserver_->received.begin(), pserver_->received.end(), update.grad) !=
-                         pserver_->received.end();
-    if (!arrives && !Writes(update.block, update.grad)) {
-      Error("E-check-grad-source", file,
+    if (update.optimizers.size() > 1) {
+      Error("E-check-updated-twice",
+            StrCat("block ", update.block, " has ", update.optimizers.size(), " optimizer ops; ",
+                   update.param, " must be updated once a step"),
+            update.optimizers[1]);
+    }
+    if (update.delta) return;
+    const bool alone = pserver_->trainers == 1 && by_communicator_ && update.merge == nullptr;
+    if (pserver_->mode == ServeMode::kSync && !alone && !async_called_sync_) {
+      CheckMerge(update);
+    } else if (update.merge != nullptr && update.merge_inputs.size() > 1) {
+      Error("E-check-mode",
+            StrCat("has distributed_mode ", static_cast<int>(pserver_->mode), ", but block ", update.block,
+                   " merges the gradients of all trainers as in sync mode"),
+            update.merge);
+    }
+    CheckGradient(update);
+    CheckOptimizer(update);
+  }
+
+  void CheckGradient(const UpdateBlock& update) {
+    if (update.consumes.empty() || !DependsOnArriving(update)) {
+      Error("E-check-grad-source",
             StrCat("block ", update.block, " updates ", update.param, " with ", update.grad,
-                   ", which nothing sends and the block does not compute"),
+                   ", which is not made of what trainers send"),
             update.optimizer);
     }
-    const Var* param = file.program.FindVar(update.block, update.param);
-    const Var* grad = file.program.FindVar(update.block, update.grad);
-    if (param != nullptr && grad != nullptr && param->type && grad->type &&
+    const Var* param = FindVar(update.block, update.param);
+    const Var* grad = FindVar(update.block, update.grad);
+    if (param != nullptr && grad != nullptr && param->type && grad->type && param->kind == VarKind::kTensor &&
         !Compatible(param->shape(), grad->shape())) {
-      Error("E-check-update-shape", file,
+      Error("E-check-update-shape",
             StrCat(update.param, " is ", PrintVarType(*param), ", its gradient ", update.grad, " is ",
                    PrintVarType(*grad)),
             update.optimizer);
     }
+    if (param != nullptr && grad != nullptr && param->type && grad->type &&
+        param->type->dtype != grad->type->dtype) {
+      Error("E-check-update-shape",
+            StrCat(update.param, " holds ", DTypeName(param->type->dtype), ", its gradient ", update.grad,
+                   " ", DTypeName(grad->type->dtype)),
+            update.optimizer);
+    }
+  }
+
+  // Whether the optimizer's gradient is what arrives, or made of it by ops of its block.
+  bool DependsOnArriving(const UpdateBlock& update) const {
+    std::set<std::string> made(update.consumes.begin(), update.consumes.end());
+    for (const OpEntry& entry : pserver_->file->program.block(update.block).ops()) {
+      if (entry.op.get() == update.optimizer) return made.contains(update.grad);
+      bool reads = false;
+      for (const Slot& slot : entry.op->inputs()) {
+        reads |= std::any_of(slot.args.begin(), slot.args.end(),
+                             [&](const std::string& name) { return made.contains(name); });
+      }
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) {
+          if (reads) made.insert(name);
+          if (!reads) made.erase(name);
+        }
+      }
+    }
+    return false;
   }
 
   void CheckMerge(const UpdateBlock& update) {
-    const RoleProgram& file = *pserver_->file;
     if (update.merge == nullptr) {
-      Error("E-check-merge", file, StrCat("block ", update.block, " merges no gradients of trainers"),
+      Error("E-check-merge", StrCat("block ", update.block, " merges no gradients of trainers"),
             update.optimizer);
       return;
     }
     if (static_cast<int>(update.merge_inputs.size()) != pserver_->trainers) {
-      Error("E-check-merge", file,
+      Error("E-check-merge",
             StrCat("block ", update.block, " merges ", update.merge_inputs.size(), " gradients; there are ",
                    pserver_->trainers, " trainers"),
             update.merge);
     }
     const std::set<std::string> distinct(update.merge_inputs.begin(), update.merge_inputs.end());
     if (distinct.size() != update.merge_inputs.size()) {
-      Error("E-check-merge", file, StrCat("block ", update.block, " merges one gradient twice"),
-            update.merge);
+      Error("E-check-merge", StrCat("block ", update.block, " merges one gradient twice"), update.merge);
+    }
+    CheckScale(update);
+  }
+
+  void CheckScale(const UpdateBlock& update) {
+    if (update.by_id && update.scales.empty()) {
+      if (pserver_->trainers == 1) return;
+      findings_.Warning("W-check-table-sum", *pserver_->file,
+                        StrCat("block ", update.block, " adds the gradients of ", update.param,
+                               " without dividing by the number of trainers: its learning rate is ",
+                               pserver_->trainers, " times that of dense parameters"),
+                        update.merge);
+      return;
+    }
+    float scale = 1.0f;
+    bool plain = true;
+    for (const Op* op : update.scales) {
+      scale *= op->GetOr<float>("scale", 1.0f);
+      plain &= op->GetOr<float>("bias", 0.0f) == 0.0f && op->Input("ScaleTensor").empty();
     }
     const float expected = 1.0f / static_cast<float>(pserver_->trainers);
-    const float scale = update.scale.value_or(1.0f);
+    const Op* op = update.scales.empty() ? update.merge : update.scales.front();
     if (std::abs(scale - expected) > kScaleTolerance) {
-      Error("E-check-merge-scale", file,
+      Error("E-check-merge-scale",
             StrCat("block ", update.block, " scales the sum of the gradients by ", scale, "; the mean of ",
                    pserver_->trainers, " trainers needs ", expected),
-            update.scale_op != nullptr ? update.scale_op : update.merge);
+            op);
+    }
+    if (!plain) {
+      Error("E-check-merge-scale",
+            StrCat("block ", update.block,
+                   " adds to the merged gradient, or scales it by a variable; the mean ", "needs neither"),
+            op);
     }
   }
 
-  // No parameter and no other persistable variable is written by two optimize blocks.
+  // What the declaration of the optimizer says of its parameter and its state.
+  void CheckOptimizer(const UpdateBlock& update) {
+    const Op& op = *update.optimizer;
+    const OpDef* def = ops_.Find(op.type());
+    const std::string param_slot = def == nullptr ? "Param" : def->optimizer()->param_slot;
+    CheckInPlace(op, param_slot, param_slot + "Out");
+    CheckLasting(update, update.param);
+    if (def == nullptr) return;
+    for (const StateDef& state : def->optimizer()->states) {
+      const std::string& name = op.InputName(state.slot);
+      if (name.empty()) continue;
+      if (state.output != "-") {
+        CheckInPlace(op, state.slot, state.output.empty() ? state.slot + "Out" : state.output);
+      }
+      CheckLasting(update, name);
+    }
+    if (sliced_.contains({pserver_->address, update.param}) && !def->optimizer()->elementwise) {
+      findings_.Warning(
+          "W-check-norms", *pserver_->file,
+          StrCat(op.type(), " needs the norm of a whole parameter, but ", update.param, " is a slice of one"),
+          &op);
+    }
+  }
+
+  // Empty outputs are left to the schema: state that is not kept is declared so.
+  void CheckInPlace(const Op& op, const std::string& in, const std::string& out) {
+    if (op.Output(out).empty() || op.InputName(in) == op.OutputName(out)) return;
+    Error("E-check-in-place",
+          StrCat(op.type(), " reads ", op.InputName(in), " (", in, ") but writes ", op.OutputName(out), " (",
+                 out, "): the next step would not see it"),
+          &op);
+  }
+
+  void CheckLasting(const UpdateBlock& update, const std::string& name) {
+    const Var* var = FindVar(update.block, name);
+    if (var == nullptr || var->persistable) return;
+    Error("E-check-not-lasting",
+          StrCat(name, " must last from step to step, but is not declared persistable"), update.optimizer);
+  }
+
+  // Pieces of parameters that come in several; trainers are cut alike, so the first one tells.
+  void FindSliced() {
+    if (facts_.trainers.empty()) return;
+    for (const Transfer& recv : facts_.trainers.front().recvs) {
+      if (recv.pieces.size() < 2) continue;
+      for (const Piece& piece : recv.pieces) sliced_.emplace(piece.pserver, piece.remote);
+    }
+  }
+
+  // No parameter and no other lasting variable is written by two blocks.
   void CheckOnce() {
     std::map<std::string, int> writer;
+    std::vector<std::pair<int, const Op*>> blocks;
+    if (pserver_->lr_block > 0 && pserver_->lr_block < pserver_->file->program.block_count()) {
+      blocks.emplace_back(pserver_->lr_block, pserver_->serve);
+    }
     for (const UpdateBlock& update : pserver_->updates) {
+      blocks.emplace_back(update.block, update.anchor(pserver_->serve));
+    }
+    for (const auto& [block, op] : blocks) {
       std::set<std::string> written;
-      for (const OpEntry& entry : pserver_->file->program.block(update.block).ops()) {
-        for (const std::string& name : entry.op->OutputNames()) written.insert(name);
+      for (const OpEntry& entry : pserver_->file->program.block(block).ops()) {
+        for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
       }
       for (const std::string& name : written) {
         const Var* var = pserver_->file->program.main().FindVar(name);
         if (var == nullptr || !var->persistable) continue;
-        const auto [it, first] = writer.emplace(name, update.block);
+        const auto [it, first] = writer.emplace(name, block);
         if (first) continue;
-        Error("E-check-updated-twice", *pserver_->file,
-              StrCat(name, " is written by optimize block ", it->second, " and by block ", update.block),
-              update.optimizer);
+        Error("E-check-updated-twice",
+              StrCat(name, " is written by optimize block ", it->second, " and by block ", block), op);
       }
     }
   }
 
-  void CheckAllMerged() {
-    if (pserver_->mode != kSync) return;
-    std::set<std::string> merged;
-    for (const UpdateBlock& update : pserver_->updates) {
-      merged.insert(update.merge_inputs.begin(), update.merge_inputs.end());
-    }
+  void CheckAllConsumed() {
+    if (pserver_->mode == ServeMode::kGeo) return;
+    std::set<std::string> seen;
     for (const std::string& name : pserver_->received) {
-      if (merged.contains(name)) continue;
-      Error("E-check-not-merged", *pserver_->file,
-            StrCat("receives ", name, ", but no optimize block merges it"), pserver_->serve);
+      if (!seen.insert(name).second) {
+        Error("E-check-not-merged", StrCat("lists ", name, " twice among what arrives"), pserver_->serve);
+      }
+      if (pserver_->ConsumerOf(name) != nullptr) continue;
+      Error("E-check-not-merged", StrCat("receives ", name, ", but no optimize block reads it"),
+            pserver_->serve);
+    }
+    for (const UpdateBlock& update : pserver_->updates) {
+      if (update.by_id) continue;  // Fluid does not list what is dealt out by id
+      for (const std::string& name : update.consumes) {
+        if (seen.contains(name)) continue;
+        Error("E-check-not-listed",
+              StrCat("block ", update.block, " reads ", name,
+                     ", which listen_and_serv does not list among what ", "arrives"),
+              pserver_->serve);
+      }
+    }
+  }
+
+  // A slice has one pserver; a table that is dealt out by id is on all of them.
+  void CheckOwners() {
+    std::map<std::string, const PserverFacts*> owner;
+    for (const PserverFacts& pserver : facts_.pservers) {
+      pserver_ = &pserver;
+      for (const UpdateBlock& update : pserver.updates) {
+        if (update.param.empty() || update.by_id) continue;
+        const auto [it, first] = owner.emplace(update.param, &pserver);
+        if (first || it->second == &pserver) continue;
+        Error("E-check-two-owners",
+              StrCat(update.param, " is updated at ", it->second->address, " and at ", pserver.address),
+              update.optimizer);
+      }
+    }
+    for (const PserverFacts& pserver : facts_.pservers) {
+      if (pserver.startup == nullptr) continue;
+      for (const OpEntry& entry : pserver.startup->program.main().ops()) {
+        for (const Slot& slot : entry.op->outputs()) {
+          for (const std::string& name : slot.args) {
+            const auto it = owner.find(name);
+            if (it == owner.end() || it->second == &pserver || pserver.UpdateOf(name) != nullptr) continue;
+            findings_.Error(
+                "E-check-two-owners", *pserver.startup,
+                StrCat("gives a start value to ", name, ", which ", it->second->address, " holds"),
+                entry.op.get());
+          }
+        }
+      }
     }
   }
 
   void CheckFetchedAreUpdated(const TrainerFacts& trainer) {
-    for (const Message& message : trainer.recvs) {
-      const PserverFacts* pserver = facts_.FindPserver(message.pserver);
-      if (pserver == nullptr || pserver->mode == kGeo) continue;
-      const bool updated =
-          std::any_of(pserver->updates.begin(), pserver->updates.end(),
-                      [&](const UpdateBlock& update) { return update.param == message.remote; });
-      if (updated) continue;
-      Error("E-check-not-updated", *trainer.file,
-            StrCat("receives ", message.remote, " from ", message.pserver,
-                   ", where no optimize block updates it"),
-            message.op);
+    for (const Transfer& recv : trainer.recvs) {
+      for (const Piece& piece : recv.pieces) {
+        const PserverFacts* pserver = facts_.FindPserver(piece.pserver);
+        if (pserver == nullptr || pserver->UpdateOf(piece.remote) != nullptr) continue;
+        findings_.Error("E-check-not-updated", *trainer.file,
+                        StrCat("receives ", piece.remote, " from ", piece.pserver,
+                               ", where no optimize block updates it"),
+                        recv.op);
+      }
     }
   }
 
-  // A parameter whose gradient is computed is sent somewhere or updated on the trainer.
+  // A parameter whose gradient is computed is sent somewhere or updated on the trainer; one of both.
   void CheckTrained(const TrainerFacts& trainer) {
     std::set<std::string> trained(trainer.updated_here);
-    for (const Message& message : trainer.sends) trained.insert(message.param);
+    for (const Transfer& send : trainer.sends) trained.insert(send.param);
     for (const auto& [param, op] : trainer.gradients) {
       if (trained.contains(param)) continue;
-      Error("E-check-untrained", *trainer.file,
-            StrCat("the gradient of ", param, " is computed, but neither sent nor used here"), op);
+      findings_.Error("E-check-untrained", *trainer.file,
+                      StrCat("the gradient of ", param, " is computed, but neither sent nor used here"), op);
+    }
+    for (const std::string& param : trainer.updated_here) {
+      const Transfer* send = trainer.FindSend(param);
+      if (send == nullptr) continue;
+      findings_.Error("E-check-updated-twice", *trainer.file,
+                      StrCat(param, " is updated by this trainer, and by a pserver that gets its gradient"),
+                      send->op);
     }
   }
 
   const RoleFacts& facts_;
-  std::vector<Finding>& findings_;
+  const OpRegistry& ops_;
+  Findings& findings_;
   const PserverFacts* pserver_ = nullptr;
+  bool by_communicator_ = false;
+  bool async_called_sync_ = false;
+  std::set<std::pair<std::string, std::string>> sliced_;  // pserver, piece
 };
 
 }  // namespace
 
-void CheckUpdates(const RoleFacts& facts, std::vector<Finding>& findings) {
-  UpdateRules(facts, findings).Run();
+void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings) {
+  UpdateRules(facts, ops, findings).Run();
 }
 
 }  // namespace penstock

@@ -1,4 +1,5 @@
-// What the rules need to know of each role, read once from its program.
+// What the rules need to know of each role, read once from its program. Names of variables are looked up,
+// never read: which gradient belongs to which parameter follows from who sends what to whom.
 #pragma once
 
 #include <map>
@@ -6,6 +7,8 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "framework/op/op_registry.h"
@@ -13,14 +16,32 @@
 
 namespace penstock {
 
-// One variable that a trainer sends or receives.
-struct Message {
-  std::string local;    // the trainer's variable
-  std::string remote;   // the pserver's
-  std::string pserver;  // address
-  std::string param;    // of the op's (param, grad) pair; empty if it has none
+// listen_and_serv's distributed_mode.
+enum class ServeMode { kSync = 0, kAsync = 1, kHalfAsync = 2, kGeo = 3 };
+
+// A part of a variable that travels as one message.
+struct Piece {
+  std::string local;         // the trainer's variable; the whole one if it is cut at run time
+  std::string remote;        // the pserver's
+  std::string pserver;       // address
+  Dim rows = kUnknownDim;    // as the trainer cuts it
+  bool has_address = false;  // the op names a pserver for it
+};
+
+// How a variable becomes pieces or is made of them.
+enum class Cut { kNot, kByRows, kById, kAtRunTime };
+
+// One send or recv.
+struct Transfer {
   const Op* op = nullptr;
-  int position = 0;  // of the op in block 0
+  int position = 0;   // of the op in block 0
+  std::string param;  // of the op's (param, grad) pair; empty if it has none
+  std::string whole;  // what the pieces are cut from or joined to
+  Cut cut = Cut::kNot;
+  const Op* cut_op = nullptr;  // the op that splits or joins; null if there is none
+  int cut_position = 0;
+  bool counts_steps = false;  // not a gradient: tells the pservers that a step was done
+  std::vector<Piece> pieces;
 };
 
 struct Barrier {
@@ -29,60 +50,93 @@ struct Barrier {
   int position = 0;
 };
 
+// Rows of a table that are read on the pservers, step by step.
+struct Lookup {
+  const Op* op = nullptr;  // that asks
+  int position = 0;
+  std::string table;          // the trainer's variable; empty if the op does not name it
+  Cut cut = Cut::kByRows;     // or kById
+  std::vector<Piece> pieces;  // kByRows: slices of the table; kById: the variables of the ids
+  const Op* split = nullptr;  // kById: what deals out the ids, and what puts the rows together
+  const Op* merge = nullptr;
+};
+
 struct TrainerFacts {
   const RoleProgram* file = nullptr;
-  const Program* startup = nullptr;  // null if it is not in the folder
-  const RoleProgram* startup_file = nullptr;
+  const RoleProgram* startup = nullptr;  // null if it is not in the folder
   int trainer_id = 0;
-  std::vector<Message> sends, recvs, startup_recvs;
-  std::vector<Barrier> send_barriers, fetch_barriers;
-  // Pieces in order, by what they are cut from (split_byref) or joined to (concat), with the op.
-  struct Pieces {
-    std::vector<std::string> names;
-    const Op* op = nullptr;
-    int position = 0;
-  };
-  std::map<std::string, Pieces> split, joined;
-  std::set<std::pair<std::string, std::string>>
-      prefetched;                              // (pserver, piece) of sparse tables that are read by rows
+  std::vector<Transfer> sends, recvs, startup_recvs;
+  std::vector<Barrier> send_barriers, fetch_barriers, startup_barriers;
+  std::vector<Lookup> lookups;
   std::set<std::string> remote_tables;         // parameters that an op reads from the servers by itself
   std::map<std::string, const Op*> gradients;  // param -> the backward op that has it in its pair
   std::set<std::string> updated_here;          // parameters with an optimizer op on the trainer
+  bool by_communicator = false;                // ops name what is sent; a thread of the process sends it
+  std::vector<Transfer> tells_ids;             // geo: sends that name the tables whose rows were touched
+
+  // Sends that carry gradients, and those by parameter.
+  const Transfer* FindSend(std::string_view param) const;
+  const Transfer* FindRecv(std::string_view param) const;
+  std::unordered_map<std::string, std::size_t> send_of, recv_of;  // positions in sends, recvs
 };
 
 // One optimize block of a pserver.
 struct UpdateBlock {
   int block = 0;
+  std::vector<std::string> consumes;      // what arrives and is read here, in the order of reading
   std::vector<std::string> merge_inputs;  // of its `sum`, in order: the trainers' gradients
   const Op* merge = nullptr;
-  std::optional<float> scale;
-  const Op* scale_op = nullptr;
-  const Op* optimizer = nullptr;
-  std::string param, grad;  // the pieces that the optimizer works on
+  std::string merged;                 // what the sum writes; without one, what arrives
+  std::vector<const Op*> scales;      // in place on the merged gradient, up to its first other reader
+  std::vector<const Op*> optimizers;  // one, in a correct set
+  const Op* optimizer = nullptr;      // the first
+  std::string param, grad;            // the pieces that the optimizer works on
+  bool delta = false;                 // geo: adds what arrives to a parameter
+  bool by_id = false;                 // the shard of a table that is dealt out by id
+  const Op* anchor(const Op* serve) const { return optimizer != nullptr ? optimizer : serve; }
 };
 
 struct PserverFacts {
   const RoleProgram* file = nullptr;
-  const Program* startup = nullptr;
-  const RoleProgram* startup_file = nullptr;
+  const RoleProgram* startup = nullptr;
   const Op* serve = nullptr;
   std::string address;
-  int trainers = 0;                   // Fanin
-  int mode = 0;                       // distributed_mode; 0 is sync
+  int trainers = 0;  // Fanin
+  ServeMode mode = ServeMode::kSync;
   std::vector<std::string> received;  // listen_and_serv's X
+  std::vector<BlockRef> blocks;       // optimize_blocks, as listed
   std::vector<UpdateBlock> updates;
-  std::set<int> other_blocks;  // learning rate, prefetch, checkpoint
+  int lr_block = -1, checkpoint_block = -1;
+  std::map<std::string, int> prefetch_blocks;               // variable of the ids -> block
+  std::unordered_map<std::string, std::size_t> consumer;    // what arrives -> position in updates
+  std::unordered_map<std::string, std::size_t> updated_by;  // param piece -> position in updates
+  std::set<std::string> counters;                           // what arrives and is read by the lr block
+
+  const UpdateBlock* UpdateOf(const std::string& piece) const;   // null if it is not updated here
+  const UpdateBlock* ConsumerOf(const std::string& name) const;  // null if nobody reads it
 };
 
 struct RoleFacts {
   std::vector<TrainerFacts> trainers;
   std::vector<PserverFacts> pservers;
-  const PserverFacts* FindPserver(std::string_view address) const;
-  bool sync() const;  // every pserver says so
+  std::unordered_map<std::string, std::size_t> by_address;
+  const PserverFacts* FindPserver(const std::string& address) const;
+  bool sync() const;  // every pserver says so, and trainers send by themselves
+  bool geo() const;
+  // The pservers say sync, but nothing else does: no trainer ends a step, no block merges.
+  bool async_called_sync() const;
 };
 
 // The findings are about what is so broken that no facts can be read (a pserver without listen_and_serv).
 RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<Finding>& findings);
+TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegistry& ops);
+std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
+                                        const std::vector<TrainerFacts>& trainers,
+                                        std::vector<Finding>& findings);
+
+// "grad:3" -> {"grad", "3"}: the last colon divides. Nothing if there is none.
+std::optional<std::pair<std::string, std::string>> DividePair(std::string_view text);
+std::optional<int> ParseBlock(std::string_view text);
 
 // The optimizer's parameter and gradient slots: as declared, or Fluid's if the op is not known; nullopt if it
 // is none.
@@ -91,14 +145,47 @@ struct OptimizerSlots {
 };
 std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops);
 
+const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr);  // none if it is not there
+std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr);          // ints too
+
 Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message,
                     const Op* op = nullptr);
 
+// Where rules put what they find.
+class Findings {
+ public:
+  explicit Findings(std::vector<Finding>& out) : out_(out) {}
+  void Error(std::string id, const RoleProgram& file, std::string message, const Op* op = nullptr) {
+    out_.push_back(MakeFinding(Severity::kError, std::move(id), file, std::move(message), op));
+  }
+  void Warning(std::string id, const RoleProgram& file, std::string message, const Op* op = nullptr) {
+    out_.push_back(MakeFinding(Severity::kWarning, std::move(id), file, std::move(message), op));
+  }
+  void Note(std::string id, const RoleProgram& file, std::string message) {
+    out_.push_back(MakeFinding(Severity::kNote, std::move(id), file, std::move(message)));
+  }
+  void Add(Finding finding) { out_.push_back(std::move(finding)); }
+  void Detail(std::string line) { out_.back().details.push_back(std::move(line)); }
+
+ private:
+  std::vector<Finding>& out_;
+};
+
 // The rules. Each appends what it finds.
-void CheckMessages(const RoleFacts& facts, std::vector<Finding>& findings);
-void CheckTiling(const RoleFacts& facts, std::vector<Finding>& findings);
-void CheckUpdates(const RoleFacts& facts, std::vector<Finding>& findings);
-void CheckBarriers(const RoleFacts& facts, std::vector<Finding>& findings);
-void CheckStartup(const RoleFacts& facts, std::vector<Finding>& findings);
+void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings);
+void CheckMessages(const RoleFacts& facts, Findings& findings);
+void CheckTiling(const RoleFacts& facts, Findings& findings);
+void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
+void CheckServing(const RoleFacts& facts, Findings& findings);
+void CheckTables(const RoleFacts& facts, Findings& findings);
+void CheckBarriers(const RoleFacts& facts, Findings& findings);
+void CheckCommOps(const RoleFacts& facts, Findings& findings);
+void CheckOrder(const RoleFacts& facts, Findings& findings);
+void CheckStartup(const RoleFacts& facts, Findings& findings);
+void CheckGeo(const RoleFacts& facts, Findings& findings);
+void CheckProgress(const RoleFacts& facts, Findings& findings);
+void CheckCollective(const RoleFacts& facts, Findings& findings);
+// How many ranks a job without pservers has; its trainers, if they do not say.
+int RanksOf(const RoleFacts& facts);
 
 }  // namespace penstock

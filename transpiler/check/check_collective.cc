@@ -1,0 +1,338 @@
+// Ranks of a job without pservers meet: the same rings, the same operations in the same order on each, every
+// gradient added up once, every parameter started alike.
+#include <algorithm>
+#include <cmath>
+
+#include "framework/text/printer.h"
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+namespace {
+
+constexpr float kScaleTolerance = 1e-6f;
+
+struct Collective {
+  const Op* op = nullptr;
+  int block = 0;
+  int position = 0;
+};
+
+struct RankFacts {
+  const TrainerFacts* trainer = nullptr;
+  const Op* joins = nullptr;  // the op that says who this rank is and who the others are
+  int rank = 0;
+  std::vector<std::string> endpoints;  // of all ranks, sorted
+  std::string endpoint;                // its own, if it says so
+  int ranks = 0;
+  std::set<int> rings;
+  std::vector<Collective> main, startup;
+};
+
+bool IsCollective(const Op& op) {
+  return op.type() == "c_allreduce_sum" || op.type() == "c_broadcast" || op.type() == "c_allgather" ||
+         op.type() == "c_reducescatter";
+}
+
+// In the order of the ops, those of inner blocks where the blocks are entered.
+void AddCollectives(const Program& program, int block, std::vector<Collective>& out) {
+  const auto& entries = program.block(block).ops();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Op& op = *entries[i].op;
+    if (IsCollective(op)) out.push_back({&op, block, static_cast<int>(i)});
+    for (const NamedAttr& attr : op.attrs()) {
+      const auto* inner = std::get_if<BlockRef>(&attr.value);
+      if (inner != nullptr && inner->index > block && inner->index < program.block_count())
+        AddCollectives(program, inner->index, out);
+    }
+  }
+}
+
+std::vector<Collective> CollectivesOf(const Program& program) {
+  std::vector<Collective> out;
+  AddCollectives(program, 0, out);
+  return out;
+}
+
+// What a start-up program says of its rank.
+void ReadRank(const Program& startup, RankFacts& facts) {
+  for (const OpEntry& entry : startup.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.type() == "gen_nccl_id") {
+      facts.joins = &op;
+      facts.rank = op.GetOr<std::int32_t>("trainer_id", 0);
+      facts.endpoints = StringsOf(op, "trainers");
+      facts.ranks = static_cast<int>(facts.endpoints.size());
+    } else if (op.type() == "c_gen_nccl_id") {
+      facts.joins = &op;
+      facts.rank = op.GetOr<std::int32_t>("rank", 0);
+      facts.endpoint = op.GetOr<std::string>("endpoint", "");
+      facts.endpoints = StringsOf(op, "other_endpoints");
+      facts.endpoints.push_back(facts.endpoint);
+      std::sort(facts.endpoints.begin(), facts.endpoints.end());
+      facts.ranks = static_cast<int>(facts.endpoints.size());
+    } else if (op.type() == "c_comm_init") {
+      facts.rings.insert(op.GetOr<std::int32_t>("ring_id", 0));
+    } else if (op.type() == "c_comm_init_all") {
+      facts.joins = &op;
+      facts.rings.insert(op.GetOr<std::int32_t>("ring_id", 0));
+    }
+  }
+}
+
+class CollectiveRules {
+ public:
+  CollectiveRules(const RoleFacts& facts, Findings& findings) : findings_(findings) {
+    for (const TrainerFacts& trainer : facts.trainers) {
+      RankFacts rank;
+      rank.trainer = &trainer;
+      if (trainer.startup != nullptr) {
+        ReadRank(trainer.startup->program, rank);
+        rank.startup = CollectivesOf(trainer.startup->program);
+      }
+      rank.main = CollectivesOf(trainer.file->program);
+      ranks_.push_back(std::move(rank));
+    }
+  }
+
+  void Run() {
+    CheckJoined();
+    for (const RankFacts& rank : ranks_) {
+      if (rank.trainer->startup != nullptr) CheckMembers(rank);
+      CheckRings(rank);
+      CheckReduced(rank);
+      CheckStreams(rank);
+      if (!rank.startup.empty()) CheckBroadcasts(rank);
+    }
+    for (std::size_t i = 1; i < ranks_.size(); ++i) {
+      Compare(ranks_[i].startup, ranks_.front().startup, ranks_[i].trainer->startup,
+              ranks_.front().trainer->startup);
+      Compare(ranks_[i].main, ranks_.front().main, ranks_[i].trainer->file, ranks_.front().trainer->file);
+    }
+  }
+
+ private:
+  static const RoleProgram& StartOf(const RankFacts& rank) {
+    return rank.trainer->startup != nullptr ? *rank.trainer->startup : *rank.trainer->file;
+  }
+
+  // All ranks name the same ranks, each another one as itself.
+  void CheckJoined() {
+    std::map<int, const RankFacts*> by_rank;
+    std::map<std::string, const RankFacts*> by_endpoint;
+    const RankFacts& first = ranks_.front();
+    for (const RankFacts& rank : ranks_) {
+      if (rank.trainer->startup == nullptr) continue;
+      if (rank.joins == nullptr) {
+        findings_.Error("E-check-ranks", StartOf(rank),
+                        "no pserver is in the set, and nothing connects ranks");
+        continue;
+      }
+      const auto [same, fresh] = by_rank.emplace(rank.rank, &rank);
+      if (!fresh || (rank.ranks > 0 && (rank.rank < 0 || rank.rank >= rank.ranks))) {
+        findings_.Error("E-check-ranks", StartOf(rank),
+                        fresh ? StrCat("is rank ", rank.rank, " of ", rank.ranks)
+                              : StrCat("is rank ", rank.rank, ", as is ", StartOf(*same->second).file),
+                        rank.joins);
+      }
+      if (!rank.endpoint.empty() && !by_endpoint.emplace(rank.endpoint, &rank).second) {
+        findings_.Error(
+            "E-check-ranks", StartOf(rank),
+            StrCat("listens at ", rank.endpoint, ", as does ", StartOf(*by_endpoint[rank.endpoint]).file),
+            rank.joins);
+      }
+      if (rank.endpoints != first.endpoints) {
+        findings_.Error("E-check-ranks", StartOf(rank),
+                        StrCat("names the ranks ", Join(rank.endpoints, ", "), ", ", StartOf(first).file, " ",
+                               Join(first.endpoints, ", ")),
+                        rank.joins);
+      }
+      const std::set<std::string> distinct(rank.endpoints.begin(), rank.endpoints.end());
+      if (distinct.size() != rank.endpoints.size()) {
+        findings_.Error("E-check-ranks", StartOf(rank), "names one rank twice", rank.joins);
+      }
+    }
+    if (first.ranks > static_cast<int>(ranks_.size())) {
+      findings_.Note("N-check-trainers", *first.trainer->file,
+                     StrCat("the set has ", ranks_.size(), " of ", first.ranks,
+                            " trainers; the others are taken to be like these"));
+    }
+  }
+
+  // Every op of a start-up program that joins a ring says the same of its rank.
+  void CheckMembers(const RankFacts& rank) {
+    for (const OpEntry& entry : rank.trainer->startup->program.main().ops()) {
+      const Op& op = *entry.op;
+      if (op.type() != "c_gen_nccl_id" && op.type() != "c_comm_init") continue;
+      const auto id = op.GetOr<std::int32_t>("rank", 0);
+      const auto count = op.GetOr<std::int32_t>("nranks", rank.ranks);
+      if (id == rank.rank && count == rank.ranks) continue;
+      findings_.Error("E-check-ranks", StartOf(rank),
+                      StrCat(op.type(), " is for rank ", id, " of ", count, ", but the program is rank ",
+                             rank.rank, " of ", rank.ranks),
+                      &op);
+    }
+  }
+
+  void CheckRings(const RankFacts& rank) {
+    if (rank.trainer->startup == nullptr) return;
+    for (const auto* program : {&rank.trainer->startup->program, &rank.trainer->file->program}) {
+      for (const OpEntry& entry : program->main().ops()) {
+        const auto* ring = entry.op->Get<std::int32_t>("ring_id");
+        if (ring == nullptr || rank.rings.contains(*ring)) continue;
+        findings_.Error("E-check-ring", *rank.trainer->file,
+                        StrCat(entry.op->type(), " uses ring ", *ring, ", which no rank joins"),
+                        entry.op.get());
+      }
+    }
+  }
+
+  // Each rank does the i-th operation of a ring when all do.
+  void Compare(const std::vector<Collective>& own, const std::vector<Collective>& reference,
+               const RoleProgram* file, const RoleProgram* other) {
+    if (file == nullptr || other == nullptr) return;
+    for (std::size_t i = 0; i < std::max(own.size(), reference.size()); ++i) {
+      if (i >= own.size() || i >= reference.size()) {
+        findings_.Error("E-check-collective-order", *file,
+                        StrCat("has ", own.size(), " operations of all ranks, ", other->file, " has ",
+                               reference.size(), ": one waits for the other for ever"),
+                        i < own.size() ? own[i].op : reference[i].op);
+        return;
+      }
+      const Op& here = *own[i].op;
+      const Op& there = *reference[i].op;
+      const auto same = [&](const char* attr) {
+        return here.GetOr<std::int32_t>(attr, 0) == there.GetOr<std::int32_t>(attr, 0);
+      };
+      if (here.type() == there.type() && same("ring_id") && same("root") &&
+          TypeOf(*file, here) == TypeOf(*other, there) && here.InputName("X") == there.InputName("X"))
+        continue;
+      findings_.Error("E-check-collective-order", *file,
+                      StrCat("does as its operation ", i, " of all ranks what ", other->file, " does not"),
+                      &here);
+      findings_.Detail(StrCat(other->file, ":  ", PrintOp(there)));
+      return;
+    }
+  }
+
+  static std::string TypeOf(const RoleProgram& file, const Op& op) {
+    const Var* var = file.program.main().FindVar(op.InputName("X"));
+    return var == nullptr ? "" : PrintVarType(*var);
+  }
+
+  // Gradients are added up once each and are means; or else parameters are.
+  void CheckReduced(const RankFacts& rank) {
+    if (rank.main.empty() && rank.rings.empty()) return;  // the executor adds gradients up
+    std::map<std::string, int> times;
+    bool gradients = false;
+    for (const Collective& one : rank.main) {
+      ++times[one.op->InputName("X")];
+      gradients |= Has(one.op->role(), Role::kBackward);
+    }
+    for (const auto& [param, op] : rank.trainer->gradients) {
+      std::string grad;
+      for (const auto& [of, name] : op->RolePairs()) {
+        if (of == param) grad = name;
+      }
+      const std::string& reduced = gradients ? grad : param;
+      if (times[reduced] == 1) continue;
+      findings_.Error(
+          "E-check-reduced", *rank.trainer->file,
+          StrCat(reduced, " is added up over the ranks ", times[reduced], " times; it must be once"), op);
+    }
+    if (gradients) CheckLossScale(rank);
+  }
+
+  void CheckLossScale(const RankFacts& rank) {
+    if (rank.ranks < 1) return;
+    const auto& entries = rank.trainer->file->program.main().ops();
+    float scale = 1.0f;
+    const Op* loss = nullptr;
+    for (const OpEntry& entry : entries) {
+      const Op& op = *entry.op;
+      if (op.role() == (Role::kBackward | Role::kLoss)) loss = &op;
+      if (loss != nullptr && op.type() == "scale" && op.InputName("X") == loss->OutputName("Out") &&
+          op.OutputName("Out") == op.InputName("X"))
+        scale *= op.GetOr<float>("scale", 1.0f);
+    }
+    const float expected = 1.0f / static_cast<float>(rank.ranks);
+    if (loss == nullptr || std::abs(scale - expected) <= kScaleTolerance) return;
+    findings_.Error("E-check-merge-scale", *rank.trainer->file,
+                    StrCat("scales the gradient of the loss by ", scale, "; the mean of ", rank.ranks,
+                           " ranks needs ", expected),
+                    loss);
+  }
+
+  // An operation on a stream of its own begins when its input is there, and is over before its result is
+  // read.
+  void CheckStreams(const RankFacts& rank) {
+    for (const Collective& one : rank.main) {
+      const auto& entries = rank.trainer->file->program.block(one.block).ops();
+      if (one.op->GetOr<bool>("use_calc_stream", false)) continue;
+      const std::string& name = one.op->InputName("X");
+      const auto ring = one.op->GetOr<std::int32_t>("ring_id", 0);
+      const auto at = static_cast<std::size_t>(one.position);
+      bool begun = false;  // a stream is waited for as a whole
+      for (std::size_t i = 0; i < at; ++i) {
+        const auto outputs = entries[i].op->OutputNames();
+        if (entries[i].op->type() == "c_sync_calc_stream") {
+          begun = true;
+        } else if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) {
+          begun = false;
+        }
+      }
+      bool over = false;
+      const Op* reader = nullptr;
+      for (std::size_t i = at + 1; i < entries.size() && reader == nullptr && !over; ++i) {
+        const Op& op = *entries[i].op;
+        const bool waits = op.type() == "c_sync_comm_stream";
+        over = waits && op.GetOr<std::int32_t>("ring_id", 0) == ring;
+        const auto names = op.InputNames();
+        if (!waits && std::find(names.begin(), names.end(), name) != names.end()) reader = &op;
+      }
+      if (begun && (over || reader == nullptr)) continue;
+      findings_.Error("E-check-streams", *rank.trainer->file,
+                      begun ? StrCat(reader->type(), " reads ", name, " before ring ", ring, " is waited for")
+                            : StrCat("adds up ", name, " without waiting until it is computed"),
+                      begun ? reader : one.op);
+    }
+  }
+
+  // Every parameter starts as rank 0's.
+  void CheckBroadcasts(const RankFacts& rank) {
+    std::map<std::string, int> times;
+    for (const Collective& one : rank.startup) {
+      if (one.op->type() != "c_broadcast") continue;
+      ++times[one.op->InputName("X")];
+      const auto root = one.op->GetOr<std::int32_t>("root", 0);
+      if (root == 0) continue;
+      findings_.Error(
+          "E-check-broadcast", *rank.trainer->startup,
+          StrCat("starts ", one.op->InputName("X"), " from rank ", root, "; all start from rank 0"), one.op);
+    }
+    for (const std::string& param : rank.trainer->updated_here) {
+      if (times[param] == 1) continue;
+      findings_.Error(
+          "E-check-broadcast", *rank.trainer->startup,
+          StrCat("gives ", param, " of rank 0 to the others ", times[param], " times; it must be once"),
+          rank.joins);
+    }
+  }
+
+  Findings& findings_;
+  std::vector<RankFacts> ranks_;
+};
+
+}  // namespace
+
+int RanksOf(const RoleFacts& facts) {
+  const TrainerFacts& first = facts.trainers.front();
+  RankFacts rank;
+  if (first.startup != nullptr) ReadRank(first.startup->program, rank);
+  return rank.ranks > 0 ? rank.ranks : static_cast<int>(facts.trainers.size());
+}
+
+void CheckCollective(const RoleFacts& facts, Findings& findings) {
+  if (facts.pservers.empty() && !facts.trainers.empty()) CollectiveRules(facts, findings).Run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,106 @@
+// Geo: trainers update for themselves and tell a communicator what changed; pservers add the changes up.
+#include <algorithm>
+
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+namespace {
+
+class GeoRules {
+ public:
+  GeoRules(const RoleFacts& facts, const TrainerFacts& trainer, Findings& findings)
+      : facts_(facts), trainer_(trainer), findings_(findings) {}
+
+  void Run() {
+    if (trainer_.tells_ids.size() != 1) {
+      findings_.Error("E-check-geo", *trainer_.file,
+                      StrCat("tells the communicator ", trainer_.tells_ids.size(),
+                             " times a step that it was done; it must be once"));
+    }
+    for (const Transfer& send : trainer_.tells_ids) CheckTold(*send.op);
+    if (trainer_.startup != nullptr) CheckStart();
+  }
+
+ private:
+  void Error(std::string message, const Op& op) {
+    findings_.Error("E-check-geo", *trainer_.file, std::move(message), &op);
+  }
+
+  // Rows of a table that are named are those that a lookup of it reads.
+  void CheckTold(const Op& op) {
+    const auto& ids = op.Input("X");
+    const auto& tables = StringsOf(op, "send_varnames");
+    if (ids.size() != tables.size()) {
+      Error(StrCat("names ", tables.size(), " tables for ", ids.size(), " variables of ids"), op);
+      return;
+    }
+    std::set<std::pair<std::string, std::string>> looked_up;
+    for (const OpEntry& entry : trainer_.file->program.main().ops()) {
+      if (Has(entry.op->role(), Role::kBackward) || entry.op->FindAttr("remote_prefetch") == nullptr)
+        continue;
+      if (entry.op->GetOr<bool>("is_sparse", false))
+        looked_up.emplace(entry.op->InputName("Ids"), entry.op->InputName("W"));
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (looked_up.erase({ids[i], tables[i]}) > 0) continue;
+      Error(StrCat("says that rows ", ids[i], " of ", tables[i], " changed, but no lookup reads them"), op);
+    }
+    for (const auto& [rows, table] : looked_up) {
+      Error(StrCat("does not say that rows ", rows, " of ", table, " changed"), op);
+    }
+    CheckAttrs(*trainer_.file, op);
+  }
+
+  void CheckAttrs(const RoleProgram& file, const Op& op) {
+    if (!op.GetOr<bool>("merge_add", false) && op.GetOr<bool>("use_send_handler", true) &&
+        op.GetOr<std::int32_t>("num", 0) == 0 && LongsOf(op, "sections").empty() &&
+        !op.OutputName("Out").empty())
+      return;
+    findings_.Error("E-check-geo", file, "is not a send that only tells the communicator", &op);
+  }
+
+  // The start is complete when the communicator has been told; what is dense has come by then.
+  void CheckStart() {
+    const auto& ops = trainer_.startup->program.main().ops();
+    int told = 0;
+    for (const OpEntry& entry : ops) {
+      if (entry.op->type() != "send" || entry.op->Input("X") != StringsOf(*entry.op, "send_varnames"))
+        continue;
+      ++told;
+      CheckAttrs(*trainer_.startup, *entry.op);
+    }
+    if (told != 1) {
+      findings_.Error(
+          "E-check-geo", *trainer_.startup,
+          StrCat("tells the communicator ", told, " times that the start is complete; it must be once"));
+    }
+    std::set<std::pair<std::string, std::string>> received;
+    for (const Transfer& recv : trainer_.startup_recvs) {
+      for (const Piece& piece : recv.pieces) received.emplace(piece.pserver, piece.remote);
+    }
+    for (const PserverFacts& pserver : facts_.pservers) {
+      for (const UpdateBlock& update : pserver.updates) {
+        const Var* change = pserver.file->program.FindVar(update.block, update.grad);
+        const bool table = change != nullptr && change->kind == VarKind::kSelectedRows;
+        if (table || !update.delta || received.contains({pserver.address, update.param})) continue;
+        findings_.Error("E-check-start-recv", *trainer_.startup,
+                        StrCat("does not receive ", update.param, " from ", pserver.address,
+                               "; the first step would not start from the pserver's value"),
+                        update.optimizer);
+      }
+    }
+  }
+
+  const RoleFacts& facts_;
+  const TrainerFacts& trainer_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void CheckGeo(const RoleFacts& facts, Findings& findings) {
+  if (!facts.geo()) return;
+  for (const TrainerFacts& trainer : facts.trainers) GeoRules(facts, trainer, findings).Run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,129 @@
+// What a trainer reads has been written, what it sends is final, and what it receives stays.
+#include <algorithm>
+
+#include "framework/text/printer.h"
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+namespace {
+
+// First and last positions of block 0 that write each variable.
+struct Written {
+  int first = 0;
+  int last = 0;
+};
+using Writers = std::unordered_map<std::string, Written>;
+
+Writers WritersOf(const Program& program) {
+  Writers writers;
+  const auto& entries = program.main().ops();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    for (const Slot& slot : entries[i].op->outputs()) {
+      for (const std::string& name : slot.args) {
+        if (name == kEmptyVarName) continue;
+        const int position = static_cast<int>(i);
+        writers.try_emplace(name, Written{position, position}).first->second.last = position;
+      }
+    }
+  }
+  return writers;
+}
+
+class OrderRules {
+ public:
+  OrderRules(const RoleProgram& file, Findings& findings)
+      : file_(file), writers_(WritersOf(file.program)), findings_(findings) {}
+
+  // A temporary is written before it is read. One that nobody writes is fed.
+  void CheckReads() {
+    const auto& entries = file_.program.main().ops();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      for (const Slot& slot : entries[i].op->inputs()) {
+        for (const std::string& name : slot.args) CheckRead(name, static_cast<int>(i));
+      }
+    }
+  }
+
+  // The whole gradient, and then each piece, is final when it is cut and sent.
+  void CheckSend(const Transfer& send) {
+    if (send.counts_steps) return;
+    const int at = send.cut_op != nullptr ? send.cut_position : send.position;
+    CheckFinal(send, send.whole, at);
+    for (const Piece& piece : send.pieces) {
+      if (send.cut_op != nullptr) CheckFinal(send, piece.local, send.position);
+    }
+  }
+
+  // What was received is what the next step, or the first one, reads.
+  void CheckRecv(const Transfer& recv) {
+    const int at = recv.cut_op != nullptr ? recv.cut_position : recv.position;
+    CheckStays(recv, recv.whole, at);
+    for (const Piece& piece : recv.pieces) {
+      if (recv.cut_op != nullptr) CheckStays(recv, piece.local, recv.position);
+    }
+  }
+
+ private:
+  const Op& OpAt(int position) const {
+    return *file_.program.main().ops()[static_cast<std::size_t>(position)].op;
+  }
+
+  void CheckRead(const std::string& name, int position) {
+    const auto it = writers_.find(name);
+    if (it == writers_.end() || it->second.first <= position) return;
+    const Var* var = file_.program.main().FindVar(name);
+    if (var == nullptr || var->persistable) return;
+    findings_.Error("E-check-order", file_,
+                    StrCat(OpAt(position).type(), " reads ", name, ", which is written only later, by ",
+                           OpAt(it->second.first).type()),
+                    &OpAt(position));
+  }
+
+  void CheckFinal(const Transfer& send, const std::string& name, int at) {
+    const auto it = writers_.find(name);
+    if (it == writers_.end()) {
+      findings_.Error("E-check-not-computed", file_,
+                      StrCat("sends ", name, ", which no op of this program computes"), send.op);
+    } else if (it->second.last > at) {
+      findings_.Error("E-check-order", file_,
+                      StrCat("sends ", name, " before ", OpAt(it->second.last).type(), " has written it"),
+                      send.op);
+      findings_.Detail(StrCat("written by ", PrintOp(OpAt(it->second.last))));
+    }
+  }
+
+  void CheckStays(const Transfer& recv, const std::string& name, int at) {
+    const auto it = writers_.find(name);
+    if (it == writers_.end() || it->second.last <= at) return;
+    const Op& writer = OpAt(it->second.last);
+    const auto& completes = writer.Output("Out");
+    // A fetch_barrier names what it completes as its outputs.
+    if (writer.type() == "fetch_barrier" &&
+        std::find(completes.begin(), completes.end(), name) != completes.end())
+      return;
+    findings_.Error("E-check-order", file_,
+                    StrCat("receives ", name, ", but ", writer.type(), " overwrites it afterwards"), recv.op);
+    findings_.Detail(StrCat("overwritten by ", PrintOp(writer)));
+  }
+
+  const RoleProgram& file_;
+  Writers writers_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void CheckOrder(const RoleFacts& facts, Findings& findings) {
+  for (const TrainerFacts& trainer : facts.trainers) {
+    OrderRules main(*trainer.file, findings);
+    main.CheckReads();
+    for (const Transfer& send : trainer.sends) main.CheckSend(send);
+    for (const Transfer& recv : trainer.recvs) main.CheckRecv(recv);
+    if (trainer.startup == nullptr) continue;
+    OrderRules startup(*trainer.startup, findings);
+    startup.CheckReads();
+    for (const Transfer& recv : trainer.startup_recvs) startup.CheckRecv(recv);
+  }
+}
+
+}  // namespace penstock

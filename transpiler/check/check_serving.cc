@@ -1,0 +1,226 @@
+// listen_and_serv tells the truth about its blocks: which there are, in which order they run, which gradient
+// belongs to which.
+#include <algorithm>
+
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+namespace {
+
+class ServingRules {
+ public:
+  ServingRules(const PserverFacts& pserver, Findings& findings)
+      : pserver_(pserver), program_(pserver.file->program), serve_(*pserver.serve), findings_(findings) {}
+
+  void Run() {
+    CheckLrBlock();
+    CheckAlone();
+    CheckParents();
+    CheckReached();
+    CheckGradients();
+    CheckSparse();
+    CheckDelayCompensation();
+    for (const char* attr : {"rpc_get_thread_num", "rpc_send_thread_num", "rpc_prefetch_thread_num"}) {
+      const auto threads = serve_.GetOr<std::int32_t>(attr, 1);
+      if (threads > 0) continue;
+      Error("E-check-threads", StrCat(attr, " is ", threads, "; a pserver answers with at least one thread"));
+    }
+  }
+
+ private:
+  void Error(std::string id, std::string message) {
+    findings_.Error(std::move(id), *pserver_.file, std::move(message), &serve_);
+  }
+  bool Exists(int block) const { return block > 0 && block < program_.block_count(); }
+
+  // Serving is all that block 0 does: what stands before it is done once, what stands behind it never.
+  void CheckAlone() {
+    for (const OpEntry& entry : program_.main().ops()) {
+      if (entry.op->type() == serve_.type()) continue;
+      findings_.Error("E-check-no-server", *pserver_.file,
+                      StrCat("does ", entry.op->type(), " outside of what it serves"), entry.op.get());
+    }
+  }
+
+  void CheckLrBlock() {
+    const int lr = pserver_.lr_block;
+    if (lr == -1) return;
+    if (!Exists(lr)) {
+      Error("E-check-lr-block", StrCat("lr_decay_block_id is ", lr, "; the program has blocks 0 to ",
+                                       program_.block_count() - 1));
+    } else if (pserver_.blocks.empty() || pserver_.blocks.front().index != lr) {
+      Error("E-check-lr-block",
+            StrCat("block ", lr, " computes the learning rate, but is not the first of the ",
+                   "optimize blocks: updates would use the rate of the step before"));
+    } else if (program_.block(lr).ops().empty()) {
+      Error("E-check-lr-block", StrCat("block ", lr, " is to compute the learning rate, but has no ops"));
+    }
+  }
+
+  // Whether a block is the learning-rate block or lies in it.
+  bool InLrBlock(int block) const {
+    for (int steps = 0; Exists(block) && steps < program_.block_count(); ++steps) {
+      if (block == pserver_.lr_block) return true;
+      block = program_.block(block).parent();
+    }
+    return false;
+  }
+
+  // Blocks of one parent run together, after those before them: so updates share one, behind the learning
+  // rate if there is a schedule.
+  void CheckParents() {
+    const UpdateBlock* first = nullptr;
+    for (const UpdateBlock& update : pserver_.updates) {
+      const int parent = program_.block(update.block).parent();
+      if (Exists(pserver_.lr_block) ? !InLrBlock(parent) : parent != 0) {
+        Error("E-check-parent", StrCat("optimize block ", update.block, " has parent ", parent, "; it must ",
+                                       Exists(pserver_.lr_block)
+                                           ? StrCat("be behind the learning-rate block ", pserver_.lr_block)
+                                           : std::string("be 0")));
+        continue;
+      }
+      if (first == nullptr) first = &update;
+      const int expected = program_.block(first->block).parent();
+      if (parent == expected) continue;
+      Error("E-check-parent",
+            StrCat("optimize block ", update.block, " has parent ", parent, ", block ", first->block, " has ",
+                   expected, "; updates of one step share their parent"));
+    }
+    if (Exists(pserver_.lr_block) && program_.block(pserver_.lr_block).parent() != 0) {
+      Error("E-check-parent", StrCat("the learning-rate block ", pserver_.lr_block, " has parent ",
+                                     program_.block(pserver_.lr_block).parent(), "; it must be 0"));
+    }
+  }
+
+  void Reach(int block, std::set<int>& reached) {
+    if (!Exists(block) || !reached.insert(block).second) return;
+    for (const OpEntry& entry : program_.block(block).ops()) {
+      for (const NamedAttr& attr : entry.op->attrs()) {
+        const auto* inner = std::get_if<BlockRef>(&attr.value);
+        if (inner == nullptr) continue;
+        if (Exists(inner->index) && program_.block(inner->index).parent() != block) {
+          findings_.Error("E-check-parent", *pserver_.file,
+                          StrCat("block ", inner->index, " is entered from block ", block,
+                                 ", but has parent ", program_.block(inner->index).parent()),
+                          entry.op.get());
+        }
+        Reach(inner->index, reached);
+      }
+    }
+  }
+
+  void CheckReached() {
+    std::set<int> reached;
+    for (const BlockRef block : pserver_.blocks) Reach(block.index, reached);
+    Reach(pserver_.lr_block, reached);
+    Reach(pserver_.checkpoint_block, reached);
+    for (const auto& [ids, block] : pserver_.prefetch_blocks) Reach(block, reached);
+    for (int b = 1; b < program_.block_count(); ++b) {
+      if (reached.contains(b)) continue;
+      const auto& ops = program_.block(b).ops();
+      const bool rate = std::any_of(
+          ops.begin(), ops.end(), [](const OpEntry& entry) { return Has(entry.op->role(), Role::kLrSched); });
+      Error(rate ? "E-check-lr-block" : "E-check-unreached-block",
+            StrCat("no entry of listen_and_serv leads to block ", b,
+                   rate ? ": the learning rate that it computes never is" : ": what it does is never done"));
+    }
+  }
+
+  // What a gradient is called that has come in: the sum of the trainers', or what arrives.
+  static const std::string& GradientOf(const UpdateBlock& update) {
+    static const std::string kNone;
+    if (update.merge != nullptr) return update.merged;
+    return update.consumes.empty() ? kNone : update.consumes.front();
+  }
+
+  void CheckGradients() {
+    std::map<std::string, int> mapped;
+    for (const std::string& entry : StringsOf(serve_, "grad_to_block_id")) {
+      const auto pair = DividePair(entry);
+      const auto block = pair ? ParseBlock(pair->second) : std::nullopt;
+      if (!block) {
+        Error("E-check-grad-block",
+              StrCat("grad_to_block_id has ", Quote(entry), ", which is not grad:block"));
+        continue;
+      }
+      if (!mapped.emplace(pair->first, *block).second) {
+        Error("E-check-grad-block", StrCat("grad_to_block_id has two blocks for ", pair->first));
+      }
+    }
+    for (const UpdateBlock& update : pserver_.updates) {
+      const std::string& grad = GradientOf(update);
+      if (grad.empty()) continue;  // reported as without update
+      const auto it = mapped.find(grad);
+      if (it == mapped.end()) {
+        Error("E-check-grad-block", StrCat("grad_to_block_id does not say which block gets ", grad,
+                                           "; it is block ", update.block));
+        continue;
+      }
+      if (it->second != update.block) {
+        Error("E-check-grad-block", StrCat("grad_to_block_id gives ", grad, " to block ", it->second,
+                                           ", but block ", update.block, " reads it"));
+      }
+      mapped.erase(it);
+    }
+    for (const auto& [grad, block] : mapped) {
+      Error("E-check-grad-block",
+            StrCat("grad_to_block_id gives ", grad, " to block ", block, ", which does not read it"));
+    }
+  }
+
+  // Rows that an optimizer reads as they came in are named with their table.
+  void CheckSparse() {
+    std::map<std::string, std::string> expected;
+    for (const UpdateBlock& update : pserver_.updates) {
+      if (update.optimizer == nullptr || update.by_id || update.grad != GradientOf(update)) continue;
+      const Var* grad = program_.FindVar(update.block, update.grad);
+      if (grad != nullptr && grad->kind == VarKind::kSelectedRows) expected[update.grad] = update.param;
+    }
+    for (const std::string& entry : StringsOf(serve_, "sparse_grad_to_param")) {
+      const auto pair = DividePair(entry);
+      const auto it = pair ? expected.find(pair->first) : expected.end();
+      if (it == expected.end() || it->second != pair->second) {
+        Error("E-check-sparse-map", StrCat("sparse_grad_to_param has ", Quote(entry),
+                                           ", but no block updates that with rows of this gradient"));
+        continue;
+      }
+      expected.erase(it);
+    }
+    for (const auto& [grad, param] : expected) {
+      Error("E-check-sparse-map",
+            StrCat("sparse_grad_to_param does not name ", grad, ", the rows that update ", param));
+    }
+  }
+
+  // Delay compensation is an attribute and ops; one without the other is neither.
+  void CheckDelayCompensation() {
+    const bool told = serve_.GetOr<bool>("dc_asgd", false);
+    for (const UpdateBlock& update : pserver_.updates) {
+      const auto& ops = program_.block(update.block).ops();
+      const bool done = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+        return entry.op->type() == "ref_by_trainer_id";
+      });
+      if (told == done) continue;
+      Error("E-check-dc-asgd", StrCat("dc_asgd is ", told ? "set" : "not set", ", but block ", update.block,
+                                      done ? " compensates for delay" : " does not compensate for delay"));
+    }
+    if (told && pserver_.mode == ServeMode::kSync) {
+      findings_.Warning("W-check-dc-asgd", *pserver_.file,
+                        "compensates for delay, but says that it serves in sync mode, where there is none",
+                        &serve_);
+    }
+  }
+
+  const PserverFacts& pserver_;
+  const Program& program_;
+  const Op& serve_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void CheckServing(const RoleFacts& facts, Findings& findings) {
+  for (const PserverFacts& pserver : facts.pservers) ServingRules(pserver, findings).Run();
+}
+
+}  // namespace penstock

@@ -1,0 +1,161 @@
+// The set composes to the program that it was made of: trainers compute what its forward and backward ops
+// compute, and parameters, their state and all else that lasts end a step as they do there.
+#include <algorithm>
+
+#include "transpiler/check/composition.h"
+
+namespace penstock {
+namespace {
+
+class SourceRules {
+ public:
+  SourceRules(Composition& set, const SourcePrograms& source, Findings& findings)
+      : set_(set), source_(source), whole_(source.main, set.ops, set.table), findings_(findings) {}
+
+  void Run() {
+    if (set_.trainers.empty()) return;
+    whole_.CountSteps(&set_.counters);
+    whole_.RunBlock(0);
+    NoteWriters();
+    CheckComputed();
+    for (const auto& [param, update] : updates_) CheckUpdate(param, *update);
+    for (const auto& [param, slices] : set_.slices) {
+      if (updates_.contains(param)) continue;
+      findings_.Error("E-check-source", *slices.front().pserver->file,
+                      StrCat("updates ", param, ", which the source does not train"),
+                      slices.front().update->optimizer);
+    }
+    CheckLasting();
+  }
+
+ private:
+  const RoleProgram& Trainer() const { return *set_.facts.trainers.front().file; }
+
+  void Explain(ExprId expected, ExprId given) {
+    const auto [left, right] = set_.table.Difference(expected, given);
+    findings_.Detail(StrCat("source:  ", left));
+    findings_.Detail(StrCat("set:     ", right));
+  }
+
+  void NoteWriters() {
+    for (const OpEntry& entry : source_.main.main().ops()) {
+      const Op& op = *entry.op;
+      if (const auto slots = FindOptimizerSlots(op, set_.ops)) updates_[op.InputName(slots->param)] = &op;
+      for (const Slot& slot : op.outputs()) {
+        for (const std::string& name : slot.args) writers_[name] = &op;
+      }
+    }
+  }
+
+  // Forward and backward ops of the source, each computed by the trainers from the same values. The first
+  // that is missing tells; what follows from it is missing too.
+  void CheckComputed() {
+    std::set<ExprId> computed;
+    for (const auto& [op, value] : set_.trainers.front()->computed()) computed.insert(value);
+    for (const auto& [op, value] : whole_.computed()) {
+      if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
+      if (computed.contains(value)) continue;
+      findings_.Error(
+          "E-check-source", Trainer(),
+          StrCat("does not compute what ", op->type(), " of the source does, from the same values"), op);
+      return;
+    }
+  }
+
+  // The value of a variable at the end of the source's step.
+  ExprId Expected(const std::string& name) { return whole_.Get(name); }
+
+  void CheckUpdate(const std::string& param, const Op& update) {
+    const auto slices = set_.slices.find(param);
+    if (slices == set_.slices.end()) {
+      if (CheckOnTrainer(param, update)) return;
+      findings_.Error("E-check-source", Trainer(),
+                      StrCat("the source trains ", param, ", but nothing in the set updates it"), &update);
+      return;
+    }
+    for (const UpdatedSlice& slice : slices->second) CheckSlice(slice, update);
+  }
+
+  // Geo and collective jobs update on the trainers.
+  bool CheckOnTrainer(const std::string& param, const Op& update) {
+    if (!set_.facts.trainers.front().updated_here.contains(param)) return false;
+    const ExprId given = set_.trainers.front()->Get(param);
+    if (given == Expected(param)) return true;
+    findings_.Error("E-check-source", Trainer(), StrCat("updates ", param, " otherwise than the source"),
+                    &update);
+    Explain(Expected(param), given);
+    return true;
+  }
+
+  void CheckSlice(const UpdatedSlice& slice, const Op& update) {
+    if (slice.value != Expected(slice.param)) {
+      Differs(slice, update, slice.param, Expected(slice.param), slice.value);
+      return;
+    }
+    for (const auto& [name, value] : slice.state) {
+      if (Expected(name) == value) continue;
+      Differs(slice, update, name, Expected(name), value);
+      return;
+    }
+  }
+
+  void Differs(const UpdatedSlice& slice, const Op& update, const std::string& name, ExprId expected,
+               ExprId given) {
+    const RoleProgram& file = *slice.pserver->file;
+    const Op* op = slice.update->optimizer;
+    // Fluid's distributed tables: a plain step with the gradient as it comes, whatever the user asked for.
+    const bool plain = slice.update->by_id && slice.rate == whole_.Get(update.InputName("LearningRate")) &&
+                       slice.state.empty();
+    if (plain) {
+      findings_.Warning("W-check-table-update", file,
+                        StrCat("updates the table ", slice.param, " by ", op->type(),
+                               " alone, not as the source's ", update.type(), " does"),
+                        op);
+    } else {
+      findings_.Error("E-check-source", file,
+                      StrCat("slice ", slice.index, " of ", slice.param, ": ", name,
+                             " ends a step otherwise than in the source"),
+                      op);
+    }
+    if (!update.location().empty())
+      findings_.Detail(StrCat("the source's update is written at ", update.location()));
+    Explain(expected, given);
+  }
+
+  // All else that lasts: statistics, metrics, counters. Where nobody needs a learning rate, nobody computes
+  // it.
+  void CheckLasting() {
+    std::set<std::string> state;
+    for (const auto& [param, slices] : set_.slices) {
+      for (const auto& [name, value] : slices.front().state) state.insert(name);
+    }
+    for (const VarRef& var : source_.main.main().vars()) {
+      const auto writer = writers_.find(var->name);
+      if (!var->persistable || writer == writers_.end() || updates_.contains(var->name) ||
+          state.contains(var->name))
+        continue;
+      const Role role = writer->second->role();
+      if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // in an update, or for nobody
+      const ExprId given = set_.trainers.front()->Get(var->name);
+      if (given == Expected(var->name)) continue;
+      findings_.Error("E-check-source", Trainer(),
+                      StrCat(var->name, " ends a step otherwise than in the source"), writer->second);
+      Explain(Expected(var->name), given);
+    }
+  }
+
+  Composition& set_;
+  const SourcePrograms& source_;
+  Evaluation whole_;
+  Findings& findings_;
+  std::map<std::string, const Op*> updates_;
+  std::unordered_map<std::string, const Op*> writers_;
+};
+
+}  // namespace
+
+void CheckSource(Composition& set, const SourcePrograms& source, Findings& findings) {
+  SourceRules(set, source, findings).Run();
+}
+
+}  // namespace penstock

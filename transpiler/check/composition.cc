@@ -1,0 +1,126 @@
+#include "transpiler/check/composition.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+int TrainersOf(const RoleFacts& facts) {
+  if (facts.trainers.empty()) return 0;
+  return facts.pservers.empty() ? RanksOf(facts) : facts.pservers.front().trainers;
+}
+
+// Copies that a start-up program makes, by what they copy: delay compensation keeps what each trainer has,
+// local training what it began with. At the start of a step they are still alike.
+std::multimap<std::string, std::string> CopiesIn(const RoleProgram* startup) {
+  std::multimap<std::string, std::string> copies;
+  if (startup == nullptr) return copies;
+  for (const OpEntry& entry : startup->program.main().ops()) {
+    if (entry.op->type() == "assign") copies.emplace(entry.op->InputName("X"), entry.op->OutputName("Out"));
+  }
+  return copies;
+}
+
+}  // namespace
+
+Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
+    : facts(given), ops(registry), table(registry, TrainersOf(given)) {
+  if (facts.trainers.empty()) return;
+  RunTrainers();
+  RunLrBlocks();
+  for (const PserverFacts& pserver : facts.pservers) copies_.push_back(CopiesIn(pserver.startup));
+  for (const Transfer& send : facts.trainers.front().sends) {
+    if (send.counts_steps || send.param.empty()) continue;
+    for (std::size_t i = 0; i < send.pieces.size(); ++i) Update(send, i);
+  }
+}
+
+void Composition::RunTrainers() {
+  for (const TrainerFacts& trainer : facts.trainers) {
+    auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
+    const auto copies = CopiesIn(trainer.startup);
+    for (const auto& [original, copy] : copies) {
+      const Var* var = trainer.file->program.main().FindVar(copy);  // its name outlives the evaluation
+      if (var != nullptr) run->Set(var->name, table.Leaf(original));
+    }
+    run->RunBlock(0);
+    for (const Transfer& send : trainer.sends) {
+      for (const Piece& piece : send.pieces) {
+        arrivals_.emplace(std::pair(piece.pserver, piece.remote),
+                          table.FromTrainer(trainer.trainer_id, run->Get(send.whole)));
+      }
+    }
+    trainers.push_back(std::move(run));
+  }
+}
+
+void Composition::RunLrBlocks() {
+  for (const PserverFacts& pserver : facts.pservers) {
+    const Program& program = pserver.file->program;
+    auto run = std::make_unique<Evaluation>(program, ops, table);
+    if (pserver.lr_block > 0 && pserver.lr_block < program.block_count()) {
+      for (const OpEntry& entry : program.block(pserver.lr_block).ops()) {
+        const auto inputs = entry.op->InputNames();
+        // Of trainers that are not in the folder, the counters are there but nobody sends them.
+        const bool counted = std::any_of(inputs.begin(), inputs.end(),
+                                         [&](const auto& name) { return pserver.counters.contains(name); });
+        if (!counted) {
+          run->RunOp(*entry.op);
+          continue;
+        }
+        const std::string_view counter = entry.op->outputs().front().args.front();
+        counters.emplace(counter);
+        run->Set(counter, StepLeaf(table, counter));
+      }
+    }
+    lr_blocks.push_back(std::move(run));
+  }
+}
+
+// What comes in is set before the block runs: of each trainer its own, where they are merged; else of any.
+void Composition::SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
+                              Evaluation& block) {
+  if (update.merge == nullptr) {
+    for (const std::string& name : update.consumes) block.Set(name, gradient);
+    return;
+  }
+  // Fluid adds a table's gradients without dividing; reported as a warning of its own.
+  const double scale = update.by_id && update.scales.empty() ? 1.0 / pserver.trainers : 1.0;
+  for (std::size_t t = 0; t < update.merge_inputs.size(); ++t) {
+    const std::string& name = update.merge_inputs[t];
+    const auto arrived = arrivals_.find({pserver.address, name});
+    const ExprId of =
+        arrived != arrivals_.end() ? arrived->second : table.FromTrainer(static_cast<int>(t), gradient);
+    block.Set(name, table.Linear({{of, scale}}));
+  }
+}
+
+void Composition::Update(const Transfer& send, std::size_t index) {
+  const Piece& piece = send.pieces[index];
+  const PserverFacts* pserver = facts.FindPserver(piece.pserver);
+  const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(piece.remote);
+  if (update == nullptr || update->optimizer == nullptr) return;  // reported
+  const auto server = static_cast<std::size_t>(pserver - facts.pservers.data());
+  Evaluation block(pserver->file->program, ops, table, lr_blocks[server].get());
+  UpdatedSlice slice{.param = send.param, .index = index, .pserver = pserver, .update = update};
+  slice.gradient = trainers.front()->Get(send.whole);
+  SetArrivals(*update, *pserver, slice.gradient, block);
+  const ExprId before = table.Leaf(send.param);
+  block.Set(update->param, before);
+  const auto [copy, end] = copies_[server].equal_range(update->param);
+  for (auto it = copy; it != end; ++it) block.Set(it->second, before);
+  block.RunBlock(update->block);
+  slice.value = block.Get(update->param);
+  const OpDef* def = ops.Find(update->optimizer->type());
+  const std::string rate = def == nullptr ? "LearningRate" : def->optimizer()->rate_slot;
+  if (!update->optimizer->InputName(rate).empty()) slice.rate = block.Get(update->optimizer->InputName(rate));
+  for (const Slot& slot : update->optimizer->inputs()) {
+    for (const std::string& name : slot.args) {
+      if (name == update->param || name == update->grad || slot.name == rate) continue;
+      slice.state.emplace_back(name, block.Get(name));
+    }
+  }
+  slices[send.param].push_back(std::move(slice));
+}
+
+}  // namespace penstock

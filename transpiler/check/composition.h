@@ -1,0 +1,57 @@
+// The whole set as expressions: what each trainer computes and sends, and what each pserver makes of it,
+// sends and recvs substituted by what they carry.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transpiler/check/evaluate.h"
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+
+// One slice of a parameter after a step, and the optimizer's state that belongs to it.
+struct UpdatedSlice {
+  std::string param;      // the whole, as trainers call it
+  std::size_t index = 0;  // of the slice
+  const PserverFacts* pserver = nullptr;
+  const UpdateBlock* update = nullptr;
+  ExprId value = ExprId::kNone;
+  ExprId gradient = ExprId::kNone;                    // as trainers send it
+  ExprId rate = ExprId::kNone;                        // of the optimizer
+  std::vector<std::pair<std::string, ExprId>> state;  // by the name on the pserver
+};
+
+struct Composition {
+  Composition(const RoleFacts& facts, const OpRegistry& ops);
+
+  const RoleFacts& facts;
+  const OpRegistry& ops;
+  ExprTable table;
+  std::set<std::string> counters;                           // advanced by messages instead of by an op
+  std::vector<std::unique_ptr<Evaluation>> trainers;        // main programs, in the order of facts.trainers
+  std::vector<std::unique_ptr<Evaluation>> lr_blocks;       // in the order of facts.pservers
+  std::map<std::string, std::vector<UpdatedSlice>> slices;  // by parameter
+
+ private:
+  using Arrivals = std::map<std::pair<std::string, std::string>, ExprId>;  // pserver, its variable
+
+  void RunTrainers();
+  void RunLrBlocks();
+  void Update(const Transfer& send, std::size_t index);
+  void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
+                   Evaluation& block);
+  Arrivals arrivals_;
+  std::vector<std::multimap<std::string, std::string>> copies_;  // in the order of facts.pservers
+};
+
+// The rules that ask it.
+void CheckAlike(Composition& set, Findings& findings);
+void CheckSource(Composition& set, const SourcePrograms& source, Findings& findings);
+void CheckStartValues(Composition& set, const SourcePrograms* source, Findings& findings);
+
+}  // namespace penstock

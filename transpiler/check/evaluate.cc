@@ -1,0 +1,279 @@
+#include "transpiler/check/evaluate.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+constexpr std::string_view kGradOf = "_grad";  // type of a gradient op: that of its op, and this
+
+bool HasBlock(const Op& op) {
+  return std::any_of(op.attrs().begin(), op.attrs().end(),
+                     [](const NamedAttr& attr) { return std::holds_alternative<BlockRef>(attr.value); });
+}
+
+}  // namespace
+
+ExprId StepLeaf(ExprTable& table, std::string_view counter) {
+  return table.Leaf(StrCat("the number of the step, in ", counter));
+}
+
+const ExprId* Evaluation::Find(std::string_view name) const {
+  const auto it = values_.find(name);
+  if (it != values_.end()) return &it->second;
+  return outer_ == nullptr ? nullptr : outer_->Find(name);
+}
+
+ExprId Evaluation::Get(std::string_view name) {
+  const ExprId* known = Find(name);
+  return known != nullptr ? *known : table_.Leaf(name);
+}
+
+void Evaluation::RunBlock(int block) {
+  block_ = block;
+  for (const OpEntry& entry : program_.block(block).ops()) RunOp(*entry.op);
+}
+
+void Evaluation::RunOp(const Op& op) {
+  if (RunCommunication(op) || RunAlgebra(op)) return;
+  RunAny(op);
+}
+
+// Messages have no value of their own: what a server merges is set by who evaluates it.
+bool Evaluation::RunCommunication(const Op& op) {
+  for (const std::string_view type : {"send", "send_barrier", "fetch_barrier", "listen_and_serv"}) {
+    if (op.type() == type) return true;
+  }
+  if (op.type() == "recv") {
+    for (const std::string& name : op.Output("Out")) Set(name, table_.Leaf(StrCat("received ", name)));
+    return true;
+  }
+  if (op.type() == "distributed_lookup_table") {
+    RunRemoteLookup(op);
+    return true;
+  }
+  if (op.type() == "merge_ids") {
+    RunMergedLookup(op);
+    return true;
+  }
+  if (op.type() == "c_sync_calc_stream" || op.type() == "c_sync_comm_stream" || op.type() == "c_broadcast") {
+    return true;  // every rank has the same value, and keeps it
+  }
+  if (op.type() == "c_allreduce_sum") {
+    const ExprId each = Get(op.InputName("X"));
+    const double scale = Has(op.role(), Role::kBackward) ? loss_scale_ : 1.0;
+    Set(op.OutputName("Out"), table_.SumOverTrainers(each, scale));
+    return true;
+  }
+  if (op.type() == "ref_by_trainer_id") {  // one of X: the same if they are all alike
+    const auto& copies = op.Input("X");
+    const bool alike = !copies.empty() &&
+                       std::all_of(copies.begin(), copies.end(),
+                                   [&](const std::string& name) { return Get(name) == Get(copies.front()); });
+    if (alike) Set(op.OutputName("Out"), Get(copies.front()));
+    return alike;
+  }
+  return false;
+}
+
+// A lookup of the whole table, as the source has it.
+void Evaluation::RunLookup(std::string type, const std::string& ids, const std::string& table,
+                           std::int64_t padding, const std::string& out) {
+  Op& lookup = made_.emplace_back(std::move(type));
+  lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
+  lookup.Set("remote_prefetch", true).Set("padding_idx", padding);
+  RunAny(lookup);
+}
+
+// One op stands for several lookups of a table.
+void Evaluation::RunRemoteLookup(const Op& op) {
+  const auto& ids = op.Input("Ids");
+  const auto& outputs = op.Output("Outputs");
+  for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
+    RunLookup(op.GetOr<std::string>("lookup_table_version", ""), ids[i], op.InputName("W"),
+              op.GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
+  }
+}
+
+// Rows that came from all shards, in the order of the ids. The op whose gradient is computed from the same
+// ids says which lookup this is.
+void Evaluation::RunMergedLookup(const Op& op) {
+  const auto& ids = op.Input("Ids");
+  const auto& outputs = op.Output("Out");
+  for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
+    for (const OpEntry& entry : program_.main().ops()) {
+      const Op& grad = *entry.op;
+      if (grad.InputName("Ids") != ids[i] || !Has(grad.role(), Role::kBackward) ||
+          !grad.type().ends_with(kGradOf))
+        continue;
+      RunLookup(grad.type().substr(0, grad.type().size() - kGradOf.size()), ids[i], grad.InputName("W"),
+                grad.GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
+      break;
+    }
+  }
+}
+
+bool Evaluation::SameShape(const std::string& a, const std::string& b) const {
+  const Var* left = program_.FindVar(block_, a);
+  const Var* right = program_.FindVar(block_, b);
+  return left != nullptr && right != nullptr && left->type && right->type && left->shape() == right->shape();
+}
+
+// Ranks scale the loss's gradient, in place, before they add theirs up.
+bool Evaluation::IsLossScale(const Op& op) const {
+  const std::string& name = op.InputName("X");
+  return !computed_.empty() && op.OutputName("Out") == name && op.Input("ScaleTensor").empty() &&
+         computed_.back().first->role() == (Role::kBackward | Role::kLoss) &&
+         computed_.back().first->OutputName("Out") == name;
+}
+
+// The few ops whose algebra is known: what makes sums, means and differences.
+bool Evaluation::RunAlgebra(const Op& op) {
+  const auto write = [&](ExprId value) {
+    Set(op.OutputName("Out"), value);
+    return true;
+  };
+  if (op.type() == "assign") return write(Get(op.InputName("X")));
+  if (op.type() == "sum") {
+    std::vector<ExprTable::Term> terms;
+    for (const std::string& name : op.Input("X")) terms.push_back({Get(name), 1.0});
+    return write(table_.Linear(std::move(terms)));
+  }
+  if (op.type() == "scale" && IsLossScale(op)) {
+    loss_scale_ *=
+        op.GetOr<float>("scale", 1.0f);  // gradients are linear in it: counted where they are added
+    return true;
+  }
+  if (op.type() == "scale" && op.Input("ScaleTensor").empty()) {
+    const double factor = op.GetOr<float>("scale", 1.0f);
+    const double bias = op.GetOr<float>("bias", 0.0f);
+    const bool after = op.GetOr<bool>("bias_after_scale", true);
+    std::vector<ExprTable::Term> terms = {{Get(op.InputName("X")), factor}};
+    if (bias != 0.0) terms.push_back({table_.Leaf("1"), after ? bias : bias * factor});
+    return write(table_.Linear(std::move(terms)));
+  }
+  const bool adds = op.type() == "elementwise_add";
+  const bool plain = SameShape(op.InputName("X"), op.InputName("Y"));
+  if (plain && (adds || op.type() == "elementwise_sub")) {
+    return write(table_.Linear({{Get(op.InputName("X")), 1.0}, {Get(op.InputName("Y")), adds ? 1.0 : -1.0}}));
+  }
+  if (op.type() == "elementwise_mul" &&
+      (Get(op.InputName("X")) == table_.Zero() || Get(op.InputName("Y")) == table_.Zero())) {
+    return write(table_.Zero());
+  }
+  return false;
+}
+
+void Evaluation::RunAny(const Op& op) {
+  if (counters_ != nullptr && op.InputNames() == op.OutputNames() && op.InputNames().size() == 1 &&
+      counters_->contains(op.InputNames().front())) {
+    const std::string_view counter = op.outputs().front().args.front();
+    Set(counter, StepLeaf(table_, counter));
+    return;
+  }
+  std::vector<const Slot*> slots;
+  for (const Slot& slot : op.inputs()) {
+    if (!slot.args.empty()) slots.push_back(&slot);
+  }
+  std::sort(slots.begin(), slots.end(), [](const Slot* a, const Slot* b) { return a->name < b->name; });
+  std::vector<ExprId> args;
+  for (const Slot* slot : slots) {
+    for (const std::string& name : slot->args) args.push_back(Get(name));
+  }
+  std::set<std::string_view> written;
+  // An op that stands in no program may go before the table does.
+  const bool own = !made_.empty() && &op == &made_.back();
+  const ExprId value = own || HasBlock(op) ? ApplyWithBlocks(op, std::move(args), written)
+                                           : table_.Apply(op, with_shape_, std::move(args));
+  computed_.emplace_back(&op, value);
+  const std::set<std::string_view> unchanged = Unchanged(op);
+  for (const Slot& slot : op.outputs()) {
+    for (std::size_t i = 0; i < slot.args.size(); ++i) {
+      if (slot.args[i] == kEmptyVarName || unchanged.contains(slot.args[i])) continue;
+      written.erase(slot.args[i]);
+      Set(slot.args[i], table_.Output(value, slot.name, i));
+    }
+  }
+  for (const std::string_view name : written) {
+    if (!unchanged.contains(name)) Set(name, table_.Output(value, name, 0));
+  }
+}
+
+// What a block that may be run or not leaves as it was, if it is run.
+std::set<std::string_view> Evaluation::Unchanged(const Op& op) {
+  std::set<std::string_view> unchanged;
+  const auto* block = op.type() == "conditional_block" ? op.Get<BlockRef>("sub_block") : nullptr;
+  if (block == nullptr || block->index <= block_ || block->index >= program_.block_count()) return unchanged;
+  Evaluation inside(program_, ops_, table_, this);
+  inside.RunBlock(block->index);
+  for (const OpEntry& entry : program_.block(block->index).ops()) {
+    for (const Slot& slot : entry.op->outputs()) {
+      for (const std::string& name : slot.args) {
+        if (inside.Get(name) == Get(name)) unchanged.insert(name);
+      }
+    }
+  }
+  return unchanged;
+}
+
+ExprId Evaluation::ApplyWithBlocks(const Op& op, std::vector<ExprId> args,
+                                   std::set<std::string_view>& written) {
+  std::string label = table_.SlotLabel(op, with_shape_);
+  AddInner(op, label, args, written);
+  return table_.Apply(op, label, std::move(args));
+}
+
+// An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what
+// they name from around them joins the arguments.
+void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
+                          std::set<std::string_view>& written) {
+  for (const NamedAttr& attr : op.attrs()) {
+    const auto* inner = std::get_if<BlockRef>(&attr.value);
+    if (inner == nullptr || inner->index < 1 || inner->index >= program_.block_count()) continue;
+    std::vector<std::string_view> names;
+    std::unordered_map<std::string_view, std::size_t> numbers;
+    label += StrCat(" ", attr.name, " {");
+    std::set<std::string_view> inside;
+    WriteInner(inner->index, label, names, numbers, inside);
+    label += "}";
+    for (const std::string_view name : names) {
+      // Fluid's servers declare in inner blocks too what is of the blocks around them.
+      const bool own = program_.block(inner->index).FindVar(name) != nullptr;
+      const int parent = program_.block(inner->index).parent();
+      if (own && (parent < 0 || program_.FindVar(parent, name) == nullptr)) continue;
+      args.push_back(Get(name));
+      if (inside.contains(name)) written.insert(name);
+    }
+  }
+}
+
+void Evaluation::WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
+                            std::unordered_map<std::string_view, std::size_t>& numbers,
+                            std::set<std::string_view>& written) const {
+  const auto write_slots = [&](const std::vector<Slot>& slots) {
+    for (const Slot& slot : slots) {
+      if (slot.args.empty()) continue;
+      label += StrCat(" ", slot.name);
+      for (const std::string& name : slot.args) {
+        const auto [it, fresh] = numbers.try_emplace(name, numbers.size());
+        if (fresh) names.push_back(name);
+        label += StrCat(" $", it->second);
+      }
+    }
+  };
+  for (const OpEntry& entry : program_.block(block).ops()) {
+    label += StrCat(" ", table_.Label(*entry.op), " (");
+    write_slots(entry.op->inputs());
+    label += " ->";
+    write_slots(entry.op->outputs());
+    label += ")";
+    for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
+    for (const NamedAttr& attr : entry.op->attrs()) {
+      const auto* inner = std::get_if<BlockRef>(&attr.value);
+      if (inner != nullptr && inner->index > block && inner->index < program_.block_count())
+        WriteInner(inner->index, label, names, numbers, written);
+    }
+  }
+}
+
+}  // namespace penstock

@@ -1,0 +1,73 @@
+// Runs a program on expressions instead of tensors.
+#pragma once
+
+#include <deque>
+#include <set>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "transpiler/check/expr.h"
+
+namespace penstock {
+
+class Evaluation {
+ public:
+  // `outer`: values that this one begins with, and that it does not change; null: none. Variables without a
+  // value are leaves, called as they are. All arguments outlive the evaluation.
+  Evaluation(const Program& program, const OpRegistry& ops, ExprTable& table,
+             const Evaluation* outer = nullptr)
+      : program_(program), ops_(ops), table_(table), outer_(outer) {}
+
+  // Shapes of what is filled do not count: of start-up programs of slices.
+  void IgnoreShapes() { with_shape_ = false; }
+  // Ops that advance one of these, from itself alone, count a step: their result is the step's number.
+  void CountSteps(const std::set<std::string>* counters) { counters_ = counters; }
+
+  void Set(std::string_view name, ExprId value) { values_[name] = value; }
+  ExprId Get(std::string_view name);
+  // Null if it was not set or written here.
+  const ExprId* Find(std::string_view name) const;
+
+  void RunBlock(int block);
+  void RunOp(const Op& op);
+  // What the op computes, before its outputs are named; kNone for ops that have no value of their own. In the
+  // order of the runs.
+  const std::vector<std::pair<const Op*, ExprId>>& computed() const { return computed_; }
+
+ private:
+  bool RunCommunication(const Op& op);
+  bool RunAlgebra(const Op& op);
+  void RunLookup(std::string type, const std::string& ids, const std::string& table, std::int64_t padding,
+                 const std::string& out);
+  void RunRemoteLookup(const Op& op);
+  void RunMergedLookup(const Op& op);
+  void RunAny(const Op& op);
+  ExprId ApplyWithBlocks(const Op& op, std::vector<ExprId> args, std::set<std::string_view>& written);
+  void AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
+                std::set<std::string_view>& written);
+  std::set<std::string_view> Unchanged(const Op& op);
+  void WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
+                  std::unordered_map<std::string_view, std::size_t>& numbers,
+                  std::set<std::string_view>& written) const;
+  bool IsLossScale(const Op& op) const;
+  bool SameShape(const std::string& a, const std::string& b) const;
+
+  const Program& program_;
+  const OpRegistry& ops_;
+  ExprTable& table_;
+  const Evaluation* outer_;
+  bool with_shape_ = true;
+  int block_ = 0;
+  double loss_scale_ = 1.0;  // of the gradient that the backward ops begin with
+  const std::set<std::string>* counters_ = nullptr;
+  std::unordered_map<std::string_view, ExprId> values_;
+  std::vector<std::pair<const Op*, ExprId>> computed_;
+  std::deque<Op> made_;  // ops that others stand for
+};
+
+// What the number of a step is, where steps are counted by messages.
+ExprId StepLeaf(ExprTable& table, std::string_view counter);
+
+}  // namespace penstock

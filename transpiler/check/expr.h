@@ -1,0 +1,86 @@
+// Values as canonical expressions: two variables that are computed alike are the same number here, whatever
+// they are called and wherever they are computed. A new expression is looked up among those that exist, so
+// equality is comparing two ids.
+//
+//   ExprTable table(ops, 2);
+//   const ExprId w = table.Leaf("w");
+//   table.Linear({{w, 0.5}, {w, 0.5}}) == w
+//
+// Sums, differences and scales are kept as linear combinations: the order of a sum does not count, and the
+// mean over all trainers of what each computes alike is what one computes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+
+enum class ExprId : std::int32_t { kNone = -1 };
+
+class ExprTable {
+ public:
+  struct Term {
+    ExprId of;
+    double factor;
+  };
+
+  // `trainers`: how many there are; the mean over all of them is recognised.
+  ExprTable(const OpRegistry& ops, int trainers) : ops_(ops), trainers_(trainers) {}
+
+  ExprId Leaf(std::string_view name);
+  // What trainer `trainer` computes as `of` and sends.
+  ExprId FromTrainer(int trainer, ExprId of);
+  ExprId Linear(std::vector<Term> terms);
+  // What all trainers compute as `each`, scaled and added up.
+  ExprId SumOverTrainers(ExprId each, double scale);
+  ExprId Zero() { return Linear({}); }
+  // An op on these arguments, in the order of the slots' names. `label` has its type, attributes and slots.
+  ExprId Apply(const Op& op, std::string_view label, std::vector<ExprId> args);
+  // With the label of SlotLabel, which is remembered: programs made of one another share their ops.
+  ExprId Apply(const Op& op, bool with_shape, std::vector<ExprId> args);
+  // One output of an op.
+  ExprId Output(ExprId op, std::string_view slot, std::size_t index);
+
+  // Type, attributes and shape of the slots, as far as they say what is computed: the framework's own
+  // attributes, defaults and what says where a table lies are left out. `with_shape`: also attribute shape.
+  std::string Label(const Op& op, bool with_shape = true) const;
+  // Label, and how many arguments each slot has.
+  std::string SlotLabel(const Op& op, bool with_shape) const;
+
+  // Where two different expressions first differ, for people: one line for each.
+  std::pair<std::string, std::string> Difference(ExprId a, ExprId b) const;
+
+ private:
+  enum class Kind : std::int8_t { kLeaf, kMessage, kLinear, kOp, kOutput };
+  struct Node {
+    Kind kind = Kind::kLeaf;
+    std::int32_t label = 0;  // position in labels_; of a message the trainer
+    std::vector<ExprId> args;
+    std::vector<double> factors;  // of a linear combination
+    const Op* op = nullptr;       // the first that computed it
+  };
+
+  const Node& At(ExprId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  std::int32_t Intern(std::string_view label);
+  ExprId Add(Node node);
+  void CollectMeans(std::vector<Term>& terms) const;
+  static void Normalize(std::vector<Term>& terms);
+  std::string Describe(ExprId id, int depth) const;
+
+  const OpRegistry& ops_;
+  int trainers_;
+  std::vector<Node> nodes_;
+  std::unordered_map<std::string, ExprId> ids_;
+  std::vector<std::string> labels_;
+  std::unordered_map<std::string, std::int32_t> label_ids_;
+  std::unordered_map<const Op*, std::int32_t> op_labels_[2];  // without and with shapes
+};
+
+}  // namespace penstock

@@ -1,0 +1,239 @@
+// A pserver's programs, read: what arrives, which block consumes it, and what each block updates.
+#include <algorithm>
+#include <charconv>
+
+#include "transpiler/check/facts.h"
+
+namespace penstock {
+namespace {
+
+using NameSet = std::set<std::string>;
+
+// Everything that may come in: what the op lists, what it maps to blocks, and what a trainer sends here.
+NameSet Arriving(const PserverFacts& facts, const std::vector<TrainerFacts>& trainers) {
+  NameSet names(facts.received.begin(), facts.received.end());
+  for (const std::string& entry : StringsOf(*facts.serve, "grad_to_block_id")) {
+    if (const auto pair = DividePair(entry)) names.insert(pair->first);
+  }
+  for (const TrainerFacts& trainer : trainers) {
+    for (const Transfer& send : trainer.sends) {
+      for (const Piece& piece : send.pieces) {
+        if (piece.pserver == facts.address) names.insert(piece.remote);
+      }
+    }
+  }
+  return names;
+}
+
+// Reads one optimize block in the order of its ops.
+class UpdateReader {
+ public:
+  UpdateReader(const NameSet& arriving, const OpRegistry& ops, UpdateBlock& update)
+      : arriving_(arriving), ops_(ops), update_(update) {}
+
+  void Read(const Op& op) {
+    const bool fresh = NoteConsumed(op);
+    if (update_.merge == nullptr && op.type() == "sum" && !Has(op.role(), Role::kOptimize) && fresh) {
+      update_.merge = &op;
+      update_.merge_inputs = op.Input("X");
+      update_.merged = op.OutputName("Out");
+      update_.consumes = op.Input("X");  // also of trainers that are not in the folder
+      in_merge_ = true;
+    } else if (in_merge_ && op.type() == "scale" && !Has(op.role(), Role::kOptimize) &&
+               op.InputName("X") == update_.merged && op.OutputName("Out") == update_.merged) {
+      update_.scales.push_back(&op);
+    } else {
+      in_merge_ = false;
+    }
+    if (const auto slots = FindOptimizerSlots(op, ops_)) {
+      update_.optimizers.push_back(&op);
+      if (update_.optimizer == nullptr) {
+        update_.optimizer = &op;
+        update_.param = op.InputName(slots->param);
+        update_.grad = op.InputName(slots->grad);
+      }
+    }
+    for (const Slot& slot : op.outputs()) written_.insert(slot.args.begin(), slot.args.end());
+  }
+
+ private:
+  // Notes what arrives and is read before this block writes it; whether this op did so.
+  bool NoteConsumed(const Op& op) {
+    bool any = false;
+    for (const Slot& slot : op.inputs()) {
+      for (const std::string& name : slot.args) {
+        if (written_.contains(name) || !arriving_.contains(name)) continue;
+        any = true;
+        auto& consumes = update_.consumes;
+        if (std::find(consumes.begin(), consumes.end(), name) == consumes.end()) consumes.push_back(name);
+      }
+    }
+    return any;
+  }
+
+  const NameSet& arriving_;
+  const OpRegistry& ops_;
+  UpdateBlock& update_;
+  NameSet written_;
+  bool in_merge_ = false;
+};
+
+// Geo: P = sum(P, delta), where the delta arrives.
+void ReadDelta(const Program& program, UpdateBlock& update) {
+  const auto& ops = program.block(update.block).ops();
+  if (ops.size() != 1 || ops.front().op->type() != "sum") return;
+  const Op& op = *ops.front().op;
+  const auto& inputs = op.Input("X");
+  const std::string& out = op.OutputName("Out");
+  if (inputs.size() != 2 || std::count(inputs.begin(), inputs.end(), out) != 1) return;
+  update.consumes = {inputs[inputs.front() == out ? 1 : 0]};
+  update.delta = true;
+  update.merge = nullptr;
+  update.merge_inputs.clear();
+  update.merged.clear();
+  update.optimizer = &op;
+  update.optimizers = {&op};
+  update.param = out;
+  update.grad = update.consumes.front();
+}
+
+class PserverReader {
+ public:
+  PserverReader(const OpRegistry& ops, const std::vector<TrainerFacts>& trainers, PserverFacts& facts,
+                std::vector<Finding>& findings)
+      : ops_(ops), program_(facts.file->program), trainers_(trainers), facts_(facts), findings_(findings) {}
+
+  void Read() {
+    const Op& serve = *facts_.serve;
+    facts_.address = serve.GetOr<std::string>("endpoint", "");
+    facts_.trainers = serve.GetOr<std::int32_t>("Fanin", 1);
+    facts_.mode = static_cast<ServeMode>(serve.GetOr<std::int32_t>("distributed_mode", 0));
+    facts_.received = serve.Input("X");
+    facts_.lr_block = serve.GetOr<std::int32_t>("lr_decay_block_id", -1);
+    facts_.checkpoint_block = serve.GetOr<std::int32_t>("checkpint_block_id", -1);
+    for (const std::string& entry : StringsOf(serve, "prefetch_var_name_to_block_id")) {
+      const auto pair = DividePair(entry);
+      if (!pair) continue;
+      if (const auto block = ParseBlock(pair->second)) facts_.prefetch_blocks[pair->first] = *block;
+    }
+    arriving_ = Arriving(facts_, trainers_);
+    facts_.blocks = serve.GetOr<std::vector<BlockRef>>("optimize_blocks", {});
+    std::set<int> seen;
+    for (const BlockRef ref : facts_.blocks) ReadBlock(ref.index, seen);
+    if (facts_.lr_block > 0 && facts_.lr_block < program_.block_count()) ReadCounters();
+    Index();
+  }
+
+ private:
+  void ReadBlock(int block, std::set<int>& seen) {
+    if (block < 1 || block >= program_.block_count()) {
+      findings_.push_back(
+          MakeFinding(Severity::kError, "E-check-block", *facts_.file,
+                      StrCat("optimize block ", block, " does not exist; the program has blocks 0 to ",
+                             program_.block_count() - 1),
+                      facts_.serve));
+      return;
+    }
+    if (!seen.insert(block).second) {
+      findings_.push_back(MakeFinding(Severity::kError, "E-check-block", *facts_.file,
+                                      StrCat("optimize block ", block, " is listed twice: its parameter ",
+                                             "would be updated twice a step"),
+                                      facts_.serve));
+      return;
+    }
+    if (block == facts_.lr_block) return;
+    UpdateBlock update;
+    update.block = block;
+    UpdateReader reader(arriving_, ops_, update);
+    for (const OpEntry& entry : program_.block(block).ops()) reader.Read(*entry.op);
+    if (facts_.mode == ServeMode::kGeo) ReadDelta(program_, update);
+    facts_.updates.push_back(std::move(update));
+  }
+
+  void ReadCounters() {
+    NameSet written;
+    for (const OpEntry& entry : program_.block(facts_.lr_block).ops()) {
+      for (const Slot& slot : entry.op->inputs()) {
+        for (const std::string& name : slot.args) {
+          if (!written.contains(name) && arriving_.contains(name)) facts_.counters.insert(name);
+        }
+      }
+      for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
+    }
+  }
+
+  void Index() {
+    NameSet dealt_by_id;
+    for (const TrainerFacts& trainer : trainers_) {
+      for (const Transfer& send : trainer.sends) {
+        if (send.cut != Cut::kById) continue;
+        for (const Piece& piece : send.pieces) {
+          if (piece.pserver == facts_.address) dealt_by_id.insert(piece.remote);
+        }
+      }
+    }
+    for (std::size_t i = 0; i < facts_.updates.size(); ++i) {
+      UpdateBlock& update = facts_.updates[i];
+      for (const std::string& name : update.consumes) {
+        facts_.consumer.emplace(name, i);
+        update.by_id |= dealt_by_id.contains(name);
+      }
+      if (!update.param.empty()) facts_.updated_by.emplace(update.param, i);
+    }
+  }
+
+  const OpRegistry& ops_;
+  const Program& program_;
+  const std::vector<TrainerFacts>& trainers_;
+  PserverFacts& facts_;
+  std::vector<Finding>& findings_;
+  NameSet arriving_;
+};
+
+}  // namespace
+
+std::optional<std::pair<std::string, std::string>> DividePair(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return std::nullopt;
+  return std::pair(std::string(text.substr(0, colon)), std::string(text.substr(colon + 1)));
+}
+
+std::optional<int> ParseBlock(std::string_view text) {
+  int block = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), block);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return block;
+}
+
+std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
+                                        const std::vector<TrainerFacts>& trainers,
+                                        std::vector<Finding>& findings) {
+  PserverFacts facts;
+  facts.file = &roles.pservers[index];
+  if (index < roles.pserver_startups.size()) facts.startup = &roles.pserver_startups[index];
+  int servers = 0;
+  for (const OpEntry& entry : facts.file->program.main().ops()) {
+    if (entry.op->type() != "listen_and_serv") continue;
+    facts.serve = entry.op.get();
+    ++servers;
+  }
+  if (servers != 1) {
+    findings.push_back(MakeFinding(Severity::kError, "E-check-no-server", *facts.file,
+                                   StrCat("has ", servers, " listen_and_serv ops; a pserver has one")));
+    if (servers == 0) return std::nullopt;
+  }
+  PserverReader(ops, trainers, facts, findings).Read();
+  return facts;
+}
+
+const UpdateBlock* PserverFacts::UpdateOf(const std::string& piece) const {
+  const auto it = updated_by.find(piece);
+  return it == updated_by.end() ? nullptr : &updates[it->second];
+}
+
+const UpdateBlock* PserverFacts::ConsumerOf(const std::string& name) const {
+  const auto it = consumer.find(name);
+  return it == consumer.end() ? nullptr : &updates[it->second];
+}
+
+}  // namespace penstock

@@ -1,0 +1,43 @@
+#include "transpiler/pipeline/check_role_set.h"
+
+namespace penstock {
+
+RoleFiles FilesOf(const RoleSet& roles) {
+  RoleFiles files;
+  for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
+    const TrainerRole& role = roles.trainers[i];
+    const std::string suffix = i == 0 ? "" : StrCat("_t", role.trainer_id);
+    files.trainers.push_back({StrCat("trainer", suffix, ".pb"), role.main});
+    files.trainer_startups.push_back({StrCat("trainer_startup", suffix, ".pb"), role.startup});
+  }
+  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
+    files.pservers.push_back({StrCat("pserver_", i, ".pb"), roles.pservers[i].main});
+    files.pserver_startups.push_back({StrCat("pserver_startup_", i, ".pb"), roles.pservers[i].startup});
+  }
+  return files;
+}
+
+CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
+                         const Program& startup) {
+  const SourcePrograms source{main, startup};
+  const bool compat = roles.plan.dialect == Dialect::kFluid18;
+  // The pass manager has verified what is not Fluid's.
+  CheckReport report = CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = !compat});
+  if (!compat) return report;
+  for (Finding& finding : report.findings) {
+    if (finding.severity == Severity::kError) finding.severity = Severity::kWarning;
+  }
+  return report;
+}
+
+Status FirstError(const CheckReport& report) {
+  for (const Finding& finding : report.findings) {
+    if (finding.severity != Severity::kError) continue;
+    Status status = InvalidArgument(finding.id, "check: ", finding.file, ": ", finding.message);
+    for (const std::string& line : finding.details) status.With(line);
+    return status;
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,19 +1,27 @@
 // penstock check DIR: proves from a folder of role programs that they fit together; prints what it finds.
-#include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "operators/all_ops.h"
 #include "tools/command.h"
 #include "tools/role_files.h"
+#include "tools/source.h"
 #include "transpiler/check/check.h"
 
 namespace penstock::tools {
 
 int RunCheck(const Arguments& arguments) {
-  if (arguments.size() != 1) return BadUsage("check", "DIR");
+  if (arguments.size() != 1) return BadUsage("check", "DIR [--main F --startup F [--facts F]]");
   const Result<RoleFiles> roles = ReadRoleFiles(arguments[0]);
   if (!roles.ok()) return BadInput(roles.status());
-  const CheckReport report = CheckRoles(*roles, AllOps());
+  std::optional<SourcePrograms> programs;
+  Result<Source> source = Source();
+  if (HasSourcePrograms()) {
+    source = ReadSourcePrograms("check");
+    if (!source.ok()) return BadInput(source.status());
+    programs.emplace(SourcePrograms{source->main, source->startup});
+  }
+  const CheckReport report = CheckRoles(*roles, AllOps(), {.source = programs ? &*programs : nullptr});
   std::cout << report.ToString();
   return report.errors() == 0 ? kExitOk : kExitFindings;
 }

@@ -2,6 +2,7 @@
 #include <gflags/gflags.h>
 
 #include <filesystem>
+#include <iostream>
 
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
@@ -9,6 +10,7 @@
 #include "tools/command.h"
 #include "tools/source.h"
 #include "tools/step_writer.h"
+#include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/transpile.h"
 
 DEFINE_string(steps, "", "a folder for the program after each pass, as text, in a folder for each role");
@@ -66,6 +68,11 @@ int RunTranspile(const Arguments& arguments) {
       Transpile(AllOps(), source->main, source->startup, source->job.config, std::move(options));
   if (!steps.status().ok()) return BadInput(steps.status());
   if (!roles.ok()) return BadInput(roles.status());
+  const CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup);
+  for (const Finding& finding : report.findings) {
+    if (finding.severity != Severity::kNote) std::cerr << finding.ToString() << "\n";
+  }
+  if (report.errors() > 0) return kExitFindings;
   const Status written = WriteRoles(*roles, source->job);
   return written.ok() ? kExitOk : BadInput(written);
 }

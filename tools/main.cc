@@ -31,7 +31,11 @@ const std::vector<Command>& Commands() {
        "writes program A as B with a delete_var behind the last use of each temporary",
        {"keep"},
        RunReleaseMemory},
-      {"check", "DIR", "proves that the role programs in a folder fit together", {}, RunCheck},
+      {"check",
+       "DIR [--main F --startup F [--facts F]]",
+       "proves that the role programs in a folder fit together and, if these are given, compose to them",
+       {"main", "startup", "facts"},
+       RunCheck},
   };
   return commands;
 }

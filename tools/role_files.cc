@@ -88,11 +88,10 @@ Status RequireMatching(const std::string& folder, Found& found, const std::strin
 
 Result<RoleFiles> ReadRoleFiles(const std::string& folder) {
   PENSTOCK_ASSIGN_OR_RETURN(Found found, FindFiles(folder));
-  for (const char* role : {"trainer", "pserver"}) {
-    if (found[role].empty())
-      return InvalidArgument("E-roles-missing", folder, ": no ", role, " program (", role, "*.pb)");
+  if (found["trainer"].empty())
+    return InvalidArgument("E-roles-missing", folder, ": no trainer program (trainer*.pb)");
+  for (const char* role : {"trainer", "pserver"})
     PENSTOCK_RETURN_IF_ERROR(RequireMatching(folder, found, role));
-  }
   RoleFiles roles;
   PENSTOCK_ASSIGN_OR_RETURN(roles.trainers, Read(found["trainer"]));
   PENSTOCK_ASSIGN_OR_RETURN(roles.trainer_startups, Read(found["trainer_startup"]));

@@ -11,7 +11,7 @@ namespace penstock::tools {
 // Reads trainer.pb, trainer_tK.pb, pserver_K.pb and their _startup files from `folder`, each plain or gzipped
 // (.pb.gz), in the order of their numbers.
 //
-// kInvalidArgument: no such folder, no trainer or no pserver in it, a file that is no program (named).
+// kInvalidArgument: no such folder, no trainer in it, a file that is no program (named).
 Result<RoleFiles> ReadRoleFiles(const std::string& folder);
 
 }  // namespace penstock::tools

@@ -6,8 +6,8 @@ namespace penstock::test {
 
 GoldenHandler FindGoldenHandler(std::string_view folder) {
   static const std::map<std::string_view, GoldenHandler> handlers = {
-      {"ir", RunIr},     {"memory", RunMemory}, {"passes", RunPass}, {"pipelines", RunPipelines},
-      {"plan", RunPlan},
+      {"check", RunCheck},         {"ir", RunIr},     {"memory", RunMemory}, {"passes", RunPass},
+      {"pipelines", RunPipelines}, {"plan", RunPlan},
   };
   const auto it = handlers.find(folder);
   return it == handlers.end() ? nullptr : it->second;

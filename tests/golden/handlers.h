@@ -31,6 +31,10 @@ Result<GoldenOutputs> RunPipelines(const GoldenFile& file, const GoldenCase& one
 
 // memory/: buffers of `-- in` reused, or released with {"release": true}, as `-- options` says.
 Result<GoldenOutputs> RunMemory(const GoldenFile& file, const GoldenCase& one);
+// check/: the set for `-- in`, `-- startup` and `-- config` (of this case, or of the last above that has
+// them), edited by each `-- damage (FILE)`; what check says of it. `-- without source`: from the role
+// programs alone.
+Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one);
 
 // A given section's text; an error if the case has none.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);

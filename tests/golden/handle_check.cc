@@ -1,0 +1,119 @@
+// check/: a correct set is damaged in the text of its programs, and what check says of it is shown.
+#include <algorithm>
+#include <map>
+
+#include "framework/text/parser.h"
+#include "framework/text/printer.h"
+#include "operators/all_ops.h"
+#include "tests/golden/handlers.h"
+#include "tools/case/case_file.h"
+#include "transpiler/pipeline/check_role_set.h"
+
+namespace penstock::test {
+namespace {
+
+// The set that a case begins with: its own sections, or those of the last case above that has some.
+const GoldenCase* BaseOf(const GoldenFile& file, const GoldenCase& one) {
+  const GoldenCase* base = nullptr;
+  for (const GoldenCase& above : file.cases) {
+    if (above.Find("in") != nullptr) base = &above;
+    if (above.line == one.line) break;
+  }
+  return base;
+}
+
+struct Job {
+  Program main, startup;
+  RoleFiles roles;
+};
+
+Result<Program> ProgramOf(const GoldenCase& one, std::string_view section) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(one, section));
+  return ParseText(text, std::string(section));
+}
+
+Result<Job> MakeJob(const GoldenCase& base) {
+  Job job;
+  PENSTOCK_ASSIGN_OR_RETURN(job.main, ProgramOf(base, "in"));
+  PENSTOCK_ASSIGN_OR_RETURN(job.startup, ProgramOf(base, "startup"));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(base, "config"));
+  PENSTOCK_ASSIGN_OR_RETURN(const CaseFile file, ParseCase(text));
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), job.main, job.startup, file.config));
+  job.roles = FilesOf(roles);
+  return job;
+}
+
+RoleProgram* FindFile(RoleFiles& roles, const std::string& name) {
+  for (auto* files : {&roles.trainers, &roles.trainer_startups, &roles.pservers, &roles.pserver_startups}) {
+    for (RoleProgram& file : *files) {
+      if (file.file == name) return &file;
+    }
+  }
+  return nullptr;
+}
+
+using Lines = std::vector<std::string>;
+
+Result<std::size_t> LineWith(const Lines& lines, const std::string& part) {
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (lines[i].find(part) != std::string::npos) return i;
+  }
+  return InvalidArgument("E-golden", "no line has ", Quote(part), " in\n", Join(lines, "\n"));
+}
+
+// "drop PART", "again PART", "move PART above PART", "replace OLD => NEW": PART is of the first line that has
+// it.
+Status Edit(const std::string& edit, Lines& lines) {
+  const std::size_t space = edit.find(' ');
+  const std::string verb = edit.substr(0, space);
+  const std::string rest = space == std::string::npos ? "" : edit.substr(space + 1);
+  const std::string middle = verb == "move" ? " above " : " => ";
+  const std::size_t at = rest.find(middle);
+  const std::string first = rest.substr(0, at);
+  const std::string second = at == std::string::npos ? "" : rest.substr(at + middle.size());
+  PENSTOCK_ASSIGN_OR_RETURN(const std::size_t line, LineWith(lines, first));
+  const auto place = lines.begin() + static_cast<std::ptrdiff_t>(line);
+  if (verb == "drop") {
+    lines.erase(place);
+  } else if (verb == "again") {
+    lines.insert(place, lines[line]);
+  } else if (verb == "replace") {
+    lines[line].replace(lines[line].find(first), first.size(), second);
+  } else if (verb == "move") {
+    const std::string moved = lines[line];
+    lines.erase(place);
+    PENSTOCK_ASSIGN_OR_RETURN(const std::size_t before, LineWith(lines, second));
+    lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(before), moved);
+  } else {
+    return InvalidArgument("E-golden", "there is no edit ", Quote(verb));
+  }
+  return OkStatus();
+}
+
+Status Damage(const GoldenSection& section, RoleFiles& roles) {
+  RoleProgram* file = FindFile(roles, section.argument);
+  if (file == nullptr) return InvalidArgument("E-golden", "there is no file ", section.argument);
+  Lines lines = Split(PrintProgram(file->program, PrintOptions::Everything()), '\n');
+  for (const std::string& edit : Split(section.text, '\n')) {
+    if (!edit.empty()) PENSTOCK_RETURN_IF_ERROR(Edit(edit, lines));
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(file->program, ParseText(Join(lines, "\n"), section.argument));
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one) {
+  const GoldenCase* base = BaseOf(file, one);
+  if (base == nullptr) return InvalidArgument("E-golden", "no case up to this one has a section in");
+  PENSTOCK_ASSIGN_OR_RETURN(Job job, MakeJob(*base));
+  for (const GoldenSection& section : one.given) {
+    if (section.name == "damage") PENSTOCK_RETURN_IF_ERROR(Damage(section, job.roles));
+  }
+  const SourcePrograms source{job.main, job.startup};
+  const bool with_source = one.Find("without source") == nullptr;
+  const CheckReport report = CheckRoles(job.roles, AllOps(), {.source = with_source ? &source : nullptr});
+  return GoldenOutputs{{"out", "", report.ToString()}};
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,83 @@
+// check finds damage: each entry of the table breaks one thing in correct sets, Fluid's and ours in both
+// dialects, and the finding that names it must be there.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "operators/all_ops.h"
+#include "tests/parity/check/damages.h"
+#include "tests/parity/check/role_sets.h"
+#include "tests/support/corpus.h"
+
+namespace penstock {
+namespace {
+
+using test::CaseFolder;
+using test::Damage;
+using Strings = std::vector<std::string>;
+
+struct Base {
+  std::string name;
+  CaseFolder one;
+  RoleFiles roles;
+};
+
+// Fluid's sets and ours, in both dialects: dense and sliced, with state, decay, schedules and tables.
+const std::vector<Base>& Bases() {
+  static const std::vector<Base> bases = [] {
+    const std::string corpus = test::CorpusOrSelection();
+    const auto known = test::CaseIds(corpus);
+    std::vector<Base> out;
+    for (const char* id :
+         {"wide_linear.sgd@sync_p2t2", "wide_linear.momentum@sync_p2t2", "vgg11.momentum.reg_l2@sync_p2t2",
+          "softmax_reg.adam.lr_exponential@sync_mbs1024_p3t2",
+          "resnet_small.momentum.lr_piecewise.reg_l2@sync_p2t2",
+          "word2vec_dense.adam.lr_exponential_ns@sync_p2t2", "ctr_sparse.sgd.lr_exponential.reg_l2@sync_p2t2",
+          "word2vec_dist.sgd@tbl_sync_p2t2"}) {
+      if (std::find(known.begin(), known.end(), id) == known.end()) continue;
+      const CaseFolder one = test::ReadCaseFolder(corpus, id);
+      if (auto set = test::FluidSet(one)) out.push_back({StrCat(id, ", Fluid's"), one, *set});
+      if (auto set = test::OurSet(one, Dialect::kDefault)) out.push_back({StrCat(id, ", ours"), one, *set});
+      if (auto set = test::OurSet(one, Dialect::kFluid18)) out.push_back({StrCat(id, ", compat"), one, *set});
+    }
+    return out;
+  }();
+  return bases;
+}
+
+class DamageTest : public testing::TestWithParam<Damage> {};
+
+TEST_P(DamageTest, IsFoundAndNamed) {
+  int made = 0;
+  for (const Base& base : Bases()) {
+    RoleFiles roles = base.roles;
+    if (!GetParam().make(roles)) continue;
+    ++made;
+    const SourcePrograms source{base.one.main, base.one.startup};
+    const CheckReport report = CheckRoles(roles, AllOps(), {.source = &source});
+    const bool found =
+        std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
+          const Strings& ids = GetParam().ids;
+          return finding.severity == Severity::kError &&
+                 std::find(ids.begin(), ids.end(), finding.id) != ids.end();
+        });
+    EXPECT_TRUE(found) << base.name << ": " << Join(GetParam().ids, " or ") << " expected, got:\n"
+                       << report.ToString();
+  }
+  // The selection in the tree has no tables and no schedules.
+  EXPECT_GE(made, test::CorpusFolder().empty() ? 0 : 1);
+}
+
+std::vector<Damage> All() {
+  std::vector<Damage> all;
+  for (const auto* list : {&test::TrainerDamages(), &test::PserverDamages(), &test::SetDamages()}) {
+    all.insert(all.end(), list->begin(), list->end());
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, DamageTest, testing::ValuesIn(All()),
+                         [](const testing::TestParamInfo<Damage>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace penstock

@@ -1,0 +1,17 @@
+// Sets of role programs to be checked: Fluid's own, as the corpus has them, and ours from the same program.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tests/parity/transpile/case_folder.h"
+#include "transpiler/check/check.h"
+
+namespace penstock::test {
+
+// Fluid's; nothing if it lacks a trainer or, where there should be some, a pserver.
+std::optional<RoleFiles> FluidSet(const CaseFolder& one);
+// Ours in one dialect; nothing if the case is refused.
+std::optional<RoleFiles> OurSet(const CaseFolder& one, Dialect dialect);
+
+}  // namespace penstock::test

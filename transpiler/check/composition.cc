@@ -68,9 +68,10 @@ void Composition::RunLrBlocks() {
           run->RunOp(*entry.op);
           continue;
         }
-        const std::string_view counter = entry.op->outputs().front().args.front();
-        counters.emplace(counter);
-        run->Set(counter, StepLeaf(table, counter));
+        for (const std::string& name : entry.op->OutputNames()) {
+          const std::string& counter = *counters.insert(name).first;  // outlives the evaluation
+          run->Set(counter, StepLeaf(table, counter));
+        }
       }
     }
     lr_blocks.push_back(std::move(run));

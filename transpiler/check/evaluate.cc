@@ -164,13 +164,18 @@ bool Evaluation::RunAlgebra(const Op& op) {
   return false;
 }
 
+// An op that makes a counter of itself alone.
+bool Evaluation::CountsStep(const Op& op) {
+  const auto inputs = op.InputNames();
+  if (inputs.size() != 1 || inputs != op.OutputNames()) return false;
+  const auto counter = counters_->find(inputs.front());
+  if (counter == counters_->end()) return false;
+  Set(*counter, StepLeaf(table_, *counter));
+  return true;
+}
+
 void Evaluation::RunAny(const Op& op) {
-  if (counters_ != nullptr && op.InputNames() == op.OutputNames() && op.InputNames().size() == 1 &&
-      counters_->contains(op.InputNames().front())) {
-    const std::string_view counter = op.outputs().front().args.front();
-    Set(counter, StepLeaf(table_, counter));
-    return;
-  }
+  if (counters_ != nullptr && CountsStep(op)) return;
   std::vector<const Slot*> slots;
   for (const Slot& slot : op.inputs()) {
     if (!slot.args.empty()) slots.push_back(&slot);

@@ -43,6 +43,7 @@ class Evaluation {
                  const std::string& out);
   void RunRemoteLookup(const Op& op);
   void RunMergedLookup(const Op& op);
+  bool CountsStep(const Op& op);
   void RunAny(const Op& op);
   ExprId ApplyWithBlocks(const Op& op, std::vector<ExprId> args, std::set<std::string_view>& written);
   void AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,

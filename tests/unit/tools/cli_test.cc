@@ -82,7 +82,8 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
   Write("packed.pb", "\x1f\x8b\x08");
   const std::string d = dir_.path().string() + "/";
   ExpectBadInput("walk",
-                 "there is no command \"walk\"; known: convert, show, transpile, check   [E-command]");
+                 "there is no command \"walk\"; known: convert, show, transpile, "
+                 "memory_optimize, release_memory, check   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
   ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");
   ExpectBadInput("show --speed=3 a.pb", "show has no flag --speed=3   [E-flag]");

@@ -13,7 +13,6 @@
 #include "python/src/dispatcher.h"
 #include "python/src/errors.h"
 #include "python/src/program_box.h"
-#include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/names.h"
@@ -73,11 +72,9 @@ RoleSet Run(const ProgramBox& main, const ProgramBox& startup, const ConfigBox& 
   const Program main_now = main.program;
   const Program startup_now = startup.program;
   *box.raised = nullptr;
-  Result<RoleSet> roles = [&]() -> Result<RoleSet> {
+  Result<RoleSet> roles = [&] {
     const py::gil_scoped_release release;
-    PENSTOCK_ASSIGN_OR_RETURN(RoleSet made, Transpile(AllOps(), main_now, startup_now, box.config));
-    PENSTOCK_RETURN_IF_ERROR(FirstError(CheckRoleSet(AllOps(), made, main_now, startup_now)));
-    return made;
+    return Transpile(AllOps(), main_now, startup_now, box.config);
   }();
   if (*box.raised) std::rethrow_exception(std::exchange(*box.raised, nullptr));
   return Take(std::move(roles));

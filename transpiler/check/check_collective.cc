@@ -23,7 +23,7 @@ struct RankFacts {
   int rank = 0;
   std::vector<std::string> endpoints;  // of all ranks, sorted
   std::string endpoint;                // its own, if it says so
-  int ranks = 0;
+  int ranks = 0;                       // 0: one for each device, however many there are
   std::set<int> rings;
   std::vector<Collective> main, startup;
 };
@@ -79,6 +79,20 @@ void ReadRank(const Program& startup, RankFacts& facts) {
   }
 }
 
+// By how much the gradient of the loss is scaled, and the op that makes it; null: none does.
+std::pair<float, const Op*> LossScale(const Program& main) {
+  float scale = 1.0f;
+  const Op* loss = nullptr;
+  for (const OpEntry& entry : main.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.role() == (Role::kBackward | Role::kLoss)) loss = &op;
+    if (loss != nullptr && op.type() == "scale" && op.InputName("X") == loss->OutputName("Out") &&
+        op.OutputName("Out") == op.InputName("X"))
+      scale *= op.GetOr<float>("scale", 1.0f);
+  }
+  return {scale, loss};
+}
+
 class CollectiveRules {
  public:
   CollectiveRules(const RoleFacts& facts, Findings& findings) : findings_(findings) {
@@ -128,7 +142,7 @@ class CollectiveRules {
         continue;
       }
       const auto [same, fresh] = by_rank.emplace(rank.rank, &rank);
-      if (!fresh || (rank.ranks > 0 && (rank.rank < 0 || rank.rank >= rank.ranks))) {
+      if (rank.ranks > 0 && (!fresh || rank.rank < 0 || rank.rank >= rank.ranks)) {
         findings_.Error("E-check-ranks", StartOf(rank),
                         fresh ? StrCat("is rank ", rank.rank, " of ", rank.ranks)
                               : StrCat("is rank ", rank.rank, ", as is ", StartOf(*same->second).file),
@@ -244,16 +258,7 @@ class CollectiveRules {
 
   void CheckLossScale(const RankFacts& rank) {
     if (rank.ranks < 1) return;
-    const auto& entries = rank.trainer->file->program.main().ops();
-    float scale = 1.0f;
-    const Op* loss = nullptr;
-    for (const OpEntry& entry : entries) {
-      const Op& op = *entry.op;
-      if (op.role() == (Role::kBackward | Role::kLoss)) loss = &op;
-      if (loss != nullptr && op.type() == "scale" && op.InputName("X") == loss->OutputName("Out") &&
-          op.OutputName("Out") == op.InputName("X"))
-        scale *= op.GetOr<float>("scale", 1.0f);
-    }
+    const auto [scale, loss] = LossScale(rank.trainer->file->program);
     const float expected = 1.0f / static_cast<float>(rank.ranks);
     if (loss == nullptr || std::abs(scale - expected) <= kScaleTolerance) return;
     findings_.Error("E-check-merge-scale", *rank.trainer->file,
@@ -328,7 +333,11 @@ int RanksOf(const RoleFacts& facts) {
   const TrainerFacts& first = facts.trainers.front();
   RankFacts rank;
   if (first.startup != nullptr) ReadRank(first.startup->program, rank);
-  return rank.ranks > 0 ? rank.ranks : static_cast<int>(facts.trainers.size());
+  if (rank.ranks > 0) return rank.ranks;
+  // Nothing says how many devices a process has but the mean that it takes over them.
+  const float scale = LossScale(first.file->program).first;
+  const bool devices = rank.joins != nullptr && scale > 0.0f && scale <= 1.0f;
+  return devices ? static_cast<int>(std::lround(1.0f / scale)) : static_cast<int>(facts.trainers.size());
 }
 
 void CheckCollective(const RoleFacts& facts, Findings& findings) {

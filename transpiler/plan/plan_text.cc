@@ -32,6 +32,7 @@ bool InOrder(const std::vector<int>& order) {
 
 std::string PrintAddresses(const std::vector<std::string>& addresses) {
   std::vector<std::string> quoted;
+  quoted.reserve(addresses.size());
   for (const std::string& address : addresses) quoted.push_back(Quote(address));
   return StrCat("[", Join(quoted, ", "), "]");
 }

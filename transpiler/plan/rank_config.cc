@@ -46,6 +46,7 @@ Status ValidateCurrent(const TranspileConfig& config) {
     const auto at = std::find(addresses.begin(), addresses.end(), current);
     if (at == addresses.end()) {
       std::vector<std::string> known;
+      known.reserve(addresses.size());
       for (const std::string& address : addresses) known.push_back(Quote(address));
       return InvalidArgument("E-plan-current-endpoint", "plan: current_endpoint ", Quote(current),
                              " is none of the trainers' addresses: ", Join(known, ", "));

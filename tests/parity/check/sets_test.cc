@@ -88,6 +88,23 @@ TEST(CheckSetsTest, NoSetOfOursIsRefused) {
   EXPECT_GE(checked, test::CorpusFolder().empty() ? 10 : 40);
 }
 
+// Of what the corpus has no case of: forms of exchange that Fluid was not asked for, or does not have.
+TEST(CheckSetsTest, NoSetWithoutPserversIsRefused) {
+  CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), "fit_a_line.sgd@coll_allreduce_t2");
+  for (const char* exchange : {"grad_allreduce", "local_sgd", "single_process_multi_thread"}) {
+    for (const int steps : {1, 4}) {
+      if (steps > 1 && exchange != std::string("local_sgd")) continue;
+      one.job.config.collective_mode = exchange;
+      one.job.config.local_sgd_k_steps = steps;
+      const auto set = test::OurSet(one, Dialect::kDefault);
+      ASSERT_TRUE(set) << exchange;
+      const SourcePrograms source{one.main, one.startup};
+      const CheckReport report = CheckRoles(*set, AllOps(), {.source = &source});
+      EXPECT_EQ(report.errors(), 0) << exchange << " after " << steps << " steps\n" << report.ToString();
+    }
+  }
+}
+
 TEST(CheckSetsTest, AnAbsentTrainerIsTakenToBeLikeTheOthersWithANote) {
   const CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), "fit_a_line.sgd@sync_p2t2");
   auto set = test::FluidSet(one);

@@ -62,6 +62,27 @@ TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
   EXPECT_TRUE(*ReadFile(dir_ / "same.pb") == bytes);
 }
 
+TEST_F(Cli, MemoryCommandsWriteTheProgramAndSayWhatTheyDid) {
+  Write("a.ir",
+        "program\nblock 0 {\n  data x : f32[?, 8]\n  a : f32[?, 8] = relu(X=x)\n  b : f32[?, 8] = tanh(X=a)\n"
+        "  c : f32[?, 8] = relu(X=b)\n  d : f32[?, 8] = tanh(X=c)\n}\n");
+  const std::string files = StrCat(dir_ / "a.ir", " ", dir_ / "b.ir");
+  const Outcome reused = Run("memory_optimize " + files);
+  EXPECT_EQ(reused.exit_code, 0) << reused.err;
+  EXPECT_EQ(reused.out,
+            "c takes the buffer of a: f32[?, 8]\n"
+            "1 variable takes the buffer of another; saves 32 bytes for each batch item\n");
+  EXPECT_NE(ReadFile(dir_ / "b.ir")->find("d : f32[?, 8] = tanh(X=a)"), std::string::npos);
+  EXPECT_EQ(Run("memory_optimize --keep a,c " + files).out,
+            "0 variables take the buffer of another; saves nothing\n");
+  EXPECT_EQ(Run("release_memory " + files).exit_code, 0);
+  EXPECT_NE(ReadFile(dir_ / "b.ir")->find("delete_var(X=a)"), std::string::npos);
+  ExpectBadInput("memory_optimize --keep lost " + files,
+                 "memory: \"lost\" is to be kept, and the program does not declare it   [E-memory-keep]");
+  ExpectBadInput("memory_optimize --level 2 " + files,
+                 "memory_optimize: --level must be 0 or 1, not 2   [E-usage]");
+}
+
 TEST_F(Cli, ShowLeavesOutWhatGoesWithoutSaying) {
   Write("a.ir",
         "program\nblock 0 {\n  data x : f32[?, 3]\n"

@@ -17,7 +17,9 @@ pservers   {address: Role}
 
 
 def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
-              placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None):
+              placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None,
+              runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
+              dc_asgd_lambda=1.0):
     """The role programs of `main` and `startup` (Programs, left as they are).
 
     pservers        addresses, a list or comma-separated
@@ -27,11 +29,19 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
                     penstock.fluid.transpiler.PSDispatcher
     slicing         how parameters are cut: 'fluid'; 'even', with rows that differ by one at most; 'mxnet', which gives
                     each pserver a part of what has big_array_bound elements or more and needs no placement
+    sync            pservers wait for all trainers; without it each gradient is applied as it arrives
     compat          'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included
+
+    Of the asynchronous modes:
+
+    runtime_split_send_recv  gradients go to the trainer's communicator, which cuts, merges and sends them
+    half_async               with it: the threads of a trainer meet once a step
+    completely_not_async     with it: pservers wait for all trainers all the same
+    dc_asgd                  gradients are corrected for their age, dc_asgd_lambda times
     """
     from penstock.fluid.framework import Program
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
-    from penstock.fluid.transpiler.config import check_count, check_flag
+    from penstock.fluid.transpiler.config import check_count, check_flag, check_number
     config = _penstock.TranspileConfig()
     config.pservers = distribute_transpiler.addresses_of(pservers)
     config.trainers = check_count('trainers', trainers)
@@ -44,6 +54,11 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     config.slicing = slicing
     config.big_array_bound = check_count('big_array_bound', big_array_bound)
     ps_dispatcher.choose(placement, config)
+    config.runtime_split_send_recv = check_flag('runtime_split_send_recv', runtime_split_send_recv)
+    config.half_async = check_flag('half_async', half_async)
+    config.completely_not_async = check_flag('completely_not_async', completely_not_async)
+    config.dc_asgd = check_flag('dc_asgd', dc_asgd)
+    config.dc_asgd_lambda = check_number('dc_asgd_lambda', dc_asgd_lambda)
     if compat is not None:
         config.dialect = compat
     roles = _penstock.transpile(main.desc, startup.desc, config)

@@ -146,7 +146,9 @@ void BindConfig(py::module_& m) {
       .def_property("half_async", Reads(&TranspileConfig::half_async), Writes(&TranspileConfig::half_async))
       .def_property("completely_not_async", Reads(&TranspileConfig::completely_not_async),
                     Writes(&TranspileConfig::completely_not_async))
-      .def_property("dc_asgd", Reads(&TranspileConfig::dc_asgd), Writes(&TranspileConfig::dc_asgd));
+      .def_property("dc_asgd", Reads(&TranspileConfig::dc_asgd), Writes(&TranspileConfig::dc_asgd))
+      .def_property("dc_asgd_lambda", Reads(&TranspileConfig::dc_asgd_lambda),
+                    Writes(&TranspileConfig::dc_asgd_lambda));
 }
 
 }  // namespace

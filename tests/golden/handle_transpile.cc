@@ -112,6 +112,21 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
   return GoldenOutputs{{"out", "", Show(out)}};
 }
 
+Result<GoldenOutputs> RunSteps(const GoldenFile&, const GoldenCase& one) {
+  PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
+  GoldenOutputs outputs;
+  PassOptions options;
+  options.observe = [&](const PassEvent& event) {
+    std::string text = Show(event.after);
+    if (text == Show(event.before)) text = "unchanged\n";
+    outputs.push_back({"out", StrCat(event.RoleName(), ": ", event.pass), std::move(text)});
+  };
+  PENSTOCK_RETURN_IF_ERROR(Transpile(AllOps(), main, startup, config, std::move(options)).status());
+  return outputs;
+}
+
 Result<GoldenOutputs> RunPipelines(const GoldenFile&, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));

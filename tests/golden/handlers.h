@@ -26,6 +26,8 @@ Result<GoldenOutputs> RunPlan(const GoldenFile& file, const GoldenCase& one);
 // passes/: the pass that the file is named after, on `-- in (trainer 0)` under `-- plan`. `-- main` and `--
 // startup` are the user's programs, where the pass begins with another.
 Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one);
+// steps/: as pipelines/, the program after each pass that changed it.
+Result<GoldenOutputs> RunSteps(const GoldenFile& file, const GoldenCase& one);
 // pipelines/: all role programs for `-- in` and `-- startup` under `-- config`.
 Result<GoldenOutputs> RunPipelines(const GoldenFile& file, const GoldenCase& one);
 

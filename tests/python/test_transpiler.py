@@ -111,6 +111,63 @@ def test_the_argument_and_the_config_cannot_disagree_silently(fluid):
         config.runtime_split_send_recv = True
 
 
+def asynchronous(fluid, **fields):
+    config = fluid.DistributeTranspilerConfig()
+    for field, value in fields.items():
+        setattr(config, field, value)
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(1, pservers=PSERVERS, trainers=2, sync_mode=False)
+    return t
+
+
+def serve(t):
+    return t.get_pserver_program(PSERVERS.split(',')[0]).global_block().ops[-1]
+
+
+def test_the_manuals_asynchronous_call_tells_the_pservers_so(fluid):
+    net(fluid)
+    t = asynchronous(fluid)
+    assert serve(t).attr('distributed_mode') == 2
+    program = t.get_pserver_program(PSERVERS.split(',')[0])
+    assert [op.type for op in program.blocks[1].ops] == ['sgd'], 'each gradient is applied as it arrives'
+    ops = types(t.get_trainer_program())
+    assert 'recv' in ops and 'send_barrier' not in ops and 'fetch_barrier' not in ops
+
+
+def test_the_fields_of_the_config_choose_among_the_asynchronous_modes(fluid):
+    net(fluid)
+    assert asynchronous(fluid, runtime_split_send_recv=True).plan.startswith('plan {mode="async_runtime_split"')
+    half = asynchronous(fluid, sync_mode=False, runtime_split_send_recv=True, half_async=True)
+    assert serve(half).attr('distributed_mode') == 1
+    assert 'split_byref' not in types(half.get_trainer_program())
+    merged = asynchronous(fluid, sync_mode=False, runtime_split_send_recv=True, completely_not_async=True)
+    assert serve(merged).attr('distributed_mode') == 0
+    assert [name.endswith('.trainer_1') for name in serve(merged).input('X')][:2] == [False, True]
+
+
+def test_the_lambda_of_dc_asgd_is_a_field(fluid):
+    net(fluid)
+    t = asynchronous(fluid, enable_dc_asgd=True, dc_asgd_lambda=0.25)
+    main, startup = t.get_pserver_programs(PSERVERS.split(',')[0])
+    update = {op.type: op for op in main.blocks[1].ops}
+    assert main.global_block().ops[-1].attr('dc_asgd')
+    assert update['scale'].attr('scale') == 0.25
+    assert update['sgd'].input('Grad') == update['elementwise_add'].output('Out')
+    assert types(startup).count('assign') == 2 * len(main.blocks[1:])
+    for value in ('much', float('nan')):
+        with pytest.raises(penstock.ProgramError, match='dc_asgd_lambda'):
+            asynchronous(fluid, enable_dc_asgd=True, dc_asgd_lambda=value)
+
+
+def test_the_native_call_takes_the_same_settings(fluid):
+    net(fluid)
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    roles = penstock.transpile(main, startup, PSERVERS, trainers=2, sync=False, dc_asgd=True, dc_asgd_lambda=0.5)
+    assert 'mode="dc_asgd"' in roles.plan and 'dc_asgd_lambda=0.5' in roles.plan
+    with pytest.raises(penstock.ProgramError, match='sync_mode'):
+        penstock.transpile(main, startup, PSERVERS, trainers=2, half_async=True)
+
+
 def test_an_unknown_pserver_and_a_getter_too_early_are_errors(fluid):
     net(fluid)
     with pytest.raises(penstock.StateError, match='transpile'):

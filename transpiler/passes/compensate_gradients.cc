@@ -19,6 +19,7 @@
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/passes/pieces.h"
 #include "transpiler/passes/server_copy.h"
 #include "transpiler/plan/names.h"
 
@@ -62,6 +63,12 @@ int FirstTemporary(const PassContext& context) {
   return kPerUpdate * before;
 }
 
+// The copy of the optimizer op: the block has one op for each of the update's, in their order.
+const OpEntry& OptimizerIn(const Block& block, const TrainedParam& trained) {
+  const auto at = std::find(trained.server_ops.begin(), trained.server_ops.end(), trained.optimizer);
+  return block.ops().at(static_cast<std::size_t>(at - trained.server_ops.begin()));
+}
+
 void ReplaceInput(Op& op, const std::string& from, const std::string& to) {
   const std::vector<Slot> inputs = op.inputs();
   for (Slot slot : inputs) {
@@ -87,11 +94,12 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
     const std::string piece = ParamPieceName(param, updates[i].at.slice);
     const std::string grad = MergedGradName(param, updates[i].at.slice);
     BlockEdit& block = edit.block(first + static_cast<int>(i));
-    const OpEntry& last = block.before().ops().back();
-    Compensation ops(block, last.id, param, shape);
+    const OpEntry& update = OptimizerIn(block.before(), *updates[i].trained);
+    Compensation ops(block, update.id, param, shape);
     NameList backups;
     for (int trainer = 0; trainer < context.plan.trainers; ++trainer) {
       backups.push_back(BackupName(piece, trainer));
+      PENSTOCK_RETURN_IF_ERROR(RequireFreeName(context.main, param.param, backups.back()));
       edit.main().SetVar(TensorVar(backups.back(), param.dtype, shape));
     }
     block.SetVar(TensorVar(kTrainerId, DType::kInt64, Shape({1})));
@@ -102,9 +110,9 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
     const std::string twice = ops.Compute("elementwise_mul", once, grad, temporary);
     if (context.plan.dc_asgd_lambda != 1.0f) ops.Add(MakeScale(twice, context.plan.dc_asgd_lambda));
     const std::string corrected = ops.Compute("elementwise_add", grad, twice, temporary);
-    Op optimizer = *last.op;
+    Op optimizer = *update.op;
     ReplaceInput(optimizer, grad, corrected);
-    block.Replace(last.id, std::move(optimizer));
+    block.Replace(update.id, std::move(optimizer));
   }
   const OpEntry& serve = in.main().ops().back();
   Op keeping = *serve.op;

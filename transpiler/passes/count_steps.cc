@@ -22,7 +22,7 @@ Result<Program> CountSteps(const Program& in, const PassContext& context) {
     }
     for (int block = 1; block < in.block_count(); ++block) {
       for (const OpEntry& entry : in.block(block).ops()) {
-        if (CountedInPlace(*entry.op) != counter.var) continue;
+        if (CountedBy(*entry.op) != counter.var) continue;
         Op sum = MakeSum(counted, counter.var);
         sum.SetRole(Role::kLrSched).SetMadeBy("count_steps");
         edit.block(block).Replace(entry.id, std::move(sum));

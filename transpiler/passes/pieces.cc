@@ -25,6 +25,13 @@ void Declare(const ParamPlacement& param, const NameList& pieces, VarKind kind, 
 
 }  // namespace
 
+Status RequireFreeName(const Program& main, const std::string& owner, const std::string& name) {
+  if (main.main().FindVar(name) == nullptr) return OkStatus();
+  return InvalidArgument("E-plan-name-clash", "plan: ", owner, " needs the name ", name,
+                         ", which a variable of the program has")
+      .With("note: rename that variable");
+}
+
 NameList ParamPieces(const ParamPlacement& param) { return Pieces(param, ParamPieceName); }
 NameList GradPieces(const ParamPlacement& param) { return Pieces(param, MergedGradName); }
 

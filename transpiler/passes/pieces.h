@@ -7,6 +7,10 @@
 
 namespace penstock {
 
+// kInvalidArgument E-plan-name-clash: the user's program has a variable called `name`, which role programs
+// need for what is made of `owner`.
+Status RequireFreeName(const Program& main, const std::string& owner, const std::string& name);
+
 // w.block0, w.block1; w alone if it is not sliced.
 NameList ParamPieces(const ParamPlacement& param);
 // w@GRAD.block0, w@GRAD.block1; w@GRAD alone if it is not sliced.

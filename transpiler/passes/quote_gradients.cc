@@ -5,8 +5,8 @@
 //
 // What is merged here keeps its name. In compat an op may name a gradient that is merged elsewhere; Fluid
 // then means trainer 0's, which nobody sends. Requires: PlaceOptimizers ran.
-#include <set>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
@@ -15,7 +15,7 @@
 namespace penstock {
 
 Result<Program> QuoteGradients(const Program& in, const PassContext& context) {
-  std::set<std::string> merged;
+  std::unordered_set<std::string> merged;
   for (const SliceRef ref : context.plan.SlicesOn(context.self.index))
     merged.insert(context.plan.param(ref).grad);
   std::unordered_map<std::string, std::string> quoted;

@@ -11,6 +11,7 @@
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/passes/pieces.h"
 #include "transpiler/passes/step_counters.h"
 #include "transpiler/plan/names.h"
 
@@ -20,7 +21,10 @@ Result<Program> SendStepCounters(const Program& in, const PassContext& context) 
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (const StepCounter& counter : context.analysis.step_counters) {
-    for (Var& var : StepCounterVars(counter, context)) main.SetVar(std::move(var));
+    for (Var& var : StepCounterVars(counter, context)) {
+      PENSTOCK_RETURN_IF_ERROR(RequireFreeName(context.main, counter.var, var.name));
+      main.SetVar(std::move(var));
+    }
     NameList addresses = ScheduledPservers(counter, context);
     if (addresses.empty()) continue;
     const std::string done = ControlName(StrCat("send.", counter.var));

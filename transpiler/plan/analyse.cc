@@ -10,6 +10,8 @@
 namespace penstock {
 namespace {
 
+constexpr char kStepAttr[] = "step";
+
 using Names = std::unordered_set<std::string>;
 
 bool IsLrOp(const Op& op) {
@@ -171,16 +173,17 @@ Status FindTables(const Block& main, Analysis& out) {
 }
 
 void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
-  std::string counted = CountedInPlace(*entry.op);
+  std::string counted = CountedBy(*entry.op);
   const Var* var = main.FindVar(counted);
   if (var == nullptr || !var->persistable || !var->type) return;
   out.step_counters.push_back(
-      {.op = entry.id, .var = std::move(counted), .step = entry.op->GetOr<float>("step", 1.0f)});
+      {.op = entry.id, .var = std::move(counted), .step = *entry.op->Get<float>(kStepAttr)});
 }
 
 }  // namespace
 
-std::string CountedInPlace(const Op& op) {
+std::string CountedBy(const Op& op) {
+  if (op.Get<float>(kStepAttr) == nullptr) return std::string();
   const std::vector<std::string> read = op.InputNames();
   const std::vector<std::string> written = op.OutputNames();
   return read.size() == 1 && read == written ? read.front() : std::string();

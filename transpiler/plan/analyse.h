@@ -35,14 +35,15 @@ struct SparseTable {
   std::vector<OpId> lookups;  // in program order; all of one op type
 };
 
-// The step of a learning-rate schedule: what an op adds to, each time the schedule runs.
+// The step of a learning-rate schedule: what an op adds `step` to, each time the schedule runs.
 struct StepCounter {
   OpId op = OpId::kNone;
   std::string var;
   float step = 1.0f;
 };
-// The variable that is all the op reads and all it writes; empty if there is none.
-std::string CountedInPlace(const Op& op);
+// The variable that the op counts in: all it reads and all it writes, and it says by which step. Empty if it
+// counts nothing.
+std::string CountedBy(const Op& op);
 
 struct Analysis {
   std::vector<TrainedParam> params;  // in the order in which the program first works on them to optimize

@@ -131,7 +131,12 @@ TranspileConfig SomeConfig(Random& random) {
   config.slice_params = random() % 4 != 0;
   config.min_block_size = static_cast<std::int64_t>(random() % 20000) - 10;
   config.allow_small_blocks = random() % 4 != 0;
-  if (random() % 4 == 0) config.sync_mode_argument = random() % 2 == 0;
+  if (random() % 2 == 0) config.sync_mode_argument = random() % 2 == 0;
+  config.runtime_split_send_recv = random() % 4 == 0;
+  config.half_async = random() % 4 == 0;
+  config.completely_not_async = random() % 4 == 0;
+  config.dc_asgd = random() % 4 == 0;
+  config.shared_transpiler = random() % 4 == 0;
   return config;
 }
 

@@ -4,22 +4,14 @@
 #include <set>
 
 #include "operators/all_ops.h"
+#include "tests/parity/transpile/difference_parts.h"
+#include "tests/parity/transpile/mode_differences.h"
 #include "tests/parity/transpile/trainer_differences.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::test {
 namespace {
-
-bool IsTrainerMain(const RoleFile& file) { return !file.pserver && !file.startup; }
-
-void ChangeOps(Program& program, int block, const std::function<bool(Op&)>& change) {
-  const std::vector<OpEntry> ops = program.block(block).ops();
-  for (const OpEntry& entry : ops) {
-    Op op = *entry.op;
-    if (change(op)) program.MutableBlock(block).Replace(entry.id, std::move(op));
-  }
-}
 
 // --- D-send-trainer-id
 
@@ -99,55 +91,6 @@ void LeaveScopesAlone(const CaseFolder&, const RoleSet&, const RoleFile&, Progra
 }
 
 // --- D-lr-where-needed
-
-bool IsLrOp(const Op& op) {
-  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
-}
-
-// Whether a pserver holds some of the parameter.
-bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
-  for (const ParamPlacement& placement : roles.plan.params) {
-    if (placement.param != param) continue;
-    return std::any_of(placement.slices.begin(), placement.slices.end(),
-                       [&](const Slice& slice) { return slice.pserver == pserver; });
-  }
-  return false;
-}
-
-void AddMentioned(const Program& main, const Op& op, std::set<std::string>& names) {
-  for (const auto& mentioned : {op.InputNames(), op.OutputNames()})
-    names.insert(mentioned.begin(), mentioned.end());
-  const BlockRef* inner = op.Get<BlockRef>("sub_block");
-  if (inner == nullptr) return;
-  for (const OpEntry& entry : main.block(inner->index).ops()) AddMentioned(main, *entry.op, names);
-}
-
-// The learning-rate ops that no optimize-role op of a parameter on the pserver depends on.
-std::vector<OpId> UnneededLrOps(const CaseFolder& folder, const RoleSet& roles, int pserver) {
-  std::vector<OpEntry> left;
-  std::set<std::string> needed;
-  for (const OpEntry& entry : folder.main.main().ops()) {
-    const Op& op = *entry.op;
-    if (IsLrOp(op)) left.push_back(entry);
-    const auto pairs = op.RolePairs();
-    if (op.role() != Role::kOptimize || pairs.empty() || !Holds(roles, pserver, pairs.front().first))
-      continue;
-    const auto inputs = op.InputNames();
-    needed.insert(inputs.begin(), inputs.end());
-  }
-  for (bool again = true; again;) {
-    again = std::erase_if(left, [&](const OpEntry& entry) {
-              const auto written = entry.op->OutputNames();
-              const bool keep = std::any_of(written.begin(), written.end(),
-                                            [&](const std::string& name) { return needed.contains(name); });
-              if (keep) AddMentioned(folder.main, *entry.op, needed);
-              return keep;
-            }) > 0;
-  }
-  std::vector<OpId> ids;
-  for (const OpEntry& entry : left) ids.push_back(entry.id);
-  return ids;
-}
 
 bool HasUnneededLrOps(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   return file.pserver && !UnneededLrOps(folder, roles, file.index).empty();
@@ -291,132 +234,6 @@ bool FluidDropsAnOptimizer(const CaseFolder& folder, const RoleSet&, const RoleF
   return ours.ok() && fluids.ok() && ours->update_order.size() > fluids->update_order.size();
 }
 
-// --- D-sync-mode
-
-ServerMode ToldByFluid(const CaseFolder& folder, const RoleSet& roles) {
-  TranspileConfig config = folder.job.config;
-  config.dialect = Dialect::kFluid18;
-  return ResolveServerMode(config, roles.plan.mode);
-}
-
-bool ToldAnotherMode(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return file.pserver && !file.startup && ToldByFluid(folder, roles) != ServerModeOf(roles.plan.mode);
-}
-
-void TellTheMode(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {
-  ChangeOps(program, 0, [&](Op& op) {
-    if (op.type() != "listen_and_serv") return false;
-    op.Set("distributed_mode", static_cast<std::int32_t>(ServerModeOf(roles.plan.mode)));
-    return true;
-  });
-}
-
-// --- D-not-async
-
-bool NotAsync(const CaseFolder& folder) {
-  return folder.job.config.completely_not_async && folder.job.config.sync_mode_argument == false;
-}
-
-// The trainer has no communicator, or nothing that ends its step.
-bool NotAsyncHangs(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
-  const TranspileConfig& config = folder.job.config;
-  return NotAsync(folder) && config.trainers > 1 && !(config.runtime_split_send_recv && config.half_async);
-}
-
-void EndSteps(TranspileConfig& config) {
-  config.half_async = config.runtime_split_send_recv;
-  if (config.runtime_split_send_recv) return;
-  config.sync_mode_argument = config.sync_mode_field = true;
-  config.completely_not_async = false;
-}
-
-// --- D-not-async-steps
-
-bool StepsDiffer(const CaseFolder& folder, const RoleSet& roles, const RoleFile&) {
-  const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
-  const bool counts = analysis.ok() && !analysis->step_counters.empty();
-  return roles.plan.mode == Mode::kNotAsync && (counts || roles.plan.trainers == 1);
-}
-
-// --- D-async-schedule
-
-std::vector<StepCounter> CountersOf(const CaseFolder& folder, const RoleSet& roles) {
-  const bool merges = roles.plan.mode == Mode::kSync || roles.plan.mode == Mode::kNotAsync;
-  const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
-  return merges || !analysis.ok() ? std::vector<StepCounter>() : analysis->step_counters;
-}
-
-bool BeginsACounter(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return file.pserver && file.startup && !CountersOf(folder, roles).empty();
-}
-
-float FillValue(const Program& program, const std::string& var) {
-  for (const OpEntry& entry : program.main().ops()) {
-    if (entry.op->OutputName("Out") == var) return entry.op->GetOr<float>("value", 0.0f);
-  }
-  return 0.0f;
-}
-
-void BeginAsOneMachine(const CaseFolder& folder, const RoleSet& roles, const RoleFile&, Program& program) {
-  for (const StepCounter& counter : CountersOf(folder, roles)) {
-    for (int trainer = 0; trainer < roles.plan.trainers; ++trainer) {
-      const float first = FillValue(folder.startup, counter.var) + counter.step;
-      ChangeOps(program, 0, [&](Op& op) {
-        if (op.OutputName("Out") != StepCounterName(counter.var, trainer)) return false;
-        op.Set("value", trainer == 0 ? first : 0.0f);
-        return true;
-      });
-    }
-  }
-}
-
-// --- D-step-notices
-
-// Addresses of the pservers that compute the counted rates.
-std::vector<std::string> Counting(const CaseFolder& folder, const RoleSet& roles,
-                                  const StepCounter& counter) {
-  std::vector<std::string> addresses;
-  for (std::size_t i = 0; i < roles.plan.pservers.size(); ++i) {
-    const std::vector<OpId> unneeded = UnneededLrOps(folder, roles, static_cast<int>(i));
-    if (std::find(unneeded.begin(), unneeded.end(), counter.op) != unneeded.end()) continue;
-    addresses.push_back(roles.plan.pservers[i]);
-  }
-  return addresses;
-}
-
-bool TellsTooMany(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  const std::vector<StepCounter> counters = CountersOf(folder, roles);
-  return IsTrainerMain(file) &&
-         std::any_of(counters.begin(), counters.end(), [&](const StepCounter& counter) {
-           return Counting(folder, roles, counter).size() < roles.plan.pservers.size();
-         });
-}
-
-void TellWhoCounts(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
-  for (const StepCounter& counter : CountersOf(folder, roles)) {
-    ChangeOps(program, 0, [&](Op& op) {
-      if (op.type() != "send" || op.InputName("X") != StepCounterName(counter.var, file.index)) return false;
-      op.Set("epmap", Counting(folder, roles, counter));
-      return true;
-    });
-  }
-}
-
-// --- D-shared-startup
-
-bool GettersChangedIt(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
-  return folder.job.config.shared_transpiler && file.startup && !file.pserver;
-}
-
-void MakeByAnotherObject(TranspileConfig& config) { config.shared_transpiler = false; }
-
-// Where pservers do not update parameters, the optimizer matters to local SGD alone.
-bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  const TranspileConfig& config = folder.job.config;
-  const bool matters = config.kind == Kind::kPserver || config.collective_mode == "local_sgd";
-  return matters && FluidDropsAnOptimizer(folder, roles, file);
-}
-
 using Predicate = std::function<bool(const CaseFolder&, const RoleSet&, const RoleFile&)>;
 
 // Of jobs whose pservers update parameters.
@@ -424,6 +241,13 @@ Predicate OnPservers(Predicate touches) {
   return [touches](const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
     return folder.job.config.kind == Kind::kPserver && touches(folder, roles, file);
   };
+}
+
+// Where pservers do not update parameters, the optimizer matters to local SGD alone.
+bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  const TranspileConfig& config = folder.job.config;
+  const bool matters = config.kind == Kind::kPserver || config.collective == Collective::kLocalSgd;
+  return matters && FluidDropsAnOptimizer(folder, roles, file);
 }
 
 bool Nowhere(const CaseFolder&, const RoleSet&, const RoleFile&) { return false; }

@@ -84,6 +84,28 @@ TEST_F(TranspileCommand, CompatWritesFluidsProgramsWithoutExtraFields) {
   EXPECT_EQ(ours->meta().plan, "");
 }
 
+TEST_F(TranspileCommand, StepsAreTheProgramsBetweenThePasses) {
+  ASSERT_EQ(
+      Run(InputsOf("fit_a_line.sgd", "async_p2t2") + " --out " + dir_ / "roles" + " --steps " + dir_ / "s"),
+      0)
+      << err_;
+  for (const char* file : {"trainer_0/00_source.ir", "trainer_0/03_send_gradients.ir",
+                           "trainer_1/07_drop_optimizers.ir", "trainer_startup_1/04_fake_init_tables.ir",
+                           "pserver_1/05_serve_gradients.ir", "pserver_startup_0/02_init_step_counters.ir"}) {
+    EXPECT_TRUE(ReadProgramFile(StrCat(dir_ / "s", "/", file)).ok()) << file;
+  }
+  const Result<Program> last = ReadProgramFile(dir_ / "s" + "/trainer_1/07_drop_optimizers.ir");
+  const Result<Program> made = ReadProgramFile(dir_ / "roles" + "/trainer_t1.pb");
+  ASSERT_TRUE(last.ok() && made.ok());
+  EXPECT_EQ(last->main().ops().size(), made->main().ops().size());
+}
+
+TEST_F(TranspileCommand, StepsThatCannotBeWrittenAreAnError) {
+  EXPECT_EQ(
+      Run(InputsOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles" + " --steps /dev/null/x"), 2);
+  EXPECT_NE(err_.find("/dev/null/x"), std::string::npos) << err_;
+}
+
 TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
   const std::string good = InputsOf("fit_a_line.sgd", "sync_p2t2");
   const std::string out = " --out " + dir_ / "roles";

@@ -1,5 +1,6 @@
 """DistributeTranspilerConfig: what to ask of the transpiler, and whether it can be asked."""
 
+import numbers
 import operator
 
 from penstock._errors import program_error
@@ -25,7 +26,7 @@ _COUNTS = {
 
 
 class DistributeTranspilerConfig:
-    """Fields and defaults are Fluid's, but for `slicing`, `big_array_bound` and `local_sgd_k_steps`."""
+    """Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `local_sgd_k_steps`, `dc_asgd_lambda`."""
 
     slice_var_up = True
     split_method = None      # a subclass of PSDispatcher; None: RoundRobin
@@ -33,6 +34,7 @@ class DistributeTranspilerConfig:
     slicing = 'fluid'        # 'even': rows differ by one at most; 'mxnet': from big_array_bound on over all pservers
     big_array_bound = 1000000    # elements
     enable_dc_asgd = False
+    dc_asgd_lambda = 1.0     # how much of a gradient's age is corrected; Fluid knows 1 only
     mode = 'pserver'
     print_log = False
     wait_port = True
@@ -80,6 +82,7 @@ class DistributeTranspilerConfig:
             check_flag(field, getattr(self, field))
         for field, least in _COUNTS.items():
             check_count(field, getattr(self, field), least)
+        check_number('dc_asgd_lambda', self.dc_asgd_lambda)
         _check_choice('mode', self.mode, MODES, 'E-plan-kind')
         _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
         if self.collective_mode is not None:
@@ -105,6 +108,13 @@ def check_count(field, value, least=None):
     if least is not None and number < least:
         raise program_error('E-plan-config', 'plan: %s must be at least %d, not %d' % (field, least, number))
     return number
+
+
+def check_number(field, value):
+    """As a float."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise program_error('E-plan-config', 'plan: %s must be a number, not %r' % (field, value))
+    return float(value)
 
 
 def _check_choice(field, value, choices, id):

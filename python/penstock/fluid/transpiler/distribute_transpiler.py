@@ -154,6 +154,7 @@ class DistributeTranspiler:
         config.half_async = given.half_async
         config.completely_not_async = given.completely_not_async
         config.dc_asgd = given.enable_dc_asgd
+        config.dc_asgd_lambda = given.dc_asgd_lambda
         return config
 
     def _describe_ranks(self, trainers, config):

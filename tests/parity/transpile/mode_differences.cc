@@ -1,0 +1,152 @@
+#include "tests/parity/transpile/mode_differences.h"
+
+#include <algorithm>
+
+#include "operators/all_ops.h"
+#include "tests/parity/transpile/difference_parts.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock::test {
+
+// --- D-sync-mode
+
+namespace {
+
+ServerMode ToldByFluid(const CaseFolder& folder, const RoleSet& roles) {
+  TranspileConfig config = folder.job.config;
+  config.dialect = Dialect::kFluid18;
+  return ResolveServerMode(config, roles.plan.mode);
+}
+
+}  // namespace
+
+bool ToldAnotherMode(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  return file.pserver && !file.startup && ToldByFluid(folder, roles) != ServerModeOf(roles.plan.mode);
+}
+
+void TellTheMode(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {
+  ChangeOps(program, 0, [&](Op& op) {
+    if (op.type() != "listen_and_serv") return false;
+    op.Set("distributed_mode", static_cast<std::int32_t>(ServerModeOf(roles.plan.mode)));
+    return true;
+  });
+}
+
+// --- D-not-async
+
+namespace {
+
+bool NotAsync(const CaseFolder& folder) {
+  return folder.job.config.completely_not_async && folder.job.config.sync_mode_argument == false;
+}
+
+}  // namespace
+
+// The trainer has no communicator, or nothing that ends its step.
+bool NotAsyncHangs(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const TranspileConfig& config = folder.job.config;
+  const bool ends = config.half_async || config.trainers == 1;
+  return NotAsync(folder) && !(config.runtime_split_send_recv && ends);
+}
+
+void EndSteps(TranspileConfig& config) {
+  config.half_async = config.runtime_split_send_recv;
+  if (config.runtime_split_send_recv) return;
+  config.sync_mode_argument = config.sync_mode_field = true;
+  config.completely_not_async = false;
+}
+
+// --- D-not-async-steps
+
+bool StepsDiffer(const CaseFolder& folder, const RoleSet& roles, const RoleFile&) {
+  const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const bool counts = analysis.ok() && !analysis->step_counters.empty();
+  return roles.plan.mode == Mode::kNotAsync && (counts || roles.plan.trainers == 1);
+}
+
+// --- D-async-schedule
+
+namespace {
+
+std::vector<StepCounter> CountersOf(const CaseFolder& folder, const RoleSet& roles) {
+  const bool merges = roles.plan.mode == Mode::kSync || roles.plan.mode == Mode::kNotAsync;
+  const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  return merges || !analysis.ok() ? std::vector<StepCounter>() : analysis->step_counters;
+}
+
+}  // namespace
+
+bool BeginsACounter(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  return file.pserver && file.startup && !CountersOf(folder, roles).empty();
+}
+
+namespace {
+
+float FillValue(const Program& program, const std::string& var) {
+  for (const OpEntry& entry : program.main().ops()) {
+    if (entry.op->OutputName("Out") == var) return entry.op->GetOr<float>("value", 0.0f);
+  }
+  return 0.0f;
+}
+
+}  // namespace
+
+void BeginAsOneMachine(const CaseFolder& folder, const RoleSet& roles, const RoleFile&, Program& program) {
+  for (const StepCounter& counter : CountersOf(folder, roles)) {
+    for (int trainer = 0; trainer < roles.plan.trainers; ++trainer) {
+      const float first = FillValue(folder.startup, counter.var) + counter.step;
+      ChangeOps(program, 0, [&](Op& op) {
+        if (op.OutputName("Out") != StepCounterName(counter.var, trainer)) return false;
+        op.Set("value", trainer == 0 ? first : 0.0f);
+        return true;
+      });
+    }
+  }
+}
+
+// --- D-step-notices
+
+namespace {
+
+// Addresses of the pservers that compute the counted rates.
+std::vector<std::string> Counting(const CaseFolder& folder, const RoleSet& roles,
+                                  const StepCounter& counter) {
+  std::vector<std::string> addresses;
+  for (std::size_t i = 0; i < roles.plan.pservers.size(); ++i) {
+    const std::vector<OpId> unneeded = UnneededLrOps(folder, roles, static_cast<int>(i));
+    if (std::find(unneeded.begin(), unneeded.end(), counter.op) != unneeded.end()) continue;
+    addresses.push_back(roles.plan.pservers[i]);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+bool TellsTooMany(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  const std::vector<StepCounter> counters = CountersOf(folder, roles);
+  return IsTrainerMain(file) &&
+         std::any_of(counters.begin(), counters.end(), [&](const StepCounter& counter) {
+           return Counting(folder, roles, counter).size() < roles.plan.pservers.size();
+         });
+}
+
+void TellWhoCounts(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
+  for (const StepCounter& counter : CountersOf(folder, roles)) {
+    ChangeOps(program, 0, [&](Op& op) {
+      if (op.type() != "send" || op.InputName("X") != StepCounterName(counter.var, file.index)) return false;
+      op.Set("epmap", Counting(folder, roles, counter));
+      return true;
+    });
+  }
+}
+
+// --- D-shared-startup
+
+bool GettersChangedIt(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
+  return folder.job.config.shared_transpiler && file.startup && !file.pserver;
+}
+
+void MakeByAnotherObject(TranspileConfig& config) { config.shared_transpiler = false; }
+
+}  // namespace penstock::test

@@ -246,7 +246,7 @@ Predicate OnPservers(Predicate touches) {
 // Where pservers do not update parameters, the optimizer matters to local SGD alone.
 bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   const TranspileConfig& config = folder.job.config;
-  const bool matters = config.kind == Kind::kPserver || config.collective == Collective::kLocalSgd;
+  const bool matters = config.kind == Kind::kPserver || config.collective_mode == "local_sgd";
   return matters && FluidDropsAnOptimizer(folder, roles, file);
 }
 

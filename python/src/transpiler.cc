@@ -53,6 +53,10 @@ std::shared_ptr<ProgramBox> Box(const Program& program) {
   return std::make_shared<ProgramBox>(ProgramBox{program});
 }
 
+void RequirePositive(std::int64_t count) {
+  if (count < 1) throw StatusError(InvalidArgument("E-plan-count", "plan: must be at least 1, not ", count));
+}
+
 // A configuration and what its dispatcher, if it is a Python object, raised.
 struct ConfigBox {
   TranspileConfig config;
@@ -94,6 +98,23 @@ py::list PlannedParams(const RoleSet& roles) {
                               param.shape.dims(), param.sparse, param.prefetched, slices));
   }
   return out;
+}
+
+// Rules of the plan that may be asked by hand.
+void BindRules(py::module_& m) {
+  m.def("pserver_of_name", [](const std::string& name, int pservers) {
+    RequirePositive(pservers);
+    return PserverOfName(name, pservers);
+  });
+  m.def("balance_sizes", [](const std::vector<std::int64_t>& bytes, int pservers) {
+    RequirePositive(pservers);
+    return BalanceSizes(bytes, pservers);
+  });
+  m.def("cut_rows", [](std::vector<Dim> shape, int parts, std::int64_t min_elements) {
+    RequirePositive(parts);
+    RequirePositive(min_elements);
+    return CutRows(Shape(std::move(shape)), parts, min_elements);
+  });
 }
 
 void BindConfig(py::module_& m) {
@@ -178,12 +199,7 @@ void BindTranspiler(py::module_& m) {
       });
   m.def("transpile", &Run);
   m.def("validate_config", [](const ConfigBox& box) { Check(ValidateConfig(box.config)); });
-  m.def("pserver_of_name", &PserverOfName);
-  m.def("balance_sizes",
-        [](const std::vector<std::int64_t>& bytes, int pservers) { return BalanceSizes(bytes, pservers); });
-  m.def("cut_rows", [](std::vector<Dim> shape, int parts, std::int64_t min_elements) {
-    return CutRows(Shape(std::move(shape)), parts, min_elements);
-  });
+  BindRules(m);
 }
 
 }  // namespace penstock::python

@@ -24,8 +24,12 @@ JOB = textwrap.dedent('''
     fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
     x = fluid.data('x', [None, 64])
     y = fluid.data('y', [None, 1])
-    hidden = fluid.layers.fc(x, 256, act='relu')
-    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
+    # With names that look like a transpiler's own, if asked: a slice of `a` would be called like a bias.
+    names = ['a', 'a.block1', 'x@GRAD_y.trainer_0', 'größe:1'] if 'ODD_NAMES' in os.environ else [None] * 4
+    attrs = [fluid.ParamAttr(name=name) for name in names]
+    hidden = fluid.layers.fc(x, 256, act='relu', param_attr=attrs[0], bias_attr=attrs[1])
+    output = fluid.layers.fc(hidden, 1, param_attr=attrs[2], bias_attr=attrs[3])
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
     fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
 
@@ -49,6 +53,13 @@ JOB = textwrap.dedent('''
     else:
         config = fluid.DistributeTranspilerConfig()
         config.min_block_size = int(os.environ.get('MIN_BLOCK_SIZE', 8192))
+
+        class RowsOnTheLast(fluid.transpiler.PSDispatcher):
+            def dispatch(self, varlist):
+                return [self.eps[-1 if var.shape[0] > 1 else 0] for var in varlist]
+
+        if 'ROWS_ON_THE_LAST' in os.environ:
+            config.split_method = RowsOnTheLast
         t = fluid.DistributeTranspiler(config)
         t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2)
         if role == 'pserver':
@@ -125,7 +136,9 @@ def job(tmp_path):
     job.kill_all()
 
 
-def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job):
+@pytest.mark.parametrize('asked', [(), ('ODD_NAMES',), ('ROWS_ON_THE_LAST',)])
+def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job, asked):
+    job.environment.update(dict.fromkeys(asked, '1'))
     job.start_all()
     results = job.wait()
     assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results

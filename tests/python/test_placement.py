@@ -244,12 +244,33 @@ def test_the_overview_says_where_everything_is(fluid):
     assert fluid.default_main_program()._parameters_on_pservers is overview
 
 
+def test_the_names_that_fluids_scripts_import(fluid):
+    from penstock.fluid.transpiler.distribute_transpiler import DistributedMode, DistributeTranspiler  # noqa: F401
+    from penstock.fluid.transpiler.ps_dispatcher import HashName, PSDispatcher, RoundRobin  # noqa: F401
+    mode = DistributedMode
+    assert (mode.SYNC, mode.ASYNC, mode.HALF_ASYNC, mode.GEO) == (0, 1, 2, 3)
+
+
 def test_slice_variable_is_the_plans_rule(fluid):
     net(fluid)
     block = fluid.default_main_program().global_block()
     from penstock.fluid.transpiler.distribute_transpiler import slice_variable
     assert slice_variable([block.var('fc_0.w_0'), block.var('fc_0.b_0')], 4, 8192) == \
         ['fc_0.w_0:0:10000', 'fc_0.w_0:1:10000', 'fc_0.b_0:0:200']
+
+
+@pytest.mark.parametrize('arguments, says', [((0, 8192), 'slice_count must be at least 1, not 0'),
+                                             ((2, 0), 'min_block_size must be at least 1, not 0')])
+def test_slice_variable_with_nothing_to_slice_for(fluid, arguments, says):
+    from penstock.fluid.transpiler.distribute_transpiler import slice_variable
+    with pytest.raises(penstock.ProgramError, match=says):
+        slice_variable([fluid.data('x', [100, 200])], *arguments)
+
+
+@pytest.mark.parametrize('method', [RoundRobin, HashName, SizeBalanced])
+def test_a_dispatcher_needs_a_pserver(method):
+    with pytest.raises(penstock.ProgramError, match='the list of pservers is empty'):
+        method([])
 
 
 class TestHashFixCases:

@@ -1,6 +1,7 @@
 """DistributeTranspiler: Fluid's habits over a pure function."""
 
 import gzip
+import itertools
 import json
 
 import penstock
@@ -62,6 +63,26 @@ def test_getters_may_be_called_in_any_order_and_again(fluid):
     main, start = t.get_pserver_programs(endpoint)
     assert main.desc.serialize_to_string() == first and start.desc.serialize_to_string() == startup
     assert types(main) == ['listen_and_serv']
+
+
+def test_each_order_of_getters_and_transpiles_gives_the_same_bytes(fluid):
+    net(fluid)
+    endpoint = PSERVERS.split(',')[0]
+    t = fluid.DistributeTranspiler()
+    calls = {
+        'transpile': lambda: t.transpile(0, pservers=PSERVERS, trainers=2),
+        'trainer': lambda: t.get_trainer_program(),
+        'pserver': lambda: t.get_pserver_program(endpoint),
+        'startup': lambda: t.get_startup_program(endpoint, None),
+    }
+    made = {name: set() for name in calls}
+    for order in itertools.permutations(calls):
+        for name in ('transpile',) + order:
+            program = calls[name]()
+            made[name].add(fluid.default_startup_program().desc.serialize_to_string())
+            if program is not None:
+                made[name].add(program.desc.serialize_to_string())
+    assert {name: len(bytes) for name, bytes in made.items()} == dict(transpile=1, trainer=2, pserver=2, startup=2)
 
 
 def test_a_second_transpile_starts_from_the_snapshot(fluid):

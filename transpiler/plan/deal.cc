@@ -124,9 +124,11 @@ class DispatcherCalls {
   Result<std::vector<int>> Ask(Dispatcher& dispatcher, const std::vector<Piece>& pieces) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, dispatcher.Dispatch(pieces));
     if (addresses.size() != pieces.size()) {
+      std::vector<std::string_view> asked;
+      for (const Piece& piece : pieces) asked.push_back(piece.name);
       return InvalidArgument("E-plan-dispatcher", "plan: the dispatcher gave ", addresses.size(),
                              " addresses for ", pieces.size(), " variables")
-          .With(StrCat("the first variable is ", pieces.front().name));
+          .With(StrCat("the variables are ", Join(asked, ", ")));
     }
     std::vector<int> pservers;
     for (std::size_t i = 0; i < addresses.size(); ++i) {

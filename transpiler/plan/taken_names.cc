@@ -1,61 +1,82 @@
 #include "transpiler/plan/taken_names.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "transpiler/plan/names.h"
 
 namespace penstock {
 namespace {
 
-using Names = std::unordered_set<std::string>;
+// What names.h puts behind a variable's name and, perhaps, a mark.
+constexpr const char* kAppended[] = {".block", ".trainer_", ".delta"};
 
-bool AnyIn(const std::vector<std::string>& names, const Names& set) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
+bool HasVar(const Program& main, const std::string& name) {
+  for (int block = 0; block < main.block_count(); ++block) {
+    if (main.block(block).FindVar(name) != nullptr) return true;
+  }
+  return false;
 }
 
-// The first of "@PIECE", "@PIECE1", "@PIECE2" and so on under which no name is taken; takes them.
-void Mark(const PlacementPlan& plan, const std::set<std::string>& own, Names& taken, ParamPlacement& param) {
-  for (int number = 0;; ++number) {
-    param.mark = number == 0 ? "@PIECE" : StrCat("@PIECE", number);
-    std::vector<std::string> names = PieceNames(plan, param, own);
-    if (AnyIn(names, taken)) continue;
-    taken.insert(names.begin(), names.end());
-    return;
-  }
+// Whether a variable's own slices could be called like marked ones of the parameter.
+bool MarkIsAName(const Program& main, const ParamPlacement& param, const std::set<std::string>& own) {
+  std::vector<std::string> names(own.begin(), own.end());
+  names.insert(names.end(), {param.param, param.grad});
+  return std::any_of(names.begin(), names.end(),
+                     [&](const std::string& name) { return HasVar(main, name + param.mark); });
 }
 
 }  // namespace
 
-std::unordered_set<std::string> NamesLikePieces(const Program& main) {
-  Names names;
+TakenNames::TakenNames(const Program& main) {
   for (int block = 0; block < main.block_count(); ++block) {
     for (const VarRef& var : main.block(block).vars()) {
-      const std::string& name = var->name;
-      // What names.h appends always has one of these.
-      for (const char* appended : {".block", ".trainer_", ".delta"}) {
-        if (name.find(appended) != std::string::npos) names.insert(name);
-      }
+      const auto stands_in = [&](const char* text) { return var->name.find(text) != std::string::npos; };
+      if (std::any_of(std::begin(kAppended), std::end(kAppended), stands_in)) names_.insert(var->name);
     }
   }
-  return names;
+}
+
+bool TakenNames::AnyBeginsWith(const std::string& prefix) const {
+  const auto it = names_.lower_bound(prefix);
+  return it != names_.end() && StartsWith(*it, prefix);
+}
+
+std::optional<std::string> TakenNames::Find(const PlacementPlan& plan, const ParamPlacement& param,
+                                            const std::set<std::string>& own) const {
+  if (names_.empty()) return std::nullopt;
+  std::vector<std::string> stems(own.begin(), own.end());
+  stems.insert(stems.end(), {param.param, param.grad});
+  const bool possible = std::any_of(stems.begin(), stems.end(), [&](const std::string& stem) {
+    return std::any_of(std::begin(kAppended), std::end(kAppended),
+                       [&](const char* text) { return AnyBeginsWith(StrCat(stem, param.mark, text)); });
+  });
+  if (!possible) return std::nullopt;
+  for (std::string& name : PieceNames(plan, param, own)) {
+    if (names_.contains(name)) return std::move(name);
+  }
+  return std::nullopt;
+}
+
+void TakenNames::Add(const PlacementPlan& plan, const ParamPlacement& param,
+                     const std::set<std::string>& own) {
+  for (std::string& name : PieceNames(plan, param, own)) names_.insert(std::move(name));
 }
 
 void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan& plan) {
   if (plan.dialect == Dialect::kFluid18) return;
-  Names taken = NamesLikePieces(main);
-  if (taken.empty()) return;
-  std::vector<std::size_t> clashing;
-  std::vector<std::string> plain;
+  TakenNames taken(main);
   for (std::size_t i = 0; i < plan.params.size(); ++i) {
-    std::vector<std::string> names = PieceNames(plan, plan.params[i], analysis.params[i].written);
-    if (AnyIn(names, taken)) {
-      clashing.push_back(i);
-    } else {
-      plain.insert(plain.end(), names.begin(), names.end());
+    ParamPlacement& param = plan.params[i];
+    const std::set<std::string>& own = analysis.params[i].written;
+    if (!taken.Find(plan, param, own)) continue;
+    // The first of "@PIECE", "@PIECE1", "@PIECE2" and so on that makes no name of another.
+    for (int number = 0; param.mark.empty() || taken.Find(plan, param, own) || MarkIsAName(main, param, own);
+         ++number) {
+      param.mark = number == 0 ? "@PIECE" : StrCat("@PIECE", number);
     }
+    taken.Add(plan, param, own);
   }
-  taken.insert(plain.begin(), plain.end());
-  for (const std::size_t i : clashing) Mark(plan, analysis.params[i].written, taken, plan.params[i]);
 }
 
 }  // namespace penstock

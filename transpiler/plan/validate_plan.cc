@@ -2,7 +2,6 @@
 #include <map>
 #include <set>
 
-#include "transpiler/plan/names.h"
 #include "transpiler/plan/plan.h"
 #include "transpiler/plan/taken_names.h"
 
@@ -115,16 +114,14 @@ Status ValidateDeclared(const ParamPlacement& param, const Block& block) {
 Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
   const Block& block = main.main();
-  const std::unordered_set<std::string> taken = NamesLikePieces(main);
+  const TakenNames taken(main);
   for (const ParamPlacement& param : plan.params) {
     PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(param, block));
-    if (taken.empty()) continue;
-    for (const std::string& name : PieceNames(plan, param, {})) {
-      if (!taken.contains(name)) continue;
-      return InvalidArgument("E-plan-name-clash", "plan: ", param.param, " needs the name ", name,
-                             ", which a variable of the program has")
-          .With("note: rename that variable");
-    }
+    const std::optional<std::string> name = taken.Find(plan, param, {});
+    if (!name) continue;
+    return InvalidArgument("E-plan-name-clash", "plan: ", param.param, " needs the name ", *name,
+                           ", which a variable of the program has")
+        .With("note: rename that variable");
   }
   return OkStatus();
 }

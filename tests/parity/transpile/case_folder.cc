@@ -5,6 +5,7 @@
 
 #include "framework/base/files.h"
 #include "framework/text/program_file.h"
+#include "tests/parity/transpile/python_hash.h"
 
 namespace penstock::test {
 namespace fs = std::filesystem;
@@ -37,7 +38,7 @@ CaseFolder ReadCaseFolder(const std::string& corpus, const std::string& id) {
   CaseFolder out;
   out.id = id;
   const std::string folder = StrCat(corpus, "/open/cases/", id);
-  Result<CaseFile> job = ParseCase(Text(folder + "/case.json"));
+  Result<CaseFile> job = ParseCase(Text(folder + "/case.json"), {{"HashNameFixed", PythonHashDispatchers()}});
   PENSTOCK_CHECK(job.ok(), StrCat(id, ": ", job.status().ToString()));
   out.job = *std::move(job);
   const std::string program = StrCat(corpus, "/open/programs/", out.job.program);

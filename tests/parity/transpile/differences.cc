@@ -6,6 +6,7 @@
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/difference_parts.h"
 #include "tests/parity/transpile/mode_differences.h"
+#include "tests/parity/transpile/placement_differences.h"
 #include "tests/parity/transpile/trainer_differences.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
@@ -266,6 +267,8 @@ const std::vector<Difference>& Differences() {
       {"D-shared-startup", GettersChangedIt, nullptr, nullptr, MakeByAnotherObject},
       {"D-async-schedule", OnPservers(BeginsACounter), BeginAsOneMachine},
       {"D-step-notices", OnPservers(TellsTooMany), TellWhoCounts},
+      {"D-one-table", SendsElsewhere, SendWhereParamsAre},
+      {"D-shared-pserver", HoldsTwoSlices, nullptr},
       {"D-one-trainer", OnPservers(OneTrainer), AddSuffix},
       {"D-row-state", OnPservers(HasNewRowState), SliceRowState},
       {"D-whole-norms", OnPservers(NeedsWholeTensors), nullptr},

@@ -134,6 +134,50 @@ TEST(Transpile, AnOptimizerThatNeedsTheWholeParameterGetsIt) {
   EXPECT_FALSE(roles->plan.params[0].sliced());
 }
 
+// Everything on the last pserver; says how it was called.
+class Last : public Dispatcher {
+ public:
+  Last(std::string last, std::string& calls) : last_(std::move(last)), calls_(calls) {}
+  Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) override {
+    for (const Piece& piece : pieces) calls_ += StrCat(piece.name, piece.shape, " ");
+    calls_ += "| ";
+    return std::vector<std::string>(pieces.size(), last_);
+  }
+  Status Reset() override {
+    calls_ += "reset | ";
+    return OkStatus();
+  }
+
+ private:
+  std::string last_;
+  std::string& calls_;
+};
+
+TEST(Transpile, ADispatcherIsAskedAsFluidAsksIt) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
+  std::string calls;
+  TranspileConfig config = Config(2, 2);
+  config.dispatcher = [&](const std::vector<std::string>& pservers) -> Result<std::unique_ptr<Dispatcher>> {
+    return std::unique_ptr<Dispatcher>(new Last(pservers.back(), calls));
+  };
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  EXPECT_EQ(calls,
+            "w0000@GRAD.block0.trainer_0[50, 200] w0000@GRAD.block1.trainer_0[50, 200] | "
+            "w0001@GRAD.trainer_0[7] | reset | w0000.block0[50, 200] w0000.block1[50, 200] w0001[7] | ");
+  EXPECT_TRUE(roles->plan.SlicesOn(0).empty());
+  EXPECT_EQ(roles->plan.SlicesOn(1).size(), 3U);
+}
+
+TEST(Transpile, ADispatchersErrorEndsIt) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{7}});
+  TranspileConfig config = Config(2, 2);
+  config.dispatcher = [](const std::vector<std::string>&) -> Result<std::unique_ptr<Dispatcher>> {
+    return FailedPrecondition("E-mine", "mine: not today");
+  };
+  EXPECT_EQ(Transpile(AllOps(), program.main, program.startup, config).status().id(), "E-mine");
+}
+
 TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));

@@ -116,11 +116,36 @@ TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
         good + out + " --config none.json", good + out + " --config " + dir_ / "bad.json",
         good + out + " --facts " + dir_ / "bad.pb", good + out + " --main " + dir_ / "bad.pb",
         good + out + " --main none.pb", good + out + " --trainers 2", good + " --out /dev/null/x",
-        InputsOf("fit_a_line.sgd", "sync_mbs10_ctor") + out}) {
+        InputsOf("fit_a_line.sgd", "sync_mbs10_ctor") + out, good + out + " --split-method Random",
+        good + out + " --slicing columns", good + out + " --slicing mxnet --split-method HashName"}) {
     EXPECT_EQ(Run(arguments), 2) << arguments;
     EXPECT_TRUE(StartsWith(err_, "error: ")) << err_;
     EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 1) << err_;
   }
+}
+
+TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
+  const std::string inputs = InputsOf("wide_linear.sgd", "sync_p2t2");
+  ASSERT_EQ(Run(inputs + " --split-method SizeBalanced --slicing even --out " + dir_ / "roles"), 0) << err_;
+  EXPECT_EQ(*ReadFile(dir_ / "roles" + "/plan.txt"),
+            "plan {mode=\"sync\", trainers=2, pservers=[\"127.0.0.1:6174\", \"127.0.0.1:6175\"]}\n"
+            "param fc_1.b_0 : f32[1] grad=fc_1.b_0@GRAD\n"
+            "  rows [0, 1) on pserver 0\n"
+            "param fc_1.w_0 : f32[1000, 1] grad=fc_1.w_0@GRAD\n"
+            "  rows [0, 1000) on pserver 0\n"
+            "param fc_b : f32[1000] grad=fc_b@GRAD\n"
+            "  rows [0, 1000) on pserver 1\n"
+            "param fc_w : f32[1000, 1000] grad=fc_w@GRAD\n"
+            "  rows [0, 500) on pserver 0 in chunks of 262\n"
+            "  rows [500, 1000) on pserver 1 in chunks of 262\n");
+}
+
+TEST_F(TranspileCommand, ADispatcherOfTheUsersOwnIsNotForTheCommand) {
+  EXPECT_EQ(Run(InputsOf("wide_linear.sgd", "hashfix_p2t2") + " --out " + dir_ / "roles"), 2);
+  EXPECT_NE(err_.find("case.json: key \"split_method\": \"HashNameFixed\" is none of RoundRobin, HashName, "
+                      "SizeBalanced"),
+            std::string::npos)
+      << err_;
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ import operator
 from penstock._errors import program_error
 from penstock.fluid.transpiler import ps_dispatcher
 
-__all__ = ['DistributeTranspilerConfig']
+__all__ = ['DistributeTranspilerConfig', 'DistributedMode']
 
 MODES = ('pserver', 'nccl2', 'collective')
 COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread')
@@ -23,6 +23,14 @@ _COUNTS = {
     'local_sgd_k_steps': 1,
     'hierarchical_allreduce_inter_nranks': 0,
 }
+
+
+class DistributedMode:
+    """What listen_and_serv is told in its attribute `distributed_mode`."""
+    SYNC = 0
+    ASYNC = 1
+    HALF_ASYNC = 2
+    GEO = 3
 
 
 class DistributeTranspilerConfig:

@@ -12,10 +12,10 @@ from penstock._errors import program_error
 from penstock.fluid import framework
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
-from penstock.fluid.transpiler.config import DistributeTranspilerConfig, check_count, check_flag
+from penstock.fluid.transpiler.config import DistributedMode, DistributeTranspilerConfig, check_count, check_flag
 from penstock.fluid.transpiler.details import vars_distributed
 
-__all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'slice_variable']
+__all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'slice_variable']
 
 
 class DistributeTranspiler:
@@ -176,15 +176,18 @@ class DistributeTranspiler:
         value = getattr(self.config, field)
         if argument is None:
             return value
-        if self.config.is_set(field) and value != argument:
+        if self.config.is_set(field) and value is not None and value != argument:
+            shown = [one.__name__ if isinstance(one, type) else repr(one) for one in (argument, value)]
             raise program_error('E-plan-%s' % field.replace('_', '-'),
-                                'plan: transpile() was given %s=%r and its config says %s=%r; give one, or the same '
-                                'twice' % (field, argument, field, value))
+                                'plan: transpile() was given %s=%s and its config says %s=%s; give one, or the same '
+                                'twice' % (field, shown[0], field, shown[1]))
         return argument
 
 
 def slice_variable(var_list, slice_count, min_block_size):
     """How each variable would be cut: lists of texts `name:number of the slice:elements`."""
+    check_count('slice_count', slice_count, 1)
+    check_count('min_block_size', min_block_size, 1)
     cuts = []
     for var in var_list:
         bounds = _penstock.cut_rows(list(var.shape), slice_count, min_block_size)

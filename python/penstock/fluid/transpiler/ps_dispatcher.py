@@ -23,6 +23,8 @@ class PSDispatcher:
 
     def __init__(self, pserver_endpoints):
         self._eps = list(pserver_endpoints)
+        if not self._eps:
+            raise program_error('E-plan-no-pserver', 'plan: the list of pservers is empty')
         self._step = 0
 
     @property

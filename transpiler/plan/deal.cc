@@ -45,6 +45,7 @@ void DealByName(PlacementPlan& plan) {
 void DealBySize(PlacementPlan& plan) {
   const std::vector<SliceRef> order = DealOrder(plan);
   std::vector<std::int64_t> bytes;
+  bytes.reserve(order.size());
   for (const SliceRef ref : order) bytes.push_back(plan.param(ref).BytesOf(plan.slice(ref)));
   const std::vector<int> pservers = BalanceSizes(bytes, static_cast<int>(plan.pservers.size()));
   for (std::size_t i = 0; i < order.size(); ++i) At(plan, order[i]).pserver = pservers[i];
@@ -125,6 +126,7 @@ class DispatcherCalls {
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> addresses, dispatcher.Dispatch(pieces));
     if (addresses.size() != pieces.size()) {
       std::vector<std::string_view> asked;
+      asked.reserve(pieces.size());
       for (const Piece& piece : pieces) asked.push_back(piece.name);
       return InvalidArgument("E-plan-dispatcher", "plan: the dispatcher gave ", addresses.size(),
                              " addresses for ", pieces.size(), " variables")

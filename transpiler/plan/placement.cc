@@ -38,6 +38,7 @@ std::optional<Choice> FindIn(const NameTable<Choice, count>& table, std::string_
 template <typename Table>
 std::string NamesIn(const Table& table) {
   std::vector<std::string_view> names;
+  names.reserve(table.size());
   for (const auto& [choice, name] : table) names.push_back(name);
   return Join(names, ", ");
 }

@@ -127,8 +127,14 @@ TranspileConfig SomeConfig(Random& random) {
   config.dialect = random() % 2 == 0 ? Dialect::kDefault : Dialect::kFluid18;
   config.trainers = static_cast<int>(random() % 5);
   config.trainer_ids = {0, static_cast<int>(random() % 6) - 1};
-  for (std::uint64_t i = random() % 5; i > 0; --i) config.pservers.push_back(StrCat("h:", random() % 20));
+  for (std::uint64_t i = random() % 5; i > 0; --i) config.pservers.push_back(StrCat("h:", 1 + random() % 20));
   config.slice_params = random() % 4 != 0;
+  constexpr Slicing kSlicings[] = {Slicing::kFluid, Slicing::kEven, Slicing::kMxnet};
+  constexpr Placement kPlacements[] = {Placement::kRoundRobin, Placement::kHashName,
+                                       Placement::kSizeBalanced};
+  if (config.slice_params) config.slicing = kSlicings[random() % 3];
+  if (config.slicing != Slicing::kMxnet) config.placement = kPlacements[random() % 3];
+  config.big_array_bound = static_cast<std::int64_t>(random() % 20000) - 10;
   config.min_block_size = static_cast<std::int64_t>(random() % 20000) - 10;
   config.allow_small_blocks = random() % 4 != 0;
   if (random() % 2 == 0) config.sync_mode_argument = random() % 2 == 0;

@@ -30,6 +30,7 @@ FIELDS = [
     ('slicing', 'columns', "plan: slicing is 'columns'; it must be one of fluid, even, mxnet   [E-plan-slicing]"),
     ('big_array_bound', 0, 'plan: big_array_bound must be at least 1, not 0   [E-plan-config]'),
     ('enable_dc_asgd', 2, 'plan: enable_dc_asgd must be True or False, not 2   [E-plan-config]'),
+    ('dc_asgd_lambda', 'half', "plan: dc_asgd_lambda must be a number, not 'half'   [E-plan-config]"),
     ('mode', 'mpi', "plan: mode is 'mpi'; it must be one of pserver, nccl2, collective   [E-plan-kind]"),
     ('mode', None, 'plan: mode is None; it must be one of pserver, nccl2, collective   [E-plan-kind]'),
     ('print_log', 'yes', "plan: print_log must be True or False, not 'yes'   [E-plan-config]"),

@@ -1,7 +1,7 @@
 // Two programs and a job: what the verifier accepts is transpiled, or refused with an error that is the
 // input's. The input is text:
 //
-//   2103            digits and letters that choose the job, in the first line (JobOf)
+//   21030           digits and letters that choose the job, in the first line (JobOf)
 //   program ...     the main program
 //   -- startup      on a line of its own
 //   program ...     the start-up program
@@ -30,6 +30,17 @@ TranspileConfig JobOf(std::string_view line) {
   config.slice_params = choice(2) % 4 < 2;
   config.allow_small_blocks = true;
   config.min_block_size = 1 + static_cast<std::int64_t>(choice(3) % 64) * 8;
+  const unsigned mode = choice(4) % 10;
+  if (mode == 0) return config;  // synchronous
+  if (mode == 9) {
+    config.kind = Kind::kGeo;
+    return config;
+  }
+  config.sync_mode_field = config.sync_mode_argument = false;
+  config.runtime_split_send_recv = mode % 4 != 1;
+  config.half_async = mode % 4 >= 3 || mode % 4 == 0;
+  config.completely_not_async = mode % 4 == 0;
+  config.dc_asgd = mode > 4 && !config.completely_not_async;
   return config;
 }
 

@@ -67,7 +67,7 @@ Status PlanHolds(const RoleSet& roles, const Program& main) {
 }
 
 Status CheckHolds(const RoleSet& roles, Dialect dialect) {
-  if (roles.plan.server_mode != ServerMode::kSync) return OkStatus();  // what check knows of
+  if (roles.plan.mode != Mode::kSync) return OkStatus();  // what check knows of
   const CheckReport report = CheckRoles(FilesOf(roles), AllOps());
   // Fluid's own sets have faults that check is there to find.
   if (dialect == Dialect::kFluid18 || report.errors() == 0) return OkStatus();
@@ -89,8 +89,8 @@ void Spread(Draw& draw, TranspileConfig& config) {
   if (draw.OneIn(2)) config.big_array_bound = draw.Between(1, 100000);
 }
 
-// Half of the jobs are synchronous; the others set the flags of a mode as the manual and fleet do.
-void ChooseMode(Draw& draw, TranspileConfig& config) {
+// The flags of the asynchronous modes, as the manual and fleet set them.
+void MakeAsynchronous(Draw& draw, TranspileConfig& config) {
   struct Flags {
     bool runtime_split, half_async, completely_not_async, dc_asgd;
   };
@@ -99,13 +99,40 @@ void ChooseMode(Draw& draw, TranspileConfig& config) {
       {true, true, true, false},    {false, false, false, true}, {true, false, false, true},
       {true, true, false, true},
   };
-  if (draw.OneIn(2)) return;
   const Flags& flags = draw.Of(kModes);
   config.sync_mode_field = config.sync_mode_argument = false;
   config.runtime_split_send_recv = flags.runtime_split;
   config.half_async = flags.half_async;
   config.completely_not_async = flags.completely_not_async;
   config.dc_asgd = flags.dc_asgd;
+}
+
+// Trainers alone.
+void MakeCollective(Draw& draw, TranspileConfig& config) {
+  static constexpr const char* kModes[] = {"grad_allreduce", "local_sgd", "single_process_multi_thread"};
+  config.kind = draw.OneIn(4) ? Kind::kNccl2 : Kind::kCollective;
+  if (config.kind == Kind::kCollective) config.collective_mode = draw.Of(kModes);
+  config.trainers = std::max(config.trainers, 2);
+  config.pservers.clear();
+  for (int i = 0; i < config.trainers; ++i) config.trainer_addresses.push_back(StrCat("10.1.", i, ".1:7164"));
+  config.rings = draw.Between(1, 3);
+  const bool steps = config.collective_mode == "local_sgd" && config.dialect == Dialect::kDefault;
+  if (steps) config.local_sgd_k_steps = draw.Between(1, 4);
+}
+
+void ChooseMode(Draw& draw, TranspileConfig& config) {
+  switch (draw.Below(6)) {
+    case 0:
+    case 1:
+      return MakeAsynchronous(draw, config);
+    case 2:
+      return MakeCollective(draw, config);
+    case 3:
+      config.kind = Kind::kGeo;
+      return;
+    default:
+      return;  // synchronous
+  }
 }
 
 // Fluid knows some optimizers by name; of the others it distributes nothing, or raises.

@@ -81,7 +81,7 @@ TEST(RandomJobs, AreOfEveryKind) {
   for (const OpDef* def : PlainOptimizers(AllOps()))
     EXPECT_TRUE(optimizers.contains(def->type())) << def->type();
   EXPECT_GE(optimizers.size(), 10u);
-  EXPECT_GE(modes.size(), 8u);
+  EXPECT_GE(modes.size(), 13u);
   EXPECT_EQ(placements.size(), 7u);
   EXPECT_TRUE(pservers.contains(1) && pservers.contains(64)) << pservers.size();
   EXPECT_TRUE(trainers.contains(1) && trainers.contains(64));

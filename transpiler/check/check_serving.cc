@@ -197,6 +197,7 @@ class ServingRules {
     const bool told = serve_.GetOr<bool>("dc_asgd", false);
     for (const UpdateBlock& update : pserver_.updates) {
       const auto& ops = program_.block(update.block).ops();
+      if (ops.empty()) continue;  // of a server that holds nothing
       const bool done = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
         return entry.op->type() == "ref_by_trainer_id";
       });

@@ -110,6 +110,14 @@ void Composition::Update(const Transfer& send, std::size_t index) {
   block.Set(update->param, before);
   const auto [copy, end] = copies_[server].equal_range(update->param);
   for (auto it = copy; it != end; ++it) block.Set(it->second, before);
+  // A further slice on one pserver keeps its state under a name of its own; its facts say whose rows it is.
+  for (const Slot& slot : update->optimizer->inputs()) {
+    for (const std::string& name : slot.args) {
+      const Var* state = pserver->file->program.main().FindVar(name);
+      if (name == update->param || state == nullptr || !state->facts.slice) continue;
+      if (block.Find(name) == nullptr) block.Set(name, table.Leaf(state->facts.slice->whole));
+    }
+  }
   block.RunBlock(update->block);
   slice.value = block.Get(update->param);
   const OpDef* def = ops.Find(update->optimizer->type());

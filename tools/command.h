@@ -28,6 +28,7 @@ int RunCheck(const Arguments& arguments);
 int RunConvert(const Arguments& arguments);
 int RunMemoryOptimize(const Arguments& arguments);
 int RunReleaseMemory(const Arguments& arguments);
+int RunPlan(const Arguments& arguments);
 int RunShow(const Arguments& arguments);
 int RunTranspile(const Arguments& arguments);
 

@@ -6,8 +6,8 @@ namespace penstock::test {
 
 GoldenHandler FindGoldenHandler(std::string_view folder) {
   static const std::map<std::string_view, GoldenHandler> handlers = {
-      {"check", RunCheck},         {"ir", RunIr},     {"memory", RunMemory}, {"passes", RunPass},
-      {"pipelines", RunPipelines}, {"plan", RunPlan}, {"steps", RunSteps},
+      {"check", RunCheck}, {"cost", RunCost},           {"ir", RunIr},     {"memory", RunMemory},
+      {"passes", RunPass}, {"pipelines", RunPipelines}, {"plan", RunPlan}, {"steps", RunSteps},
   };
   const auto it = handlers.find(folder);
   return it == handlers.end() ? nullptr : it->second;

@@ -30,6 +30,10 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one);
 Result<GoldenOutputs> RunSteps(const GoldenFile& file, const GoldenCase& one);
 // pipelines/: all role programs for `-- in` and `-- startup` under `-- config`.
 Result<GoldenOutputs> RunPipelines(const GoldenFile& file, const GoldenCase& one);
+// cost/: what `penstock plan` says of the programs under `-- trainer`, `-- trainer (startup)` and `--
+// pserver`, of those made of `-- in` under `-- config`, or of the case of the selection that `-- roles of`
+// names; in the form and with the numbers under `-- ask`.
+Result<GoldenOutputs> RunCost(const GoldenFile& file, const GoldenCase& one);
 
 // memory/: buffers of `-- in` reused, or released with {"release": true}, as `-- options` says.
 Result<GoldenOutputs> RunMemory(const GoldenFile& file, const GoldenCase& one);

@@ -137,6 +137,8 @@ class Estimator {
     if (dealt.empty()) return;
     for (const std::int64_t bytes : pieces) *std::min_element(dealt.begin(), dealt.end()) += bytes;
     out_.by_size = ImbalanceOf(dealt);
+    const double now = out_.parameters.factor;
+    out_.by_size_helps = now > kImbalanceHint && out_.by_size.factor < 0.9 * now;
   }
 
   const Job& job_;

@@ -1,7 +1,7 @@
 #include "transpiler/plan/expect.h"
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
 
 namespace penstock {
 namespace {
@@ -12,12 +12,9 @@ Volume Less(const Volume& all, const Volume& part) {
   return {all.messages - part.messages, all.bytes - part.bytes};
 }
 
-// What of a step's communication the step's own work hides.
-enum class Hiding { kBackward, kNothing, kEverything };
-
 struct Rules {
   Hiding hiding = Hiding::kBackward;
-  bool together = true;  // all trainers' steps meet at a pserver at once
+  bool together = true;
 };
 
 Rules RulesOf(Exchange exchange) {
@@ -42,6 +39,8 @@ class Model {
  public:
   Model(const Job& job, const CostReport& cost, const Network& network)
       : job_(job), cost_(cost), network_(network), rules_(RulesOf(job.exchange)) {
+    out_.hiding = rules_.hiding;
+    out_.together = rules_.together;
     out_.backward_ms = network.step_ms * kBackwardShare;
   }
 
@@ -134,10 +133,17 @@ double LinkMs(const Volume& volume, const Network& network) {
 }
 
 Result<Expectation> Expect(const Job& job, const CostReport& cost, const Network& network) {
-  if (!(network.bits_per_second > 0) || !(network.step_ms > 0) || !(network.message_us >= 0)) {
-    return InvalidArgument("E-cost-options", "cost: a network of ", network.bits_per_second,
-                           " bit/s, a step of ", network.step_ms, " ms, a message of ", network.message_us,
-                           " us: the first two must be above 0, the third not below");
+  const auto wrong = [](std::string_view what, double value) {
+    return InvalidArgument("E-cost-options", "cost: ", what, ", not ", value);
+  };
+  if (!std::isfinite(network.bits_per_second) || network.bits_per_second <= 0) {
+    return wrong("a link carries more than 0 bit/s", network.bits_per_second);
+  }
+  if (!std::isfinite(network.step_ms) || network.step_ms <= 0) {
+    return wrong("a step takes more than 0 ms", network.step_ms);
+  }
+  if (!std::isfinite(network.message_us) || network.message_us < 0) {
+    return wrong("a message takes 0 us or more", network.message_us);
   }
   return Model(job, cost, network).Run();
 }

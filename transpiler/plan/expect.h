@@ -56,7 +56,12 @@ struct LinkEnd {
   double exposed_ms = 0;
 };
 
+// What of a step's communication the step's own work hides.
+enum class Hiding { kBackward, kNothing, kEverything };
+
 struct Expectation {
+  Hiding hiding = Hiding::kBackward;
+  bool together = true;  // all trainers' steps meet at a pserver at once
   double backward_ms = 0;
   LinkEnd push_trainer, push_pserver, pull_trainer, pull_pserver;  // all-reduce: push_trainer alone
   double exposed_push_ms = 0, exposed_pull_ms = 0;                 // of an exchange

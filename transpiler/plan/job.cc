@@ -97,9 +97,15 @@ void AddGeoMessages(Job& job) {
   std::map<std::string, int> tables;
   std::map<std::string, std::int64_t> rows;
   for (const JobPiece& piece : job.pieces) {
-    JobMessage up{.kind = JobMessage::Kind::kGradient, .pserver = piece.pserver, .variable = piece.name};
-    JobMessage down{
-        .kind = JobMessage::Kind::kParam, .up = false, .pserver = piece.pserver, .variable = piece.name};
+    JobMessage up{.kind = JobMessage::Kind::kGradient,
+                  .pserver = piece.pserver,
+                  .variable = piece.name,
+                  .param = piece.param};
+    JobMessage down{.kind = JobMessage::Kind::kParam,
+                    .up = false,
+                    .pserver = piece.pserver,
+                    .variable = piece.name,
+                    .param = piece.param};
     if (piece.sparse) {
       const std::int64_t row_bytes = piece.rows() == 0 ? 0 : piece.value_bytes / piece.rows();
       const auto it = tables.emplace(piece.param, static_cast<int>(job.tables.size())).first;
@@ -119,6 +125,20 @@ void AddGeoMessages(Job& job) {
   }
   for (JobTable& table : job.tables) table.rows = rows[table.param];
   for (JobTrainer& other : job.present) other.messages = trainer.messages;
+}
+
+// What is wrong is check's to say; here, only what makes the numbers mean something else.
+void AddNotes(Job& job) {
+  const auto is_barrier = [](const JobMessage& message) {
+    return message.kind == JobMessage::Kind::kSendBarrier;
+  };
+  const bool sync = job.exchange == Exchange::kSync || job.exchange == Exchange::kSyncCommunicator;
+  for (const JobTrainer& trainer : job.present) {
+    if (!sync || job.pieces.empty()) break;
+    if (std::any_of(trainer.messages.begin(), trainer.messages.end(), is_barrier)) continue;
+    job.notes.push_back(StrCat("the pservers wait for a barrier at the end of a step, and ", trainer.file,
+                               " sends none: these programs hang"));
+  }
 }
 
 Status CheckSize(const Job& job) {
@@ -221,6 +241,25 @@ Result<std::int64_t> RequireJobBytes(const JobProgram& in, const Var* var, const
       var == nullptr ? std::string(" is not declared") : StrCat(" is declared ", var->shape()));
 }
 
+std::vector<JobParam> ParamsOf(const Job& job) {
+  std::map<std::string, JobParam> params;
+  for (const JobPiece& piece : job.pieces) {
+    JobParam& param = params[piece.param];
+    if (param.pieces++ == 0) {
+      param.name = piece.param;
+      param.dtype = piece.dtype;
+      param.shape = piece.shape;
+    } else if (piece.shape.rank() > 0 && param.shape.rank() > 0) {
+      param.shape.Set(0, param.shape[0] + piece.rows());
+    }
+    param.sparse = param.sparse || piece.sparse;
+    param.elementwise = param.elementwise && piece.elementwise;
+  }
+  std::vector<JobParam> out;
+  for (auto& [name, param] : params) out.push_back(std::move(param));
+  return out;
+}
+
 Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs) {
   Job job;
   if (programs.trainers.empty()) return InvalidArgument("E-job-trainer", "a job without a trainer");
@@ -237,6 +276,7 @@ Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs) {
                      programs.trainer_startups.empty() ? nullptr : programs.trainer_startups.front().program);
   owners.Finish();
   if (job.exchange == Exchange::kGeo) AddGeoMessages(job);
+  AddNotes(job);
   PENSTOCK_RETURN_IF_ERROR(CheckSize(job));
   job.plan = programs.trainers.front().program->meta().plan;
   return job;

@@ -69,12 +69,15 @@ struct JobMessage {
   bool up = true;  // its payload goes to the pserver; else it comes from there
   int pserver = 0;
   std::string variable;    // the trainer's
+  std::string param;       // what it is about; empty for counters and barriers
   std::int64_t bytes = 0;  // in every message
-  int table = -1;          // position in Job::tables: and bytes_per_row more for each row that is touched of
-  std::int64_t bytes_per_row = 0;  // those that this pserver holds, which are
-  std::int64_t row_begin = 0,
-               row_end = 0;  // these of JobTable::rows, or as many where rows are dealt out by id
-  bool overlaps = false;     // the backward pass goes on while it travels
+  // About a table: its position in Job::tables, and bytes_per_row more for each row that is touched of those
+  // that the pserver holds. These are [row_begin, row_end) of JobTable::rows, or as many where rows are dealt
+  // out by their number.
+  int table = -1;
+  std::int64_t bytes_per_row = 0;
+  std::int64_t row_begin = 0, row_end = 0;
+  bool overlaps = false;  // the backward pass goes on while it travels
 };
 std::string_view KindName(JobMessage::Kind kind);  // "send_barrier"
 
@@ -85,8 +88,8 @@ struct JobReduction {
   bool overlaps = false;  // as in JobMessage
 };
 
-// Memory of one process, each variable counted once. What only a pass over data fills (activations) depends
-// on the batch and is an upper bound: no buffer is reused.
+// Memory of one process, each variable that an op names counted once. What only a pass over data fills
+// (activations) depends on the batch and is an upper bound: no buffer is reused.
 struct JobMemory {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
@@ -95,6 +98,7 @@ struct JobMemory {
   std::int64_t other = 0;   // other lasting variables, and on a pserver temporaries
   std::int64_t activations = 0, activations_per_example = 0;
   int unknown = 0;  // variables with more than one extent that only the data gives
+  friend bool operator==(const JobMemory&, const JobMemory&) = default;
 };
 
 struct JobTrainer {
@@ -114,8 +118,9 @@ struct Job {
   std::vector<JobMemory> pserver_memory;  // by position in pservers
   // Ranks of one host that reduce among themselves first; 0: all ranks form one ring.
   int ranks_per_host = 0;
-  int steps_per_exchange = 1;  // more in geo mode, and where ranks average only every so often
-  std::string plan;            // the plan's text, if the programs carry one
+  int steps_per_exchange = 1;      // more in geo mode, and where ranks average only every so often
+  std::string plan;                // the plan's text, if the programs carry one
+  std::vector<std::string> notes;  // what a reader of the numbers should know, a sentence each
 };
 
 struct JobProgram {
@@ -127,10 +132,21 @@ struct JobPrograms {
   std::vector<JobProgram> trainers, trainer_startups, pservers;
 };
 
-// At least one trainer. kInvalidArgument: E-job-pserver (a pserver without listen_and_serv), E-job-block,
-// E-job-address (a trainer speaks to an address that no pserver has, or two have one), E-job-epmap, E-job-var
-// (what is sent or updated is not declared with a known shape), E-job-size (more bytes than can be counted).
-// Cost: linear in the programs.
+// The parameters, whole, in the order of their names.
+struct JobParam {
+  std::string name;
+  DType dtype = DType::kFp32;
+  Shape shape;
+  bool sparse = false, elementwise = true;
+  int pieces = 0;
+};
+std::vector<JobParam> ParamsOf(const Job& job);
+
+// kInvalidArgument: E-job-trainer (none is given), E-job-pserver (a pserver without listen_and_serv),
+// E-job-block, E-job-address (a trainer speaks to an address that no pserver has, or two have one),
+// E-job-epmap, E-job-var (what is sent or updated is not declared with a known shape), E-job-alone (neither
+// pservers nor ranks), E-job-ranks, E-job-size (more bytes than can be counted). Cost: linear in the
+// programs.
 Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs);
 
 }  // namespace penstock

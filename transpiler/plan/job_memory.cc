@@ -27,6 +27,9 @@ class MemoryReader {
 
  private:
   void ReadOp(const Op& op) {
+    for (const auto* slots : {&op.inputs(), &op.outputs()}) {
+      for (const Slot& slot : *slots) used_.insert(slot.args.begin(), slot.args.end());
+    }
     if (Has(op.role(), Role::kBackward) || Has(op.role(), Role::kRpc) || Has(op.role(), Role::kOptimize)) {
       for (const auto& [param, grad] : op.RolePairs()) {
         params_.insert(param);
@@ -42,7 +45,7 @@ class MemoryReader {
 
   void AddVar(const Var& var) {
     if (var.kind != VarKind::kTensor || !var.HasShape()) return;
-    if (remote_.contains(var.name) || views_.contains(var.name)) return;
+    if (!used_.contains(var.name) || remote_.contains(var.name) || views_.contains(var.name)) return;
     const std::optional<std::int64_t> bytes = JobBytes(var.type->dtype, var.shape());
     if (!bytes) return AddUnknown(var);
     if (params_.contains(var.name)) {
@@ -77,7 +80,7 @@ class MemoryReader {
 
   const OpRegistry& ops_;
   const Program& program_;
-  std::set<std::string, std::less<>> remote_, params_, gradients_, received_, views_, state_;
+  std::set<std::string, std::less<>> used_, remote_, params_, gradients_, received_, views_, state_;
   JobMemory out_;
 };
 

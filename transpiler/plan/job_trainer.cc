@@ -88,7 +88,7 @@ class TrainerReader {
   Status AddPieces(const Op& op, const Strings& variables, const std::vector<std::int64_t>& sections) {
     const Strings& addresses = StringsOf(op, "epmap");
     if (variables.size() != addresses.size() || (!sections.empty() && sections.size() != addresses.size())) {
-      return WrongCount(op, variables.size());
+      return WrongCount(op, variables.size(), addresses.size());
     }
     std::vector<std::int64_t> heights = sections;
     for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -120,6 +120,7 @@ class TrainerReader {
     for (std::size_t i = 0; i < count; ++i) {
       JobMessage& message = out_.messages[out_.messages.size() - count + i];
       message.table = table;
+      message.param = job_.tables[static_cast<std::size_t>(table)].param;
       message.row_begin = bounds[i];
       message.row_end = bounds[i + 1];
     }
@@ -145,7 +146,8 @@ class TrainerReader {
     const Strings& remote = StringsOf(op, "recv_varnames");
     const Strings& out = op.Output("Out");
     if (!remote.empty()) UsesCommunicator();
-    if ((remote.empty() ? out : remote).size() != addresses.size()) return WrongCount(op, out.size());
+    if ((remote.empty() ? out : remote).size() != addresses.size())
+      return WrongCount(op, (remote.empty() ? out : remote).size(), addresses.size());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const std::string& name = remote.empty() ? out[i] : out.empty() ? remote[i] : out[0];
       PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message, Add(op, Kind::kParam, addresses[i], name));
@@ -204,6 +206,7 @@ class TrainerReader {
     for (std::size_t i = 0; i < 2 * heights.size(); ++i) {
       JobMessage& message = out_.messages[first + i];
       message.table = table;
+      message.param = job_.tables[static_cast<std::size_t>(table)].param;
       message.row_begin = bounds[i / 2];
       message.row_end = bounds[i / 2 + 1];
     }
@@ -213,7 +216,7 @@ class TrainerReader {
     const Strings& addresses = StringsOf(op, "endpoints");
     const auto heights = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
     const Var* table = main_.FindVar(op.InputName("W"));
-    if (heights.size() != addresses.size()) return WrongCount(op, heights.size());
+    if (heights.size() != addresses.size()) return WrongCount(op, heights.size(), addresses.size());
     if (table == nullptr || !table->HasShape() || table->shape().rank() == 0) {
       return InvalidArgument("E-job-var", in_.file, ": table ", Quote(op.InputName("W")),
                              " is not declared with a known shape");
@@ -229,7 +232,7 @@ class TrainerReader {
   Status ReadPrefetch(const Op& op) {
     const Strings& addresses = StringsOf(op, "epmap");
     const Strings& ids = op.Input("X");
-    if (ids.size() != addresses.size()) return WrongCount(op, ids.size());
+    if (ids.size() != addresses.size()) return WrongCount(op, ids.size(), addresses.size());
     std::vector<std::int64_t> heights;
     const JobPiece* piece = nullptr;
     for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -257,12 +260,12 @@ class TrainerReader {
       return InvalidArgument("E-job-address", in_.file, ": ", op.type(), " speaks to ", Quote(address),
                              ", which is the address of no pserver");
     }
-    out_.messages.push_back({.kind = kind, .pserver = pserver, .variable = variable});
+    out_.messages.push_back({.kind = kind, .pserver = pserver, .variable = variable, .param = ParamOf(op)});
     return &out_.messages.back();
   }
-  Status WrongCount(const Op& op, std::size_t count) const {
-    return InvalidArgument("E-job-epmap", in_.file, ": ", op.type(), " has ", count,
-                           " pieces and another number of addresses");
+  Status WrongCount(const Op& op, std::size_t pieces, std::size_t addresses) const {
+    return InvalidArgument("E-job-epmap", in_.file, ": ", op.type(), " has ", pieces, " pieces and ",
+                           addresses, " addresses");
   }
 
   const JobProgram& in_;

@@ -102,9 +102,10 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
   Write("broken.json", "{");
   Write("packed.pb", "\x1f\x8b\x08");
   const std::string d = dir_.path().string() + "/";
-  ExpectBadInput("walk",
-                 "there is no command \"walk\"; known: convert, show, transpile, "
-                 "memory_optimize, release_memory, check   [E-command]");
+  ExpectBadInput(
+      "walk",
+      "there is no command \"walk\"; known: convert, show, transpile, memory_optimize, release_memory, "
+      "plan, check   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
   ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");
   ExpectBadInput("show --speed=3 a.pb", "show has no flag --speed=3   [E-flag]");
@@ -133,7 +134,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
 TEST_F(Cli, HelpListsTheCommands) {
   const Outcome help = Run("--help");
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* command : {"convert", "show", "transpile"})
+  for (const char* command : {"convert", "show", "transpile", "plan", "check"})
     EXPECT_NE(help.out.find(command), std::string::npos);
   EXPECT_EQ(Run("").exit_code, 2);
 }

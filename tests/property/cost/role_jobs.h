@@ -1,0 +1,100 @@
+// Jobs to ask for their cost: the corpus's folders of role programs, and random ones transpiled.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/text/program_file.h"
+#include "operators/all_ops.h"
+#include "tests/support/corpus.h"
+#include "tests/support/training_program.h"
+#include "transpiler/pipeline/transpile.h"
+#include "transpiler/plan/job.h"
+
+namespace penstock::test {
+
+struct RoleJob {
+  std::string name;
+  std::vector<Program> trainers, startups, pservers;
+  std::optional<PlacementPlan> plan;  // of one that we transpiled
+
+  Result<Job> Read() const {
+    JobPrograms programs;
+    for (const Program& one : trainers) programs.trainers.push_back({"trainer", &one});
+    for (const Program& one : startups) programs.trainer_startups.push_back({"startup", &one});
+    for (const Program& one : pservers) programs.pservers.push_back({"pserver", &one});
+    return ReadJob(AllOps(), programs);
+  }
+};
+
+// Every case that has a trainer, and a pserver or ranks.
+inline std::vector<RoleJob> CorpusJobs() {
+  namespace fs = std::filesystem;
+  std::vector<RoleJob> jobs;
+  for (const auto& entry : fs::directory_iterator(fs::path(CorpusOrSelection()) / "open" / "cases")) {
+    RoleJob job{.name = entry.path().filename().string()};
+    const auto read = [&](const std::string& file, std::vector<Program>& into) {
+      for (const std::string& there : {file, file + ".gz"}) {
+        if (!fs::exists(entry.path() / there)) continue;
+        const Result<Program> program = ReadProgramFile((entry.path() / there).string());
+        PENSTOCK_CHECK(program.ok(), program.status().ToString());
+        into.push_back(*program);
+      }
+    };
+    for (int i = 0; i < 8; ++i) {
+      read(i == 0 ? "trainer.pb" : StrCat("trainer_t", i, ".pb"), job.trainers);
+      read(i == 0 ? "trainer_startup.pb" : StrCat("trainer_startup_t", i, ".pb"), job.startups);
+      read(StrCat("pserver_", i, ".pb"), job.pservers);
+    }
+    const bool ranks =
+        job.name.find("@nccl2") != std::string::npos || job.name.find("@coll") != std::string::npos;
+    if (!job.trainers.empty() && (ranks || !job.pservers.empty())) jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+// The remainder does not differ between libraries.
+class Draw {
+ public:
+  explicit Draw(unsigned seed) : state_(seed * 2654435761U + 12345U) {}
+  int Between(int low, int high) {
+    state_ = state_ * 1664525U + 1013904223U;
+    return low + static_cast<int>((state_ >> 8) % static_cast<unsigned>(high - low + 1));
+  }
+
+ private:
+  unsigned state_;
+};
+
+inline RoleJob RandomRoleJob(unsigned seed) {
+  Draw draw(seed);
+  std::vector<Shape> shapes(static_cast<std::size_t>(draw.Between(1, 10)));
+  for (Shape& shape : shapes) {
+    shape = draw.Between(0, 1) == 0 ? Shape{draw.Between(1, 60000)}
+                                    : Shape{draw.Between(1, 400), draw.Between(1, 300)};
+  }
+  const TrainingProgram source = MakeTrainingProgram(shapes);
+  TranspileConfig config;
+  config.trainers = draw.Between(1, 5);
+  config.trainer_ids.clear();
+  for (int i = 0; i < draw.Between(1, config.trainers); ++i) config.trainer_ids.push_back(i);
+  config.slice_params = draw.Between(0, 3) > 0;
+  config.min_block_size = draw.Between(1, 20000);
+  config.allow_small_blocks = true;
+  const int pservers = draw.Between(1, 6);
+  for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i, ":6174"));
+  const Result<RoleSet> set = Transpile(AllOps(), source.main, source.startup, config);
+  PENSTOCK_CHECK(set.ok(), set.status().ToString());
+  RoleJob job{.name = StrCat("seed ", seed)};
+  for (const TrainerRole& role : set->trainers) {
+    job.trainers.push_back(role.main);
+    job.startups.push_back(role.startup);
+  }
+  for (const PserverRole& role : set->pservers) job.pservers.push_back(role.main);
+  job.plan = set->plan;
+  return job;
+}
+
+}  // namespace penstock::test

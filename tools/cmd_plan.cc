@@ -1,0 +1,109 @@
+// penstock plan: what a job holds and sends, and what to expect of it, from a folder of role programs or from
+// the programs that these would be made of.
+#include <gflags/gflags.h>
+
+#include <iostream>
+
+#include "operators/all_ops.h"
+#include "tools/command.h"
+#include "tools/plan/rate.h"
+#include "tools/plan/report.h"
+#include "tools/role_files.h"
+#include "tools/source.h"
+#include "transpiler/pipeline/transpile.h"
+
+DEFINE_int64(rows_per_step, -1,
+             "rows of each sparse table that one trainer touches in a step; -1: not known");
+DEFINE_int64(batch, -1, "examples in one trainer's step, for activations and looked-up rows; -1: not known");
+DEFINE_int32(steps_per_exchange, -1,
+             "steps between two exchanges, in geo mode and local SGD; -1: as the job is configured");
+DEFINE_string(net, "", "what a link carries each way, as 10Gbit or 1.2GB (a second); with --step-ms");
+DEFINE_double(step_ms, 0, "a step of one trainer alone, in milliseconds; with --net");
+DEFINE_double(message_us, 20, "what a message costs beside its bytes, in microseconds");
+DEFINE_bool(pieces, false, "name the pieces of each pserver");
+DEFINE_bool(json, false, "print JSON; its keys are listed in tools/plan/README.md");
+DEFINE_bool(dot, false, "print a picture for Graphviz");
+
+namespace penstock::tools {
+namespace {
+
+template <typename Int>
+std::optional<Int> IfGiven(Int value) {
+  return value < 0 ? std::nullopt : std::optional(value);
+}
+
+Result<JobQuestion> ReadQuestion() {
+  if (FLAGS_json && FLAGS_dot) return InvalidArgument("E-usage", "plan: --json and --dot exclude each other");
+  if (FLAGS_net.empty() != (FLAGS_step_ms == 0)) {
+    return InvalidArgument("E-usage", "plan: --net and --step-ms are given together or not at all");
+  }
+  JobQuestion question;
+  question.cost = {.rows_per_step = IfGiven(FLAGS_rows_per_step),
+                   .batch = IfGiven(FLAGS_batch),
+                   .steps_per_exchange = IfGiven(FLAGS_steps_per_exchange)};
+  if (FLAGS_net.empty()) return question;
+  PENSTOCK_ASSIGN_OR_RETURN(const double rate, ParseRate(FLAGS_net));
+  question.network = {.bits_per_second = rate, .step_ms = FLAGS_step_ms, .message_us = FLAGS_message_us};
+  return question;
+}
+
+std::vector<JobProgram> Named(const std::vector<RoleProgram>& programs) {
+  std::vector<JobProgram> out;
+  for (const RoleProgram& one : programs) out.push_back({one.file, &one.program});
+  return out;
+}
+
+Result<Job> JobOfFolder(const std::string& folder) {
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles roles, ReadRoleFiles(folder));
+  Result<Job> job = ReadJob(AllOps(), {.trainers = Named(roles.trainers),
+                                       .trainer_startups = Named(roles.trainer_startups),
+                                       .pservers = Named(roles.pservers)});
+  return job.ok() ? std::move(job) : Result<Job>(std::move(job).status().In(folder));
+}
+
+// What role programs do not say, or say in control flow.
+std::optional<int> StepsPerExchange(const TranspileConfig& config) {
+  if (config.kind == Kind::kGeo) return config.geo_push_every;
+  if (config.collective_mode == "local_sgd") return config.local_sgd_k_steps;
+  return std::nullopt;
+}
+
+Result<Job> JobOfSource(JobQuestion& question) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Source source, ReadSource("plan"));
+  question.like = source.job.config;
+  if (!question.cost.steps_per_exchange)
+    question.cost.steps_per_exchange = StepsPerExchange(source.job.config);
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles,
+                            Transpile(AllOps(), source.main, source.startup, source.job.config));
+  JobPrograms programs;
+  for (const TrainerRole& role : roles.trainers) {
+    programs.trainers.push_back({StrCat("trainer ", role.trainer_id), &role.main});
+    programs.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, "'s start-up"), &role.startup});
+  }
+  for (const PserverRole& role : roles.pservers) {
+    programs.pservers.push_back({StrCat("pserver ", programs.pservers.size()), &role.main});
+  }
+  return ReadJob(AllOps(), programs);
+}
+
+Result<JobReport> Report(const Arguments& arguments) {
+  PENSTOCK_ASSIGN_OR_RETURN(JobQuestion question, ReadQuestion());
+  PENSTOCK_ASSIGN_OR_RETURN(Job job, arguments.empty() ? JobOfSource(question) : JobOfFolder(arguments[0]));
+  return MakeJobReport(std::move(job), question);
+}
+
+}  // namespace
+
+int RunPlan(const Arguments& arguments) {
+  if (arguments.size() != (HasSourcePrograms() ? 0 : 1)) {
+    return BadUsage("plan", "DIR, or --main F --startup F --config F");
+  }
+  const Result<JobReport> report = Report(arguments);
+  if (!report.ok()) return BadInput(report.status());
+  std::cout << (FLAGS_json  ? ReportJson(*report)
+                : FLAGS_dot ? ReportDot(*report)
+                            : ReportText(*report, {.pieces = FLAGS_pieces}));
+  return kExitOk;
+}
+
+}  // namespace penstock::tools

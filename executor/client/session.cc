@@ -5,18 +5,6 @@
 #include "framework/base/hash.h"
 
 namespace penstock {
-namespace {
-
-bool Contains(const std::vector<Piece>& outer, const std::vector<Piece>& inner) {
-  return std::includes(outer.begin(), outer.end(), inner.begin(), inner.end(),
-                       [](const Piece& a, const Piece& b) { return a.ToString() < b.ToString(); });
-}
-
-bool Contains(const Contract& outer, const Contract& inner) {
-  return Contains(outer.params, inner.params) && Contains(outer.grads, inner.grads);
-}
-
-}  // namespace
 
 void Session::Close() {
   const std::lock_guard lock(mutex_);
@@ -68,7 +56,7 @@ Status Session::Attach(const Program& program) {
   return OkStatus();
 }
 
-// A start-up program knows less than the main program: the contract grows, and the server is told again.
+// A start-up program and the main program each know a part: the contract grows, and the server is told again.
 Status Session::AdoptContract(const std::string& address, const Contract& contract) {
   std::unique_ptr<Peer>& peer = peers_[address];
   if (peer == nullptr) {
@@ -79,13 +67,9 @@ Status Session::AdoptContract(const std::string& address, const Contract& contra
     Connect(*peer);
     return OkStatus();
   }
-  if (Contains(peer->contract, contract)) return OkStatus();
-  if (!Contains(contract, peer->contract)) {
-    return InvalidArgument("E-plan-mismatch", "plan: two programs of this process disagree about pserver ",
-                           address)
-        .With(StrCat("first difference, ", FirstDifference(peer->contract.ToText(), contract.ToText())));
-  }
-  peer->contract = contract;
+  PENSTOCK_ASSIGN_OR_RETURN(Contract joined, Join(peer->contract, contract, address));
+  if (joined.ToText() == peer->contract.ToText()) return OkStatus();
+  peer->contract = std::move(joined);
   peer->welcome = false;
   peer->since = options_.clock->Now();
   if (!peer->closed) Hello(*peer);
@@ -109,7 +93,8 @@ void Session::Hello(Peer& peer) {
 Result<PushHandle> Session::DeclarePush(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
   const auto peer = peers_.find(piece.pserver);
-  if (peer == peers_.end() || peer->second->contract.FindGrad(piece.name) < 0) {
+  if (peer == peers_.end() ||
+      (peer->second->contract.FindGrad(piece.name) < 0 && !peer->second->contract.Starts(piece.name))) {
     return InvalidArgument("E-contract-unknown", piece.name, " is sent to pserver ", piece.pserver,
                            " by no op of the programs attached");
   }
@@ -149,18 +134,25 @@ Status Session::CheckOpen() const {
   return FailedPrecondition("E-rpc-completed", "this trainer has completed; it cannot go on training");
 }
 
+namespace {
+
+Status RequireType(const Piece& piece, const Tensor& value) {
+  if (value.initialized() && value.dtype() == piece.dtype && value.shape() == piece.shape) return OkStatus();
+  return InvalidArgument(
+      "E-send-shape", "send: ", piece, " is declared, the value is ",
+      value.initialized() ? StrCat(DTypeName(value.dtype()), value.shape()) : std::string("missing"));
+}
+
+}  // namespace
+
 Status Session::Push(PushHandle handle, const Tensor& value) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   const Declared& declared = pushes_[static_cast<std::size_t>(handle.index)];
   Peer& peer = *declared.peer;
   const int grad = peer.contract.FindGrad(declared.name);
-  const Piece& piece = peer.contract.grads[static_cast<std::size_t>(grad)];
-  if (!value.initialized() || value.dtype() != piece.dtype || value.shape() != piece.shape) {
-    return InvalidArgument(
-        "E-send-shape", "send: ", piece, " is declared, the value is ",
-        value.initialized() ? StrCat(DTypeName(value.dtype()), value.shape()) : std::string("missing"));
-  }
+  if (grad < 0) return PushStart(peer, peer.contract.FindParam(declared.name), value);
+  PENSTOCK_RETURN_IF_ERROR(RequireType(peer.contract.grads[static_cast<std::size_t>(grad)], value));
   const auto variable =
       static_cast<std::uint32_t>(peer.contract.params.size()) + static_cast<std::uint32_t>(grad);
   if (!peer.pushed.insert(variable).second) {
@@ -171,6 +163,22 @@ Status Session::Push(PushHandle handle, const Tensor& value) {
                         .variable = variable,
                         .chunk = 0,
                         .value = value,
+                        .body = {}});
+  Flush(peer);
+  return OkStatus();
+}
+
+// A first value travels as a push of the parameter itself, in step 0. It is copied, because what comes back
+// is written over it. If the start-up program runs again, what the server has stays.
+Status Session::PushStart(Peer& peer, int param, const Tensor& value) {
+  PENSTOCK_RETURN_IF_ERROR(RequireType(peer.contract.params[static_cast<std::size_t>(param)], value));
+  const auto variable = static_cast<std::uint32_t>(param);
+  if (!peer.started.insert(variable).second) return OkStatus();
+  peer.ready.push_back({.kind = MessageKind::kPush,
+                        .step = 0,
+                        .variable = variable,
+                        .chunk = 0,
+                        .value = value.Clone(),
                         .body = {}});
   Flush(peer);
   return OkStatus();
@@ -244,13 +252,15 @@ bool Session::EarlierPushesDone(std::uint64_t before) const {
   const std::lock_guard lock(mutex_);
   return std::all_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
     const Peer& peer = *entry.second;
-    const auto earlier = [&](MessageKind kind, std::uint64_t step) {
-      return kind == MessageKind::kPush && step < before;
+    const auto earlier = [&](MessageKind kind, std::uint64_t step, std::uint32_t variable) {
+      const bool start = variable < peer.contract.params.size();  // earlier than any step
+      return kind == MessageKind::kPush && (step < before || start);
     };
     return std::none_of(peer.ready.begin(), peer.ready.end(),
-                        [&](const Ready& r) { return earlier(r.kind, r.step); }) &&
-           std::none_of(peer.sent.begin(), peer.sent.end(),
-                        [&](const auto& s) { return earlier(std::get<0>(s.first), std::get<1>(s.first)); });
+                        [&](const Ready& r) { return earlier(r.kind, r.step, r.variable); }) &&
+           std::none_of(peer.sent.begin(), peer.sent.end(), [&](const auto& s) {
+             return earlier(std::get<0>(s.first), std::get<1>(s.first), std::get<2>(s.first));
+           });
   });
 }
 

@@ -65,7 +65,7 @@ class Session : public ConnectionHandler {
   void Abort();
   bool AllClosed() const;
 
-  // Every push of steps before `step` has arrived.
+  // Every push of steps before `step` has arrived, and every first value.
   bool EarlierPushesDone(std::uint64_t step) const;
   bool PullsDone() const;
   bool IsPulling(PullHandle handle) const;
@@ -123,6 +123,7 @@ class Session : public ConnectionHandler {
         credit;                                  // by variable, chunk; default: the window
     std::map<std::uint32_t, Arriving> arriving;  // by param
     std::set<std::uint32_t> pushed;              // in the open step
+    std::set<std::uint32_t> started;             // params whose first value was sent
     std::string answer;
   };
   struct Declared {
@@ -131,6 +132,7 @@ class Session : public ConnectionHandler {
     bool at_barrier = false;
   };
 
+  Status PushStart(Peer& peer, int param, const Tensor& value);
   Status AdoptContract(const std::string& address, const Contract& contract);
   void Connect(Peer& peer);
   void Hello(Peer& peer);

@@ -20,6 +20,14 @@ std::map<std::string, bool> NamesOf(const Block& block) {
   return names;
 }
 
+void Place(const std::vector<Payload>& parts, Tensor& to) {
+  std::byte* at = to.raw();
+  for (const Payload& part : parts) {
+    part.CopyTo(at);
+    at += part.size();
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const ServerFacts& facts,
@@ -32,6 +40,8 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
 
 Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) {
   const Piece& piece = served.param;
+  // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
+  if (served.start) scope_.FindOrCreate(piece.name)->As<Tensor>() = Tensor(piece.dtype, piece.shape);
   Variable* variable = scope_.Find(piece.name);
   const Tensor* whole = variable == nullptr ? nullptr : variable->If<Tensor>();
   if (whole == nullptr || !whole->initialized()) {
@@ -44,6 +54,7 @@ Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) 
   }
   Param& param = params_.emplace_back();
   param.piece = piece;
+  param.start = served.start;
   param.block = served.block;
   param.chunk_rows = ChunkRows(served, chunk_bytes);
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
@@ -65,6 +76,10 @@ Status ChunkStore::AddChunk(const ServedParam& served, const Tensor& whole, Dim 
     variable->As<Tensor>() = Tensor(served.param.dtype, chunk->param.shape());
     chunk->scope->Bind(grad, variable);
     chunk->grads.push_back(std::move(variable));
+  }
+  if (served.start) {
+    param.chunks.push_back(std::move(chunk));
+    return OkStatus();
   }
   for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
@@ -100,6 +115,7 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
   for (const Param& param : params_) {
     MachineConfig::Param& shape = shapes.emplace_back();
     shape.name = param.piece.name;
+    shape.start = param.start;
     for (const auto& chunk : param.chunks) shape.chunk_bytes.push_back(chunk->param.bytes());
   }
   return shapes;
@@ -107,6 +123,10 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
 
 void ChunkStore::Merge(const MergeAction& merge) {
   Chunk& chunk = At(merge.param, merge.chunk);
+  if (params_[static_cast<std::size_t>(merge.param)].start) {
+    Place(merge.parts, chunk.param);
+    return;
+  }
   Tensor& gradient = chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<Tensor>();
   // The block may have replaced the buffer of a variable that it also writes.
   if (!gradient.initialized() || gradient.shape() != chunk.param.shape()) {
@@ -116,11 +136,7 @@ void ChunkStore::Merge(const MergeAction& merge) {
     std::memset(gradient.raw(), 0, gradient.bytes());
     return;
   }
-  std::byte* at = gradient.raw();
-  for (const Payload& part : merge.parts) {
-    part.CopyTo(at);
-    at += part.size();
-  }
+  Place(merge.parts, gradient);
 }
 
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {

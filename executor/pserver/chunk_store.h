@@ -1,7 +1,8 @@
 // The memory of a parameter server: for every chunk a scope in which each variable shaped like the piece is
 // the chunk's rows of it, and what the optimizer keeps whole (adam's beta powers) is the chunk's own, so that
-// all chunks evolve alike. Merging copies a gradient to where the optimize block reads it; the block's own
-// `sum` and `scale` add them up, in trainer order.
+// all chunks evolve alike. Of a start value there is only the chunk itself, which its one merge fills.
+// Merging copies a gradient to where the optimize block reads it; the block's own `sum` and `scale` add them
+// up, in trainer order.
 //
 // Thread-safe for different chunks; what is done to one chunk is done one at a time (the state machine sees
 // to it).
@@ -51,6 +52,7 @@ class ChunkStore {
   };
   struct Param {
     Piece piece;
+    bool start = false;
     int block = 0;
     Dim chunk_rows = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;

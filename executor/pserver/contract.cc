@@ -1,6 +1,7 @@
 #include "executor/pserver/contract.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "framework/base/hash.h"
@@ -45,6 +46,7 @@ std::string Piece::ToString() const { return StrCat(name, " : ", DTypeName(dtype
 std::string Contract::ToText() const {
   std::string text;
   for (const Piece& piece : params) text += StrCat("param ", piece, "\n");
+  for (const Piece& piece : starts) text += StrCat("start ", piece, "\n");
   for (const Piece& piece : grads) text += StrCat("grad ", piece, "\n");
   return text;
 }
@@ -52,6 +54,33 @@ std::string Contract::ToText() const {
 std::uint64_t Contract::Hash() const { return Fnv1a64(ToText()); }
 int Contract::FindParam(std::string_view name) const { return FindPiece(params, name); }
 int Contract::FindGrad(std::string_view name) const { return FindPiece(grads, name); }
+bool Contract::Starts(std::string_view name) const { return FindPiece(starts, name) >= 0; }
+
+namespace {
+
+Status JoinInto(std::vector<Piece>& pieces, const std::vector<Piece>& more, const std::string& pserver) {
+  pieces.insert(pieces.end(), more.begin(), more.end());
+  SortByName(pieces);
+  const auto same_name = [](const Piece& a, const Piece& b) { return a.name == b.name; };
+  for (auto at = pieces.begin(); at + 1 < pieces.end(); ++at) {
+    if (!same_name(*at, at[1]) || at->ToString() == at[1].ToString()) continue;
+    return InvalidArgument("E-plan-mismatch", "plan: two programs of this process disagree about pserver ",
+                           pserver)
+        .With(StrCat("first difference:  ", *at, "   |   ", at[1]));
+  }
+  pieces.erase(std::unique(pieces.begin(), pieces.end(), same_name), pieces.end());
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<Contract> Join(const Contract& a, const Contract& b, const std::string& pserver) {
+  Contract joined = a;
+  PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.params, b.params, pserver));
+  PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.starts, b.starts, pserver));
+  PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.grads, b.grads, pserver));
+  return joined;
+}
 
 std::string FirstDifference(const std::string& here, const std::string& there) {
   const std::vector<std::string> a = Split(here, '\n');
@@ -122,6 +151,26 @@ class BlockReader {
 
 }  // namespace
 
+namespace {
+
+// `params` are sorted.
+Status RequireOnce(const std::vector<ServedParam>& params) {
+  for (std::size_t i = 1; i < params.size(); ++i) {
+    const ServedParam& a = params[i - 1];
+    const ServedParam& b = params[i];
+    if (a.param.name != b.param.name) continue;
+    if (a.start || b.start) {
+      return InvalidArgument("E-server-twice", a.param.name, " is a start value that ",
+                             a.start && b.start ? "is listed twice" : "is also updated by a block");
+    }
+    return InvalidArgument("E-server-twice", a.param.name, " is updated by blocks ", a.block, " and ",
+                           b.block);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv) {
   ServerFacts facts;
   facts.address = listen_and_serv.GetOr<std::string>("endpoint", "");
@@ -143,7 +192,8 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
       return InvalidArgument("E-server-block", "listen_and_serv names block ", ref.index,
                              "; the program has ", program.block_count());
     }
-    if (ref.index == facts.lr_block) continue;
+    const bool idle = program.block(ref.index).ops().empty();  // there are more pservers than slices
+    if (ref.index == facts.lr_block || idle) continue;
     BlockReader reader(ops, program, ref.index, received);
     PENSTOCK_ASSIGN_OR_RETURN(ServedParam served, reader.Read(facts.trainers));
     merged += served.grads.size();
@@ -157,14 +207,14 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
     return InvalidArgument("E-server-merge", "listen_and_serv receives ", x.size(),
                            " gradients, but its blocks merge ", merged);
   }
+  for (const std::string& name : listen_and_serv.GetOr<std::vector<std::string>>("start_values", {})) {
+    ServedParam held{.param = {}, .start = true, .block = -1, .grads = {}, .elementwise = true};
+    PENSTOCK_ASSIGN_OR_RETURN(held.param, PieceOf(program, 0, name, name));
+    facts.params.push_back(std::move(held));
+  }
   std::sort(facts.params.begin(), facts.params.end(),
             [](const ServedParam& a, const ServedParam& b) { return a.param.name < b.param.name; });
-  for (std::size_t i = 1; i < facts.params.size(); ++i) {
-    if (facts.params[i].param.name == facts.params[i - 1].param.name) {
-      return InvalidArgument("E-server-twice", facts.params[i].param.name, " is updated by blocks ",
-                             facts.params[i - 1].block, " and ", facts.params[i].block);
-    }
-  }
+  PENSTOCK_RETURN_IF_ERROR(RequireOnce(facts.params));
   return facts;
 }
 
@@ -172,6 +222,10 @@ Contract ContractOf(const ServerFacts& facts, int trainer) {
   Contract contract;
   for (const ServedParam& served : facts.params) {
     contract.params.push_back(served.param);
+    if (served.start) {
+      if (trainer == 0) contract.starts.push_back(served.param);
+      continue;
+    }
     contract.grads.push_back(
         {served.grads[static_cast<std::size_t>(trainer)], served.param.dtype, served.param.shape});
   }
@@ -193,6 +247,7 @@ class TrainerReader {
     for (auto& [address, contract] : facts_.contracts) {
       SortByName(contract.params);
       SortByName(contract.grads);
+      TakeStarts(contract);
       const auto same = [](const Piece& a, const Piece& b) {
         return a.name == b.name;
       };  // a variable may be pulled twice
@@ -218,6 +273,13 @@ class TrainerReader {
       return ReadTrainerId(op);
     }
     return OkStatus();
+  }
+
+  // What is sent under the name under which it is also fetched is no gradient but a first value.
+  static void TakeStarts(Contract& contract) {
+    const auto fetched = [&](const Piece& piece) { return contract.FindParam(piece.name) >= 0; };
+    std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
+    std::erase_if(contract.grads, fetched);
   }
 
   // `send` is not asked: Fluid leaves 0 in it, whoever sends.

@@ -34,21 +34,29 @@ struct Piece {
 // A variable travels as its position here: first the params, then the grads.
 struct Contract {
   std::vector<Piece> params;  // what the trainer pulls, by name
-  std::vector<Piece> grads;   // what it pushes, by name; none in a start-up program
+  std::vector<Piece> starts;  // those of the params whose first value it sends, by name; trainer 0's
+  std::vector<Piece> grads;   // what it pushes each step, by name; none in a start-up program
 
-  std::string ToText() const;  // a line for each, "param ..." and "grad ..."
+  std::string ToText() const;  // a line for each, "param ...", "start ..." and "grad ..."
   std::uint64_t Hash() const;
-  Contract ParamsOnly() const { return {.params = params, .grads = {}}; }
+  Contract Startup() const { return {.params = params, .starts = starts, .grads = {}}; }
   int FindParam(std::string_view name) const;  // -1 if it is not there
   int FindGrad(std::string_view name) const;
+  bool Starts(std::string_view name) const;
 };
+
+// What two programs of one process need together. kInvalidArgument E-plan-mismatch: they have one name with
+// different types, which `pserver` cannot hold both.
+Result<Contract> Join(const Contract& a, const Contract& b, const std::string& pserver);
 
 // The first line in which two contracts differ, as "line 3:  HERE | THERE"; empty if there is none.
 std::string FirstDifference(const std::string& here, const std::string& there);
 
-// One parameter piece on a server.
+// One parameter piece on a server, or a variable that it only holds: trainer 0's first value, for all to
+// pull.
 struct ServedParam {
   Piece param;
+  bool start = false;              // held only: no block, no gradients
   int block = 0;                   // the optimize block that updates it
   std::vector<std::string> grads;  // by trainer: the order in which the merge adds them
   bool elementwise = false;        // every op of the block: it may run on a row range

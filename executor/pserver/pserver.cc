@@ -39,13 +39,15 @@ Pserver::Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options)
   for (int t = 0; t < facts_.trainers; ++t) {
     Trainer& trainer = trainers_[static_cast<std::size_t>(t)];
     trainer.contract = ContractOf(facts_, t);
-    trainer.params_hash = trainer.contract.ParamsOnly().Hash();
+    trainer.startup_hash = trainer.contract.Startup().Hash();
     trainer.hash = trainer.contract.Hash();
-    trainer.param_of_grad.resize(facts_.params.size());
+    trainer.param_of_grad.resize(trainer.contract.grads.size());
+    trainer.grad_of_param.resize(facts_.params.size());
     for (std::size_t p = 0; p < facts_.params.size(); ++p) {
+      if (facts_.params[p].start) continue;
       const int grad = trainer.contract.FindGrad(facts_.params[p].grads[static_cast<std::size_t>(t)]);
       trainer.param_of_grad[static_cast<std::size_t>(grad)] = static_cast<int>(p);
-      trainer.grad_of_param.push_back(static_cast<std::uint32_t>(grad));
+      trainer.grad_of_param[p] = static_cast<std::uint32_t>(grad);
     }
   }
   started_ = reported_ = options_.clock->Now();
@@ -122,12 +124,12 @@ Status Pserver::CheckHello(const Caller& caller, const HelloBody& hello) const {
   }
   const Trainer& trainer = trainers_[id];
   const std::uint64_t theirs = caller.envelope.contract;
-  if (theirs != trainer.hash && theirs != trainer.params_hash) {
+  if (theirs != trainer.hash && theirs != trainer.startup_hash) {
     Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", facts_.address, " and trainer ", id,
                                     " were made by different plans");
-    const bool params_only =
+    const bool startup =
         !StartsWith(hello.contract, "grad ") && hello.contract.find("\ngrad ") == std::string::npos;
-    const std::string ours = params_only ? trainer.contract.ParamsOnly().ToText() : trainer.contract.ToText();
+    const std::string ours = startup ? trainer.contract.Startup().ToText() : trainer.contract.ToText();
     status.With(StrCat("first difference, ", FirstDifference(ours, hello.contract)));
     return std::move(status).With(
         "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
@@ -196,7 +198,7 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   }
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.heard = options_.clock->Now();
-  if (caller.envelope.contract != trainer.hash && caller.envelope.contract != trainer.params_hash) {
+  if (caller.envelope.contract != trainer.hash && caller.envelope.contract != trainer.startup_hash) {
     machine_->Fail(
         InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second, " changed its plan on the way"),
         actions);
@@ -225,18 +227,29 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   }
 }
 
+// What a push is for, if this trainer may push it: the parameter of a gradient, or the first value itself.
+std::optional<int> Pserver::ParamOfPush(const Trainer& trainer, const Envelope& envelope) const {
+  if (envelope.variable < facts_.params.size()) {
+    const ServedParam& param = facts_.params[envelope.variable];
+    return trainer.contract.Starts(param.param.name) ? std::optional<int>(envelope.variable) : std::nullopt;
+  }
+  const std::size_t grad = envelope.variable - facts_.params.size();
+  if (envelope.contract != trainer.hash || grad >= trainer.param_of_grad.size()) return std::nullopt;
+  return trainer.param_of_grad[grad];
+}
+
 void Pserver::OnPush(const Caller& caller, Actions& actions) {
   const Trainer& trainer = trainers_[caller.envelope.trainer];
-  const std::size_t grad =
-      caller.envelope.variable - facts_.params.size();  // wraps below: then it is out of range too
-  if (caller.envelope.contract != trainer.hash || grad >= trainer.param_of_grad.size()) {
-    machine_->Fail(InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
-                                   caller.envelope.variable, ", which is no gradient"),
-                   actions);
+  const std::optional<int> param = ParamOfPush(trainer, caller.envelope);
+  if (!param) {
+    machine_->Fail(
+        InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
+                        caller.envelope.variable, ", which is neither a gradient nor a first value"),
+        actions);
     return;
   }
   machine_->Push({.trainer = static_cast<int>(caller.envelope.trainer),
-                  .param = trainer.param_of_grad[grad],
+                  .param = *param,
                   .chunk = static_cast<int>(caller.envelope.chunk),
                   .step = caller.envelope.step,
                   .part = caller.envelope.part,
@@ -379,7 +392,7 @@ void Pserver::Reply(const ReplyAction& reply) {
                     .chunk = static_cast<std::uint32_t>(reply.chunk),
                     .part = reply.part};
   Payload body;
-  if (reply.kind == MessageKind::kPushed) {
+  if (reply.kind == MessageKind::kPushed && !facts_.params[static_cast<std::size_t>(reply.param)].start) {
     envelope.variable = static_cast<std::uint32_t>(facts_.params.size()) +
                         trainer.grad_of_param[static_cast<std::size_t>(reply.param)];
   }

@@ -65,9 +65,9 @@ class Pserver : public ConnectionHandler {
     bool refused = false;  // one that said this id was told why not
     Nanoseconds heard{0};
     Contract contract;  // what it must believe
-    std::uint64_t params_hash = 0, hash = 0;
+    std::uint64_t startup_hash = 0, hash = 0;
     std::vector<int> param_of_grad;
-    std::vector<std::uint32_t> grad_of_param;
+    std::vector<std::uint32_t> grad_of_param;  // of a first value: nothing
   };
   struct Caller {  // of one message
     const std::shared_ptr<Connection>& connection;
@@ -80,6 +80,7 @@ class Pserver : public ConnectionHandler {
   Status CheckHello(const Caller& caller, const HelloBody& hello) const;
   void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
   void Dispatch(const Caller& caller, Actions& actions);
+  std::optional<int> ParamOfPush(const Trainer& trainer, const Envelope& envelope) const;
   void OnPush(const Caller& caller, Actions& actions);
   void OnEndStep(const Caller& caller, Actions& actions);
   void OnPull(const Caller& caller, Actions& actions);

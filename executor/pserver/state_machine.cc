@@ -9,8 +9,11 @@ StateMachine::StateMachine(MachineConfig config)
     : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
   for (const MachineConfig::Param& param : config_.params) {
     std::vector<Chunk>& chunks = chunks_.emplace_back(param.chunk_bytes.size());
-    for (std::size_t i = 0; i < chunks.size(); ++i) chunks[i].bytes = param.chunk_bytes[i];
-    at_low_version_ += chunks.size();
+    for (std::size_t i = 0; i < chunks.size(); ++i) {
+      chunks[i].bytes = param.chunk_bytes[i];
+      chunks[i].awaited = param.start;
+    }
+    if (!param.start) at_low_version_ += chunks.size();
   }
 }
 
@@ -24,7 +27,8 @@ bool StateMachine::IsAbsent(int trainer, std::uint64_t step) const {
 std::vector<int> StateMachine::Lacks(int param, int chunk) const {
   const Chunk& c = At(param, chunk);
   std::vector<int> lacking;
-  if (c.running) return lacking;
+  if (IsStart(param) && c.awaited && !c.merging) lacking.push_back(0);
+  if (IsStart(param) || c.running) return lacking;
   for (int t = c.merged; t < config_.trainers; ++t) {
     const bool here = !c.ahead.empty() && c.ahead.front()[static_cast<std::size_t>(t)].Whole();
     if (!here && !IsAbsent(t, c.version)) lacking.push_back(t);
@@ -53,6 +57,10 @@ bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
 
 void StateMachine::Push(const PushEvent& push, Actions& out) {
   if (ended_ || !CheckPush(push, out)) return;
+  if (IsStart(push.param)) {
+    PushStart(push, out);
+    return;
+  }
   Chunk& c = At(push.param, push.chunk);
   const auto limit = c.version + config_.window;
   if (push.step >= limit) {
@@ -61,22 +69,7 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
          out);
     return;
   }
-  if (push.step >= c.version) {  // else it was merged already
-    while (c.ahead.size() <= push.step - c.version)
-      c.ahead.emplace_back(static_cast<std::size_t>(config_.trainers));
-    Gradient& gradient = c.ahead[push.step - c.version][static_cast<std::size_t>(push.trainer)];
-    if (!gradient.begun) {
-      gradient.begun = true;
-      gradient.missing = (c.bytes + config_.part_bytes - 1) / config_.part_bytes;
-      gradient.parts.resize(gradient.missing);
-      gradient.have.resize(gradient.missing);
-    }
-    if (!gradient.have[push.part]) {
-      gradient.have[push.part] = true;
-      gradient.parts[push.part] = push.bytes;
-      --gradient.missing;
-    }
-  }
+  if (push.step >= c.version) Collect(push, push.step - c.version);  // else it was merged already
   out.push_back(ReplyAction{.trainer = push.trainer,
                             .kind = MessageKind::kPushed,
                             .param = push.param,
@@ -87,10 +80,52 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
   Advance(push.param, push.chunk, out);
 }
 
+// Keeps the part with those of its gradient, `ahead` steps from the chunk's version.
+StateMachine::Gradient& StateMachine::Collect(const PushEvent& push, std::uint64_t ahead) {
+  Chunk& c = At(push.param, push.chunk);
+  while (c.ahead.size() <= ahead) c.ahead.emplace_back(static_cast<std::size_t>(config_.trainers));
+  Gradient& gradient = c.ahead[ahead][static_cast<std::size_t>(push.trainer)];
+  if (!gradient.begun) {
+    gradient.begun = true;
+    gradient.missing = (c.bytes + config_.part_bytes - 1) / config_.part_bytes;
+    gradient.parts.resize(gradient.missing);
+    gradient.have.resize(gradient.missing);
+  }
+  if (!gradient.have[push.part]) {
+    gradient.have[push.part] = true;
+    gradient.parts[push.part] = push.bytes;
+    --gradient.missing;
+  }
+  return gradient;
+}
+
+void StateMachine::PushStart(const PushEvent& push, Actions& out) {
+  Chunk& c = At(push.param, push.chunk);
+  if (c.awaited && !c.merging) {  // else this is a repeat
+    Gradient& value = Collect(push, 0);
+    if (value.Whole()) {
+      c.merging = true;
+      ++busy_;
+      out.push_back(MergeAction{.param = push.param,
+                                .chunk = push.chunk,
+                                .trainer = push.trainer,
+                                .step = 0,
+                                .parts = std::move(value.parts)});
+    }
+  }
+  out.push_back(ReplyAction{.trainer = push.trainer,
+                            .kind = MessageKind::kPushed,
+                            .param = push.param,
+                            .chunk = push.chunk,
+                            .part = push.part,
+                            .step = push.step,
+                            .credit = config_.window});
+}
+
 // Starts whatever the chunk is ready for: the next merge in trainer order, or its block.
 void StateMachine::Advance(int param, int chunk, Actions& out) {
   Chunk& c = At(param, chunk);
-  if (c.merging || c.running || ended_) return;
+  if (c.merging || c.running || ended_ || IsStart(param)) return;
   if (c.merged == config_.trainers) {
     StartBlock(param, chunk, out);
     return;
@@ -114,8 +149,15 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
   Chunk& c = At(param, chunk);
   c.merging = false;
   --busy_;
-  ++c.merged;
-  Advance(param, chunk, out);
+  if (IsStart(param)) {
+    c.awaited = false;
+    c.ahead.clear();
+    const auto pulls = std::exchange(c.pulls, {});
+    for (const auto& [version, trainer] : pulls) Pull(trainer, param, chunk, version, out);
+  } else {
+    ++c.merged;
+    Advance(param, chunk, out);
+  }
   EndIfDrained(out);
 }
 
@@ -191,17 +233,28 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
     return;
   }
   Chunk& c = At(param, chunk);
-  if (version > c.version) {
+  if (IsStart(param) ? c.awaited : version > c.version) {
     c.pulls.insert({version, trainer});
+    RequireStarter(param, chunk, out);
   } else {
     AnswerPull(trainer, param, chunk, version, out);
   }
 }
 
+// A pull that waits for a start value waits for trainer 0, which must not have gone home.
+void StateMachine::RequireStarter(int param, int chunk, Actions& out) {
+  const Chunk& c = At(param, chunk);
+  if (!c.awaited || c.merging || c.pulls.empty() || !completed(0)) return;
+  Fail(FailedPrecondition("E-start-missing", "trainer 0 completed without sending the start value of ",
+                          config_.params[static_cast<std::size_t>(param)].name, ", which trainer ",
+                          c.pulls.begin()->second, " waits for"),
+       out);
+}
+
 void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t version, Actions& out) {
   Chunk& c = At(param, chunk);
   // While the block runs, the version before it exists only as a copy made for somebody else.
-  const bool here = version == c.version && (!c.running || c.published);
+  const bool here = IsStart(param) || (version == c.version && (!c.running || c.published));
   c.published = c.published || here;
   out.push_back(ReplyAction{.trainer = trainer,
                             .kind = here ? MessageKind::kPulled : MessageKind::kGone,
@@ -219,7 +272,7 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
   if (step > t.steps_ended) return;  // its predecessor is still under way, and this one will come again
   if (step == t.steps_ended) {
     for (std::size_t i = 0; i < config_.params.size(); ++i) {
-      if (params_pushed.contains(static_cast<int>(i))) continue;
+      if (config_.params[i].start || params_pushed.contains(static_cast<int>(i))) continue;
       Fail(FailedPrecondition("E-step-incomplete", "trainer ", trainer, " ended step ", step,
                               " without sending the gradient of ", config_.params[i].name),
            out);
@@ -237,8 +290,10 @@ void StateMachine::Complete(int trainer, Actions& out) {
   if (t.completed) return;
   t.completed = true;
   for (std::size_t p = 0; p < chunks_.size(); ++p) {  // some may have waited for this trainer's gradient
-    for (std::size_t k = 0; k < chunks_[p].size(); ++k)
+    for (std::size_t k = 0; k < chunks_[p].size(); ++k) {
       Advance(static_cast<int>(p), static_cast<int>(k), out);
+      RequireStarter(static_cast<int>(p), static_cast<int>(k), out);
+    }
   }
   EndIfDrained(out);
 }

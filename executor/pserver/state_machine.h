@@ -13,6 +13,9 @@
 // merged after those of 0..t-1, so bytes do not depend on who comes first. A repeated message is answered
 // again and changes nothing. A trainer that has completed counts as a gradient of zeros in the steps that it
 // no longer takes part in, as in Fluid.
+//
+// A start value is a parameter that is never updated: trainer 0 pushes it once, and every version of it is
+// that one. Pulls wait until it is there.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +31,7 @@
 
 namespace penstock {
 
-// Merge this gradient into its chunk; then MergeDone. No parts: zeros.
+// Merge this gradient into its chunk, or put this start value there; then MergeDone. No parts: zeros.
 struct MergeAction {
   int param = 0, chunk = 0, trainer = 0;
   std::uint64_t step = 0;
@@ -64,6 +67,7 @@ struct MachineConfig {
   struct Param {
     std::string name;
     std::vector<std::size_t> chunk_bytes;
+    bool start = false;
   };
   std::vector<Param> params;
 };
@@ -116,6 +120,7 @@ class StateMachine {
     int merged = 0;  // gradients of trainers 0..merged-1 of step `version` are merged
     bool merging = false;
     bool running = false;
+    bool awaited = false;                     // a start value that is not there yet
     bool published = false;                   // this version was sent to somebody, so there is a copy of it
     std::deque<std::vector<Gradient>> ahead;  // by step from `version` on, by trainer; made when needed
     std::set<std::pair<std::uint64_t, int>> pulls;  // waiting: version, trainer
@@ -131,7 +136,11 @@ class StateMachine {
   const Chunk& At(int param, int chunk) const {
     return chunks_[static_cast<std::size_t>(param)][static_cast<std::size_t>(chunk)];
   }
+  bool IsStart(int param) const { return config_.params[static_cast<std::size_t>(param)].start; }
   bool CheckPush(const PushEvent& push, Actions& out);
+  Gradient& Collect(const PushEvent& push, std::uint64_t ahead);
+  void PushStart(const PushEvent& push, Actions& out);
+  void RequireStarter(int param, int chunk, Actions& out);
   bool IsAbsent(int trainer, std::uint64_t step) const;
   void Advance(int param, int chunk, Actions& out);
   void StartBlock(int param, int chunk, Actions& out);

@@ -49,6 +49,9 @@ void RegisterListenAndServ(OpRegistry& ops) {
       .Attr("Fanin", 1, "how many trainers there are", AtLeast(1))
       .Attr("checkpint_block_id", -1, "the block that saves a table; Fluid's spelling")
       .Attr("lr_decay_block_id", -1, "the block that computes the learning rate")
+      .ImplicitAttr(
+          "start_values", std::vector<std::string>(),
+          "held as trainer 0 sends it at the start, for all trainers to receive; not an attribute of Fluid's")
       .Attr("rpc_get_thread_num", 1, "of Fluid's server; no effect here")
       .Attr("rpc_send_thread_num", 1, "of Fluid's server; no effect here")
       .Attr("rpc_prefetch_thread_num", 1, "of Fluid's server; no effect here")

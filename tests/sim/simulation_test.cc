@@ -36,6 +36,8 @@ class Trainer {
     const Program startup = job_.TrainerStartup(id_);
     PENSTOCK_RETURN_IF_ERROR(session_.Attach(startup));
     PENSTOCK_RETURN_IF_ERROR(Declare());
+    if (silent_) return OkStatus();
+    if (id_ == 0) PENSTOCK_RETURN_IF_ERROR(PushStartValues());
     PENSTOCK_RETURN_IF_ERROR(PullAll());
     started_ = true;
     return OkStatus();
@@ -67,12 +69,14 @@ class Trainer {
       const std::vector<float> values =
           ToyGradient(seen[job_.params[i].name], job_.params[i].name, id_, step);
       std::copy(values.begin(), values.end(), gradient.Span<float>().begin());
-      if (i != skip_at_step_[step]) PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient));
+      if (i != skip_at_step_[step] && !job_.params[i].start)
+        PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient));
     }
     PENSTOCK_RETURN_IF_ERROR(session_.EndStep(peers_));
     return PullAll();
   }
 
+  void BeSilent() { silent_ = true; }  // attaches its program and does nothing more
   void SkipGradient(std::uint64_t step, std::size_t param) { skip_at_step_[step] = param; }
   Session& session() { return session_; }
   const std::vector<ToyValues>& seen() const { return seen_; }
@@ -99,8 +103,25 @@ class Trainer {
     PENSTOCK_ASSIGN_OR_RETURN(peers_, session_.DeclarePeers(job_.servers));
     return OkStatus();
   }
+  // The tensors go away before the server has them.
+  Status PushStartValues() {
+    for (const ToyParam& param : job_.params) {
+      if (!param.start) continue;
+      PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, session_.DeclarePush(Remote(param, param.name)));
+      Tensor value(DType::kFp32, param.shape);
+      const std::vector<float> values = ToyStart(param);
+      std::copy(values.begin(), values.end(), value.Span<float>().begin());
+      PENSTOCK_RETURN_IF_ERROR(session_.Push(handle, value));
+      std::fill(value.Span<float>().begin(), value.Span<float>().end(), -1.0f);
+    }
+    return OkStatus();
+  }
   Status DeclarePushes() {
     for (const ToyParam& param : job_.params) {
+      if (param.start) {
+        pushes_.emplace_back();
+        continue;
+      }
       PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle,
                                 session_.DeclarePush(Remote(param, job_.GradName(param, id_))));
       pushes_.push_back(handle);
@@ -124,6 +145,7 @@ class Trainer {
   PeersHandle peers_;
   std::vector<ToyValues> seen_;
   Skips skip_at_step_;
+  bool silent_ = false;
   bool started_ = false;
   bool completing_ = false;
 };
@@ -218,7 +240,8 @@ ToyJob Job(std::uint64_t seed) {
   job.params = {{.name = "w.0", .shape = {5, 3}, .server = 0, .optimizer = "adam", .decay = true},
                 {.name = "w.1", .shape = {4, 3}, .server = 1, .optimizer = "adam", .decay = true},
                 {.name = "b", .shape = {1}, .server = 1, .optimizer = "sgd"},
-                {.name = "wide", .shape = {2, 17}, .server = 0, .optimizer = "momentum"}};
+                {.name = "wide", .shape = {2, 17}, .server = 0, .optimizer = "momentum"},
+                {.name = "frozen", .shape = {7, 3}, .server = static_cast<int>(seed % 2), .start = true}};
   return job;
 }
 
@@ -267,6 +290,21 @@ TEST(Simulation, AMissingGradientIsAnErrorThatNamesIt) {
   EXPECT_EQ(sim.trainer(1).session().status().message(),
             "trainer 1 ended step 1 without sending the gradient of wide");
   EXPECT_FALSE(sim.trainer(0).session().status().ok());
+}
+
+TEST(Simulation, AStartValueThatTrainer0NeverSendsIsAnErrorAndNoHang) {
+  ToyJob job = Job(0);
+  Simulation sim(job, 0, 1, {});
+  sim.trainer(0).BeSilent();
+  sim.net().After(std::chrono::seconds(2), [&] { (void)sim.trainer(0).session().Complete(); });
+  ASSERT_TRUE(sim.Run());
+  EXPECT_EQ(sim.trainer(1).session().status().id(), "E-start-missing");
+  EXPECT_EQ(
+      sim.trainer(1).session().status().message().rfind("trainer 0 completed without sending the start value "
+                                                        "of frozen, which trainer ",
+                                                        0),
+      0u)
+      << sim.trainer(1).session().status().ToString();
 }
 
 TEST(Simulation, AnErrorOfAServersBlockReachesTheTrainersWithTheUsersLine) {

@@ -46,7 +46,7 @@ std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
 Program ToyJob::Pserver(int server) const {
   Program program;
   Op serve("listen_and_serv");
-  std::vector<std::string> received;
+  std::vector<std::string> received, held;
   std::vector<BlockRef> blocks;
   program.MutableBlock(0).SetVar(Persistable("rate", {1}));
   if (lr_block) {
@@ -57,6 +57,11 @@ Program ToyJob::Pserver(int server) const {
   }
   for (const ToyParam& param : params) {
     if (param.server != server) continue;
+    if (param.start) {
+      program.MutableBlock(0).SetVar(Persistable(param.name, param.shape));
+      held.push_back(param.name);
+      continue;
+    }
     Block& block = program.AddBlock(0);
     blocks.push_back({block.index()});
     Block& main = program.MutableBlock(0);
@@ -95,7 +100,7 @@ Program ToyJob::Pserver(int server) const {
   serve.AddInput("X", received)
       .Set("endpoint", servers[static_cast<std::size_t>(server)])
       .Set("Fanin", std::int32_t{trainers});
-  serve.Set("optimize_blocks", blocks);
+  serve.Set("optimize_blocks", blocks).Set("start_values", held);
   program.MutableBlock(0).Append(std::move(serve));
   return program;
 }
@@ -105,10 +110,12 @@ Program ToyJob::TrainerStartup(int trainer) const {
   Block& main = program.MutableBlock(0);
   for (const ToyParam& param : params) {
     main.SetVar(Persistable(param.name, param.shape));
+    const std::vector<std::string> server = {servers[static_cast<std::size_t>(param.server)]};
+    if (param.start && trainer == 0) main.Append(Op("send").AddInput("X", {param.name}).Set("epmap", server));
     main.Append(Op("recv")
                     .AddOutput("Out", {param.name})
                     .Set("trainer_id", std::int32_t{trainer})
-                    .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
+                    .Set("epmap", server));
   }
   main.Append(Op("fetch_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
   return program;
@@ -118,6 +125,7 @@ Program ToyJob::Trainer(int trainer) const {
   Program program = TrainerStartup(trainer);
   Block& main = program.MutableBlock(0);
   for (const ToyParam& param : params) {
+    if (param.start) continue;
     main.SetVar(TensorVar(GradName(param, trainer), DType::kFp32, param.shape));
     main.Append(Op("send")
                     .AddInput("X", {GradName(param, trainer)})
@@ -130,7 +138,7 @@ Program ToyJob::Trainer(int trainer) const {
 void ToyJob::Start(int server, Scope& scope) const {
   Fill(scope, "rate", {1}, [](std::size_t) { return 0.1f; });
   for (const ToyParam& param : params) {
-    if (param.server != server) continue;
+    if (param.server != server || param.start) continue;
     Fill(scope, param.name, param.shape,
          [&](std::size_t i) { return std::sin(static_cast<float>(i + param.name.size())); });
     for (const State& state : StatesOf(param))
@@ -150,6 +158,13 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
   return gradient;
 }
 
+std::vector<float> ToyStart(const ToyParam& param) {
+  std::vector<float> values(static_cast<std::size_t>(param.shape.Count()));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = std::cos(static_cast<float>(i + param.name.size()));
+  return values;
+}
+
 std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
   SimBlockRunner runner;
   std::vector<ToyValues> versions(static_cast<std::size_t>(steps) + 1);
@@ -161,6 +176,10 @@ std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
     for (int step = 0; step <= steps; ++step) {
       for (const ToyParam& param : job.params) {
         if (param.server != s) continue;
+        if (param.start) {
+          versions[static_cast<std::size_t>(step)][param.name] = ToyStart(param);
+          continue;
+        }
         const auto values = scope.Find(param.name)->As<Tensor>().Span<float>();
         auto& now = versions[static_cast<std::size_t>(step)][param.name];
         now.assign(values.begin(), values.end());

@@ -19,6 +19,7 @@ struct ToyParam {
   int server = 0;
   std::string optimizer = "sgd";  // sgd momentum adam
   bool decay = false;             // an L2 term between merge and update
+  bool start = false;             // never updated: trainer 0 sends its value at the start
 };
 
 struct ToyJob {
@@ -34,6 +35,9 @@ struct ToyJob {
   // Gives every variable of a pserver its first value.
   void Start(int server, Scope& scope) const;
 };
+
+// What trainer 0 sends of a parameter that is a start value.
+std::vector<float> ToyStart(const ToyParam& param);
 
 using ToyValues = std::map<std::string, std::vector<float>>;  // by parameter
 // A gradient that depends on everything it may depend on.

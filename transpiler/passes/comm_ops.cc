@@ -8,6 +8,7 @@ namespace {
 // Fluid gives every server this many threads for each of three kinds of request.
 constexpr std::int32_t kFluidThreads = 12;
 
+constexpr char kListenAndServ[] = "listen_and_serv";
 constexpr char kSend[] = "send";
 constexpr char kMessagesAttr[] = "send_varnames";
 constexpr char kHalfAsyncAttr[] = "half_async";
@@ -43,7 +44,7 @@ Op MakeSend(const SendSpec& spec) {
   op.AddInput("X", spec.pieces).AddOutput("Out", {spec.done});
   op.Set("epmap", spec.addresses).Set("sections", spec.sections).Set(kMessagesAttr, spec.messages);
   op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", spec.trainer_id);
-  return WithFrame(op, Role::kRpc, {spec.param, spec.grad});
+  return WithFrame(op, Role::kRpc, spec.param.empty() ? NameList() : NameList{spec.param, spec.grad});
 }
 
 bool IsSend(const Op& op) { return op.type() == kSend; }
@@ -165,7 +166,7 @@ Op MakeRefByTrainerId(const NameList& from, const std::string& trainer_id, const
 }
 
 Op MakeListenAndServ(const ServeSpec& spec) {
-  Op op("listen_and_serv");
+  Op op(kListenAndServ);
   op.AddInput("X", spec.inputs);
   op.Set("endpoint", spec.address).Set("pserver_id", spec.pserver).Set("Fanin", spec.trainers);
   op.Set("distributed_mode", static_cast<std::int32_t>(spec.mode)).Set(kBackupsAttr, false);
@@ -180,5 +181,11 @@ Op MakeListenAndServ(const ServeSpec& spec) {
 }
 
 void SetKeepsBackups(Op& serve) { serve.Set(kBackupsAttr, true); }
+
+bool IsListenAndServ(const Op& op) { return op.type() == kListenAndServ; }
+
+void SetStartValues(Op& listen_and_serv, const NameList& names) {
+  listen_and_serv.Set("start_values", names);
+}
 
 }  // namespace penstock

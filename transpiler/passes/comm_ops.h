@@ -26,7 +26,7 @@ struct SendSpec {
   NameList messages;                   // and what it calls the slices
   NameList addresses;                  // to whom
   int trainer_id = 0;
-  std::string param, grad;  // op_role_var
+  std::string param, grad;  // op_role_var; no parameter: none
   std::string done;         // the control variable
 };
 Op MakeSend(const SendSpec& spec);
@@ -96,6 +96,9 @@ struct ServeSpec {
   NameList sparse_to_param;  // "grad:param"
 };
 Op MakeListenAndServ(const ServeSpec& spec);
+bool IsListenAndServ(const Op& op);
+// What the server holds as trainer 0 sends it at the start. An attribute of ours.
+void SetStartValues(Op& listen_and_serv, const NameList& names);
 // The server keeps a copy of each parameter as each trainer last fetched it.
 void SetKeepsBackups(Op& serve);
 

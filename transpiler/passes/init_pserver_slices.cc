@@ -8,6 +8,8 @@
 // random numbers are drawn, and lists of values are cut (initial_values.h). Requires: the rest of the pserver
 // pipeline ran; begins with its result.
 #include <optional>
+#include <set>
+#include <string>
 
 #include "transpiler/passes/initial_values.h"
 #include "transpiler/passes/passes.h"
@@ -47,10 +49,16 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
   out.mutable_meta() = in.meta();
   out.mutable_meta().random_seed = context.startup.meta().random_seed;
   Block& block = out.MutableBlock(0);
-  for (const VarRef& var : in.main().vars()) {
-    Var copy = ServerCopy(*var);
-    copy.facts = var->facts;
+  const auto declare = [&](const Var& var) {
+    Var copy = ServerCopy(var);
+    copy.facts = var.facts;
     block.SetVar(std::move(copy));
+  };
+  // What trainer 0 sends at the start is declared behind the ops, so that none is made for it.
+  std::set<std::string> awaited;
+  for (const StartValue& value : context.plan.start_values) awaited.insert(value.name);
+  for (const VarRef& var : in.main().vars()) {
+    if (!awaited.contains(var->name)) declare(*var);
   }
   const ServerNames names(context, context.self.index);
   for (const OpEntry& entry : context.startup.main().ops()) {
@@ -61,6 +69,9 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
       PENSTOCK_RETURN_IF_ERROR(Fit(*copy, context, block));
       block.Append(std::move(copy->SetMadeBy("init_pserver_slices")));
     }
+  }
+  for (const VarRef& var : in.main().vars()) {
+    if (awaited.contains(var->name)) declare(*var);
   }
   return out;
 }

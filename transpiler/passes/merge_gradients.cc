@@ -36,7 +36,7 @@ void BeginWithMean(Block& block, const NameList& received, const std::string& me
 Result<Program> MergeGradients(const Program& in, const PassContext& context) {
   Program out = in;
   Block& globals = out.MutableBlock(0);
-  if (globals.ops().empty() || globals.ops().back().op->type() != "listen_and_serv") {
+  if (globals.ops().empty() || !IsListenAndServ(*globals.ops().back().op)) {
     return PassError(kPass, "block 0 does not end with listen_and_serv");
   }
   NameList inputs;

@@ -37,6 +37,7 @@ Result<Program> AverageEvery(const Program& in, const PassContext& context);
 Result<Program> InitStepCounters(const Program& in, const PassContext& context);
 Result<Program> ReceiveInitialParams(const Program& in, const PassContext& context);
 Result<Program> DropServerState(const Program& in, const PassContext& context);
+Result<Program> ShareStartValues(const Program& in, const PassContext& context);
 Result<Program> FakeInitTables(const Program& in, const PassContext& context);
 Result<Program> AnnounceInitialParams(const Program& in, const PassContext& context);
 Result<Program> GenerateNcclId(const Program& in, const PassContext& context);
@@ -58,6 +59,7 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
 Result<Program> HoldParams(const Program& in, const PassContext& context);
 Result<Program> AddDeltas(const Program& in, const PassContext& context);
 Result<Program> ServeDeltas(const Program& in, const PassContext& context);
+Result<Program> HoldStartValues(const Program& in, const PassContext& context);
 
 // A pserver's start-up program; begins with its finished main program.
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);

@@ -24,6 +24,7 @@ constexpr Pass kSyncTrainer[] = {
 };
 constexpr Pass kSyncTrainerStartup[] = {
     {"drop_server_state", DropServerState},
+    {"share_start_values", ShareStartValues},  // before the barrier that completes what is received
     {"receive_initial_params", ReceiveInitialParams},
     {"fake_init_tables", FakeInitTables},  // Fluid's order: behind what is received
 };
@@ -34,6 +35,7 @@ constexpr Pass kSyncPserver[] = {
     {"serve_gradients", ServeGradients},     // knows the blocks by number
     {"merge_gradients", MergeGradients},     // makes it one gradient a trainer
     {"quote_gradients", QuoteGradients},     // as name_gradients has named them
+    {"hold_start_values", HoldStartValues},  // beside what it serves
 };
 constexpr Pass kPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
@@ -52,7 +54,7 @@ constexpr Pass kNotAsyncTrainer[] = {
 constexpr Pass kNotAsyncPserver[] = {
     {"declare_slices", DeclareSlices},     {"place_lr_schedule", PlaceLrSchedule},
     {"place_optimizers", PlaceOptimizers}, {"serve_gradients", ServeGradients},
-    {"merge_gradients", MergeGradients},
+    {"merge_gradients", MergeGradients},   {"hold_start_values", HoldStartValues},
 };
 
 // Asynchronous training: nobody waits for other trainers. A schedule counts the steps of all of them, which
@@ -69,6 +71,7 @@ constexpr Pass kAsyncTrainer[] = {
 constexpr Pass kAsyncTrainerStartup[] = {
     {"drop_server_state", DropServerState},
     {"init_step_counters", InitStepCounters},  // in front of all others
+    {"share_start_values", ShareStartValues},
     {"receive_initial_params", ReceiveInitialParams},
     {"fake_init_tables", FakeInitTables},
 };
@@ -78,6 +81,7 @@ constexpr Pass kAsyncPserver[] = {
     {"count_steps", CountSteps},  // in the block made above
     {"place_optimizers", PlaceOptimizers},
     {"serve_gradients", ServeGradients},  // each gradient starts its block when it arrives
+    {"hold_start_values", HoldStartValues},
 };
 constexpr Pass kAsyncPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
@@ -113,6 +117,7 @@ constexpr Pass kDcAsgdPserver[] = {
     {"place_optimizers", PlaceOptimizers},
     {"serve_gradients", ServeGradients},
     {"compensate_gradients", CompensateGradients},  // between regularizers and optimizer
+    {"hold_start_values", HoldStartValues},
 };
 constexpr Pass kDcAsgdPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
@@ -157,6 +162,7 @@ constexpr Pass kGeoTrainer[] = {
     {"send_touched_rows", SendTouchedRows},  // at the end: a step is over
 };
 constexpr Pass kGeoTrainerStartup[] = {
+    {"share_start_values", ShareStartValues},
     {"receive_initial_params", ReceiveInitialParams},
     {"declare_deltas", DeclareDeltas},
     {"announce_initial_params", AnnounceInitialParams},  // when they are there
@@ -165,6 +171,7 @@ constexpr Pass kGeoPserver[] = {
     {"hold_params", HoldParams},
     {"add_deltas", AddDeltas},      // to what is held
     {"serve_deltas", ServeDeltas},  // knows the blocks by number
+    {"hold_start_values", HoldStartValues},
 };
 
 // Ranks that ParallelExecutor joins: the main program stays.

@@ -45,6 +45,12 @@ struct StepCounter {
 // counts nothing.
 std::string CountedBy(const Op& op);
 
+// Not trained, and started by the start-up program (start_values.h).
+struct StartedVar {
+  std::string name;
+  bool written = false;  // by ops of the main program: a running statistic, not a frozen parameter
+};
+
 struct Analysis {
   std::vector<TrainedParam> params;  // in the order in which the program first works on them to optimize
   std::vector<int> update_order;     // positions in params, in the order of their optimizer ops
@@ -54,6 +60,7 @@ struct Analysis {
   std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send
   std::vector<std::string> server_vars;  // variables that only server_ops use
   std::vector<SparseTable> tables;       // in the order of params
+  std::vector<StartedVar> start_values;  // of FindStartValues; by name
 };
 
 // kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an

@@ -71,6 +71,26 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   return placement;
 }
 
+// Each on the pserver that holds the fewest bytes so far.
+void PlaceStartValues(const Block& main, const Analysis& analysis, PlacementPlan& plan) {
+  std::vector<std::int64_t> held(plan.pservers.size(), 0);
+  for (const ParamPlacement& param : plan.params) {
+    for (const Slice& slice : param.slices) {
+      held[static_cast<std::size_t>(slice.pserver)] += param.BytesOf(slice);
+    }
+  }
+  for (const StartedVar& started : analysis.start_values) {
+    const Var* var = main.FindVar(started.name);
+    const auto least = std::min_element(held.begin(), held.end());
+    *least += var->shape().Count() * static_cast<std::int64_t>(SizeOf(var->type->dtype));
+    plan.start_values.push_back({.name = started.name,
+                                 .dtype = var->type->dtype,
+                                 .shape = var->shape(),
+                                 .pserver = static_cast<int>(least - held.begin()),
+                                 .statistic = started.written});
+  }
+}
+
 }  // namespace
 
 Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config) {
@@ -95,6 +115,7 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   }
   MarkTakenNames(main, analysis, plan);
   PENSTOCK_RETURN_IF_ERROR(DealSlices(config, plan));
+  if (config.dialect == Dialect::kDefault) PlaceStartValues(main.main(), analysis, plan);
   return plan;
 }
 

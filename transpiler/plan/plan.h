@@ -13,6 +13,10 @@
 // for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
 // `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
 // not 1, and `push_every=100` in geo. Plans without pservers stand in ranks.h.
+//
+// What no pserver updates but all trainers start with alike stands last: `start mean : f32[3] on pserver 1
+// statistic`. Trainer 0 sends it there when it starts; `statistic` if trainers go on to write it, each its
+// own.
 #pragma once
 
 #include <cstdint>
@@ -65,6 +69,16 @@ struct SliceRef {
   friend bool operator==(const SliceRef&, const SliceRef&) = default;
 };
 
+// A variable that trainers start with alike: trainer 0's value, by way of a pserver.
+struct StartValue {
+  std::string name;
+  DType dtype = DType::kFp32;
+  Shape shape;
+  int pserver = 0;
+  bool statistic = false;  // written by trainers: a running statistic, not a frozen parameter
+  friend bool operator==(const StartValue&, const StartValue&) = default;
+};
+
 struct PlacementPlan {
   Mode mode = Mode::kSync;
   ServerMode server_mode =
@@ -78,6 +92,7 @@ struct PlacementPlan {
   std::vector<int>
       send_order;  // positions in params: the order in which gradients were dealt out to pservers
   RankPlan ranks;  // instead of pservers and params, where there are none
+  std::vector<StartValue> start_values;  // by name
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }
   const ParamPlacement& param(SliceRef ref) const { return params[Index(ref.param)]; }

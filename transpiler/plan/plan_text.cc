@@ -81,6 +81,11 @@ std::string PrintRingUse(std::string_view what, const RingUse& use) {
                 " on ring ", use.ring, "\n");
 }
 
+std::string PrintStartValue(const StartValue& value) {
+  return StrCat("start ", Name(value.name), " : ", DTypeName(value.dtype), value.shape, " on pserver ",
+                value.pserver, value.statistic ? " statistic" : "", "\n");
+}
+
 // One line, read from the left. Every method says whether it found what it was asked for.
 class Line {
  public:
@@ -246,6 +251,15 @@ bool ParseRingUse(Line line, RingUse& use) {
   return line.Is("on") && line.Is("ring") && line.Number(use.ring) && line.AtEnd();
 }
 
+bool ParseStartValue(Line line, StartValue& value) {
+  if (!line.Is("start") || !line.NameOrText(value.name) || !ParseType(line, value.dtype, value.shape) ||
+      !line.Is("on") || !line.Is("pserver") || !line.Number(value.pserver)) {
+    return false;
+  }
+  value.statistic = line.Is("statistic");
+  return line.AtEnd();
+}
+
 bool ParseParam(Line line, ParamPlacement& param) {
   if (!line.Is("param") || !line.NameOrText(param.param) || !ParseType(line, param.dtype, param.shape) ||
       !line.Is("grad=") || !line.NameOrText(param.grad)) {
@@ -276,6 +290,7 @@ std::string PrintPlan(const PlacementPlan& plan) {
   for (const RingUse& use : plan.ranks.broadcasts) out += PrintRingUse("broadcast", use);
   for (const RingUse& use : plan.ranks.reductions) out += PrintRingUse("reduce", use);
   for (const ParamPlacement& param : plan.params) out += PrintParam(param);
+  for (const StartValue& value : plan.start_values) out += PrintStartValue(value);
   return out;
 }
 
@@ -296,6 +311,8 @@ Result<PlacementPlan> ParsePlan(std::string_view text) {
       read = ParseRingUse(use, plan.ranks.reductions.emplace_back());
     } else if (StartsWith(line, "param")) {
       read = ParseParam(Line(line), plan.params.emplace_back());
+    } else if (StartsWith(line, "start")) {
+      read = ParseStartValue(Line(line), plan.start_values.emplace_back());
     } else if (!plan.params.empty()) {
       read = ParseSlice(Line(line), plan.params.back().slices.emplace_back());
     }

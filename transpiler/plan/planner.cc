@@ -2,6 +2,7 @@
 
 #include "transpiler/plan/analyse_updates.h"
 #include "transpiler/plan/make_plan.h"
+#include "transpiler/plan/start_values.h"
 
 namespace penstock {
 namespace {
@@ -18,12 +19,14 @@ Result<Planned> Place(Analysis analysis, const PlanRequest& request, const Trans
 Result<Planned> PlanUpdatesOnPservers(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
   PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, Analyse(request.ops, request.main, request.config.dialect));
+  FindStartValues(request.main, request.startup, analysis);
   return Place(std::move(analysis), request, request.config);
 }
 
 Result<Planned> PlanDifferences(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
   PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, AnalyseUpdates(request.main, request.config.dialect));
+  FindStartValues(request.main, request.startup, analysis);
   // Fluid fetches no rows of a table when it starts: each trainer keeps its own, which are different.
   for (TrainedParam& param : analysis.params) {
     param.prefetched = param.sparse && request.config.dialect == Dialect::kFluid18;

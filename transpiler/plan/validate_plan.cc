@@ -49,6 +49,18 @@ Status ValidateSlices(const PlacementPlan& plan, const ParamPlacement& param) {
   return OkStatus();
 }
 
+Status ValidateStartValues(const PlacementPlan& plan, std::set<std::string>& seen) {
+  for (const StartValue& value : plan.start_values) {
+    if (!seen.insert(value.name).second) {
+      return InvalidArgument("E-plan-name-twice", "plan: ", value.name, " is planned twice");
+    }
+    if (value.pserver >= 0 && value.pserver < static_cast<int>(plan.pservers.size())) continue;
+    return InvalidArgument("E-plan-pserver", "plan: the start value of ", value.name, " is on pserver ",
+                           value.pserver, "; there are ", plan.pservers.size());
+  }
+  return OkStatus();
+}
+
 Status ValidateSendOrder(const PlacementPlan& plan) {
   std::vector<bool> seen(plan.params.size(), false);
   for (const int at : plan.send_order) {
@@ -90,23 +102,24 @@ Status ValidatePlan(const PlacementPlan& plan) {
     }
     PENSTOCK_RETURN_IF_ERROR(ValidateSlices(plan, param));
   }
+  PENSTOCK_RETURN_IF_ERROR(ValidateStartValues(plan, seen));
   return ValidateSendOrder(plan);
 }
 
 namespace {
 
-Status ValidateDeclared(const ParamPlacement& param, const Block& block) {
-  const Var* var = block.FindVar(param.param);
-  const Var* grad = block.FindVar(param.grad);
-  if (var == nullptr || grad == nullptr) {
-    return InvalidArgument("E-plan-undeclared", "plan: ", var == nullptr ? param.param : param.grad,
-                           " is planned and the program does not declare it");
-  }
-  if (!var->HasShape() || var->shape() != param.shape || var->type->dtype != param.dtype) {
-    return InvalidArgument("E-plan-type", "plan: ", param.param, " is planned as ", DTypeName(param.dtype),
-                           param.shape, " and declared otherwise");
-  }
-  return OkStatus();
+Status ValidateDeclared(const Block& block, const std::string& name) {
+  if (block.FindVar(name) != nullptr) return OkStatus();
+  return InvalidArgument("E-plan-undeclared", "plan: ", name,
+                         " is planned and the program does not declare it");
+}
+
+Status ValidateDeclaredAs(const Block& block, const std::string& name, DType dtype, const Shape& shape) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(block, name));
+  const Var* var = block.FindVar(name);
+  if (var->HasShape() && var->shape() == shape && var->type->dtype == dtype) return OkStatus();
+  return InvalidArgument("E-plan-type", "plan: ", name, " is planned as ", DTypeName(dtype), shape,
+                         " and declared otherwise");
 }
 
 }  // namespace
@@ -114,9 +127,13 @@ Status ValidateDeclared(const ParamPlacement& param, const Block& block) {
 Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
   const Block& block = main.main();
+  for (const StartValue& value : plan.start_values) {
+    PENSTOCK_RETURN_IF_ERROR(ValidateDeclaredAs(block, value.name, value.dtype, value.shape));
+  }
   const TakenNames taken(main);
   for (const ParamPlacement& param : plan.params) {
-    PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(param, block));
+    PENSTOCK_RETURN_IF_ERROR(ValidateDeclaredAs(block, param.param, param.dtype, param.shape));
+    PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(block, param.grad));
     const std::optional<std::string> name = taken.Find(plan, param, {});
     if (!name) continue;
     return InvalidArgument("E-plan-name-clash", "plan: ", param.param, " needs the name ", *name,

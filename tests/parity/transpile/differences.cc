@@ -215,6 +215,65 @@ void CutTheList(const CaseFolder& folder, const RoleSet& roles, const RoleFile& 
   }
 }
 
+// --- D-start-values
+
+bool SharesStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
+  const auto& values = roles.plan.start_values;
+  if (!file.pserver) return file.startup && !values.empty();
+  return std::any_of(values.begin(), values.end(),
+                     [&](const StartValue& value) { return value.pserver == file.index; });
+}
+
+Op RpcOp(const char* type, const std::vector<std::string>& servers, int trainer) {
+  Op op(type);
+  op.Set("epmap", servers).Set("trainer_id", trainer).SetRole(Role::kRpc);
+  op.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
+  return op;
+}
+
+// In front of what a trainer receives or, without any of that, of its barrier.
+void SendAndReceiveFirst(const RoleSet& roles, int trainer, Program& program) {
+  Block& block = program.MutableBlock(0);
+  int at = 0;
+  while (block.ops()[static_cast<std::size_t>(at)].op->role() != Role::kRpc) ++at;
+  std::vector<Op> recvs;
+  for (const StartValue& value : roles.plan.start_values) {
+    const std::vector<std::string> name = {value.name};
+    const std::vector<std::string> server = {roles.plan.pservers[static_cast<std::size_t>(value.pserver)]};
+    std::vector<std::string> after;
+    if (trainer == 0) {
+      after = {StrCat("__control_var@0.of the test for ", value.name)};
+      block.SetVar(ControlVar(after[0]));
+      Op send = RpcOp("send", server, trainer);
+      send.AddInput("X", name).AddOutput("Out", after).Set("sections", std::vector<std::int64_t>());
+      send.Set("send_varnames", std::vector<std::string>()).Set("num", 0).Set("merge_add", false);
+      block.Insert(at++, std::move(send.Set("use_send_handler", true)));
+    }
+    Op recv = RpcOp("recv", server, trainer);
+    recv.AddInput("X", after).AddOutput("Out", name).Set("recv_varnames", std::vector<std::string>());
+    recvs.push_back(std::move(
+        recv.Set("varnames", std::vector<std::string>()).Set("with_barrier", true).Set("do_not_run", 0)));
+  }
+  for (Op& recv : recvs) block.Insert(at++, std::move(recv));
+}
+
+void ShareStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Program& program) {
+  if (!file.pserver) return SendAndReceiveFirst(roles, file.index, program);
+  std::vector<std::string> held;
+  for (const StartValue& value : roles.plan.start_values) {
+    if (value.pserver != file.index) continue;
+    held.push_back(value.name);
+    Var var = TensorVar(value.name, value.dtype, value.shape);
+    var.persistable = true;
+    program.MutableBlock(0).SetVar(std::move(var));
+  }
+  ChangeOps(program, 0, [&](Op& op) {
+    if (op.type() != "listen_and_serv") return false;
+    op.Set("start_values", held);
+    return true;
+  });
+}
+
 // --- D-dependent-lookups
 
 bool LooksUpInLevels(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
@@ -273,6 +332,7 @@ const std::vector<Difference>& Differences() {
       {"D-row-state", OnPservers(HasNewRowState), SliceRowState},
       {"D-whole-norms", OnPservers(NeedsWholeTensors), nullptr},
       {"D-initial-slices", StartsFromList, CutTheList},
+      {"D-start-values", SharesStartValues, ShareStartValues},
       {"D-dependent-lookups", LooksUpInLevels, nullptr},
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},

@@ -19,8 +19,20 @@ ToyJob Job() {
   ToyJob job;
   job.servers = {"a:1", "b:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam", .decay = true},
-                {.name = "b", .shape = {3}, .server = 1, .optimizer = "sgd"}};
+                {.name = "b", .shape = {3}, .server = 1, .optimizer = "sgd"},
+                {.name = "frozen", .shape = {5}, .server = 1, .start = true}};
   return job;
+}
+
+// The op that `change` makes of each op of block 0, or of block 1.
+Program Changed(const Program& program, int block, const std::function<void(Op&)>& change) {
+  ProgramEdit edit(program);
+  for (const OpEntry& entry : program.block(block).ops()) {
+    Op op = *entry.op;
+    change(op);
+    edit.block(block).Replace(entry.id, std::move(op));
+  }
+  return edit.Apply().value();
 }
 
 TEST(Contract, BothSidesComputeTheSame) {
@@ -37,9 +49,47 @@ TEST(Contract, BothSidesComputeTheSame) {
       EXPECT_EQ(ContractOf(*facts, t).ToText(), theirs.ToText());
       EXPECT_EQ(ContractOf(*facts, t).Hash(), theirs.Hash());
       const Result<TrainerFacts> startup = ReadTrainer(job.TrainerStartup(t));
-      EXPECT_EQ(startup->contracts.at(facts->address).Hash(), theirs.ParamsOnly().Hash());
+      EXPECT_EQ(startup->contracts.at(facts->address).Hash(), theirs.Startup().Hash());
     }
   }
+}
+
+TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
+  const Program program = Job().Pserver(1);
+  const ServerFacts facts = ReadServer(SimOps(), program, ServeOf(program)).value();
+  EXPECT_EQ(ContractOf(facts, 0).Startup().ToText(),
+            "param b : f32[3]\nparam frozen : f32[5]\nstart frozen : f32[5]\n");
+  EXPECT_EQ(ContractOf(facts, 1).Startup().ToText(), "param b : f32[3]\nparam frozen : f32[5]\n");
+  EXPECT_TRUE(ContractOf(facts, 0).Starts("frozen"));
+  EXPECT_FALSE(ContractOf(facts, 0).Starts("b"));
+  EXPECT_EQ(ContractOf(facts, 0).grads.size(), 1u);
+}
+
+TEST(Contract, APserverWithoutParametersServesNothing) {
+  ToyJob job = Job();
+  job.servers.push_back("c:1");
+  Program program = job.Pserver(2);
+  const int empty = program.AddBlock(0).index();
+  program = Changed(program, 0, [&](Op& op) { op.Set("optimize_blocks", std::vector<BlockRef>{{empty}}); });
+  const Result<ServerFacts> facts = ReadServer(SimOps(), program, ServeOf(program));
+  ASSERT_TRUE(facts.ok()) << facts.status().ToString();
+  EXPECT_TRUE(facts->params.empty());
+  EXPECT_EQ(ContractOf(*facts, 0).ToText(), "");
+}
+
+TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
+  const Piece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
+  const Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};
+  const Contract main = {.params = {w}, .starts = {}, .grads = {{"w@GRAD", DType::kFp32, {6, 4}}}};
+  const Result<Contract> joined = Join(startup, main, "a:1");
+  ASSERT_TRUE(joined.ok()) << joined.status().ToString();
+  EXPECT_EQ(joined->ToText(),
+            "param frozen : f32[5]\nparam w : f32[6, 4]\nstart frozen : f32[5]\ngrad w@GRAD : f32[6, 4]\n");
+  const Status status =
+      Join(startup, {.params = {{"w", DType::kFp32, {6, 3}}}, .starts = {}, .grads = {}}, "a:1").status();
+  EXPECT_EQ(status.id(), "E-plan-mismatch");
+  EXPECT_NE(status.ToString().find("w : f32[6, 4]   |   w : f32[6, 3]"), std::string::npos)
+      << status.ToString();
 }
 
 TEST(Contract, FluidsOwnRolesAgreeToo) {
@@ -77,17 +127,6 @@ TEST(Contract, ChunksAreRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
   EXPECT_EQ(ChunkRows(param, 400), 100);
 }
 
-// The op that `change` makes of each op of block 0, or of block 1.
-Program Changed(const Program& program, int block, const std::function<void(Op&)>& change) {
-  ProgramEdit edit(program);
-  for (const OpEntry& entry : program.block(block).ops()) {
-    Op op = *entry.op;
-    change(op);
-    edit.block(block).Replace(entry.id, std::move(op));
-  }
-  return edit.Apply().value();
-}
-
 std::string ServerError(const Program& program) {
   return ReadServer(SimOps(), program, ServeOf(program)).status().id();
 }
@@ -109,6 +148,12 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
                                   op.Set("optimize_blocks", std::vector<BlockRef>{{1}, {1}});
                                 })),
             "E-server-merge");
+  EXPECT_EQ(
+      ServerError(Changed(good, 0, [](Op& op) { op.Set("start_values", std::vector<std::string>{"w"}); })),
+      "E-server-twice");
+  EXPECT_EQ(ServerError(
+                Changed(good, 0, [](Op& op) { op.Set("start_values", std::vector<std::string>{"nobody"}); })),
+            "E-contract-var");
   EXPECT_EQ(ServerError(Changed(good, 1,
                                 [](Op& op) {
                                   if (op.type() == "adam") op.SetType("no_such_op");

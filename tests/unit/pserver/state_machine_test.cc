@@ -91,6 +91,57 @@ TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   EXPECT_EQ(d.machine.version(0, 1), 0u);  // no barrier across chunks
 }
 
+// One start value of one chunk, in two parts.
+MachineConfig StartConfig(int trainers) {
+  return {
+      .trainers = trainers, .part_bytes = 4, .params = {{.name = "mean", .chunk_bytes = {8}, .start = true}}};
+}
+
+std::string PushStart(Driver& d, std::uint32_t part) {
+  return d.Do([&](Actions& out) {
+    d.machine.Push({.trainer = 0, .param = 0, .chunk = 0, .step = 0, .part = part, .bytes = Gradient(4)},
+                   out);
+  });
+}
+
+TEST(StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
+  Driver d(StartConfig(2));
+  EXPECT_EQ(d.Pull(1, 0), "");
+  EXPECT_EQ(d.machine.Lacks(0, 0), std::vector<int>{0});
+  EXPECT_EQ(PushStart(d, 1), "pushed t0");
+  EXPECT_EQ(PushStart(d, 0), "merge t0 c0 s0; pushed t0");
+  EXPECT_EQ(d.Pull(0, 0), "");
+  EXPECT_EQ(d.Merged(), "pulled t0 v0; pulled t1 v0");
+  EXPECT_EQ(d.machine.Lacks(0, 0), std::vector<int>());
+  EXPECT_EQ(PushStart(d, 0), "pushed t0");  // a repeat
+  EXPECT_EQ(PushStart(d, 1), "pushed t0");
+  EXPECT_EQ(d.EndStep(1, 0, {}), "ended t1");  // nothing is missing
+  EXPECT_EQ(d.Pull(1, 1), "pulled t1 v1");
+  EXPECT_EQ(d.Complete(0), "completed t0");
+  EXPECT_EQ(d.Complete(1), "completed t1; end ok");
+}
+
+TEST(StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
+  Driver first(StartConfig(2));
+  EXPECT_EQ(first.Pull(1, 0), "");
+  EXPECT_EQ(first.Complete(0), "completed t0; error t1 E-start-missing; end E-start-missing");
+  Driver second(StartConfig(2));
+  EXPECT_EQ(second.Complete(0), "completed t0");
+  EXPECT_EQ(second.Pull(1, 0), "error t1 E-start-missing; end E-start-missing");
+}
+
+TEST(StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
+  MachineConfig config = Config(1, true);
+  config.params = {{"w", {8}}, {.name = "mean", .chunk_bytes = {8}, .start = true}};
+  Driver d(config);
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    EXPECT_EQ(d.Push(0, step), StrCat("pushed t0; merge t0 c0 s", step));
+    EXPECT_EQ(d.Merged(), StrCat("lr s", step));
+    EXPECT_EQ(d.LrRan(), StrCat("run c0 s", step));
+    EXPECT_EQ(d.Ran(), "");
+  }
+}
+
 TEST(StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
   Driver d(Config(1));
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");

@@ -240,6 +240,11 @@ class TrainerReader {
   explicit TrainerReader(const Program& program) : program_(program) {}
 
   Result<TrainerFacts> Read() {
+    const auto policy = program_.meta().policies.find("bn_sync");
+    if (policy != program_.meta().policies.end() && policy->second != "none") {
+      return Unimplemented("E-contract-policy", "bn_sync ", policy->second,
+                           " does not run yet; transpile with bn_sync none");
+    }
     for (const OpEntry& entry : program_.main().ops()) {
       Status status = ReadOp(*entry.op);
       if (!status.ok()) return AddPlace(std::move(status), *entry.op);

@@ -175,6 +175,16 @@ Status ReadRanks(const Json& json, TranspileConfig& config) {
   return in.status().ok() ? of_job.status() : in.status();
 }
 
+void ReadBnSync(Reader& in, TranspileConfig& config) {
+  std::string name(BnSyncName(config.bn_sync));
+  in.Read("bn_sync", name);
+  if (const auto known = BnSyncFromName(name)) {
+    config.bn_sync = *known;
+  } else {
+    in.Fail(InvalidArgument("E-case", "key \"bn_sync\": ", Quote(name), " is neither none nor average"));
+  }
+}
+
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
@@ -193,6 +203,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileCon
   in.Read("completely_not_async", config.completely_not_async);
   in.Read("enable_dc_asgd", config.dc_asgd);
   in.Read("dc_asgd_lambda", config.dc_asgd_lambda);
+  ReadBnSync(in, config);
   in.Read("shared_transpiler", config.shared_transpiler);
   in.Read("geo_sgd_need_push_nums", config.geo_push_every);
   return in.status();

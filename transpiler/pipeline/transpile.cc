@@ -59,6 +59,22 @@ class RoleMaker {
 
 }  // namespace
 
+namespace {
+
+void SetPolicy(const char* name, std::string_view value, RoleSet& roles) {
+  const auto set = [&](Program& program) { program.mutable_meta().policies[name] = value; };
+  for (TrainerRole& role : roles.trainers) {
+    set(role.main);
+    set(role.startup);
+  }
+  for (PserverRole& role : roles.pservers) {
+    set(role.main);
+    set(role.startup);
+  }
+}
+
+}  // namespace
+
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
                           const TranspileConfig& config, PassOptions options) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
@@ -87,6 +103,7 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
   if (config.shared_transpiler && config.dialect == Dialect::kFluid18) {
     for (TrainerRole& role : roles.trainers) role.startup = AfterPserverStartups(role.startup, roles, common);
   }
+  if (config.bn_sync != BnSync::kNone) SetPolicy(kBnSyncPolicy, BnSyncName(config.bn_sync), roles);
   roles.timings = maker.timings();
   return roles;
 }

@@ -117,7 +117,20 @@ Status ValidateLambda(const TranspileConfig& config) {
   return OkStatus();
 }
 
+Status ValidateBnSync(const TranspileConfig& config) {
+  if (config.bn_sync == BnSync::kNone || config.dialect == Dialect::kDefault) return OkStatus();
+  return InvalidArgument("E-plan-bn-sync", "plan: Fluid 1.8 has no bn_sync ", BnSyncName(config.bn_sync));
+}
+
 }  // namespace
+
+std::string_view BnSyncName(BnSync sync) { return sync == BnSync::kNone ? "none" : "average"; }
+std::optional<BnSync> BnSyncFromName(std::string_view name) {
+  for (const BnSync sync : {BnSync::kNone, BnSync::kAverage}) {
+    if (BnSyncName(sync) == name) return sync;
+  }
+  return std::nullopt;
+}
 
 Status ValidateConfig(const TranspileConfig& config) {
   PENSTOCK_RETURN_IF_ERROR(ResolveMode(config).status());
@@ -129,6 +142,7 @@ Status ValidateConfig(const TranspileConfig& config) {
     return InvalidArgument("E-plan-geo-push", "plan: geo_sgd_need_push_nums must be at least 1, not ",
                            config.geo_push_every);
   }
+  PENSTOCK_RETURN_IF_ERROR(ValidateBnSync(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateSizes(config));
   return ValidatePlacement(config);
 }

@@ -30,6 +30,13 @@ inline constexpr std::int64_t kFluidMinBlockSize = 8192;
 // MXNET_KVSTORE_BIGARRAY_BOUND's default.
 inline constexpr std::int64_t kMxnetBigArrayBound = 1000000;
 
+// What becomes of the running statistics that each trainer writes: its own, or averaged over trainers. A
+// policy: role programs carry it (policies["bn_sync"]), the executor keeps to it.
+enum class BnSync { kNone, kAverage };
+std::string_view BnSyncName(BnSync sync);  // "none"
+std::optional<BnSync> BnSyncFromName(std::string_view name);
+inline constexpr char kBnSyncPolicy[] = "bn_sync";
+
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
   // Of Kind::kCollective: grad_allreduce, local_sgd or single_process_multi_thread.
@@ -65,6 +72,8 @@ struct TranspileConfig {
   bool hierarchical = false;                   // nccl2: ranks of one machine add up among themselves first
   int node_ranks = 0;                          // how many these are
   int local_sgd_k_steps = 1;                   // local_sgd: parameters are averaged after so many steps
+
+  BnSync bn_sync = BnSync::kNone;
 
   // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's
   // getters change the user's start-up program, so that the trainers' become different ones.

@@ -178,6 +178,22 @@ TEST(Transpile, ADispatchersErrorEndsIt) {
   EXPECT_EQ(Transpile(AllOps(), program.main, program.startup, config).status().id(), "E-mine");
 }
 
+TEST(Transpile, EveryRoleCarriesThePolicyOfRunningStatistics) {
+  const test::TrainingProgram program = test::MakeTrainingProgram({{7}});
+  TranspileConfig config = Config(2, 2);
+  EXPECT_TRUE(
+      Transpile(AllOps(), program.main, program.startup, config)->trainers[0].main.meta().policies.empty());
+  config.bn_sync = BnSync::kAverage;
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  const Result<Program> read = ParseProgram(SerializeProgram(roles->trainers[0].main));
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->meta().policies.at(kBnSyncPolicy), "average");
+  EXPECT_EQ(roles->pservers[1].startup.meta().policies.at(kBnSyncPolicy), "average");
+  config.dialect = Dialect::kFluid18;
+  EXPECT_EQ(Transpile(AllOps(), program.main, program.startup, config).status().id(), "E-plan-bn-sync");
+}
+
 TEST(Transpile, EveryOpThatAPassMadeSaysWhich) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2));

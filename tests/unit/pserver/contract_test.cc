@@ -77,6 +77,14 @@ TEST(Contract, APserverWithoutParametersServesNothing) {
   EXPECT_EQ(ContractOf(*facts, 0).ToText(), "");
 }
 
+TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
+  Program program = Job().Trainer(0);
+  program.mutable_meta().policies["bn_sync"] = "average";
+  EXPECT_EQ(ReadTrainer(program).status().id(), "E-contract-policy");
+  program.mutable_meta().policies["bn_sync"] = "none";
+  EXPECT_TRUE(ReadTrainer(program).ok());
+}
+
 TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
   const Piece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
   const Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};

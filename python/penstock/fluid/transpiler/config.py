@@ -11,6 +11,7 @@ __all__ = ['DistributeTranspilerConfig', 'DistributedMode']
 MODES = ('pserver', 'nccl2', 'collective')
 COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread')
 SLICINGS = ('fluid', 'even', 'mxnet')
+BN_SYNCS = ('none', 'average')
 
 _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
           'geo_sgd_mode', 'use_hierarchical_allreduce')
@@ -34,13 +35,15 @@ class DistributedMode:
 
 
 class DistributeTranspilerConfig:
-    """Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `local_sgd_k_steps`, `dc_asgd_lambda`."""
+    """Fields and defaults are Fluid's, but for these, which are ours: `slicing`, `big_array_bound`, `bn_sync`,
+    `local_sgd_k_steps`, `dc_asgd_lambda`."""
 
     slice_var_up = True
     split_method = None      # a subclass of PSDispatcher; None: RoundRobin
     min_block_size = 8192    # elements; a slice of a parameter is not made smaller
     slicing = 'fluid'        # 'even': rows differ by one at most; 'mxnet': from big_array_bound on over all pservers
     big_array_bound = 1000000    # elements
+    bn_sync = 'none'         # 'average': running statistics are averaged over trainers
     enable_dc_asgd = False
     dc_asgd_lambda = 1.0     # how much of a gradient's age is corrected; Fluid knows 1 only
     mode = 'pserver'
@@ -93,6 +96,7 @@ class DistributeTranspilerConfig:
         check_number('dc_asgd_lambda', self.dc_asgd_lambda)
         _check_choice('mode', self.mode, MODES, 'E-plan-kind')
         _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
+        _check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
         if self.collective_mode is not None:
             _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
         ps_dispatcher.check(self.split_method)

@@ -155,6 +155,7 @@ class DistributeTranspiler:
         config.completely_not_async = given.completely_not_async
         config.dc_asgd = given.enable_dc_asgd
         config.dc_asgd_lambda = given.dc_asgd_lambda
+        config.bn_sync = given.bn_sync
         return config
 
     def _describe_ranks(self, trainers, config):

@@ -18,6 +18,11 @@ Result<Program> AddCommunicatorBarrier(const Program& in, const PassContext& con
     sent.push_back(
         ControlName(StrCat("send.", context.plan.params[static_cast<std::size_t>(position)].param)));
   }
+  // Fluid's barrier waits for them even where nothing sets the variable.
+  const bool fluid = context.plan.dialect == Dialect::kFluid18;
+  for (const TablePlacement& table : context.plan.tables) {
+    if (fluid || TableSendIsAwaited(context.plan)) sent.push_back(ControlName(StrCat("send.", table.table)));
+  }
   for (const StepCounter& counter : context.analysis.step_counters) {
     const std::string control = ControlName(StrCat("send.", counter.var));
     if (in.main().FindVar(control) != nullptr) sent.push_back(control);

@@ -17,6 +17,9 @@ Result<Program> AddSendBarrier(const Program& in, const PassContext& context) {
     sent.push_back(
         ControlName(StrCat("send.", context.plan.params[static_cast<std::size_t>(position)].param)));
   }
+  for (const TablePlacement& table : context.plan.tables) {
+    sent.push_back(ControlName(StrCat("send.", table.table)));
+  }
   const std::string done = ControlName("send_barrier");
   edit.main().SetVar(ControlVar(done));
   edit.main().Append(

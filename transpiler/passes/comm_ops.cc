@@ -17,6 +17,9 @@ constexpr char kBackupsAttr[] = "dc_asgd";
 // Fluid's address for a send that names no server.
 constexpr char kNowhere[] = "127.0.0.1:6164";
 
+// The lookup whose ids end in an extent of 1.
+constexpr char kFirstLookup[] = "lookup_table";
+
 }  // namespace
 
 Op& WithFrame(Op& op, Role role, NameList role_pair) {
@@ -41,7 +44,7 @@ Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const Nam
 
 Op MakeSend(const SendSpec& spec) {
   Op op(kSend);
-  op.AddInput("X", spec.pieces).AddOutput("Out", {spec.done});
+  op.AddInput("X", spec.pieces).AddOutput("Out", spec.done.empty() ? NameList() : NameList{spec.done});
   op.Set("epmap", spec.addresses).Set("sections", spec.sections).Set(kMessagesAttr, spec.messages);
   op.Set("num", 0).Set("merge_add", false).Set("use_send_handler", true).Set("trainer_id", spec.trainer_id);
   return WithFrame(op, Role::kRpc, spec.param.empty() ? NameList() : NameList{spec.param, spec.grad});
@@ -126,6 +129,57 @@ Op MakeRemoteLookup(const LookupSpec& spec) {
   return WithFrame(op, Role::kForward);
 }
 
+Op WithSlices(const Op& sampler, const LookupSpec& spec) {
+  Op op = sampler;
+  op.Set("epmap", spec.addresses).Set("table_names", spec.pieces).Set("height_sections", spec.rows);
+  return op.Set("trainer_id", spec.trainer_id);
+}
+
+Op MakeSplitIds(const NameList& ids, const NameList& pieces, Role role) {
+  Op op("split_ids");
+  op.AddInput("Ids", ids).AddOutput("Out", pieces);
+  return WithFrame(op, role);
+}
+
+Op MakeMergeRows(const std::string& from, const std::string& into) {
+  Op op("merge_selected_rows");
+  op.AddInput("X", {from}).AddOutput("Out", {into});
+  return WithFrame(op, Role::kDist);
+}
+
+Op MakePrefetch(const ShardRequestSpec& spec) {
+  Op op("prefetch");
+  op.AddInput("X", spec.asked).AddOutput("Out", spec.answered);
+  op.Set("epmap", spec.addresses).Set("trainer_id", spec.trainer_id);
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeMergeIds(const ShardRequestSpec& spec) {
+  Op op("merge_ids");
+  op.AddInput("Ids", spec.ids).AddInput("Rows", spec.asked).AddInput("X", spec.answered);
+  op.AddOutput("Out", spec.outputs);
+  // Whether a last extent of 1 of the ids is dropped is the lookup's to say; Fluid's op knows the one that
+  // does.
+  if (spec.lookup_type != kFirstLookup) op.Set("lookup_table_version", spec.lookup_type);
+  return WithFrame(op, Role::kForward);
+}
+
+Op MakeTableLookup(const std::string& ids, const std::string& table, const std::string& rows,
+                   std::int64_t padding_idx) {
+  Op op("lookup_sparse_table");
+  op.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {rows});
+  op.Set("padding_idx", padding_idx).Set("auto_grown_table", true).Set("is_test", false);
+  return WithFrame(op, Role::kForward);
+}
+
+// The path is what kTablePathVar holds; Fluid writes this one.
+Op MakeSaveTable(const std::string& table) {
+  Op op("save");
+  op.AddInput("X", {table}).Set("file_path", "none");
+  op.Set("overwrite", true).Set("save_as_fp16", false);
+  return WithFrame(op, Role::kForward);
+}
+
 Op MakeFakeInit(const std::string& table, const Shape& shape) {
   Op op("fake_init");
   op.AddOutput("Out", {table}).Set("shape", shape.dims());
@@ -186,6 +240,17 @@ bool IsListenAndServ(const Op& op) { return op.type() == kListenAndServ; }
 
 void SetStartValues(Op& listen_and_serv, const NameList& names) {
   listen_and_serv.Set("start_values", names);
+}
+
+Op WithTables(const Op& listen_and_serv, const TableServeSpec& spec) {
+  Op op = listen_and_serv;
+  auto blocks = op.GetOr("optimize_blocks", std::vector<BlockRef>());
+  blocks.insert(blocks.end(), spec.blocks.begin(), spec.blocks.end());
+  auto grads = op.GetOr("grad_to_block_id", NameList());
+  grads.insert(grads.end(), spec.grad_to_block.begin(), spec.grad_to_block.end());
+  op.Set("optimize_blocks", std::move(blocks)).Set("grad_to_block_id", std::move(grads));
+  op.Set("prefetch_var_name_to_block_id", spec.ids_to_block);
+  return op.Set("checkpint_block_id", spec.save_block);
 }
 
 }  // namespace penstock

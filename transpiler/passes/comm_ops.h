@@ -27,7 +27,7 @@ struct SendSpec {
   NameList addresses;                  // to whom
   int trainer_id = 0;
   std::string param, grad;  // op_role_var; no parameter: none
-  std::string done;         // the control variable
+  std::string done;         // the control variable; none: nothing waits for it
 };
 Op MakeSend(const SendSpec& spec);
 bool IsSend(const Op& op);
@@ -71,6 +71,29 @@ struct LookupSpec {
   std::string lookup_type;  // of the ops it stands for
 };
 Op MakeRemoteLookup(const LookupSpec& spec);
+// An op that chooses rows of a table itself, told where they are.
+Op WithSlices(const Op& sampler, const LookupSpec& spec);
+
+// ids -> for each pserver those whose rows its shard has, each once. Selected rows are cut likewise.
+Op MakeSplitIds(const NameList& ids, const NameList& pieces, Role role);
+// Adds up the values of a row that stands there more than once.
+Op MakeMergeRows(const std::string& from, const std::string& into);
+struct ShardRequestSpec {
+  NameList ids, outputs;
+  NameList asked, answered;  // one a pserver
+  NameList addresses;        // of all pservers
+  int trainer_id = 0;
+  std::string lookup_type;  // of the ops it stands for
+};
+Op MakePrefetch(const ShardRequestSpec& spec);
+Op MakeMergeIds(const ShardRequestSpec& spec);
+// The pserver's side.
+Op MakeTableLookup(const std::string& ids, const std::string& table, const std::string& rows,
+                   std::int64_t padding_idx);
+Op MakeSaveTable(const std::string& table);
+// Where the message that asks a pserver to save its tables leaves the path.
+inline constexpr std::string_view kTablePathVar = "kLookupTablePath";
+
 // Declares a table without values: it lives on the pservers.
 Op MakeFakeInit(const std::string& table, const Shape& shape);
 
@@ -101,5 +124,14 @@ bool IsListenAndServ(const Op& op);
 void SetStartValues(Op& listen_and_serv, const NameList& names);
 // The server keeps a copy of each parameter as each trainer last fetched it.
 void SetKeepsBackups(Op& serve);
+
+// What a server does beyond that for the shards it has.
+struct TableServeSpec {
+  std::vector<BlockRef> blocks;  // updates
+  NameList grad_to_block;        // "grad:block"
+  NameList ids_to_block;         // "ids:block"
+  int save_block = -1;
+};
+Op WithTables(const Op& listen_and_serv, const TableServeSpec& spec);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Replaces the initial values of prefetched tables: their rows live on the pservers only.
+// Replaces the initial values of tables that trainers ask for row by row: the rows live on the pservers only.
 //
 //   before  (Out=table) = uniform_random() {shape=[1000000l, 16l]}
 //   after   (Out=table) = fake_init() {shape=[1000000l, 16l]}      at the end of the block
@@ -9,19 +9,29 @@
 #include "transpiler/passes/passes.h"
 
 namespace penstock {
+namespace {
+
+Status DeclareOnly(BlockEdit& main, const std::string& table, const Shape& shape) {
+  const std::vector<OpId>& writers = main.def_use().Writers(table);
+  if (writers.size() != 1) {
+    return InvalidArgument("E-pass-fake-init", "fake_init_tables: ", writers.size(),
+                           " ops of the start-up program write ", table, "; there must be 1");
+  }
+  main.Remove(writers.front());
+  main.Append(MakeFakeInit(table, shape).SetMadeBy("fake_init_tables"));
+  return OkStatus();
+}
+
+}  // namespace
 
 Result<Program> FakeInitTables(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
+  for (const TablePlacement& table : context.plan.tables) {
+    PENSTOCK_RETURN_IF_ERROR(DeclareOnly(main, table.table, table.shape));
+  }
   for (const ParamPlacement& param : context.plan.params) {
-    if (!param.prefetched) continue;
-    const std::vector<OpId>& writers = main.def_use().Writers(param.param);
-    if (writers.size() != 1) {
-      return InvalidArgument("E-pass-fake-init", "fake_init_tables: ", writers.size(),
-                             " ops of the start-up program write ", param.param, "; there must be 1");
-    }
-    main.Remove(writers.front());
-    main.Append(MakeFakeInit(param.param, param.shape).SetMadeBy("fake_init_tables"));
+    if (param.prefetched) PENSTOCK_RETURN_IF_ERROR(DeclareOnly(main, param.param, param.shape));
   }
   return edit.Apply();
 }

@@ -50,8 +50,8 @@ std::vector<OpId> LrOpsOn(const PassContext& context, int pserver) {
   if (all.empty() || context.plan.dialect == Dialect::kFluid18) return all;
   const Block& main = context.main.main();
   Names needed;
-  for (const ServerUpdate& update : UpdatesOn(context, pserver)) {
-    for (const OpId id : update.trained->server_ops) {
+  for (const TrainedParam* trained : TrainedOn(context, pserver)) {
+    for (const OpId id : trained->server_ops) {
       for (std::string& name : main.FindOp(id)->InputNames()) needed.insert(std::move(name));
     }
   }

@@ -15,6 +15,7 @@ Result<Program> SendWholeGradients(const Program& in, const PassContext& context
 Result<Program> NameMessages(const Program& in, const PassContext& context);
 Result<Program> SendStepCounters(const Program& in, const PassContext& context);
 Result<Program> NameStepNotices(const Program& in, const PassContext& context);
+Result<Program> SendTableGradients(const Program& in, const PassContext& context);
 Result<Program> AddSendBarrier(const Program& in, const PassContext& context);
 Result<Program> AddCommunicatorBarrier(const Program& in, const PassContext& context);
 Result<Program> ReceiveParams(const Program& in, const PassContext& context);
@@ -60,6 +61,8 @@ Result<Program> HoldParams(const Program& in, const PassContext& context);
 Result<Program> AddDeltas(const Program& in, const PassContext& context);
 Result<Program> ServeDeltas(const Program& in, const PassContext& context);
 Result<Program> HoldStartValues(const Program& in, const PassContext& context);
+Result<Program> ServeTables(const Program& in, const PassContext& context);
+Result<Program> MergeTableGradients(const Program& in, const PassContext& context);
 
 // A pserver's start-up program; begins with its finished main program.
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);

@@ -21,7 +21,8 @@ Result<Program> PlaceOptimizers(const Program& in, const PassContext& context) {
   for (const ServerUpdate& update : updates) {
     PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, "place_optimizers"));
   }
-  if (updates.empty()) out.AddBlock(parent);  // a server without work still has a block to run
+  // A server without work still has a block to run.
+  if (updates.empty() && context.plan.tables.empty()) out.AddBlock(parent);
   return out;
 }
 

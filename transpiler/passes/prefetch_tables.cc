@@ -1,17 +1,18 @@
-// Replaces the lookups of a prefetched table by one op that asks pservers for the rows of the batch. It
-// stands right after the last op that makes any of the ids, or at the head of the block.
+// Replaces the lookups of a table that trainers do not hold by requests for the rows of the batch.
 //
-//   plan    table: rows [0, 1000) on pserver 1, rows [1000, 2000) on pserver 0; prefetched
-//   before  a = lookup_table(W=table, Ids=i) ; b = lookup_table(W=table, Ids=j)
-//   after   (Outputs=[a, b]) = distributed_lookup_table(W=table, Ids=[i, j]) {endpoints=[second, first]}
+//   plan    t: rows [0, 1000) on pserver 1, rows [1000, 2000) on pserver 0; prefetched
+//   before  a = lookup_table(W=t, Ids=i) ; b = lookup_table(W=t, Ids=j)
+//   after   (Outputs=[a, b]) = distributed_lookup_table(W=t, Ids=[i, j]) {endpoints=[second, first]}
 //
-// Where ids depend on an earlier lookup of the same table, each level gets its own op. Fluid makes one op for
-// all, which then stands behind its first consumer; compat does the same and refuses what Fluid refuses.
-#include <algorithm>
-#include <limits>
-
+//   plan    table t, rows by id
+//   after   [ids0, ids1] = split_ids(Ids=[i, j]) ; [rows0, rows1] = prefetch(X=[ids0, ids1]) {epmap=[both]}
+//           [a, b] = merge_ids(Ids=[i, j], Rows=[ids0, ids1], X=[rows0, rows1])
+//
+// Which lookups one request stands for, and where: lookup_requests.h. An op that chooses its rows itself
+// stays, and is told where the table's slices are.
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
+#include "transpiler/passes/lookup_requests.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/plan/names.h"
 
@@ -19,112 +20,130 @@ namespace penstock {
 namespace {
 
 constexpr char kPass[] = "prefetch_tables";
-constexpr int kNever = std::numeric_limits<int>::max();
 
-// Fluid's op takes ids of rank 2 only; ours takes what the lookups took.
-Status RequireFluidsRank(const BlockEdit& main, const SparseTable& table) {
-  for (const OpId id : table.lookups) {
-    const std::string& ids = main.FindOp(id)->InputName("Ids");
-    const Var* var = main.FindVar(ids);
-    if (var == nullptr || var->shape().rank() == 2) continue;
-    return InvalidArgument("E-pass-prefetch-rank", "prefetch_tables: ids ", ids, " of table ", table.param,
-                           " must be of rank 2, not ", var->shape().rank());
+template <typename Placement>
+const Placement* FindPlanned(const std::vector<Placement>& all, std::string Placement::*name,
+                             const std::string& wanted) {
+  for (const Placement& one : all) {
+    if (one.*name == wanted) return &one;
   }
-  return OkStatus();
+  return nullptr;
 }
 
-// Lookups that one op can stand for: all ids exist before any result is read.
-struct Level {
-  std::vector<OpId> lookups;
-  OpId last_producer = OpId::kNone;  // of any ids; none: all are fed
-  int produced_at = -1;
-  int read_at = kNever;
+class Prefetcher {
+ public:
+  Prefetcher(BlockEdit& main, const PassContext& context)
+      : main_(main),
+        context_(context),
+        users_(context.main.main()),
+        requests_(context.main.main(), context.plan.dialect) {}
+
+  Status AskSlices(const SparseTable& table) {
+    const ParamPlacement* placement = FindPlanned(context_.plan.params, &ParamPlacement::param, table.param);
+    if (placement == nullptr) return PassError(kPass, table.param, " is not planned");
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LookupRequest> requests, requests_.Of(table));
+    for (const LookupRequest& request : requests) {
+      LookupSpec spec = SlicesOf(*placement);
+      CollectLookups(request, spec.ids, spec.outputs);
+      const Op& first = *users_.FindOp(request.lookups.front());
+      spec.padding_idx = first.GetOr<std::int64_t>("padding_idx", -1);
+      spec.lookup_type = first.type();
+      request.Insert(main_, Signed(MakeRemoteLookup(spec), first));
+    }
+    for (const OpId id : table.samplers) {
+      main_.Replace(id, WithSlices(*main_.FindOp(id), SlicesOf(*placement)).SetMadeBy(kPass));
+    }
+    return RemoveLookups(table);
+  }
+
+  Status AskShards(const SparseTable& table) {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LookupRequest> requests, requests_.Of(table));
+    for (const LookupRequest& request : requests) PENSTOCK_RETURN_IF_ERROR(AskShards(request));
+    return RemoveLookups(table);
+  }
+
+ private:
+  Status AskShards(const LookupRequest& request) {
+    const Dialect dialect = context_.plan.dialect;
+    const int number = next_request_++;
+    ShardRequestSpec spec;
+    CollectLookups(request, spec.ids, spec.outputs);
+    spec.addresses = context_.plan.pservers;
+    spec.trainer_id = dialect == Dialect::kFluid18 ? 0 : context_.self.index;
+    const Op& first = *users_.FindOp(request.lookups.front());
+    spec.lookup_type = first.type();
+    for (int p = 0; p < static_cast<int>(spec.addresses.size()); ++p) {
+      PENSTOCK_RETURN_IF_ERROR(Declare(AskedIds(users_, request, number, p, dialect), spec.asked));
+      PENSTOCK_RETURN_IF_ERROR(Declare(AnsweredRows(users_, request, number, p, dialect), spec.answered));
+    }
+    request.Insert(main_, Signed(MakeSplitIds(spec.ids, spec.asked, Role::kForward), first));
+    request.Insert(main_, Signed(MakePrefetch(spec), first));
+    request.Insert(main_, Signed(MakeMergeIds(spec), first));
+    return OkStatus();
+  }
+
+  Status Declare(Var var, NameList& names) {
+    if (main_.FindVar(var.name) != nullptr) {
+      return InvalidArgument("E-plan-name-clash", "plan: a distributed table needs the name ", var.name,
+                             ", which a variable of the program has")
+          .With("note: rename that variable");
+    }
+    names.push_back(var.name);
+    main_.SetVar(std::move(var));
+    return OkStatus();
+  }
+
+  LookupSpec SlicesOf(const ParamPlacement& table) const {
+    LookupSpec spec;
+    spec.table = table.param;
+    spec.addresses = context_.plan.AddressesOf(table);
+    spec.trainer_id = context_.self.index;
+    for (std::size_t i = 0; i < table.slices.size(); ++i) {
+      spec.pieces.push_back(ParamPieceName(table, static_cast<int>(i)));
+      spec.rows.push_back(table.slices[i].rows());
+    }
+    return spec;
+  }
+
+  void CollectLookups(const LookupRequest& request, NameList& ids, NameList& outputs) const {
+    for (const OpId id : request.lookups) {
+      ids.push_back(users_.FindOp(id)->InputName("Ids"));
+      outputs.push_back(users_.FindOp(id)->OutputName("Out"));
+    }
+  }
+
+  static Op Signed(Op op, const Op& lookup) {
+    return std::move(op.SetMadeBy(kPass).SetLocation(lookup.location()));
+  }
+
+  Status RemoveLookups(const SparseTable& table) {
+    for (const OpId id : table.lookups) {
+      if (main_.FindOp(id) == nullptr) return PassError(kPass, "a lookup of ", table.param, " is gone");
+      main_.Remove(id);
+    }
+    return OkStatus();
+  }
+
+  BlockEdit& main_;
+  const PassContext& context_;
+  const Block& users_;
+  LookupRequests requests_;
+  int next_request_ = 0;
 };
-
-const ParamPlacement* FindPlanned(const PlacementPlan& plan, const std::string& param) {
-  const auto it = std::find_if(plan.params.begin(), plan.params.end(),
-                               [&](const ParamPlacement& placement) { return placement.param == param; });
-  return it == plan.params.end() ? nullptr : &*it;
-}
-
-// Where `var`'s readers are: the first decides in the default dialect, the last (or none at all) in Fluid's
-// check.
-int ReadAt(const BlockEdit& main, const std::string& var, Dialect dialect) {
-  const std::vector<OpId>& readers = main.def_use().Readers(var);
-  if (dialect == Dialect::kFluid18) return readers.empty() ? -1 : main.before().PositionOf(readers.back());
-  return readers.empty() ? kNever : main.before().PositionOf(readers.front());
-}
-
-Result<std::vector<Level>> Levels(const BlockEdit& main, const SparseTable& table, Dialect dialect) {
-  std::vector<Level> levels(1);
-  for (const OpId id : table.lookups) {
-    const Op* lookup = main.FindOp(id);
-    if (lookup == nullptr) return PassError(kPass, "a lookup of ", table.param, " is gone");
-    const std::optional<OpId> producer = main.LastWriter(lookup->InputName("Ids"));
-    const int produced_at = producer ? main.before().PositionOf(*producer) : -1;
-    const int read_at = ReadAt(main, lookup->OutputName("Out"), dialect);
-    Level* level = &levels.back();
-    const bool fits = std::max(level->produced_at, produced_at) < std::min(level->read_at, read_at);
-    if (!fits && dialect == Dialect::kFluid18) {
-      return InvalidArgument("E-pass-prefetch-order", "prefetch_tables: the lookups of ", table.param,
-                             " cannot be done at once: ids are made after a result is read");
-    }
-    if (!fits && !level->lookups.empty()) level = &levels.emplace_back();
-    level->lookups.push_back(id);
-    level->read_at = std::min(level->read_at, read_at);
-    if (produced_at > level->produced_at) {
-      level->produced_at = produced_at;
-      level->last_producer = *producer;
-    }
-  }
-  return levels;
-}
-
-Op RemoteLookup(const BlockEdit& main, const Level& level, const ParamPlacement& table,
-                const PassContext& context) {
-  const Op& first = *main.FindOp(level.lookups.front());
-  LookupSpec spec{.table = table.param,
-                  .ids = {},
-                  .outputs = {},
-                  .pieces = {},
-                  .addresses = context.plan.AddressesOf(table),
-                  .rows = {},
-                  .padding_idx = first.GetOr<std::int64_t>("padding_idx", -1),
-                  .trainer_id = context.self.index,
-                  .lookup_type = first.type()};
-  for (const OpId id : level.lookups) {
-    spec.ids.push_back(main.FindOp(id)->InputName("Ids"));
-    spec.outputs.push_back(main.FindOp(id)->OutputName("Out"));
-  }
-  for (std::size_t i = 0; i < table.slices.size(); ++i) {
-    spec.pieces.push_back(ParamPieceName(table, static_cast<int>(i)));
-    spec.rows.push_back(table.slices[i].rows());
-  }
-  return MakeRemoteLookup(spec).SetMadeBy(kPass).SetLocation(first.location());
-}
 
 }  // namespace
 
 Result<Program> PrefetchTables(const Program& in, const PassContext& context) {
-  ProgramEdit edit(in);
-  BlockEdit& main = edit.main();
-  // Fluid puts each new op in front of those it put at the same place before.
   const std::vector<SparseTable>& tables = context.analysis.tables;
-  for (auto at = tables.rbegin(); at != tables.rend(); ++at) {
-    const SparseTable& table = *at;
-    const ParamPlacement* placement = FindPlanned(context.plan, table.param);
-    if (placement == nullptr) return PassError(kPass, table.param, " is not planned");
-    if (context.plan.dialect == Dialect::kFluid18) PENSTOCK_RETURN_IF_ERROR(RequireFluidsRank(main, table));
-    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Level> levels, Levels(main, table, context.plan.dialect));
-    for (const Level& level : levels) {
-      Op lookup = RemoteLookup(main, level, *placement, context);
-      if (level.last_producer == OpId::kNone) {
-        main.InsertBefore(in.main().ops().front().id, std::move(lookup));
-      } else {
-        main.InsertAfter(level.last_producer, std::move(lookup));
-      }
-    }
-    for (const OpId id : table.lookups) main.Remove(id);
+  if (tables.empty()) return in;
+  ProgramEdit edit(in);
+  Prefetcher prefetcher(edit.main(), context);
+  // Fluid puts each new op in front of those it put at the same place before.
+  for (auto table = tables.rbegin(); table != tables.rend(); ++table) {
+    if (!table->distributed) PENSTOCK_RETURN_IF_ERROR(prefetcher.AskSlices(*table));
+  }
+  for (const SparseTable& table : tables) {
+    if (table.distributed) PENSTOCK_RETURN_IF_ERROR(prefetcher.AskShards(table));
   }
   return edit.Apply();
 }

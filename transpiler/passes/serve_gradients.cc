@@ -27,7 +27,8 @@ bool ReadsMerged(const ServerUpdate& update, const Program& main) {
 Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   Program out = in;
   const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
-  const int blocks = std::max<int>(1, static_cast<int>(updates.size()));
+  const bool idle = updates.empty() && context.plan.tables.empty();  // PlaceOptimizers made an empty block
+  const int blocks = idle ? 1 : static_cast<int>(updates.size());
   const int first = out.block_count() - blocks;
   ServeSpec serve;
   serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];

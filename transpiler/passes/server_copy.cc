@@ -82,4 +82,13 @@ std::vector<std::string> ServerNames::All(const std::string& name) const {
   return all;
 }
 
+std::vector<const TrainedParam*> TrainedOn(const PassContext& context, int pserver) {
+  std::vector<const TrainedParam*> found;
+  for (const ServerUpdate& update : UpdatesOn(context, pserver)) found.push_back(update.trained);
+  for (const TrainedParam& param : context.analysis.params) {
+    if (param.distributed) found.push_back(&param);
+  }
+  return found;
+}
+
 }  // namespace penstock

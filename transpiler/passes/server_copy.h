@@ -30,6 +30,9 @@ struct ServerUpdate {
 };
 std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver);
 
+// The parameters that one pserver has something of: a slice, or a shard as every pserver has.
+std::vector<const TrainedParam*> TrainedOn(const PassContext& context, int pserver);
+
 // What one pserver calls the user's variables.
 class ServerNames {
  public:

@@ -1,5 +1,6 @@
 #include "transpiler/passes/update_block.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "transpiler/passes/slice_facts.h"
@@ -59,8 +60,13 @@ std::string UpdateBlocks::Here(const std::string& name, const UpdateSite& site) 
 }
 
 Op UpdateBlocks::Regularizer(const Op& op, const UpdateSite& site) {
+  const std::vector<std::string> inputs = op.InputNames();
+  const bool of_grad = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
+    return name == site.trained->grad || of_grad_.contains(name);
+  });
   return Mapped(op, [&](const std::string& name, bool written) {
     std::string here = Here(name, site);
+    if (written && of_grad) of_grad_.insert(name);
     if (out_.main().FindVar(here) == nullptr) DeclareTemporary(name, here, site, written);
     return here;
   });
@@ -74,7 +80,8 @@ Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
   });
 }
 
-// A temporary that is made from what is held and was shaped like the whole is shaped, and kept, like it.
+// A temporary that is made from what is held and was shaped like the whole is shaped, and kept, like it. Rows
+// of a gradient keep their numbers, and with them the height of the whole.
 void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                                     bool written) {
   const Var* var = context_.main.main().FindVar(name);
@@ -82,7 +89,7 @@ void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& 
   Var copy = ServerCopy(*var);
   copy.name = here;
   if (written && copy.type && copy.type->shape == site.whole) {
-    copy.type->shape = site.here;
+    if (site.kind == VarKind::kTensor || !of_grad_.contains(name)) copy.type->shape = site.here;
     if (site.kind != VarKind::kTensor) copy.kind = site.kind;
   }
   out_.MutableBlock(0).SetVar(std::move(copy));

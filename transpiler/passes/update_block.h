@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,7 @@ class UpdateBlocks {
   Program& out_;
   const PassContext& context_;
   ServerNames names_;
+  std::set<std::string> of_grad_;  // temporaries that are made from a gradient
 };
 
 }  // namespace penstock

@@ -11,10 +11,11 @@ namespace {
 
 // Synchronous training: a barrier ends the trainer's sends, another its receives.
 constexpr Pass kSyncTrainer[] = {
-    {"keep_clipping", KeepClipping},       // first, so that clipped gradients are ones the trainer makes
-    {"prefetch_tables", PrefetchTables},   // while lookups stand where the analysis saw them
-    {"send_gradients", SendGradients},     // behind the last writer, which may be a regularizer that leaves
-                                           // below
+    {"keep_clipping", KeepClipping},      // first, so that clipped gradients are ones the trainer makes
+    {"prefetch_tables", PrefetchTables},  // while lookups stand where the analysis saw them
+    {"send_gradients", SendGradients},    // behind the last writer, which may be a regularizer that leaves
+                                          // below
+    {"send_table_gradients", SendTableGradients},
     {"add_send_barrier", AddSendBarrier},  // behind all sends
     {"receive_params", ReceiveParams},     // waits for the barrier
     {"add_fetch_barrier", AddFetchBarrier},
@@ -36,6 +37,8 @@ constexpr Pass kSyncPserver[] = {
     {"merge_gradients", MergeGradients},     // makes it one gradient a trainer
     {"quote_gradients", QuoteGradients},     // as name_gradients has named them
     {"hold_start_values", HoldStartValues},  // beside what it serves
+    {"serve_tables", ServeTables},           // behind those who know the optimizers' blocks as the last
+    {"merge_table_gradients", MergeTableGradients},
 };
 constexpr Pass kPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
@@ -47,6 +50,7 @@ constexpr Pass kNotAsyncTrainer[] = {
     {"prefetch_tables", PrefetchTables},
     {"send_whole_gradients", SendWholeGradients},
     {"name_messages", NameMessages},  // pservers await one from each trainer; variables keep their names
+    {"send_table_gradients", SendTableGradients},
     {"add_communicator_barrier", AddCommunicatorBarrier},  // behind all sends, before what they bring back
     {"receive_whole_params", ReceiveWholeParams},
     {"drop_optimizers", DropOptimizers},
@@ -55,6 +59,7 @@ constexpr Pass kNotAsyncPserver[] = {
     {"declare_slices", DeclareSlices},     {"place_lr_schedule", PlaceLrSchedule},
     {"place_optimizers", PlaceOptimizers}, {"serve_gradients", ServeGradients},
     {"merge_gradients", MergeGradients},   {"hold_start_values", HoldStartValues},
+    {"serve_tables", ServeTables},         {"merge_table_gradients", MergeTableGradients},
 };
 
 // Asynchronous training: nobody waits for other trainers. A schedule counts the steps of all of them, which
@@ -63,6 +68,7 @@ constexpr Pass kAsyncTrainer[] = {
     {"keep_clipping", KeepClipping},
     {"prefetch_tables", PrefetchTables},
     {"send_gradients", SendGradients},
+    {"send_table_gradients", SendTableGradients},
     {"send_step_counters", SendStepCounters},  // behind all gradients: the step is finished
     {"receive_params", ReceiveParams},         // without a barrier, each waits for its own send
     {"join_slices", JoinSlices},
@@ -82,6 +88,7 @@ constexpr Pass kAsyncPserver[] = {
     {"place_optimizers", PlaceOptimizers},
     {"serve_gradients", ServeGradients},  // each gradient starts its block when it arrives
     {"hold_start_values", HoldStartValues},
+    {"serve_tables", ServeTables},
 };
 constexpr Pass kAsyncPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
@@ -93,6 +100,7 @@ constexpr Pass kRuntimeSplitTrainer[] = {
     {"keep_clipping", KeepClipping},
     {"prefetch_tables", PrefetchTables},
     {"send_whole_gradients", SendWholeGradients},
+    {"send_table_gradients", SendTableGradients},
     {"send_step_counters", SendStepCounters},
     {"name_step_notices", NameStepNotices},  // the communicator knows what it sends by name
     {"receive_whole_params", ReceiveWholeParams},
@@ -102,6 +110,7 @@ constexpr Pass kHalfAsyncTrainer[] = {
     {"keep_clipping", KeepClipping},
     {"prefetch_tables", PrefetchTables},
     {"send_whole_gradients", SendWholeGradients},
+    {"send_table_gradients", SendTableGradients},
     {"send_step_counters", SendStepCounters},
     {"name_step_notices", NameStepNotices},
     {"add_communicator_barrier", AddCommunicatorBarrier},  // behind all sends, the notices' too
@@ -118,6 +127,7 @@ constexpr Pass kDcAsgdPserver[] = {
     {"serve_gradients", ServeGradients},
     {"compensate_gradients", CompensateGradients},  // between regularizers and optimizer
     {"hold_start_values", HoldStartValues},
+    {"serve_tables", ServeTables},
 };
 constexpr Pass kDcAsgdPserverStartup[] = {
     {"init_pserver_slices", InitPserverSlices},
@@ -131,6 +141,7 @@ constexpr Pass kFluidNotAsyncTrainer[] = {
     {"prefetch_tables", PrefetchTables},
     {"send_whole_gradients", SendWholeGradients},
     {"name_messages", NameMessages},
+    {"send_table_gradients", SendTableGradients},
     {"send_step_counters", SendStepCounters},
     {"name_step_notices", NameStepNotices},
     {"add_communicator_barrier", AddCommunicatorBarrier},
@@ -142,6 +153,7 @@ constexpr Pass kFluidNotAsyncAloneTrainer[] = {
     {"prefetch_tables", PrefetchTables},
     {"send_whole_gradients", SendWholeGradients},
     {"name_messages", NameMessages},
+    {"send_table_gradients", SendTableGradients},
     {"send_step_counters", SendStepCounters},
     {"name_step_notices", NameStepNotices},
     {"receive_whole_params", ReceiveWholeParams},
@@ -151,6 +163,7 @@ constexpr Pass kFluidNotAsyncPserver[] = {
     {"declare_slices", DeclareSlices},   {"place_lr_schedule", PlaceLrSchedule},
     {"count_steps", CountSteps},         {"place_optimizers", PlaceOptimizers},
     {"serve_gradients", ServeGradients}, {"merge_gradients", MergeGradients},
+    {"serve_tables", ServeTables},
 };
 
 // Geo-SGD: trainers optimize, and hand what has changed to their communicator.

@@ -6,6 +6,7 @@
 
 #include "framework/text/describe.h"
 #include "transpiler/plan/optimizers.h"
+#include "transpiler/plan/tables.h"
 
 namespace penstock {
 namespace {
@@ -135,43 +136,6 @@ std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis,
   return vars;
 }
 
-// Where a lookup op keeps its table.
-std::optional<std::string> TableOfLookup(const Op& op) {
-  if (op.type() == "lookup_table" || op.type() == "lookup_table_v2") return op.InputName("W");
-  if (op.type() == "nce") return op.InputName("Weight");
-  return std::nullopt;
-}
-
-Status FindTables(const Block& main, Analysis& out) {
-  std::map<std::string, SparseTable> found;
-  std::map<std::string, std::string> type_of;
-  for (const OpEntry& entry : main.ops()) {
-    const Op& op = *entry.op;
-    const std::optional<std::string> table = TableOfLookup(op);
-    if (!table) continue;
-    if (op.GetOr<bool>("is_distributed", false)) {
-      return Unimplemented("E-plan-table", "plan: ", *table,
-                           " is looked up with is_distributed=true; use is_sparse=true");
-    }
-    if (!op.GetOr<bool>("remote_prefetch", false)) continue;
-    if (op.type() == "nce") {
-      return Unimplemented("E-plan-table", "plan: nce cannot prefetch rows of ", *table,
-                           "; use is_sparse=false");
-    }
-    SparseTable& lookups = found[*table];
-    lookups.param = *table;
-    // The first type that looks the table up decides; the other's lookups stay as they are.
-    if (type_of.emplace(*table, op.type()).first->second == op.type()) lookups.lookups.push_back(entry.id);
-  }
-  for (TrainedParam& param : out.params) {
-    const auto it = found.find(param.param);
-    if (it == found.end() || !param.sparse) continue;
-    param.prefetched = true;
-    out.tables.push_back(std::move(it->second));
-  }
-  return OkStatus();
-}
-
 void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
   std::string counted = CountedBy(*entry.op);
   const Var* var = main.FindVar(counted);
@@ -225,7 +189,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
     }
   }
   out.server_vars = ServerVars(main.main(), out, dialect);
-  PENSTOCK_RETURN_IF_ERROR(FindTables(main.main(), out));
+  PENSTOCK_RETURN_IF_ERROR(FindTables(main, dialect, out));
   return out;
 }
 

@@ -17,9 +17,10 @@ namespace penstock {
 
 struct TrainedParam {
   std::string param;
-  std::string grad;         // what trainers compute and pservers merge: clipped, not yet regularized
-  bool sparse = false;      // grad is selected rows
-  bool prefetched = false;  // see SparseTable
+  std::string grad;          // what trainers compute and pservers merge: clipped, not yet regularized
+  bool sparse = false;       // grad is selected rows
+  bool prefetched = false;   // see SparseTable
+  bool distributed = false;  // see SparseTable
   OpId optimizer =
       OpId::kNone;  // none: compat only, where an optimizer Fluid does not know is dropped silently
   std::vector<OpId> server_ops;     // regularizer and optimizer, in program order
@@ -28,11 +29,13 @@ struct TrainedParam {
   std::set<std::string> written;    // by server_ops, beside the parameter and the gradient
 };
 
-// Lookups of one table with remote_prefetch: trainers ask pservers for the rows of a batch and never hold the
-// table.
+// A table whose rows trainers ask pservers for, a batch at a time, and never hold: one with remote_prefetch,
+// which is sliced by rows like any parameter, or with is_distributed, whose rows are spread by id.
 struct SparseTable {
   std::string param;
-  std::vector<OpId> lookups;  // in program order; all of one op type
+  bool distributed = false;
+  std::vector<OpId> lookups;   // ops that look up ids, in program order; compat: all of one op type
+  std::vector<OpId> samplers;  // ops that ask for rows they choose themselves (nce and its gradient)
 };
 
 // The step of a learning-rate schedule: what an op adds `step` to, each time the schedule runs.
@@ -65,7 +68,7 @@ struct Analysis {
 
 // kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an
 // optimizer), E-plan-optimizer-shape (state declared to be shaped like its parameter is not),
-// E-plan-undeclared, kUnimplemented E-plan-table (a table with is_distributed, or one that nce prefetches).
+// E-plan-undeclared, and what FindTables refuses.
 // Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect);
 

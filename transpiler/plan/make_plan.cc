@@ -24,12 +24,12 @@ bool HasNothing(const Shape& shape) {
 }
 
 // A split op holds the rows of dense slices in 32 bits, and sizes in bytes must fit 64.
-bool FitsAnOp(const Shape& shape) {
+bool FitsAnOp(const Shape& shape, bool sparse) {
   std::int64_t bytes = 16;  // more than any element has
   for (const Dim dim : shape.dims()) {
     if (__builtin_mul_overflow(bytes, dim, &bytes)) return false;
   }
-  return shape.rank() == 0 || shape[0] <= std::numeric_limits<std::int32_t>::max();
+  return sparse || shape.rank() == 0 || shape[0] <= std::numeric_limits<std::int32_t>::max();
 }
 
 std::vector<std::int64_t> Cut(const Shape& shape, int parts, const TranspileConfig& config) {
@@ -44,16 +44,32 @@ std::vector<std::int64_t> Cut(const Shape& shape, int parts, const TranspileConf
   return CutAcross(shape, parts, config.big_array_bound);
 }
 
-Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const TranspileConfig& config) {
+// The variable of a parameter that can be distributed.
+Result<const Var*> Distributable(const Block& main, const TrainedParam& param) {
   const Var* var = main.FindVar(param.param);
   if (!var->HasShape() || !var->shape().IsKnown() || HasNothing(var->shape())) {
     return InvalidArgument("E-plan-shape", "plan: parameter ", param.param, " must have a known shape, not ",
                            var->HasShape() ? var->shape().ToString() : std::string("none"));
   }
-  if (!FitsAnOp(var->shape())) {
+  if (!FitsAnOp(var->shape(), param.sparse)) {
     return InvalidArgument("E-plan-shape", "plan: parameter ", param.param,
                            " is too large to be distributed: ", var->shape());
   }
+  return var;
+}
+
+Result<TablePlacement> PlaceTable(const Block& main, const TrainedParam& param) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Var* var, Distributable(main, param));
+  if (var->shape().rank() == 0) {
+    return InvalidArgument("E-plan-shape", "plan: table ", param.param, " must have rows, not the shape ",
+                           var->shape());
+  }
+  return TablePlacement{
+      .table = param.param, .grad = param.grad, .dtype = var->type->dtype, .shape = var->shape()};
+}
+
+Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const TranspileConfig& config) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Var* var, Distributable(main, param));
   ParamPlacement placement;
   placement.param = param.param;
   placement.grad = param.grad;
@@ -103,6 +119,11 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;
   for (const TrainedParam& param : analysis.params) {
+    if (param.distributed) {
+      PENSTOCK_ASSIGN_OR_RETURN(TablePlacement table, PlaceTable(main.main(), param));
+      plan.tables.push_back(std::move(table));
+      continue;
+    }
     PENSTOCK_ASSIGN_OR_RETURN(ParamPlacement placement, Place(main.main(), param, config));
     plan.params.push_back(std::move(placement));
   }

@@ -87,6 +87,42 @@ std::string BackupName(const std::string& piece, int trainer) {
   return StrCat(piece, ".trainer_", trainer, "_bak");
 }
 
+namespace {
+
+// Whether a pserver merges the gradients of all trainers before it updates.
+bool Merges(const PlacementPlan& plan) {
+  return plan.mode == Mode::kSync || (plan.mode == Mode::kNotAsync && plan.dialect == Dialect::kDefault);
+}
+
+// Fluid has one request a job.
+std::string RequestName(std::string_view what, int number, int pserver) {
+  return number == 0 ? StrCat(what, pserver) : StrCat(what, pserver, ".", number);
+}
+
+}  // namespace
+
+std::string SentShardGradName(const PlacementPlan& plan, const TablePlacement& table, int pserver,
+                              int trainer) {
+  return Merges(plan) ? StrCat(table.grad, ".trainer_", trainer, ".pserver_", pserver)
+                      : StrCat(table.grad, ".pserver_", pserver);
+}
+
+std::string UpdatedShardGradName(const PlacementPlan& plan, const TablePlacement& table, int pserver) {
+  return Merges(plan) ? table.grad : SentShardGradName(plan, table, pserver, 0);
+}
+
+bool TableSendIsAwaited(const PlacementPlan& plan) { return Merges(plan); }
+
+std::string MergedRowsName(const TablePlacement& table) { return StrCat(table.grad, ".merged"); }
+
+std::string AskedIdsName(int number, int pserver) {
+  return RequestName("prefetch_compress_in_tmp_", number, pserver);
+}
+
+std::string AnsweredRowsName(int number, int pserver) {
+  return RequestName("prefetch_compress_out_tmp_", number, pserver);
+}
+
 std::string ControlName(std::string_view after) { return StrCat("__control_var@0.", after); }
 
 }  // namespace penstock

@@ -29,6 +29,20 @@ std::string OwnName(const ParamPlacement& param, int slice, const std::string& n
 // the variables that OwnName may be asked for.
 std::vector<std::string> PieceNames(const PlacementPlan& plan, const ParamPlacement& param,
                                     const std::set<std::string>& own);
+// A distributed table's gradient, cut by pserver. t@GRAD.pserver_0: where each gradient is applied as it
+// comes. t@GRAD.trainer_1.pserver_0: where those of all trainers are merged.
+std::string SentShardGradName(const PlacementPlan& plan, const TablePlacement& table, int pserver,
+                              int trainer);
+// What the pserver's update reads: t@GRAD if it merges.
+std::string UpdatedShardGradName(const PlacementPlan& plan, const TablePlacement& table, int pserver);
+// Whether what sends a table's gradient has a control variable: where pservers merge, the end of the step
+// waits for it.
+bool TableSendIsAwaited(const PlacementPlan& plan);
+// Where a trainer adds up what it sends of one row.
+std::string MergedRowsName(const TablePlacement& table);
+// Request `number` of a job: the ids that one pserver is asked for, and the rows it answers with.
+std::string AskedIdsName(int number, int pserver);
+std::string AnsweredRowsName(int number, int pserver);
 
 // What one trainer has told a pserver of its steps, and the parameter as it last fetched it (DC-ASGD).
 std::string StepCounterName(const std::string& counter, int trainer);

@@ -83,6 +83,16 @@ Result<std::optional<OptimizerUse>> ByFluidsRule(const Op& op) {
 
 }  // namespace
 
+Op FluidTableUpdate(const Op& users, const std::string& table, const std::string& grad) {
+  Op op("sgd");
+  op.AddInput("Param", {table})
+      .AddInput("LearningRate", users.Input("LearningRate"))
+      .AddInput("Grad", {grad});
+  op.AddOutput("ParamOut", {table});
+  op.SetRole(Role::kForward).Set(kRoleVarAttr, std::vector<std::string>());
+  return op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
+}
+
 Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, const Block& main, const Op& op,
                                                        Dialect dialect) {
   return dialect == Dialect::kFluid18 ? ByFluidsRule(op) : ByDeclaration(ops, main, op);

@@ -25,4 +25,8 @@ struct OptimizerUse {
 Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, const Block& main, const Op& op,
                                                        Dialect dialect);
 
+// How Fluid updates a distributed table, whatever the user's optimizer: by the gradient, at its learning
+// rate.
+Op FluidTableUpdate(const Op& users, const std::string& table, const std::string& grad);
+
 }  // namespace penstock

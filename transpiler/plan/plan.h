@@ -8,9 +8,10 @@
 //
 // A parameter may carry `sparse` (its gradient is selected rows), `prefetched` (trainers ask for single rows
 // instead of the whole) and `mark="@PIECE"` (its slices are w@PIECE.block0 and so on, since something is
-// called w.block0). A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in chunks of
-// 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that is asked
-// for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
+// called w.block0). A distributed table follows the parameters, in one line: `table t : f32[10000, 16]
+// grad=t@GRAD rows by id`. A slice over 1 MB says how its updates are cut: `rows [0, 4000) on pserver 0 in
+// chunks of 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that
+// is asked for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
 // `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
 // not 1, and `push_every=100` in geo. Plans without pservers stand in ranks.h.
 //
@@ -62,6 +63,18 @@ struct ParamPlacement {
   friend bool operator==(const ParamPlacement&, const ParamPlacement&) = default;
 };
 
+// A table of which every pserver has a shard: row r is on pserver r mod the number of pservers. Trainers ask
+// for the rows of a batch and send gradients of rows.
+struct TablePlacement {
+  std::string table;
+  std::string grad;  // selected rows, as trainers compute it
+  DType dtype = DType::kFp32;
+  Shape shape;
+  // The most that one shard can come to hold.
+  Shape ShardShape(int pservers) const { return shape.WithRows((shape[0] + pservers - 1) / pservers); }
+  friend bool operator==(const TablePlacement&, const TablePlacement&) = default;
+};
+
 // One slice of one parameter, by position.
 struct SliceRef {
   int param = 0;
@@ -91,6 +104,7 @@ struct PlacementPlan {
   std::vector<ParamPlacement> params;
   std::vector<int>
       send_order;  // positions in params: the order in which gradients were dealt out to pservers
+  std::vector<TablePlacement> tables;
   RankPlan ranks;  // instead of pservers and params, where there are none
   std::vector<StartValue> start_values;  // by name
 

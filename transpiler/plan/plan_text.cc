@@ -61,6 +61,11 @@ std::string PrintHeader(const PlacementPlan& plan) {
   return out + "}\n";
 }
 
+std::string PrintTable(const TablePlacement& table) {
+  return StrCat("table ", Name(table.table), " : ", DTypeName(table.dtype), table.shape,
+                " grad=", Name(table.grad), " rows by id\n");
+}
+
 std::string PrintParam(const ParamPlacement& param) {
   std::string out = StrCat("param ", Name(param.param), " : ", DTypeName(param.dtype), param.shape,
                            " grad=", Name(param.grad), param.sparse ? " sparse" : "",
@@ -260,6 +265,11 @@ bool ParseStartValue(Line line, StartValue& value) {
   return line.AtEnd();
 }
 
+bool ParseTable(Line line, TablePlacement& table) {
+  return line.Is("table") && line.NameOrText(table.table) && ParseType(line, table.dtype, table.shape) &&
+         line.Is("grad=") && line.NameOrText(table.grad) && line.Is("rows by id") && line.AtEnd();
+}
+
 bool ParseParam(Line line, ParamPlacement& param) {
   if (!line.Is("param") || !line.NameOrText(param.param) || !ParseType(line, param.dtype, param.shape) ||
       !line.Is("grad=") || !line.NameOrText(param.grad)) {
@@ -291,6 +301,7 @@ std::string PrintPlan(const PlacementPlan& plan) {
   for (const RingUse& use : plan.ranks.reductions) out += PrintRingUse("reduce", use);
   for (const ParamPlacement& param : plan.params) out += PrintParam(param);
   for (const StartValue& value : plan.start_values) out += PrintStartValue(value);
+  for (const TablePlacement& table : plan.tables) out += PrintTable(table);
   return out;
 }
 
@@ -309,11 +320,13 @@ Result<PlacementPlan> ParsePlan(std::string_view text) {
       read = ParseRingUse(use, plan.ranks.broadcasts.emplace_back());
     } else if (use.Is("reduce ")) {
       read = ParseRingUse(use, plan.ranks.reductions.emplace_back());
-    } else if (StartsWith(line, "param")) {
+    } else if (StartsWith(line, "param") && plan.tables.empty()) {
       read = ParseParam(Line(line), plan.params.emplace_back());
     } else if (StartsWith(line, "start")) {
       read = ParseStartValue(Line(line), plan.start_values.emplace_back());
-    } else if (!plan.params.empty()) {
+    } else if (StartsWith(line, "table")) {
+      read = ParseTable(Line(line), plan.tables.emplace_back());
+    } else if (!plan.params.empty() && plan.tables.empty()) {
       read = ParseSlice(Line(line), plan.params.back().slices.emplace_back());
     }
     if (!read) return InvalidArgument("E-plan-text", "plan: line ", number, " cannot be read: ", line);

@@ -66,9 +66,13 @@ void TakenNames::Add(const PlacementPlan& plan, const ParamPlacement& param,
 void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan& plan) {
   if (plan.dialect == Dialect::kFluid18) return;
   TakenNames taken(main);
+  std::vector<const TrainedParam*> trained;  // of the same positions as plan.params
+  for (const TrainedParam& param : analysis.params) {
+    if (!param.distributed) trained.push_back(&param);
+  }
   for (std::size_t i = 0; i < plan.params.size(); ++i) {
     ParamPlacement& param = plan.params[i];
-    const std::set<std::string>& own = analysis.params[i].written;
+    const std::set<std::string>& own = trained[i]->written;
     if (!taken.Find(plan, param, own)) continue;
     // The first of "@PIECE", "@PIECE1", "@PIECE2" and so on that makes no name of another.
     for (int number = 0; param.mark.empty() || taken.Find(plan, param, own) || MarkIsAName(main, param, own);

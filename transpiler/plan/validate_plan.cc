@@ -103,6 +103,14 @@ Status ValidatePlan(const PlacementPlan& plan) {
     PENSTOCK_RETURN_IF_ERROR(ValidateSlices(plan, param));
   }
   PENSTOCK_RETURN_IF_ERROR(ValidateStartValues(plan, seen));
+  for (const TablePlacement& table : plan.tables) {
+    for (const std::string& name : {table.table, table.grad}) {
+      if (seen.insert(name).second) continue;
+      return InvalidArgument("E-plan-name-twice", "plan: ", name, " is planned twice");
+    }
+    if (table.shape.rank() > 0) continue;
+    return InvalidArgument("E-plan-type", "plan: table ", table.table, " has no rows");
+  }
   return ValidateSendOrder(plan);
 }
 
@@ -122,6 +130,26 @@ Status ValidateDeclaredAs(const Block& block, const std::string& name, DType dty
                          " and declared otherwise");
 }
 
+Status ValidateUnused(const std::vector<std::string>& made, std::string_view what, const Block& block) {
+  for (const std::string& name : made) {
+    if (block.FindVar(name) == nullptr) continue;
+    return InvalidArgument("E-plan-name-clash", "plan: ", what, " needs the name ", name,
+                           ", which a variable of the program has")
+        .With("note: rename that variable");
+  }
+  return OkStatus();
+}
+
+Status ValidateTable(const PlacementPlan& plan, const TablePlacement& table, const Block& block) {
+  PENSTOCK_RETURN_IF_ERROR(ValidateDeclaredAs(block, table.table, table.dtype, table.shape));
+  PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(block, table.grad));
+  std::vector<std::string> made;
+  for (int p = 0; p < static_cast<int>(plan.pservers.size()); ++p) {
+    for (int t = 0; t < plan.trainers; ++t) made.push_back(SentShardGradName(plan, table, p, t));
+  }
+  return ValidateUnused(made, StrCat("table ", table.table), block);
+}
+
 }  // namespace
 
 Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
@@ -139,6 +167,9 @@ Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
     return InvalidArgument("E-plan-name-clash", "plan: ", param.param, " needs the name ", *name,
                            ", which a variable of the program has")
         .With("note: rename that variable");
+  }
+  for (const TablePlacement& table : plan.tables) {
+    PENSTOCK_RETURN_IF_ERROR(ValidateTable(plan, table, block));
   }
   return OkStatus();
 }

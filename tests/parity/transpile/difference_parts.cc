@@ -12,6 +12,8 @@ bool IsLrOp(const Op& op) {
 
 // Whether a pserver holds some of the parameter.
 bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
+  const auto is_param = [&](const TablePlacement& table) { return table.table == param; };
+  if (std::any_of(roles.plan.tables.begin(), roles.plan.tables.end(), is_param)) return true;  // a shard
   for (const ParamPlacement& placement : roles.plan.params) {
     if (placement.param != param) continue;
     return std::any_of(placement.slices.begin(), placement.slices.end(),

@@ -7,6 +7,7 @@
 #include "tests/parity/transpile/difference_parts.h"
 #include "tests/parity/transpile/mode_differences.h"
 #include "tests/parity/transpile/placement_differences.h"
+#include "tests/parity/transpile/table_differences.h"
 #include "tests/parity/transpile/trainer_differences.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
@@ -24,7 +25,7 @@ bool SendsAsAnother(const CaseFolder& folder, const RoleSet&, const RoleFile& fi
 
 void SendAsOneself(const CaseFolder&, const RoleSet&, const RoleFile& file, Program& program) {
   ChangeOps(program, 0, [&](Op& op) {
-    if (op.type() != "send") return false;
+    if (op.type() != "send" && op.type() != "prefetch") return false;
     op.Set("trainer_id", file.index);
     return true;
   });
@@ -274,17 +275,6 @@ void ShareStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& f
   });
 }
 
-// --- D-dependent-lookups
-
-bool LooksUpInLevels(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
-  if (!IsTrainerMain(file)) return false;
-  std::set<std::string> tables;
-  const auto& ops = roles.trainers.front().main.main().ops();
-  return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
-    return entry.op->type() == "distributed_lookup_table" && !tables.insert(entry.op->InputName("W")).second;
-  });
-}
-
 // --- D-declared-optimizers
 
 // A parameter is updated whose optimizer Fluid does not recognise.
@@ -333,7 +323,11 @@ const std::vector<Difference>& Differences() {
       {"D-whole-norms", OnPservers(NeedsWholeTensors), nullptr},
       {"D-initial-slices", StartsFromList, CutTheList},
       {"D-start-values", SharesStartValues, ShareStartValues},
-      {"D-dependent-lookups", LooksUpInLevels, nullptr},
+      {"D-dependent-lookups", AsksMoreThanOnce, nullptr},
+      {"D-table-v2", DistributesV2, nullptr},
+      {"D-table-update", ServesShards, UpdateAsUsers},
+      {"D-table-rows", SendsShards, AddUpRows},
+      {"D-table-padding", ServesPadding, AnswerZeros},
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
       {"D-snapshot-type", LosesElementTypes, KeepElementTypes},

@@ -37,18 +37,6 @@ struct Tally {
   }
 };
 
-// Not built yet: distributed tables.
-std::vector<std::string> BuiltCases(const std::string& corpus) {
-  std::vector<std::string> ids = CaseIds(corpus);
-  std::erase_if(ids, [](const std::string& id) {
-    const std::string config = id.substr(id.find('@') + 1);
-    constexpr std::string_view kOthers[] = {"tbl_"};
-    return std::any_of(std::begin(kOthers), std::end(kOthers),
-                       [&](std::string_view other) { return StartsWith(config, other); });
-  });
-  return ids;
-}
-
 // What compat makes for a role of another main program or configuration.
 Program CompatProgram(const CaseFolder& folder, const Program& main, TranspileConfig config,
                       const RoleFile& file) {
@@ -160,7 +148,7 @@ class Comparison {
 Comparison CompareAll(Dialect dialect) {
   const std::string corpus = CorpusOrSelection();
   Comparison comparison(dialect);
-  for (const std::string& id : BuiltCases(corpus)) comparison.Case(corpus, id);
+  for (const std::string& id : CaseIds(corpus)) comparison.Case(corpus, id);
   std::cout << comparison.tally().Line() << "\n";
   return comparison;
 }
@@ -232,7 +220,7 @@ TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
   const std::string corpus = CorpusOrSelection();
   Comparison comparison(Dialect::kDefault);
   std::set<std::string> programs;
-  for (const std::string& id : BuiltCases(corpus)) {
+  for (const std::string& id : CaseIds(corpus)) {
     CaseFolder folder = ReadCaseFolder(corpus, id);
     if (!programs.insert(folder.job.program).second) continue;
     for (const TranspileConfig& job : OtherJobsOf(programs.size())) {

@@ -220,7 +220,7 @@ TEST(Transpile, AFailureLeavesAReproducer) {
       Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
   ASSERT_FALSE(roles.ok());
   EXPECT_EQ(roles.status().id(), "E-pass-send_gradients");
-  EXPECT_NE(text.find("-- passes (trainer 0)\nsend_gradients\nadd_send_barrier\n"), std::string::npos)
+  EXPECT_NE(text.find("-- passes (trainer 0)\nsend_gradients\nsend_table_gradients\n"), std::string::npos)
       << text;
 }
 

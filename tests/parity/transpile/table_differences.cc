@@ -1,0 +1,212 @@
+#include "tests/parity/transpile/table_differences.h"
+
+#include <algorithm>
+#include <set>
+
+#include "operators/all_ops.h"
+#include "transpiler/passes/lookup_requests.h"
+#include "transpiler/passes/server_copy.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock::test {
+namespace {
+
+Analysis OursOf(const CaseFolder& folder) {
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  PENSTOCK_CHECK(ours.ok(), ours.status().ToString());
+  return *ours;
+}
+
+const TrainedParam& TrainedOf(const Analysis& analysis, const std::string& param) {
+  return *std::find_if(analysis.params.begin(), analysis.params.end(),
+                       [&](const TrainedParam& trained) { return trained.param == param; });
+}
+
+// The block in which an op writes the shard.
+int UpdateBlockOf(const Program& program, const std::string& table) {
+  for (int b = 1; b < program.block_count(); ++b) {
+    for (const OpEntry& entry : program.block(b).ops()) {
+      if (entry.op->OutputName("ParamOut") == table) return b;
+    }
+  }
+  PENSTOCK_CHECK(false, table);
+  return -1;
+}
+
+// How a pserver declares what an update of a shard uses: cut by rows if it is shaped like the table.
+Var Served(const CaseFolder& folder, const RoleSet& roles, const TablePlacement& table,
+           const TrainedParam& trained, const std::string& name, bool startup) {
+  const Var& users = *folder.main.main().FindVar(name);
+  Var var = TensorVar(name, users.type->dtype, users.shape());
+  const bool state = users.persistable;
+  const bool rows = state ? trained.row_state.contains(name) : users.shape() == table.shape;
+  if (rows) {
+    var.kind = VarKind::kSelectedRows;
+    var.type->shape = table.ShardShape(static_cast<int>(roles.plan.pservers.size()));
+  }
+  // Regularizers' temporaries outlive the step too.
+  var.persistable = startup || state || name != trained.grad;
+  return var;
+}
+
+// Names that the update uses and Fluid's program does not declare.
+std::vector<std::string> NewNames(const CaseFolder& folder, const TrainedParam& trained,
+                                  const Program& program) {
+  std::vector<std::string> found;
+  for (const OpId id : trained.server_ops) {
+    const Op& op = *folder.main.main().FindOp(id);
+    for (const auto& names : {op.InputNames(), op.OutputNames()}) {
+      for (const std::string& name : names) {
+        const bool known = program.main().FindVar(name) != nullptr || name == trained.grad;
+        if (!known && std::find(found.begin(), found.end(), name) == found.end()) found.push_back(name);
+      }
+    }
+  }
+  return found;
+}
+
+void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const TablePlacement& table,
+                   const TrainedParam& trained, Program& program) {
+  const int index = UpdateBlockOf(program, table.table);
+  Block& block = program.MutableBlock(index);
+  const OpEntry fluids = block.ops().back();
+  const std::string grad = fluids.op->InputName("Grad");
+  if (block.ops().size() > 1) {
+    Op mean("scale");
+    mean.AddInput("X", {grad}).AddInput("ScaleTensor", {}).AddOutput("Out", {grad});
+    mean.Set("scale", 1.0f / static_cast<float>(roles.plan.trainers)).Set("bias", 0.0f);
+    mean.Set("bias_after_scale", true).SetRole(Role::kForward);
+    mean.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
+    block.Append(std::move(mean));
+  }
+  block.Remove(fluids.id);
+  for (const OpId id : trained.server_ops) {
+    const Op& op = *folder.main.main().FindOp(id);
+    Op copy = ServerCopy(op, AllOps());
+    const auto renamed = [&](std::vector<std::string> args) {
+      std::replace(args.begin(), args.end(), trained.grad, grad);
+      return args;
+    };
+    for (const Slot& slot : op.inputs()) copy.AddInput(slot.name, renamed(slot.args));
+    for (const Slot& slot : op.outputs()) copy.AddOutput(slot.name, renamed(slot.args));
+    program.MutableBlock(index).Append(std::move(copy));
+  }
+}
+
+// What a pserver calls a variable of the user's start-up program.
+std::string NameOn(const RoleSet& roles, int pserver, const std::string& name) {
+  for (const ParamPlacement& param : roles.plan.params) {
+    for (std::size_t i = 0; i < param.slices.size(); ++i) {
+      if (param.param == name && param.slices[i].pserver == pserver) {
+        return ParamPieceName(param, static_cast<int>(i));
+      }
+    }
+  }
+  return name;
+}
+
+// In the order of the user's start-up program.
+void AddInitialState(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file,
+                     const std::set<std::string>& added, Program& program) {
+  int at = 0;
+  for (const OpEntry& entry : folder.startup.main().ops()) {
+    const std::string name = NameOn(roles, file.index, entry.op->OutputName("Out"));
+    const auto& ops = program.main().ops();
+    if (added.contains(name)) {
+      Op copy = ServerCopy(*entry.op, AllOps());
+      copy.Set("shape", program.main().FindVar(name)->shape().dims());
+      program.MutableBlock(0).Insert(at++, std::move(copy));
+    } else if (at < static_cast<int>(ops.size()) &&
+               ops[static_cast<std::size_t>(at)].op->OutputName("Out") == name) {
+      ++at;
+    }
+  }
+}
+
+}  // namespace
+
+bool AsksMoreThanOnce(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  const bool trainer = !file.pserver && !file.startup;
+  if (!trainer && (!file.pserver || roles.plan.tables.empty())) return false;
+  const Analysis ours = OursOf(folder);
+  const LookupRequests requests(folder.main.main(), Dialect::kDefault);
+  return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const SparseTable& table) {
+    return (trainer || table.distributed) && requests.Of(table)->size() > 1;
+  });
+}
+
+bool ServesShards(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
+  return file.pserver && !roles.plan.tables.empty();
+}
+
+void UpdateAsUsers(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
+  const Analysis ours = OursOf(folder);
+  std::set<std::string> added;
+  for (const TablePlacement& table : roles.plan.tables) {
+    const TrainedParam& trained = TrainedOf(ours, table.table);
+    if (!file.startup) ReplaceUpdate(folder, roles, table, trained, program);
+    for (const std::string& name : NewNames(folder, trained, program)) {
+      program.MutableBlock(0).SetVar(Served(folder, roles, table, trained, name, file.startup));
+      added.insert(name);
+    }
+  }
+  if (file.startup) AddInitialState(folder, roles, file, added, program);
+}
+
+bool SendsShards(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
+  return !file.pserver && !file.startup && !roles.plan.tables.empty();
+}
+
+void AddUpRows(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {
+  for (const TablePlacement& table : roles.plan.tables) {
+    const std::vector<OpEntry> ops = program.main().ops();
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (ops[i].op->type() != "split_ids" || ops[i].op->InputName("Ids") != table.grad) continue;
+      Op split = *ops[i].op;
+      split.AddInput("Ids", {MergedRowsName(table)});
+      program.MutableBlock(0).Replace(ops[i].id, std::move(split));
+      Op merge("merge_selected_rows");
+      merge.AddInput("X", {table.grad}).AddOutput("Out", {MergedRowsName(table)}).SetRole(Role::kDist);
+      merge.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
+      program.MutableBlock(0).Insert(static_cast<int>(i), std::move(merge));
+    }
+    Var merged = *program.main().FindVar(table.grad);
+    merged.name = MergedRowsName(table);
+    program.MutableBlock(0).SetVar(std::move(merged));
+  }
+}
+
+bool ServesPadding(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  if (!file.pserver || file.startup || roles.plan.tables.empty()) return false;
+  const Analysis ours = OursOf(folder);
+  return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const SparseTable& table) {
+    const Op& first = *folder.main.main().FindOp(table.lookups.front());
+    return table.distributed && first.GetOr<std::int64_t>("padding_idx", -1) != -1;
+  });
+}
+
+void AnswerZeros(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& program) {
+  for (const SparseTable& table : OursOf(folder).tables) {
+    if (!table.distributed) continue;
+    const Op& first = *folder.main.main().FindOp(table.lookups.front());
+    for (int b = 1; b < program.block_count(); ++b) {
+      const std::vector<OpEntry> ops = program.block(b).ops();
+      for (const OpEntry& entry : ops) {
+        if (entry.op->type() != "lookup_sparse_table" || entry.op->InputName("W") != table.param) continue;
+        Op op = *entry.op;
+        op.Set("padding_idx", first.GetOr<std::int64_t>("padding_idx", -1));
+        program.MutableBlock(b).Replace(entry.id, std::move(op));
+      }
+    }
+  }
+}
+
+bool DistributesV2(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const auto& ops = folder.main.main().ops();
+  return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+    return entry.op->type() == "lookup_table_v2" && entry.op->GetOr<bool>("is_distributed", false);
+  });
+}
+
+}  // namespace penstock::test

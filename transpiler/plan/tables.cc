@@ -1,0 +1,200 @@
+#include "transpiler/plan/tables.h"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "framework/text/describe.h"
+
+namespace penstock {
+namespace {
+
+// How an op takes rows of a table.
+struct TableUse {
+  std::string table;
+  bool samples = false;   // it chooses the ids itself
+  bool gradient = false;  // it needs the table's shape (a lookup's), or the same rows again (a sampler's)
+};
+
+std::optional<TableUse> UseOf(const Op& op) {
+  static constexpr std::string_view kGrad = "_grad";
+  std::string_view type = op.type();
+  const bool gradient = type.ends_with(kGrad);
+  if (gradient) type.remove_suffix(kGrad.size());
+  if (type == "lookup_table" || type == "lookup_table_v2") {
+    return TableUse{.table = op.InputName("W"), .samples = false, .gradient = gradient};
+  }
+  if (type == "nce") return TableUse{.table = op.InputName("Weight"), .samples = true, .gradient = gradient};
+  return std::nullopt;
+}
+
+struct Candidate {
+  SparseTable table;
+  std::string type;  // of its first lookup with remote_prefetch
+  bool prefetched = false;
+};
+
+class TableFinder {
+ public:
+  TableFinder(const Program& main, Dialect dialect) : main_(main), dialect_(dialect) {}
+
+  Status Find() {
+    int position = -1;
+    for (const OpEntry& entry : main_.main().ops()) {
+      ++position;
+      const std::optional<TableUse> use = UseOf(*entry.op);
+      if (!use) continue;
+      Status added = Add(entry, *use);
+      if (!added.ok()) return AtOp(std::move(added), main_, 0, position, *entry.op);
+    }
+    return OkStatus();
+  }
+
+  Candidate* Of(const std::string& param) {
+    const auto it = found_.find(param);
+    const bool table = it != found_.end() && (it->second.prefetched || it->second.table.distributed);
+    return table ? &it->second : nullptr;
+  }
+  const std::map<std::string, Candidate>& found() const { return found_; }
+
+ private:
+  Status Add(const OpEntry& entry, const TableUse& use) {
+    if (use.gradient && !use.samples) return OkStatus();
+    const Op& op = *entry.op;
+    const bool prefetched = op.GetOr<bool>("remote_prefetch", false);
+    if (dialect_ == Dialect::kFluid18 && use.samples && prefetched) {
+      return Unimplemented("E-plan-table-sampler", "plan: Fluid 1.8 cannot prefetch rows of ", use.table,
+                           " for ", op.type(), "; use is_sparse=false");
+    }
+    Candidate& found = found_[use.table];
+    found.prefetched = found.prefetched || prefetched;
+    if (use.samples) {
+      if (found.table.distributed) return Mixed(use.table);
+      found.table.samplers.push_back(entry.id);
+      return OkStatus();
+    }
+    if (prefetched && found.type.empty()) found.type = op.type();
+    const bool distributed = AsksForDistributed(op);
+    const bool alone = found.table.lookups.empty() && found.table.samplers.empty();
+    if (!alone && distributed != found.table.distributed) return Mixed(use.table);
+    if (alone && distributed) PENSTOCK_RETURN_IF_ERROR(OnlyOne(use.table));
+    found.table.distributed = distributed;
+    if (Replaced(op, found, prefetched)) found.table.lookups.push_back(entry.id);
+    return OkStatus();
+  }
+
+  // Fluid does not see is_distributed on a lookup_table_v2.
+  bool AsksForDistributed(const Op& op) const {
+    return op.GetOr<bool>("is_distributed", false) &&
+           (dialect_ == Dialect::kDefault || op.type() == "lookup_table");
+  }
+
+  // In Fluid the first type that looks the table up decides; the other's lookups stay as they are.
+  bool Replaced(const Op& op, const Candidate& found, bool prefetched) const {
+    if (dialect_ == Dialect::kDefault || found.table.distributed) return true;
+    return prefetched && op.type() == found.type;
+  }
+
+  Status OnlyOne(const std::string& table) const {
+    if (dialect_ == Dialect::kDefault) return OkStatus();
+    for (const auto& [name, other] : found_) {
+      if (!other.table.distributed) continue;
+      return InvalidArgument("E-plan-table-many", "plan: Fluid 1.8 has one distributed table; ", name,
+                             " and ", table, " are two");
+    }
+    return OkStatus();
+  }
+
+  static Status Mixed(const std::string& table) {
+    return InvalidArgument("E-plan-table-mixed", "plan: table ", table,
+                           " is used with is_distributed=true and without; all its lookups must agree");
+  }
+
+  const Program& main_;
+  Dialect dialect_;
+  std::map<std::string, Candidate> found_;
+};
+
+// What is_distributed asks for beyond a lookup: rows of gradients, and an update that needs no more than
+// they.
+Status CheckDistributed(const TrainedParam& param) {
+  if (!param.sparse) {
+    return InvalidArgument("E-plan-table-dense", "plan: table ", param.param,
+                           " has is_distributed=true and a dense gradient, ", param.grad)
+        .With("note: use is_sparse=true");
+  }
+  if (!param.elementwise) {
+    return Unimplemented("E-plan-table-norm", "plan: the optimizer of table ", param.param,
+                         " needs all its rows at once, and is_distributed=true spreads them; use ",
+                         "is_distributed=false");
+  }
+  return OkStatus();
+}
+
+Status AtFirstLookup(Status status, const Program& main, const SparseTable& table) {
+  const OpId lookup = table.lookups.front();
+  return AtOp(std::move(status), main, 0, main.main().PositionOf(lookup), *main.main().FindOp(lookup));
+}
+
+Status CheckTrained(const Program& main, const TableFinder& finder, const Analysis& analysis) {
+  std::set<std::string_view> trained;
+  for (const TrainedParam& param : analysis.params) trained.insert(param.param);
+  for (const auto& [name, found] : finder.found()) {
+    if (!found.table.distributed || trained.contains(name)) continue;
+    return AtFirstLookup(
+        InvalidArgument("E-plan-table-frozen", "plan: table ", name,
+                        " has is_distributed=true and no optimizer updates it; use is_distributed=false"),
+        main, found.table);
+  }
+  return OkStatus();
+}
+
+// Ops of the trainer that need a table as a whole. Its lookups are replaced, its samplers know where to ask.
+Status CheckReaders(const Program& main, const Analysis& analysis) {
+  std::set<std::string> tables;
+  for (const SparseTable& table : analysis.tables) tables.insert(table.param);
+  if (tables.empty()) return OkStatus();
+  std::set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
+  leaving.insert(analysis.lr_ops.begin(), analysis.lr_ops.end());
+  for (int b = 0; b < main.block_count(); ++b) {
+    int position = -1;
+    for (const OpEntry& entry : main.block(b).ops()) {
+      ++position;
+      if (b == 0 && (leaving.contains(entry.id) || UseOf(*entry.op))) continue;
+      for (const std::string& name : entry.op->InputNames()) {
+        if (!tables.contains(name)) continue;
+        return AtOp(InvalidArgument("E-plan-table-reader", "plan: ", entry.op->type(),
+                                    b == 0 ? "" : " in a block", " needs table ", name,
+                                    ", and trainers only ask for rows of it"),
+                    main, b, position, *entry.op)
+            .With("note: use is_sparse=false and is_distributed=false for this table");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Status FindTables(const Program& main, Dialect dialect, Analysis& analysis) {
+  TableFinder finder(main, dialect);
+  PENSTOCK_RETURN_IF_ERROR(finder.Find());
+  PENSTOCK_RETURN_IF_ERROR(CheckTrained(main, finder, analysis));
+  for (TrainedParam& param : analysis.params) {
+    Candidate* found = finder.Of(param.param);
+    if (found == nullptr || (!param.sparse && !found->table.distributed)) continue;
+    if (found->table.distributed) {
+      PENSTOCK_RETURN_IF_ERROR(AtFirstLookup(CheckDistributed(param), main, found->table));
+    }
+    param.distributed = found->table.distributed;
+    param.prefetched = !param.distributed;
+    analysis.tables.push_back(std::move(found->table));
+    analysis.tables.back().param = param.param;
+  }
+  return dialect == Dialect::kDefault ? CheckReaders(main, analysis) : OkStatus();
+}
+
+}  // namespace penstock

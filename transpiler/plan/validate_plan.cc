@@ -2,6 +2,7 @@
 #include <map>
 #include <set>
 
+#include "transpiler/plan/names.h"
 #include "transpiler/plan/plan.h"
 #include "transpiler/plan/taken_names.h"
 

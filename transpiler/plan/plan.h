@@ -105,7 +105,7 @@ struct PlacementPlan {
   std::vector<int>
       send_order;  // positions in params: the order in which gradients were dealt out to pservers
   std::vector<TablePlacement> tables;
-  RankPlan ranks;  // instead of pservers and params, where there are none
+  RankPlan ranks;                        // instead of pservers and params, where there are none
   std::vector<StartValue> start_values;  // by name
 
   const Slice& slice(SliceRef ref) const { return params[Index(ref.param)].slices[Index(ref.slice)]; }

@@ -45,6 +45,9 @@ struct RandomFill {
    public:
     Status Prepare(KernelSetup& k) override {
       out_ = k.Output("Out");
+      if (out_.kind != VarKind::kTensor) {
+        return Unimplemented("E-op-rows", k.op().type(), ": Out (", out_.name, ") must be a dense tensor");
+      }
       // Fluid's seeds are ints; the sign takes part.
       seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
       source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();

@@ -188,7 +188,9 @@ TEST(StartupValues, OfTheCorpusDoNotDependOnTheNumberOfPservers) {
     Program main = ProgramOf(folder + "/main.pb");
     Program startup = ProgramOf(folder + "/startup.pb");
     ASSERT_TRUE(ApplyFacts(BytesOf(folder + "/program.json"), main, startup).ok());
-    if (ElementsOf(startup) > kElementsMax || !Transpile(AllOps(), main, startup, JobOf(1)).ok()) continue;
+    const auto roles = Transpile(AllOps(), main, startup, JobOf(1));
+    // The rows of a distributed table start when they are first asked for.
+    if (ElementsOf(startup) > kElementsMax || !roles.ok() || !roles->plan.tables.empty()) continue;
     SCOPED_TRACE(folder);
     const auto [slices, params] = ExpectTheSameStart(main, startup, 7);
     EXPECT_GE(slices, params);

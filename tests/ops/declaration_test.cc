@@ -114,8 +114,11 @@ class FluidSchema : public testing::Test {
         {"INTS", AttrKind::kInts},    {"FLOATS", AttrKind::kFloats},  {"STRINGS", AttrKind::kStrings},
         {"BOOLEAN", AttrKind::kBool}, {"BOOLEANS", AttrKind::kBools}, {"BLOCK", AttrKind::kBlock},
         {"LONG", AttrKind::kLong},    {"BLOCKS", AttrKind::kBlocks},  {"LONGS", AttrKind::kLongs}};
+    // What Fluid's op has no word for.
+    static const std::map<std::string, std::string> kOursAlone = {{"listen_and_serv", "start_values"}};
     std::set<std::string> theirs, ours;
     for (const AttrDef& attr : attrs) ours.insert(attr.name);
+    if (const auto own = kOursAlone.find(op); own != kOursAlone.end()) theirs.insert(own->second);
     for (const auto& proto : protos) {
       const std::string name = proto["name"];
       if (kFrameworks.contains(name)) continue;

@@ -53,6 +53,7 @@ CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const Chec
   CheckCommOps(facts, findings);
   CheckOrder(facts, findings);
   CheckStartup(facts, findings);
+  CheckSharedStart(facts, findings);
   CheckGeo(facts, findings);
   CheckProgress(facts, findings);
   CheckCollective(facts, findings);

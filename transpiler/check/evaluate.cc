@@ -134,7 +134,8 @@ bool Evaluation::RunAlgebra(const Op& op) {
     return true;
   };
   // Rows that stand there twice are one row of their sum: the same gradient.
-  if (op.type() == "assign" || op.type() == "merge_selected_rows") return write(Get(op.InputName("X")));
+  const bool same = op.type() == "assign" || op.type() == "merge_selected_rows";
+  if (same && op.Input("X").size() == 1) return write(Get(op.InputName("X")));
   if (op.type() == "sum") {
     std::vector<ExprTable::Term> terms;
     for (const std::string& name : op.Input("X")) terms.push_back({Get(name), 1.0});

@@ -182,6 +182,7 @@ void CheckBarriers(const RoleFacts& facts, Findings& findings);
 void CheckCommOps(const RoleFacts& facts, Findings& findings);
 void CheckOrder(const RoleFacts& facts, Findings& findings);
 void CheckStartup(const RoleFacts& facts, Findings& findings);
+void CheckSharedStart(const RoleFacts& facts, Findings& findings);
 void CheckGeo(const RoleFacts& facts, Findings& findings);
 void CheckProgress(const RoleFacts& facts, Findings& findings);
 void CheckCollective(const RoleFacts& facts, Findings& findings);

@@ -328,6 +328,7 @@ const std::vector<Difference>& Differences() {
       {"D-table-update", ServesShards, UpdateAsUsers},
       {"D-table-rows", SendsShards, AddUpRows},
       {"D-table-padding", ServesPadding, AnswerZeros},
+      {"D-table-barrier", AwaitsWhatNobodySets, AwaitWhatIsSet},
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
       {"D-snapshot-type", LosesElementTypes, KeepElementTypes},

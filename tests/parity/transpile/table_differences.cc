@@ -1,9 +1,11 @@
 #include "tests/parity/transpile/table_differences.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 
 #include "operators/all_ops.h"
+#include "tests/parity/transpile/difference_parts.h"
 #include "transpiler/passes/lookup_requests.h"
 #include "transpiler/passes/server_copy.h"
 #include "transpiler/plan/analyse.h"
@@ -206,6 +208,43 @@ bool DistributesV2(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
   const auto& ops = folder.main.main().ops();
   return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
     return entry.op->type() == "lookup_table_v2" && entry.op->GetOr<bool>("is_distributed", false);
+  });
+}
+
+// --- D-table-barrier
+
+namespace {
+
+// What a half-asynchronous barrier waits for although no op sets it.
+std::set<std::string> NeverSet(const Program& program) {
+  std::set<std::string> awaited, set;
+  for (const OpEntry& entry : program.main().ops()) {
+    const std::vector<std::string> written = entry.op->OutputNames();
+    set.insert(written.begin(), written.end());
+    if (entry.op->type() != "send_barrier") continue;
+    const std::vector<std::string>& names = entry.op->Input("X");
+    awaited.insert(names.begin(), names.end());
+  }
+  std::set<std::string> never;
+  std::set_difference(awaited.begin(), awaited.end(), set.begin(), set.end(),
+                      std::inserter(never, never.end()));
+  return never;
+}
+
+}  // namespace
+
+bool AwaitsWhatNobodySets(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  return IsTrainerMain(file) && !roles.plan.tables.empty() && !NeverSet(folder.fluids.at(file.name)).empty();
+}
+
+void AwaitWhatIsSet(const CaseFolder&, const RoleSet&, const RoleFile&, Program& program) {
+  const std::set<std::string> never = NeverSet(program);
+  ChangeOps(program, 0, [&](Op& op) {
+    if (op.type() != "send_barrier") return false;
+    std::vector<std::string> names = op.Input("X");
+    std::erase_if(names, [&](const std::string& name) { return never.contains(name); });
+    op.AddInput("X", names);
+    return true;
   });
 }
 

@@ -20,6 +20,10 @@ void AddUpRows(const CaseFolder& folder, const RoleSet& roles, const RoleFile& f
 bool ServesPadding(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void AnswerZeros(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
+// D-table-barrier: a half-asynchronous barrier waits for sends that say when they are done.
+bool AwaitsWhatNobodySets(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+void AwaitWhatIsSet(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
+
 // D-table-v2: a lookup_table_v2 asks for a distributed table.
 bool DistributesV2(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 

@@ -12,7 +12,8 @@ namespace {
 std::atomic<std::int64_t> heap_bytes{0};
 std::atomic<std::int64_t> heap_peak{0};
 
-void Count(std::int64_t bytes) {
+// Nobody calls it beside a sanitizer, which has an operator new of its own.
+[[maybe_unused]] void Count(std::int64_t bytes) {
   const std::int64_t now = heap_bytes.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (now > heap_peak.load(std::memory_order_relaxed)) heap_peak.store(now, std::memory_order_relaxed);
 }

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <tuple>
 
 #include "framework/ir/wire.h"
@@ -224,27 +223,13 @@ TEST(Transpile, AFailureLeavesAReproducer) {
       << text;
 }
 
-TEST(Transpile, AThousandParametersTakeNoTimeToSpeakOf) {
+TEST(Transpile, AThousandParametersAreEachCutOverAllPservers) {
   const std::vector<Shape> shapes(1000, Shape{300, 300});
   const test::TrainingProgram program = test::MakeTrainingProgram(shapes);
-  TranspileConfig config = Config(4, 4);
-  PassOptions options;
-  options.clock = &SystemClock();
-  const auto begin = std::chrono::steady_clock::now();
-  const Result<RoleSet> roles =
-      Transpile(AllOps(), program.main, program.startup, config, std::move(options));
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(4, 4));
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  EXPECT_EQ(roles->plan.params[999].slices.size(), 4U);
-  std::map<std::string, Nanoseconds> passes;
-  for (const PassTiming& timing : roles->timings) passes[timing.pass] += timing.took;
-  for (const auto& [pass, time] : passes) RecordProperty(pass, static_cast<int>(time.count() / 1000));
-  RecordProperty("seconds", StrCat(took.count()));
-  std::string report;
-  for (const auto& [pass, time] : passes) report += StrCat("  ", pass, " ", time.count() / 1000, " us\n");
-  EXPECT_LT(took.count(), 10.0)
-      << report;  // 0.2 s in a release build; sanitizers on a busy machine take their time
-  if (took.count() > 0.3) std::cout << took.count() << " s\n" << report;
+  ASSERT_EQ(roles->plan.params.size(), 1000U);
+  for (const auto& param : roles->plan.params) EXPECT_EQ(param.slices.size(), 4U) << param.name;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <tuple>
 
 #include "framework/ir/wire.h"
@@ -229,7 +230,30 @@ TEST(Transpile, AThousandParametersAreEachCutOverAllPservers) {
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(4, 4));
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   ASSERT_EQ(roles->plan.params.size(), 1000U);
-  for (const auto& param : roles->plan.params) EXPECT_EQ(param.slices.size(), 4U) << param.name;
+  for (const auto& param : roles->plan.params) EXPECT_EQ(param.slices.size(), 4U) << param.param;
+}
+
+TEST(Transpile, TimesEachPassOfEachRoleOnTheClockItIsGiven) {
+  class Ticking final : public Clock {  // a second passes with every look at it
+   public:
+    Nanoseconds Now() const override { return now_ += std::chrono::seconds(1); }
+
+   private:
+    mutable Nanoseconds now_{0};
+  };
+  const Ticking clock;
+  const test::TrainingProgram program = test::MakeTrainingProgram({{30, 30}});
+  int passes = 0;
+  PassOptions options;
+  options.clock = &clock;
+  options.observe = [&](const PassEvent&) { ++passes; };
+  const Result<RoleSet> roles =
+      Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  EXPECT_EQ(static_cast<int>(roles->timings.size()), passes);
+  for (const PassTiming& timing : roles->timings) {
+    EXPECT_EQ(timing.took, std::chrono::seconds(1)) << timing.pipeline << " " << timing.pass;
+  }
 }
 
 }  // namespace

@@ -19,39 +19,19 @@ DEFINE_string(out, "", "the folder that the role programs and plan.txt are writt
 namespace penstock::tools {
 namespace {
 
-class RoleWriter {
- public:
-  explicit RoleWriter(const CaseFile& job) : job_(job) {}
-
-  Status Write(const std::string& role, const Program& program) {
-    // What Fluid's form has no field for is left out of files that are to be Fluid's.
-    const bool extra = job_.config.dialect == Dialect::kDefault;
-    return WriteFile(Path(job_.FileOf(role)), SerializeProgram(program, {.extra = extra}));
-  }
-  std::string Path(const std::string& name) const {
-    return (std::filesystem::path(FLAGS_out) / name).string();
-  }
-
- private:
-  const CaseFile& job_;
-};
-
 Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   std::error_code error;
   std::filesystem::create_directories(FLAGS_out, error);
   if (error) return InvalidArgument("E-file-write", FLAGS_out, ": ", error.message());
-  RoleWriter writer(job);
-  for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
-    const TrainerRole& trainer = roles.trainers[i];
-    const std::string suffix = i == 0 ? "" : StrCat("_t", trainer.trainer_id);
-    PENSTOCK_RETURN_IF_ERROR(writer.Write(StrCat("trainer", suffix, ".pb"), trainer.main));
-    PENSTOCK_RETURN_IF_ERROR(writer.Write(StrCat("trainer_startup", suffix, ".pb"), trainer.startup));
+  const std::filesystem::path folder(FLAGS_out);
+  // What Fluid's form has no field for is left out of files that are to be Fluid's.
+  const WireOptions form{.extra = job.config.dialect == Dialect::kDefault};
+  const RoleFiles files = FilesOf(roles);
+  for (const RoleProgram* role : files.All()) {
+    PENSTOCK_RETURN_IF_ERROR(
+        WriteFile((folder / job.FileOf(role->file)).string(), SerializeProgram(role->program, form)));
   }
-  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    PENSTOCK_RETURN_IF_ERROR(writer.Write(StrCat("pserver_", i, ".pb"), roles.pservers[i].main));
-    PENSTOCK_RETURN_IF_ERROR(writer.Write(StrCat("pserver_startup_", i, ".pb"), roles.pservers[i].startup));
-  }
-  return WriteFile(writer.Path("plan.txt"), PrintPlan(roles.plan));
+  return WriteFile((folder / "plan.txt").string(), PrintPlan(roles.plan));
 }
 
 }  // namespace

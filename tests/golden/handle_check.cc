@@ -44,10 +44,8 @@ Result<Job> MakeJob(const GoldenCase& base) {
 }
 
 RoleProgram* FindFile(RoleFiles& roles, const std::string& name) {
-  for (auto* files : {&roles.trainers, &roles.trainer_startups, &roles.pservers, &roles.pserver_startups}) {
-    for (RoleProgram& file : *files) {
-      if (file.file == name) return &file;
-    }
+  for (RoleProgram* file : roles.All()) {
+    if (file->file == name) return file;
   }
   return nullptr;
 }

@@ -10,14 +10,12 @@
 #include <gtest/gtest.h>
 
 #include <charconv>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/text/printer.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
+#include "tests/support/run_program.h"
 
 namespace penstock::test {
 namespace {
@@ -31,15 +29,6 @@ struct Original {
   Program main, startup;
   nlohmann::json facts;
 };
-
-Program Read(const std::string& path) {
-  const std::string there = std::filesystem::exists(path) ? path : path + ".gz";
-  Result<std::string> bytes = ReadFile(there);
-  PENSTOCK_CHECK(bytes.ok(), bytes.status().ToString());
-  Result<Program> program = ParseProgram(*bytes);
-  PENSTOCK_CHECK(program.ok(), StrCat(there, ": ", program.status().ToString()));
-  return *std::move(program);
-}
 
 // The number behind the last "_", and what stands before it. Only a test may look at names: it has to find
 // out where Fluid's counters stood.
@@ -210,7 +199,8 @@ void ExpectSameVars(const Program& made, const Program& expected) {
 
 void Compare(const Case& files) {
   SCOPED_TRACE(files.main);
-  Original original{Read(files.main), Read(files.startup), nlohmann::json::parse(BytesOf(files.facts))};
+  Original original{ProgramOf(files.main), ProgramOf(files.startup),
+                    nlohmann::json::parse(BytesOf(files.facts))};
   if (!original.facts.contains("params")) {
     // A numeric case names no parameters: they are what has both an initial value and a gradient.
     nlohmann::json params = nlohmann::json::array();
@@ -274,7 +264,7 @@ TEST(MinimizeParityTest, NumericCasesAreMinimizedAsByFluid) {
 
 // Whether all that Fluid's minimize added to a program is declared.
 bool Known(const std::string& main) {
-  const Program whole = Read(main);
+  const Program whole = ProgramOf(main);
   const std::vector<OpEntry>& ops = whole.main().ops();
   return std::all_of(ops.begin() + static_cast<std::ptrdiff_t>(ForwardCount(whole)), ops.end(),
                      [](const OpEntry& entry) { return AllOps().Find(entry.op->type()) != nullptr; });

@@ -22,6 +22,8 @@ std::string CorpusOrSelection() {
   return whole.empty() ? SelectionFolder() : whole;
 }
 
+std::string Existing(const std::string& path) { return std::filesystem::exists(path) ? path : path + ".gz"; }
+
 std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix) {
   std::vector<std::string> names;
   if (!std::filesystem::is_directory(folder)) return names;

@@ -13,6 +13,8 @@ std::string CorpusFolder();
 std::string SelectionFolder();
 // The corpus if it is there, else the selection.
 std::string CorpusOrSelection();
+// The path, or what stands under it with ".gz".
+std::string Existing(const std::string& path);
 // Names of the files of a folder that end in `suffix`, without it, sorted; none if there is no such folder.
 std::vector<std::string> FilesEndingIn(const std::string& folder, const std::string& suffix);
 // The bytes of a file; a missing one fails the process: a test asks only for what it has listed.

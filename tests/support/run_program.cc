@@ -1,7 +1,6 @@
 #include "tests/support/run_program.h"
 
 #include <cmath>
-#include <filesystem>
 
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
@@ -11,8 +10,7 @@
 namespace penstock::test {
 
 Program ProgramOf(const std::string& path) {
-  const bool packed = !std::filesystem::exists(path);
-  auto bytes = ReadFile(packed ? path + ".gz" : path);
+  auto bytes = ReadFile(Existing(path));
   PENSTOCK_CHECK(bytes.ok(), bytes.status().ToString());
   auto program = ParseProgram(*bytes);
   PENSTOCK_CHECK(program.ok(), StrCat(path, ": ", program.status().ToString()));

@@ -8,6 +8,22 @@
 
 namespace penstock {
 
+std::vector<const RoleProgram*> RoleFiles::All() const {
+  std::vector<const RoleProgram*> all;
+  for (const auto* files : {&trainers, &trainer_startups, &pservers, &pserver_startups}) {
+    for (const RoleProgram& file : *files) all.push_back(&file);
+  }
+  return all;
+}
+
+std::vector<RoleProgram*> RoleFiles::All() {
+  std::vector<RoleProgram*> all;
+  for (auto* files : {&trainers, &trainer_startups, &pservers, &pserver_startups}) {
+    for (RoleProgram& file : *files) all.push_back(&file);
+  }
+  return all;
+}
+
 std::string Finding::ToString() const {
   constexpr std::string_view kWords[] = {"note", "warning", "error"};
   std::string out =

@@ -31,6 +31,10 @@ struct RoleFiles {
   std::vector<RoleProgram> trainer_startups;
   std::vector<RoleProgram> pservers;
   std::vector<RoleProgram> pserver_startups;
+
+  // Every program of the set, in the order above. Valid until a vector changes.
+  std::vector<const RoleProgram*> All() const;
+  std::vector<RoleProgram*> All();
 };
 
 enum class Severity { kNote, kWarning, kError };

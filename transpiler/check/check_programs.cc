@@ -102,19 +102,16 @@ void CheckProgram(const RoleProgram& file, const Program& program, const OpRegis
 // Where programs carry the plan that they were made by, it is one.
 void CheckPlans(const RoleFiles& roles, Findings& findings) {
   const RoleProgram* first = nullptr;
-  for (const auto* files :
-       {&roles.trainers, &roles.trainer_startups, &roles.pservers, &roles.pserver_startups}) {
-    for (const RoleProgram& file : *files) {
-      if (file.program.meta().plan.empty()) continue;
-      if (first == nullptr) first = &file;
-      if (file.program.meta().plan == first->program.meta().plan) continue;
-      findings.Error("E-check-plan", file, StrCat("was made by another plan than ", first->file));
-      const std::vector<std::string> own = Split(file.program.meta().plan, '\n');
-      const std::vector<std::string> other = Split(first->program.meta().plan, '\n');
-      const auto [here, there] = std::mismatch(own.begin(), own.end(), other.begin(), other.end());
-      findings.Detail(StrCat(first->file, ":  ", there == other.end() ? "(ends)" : *there));
-      findings.Detail(StrCat(file.file, ":  ", here == own.end() ? "(ends)" : *here));
-    }
+  for (const RoleProgram* file : roles.All()) {
+    if (file->program.meta().plan.empty()) continue;
+    if (first == nullptr) first = file;
+    if (file->program.meta().plan == first->program.meta().plan) continue;
+    findings.Error("E-check-plan", *file, StrCat("was made by another plan than ", first->file));
+    const std::vector<std::string> own = Split(file->program.meta().plan, '\n');
+    const std::vector<std::string> other = Split(first->program.meta().plan, '\n');
+    const auto [here, there] = std::mismatch(own.begin(), own.end(), other.begin(), other.end());
+    findings.Detail(StrCat(first->file, ":  ", there == other.end() ? "(ends)" : *there));
+    findings.Detail(StrCat(file->file, ":  ", here == own.end() ? "(ends)" : *here));
   }
 }
 

@@ -5,14 +5,12 @@
 //   program ...     the main program
 //   -- startup      on a line of its own
 //   program ...     the start-up program
-#include "transpiler/pipeline/transpile.h"
-
 #include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/verify/verifier.h"
 #include "operators/all_ops.h"
 #include "tests/fuzz/targets/target.h"
-#include "transpiler/check/check.h"
+#include "transpiler/pipeline/check_role_set.h"
 
 namespace penstock::fuzz {
 namespace {
@@ -44,19 +42,6 @@ TranspileConfig JobOf(std::string_view line) {
   return config;
 }
 
-RoleFiles FilesOf(const RoleSet& roles) {
-  RoleFiles files;
-  for (const TrainerRole& role : roles.trainers) {
-    files.trainers.push_back({"trainer.pb", role.main});
-    files.trainer_startups.push_back({"trainer_startup.pb", role.startup});
-  }
-  for (const PserverRole& role : roles.pservers) {
-    files.pservers.push_back({"pserver.pb", role.main});
-    files.pserver_startups.push_back({"pserver_startup.pb", role.startup});
-  }
-  return files;
-}
-
 void Transpiles(const Program& main, const Program& startup, const TranspileConfig& config) {
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, config);
   if (!roles.ok()) {
@@ -64,10 +49,7 @@ void Transpiles(const Program& main, const Program& startup, const TranspileConf
     return;
   }
   const RoleFiles files = FilesOf(*roles);
-  for (const auto* group :
-       {&files.trainers, &files.trainer_startups, &files.pservers, &files.pserver_startups}) {
-    for (const RoleProgram& role : *group) Use(role.program);
-  }
+  for (const RoleProgram* role : files.All()) Use(role->program);
   for (const Finding& finding : CheckRoles(files, AllOps()).findings)
     PENSTOCK_CHECK(!finding.message.empty(), finding.id);
 }

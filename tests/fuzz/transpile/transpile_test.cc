@@ -5,11 +5,11 @@
 
 #include <random>
 
-#include "framework/base/files.h"
 #include "framework/ir/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
-#include "transpiler/check/check.h"
+#include "tests/support/run_program.h"
+#include "transpiler/pipeline/check_role_set.h"
 
 namespace penstock {
 namespace {
@@ -20,19 +20,13 @@ struct Pair {
   Program main, startup;
 };
 
-Program Read(const std::string& path) {
-  Result<std::string> bytes = ReadFile(path);
-  if (!bytes.ok()) bytes = ReadFile(path + ".gz");
-  PENSTOCK_CHECK(bytes.ok(), bytes.status().ToString());
-  return *ParseProgram(*bytes);
-}
-
 const std::vector<Pair>& Seeds() {
   static const std::vector<Pair> seeds = [] {
     std::vector<Pair> out;
     const std::string programs = test::CorpusOrSelection() + "/open/programs/";
     for (const char* id : {"fit_a_line.sgd", "wide_linear.momentum", "wide_linear.adam", "lstm_text.adam"}) {
-      out.push_back({Read(StrCat(programs, id, "/main.pb")), Read(StrCat(programs, id, "/startup.pb"))});
+      const std::string folder = programs + id;
+      out.push_back({test::ProgramOf(folder + "/main.pb"), test::ProgramOf(folder + "/startup.pb")});
     }
     return out;
   }();
@@ -144,19 +138,6 @@ TranspileConfig SomeConfig(Random& random) {
   config.dc_asgd = random() % 4 == 0;
   config.shared_transpiler = random() % 4 == 0;
   return config;
-}
-
-RoleFiles FilesOf(const RoleSet& roles) {
-  RoleFiles files;
-  for (const TrainerRole& role : roles.trainers) {
-    files.trainers.push_back({"trainer.pb", role.main});
-    files.trainer_startups.push_back({"trainer_startup.pb", role.startup});
-  }
-  for (const PserverRole& role : roles.pservers) {
-    files.pservers.push_back({"pserver.pb", role.main});
-    files.pserver_startups.push_back({"pserver_startup.pb", role.startup});
-  }
-  return files;
 }
 
 TEST(Fuzz, TranspilingADamagedProgramGivesProgramsOrAnError) {

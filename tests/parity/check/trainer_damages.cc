@@ -53,9 +53,7 @@ bool ResizeSlice(RoleFiles& roles, Dim by) {
     ChangeVar(program, piece,
               [&](Var& var) { var.type->shape = var.type->shape.WithRows(var.type->shape[0] + by); });
   };
-  for (auto* files : {&roles.trainers, &roles.trainer_startups, &roles.pservers, &roles.pserver_startups}) {
-    for (RoleProgram& file : *files) resize(file.program);
-  }
+  for (RoleProgram* file : roles.All()) resize(file->program);
   return true;
 }
 

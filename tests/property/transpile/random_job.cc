@@ -9,8 +9,7 @@
 #include "framework/verify/verifier.h"
 #include "operators/all_ops.h"
 #include "tests/support/program_files.h"
-#include "transpiler/check/check.h"
-#include "transpiler/pipeline/transpile.h"
+#include "transpiler/pipeline/check_role_set.h"
 
 namespace penstock::test {
 namespace {
@@ -33,32 +32,6 @@ Status ReadsBack(const std::string& role, const Program& program) {
                             : Broken(role, " is another one when its text is read: ", difference);
 }
 
-// One walk over all programs of a set, by file name.
-template <typename Visit>
-void ForEachRole(const RoleSet& roles, const Visit& visit) {
-  for (const TrainerRole& role : roles.trainers) {
-    visit(StrCat("trainer_t", role.trainer_id), role.main);
-    visit(StrCat("trainer_startup_t", role.trainer_id), role.startup);
-  }
-  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    visit(StrCat("pserver_", i), roles.pservers[i].main);
-    visit(StrCat("pserver_startup_", i), roles.pservers[i].startup);
-  }
-}
-
-RoleFiles FilesOf(const RoleSet& roles) {
-  RoleFiles files;
-  for (const TrainerRole& role : roles.trainers) {
-    files.trainers.push_back({StrCat("trainer_t", role.trainer_id), role.main});
-    files.trainer_startups.push_back({StrCat("trainer_startup_t", role.trainer_id), role.startup});
-  }
-  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    files.pservers.push_back({StrCat("pserver_", i), roles.pservers[i].main});
-    files.pserver_startups.push_back({StrCat("pserver_startup_", i), roles.pservers[i].startup});
-  }
-  return files;
-}
-
 Status PlanHolds(const RoleSet& roles, const Program& main) {
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(roles.plan, main));
   const Result<PlacementPlan> read = ParsePlan(PrintPlan(roles.plan));
@@ -66,8 +39,8 @@ Status PlanHolds(const RoleSet& roles, const Program& main) {
   return *read == roles.plan ? OkStatus() : Broken("the plan is another one when its text is read");
 }
 
-Status CheckHolds(const RoleSet& roles, Dialect dialect) {
-  const CheckReport report = CheckRoles(FilesOf(roles), AllOps());
+Status CheckHolds(const RoleFiles& files, Dialect dialect) {
+  const CheckReport report = CheckRoles(files, AllOps());
   // Fluid's own sets have faults that check is there to find.
   if (dialect == Dialect::kFluid18 || report.errors() == 0) return OkStatus();
   return Broken("check refuses what was made:\n", report.ToString());
@@ -173,12 +146,13 @@ Proof Prove(const RandomJob& job) {
     proof.slices = std::max(proof.slices, static_cast<int>(param.slices.size()));
   proof.holds = PlanHolds(*roles, job.network.main);
   // With counters of steps, servers that are not synchronous and trainers start them otherwise.
+  const RoleFiles files = FilesOf(*roles);
   const bool counters = job.network.schedule && roles->plan.mode != Mode::kSync;
-  if (proof.holds.ok() && !counters) proof.holds = CheckHolds(*roles, job.config.dialect);
-  ForEachRole(*roles, [&](const std::string& role, const Program& program) {
-    proof.digest = Fnv1a64(SerializeProgram(program), proof.digest);
-    if (proof.holds.ok()) proof.holds = ReadsBack(role, program);
-  });
+  if (proof.holds.ok() && !counters) proof.holds = CheckHolds(files, job.config.dialect);
+  for (const RoleProgram* role : files.All()) {
+    proof.digest = Fnv1a64(SerializeProgram(role->program), proof.digest);
+    if (proof.holds.ok()) proof.holds = ReadsBack(role->file, role->program);
+  }
   return proof;
 }
 

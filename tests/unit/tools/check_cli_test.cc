@@ -1,50 +1,24 @@
 // `penstock check` as a user meets it, and what `penstock transpile` does with what it finds.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <filesystem>
 
-#include "framework/base/files.h"
 #include "framework/ir/edit.h"
 #include "framework/ir/wire.h"
 #include "framework/text/program_file.h"
-#include "tests/support/corpus.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/command_line.h"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
 
-class CheckCommand : public testing::Test {
+class CheckCommand : public test::CommandLine {
  protected:
-  int Run(const std::string& arguments) {
-    const std::string command =
-        StrCat(PENSTOCK_BINARY, " ", arguments, " >", dir_ / "out", " 2>", dir_ / "err", " </dev/null");
-    const int status = std::system(command.c_str());
-    out_ = *ReadFile(dir_ / "out");
-    err_ = *ReadFile(dir_ / "err");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  static std::string Open() { return test::CorpusOrSelection() + "/open"; }
-  static std::string Existing(const std::string& path) { return fs::exists(path) ? path : path + ".gz"; }
-  static std::string SourceOf(const std::string& id) {
-    const std::string program = StrCat(Open(), "/programs/", id);
-    return StrCat(" --main ", Existing(program + "/main.pb"), " --startup ",
-                  Existing(program + "/startup.pb"), " --facts ", program, "/program.json");
-  }
   // The roles of a case, made into a folder of its own.
-  std::string Make(const std::string& id, const std::string& config) {
+  std::string Make(const std::string& program, const std::string& config) {
     const std::string roles = dir_ / "roles";
-    const int code = Run(StrCat("transpile", SourceOf(id), " --config ", Open(), "/cases/", id, "@", config,
-                                "/case.json --out ", roles));
-    EXPECT_EQ(code, 0) << err_;
+    EXPECT_EQ(Run(StrCat("transpile", CaseOf(program, config), " --out ", roles)), 0) << err_;
     return roles;
   }
-
-  test::TempDir dir_;
-  std::string out_, err_;
 };
 
 TEST_F(CheckCommand, ASetThatFitsIsSaidToFit) {
@@ -88,18 +62,16 @@ TEST_F(CheckCommand, BadInputIsOneLineAndExitCode2) {
        {std::string("check"), "check " + roles + " extra", std::string("check /none"),
         "check " + roles + " --main /none", "check " + roles + " --main " + roles + "/trainer.pb",
         "check " + roles + " --out x"}) {
-    EXPECT_EQ(Run(arguments), 2) << arguments;
-    EXPECT_TRUE(StartsWith(err_, "error: ")) << err_;
-    EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 1) << err_;
+    ExpectBadInput(arguments);
   }
 }
 
 // With one trainer, Fluid's trainers and pservers do not meet.
 TEST_F(CheckCommand, CompatSetsAreWrittenWithTheirFindingsAsWarnings) {
   const std::string roles = dir_ / "roles";
-  EXPECT_EQ(Run(StrCat("transpile", SourceOf("fit_a_line.sgd"), " --config ", Open(),
-                       "/cases/fit_a_line.sgd@sync_p1t1/case.json --compat fluid-1.8 --out ", roles)),
-            0);
+  EXPECT_EQ(
+      Run(StrCat("transpile", CaseOf("fit_a_line.sgd", "sync_p1t1"), " --compat fluid-1.8 --out ", roles)),
+      0);
   EXPECT_NE(err_.find("warning: check: "), std::string::npos) << err_;
   EXPECT_EQ(err_.find("error: "), std::string::npos) << err_;
   EXPECT_TRUE(fs::exists(roles + "/trainer.pb"));

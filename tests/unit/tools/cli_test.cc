@@ -1,47 +1,22 @@
 // The `penstock` binary as a user meets it: what it writes, its exit codes, one line for bad input.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdio>
-
-#include "framework/base/files.h"
-#include "framework/base/strings.h"
 #include "framework/ir/wire.h"
+#include "tests/support/command_line.h"
 #include "tests/support/program_files.h"
 #include "tests/support/random_program.h"
-#include "tests/support/temp_dir.h"
 
 namespace penstock {
 namespace {
 
-struct Outcome {
-  int exit_code = -1;
-  std::string out, err;
-};
-
-class Cli : public testing::Test {
+class Cli : public test::CommandLine {
  protected:
-  Outcome Run(const std::string& arguments) {
-    const std::string command =
-        StrCat(PENSTOCK_BINARY, " ", arguments, " >", dir_ / "out", " 2>", dir_ / "err", " </dev/null");
-    Outcome outcome;
-    const int status = std::system(command.c_str());
-    outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    outcome.out = *ReadFile(dir_ / "out");
-    outcome.err = *ReadFile(dir_ / "err");
-    return outcome;
-  }
-  void ExpectBadInput(const std::string& arguments, const std::string& message) {
-    const Outcome outcome = Run(arguments);
-    EXPECT_EQ(outcome.exit_code, 2) << arguments;
-    EXPECT_EQ(outcome.out, "");
-    EXPECT_EQ(outcome.err, StrCat("error: ", message, "\n"));
-  }
   void Write(const std::string& name, std::string_view bytes) {
     ASSERT_TRUE(WriteFile(dir_ / name, bytes).ok());
   }
-
-  test::TempDir dir_;
+  // What a command that must succeed prints.
+  std::string OutputOf(const std::string& arguments) {
+    EXPECT_EQ(Run(arguments), 0) << arguments << ": " << err_;
+    return out_;
+  }
 };
 
 TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
@@ -51,14 +26,13 @@ TEST_F(Cli, ConvertGoesThroughEveryFormAndLosesNothing) {
   const std::vector<std::string> chain = {"a.pb",    "b.ir",      "c.json",    "d.pb.gz",
                                           "e.ir.gz", "__model__", "f.json.gz", "g.pb"};
   for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
-    const Outcome outcome = Run(StrCat("convert ", dir_ / chain[i], " ", dir_ / chain[i + 1]));
-    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-    EXPECT_EQ(outcome.out + outcome.err, "");
+    ASSERT_EQ(Run(StrCat("convert ", dir_ / chain[i], " ", dir_ / chain[i + 1])), 0) << err_;
+    EXPECT_EQ(out_ + err_, "");
   }
   const Result<Program> back = ParseProgram(*ReadFile(dir_ / "g.pb"));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(test::Difference(program, *back), "");
-  ASSERT_EQ(Run(StrCat("convert ", dir_ / "a.pb", " ", dir_ / "same.pb")).exit_code, 0);
+  ASSERT_EQ(Run(StrCat("convert ", dir_ / "a.pb", " ", dir_ / "same.pb")), 0) << err_;
   EXPECT_TRUE(*ReadFile(dir_ / "same.pb") == bytes);
 }
 
@@ -67,15 +41,13 @@ TEST_F(Cli, MemoryCommandsWriteTheProgramAndSayWhatTheyDid) {
         "program\nblock 0 {\n  data x : f32[?, 8]\n  a : f32[?, 8] = relu(X=x)\n  b : f32[?, 8] = tanh(X=a)\n"
         "  c : f32[?, 8] = relu(X=b)\n  d : f32[?, 8] = tanh(X=c)\n}\n");
   const std::string files = StrCat(dir_ / "a.ir", " ", dir_ / "b.ir");
-  const Outcome reused = Run("memory_optimize " + files);
-  EXPECT_EQ(reused.exit_code, 0) << reused.err;
-  EXPECT_EQ(reused.out,
+  EXPECT_EQ(OutputOf("memory_optimize " + files),
             "c takes the buffer of a: f32[?, 8]\n"
             "1 variable takes the buffer of another; saves 32 bytes for each batch item\n");
   EXPECT_NE(ReadFile(dir_ / "b.ir")->find("d : f32[?, 8] = tanh(X=a)"), std::string::npos);
-  EXPECT_EQ(Run("memory_optimize --keep a,c " + files).out,
+  EXPECT_EQ(OutputOf("memory_optimize --keep a,c " + files),
             "0 variables take the buffer of another; saves nothing\n");
-  EXPECT_EQ(Run("release_memory " + files).exit_code, 0);
+  EXPECT_EQ(Run("release_memory " + files), 0) << err_;
   EXPECT_NE(ReadFile(dir_ / "b.ir")->find("delete_var(X=a)"), std::string::npos);
   ExpectBadInput("memory_optimize --keep lost " + files,
                  "memory: \"lost\" is to be kept, and the program does not declare it   [E-memory-keep]");
@@ -88,11 +60,9 @@ TEST_F(Cli, ShowLeavesOutWhatGoesWithoutSaying) {
         "program\nblock 0 {\n  data x : f32[?, 3]\n"
         "  y : f32[?, 3] = scale(X=x) {scale=1.0, bias=2.0, op_namescope=\"/\"} @forward at \"t.py:1 in "
         "f\"\n}\n");
-  const Outcome shown = Run("show " + dir_ / "a.ir");
-  EXPECT_EQ(shown.exit_code, 0) << shown.err;
-  EXPECT_EQ(shown.out,
+  EXPECT_EQ(OutputOf("show " + dir_ / "a.ir"),
             "program\nblock 0 {\n  data x : f32[?, 3]\n  y : f32[?, 3] = scale(X=x) {bias=2.0}\n}\n");
-  EXPECT_EQ(Run("show --full " + dir_ / "a.ir").out, *ReadFile(dir_ / "a.ir"));
+  EXPECT_EQ(OutputOf("show --full " + dir_ / "a.ir"), *ReadFile(dir_ / "a.ir"));
 }
 
 TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
@@ -126,23 +96,18 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
   Write("good.ir", "program\nblock 0 {\n}\n");
   ExpectBadInput("convert " + d + "good.ir " + d + "none/b.pb",
                  StrCat("cannot write ", d, "none/b.pb: No such file or directory   [E-file-write]"));
-  const Outcome noise = Run("show " + d + "noise.pb");
-  EXPECT_EQ(noise.exit_code, 2);
-  EXPECT_EQ(Split(noise.err, '\n').size(), 2u) << noise.err;  // one line
+  ExpectBadInput("show " + d + "noise.pb");
 }
 
 TEST_F(Cli, HelpListsTheCommands) {
-  const Outcome help = Run("--help");
-  EXPECT_EQ(help.exit_code, 0);
+  const std::string help = OutputOf("--help");
   for (const char* command : {"convert", "show", "transpile", "plan", "check"})
-    EXPECT_NE(help.out.find(command), std::string::npos);
-  EXPECT_EQ(Run("").exit_code, 2);
+    EXPECT_NE(help.find(command), std::string::npos);
+  EXPECT_EQ(Run(""), 2);
 }
 
 TEST_F(Cli, HelpOfOneCommandIsAboutThatOne) {
-  const Outcome help = Run("show --help");
-  EXPECT_EQ(help.exit_code, 0);
-  EXPECT_EQ(help.out,
+  EXPECT_EQ(OutputOf("show --help"),
             "penstock show F\n  prints program F for reading, without what goes without saying\n"
             "  --full  leave nothing out (default: false)\n");
 }

@@ -1,62 +1,39 @@
 // `penstock plan` as a user meets it: where it reads from, its three forms, and what it says of bad input.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "framework/base/files.h"
-#include "framework/base/strings.h"
-#include "tests/support/corpus.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/command_line.h"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
 
-class PlanCommand : public testing::Test {
+class PlanCommand : public test::CommandLine {
  protected:
-  // The exit code; what was said is in out_ and err_.
-  int Run(const std::string& arguments) {
-    const std::string command =
-        StrCat(PENSTOCK_BINARY, " ", arguments, " >", dir_ / "out", " 2>", dir_ / "err", " </dev/null");
-    const int status = std::system(command.c_str());
-    out_ = *ReadFile(dir_ / "out");
-    err_ = *ReadFile(dir_ / "err");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  void ExpectBadPlan(const std::string& arguments, const std::string& message) {
+    ExpectBadInput("plan " + arguments, message);
   }
-  void ExpectBadInput(const std::string& arguments, const std::string& message) {
-    EXPECT_EQ(Run("plan " + arguments), 2) << arguments;
-    EXPECT_EQ(out_, "");
-    EXPECT_EQ(err_, StrCat("error: ", message, "\n"));
+  // Role programs that Fluid made.
+  static std::string RolesOf(const std::string& name) {
+    return StrCat(test::SelectionFolder(), "/open/cases/", name);
   }
-  std::string CaseOf(const std::string& name) const { return open_ + "/cases/" + name; }
-  std::string Source() const {
-    const std::string program = open_ + "/programs/wide_linear.sgd/";
-    return StrCat("--main ", program, "main.pb --startup ", program, "startup.pb --facts ", program,
-                  "program.json --config ", CaseOf("wide_linear.sgd@sync_p2t2"), "/case.json");
-  }
-
-  test::TempDir dir_;
-  std::string open_ = test::SelectionFolder() + "/open";
-  std::string out_, err_;
+  static std::string Source() { return CaseOf("wide_linear.sgd", "sync_p2t2"); }
 };
 
 TEST_F(PlanCommand, ReadsAFolderOfRolePrograms) {
-  EXPECT_EQ(Run("plan " + CaseOf("wide_linear.sgd@sync_p2t2")), 0) << err_;
+  EXPECT_EQ(Run("plan " + RolesOf("wide_linear.sgd@sync_p2t2")), 0) << err_;
   EXPECT_TRUE(StartsWith(out_, "sync: 2 trainers, 2 pservers\n")) << out_;
   EXPECT_EQ(out_.find("times at"), std::string::npos);
-  EXPECT_EQ(Run(StrCat("plan --net 10Gbit --step-ms=50 ", CaseOf("wide_linear.sgd@sync_p2t2"))), 0) << err_;
+  EXPECT_EQ(Run(StrCat("plan --net 10Gbit --step-ms=50 ", RolesOf("wide_linear.sgd@sync_p2t2"))), 0) << err_;
   EXPECT_NE(out_.find("times at 10,000,000,000 bit/s each way"), std::string::npos) << out_;
   EXPECT_NE(out_.find("  chosen: 2, "), std::string::npos) << out_;
 }
 
 TEST_F(PlanCommand, SaysTheSameOfProgramsAsOfWhatTheyAreTranspiledTo) {
-  ASSERT_EQ(Run("plan --json " + Source()), 0) << err_;
+  ASSERT_EQ(Run("plan --json" + Source()), 0) << err_;
   nlohmann::json source = nlohmann::json::parse(out_);
-  ASSERT_EQ(Run(StrCat("transpile ", Source(), " --out ", dir_ / "roles")), 0) << err_;
+  ASSERT_EQ(Run(StrCat("transpile", Source(), " --out ", dir_ / "roles")), 0) << err_;
   ASSERT_EQ(Run("plan --json " + dir_ / "roles"), 0) << err_;
   nlohmann::json folder = nlohmann::json::parse(out_);
   for (auto* report : {&source, &folder}) {
@@ -67,7 +44,7 @@ TEST_F(PlanCommand, SaysTheSameOfProgramsAsOfWhatTheyAreTranspiledTo) {
 }
 
 TEST_F(PlanCommand, ReadsGzippedPrograms) {
-  const std::string from = CaseOf("wide_linear.sgd@sync_p2t2");
+  const std::string from = RolesOf("wide_linear.sgd@sync_p2t2");
   fs::create_directories(dir_ / "packed");
   for (const std::string name : {"trainer", "pserver_0", "pserver_1"}) {
     const std::string to = StrCat(dir_ / "packed/", name, ".pb.gz");
@@ -78,20 +55,19 @@ TEST_F(PlanCommand, ReadsGzippedPrograms) {
 }
 
 TEST_F(PlanCommand, BadInputIsOneLineAndExitCode2) {
-  const std::string roles = CaseOf("fit_a_line.sgd@sync_p2t2");
-  ExpectBadInput("", "usage: penstock plan DIR, or --main F --startup F --config F   [E-usage]");
-  ExpectBadInput(StrCat(Source(), " ", roles),
-                 "usage: penstock plan DIR, or --main F --startup F --config F   [E-usage]");
-  ExpectBadInput("--main a.pb", "plan: --config is missing   [E-usage]");
-  ExpectBadInput("--json --dot " + roles, "plan: --json and --dot exclude each other   [E-usage]");
-  ExpectBadInput("--net 10Gbit " + roles,
-                 "plan: --net and --step-ms are given together or not at all   [E-usage]");
-  ExpectBadInput(
-      "--step-ms 5 --net fast " + roles,
-      "a rate is a number above 0 and a unit, as 10Gbit, 100Mbit or 1.2GB, not \"fast\"   [E-net]");
-  ExpectBadInput("--step-ms -5 --net 1Gbit " + roles,
-                 "cost: a step takes more than 0 ms, not -5   [E-cost-options]");
-  ExpectBadInput(dir_ / "none", StrCat(dir_ / "none", ": No such file or directory   [E-roles-folder]"));
+  const std::string roles = RolesOf("fit_a_line.sgd@sync_p2t2");
+  ExpectBadPlan("", "usage: penstock plan DIR, or --main F --startup F --config F   [E-usage]");
+  ExpectBadPlan(StrCat(Source(), " ", roles),
+                "usage: penstock plan DIR, or --main F --startup F --config F   [E-usage]");
+  ExpectBadPlan("--main a.pb", "plan: --config is missing   [E-usage]");
+  ExpectBadPlan("--json --dot " + roles, "plan: --json and --dot exclude each other   [E-usage]");
+  ExpectBadPlan("--net 10Gbit " + roles,
+                "plan: --net and --step-ms are given together or not at all   [E-usage]");
+  ExpectBadPlan("--step-ms 5 --net fast " + roles,
+                "a rate is a number above 0 and a unit, as 10Gbit, 100Mbit or 1.2GB, not \"fast\"   [E-net]");
+  ExpectBadPlan("--step-ms -5 --net 1Gbit " + roles,
+                "cost: a step takes more than 0 ms, not -5   [E-cost-options]");
+  ExpectBadPlan(dir_ / "none", StrCat(dir_ / "none", ": No such file or directory   [E-roles-folder]"));
   ASSERT_TRUE(WriteFile(dir_ / "trainer.pb", "noise").ok());
   EXPECT_EQ(Run("plan " + dir_.path().string()), 2);
   EXPECT_TRUE(StartsWith(err_, StrCat("error: ", dir_ / "trainer.pb"))) << err_;

@@ -1,50 +1,23 @@
 // `penstock transpile` as a user meets it: which files it writes, and what it says of bad input.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <set>
 
-#include "framework/base/files.h"
 #include "framework/text/program_file.h"
 #include "tests/support/canon.h"
-#include "tests/support/corpus.h"
-#include "tests/support/temp_dir.h"
+#include "tests/support/command_line.h"
 
 namespace penstock {
 namespace {
 
 namespace fs = std::filesystem;
 
-class TranspileCommand : public testing::Test {
+class TranspileCommand : public test::CommandLine {
  protected:
-  // The exit code; what was said is in err_.
-  int Run(const std::string& arguments) {
-    const std::string command =
-        StrCat(PENSTOCK_BINARY, " transpile ", arguments, " 2>", dir_ / "err", " </dev/null");
-    const int status = std::system(command.c_str());
-    err_ = *ReadFile(dir_ / "err");
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-  std::string InputsOf(const std::string& id, const std::string& config) const {
-    const std::string open = test::CorpusOrSelection() + "/open";
-    const std::string program = StrCat(open, "/programs/", id);
-    return StrCat("--main ", Existing(program + "/main.pb"), " --startup ", Existing(program + "/startup.pb"),
-                  " --facts ", program, "/program.json --config ", open, "/cases/", id, "@", config,
-                  "/case.json");
-  }
-  std::string FluidsFile(const std::string& one, const std::string& file) const {
-    return Existing(StrCat(test::CorpusOrSelection(), "/open/cases/", one, "/", file));
-  }
-  static std::string Existing(const std::string& path) { return fs::exists(path) ? path : path + ".gz"; }
-
-  test::TempDir dir_;
-  std::string err_;
+  int Transpile(const std::string& arguments) { return Run("transpile" + arguments); }
 };
 
 TEST_F(TranspileCommand, WritesTheFilesOfTheCaseAndThePlan) {
-  ASSERT_EQ(Run(InputsOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles"), 0) << err_;
+  ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles"), 0) << err_;
   for (const char* file :
        {"trainer.pb", "trainer_startup.pb", "trainer_t1.pb", "trainer_startup_t1.pb", "pserver_0.pb",
         "pserver_1.pb", "pserver_startup_0.pb", "pserver_startup_1.pb", "plan.txt"}) {
@@ -59,7 +32,7 @@ TEST_F(TranspileCommand, WritesTheFilesOfTheCaseAndThePlan) {
 }
 
 TEST_F(TranspileCommand, WithoutPserversThereAreFilesOfTrainersOnly) {
-  ASSERT_EQ(Run(InputsOf("fit_a_line.sgd", "coll_allreduce_t2") + " --out " + dir_ / "roles"), 0) << err_;
+  ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "coll_allreduce_t2") + " --out " + dir_ / "roles"), 0) << err_;
   std::set<std::string> files;
   for (const auto& entry : fs::directory_iterator(dir_ / "roles")) files.insert(entry.path().filename());
   EXPECT_EQ(files, (std::set<std::string>{"plan.txt", "trainer.pb", "trainer_startup.pb",
@@ -75,19 +48,21 @@ TEST_F(TranspileCommand, WithoutPserversThereAreFilesOfTrainersOnly) {
 }
 
 TEST_F(TranspileCommand, CompatWritesFluidsProgramsWithoutExtraFields) {
-  ASSERT_EQ(Run(InputsOf("fit_a_line.sgd", "sync_p2t2") + " --compat fluid-1.8 --out " + dir_ / "roles"), 0)
+  ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p2t2") + " --compat fluid-1.8 --out " + dir_ / "roles"),
+            0)
       << err_;
   const Result<Program> ours = ReadProgramFile(dir_ / "roles" + "/pserver_1.pb");
-  const Result<Program> fluids = ReadProgramFile(FluidsFile("fit_a_line.sgd@sync_p2t2", "pserver_1.pb"));
+  const Result<Program> fluids = ReadProgramFile(
+      test::Existing(test::CorpusOrSelection() + "/open/cases/fit_a_line.sgd@sync_p2t2/pserver_1.pb"));
   ASSERT_TRUE(ours.ok() && fluids.ok());
   EXPECT_EQ(test::FirstDifference(test::Canon(*fluids), test::Canon(*ours)), "");
   EXPECT_EQ(ours->meta().plan, "");
 }
 
 TEST_F(TranspileCommand, StepsAreTheProgramsBetweenThePasses) {
-  ASSERT_EQ(
-      Run(InputsOf("fit_a_line.sgd", "async_p2t2") + " --out " + dir_ / "roles" + " --steps " + dir_ / "s"),
-      0)
+  ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "async_p2t2") + " --out " + dir_ / "roles" + " --steps " +
+                      dir_ / "s"),
+            0)
       << err_;
   for (const char* file : {"trainer_0/00_source.ir", "trainer_0/03_send_gradients.ir",
                            "trainer_1/08_drop_optimizers.ir", "trainer_startup_1/05_fake_init_tables.ir",
@@ -102,12 +77,13 @@ TEST_F(TranspileCommand, StepsAreTheProgramsBetweenThePasses) {
 
 TEST_F(TranspileCommand, StepsThatCannotBeWrittenAreAnError) {
   EXPECT_EQ(
-      Run(InputsOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles" + " --steps /dev/null/x"), 2);
+      Transpile(CaseOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles" + " --steps /dev/null/x"),
+      2);
   EXPECT_NE(err_.find("/dev/null/x"), std::string::npos) << err_;
 }
 
 TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
-  const std::string good = InputsOf("fit_a_line.sgd", "sync_p2t2");
+  const std::string good = CaseOf("fit_a_line.sgd", "sync_p2t2");
   const std::string out = " --out " + dir_ / "roles";
   ASSERT_TRUE(WriteFile(dir_ / "bad.json", "{\"config\": {\"trainers\": \"two\"}}").ok());
   ASSERT_TRUE(WriteFile(dir_ / "bad.pb", "no program").ok());
@@ -116,17 +92,16 @@ TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
         good + out + " --config none.json", good + out + " --config " + dir_ / "bad.json",
         good + out + " --facts " + dir_ / "bad.pb", good + out + " --main " + dir_ / "bad.pb",
         good + out + " --main none.pb", good + out + " --trainers 2", good + " --out /dev/null/x",
-        InputsOf("fit_a_line.sgd", "sync_mbs10_ctor") + out, good + out + " --split-method Random",
+        CaseOf("fit_a_line.sgd", "sync_mbs10_ctor") + out, good + out + " --split-method Random",
         good + out + " --slicing columns", good + out + " --slicing mxnet --split-method HashName"}) {
-    EXPECT_EQ(Run(arguments), 2) << arguments;
-    EXPECT_TRUE(StartsWith(err_, "error: ")) << err_;
-    EXPECT_EQ(std::count(err_.begin(), err_.end(), '\n'), 1) << err_;
+    ExpectBadInput("transpile" + arguments);
   }
 }
 
 TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
-  const std::string inputs = InputsOf("wide_linear.sgd", "sync_p2t2");
-  ASSERT_EQ(Run(inputs + " --split-method SizeBalanced --slicing even --out " + dir_ / "roles"), 0) << err_;
+  const std::string inputs = CaseOf("wide_linear.sgd", "sync_p2t2");
+  ASSERT_EQ(Transpile(inputs + " --split-method SizeBalanced --slicing even --out " + dir_ / "roles"), 0)
+      << err_;
   EXPECT_EQ(*ReadFile(dir_ / "roles" + "/plan.txt"),
             "plan {mode=\"sync\", trainers=2, pservers=[\"127.0.0.1:6174\", \"127.0.0.1:6175\"]}\n"
             "param fc_1.b_0 : f32[1] grad=fc_1.b_0@GRAD\n"
@@ -141,7 +116,7 @@ TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
 }
 
 TEST_F(TranspileCommand, ADispatcherOfTheUsersOwnIsNotForTheCommand) {
-  EXPECT_EQ(Run(InputsOf("wide_linear.sgd", "hashfix_p2t2") + " --out " + dir_ / "roles"), 2);
+  EXPECT_EQ(Transpile(CaseOf("wide_linear.sgd", "hashfix_p2t2") + " --out " + dir_ / "roles"), 2);
   EXPECT_NE(err_.find("case.json: key \"split_method\": \"HashNameFixed\" is none of RoundRobin, HashName, "
                       "SizeBalanced"),
             std::string::npos)

@@ -37,8 +37,8 @@ struct SessionOptions {
   std::uint64_t incarnation = 1;  // larger at each start of this trainer
   Nanoseconds resend_after = std::chrono::seconds(30);
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
-  Nanoseconds connect_deadline =
-      std::chrono::minutes(30);  // a server that has not answered by then fails the job
+  // A server that has not answered by then fails the job: it is not coming, or has been and gone.
+  Nanoseconds connect_deadline = std::chrono::minutes(10);
   std::function<void()> on_change = [] {
   };  // called when an answer below may have changed; must not call back
   Clock* clock = &SystemClock();

@@ -167,7 +167,8 @@ void Session::Tick() {
     if (peer->completed) continue;
     if (!peer->welcome && now - peer->since > options_.connect_deadline) {
       Fail(DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
-                            Seconds(now - peer->since), " s"));
+                            Seconds(now - peer->since), " s")
+               .With("it was not started, or the job ended before this trainer came: its log says which"));
       return;
     }
     if (peer->closed) {
@@ -199,7 +200,8 @@ std::string Session::WaitingFor() const {
   const std::lock_guard lock(mutex_);
   for (const auto& [address, peer] : peers_) {
     if (!peer->welcome && !peer->completed && (!peer->ready.empty() || completing_)) {
-      return StrCat("pserver ", address, peer->was_welcome ? " to accept the program" : " to start");
+      return StrCat("pserver ", address,
+                    peer->was_welcome ? " to accept the program" : " to start (nothing answers there yet)");
     }
   }
   for (const auto& [address, peer] : peers_) {

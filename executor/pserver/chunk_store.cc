@@ -4,6 +4,7 @@
 #include <map>
 
 #include "framework/ir/program.h"
+#include "framework/tensor/chunk.h"
 
 namespace penstock {
 namespace {
@@ -56,8 +57,10 @@ Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) 
   param.piece = piece;
   param.start = served.start;
   param.block = served.block;
-  param.chunk_rows = ChunkRows(served, chunk_bytes);
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
+  const auto row_bytes = piece.shape.RowWidth() * static_cast<Dim>(SizeOf(piece.dtype));
+  const auto limit = static_cast<std::int64_t>(chunk_bytes);
+  param.chunk_rows = served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
   for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
     PENSTOCK_RETURN_IF_ERROR(
         AddChunk(served, *whole, begin, std::min(rows, begin + param.chunk_rows), param));

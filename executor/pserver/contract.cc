@@ -339,12 +339,4 @@ class TrainerReader {
 
 Result<TrainerFacts> ReadTrainer(const Program& program) { return TrainerReader(program).Read(); }
 
-Dim ChunkRows(const ServedParam& param, std::size_t chunk_bytes) {
-  const Shape& shape = param.param.shape;
-  const Dim rows = shape.rank() == 0 ? 1 : shape[0];
-  if (!param.elementwise || rows <= 1) return rows;
-  const std::size_t row_bytes = static_cast<std::size_t>(shape.RowWidth()) * SizeOf(param.param.dtype);
-  return std::clamp<Dim>(static_cast<Dim>(chunk_bytes / row_bytes), 1, rows);
-}
-
 }  // namespace penstock

@@ -80,8 +80,4 @@ struct TrainerFacts {
 
 Result<TrainerFacts> ReadTrainer(const Program& program);
 
-// Row ranges of about `chunk_bytes` of a piece: the rows of every chunk but the last. All rows where it may
-// not be cut.
-Dim ChunkRows(const ServedParam& param, std::size_t chunk_bytes);
-
 }  // namespace penstock

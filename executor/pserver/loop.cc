@@ -5,7 +5,6 @@ namespace {
 
 constexpr auto kTickEvery = std::chrono::seconds(1);
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
-constexpr int kFlushTurns = 250;  // 5 s: by then a trainer that lives has read its last reply
 
 }  // namespace
 
@@ -64,14 +63,14 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   const bool cancelled = cancelled_ && !ended_;
   lock.unlock();
   if (cancelled) pserver->Fail(Cancelled("E-cancelled", "pserver ", pserver->address(), " was cancelled"));
-  // The last replies are under way. Trainers close when they have them; one that does not is not waited for.
+  // The last replies are under way. Trainers close when they have them.
   lock.lock();
-  for (int turn = 0; turn < kFlushTurns; ++turn) {
+  while (!cancelled_) {
     lock.unlock();
     const bool idle = !pserver->HasListeners();
     lock.lock();
-    if (idle || cancelled) break;
-    changed_.wait_for(lock, kFlushEvery, [] { return false; });
+    if (idle) break;
+    changed_.wait_for(lock, kFlushEvery, [&] { return cancelled_; });
   }
   lock.unlock();
   listener.reset();

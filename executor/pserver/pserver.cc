@@ -3,14 +3,23 @@
 #include <algorithm>
 #include <set>
 
-#include "framework/base/hash.h"
-
 namespace penstock {
 namespace {
 
 long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
 
 constexpr Nanoseconds kReportAfter = std::chrono::seconds(10);
+// After the end: by then a trainer that lives has read its last reply.
+constexpr Nanoseconds kLastReplies = std::chrono::seconds(5);
+// After a failure: trainers that have not come yet would wait for a server that is not there. No process
+// outlives its job by more than 10 s, though.
+constexpr Nanoseconds kTellLatecomers = std::chrono::seconds(9);
+
+std::string ListOf(const std::vector<int>& trainers) {
+  std::string list;
+  for (const int t : trainers) list += StrCat(list.empty() ? "" : ", ", t);
+  return list;
+}
 
 }  // namespace
 
@@ -34,22 +43,8 @@ Pserver::Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options)
     : facts_(std::move(facts)),
       blocks_(blocks),
       options_(std::move(options)),
-      job_hash_(Fnv1a64(options_.job)) {
-  trainers_.resize(static_cast<std::size_t>(facts_.trainers));
-  for (int t = 0; t < facts_.trainers; ++t) {
-    Trainer& trainer = trainers_[static_cast<std::size_t>(t)];
-    trainer.contract = ContractOf(facts_, t);
-    trainer.startup_hash = trainer.contract.Startup().Hash();
-    trainer.hash = trainer.contract.Hash();
-    trainer.param_of_grad.resize(trainer.contract.grads.size());
-    trainer.grad_of_param.resize(facts_.params.size());
-    for (std::size_t p = 0; p < facts_.params.size(); ++p) {
-      if (facts_.params[p].start) continue;
-      const int grad = trainer.contract.FindGrad(facts_.params[p].grads[static_cast<std::size_t>(t)]);
-      trainer.param_of_grad[static_cast<std::size_t>(grad)] = static_cast<int>(p);
-      trainer.grad_of_param[p] = static_cast<std::uint32_t>(grad);
-    }
-  }
+      admission_(facts_, options_.job),
+      trainers_(static_cast<std::size_t>(facts_.trainers)) {
   started_ = reported_ = options_.clock->Now();
 }
 
@@ -60,10 +55,10 @@ std::optional<Status> Pserver::Ended() const {
 
 bool Pserver::HasListeners() const {
   const std::lock_guard lock(mutex_);
-  if (!trainer_of_.empty()) return true;
-  const bool failed = ended_.has_value() && !ended_->ok();
-  return failed && std::any_of(trainers_.begin(), trainers_.end(),
-                               [](const Trainer& t) { return !t.seen && !t.refused; });
+  if (!ended_.has_value()) return !trainer_of_.empty();
+  const Nanoseconds since = options_.clock->Now() - ended_at_;
+  if (!trainer_of_.empty() && since < kLastReplies) return true;
+  return !ended_->ok() && !admission_.Awaited().empty() && since < kTellLatecomers;
 }
 
 void Pserver::Fail(const Status& why) {
@@ -105,69 +100,29 @@ void Pserver::Refuse(const std::shared_ptr<Connection>& connection, const Token&
   connection->Close();
 }
 
-Status Pserver::CheckHello(const Caller& caller, const HelloBody& hello) const {
-  const std::uint32_t id = caller.envelope.trainer;
-  if (caller.envelope.job != job_hash_ || hello.job != options_.job) {
-    return FailedPrecondition("E-rpc-job", "pserver ", facts_.address, " works for job ", Quote(options_.job),
-                              ", this trainer for ", Quote(hello.job));
-  }
-  if (hello.trainers != 0 && hello.trainers != static_cast<std::uint32_t>(facts_.trainers)) {
-    return InvalidArgument("E-plan-trainers", "plan: pserver ", facts_.address, " is made for ",
-                           facts_.trainers, " trainers, trainer ", id, " for ", hello.trainers);
-  }
-  if (id >= static_cast<std::uint32_t>(facts_.trainers)) {
-    return InvalidArgument(
-        "E-plan-trainer-id", "plan: trainer_id ", id, " is out of range; pserver ", facts_.address,
-        facts_.trainers == 1
-            ? StrCat(" is made for 1 trainer (0)")
-            : StrCat(" is made for ", facts_.trainers, " trainers (0 to ", facts_.trainers - 1, ")"));
-  }
-  const Trainer& trainer = trainers_[id];
-  const std::uint64_t theirs = caller.envelope.contract;
-  if (theirs != trainer.hash && theirs != trainer.startup_hash) {
-    Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", facts_.address, " and trainer ", id,
-                                    " were made by different plans");
-    const bool startup =
-        !StartsWith(hello.contract, "grad ") && hello.contract.find("\ngrad ") == std::string::npos;
-    const std::string ours = startup ? trainer.contract.Startup().ToText() : trainer.contract.ToText();
-    status.With(StrCat("first difference, ", FirstDifference(ours, hello.contract)));
-    return std::move(status).With(
-        "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
-  }
-  if (trainer.seen && caller.envelope.incarnation < trainer.incarnation) {
-    return FailedPrecondition("E-rpc-fenced", "trainer ", id,
-                              " was started again since; this one is the older");
-  }
-  if (trainer.seen && caller.envelope.incarnation > trainer.incarnation) {
-    return FailedPrecondition("E-rpc-restart", "trainer ", id,
-                              " was started a second time while the job ran");
-  }
-  return OkStatus();
-}
-
 void Pserver::OnHello(const Caller& caller, Actions& actions) {
   const Result<HelloBody> hello = ReadHello(caller.message.body.ToText());
-  const Status status = hello.ok() ? CheckHello(caller, *hello) : hello.status();
+  const Status status = hello.ok() ? admission_.Check(caller.envelope, *hello) : hello.status();
+  const int id = static_cast<int>(caller.envelope.trainer);
   if (!status.ok()) {
-    if (caller.envelope.trainer < trainers_.size()) trainers_[caller.envelope.trainer].refused = true;
     Refuse(caller.connection, options_.token, status);
+    if (status.id() == "E-rpc-fenced" || status.id() == "E-rpc-job") return;
     // A trainer of this job that does not fit will not come right by itself, and the others would wait for it
     // for ever.
-    if (status.id() != "E-rpc-fenced" && status.id() != "E-rpc-job") machine_->Fail(status, actions);
+    if (caller.envelope.trainer < trainers_.size()) admission_.TurnAway(id);
+    machine_->Fail(status, actions);
     return;
   }
-  const int id = static_cast<int>(caller.envelope.trainer);
-  Trainer& trainer = trainers_[caller.envelope.trainer];
-  if (ended_.has_value() && !trainer.seen) {  // it comes when the job is over
+  if (ended_.has_value() && !admission_.Admitted(id)) {  // it comes when the job is over
     const Status over =
         ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
-    trainer.refused = true;
+    admission_.TurnAway(id);
     Refuse(caller.connection, options_.token, over);
     return;
   }
+  admission_.Admit(id, caller.envelope.incarnation);
+  Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.connection = caller.connection;
-  trainer.incarnation = caller.envelope.incarnation;
-  trainer.seen = true;
   trainer.heard = options_.clock->Now();
   trainer_of_[caller.connection.get()] = id;
   Welcome(id, caller.envelope.contract);
@@ -177,10 +132,7 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   WelcomeBody body;
   body.part_bytes = static_cast<std::uint32_t>(options_.part_bytes);
   body.window = static_cast<std::uint32_t>(MachineConfig().window);
-  for (std::size_t p = 0; p < facts_.params.size(); ++p) {
-    body.chunk_rows.push_back(static_cast<std::uint64_t>(store_->chunk_rows(static_cast<int>(p))));
-  }
-  for (const int param : trainers_[static_cast<std::size_t>(trainer)].param_of_grad) {
+  for (const int param : admission_.terms(trainer).params_of_variables()) {
     body.chunk_rows.push_back(static_cast<std::uint64_t>(store_->chunk_rows(param)));
   }
   SendTo(trainer,
@@ -191,14 +143,13 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
 void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   const auto known = trainer_of_.find(caller.connection.get());
   if (known == trainer_of_.end() || static_cast<std::uint32_t>(known->second) != caller.envelope.trainer ||
-      trainers_[caller.envelope.trainer].incarnation != caller.envelope.incarnation) {
+      admission_.incarnation(known->second) != caller.envelope.incarnation) {
     Refuse(caller.connection, options_.token,
            FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
     return;
   }
-  Trainer& trainer = trainers_[caller.envelope.trainer];
-  trainer.heard = options_.clock->Now();
-  if (caller.envelope.contract != trainer.hash && caller.envelope.contract != trainer.startup_hash) {
+  trainers_[caller.envelope.trainer].heard = options_.clock->Now();
+  if (!admission_.terms(known->second).Accepts(caller.envelope.contract)) {
     machine_->Fail(
         InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second, " changed its plan on the way"),
         actions);
@@ -227,20 +178,9 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   }
 }
 
-// What a push is for, if this trainer may push it: the parameter of a gradient, or the first value itself.
-std::optional<int> Pserver::ParamOfPush(const Trainer& trainer, const Envelope& envelope) const {
-  if (envelope.variable < facts_.params.size()) {
-    const ServedParam& param = facts_.params[envelope.variable];
-    return trainer.contract.Starts(param.param.name) ? std::optional<int>(envelope.variable) : std::nullopt;
-  }
-  const std::size_t grad = envelope.variable - facts_.params.size();
-  if (envelope.contract != trainer.hash || grad >= trainer.param_of_grad.size()) return std::nullopt;
-  return trainer.param_of_grad[grad];
-}
-
 void Pserver::OnPush(const Caller& caller, Actions& actions) {
-  const Trainer& trainer = trainers_[caller.envelope.trainer];
-  const std::optional<int> param = ParamOfPush(trainer, caller.envelope);
+  const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
+  const std::optional<int> param = terms.ParamOfPush(caller.envelope.variable, caller.envelope.contract);
   if (!param) {
     machine_->Fail(
         InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
@@ -258,7 +198,7 @@ void Pserver::OnPush(const Caller& caller, Actions& actions) {
 }
 
 void Pserver::OnEndStep(const Caller& caller, Actions& actions) {
-  const Trainer& trainer = trainers_[caller.envelope.trainer];
+  const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
   const Result<std::vector<std::uint32_t>> variables = ReadVariables(caller.message.body.ToText());
   if (!variables.ok()) {
     machine_->Fail(variables.status(), actions);
@@ -266,8 +206,7 @@ void Pserver::OnEndStep(const Caller& caller, Actions& actions) {
   }
   std::set<int> params;
   for (const std::uint32_t variable : *variables) {
-    const std::size_t grad = variable - facts_.params.size();
-    if (grad < trainer.param_of_grad.size()) params.insert(trainer.param_of_grad[grad]);
+    if (const std::optional<int> param = terms.ParamOfGrad(variable)) params.insert(*param);
   }
   machine_->EndStep(static_cast<int>(caller.envelope.trainer), caller.envelope.step, params, actions);
 }
@@ -299,7 +238,7 @@ std::string Pserver::Lacking(int param, int chunk) const {
     const Trainer& trainer = trainers_[static_cast<std::size_t>(t)];
     if (!text.empty()) text += ", ";
     text += StrCat("trainer ", t,
-                   trainer.seen
+                   admission_.Admitted(t)
                        ? StrCat(" (last heard ", Seconds(options_.clock->Now() - trainer.heard), " s ago)")
                        : std::string(" (not started yet)"));
   }
@@ -330,13 +269,10 @@ void Pserver::Tick() {
   const Nanoseconds now = options_.clock->Now();
   if (now - reported_ < kReportAfter) return;
   reported_ = now;
-  std::string missing;
-  for (int t = 0; t < facts_.trainers; ++t) {
-    if (!trainers_[static_cast<std::size_t>(t)].seen) missing += StrCat(missing.empty() ? "" : ", ", t);
-  }
-  if (!missing.empty()) {
+  const std::vector<int> awaited = admission_.Awaited();
+  if (!awaited.empty()) {
     options_.report(StrCat("waiting ", Seconds(now - started_), " s on pserver ", facts_.address,
-                           ": for trainer ", missing, " to start"));
+                           ": for trainer ", ListOf(awaited), " to start"));
   }
 }
 
@@ -356,10 +292,20 @@ void Pserver::Execute(Actions actions) {
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
       Reply(*reply);
     } else if (const auto* end = std::get_if<EndAction>(&action)) {
-      ended_ = end->why;
-      if (options_.on_end) options_.on_end();
+      OnEnd(end->why);
     }
   }
+}
+
+void Pserver::OnEnd(const Status& why) {
+  ended_ = why;
+  ended_at_ = options_.clock->Now();
+  const std::vector<int> awaited = admission_.Awaited();
+  if (!why.ok() && !awaited.empty()) {
+    options_.report(StrCat("pserver ", facts_.address, " has failed, and tells trainer ", ListOf(awaited),
+                           " if it starts within ", Seconds(kTellLatecomers), " s: ", why.message()));
+  }
+  if (options_.on_end) options_.on_end();
 }
 
 void Pserver::Start(const MergeAction& merge, Actions& actions) {
@@ -384,7 +330,6 @@ void Pserver::Reply(const ReplyAction& reply) {
     ReplyChunk(reply);
     return;
   }
-  const Trainer& trainer = trainers_[static_cast<std::size_t>(reply.trainer)];
   Envelope envelope{.kind = reply.kind,
                     .step = reply.step,
                     .credit = reply.credit,
@@ -392,9 +337,8 @@ void Pserver::Reply(const ReplyAction& reply) {
                     .chunk = static_cast<std::uint32_t>(reply.chunk),
                     .part = reply.part};
   Payload body;
-  if (reply.kind == MessageKind::kPushed && !facts_.params[static_cast<std::size_t>(reply.param)].start) {
-    envelope.variable = static_cast<std::uint32_t>(facts_.params.size()) +
-                        trainer.grad_of_param[static_cast<std::size_t>(reply.param)];
+  if (reply.kind == MessageKind::kPushed) {
+    envelope.variable = admission_.terms(reply.trainer).PushedFor(reply.param);
   }
   if (reply.kind == MessageKind::kError) body = Payload::Of(WriteStatus(reply.error));
   SendTo(reply.trainer, envelope, std::move(body));
@@ -417,9 +361,9 @@ void Pserver::ReplyChunk(const ReplyAction& reply) {
 void Pserver::SendTo(int trainer, Envelope envelope, Payload body) {
   const Trainer& to = trainers_[static_cast<std::size_t>(trainer)];
   if (to.connection == nullptr) return;
-  envelope.job = job_hash_;
-  if (envelope.contract == 0) envelope.contract = to.hash;
-  envelope.incarnation = to.incarnation;
+  envelope.job = admission_.job_hash();
+  if (envelope.contract == 0) envelope.contract = admission_.terms(trainer).hash();
+  envelope.incarnation = admission_.incarnation(trainer);
   envelope.trainer = static_cast<std::uint32_t>(trainer);
   to.connection->Send(Seal(envelope, options_.token, std::move(body)));
 }

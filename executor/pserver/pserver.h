@@ -17,20 +17,21 @@
 #include <string>
 #include <vector>
 
-#include "executor/pserver/bodies.h"
+#include "executor/pserver/admission.h"
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/contract.h"
 #include "executor/pserver/envelope.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
+#include "framework/tensor/chunk.h"
 
 namespace penstock {
 
 struct PserverOptions {
   std::string job;  // name; trainers of another job are refused
   Token token{};
-  std::size_t chunk_bytes = std::size_t{1} << 20;
+  std::size_t chunk_bytes = kChunkBytes;
   std::size_t part_bytes = kMaxBodyBytes;
   std::size_t inline_bytes = std::size_t{16} << 10;  // gradients up to this are merged where they arrive
   std::function<void(std::function<void()>)> run;    // runs a piece of work later, never inside the call
@@ -54,20 +55,13 @@ class Pserver : public ConnectionHandler {
   // Why it ended (ok: all trainers completed); nothing while it serves.
   std::optional<Status> Ended() const;
   // After the end: whether last replies are under way, or, after an error, a trainer has yet to come and hear
-  // of it.
+  // of it. False 10 s after the end, whoever does not read or come.
   bool HasListeners() const;
 
  private:
   struct Trainer {
     std::shared_ptr<Connection> connection;  // null: not there
-    std::uint64_t incarnation = 0;
-    bool seen = false;
-    bool refused = false;  // one that said this id was told why not
     Nanoseconds heard{0};
-    Contract contract;  // what it must believe
-    std::uint64_t startup_hash = 0, hash = 0;
-    std::vector<int> param_of_grad;
-    std::vector<std::uint32_t> grad_of_param;  // of a first value: nothing
   };
   struct Caller {  // of one message
     const std::shared_ptr<Connection>& connection;
@@ -77,16 +71,15 @@ class Pserver : public ConnectionHandler {
 
   Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options);
   void OnHello(const Caller& caller, Actions& actions);
-  Status CheckHello(const Caller& caller, const HelloBody& hello) const;
   void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
   void Dispatch(const Caller& caller, Actions& actions);
-  std::optional<int> ParamOfPush(const Trainer& trainer, const Envelope& envelope) const;
   void OnPush(const Caller& caller, Actions& actions);
   void OnEndStep(const Caller& caller, Actions& actions);
   void OnPull(const Caller& caller, Actions& actions);
   void OnAsk(const Caller& caller);
   void Refuse(const std::shared_ptr<Connection>& connection, const Token& token, const Status& why);
   void Execute(Actions actions);
+  void OnEnd(const Status& why);
   void Start(const MergeAction& merge, Actions& actions);
   void Reply(const ReplyAction& reply);
   void ReplyChunk(const ReplyAction& reply);
@@ -96,16 +89,17 @@ class Pserver : public ConnectionHandler {
   const ServerFacts facts_;
   BlockRunner& blocks_;
   const PserverOptions options_;
-  const std::uint64_t job_hash_;
 
   mutable std::mutex mutex_;
   std::unique_ptr<ChunkStore> store_;
   std::unique_ptr<StateMachine> machine_;
-  std::vector<Trainer> trainers_;
+  Admission admission_;
+  std::vector<Trainer> trainers_;  // by id
   std::map<Connection*, int> trainer_of_;
   std::optional<Status> ended_;
   Nanoseconds started_{0};
   Nanoseconds reported_{0};
+  Nanoseconds ended_at_{0};
 };
 
 }  // namespace penstock

@@ -70,14 +70,19 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
     return;
   }
   if (push.step >= c.version) Collect(push, push.step - c.version);  // else it was merged already
+  Acknowledge(push, limit, out);
+  Advance(push.param, push.chunk, out);
+}
+
+// `credit`: the trainer may push steps below it.
+void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out) {
   out.push_back(ReplyAction{.trainer = push.trainer,
                             .kind = MessageKind::kPushed,
                             .param = push.param,
                             .chunk = push.chunk,
                             .part = push.part,
                             .step = push.step,
-                            .credit = limit});
-  Advance(push.param, push.chunk, out);
+                            .credit = credit});
 }
 
 // Keeps the part with those of its gradient, `ahead` steps from the chunk's version.
@@ -103,23 +108,17 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
   Chunk& c = At(push.param, push.chunk);
   if (c.awaited && !c.merging) {  // else this is a repeat
     Gradient& value = Collect(push, 0);
-    if (value.Whole()) {
-      c.merging = true;
-      ++busy_;
-      out.push_back(MergeAction{.param = push.param,
-                                .chunk = push.chunk,
-                                .trainer = push.trainer,
-                                .step = 0,
-                                .parts = std::move(value.parts)});
-    }
+    if (value.Whole()) StartMerge(push.param, push.chunk, push.trainer, std::move(value.parts), out);
   }
-  out.push_back(ReplyAction{.trainer = push.trainer,
-                            .kind = MessageKind::kPushed,
-                            .param = push.param,
-                            .chunk = push.chunk,
-                            .part = push.part,
-                            .step = push.step,
-                            .credit = config_.window});
+  Acknowledge(push, config_.window, out);
+}
+
+void StateMachine::StartMerge(int param, int chunk, int trainer, std::vector<Payload> parts, Actions& out) {
+  Chunk& c = At(param, chunk);
+  c.merging = true;
+  ++busy_;
+  out.push_back(MergeAction{
+      .param = param, .chunk = chunk, .trainer = trainer, .step = c.version, .parts = std::move(parts)});
 }
 
 // Starts whatever the chunk is ready for: the next merge in trainer order, or its block.
@@ -134,15 +133,11 @@ void StateMachine::Advance(int param, int chunk, Actions& out) {
   if (c.ahead.empty() && AllCompleted()) return;
   const int trainer = c.merged;
   Gradient* gradient = c.ahead.empty() ? nullptr : &c.ahead.front()[static_cast<std::size_t>(trainer)];
-  MergeAction merge{.param = param, .chunk = chunk, .trainer = trainer, .step = c.version, .parts = {}};
   if (gradient != nullptr && gradient->Whole()) {
-    merge.parts = std::move(gradient->parts);
-  } else if (!IsAbsent(trainer, c.version)) {
-    return;
+    StartMerge(param, chunk, trainer, std::move(gradient->parts), out);
+  } else if (IsAbsent(trainer, c.version)) {
+    StartMerge(param, chunk, trainer, {}, out);
   }
-  c.merging = true;
-  ++busy_;
-  out.push_back(std::move(merge));
 }
 
 void StateMachine::MergeDone(int param, int chunk, Actions& out) {

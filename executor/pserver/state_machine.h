@@ -140,6 +140,8 @@ class StateMachine {
   bool CheckPush(const PushEvent& push, Actions& out);
   Gradient& Collect(const PushEvent& push, std::uint64_t ahead);
   void PushStart(const PushEvent& push, Actions& out);
+  void Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out);
+  void StartMerge(int param, int chunk, int trainer, std::vector<Payload> parts, Actions& out);
   void RequireStarter(int param, int chunk, Actions& out);
   bool IsAbsent(int trainer, std::uint64_t step) const;
   void Advance(int param, int chunk, Actions& out);

@@ -61,6 +61,17 @@ TEST(DistFailure, ATrainerKilledMidStepIsNamedByAll) {
   ExpectError(pserver1, {"trainer 1"});
 }
 
+TEST(DistFailure, ATrainerThatStartsAfterTheFailureIsToldWhy) {
+  const auto job = LinearJob(1000);
+  Process& pserver0 = job->StartPserver(0);
+  Process& pserver1 = job->StartPserver(1);
+  EXPECT_EQ(job->StartTrainer(1, {"--die_after=1"}).Wait(seconds(60)), -SIGKILL);
+  Process& trainer0 = job->StartTrainer(0);
+  ExpectError(trainer0, {"trainer 1 is gone", "E-peer-lost"});
+  ExpectError(pserver0, {"tells trainer 0 if it starts within 9 s: trainer 1 is gone"});
+  ExpectError(pserver1, {"trainer 1"});
+}
+
 TEST(DistFailure, AStoppedTrainerCountsAsGoneButASlowOneDoesNot) {
   const auto job = LinearJob(1000);
   Process& pserver0 = job->StartPserver(0);

@@ -22,6 +22,7 @@
 #include "executor/rpc/grpc_server.h"
 #include "executor/schedule/executor.h"
 #include "framework/base/files.h"
+#include "framework/tensor/chunk.h"
 #include "framework/tensor/serialize.h"
 #include "framework/text/program_file.h"
 #include "operators/all_ops.h"
@@ -38,7 +39,7 @@ DEFINE_string(fetches, "", "names, by comma");
 DEFINE_string(save, "", "folder that gets what was fetched and the final values");
 DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
 DEFINE_uint64(delay_seed, 0, "0: no delays");
-DEFINE_uint64(chunk_bytes, 1 << 20, "of a pserver");
+DEFINE_uint64(chunk_bytes, penstock::kChunkBytes, "of a pserver");
 
 namespace penstock::test {
 namespace {

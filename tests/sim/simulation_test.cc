@@ -185,7 +185,7 @@ class Simulation {
   }
 
   Trainer& AddTrainer(int id, const ToyJob& job, int steps, SessionOptions options) {
-    options.job = "sim";
+    if (options.job.empty()) options.job = "sim";
     options.resend_after = std::chrono::milliseconds(100);
     options.clock = &net_.clock();
     trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
@@ -328,6 +328,44 @@ TEST(Simulation, ADeadTrainerIsNamedToTheOthers) {
   EXPECT_EQ(sim.trainer(1).session().status().message().rfind("trainer 0 is gone", 0), 0u)
       << sim.trainer(1).session().status().ToString();
   for (int s = 0; s < 2; ++s) EXPECT_FALSE(sim.server(s).pserver->Ended()->ok());
+}
+
+TEST(Simulation, ATrainerThatComesSoonAfterTheFailureIsToldWhy) {
+  Simulation sim(Job(0), 1000, 1, {}, 1);
+  sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
+  const auto ended = [&] { return sim.server(0).pserver->Ended() && sim.server(1).pserver->Ended(); };
+  ASSERT_TRUE(sim.net().RunUntil(ended, std::chrono::minutes(1)));
+  EXPECT_TRUE(sim.server(0).pserver->HasListeners());  // so the process stays
+  const Session& late = sim.AddTrainer(1, sim.job(), 3, {.incarnation = 1}).session();
+  ASSERT_TRUE(sim.net().RunUntil([&] { return !late.status().ok(); }, std::chrono::seconds(5)));
+  EXPECT_EQ(late.status().message().rfind("trainer 0 is gone", 0), 0u) << late.status().ToString();
+}
+
+TEST(Simulation, AServerThatFailedIsGoneWithinTenSecondsWhoeverHasNotCome) {
+  Simulation sim(Job(0), 1000, 1, {}, 1);
+  sim.AddTrainer(1, sim.job(), 3, {.job = "another", .incarnation = 1});  // is refused, and is nobody of ours
+  sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
+  Pserver& server = *sim.server(0).pserver;
+  ASSERT_TRUE(sim.net().RunUntil([&] { return server.Ended().has_value(); }, std::chrono::minutes(1)));
+  EXPECT_EQ(sim.trainer(1).session().status().id(), "E-rpc-job");
+  sim.net().RunUntil([] { return false; }, std::chrono::seconds(5));
+  EXPECT_TRUE(server.HasListeners());
+  sim.net().RunUntil([] { return false; }, std::chrono::seconds(5));
+  EXPECT_FALSE(server.HasListeners());
+}
+
+TEST(Simulation, AServerThatNeverAnswersFailsTheJobAtTheDeadline) {
+  ToyJob elsewhere = Job(0);
+  elsewhere.servers[1] = "nowhere:1";
+  Simulation sim(Job(0), 3, 1, {}, 0);
+  SessionOptions options{.incarnation = 1, .connect_deadline = std::chrono::seconds(20)};
+  const Session& waiting = sim.AddTrainer(0, elsewhere, 3, options).session();
+  sim.net().RunUntil([] { return false; }, std::chrono::seconds(19));
+  EXPECT_TRUE(waiting.status().ok()) << waiting.status().ToString();
+  EXPECT_EQ(waiting.WaitingFor(), "pserver nowhere:1 to start (nothing answers there yet)");
+  ASSERT_TRUE(sim.net().RunUntil([&] { return !waiting.status().ok(); }, std::chrono::seconds(5)));
+  EXPECT_EQ(waiting.status().id(), "E-peer-connect");
+  EXPECT_EQ(waiting.status().message(), "pserver nowhere:1 has not answered for 20 s");
 }
 
 TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "framework/tensor/chunk.h"
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/send_order.h"
 #include "transpiler/plan/slicing.h"

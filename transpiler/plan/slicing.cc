@@ -5,8 +5,6 @@
 namespace penstock {
 namespace {
 
-constexpr std::int64_t kChunkBytes = 1 << 20;
-
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 std::int64_t RowsOf(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
@@ -56,10 +54,6 @@ std::vector<std::int64_t> CutAcross(const Shape& shape, int parts, std::int64_t 
     if (end > bounds.back()) bounds.push_back(end);
   }
   return bounds;
-}
-
-std::int64_t ChunkRows(std::int64_t rows, std::int64_t row_bytes) {
-  return std::clamp<std::int64_t>(kChunkBytes / std::max<std::int64_t>(1, row_bytes), 1, rows);
 }
 
 }  // namespace penstock

@@ -33,8 +33,4 @@ std::vector<std::int64_t> CutAcross(const Shape& shape, int parts, std::int64_t 
 // Where part `part` (from 0) of them ends: rows * (part + 1) / parts, rounded.
 std::int64_t PartEnd(std::int64_t rows, int parts, int part);
 
-// Rows of one chunk of a slice of `rows` rows of `row_bytes` bytes: as many as fit 1 MB, at least one; the
-// last chunk has the rest. Pservers, which may run programs without a plan, cut by the same rule.
-std::int64_t ChunkRows(std::int64_t rows, std::int64_t row_bytes);
-
 }  // namespace penstock

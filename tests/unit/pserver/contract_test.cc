@@ -126,15 +126,6 @@ TEST(Contract, TheFirstDifferenceIsShown) {
   EXPECT_EQ(FirstDifference("a\n", "a\n"), "");
 }
 
-TEST(Contract, ChunksAreRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
-  ServedParam param{.param = {"w", DType::kFp32, {100, 10}}, .elementwise = true};
-  EXPECT_EQ(ChunkRows(param, 400), 10);
-  EXPECT_EQ(ChunkRows(param, 1), 1);  // a row is never cut
-  EXPECT_EQ(ChunkRows(param, 1 << 20), 100);
-  param.elementwise = false;
-  EXPECT_EQ(ChunkRows(param, 400), 100);
-}
-
 std::string ServerError(const Program& program) {
   return ReadServer(SimOps(), program, ServeOf(program)).status().id();
 }

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "framework/tensor/chunk.h"
 #include "framework/tensor/scope.h"
 
 namespace penstock {
@@ -57,6 +58,14 @@ TEST(Tensor, MemoryIsAlignedForVectorInstructions) {
   for (const Dim n : {1, 3, 1000}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(Tensor(DType::kInt8, {n}).raw()) % 64, 0u);
   }
+}
+
+TEST(Chunk, AsManyRowsAsFitAndAtLeastOne) {
+  EXPECT_EQ(ChunkRows(1000, 4000), 262);
+  EXPECT_EQ(ChunkRows(1000, 4000, 8000), 2);
+  EXPECT_EQ(ChunkRows(1000, 4000, 100), 1);
+  EXPECT_EQ(ChunkRows(100, 4000), 100);
+  EXPECT_EQ(ChunkRows(0, 4000), 0);
 }
 
 TEST(Scope, FindAsksTheParentsAndCreationDoesNot) {

@@ -1,0 +1,86 @@
+// Who may be a trainer of a pserver: what each must believe of it, whether a hello fits that, and who has
+// come so far.
+//
+//   Admission admission(facts, "my job");
+//   PENSTOCK_RETURN_IF_ERROR(admission.Check(envelope, hello));
+//   admission.Admit(1, envelope.incarnation);
+//   admission.Awaited();                       // {0}: of two trainers the first is still to come
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "executor/pserver/bodies.h"
+#include "executor/pserver/contract.h"
+#include "executor/pserver/envelope.h"
+
+namespace penstock {
+
+// What one trainer must believe, and the numbers by which it names variables: positions in its contract,
+// first the params, in the order of the server's facts, then its own grads.
+class TrainerTerms {
+ public:
+  TrainerTerms(const ServerFacts& facts, int trainer);
+
+  const Contract& contract() const { return contract_; }
+  // Its start-up program knows a part of the contract, its main program all of it.
+  bool Accepts(std::uint64_t hash) const { return hash == hash_ || hash == startup_hash_; }
+  std::uint64_t hash() const { return hash_; }
+
+  // The param that each variable is, or is the gradient of.
+  const std::vector<int>& params_of_variables() const { return param_of_; }
+  std::optional<int> ParamOfGrad(std::uint32_t variable) const;  // nothing if it is no gradient
+  // What a push under the contract of that hash is for: the param of a gradient, or a first value that this
+  // trainer sends. Nothing if it may not push that.
+  std::optional<int> ParamOfPush(std::uint32_t variable, std::uint64_t contract) const;
+  // The variable that it pushes for a param.
+  std::uint32_t PushedFor(int param) const { return pushed_for_[static_cast<std::size_t>(param)]; }
+
+ private:
+  Contract contract_;
+  std::uint64_t startup_hash_ = 0, hash_ = 0;
+  std::vector<int> param_of_;
+  std::vector<std::uint32_t> pushed_for_;
+};
+
+// Not thread-safe.
+class Admission {
+ public:
+  Admission(const ServerFacts& facts, std::string job);
+
+  std::uint64_t job_hash() const { return job_hash_; }
+  const TrainerTerms& terms(int trainer) const { return At(trainer).terms; }
+
+  // Ok if the hello is that of a trainer of this job which may take part, for the first time or again.
+  // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-rpc-fenced (an older
+  // process of that trainer), E-rpc-restart (a newer one).
+  Status Check(const Envelope& envelope, const HelloBody& hello) const;
+
+  void Admit(int trainer, std::uint64_t incarnation);
+  // One that said this id was told why it may not take part: it is not waited for.
+  void TurnAway(int trainer) { At(trainer).turned_away = true; }
+  bool Admitted(int trainer) const { return At(trainer).incarnation.has_value(); }
+  // Of an admitted trainer.
+  std::uint64_t incarnation(int trainer) const { return *At(trainer).incarnation; }
+  // Trainers that were neither admitted nor turned away.
+  std::vector<int> Awaited() const;
+
+ private:
+  struct Trainer {
+    TrainerTerms terms;
+    std::optional<std::uint64_t> incarnation;
+    bool turned_away = false;
+  };
+  Status CheckContract(const Envelope& envelope, const HelloBody& hello) const;
+  const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
+  Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
+
+  const std::string address_;
+  const std::string job_;
+  const std::uint64_t job_hash_;
+  std::vector<Trainer> trainers_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,111 @@
+#include "executor/pserver/admission.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/base/hash.h"
+
+namespace penstock::test {
+namespace {
+
+// b and w are trained; frozen is trainer 0's first value.
+ServerFacts Facts() {
+  ServerFacts facts;
+  facts.address = "a:1";
+  facts.trainers = 2;
+  facts.params = {{.param = {"b", DType::kFp32, {3}}, .grads = {"z.0", "b.1"}},
+                  {.param = {"frozen", DType::kFp32, {5}}, .start = true, .grads = {}},
+                  {.param = {"w", DType::kFp32, {6, 4}}, .grads = {"a.0", "w.1"}}};
+  return facts;
+}
+
+Envelope EnvelopeOf(const Admission& admission, int trainer, std::uint64_t incarnation = 1) {
+  return {.kind = MessageKind::kHello,
+          .job = admission.job_hash(),
+          .contract = admission.terms(trainer).hash(),
+          .incarnation = incarnation,
+          .trainer = static_cast<std::uint32_t>(trainer)};
+}
+
+HelloBody HelloOf(const Admission& admission, int trainer) {
+  return {.job = "job", .trainers = 2, .contract = admission.terms(trainer).contract().ToText()};
+}
+
+TEST(TrainerTerms, VariablesArePositionsInTheContract) {
+  const TrainerTerms terms(Facts(), 0);  // params b, frozen, w; then grads a.0 and z.0, by name
+  EXPECT_EQ(terms.params_of_variables(), (std::vector<int>{0, 1, 2, 2, 0}));
+  EXPECT_EQ(terms.PushedFor(0), 4u);
+  EXPECT_EQ(terms.PushedFor(1), 1u);  // a first value is the param itself
+  EXPECT_EQ(terms.PushedFor(2), 3u);
+  EXPECT_EQ(terms.ParamOfGrad(3), 2);
+  EXPECT_EQ(terms.ParamOfGrad(2), std::nullopt);
+  EXPECT_EQ(terms.ParamOfGrad(5), std::nullopt);
+}
+
+TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
+  const TrainerTerms first(Facts(), 0), second(Facts(), 1);
+  EXPECT_EQ(first.ParamOfPush(4, first.hash()), 0);
+  EXPECT_EQ(first.ParamOfPush(4, first.contract().Startup().Hash()), std::nullopt);
+  EXPECT_EQ(first.ParamOfPush(1, first.contract().Startup().Hash()), 1);
+  EXPECT_EQ(first.ParamOfPush(0, first.hash()), std::nullopt);
+  EXPECT_EQ(second.ParamOfPush(1, second.hash()), std::nullopt);
+  EXPECT_EQ(second.ParamOfPush(9, second.hash()), std::nullopt);
+}
+
+TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
+  const Admission admission(Facts(), "job");
+  Envelope envelope = EnvelopeOf(admission, 1);
+  EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
+  envelope.contract = admission.terms(1).contract().Startup().Hash();
+  EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
+}
+
+TEST(Admission, WhoDoesNotFitIsToldWhy) {
+  const Admission admission(Facts(), "job");
+  const auto error = [&](const Envelope& envelope, const HelloBody& hello) {
+    return admission.Check(envelope, hello).ToString();
+  };
+  const auto expect = [](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  const Envelope envelope = EnvelopeOf(admission, 1);
+  HelloBody hello = HelloOf(admission, 1);
+  hello.job = "other";
+  Envelope other = envelope;
+  other.job = Fnv1a64("other");
+  expect(error(other, hello), "pserver a:1 works for job \"job\", this trainer for \"other\"");
+  hello = HelloOf(admission, 1);
+  hello.trainers = 3;
+  expect(error(envelope, hello), "plan: pserver a:1 is made for 2 trainers, trainer 1 for 3");
+  Envelope far = envelope;
+  far.trainer = 2;
+  expect(error(far, HelloOf(admission, 1)),
+         "plan: trainer_id 2 is out of range; pserver a:1 is made for 2 trainers (0 to 1)");
+  Envelope mismatch = envelope;
+  mismatch.contract = 1;
+  hello = HelloOf(admission, 1);
+  hello.contract = "param b : f32[4]\ngrad b.1 : f32[4]\n";
+  expect(error(mismatch, hello), "first difference, line 1:  param b : f32[3]   |   param b : f32[4]");
+  hello.contract = "param b : f32[3]\n";  // a start-up program's: compared with that part of ours
+  expect(error(mismatch, hello), "first difference, line 2:  param frozen : f32[5]   |   (nothing)");
+}
+
+TEST(Admission, ATrainerHasOneProcess) {
+  Admission admission(Facts(), "job");
+  admission.Admit(1, 5);
+  const HelloBody hello = HelloOf(admission, 1);
+  EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1, 5), hello).ok());
+  EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
+  EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 6), hello).id(), "E-rpc-restart");
+}
+
+TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
+  Admission admission(Facts(), "job");
+  EXPECT_EQ(admission.Awaited(), (std::vector<int>{0, 1}));
+  admission.Admit(0, 1);
+  EXPECT_EQ(admission.Awaited(), (std::vector<int>{1}));
+  admission.TurnAway(1);
+  EXPECT_TRUE(admission.Awaited().empty());
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,6 +1,7 @@
 #include "tests/support/corpus.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,7 +12,9 @@
 namespace penstock::test {
 
 std::string CorpusFolder() {
-  const std::string folder = std::string(PENSTOCK_SOURCE_DIR) + "/../shared/corpus";
+  const char* named = std::getenv("PENSTOCK_CORPUS");
+  const std::string folder =
+      named != nullptr ? named : std::string(PENSTOCK_SOURCE_DIR) + "/../shared/corpus";
   return std::filesystem::is_directory(folder) ? folder : "";
 }
 

@@ -7,7 +7,8 @@
 
 namespace penstock::test {
 
-// The folder of the whole corpus, "" in a checkout that has none beside it.
+// The folder of the whole corpus, "" in a checkout that has none beside it. PENSTOCK_CORPUS names another;
+// empty, it makes a test do with the selection.
 std::string CorpusFolder();
 // The selection in the tree, tests/parity/data: the same layout below it.
 std::string SelectionFolder();

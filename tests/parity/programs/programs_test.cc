@@ -58,7 +58,7 @@ TEST(Programs, ComeBackFromBinaryTextAndJson) {
       {"programs", 156}, {"cases", 844}, {"inference", 12}, {"numeric", 66}, {"dist_numeric", 96},
       {"control", 36},   {"lr", 44},     {"ops", 209},      {"ops_sr", 83},  {"ops_seq", 153}};
   const bool whole = !test::CorpusFolder().empty();
-  const fs::path root = whole ? fs::path(test::CorpusFolder()) / "open" : fs::path(test::CorpusOrSelection());
+  const fs::path root = fs::path(test::CorpusOrSelection()) / "open";
   Counts all;
   for (const auto& [folder, count] : at_least) {
     Counts counts;
@@ -70,7 +70,16 @@ TEST(Programs, ComeBackFromBinaryTextAndJson) {
                 counts.vars);
     all.programs += counts.programs;
   }
-  EXPECT_GE(all.programs, whole ? 1699 : 1);
+  EXPECT_GE(all.programs, whole ? 1699 : 250);
+}
+
+TEST(Programs, TheSelectionInTheTreeIsSmall) {
+  std::uintmax_t bytes = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(test::SelectionFolder())) {
+    if (entry.is_regular_file()) bytes += entry.file_size();
+  }
+  EXPECT_GT(bytes, 1'000'000u);
+  EXPECT_LT(bytes, 2'000'000u);
 }
 
 }  // namespace

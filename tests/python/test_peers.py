@@ -37,9 +37,9 @@ def test_ps_launch_trains_in_sync_over_grpc(peers, model):
     config = {'model': model, 'batch': 2, 'nps': 2, 'ntr': 2, 'steps': 3, 'warm': 1, 'mode': 'sync', 'n': 20,
               'timeout': 120}
     lines = run(peers, 'ps_launch.py', json.dumps(config))
-    # A trainer of this script reads the processor times of the others at its end, and dies where trainer 0 is gone already:
-    # then its line is missing, and the script says 'timeout' where a pserver reports that death before it is noticed.
-    # Trainer 0's line is there only if all its steps ran with both. (test_jobs.py judges exit codes.)
+    # A trainer of this script reads the processor times of the others at its end, and dies where trainer 0 is gone
+    # already: then its line is missing, and the script says 'timeout' where a pserver reports that death before it is
+    # noticed. Trainer 0's line is there only if all its steps ran with both. (test_jobs.py judges exit codes.)
     trained = [line for line in lines if 'timeout' not in line]
     assert {0} <= {line['idx'] for line in trained} <= {0, 1}, lines
     assert len(trained) == 1 or lines == trained, lines

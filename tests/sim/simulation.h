@@ -1,0 +1,239 @@
+// Trainers and parameter servers on a seeded network: the objects that the processes run, without threads or
+// sockets.
+//
+//   Simulation sim(job, 4, seed, {.lost = 0.1});       // 4 steps of every trainer
+//   ASSERT_TRUE(sim.Run());
+//   sim.trainer(1).session().status()
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "executor/client/session.h"
+#include "executor/pserver/pserver.h"
+#include "tests/sim/network.h"
+#include "tests/sim/sim_ops.h"
+#include "tests/sim/toy_job.h"
+
+namespace penstock::test {
+
+inline constexpr auto kTick = std::chrono::milliseconds(50);
+
+struct Server {
+  Program program;
+  Scope scope;
+  std::unique_ptr<Pserver> pserver;
+  std::unique_ptr<Listener> listener;
+};
+
+// A trainer as a script: pull version 0, then push, end the step, pull, `steps` times; then complete.
+class Trainer {
+ public:
+  Trainer(const ToyJob& job, int id, int steps, Network& net, SessionOptions options)
+      : job_(job), id_(id), steps_(steps), net_(net), session_(net.transport(), std::move(options)) {}
+
+  Status Start() {
+    const Program startup = job_.TrainerStartup(id_);
+    PENSTOCK_RETURN_IF_ERROR(session_.Attach(startup));
+    PENSTOCK_RETURN_IF_ERROR(Declare());
+    if (silent_) return OkStatus();
+    if (id_ == 0) PENSTOCK_RETURN_IF_ERROR(PushStartValues());
+    PENSTOCK_RETURN_IF_ERROR(PullAll());
+    started_ = true;
+    return OkStatus();
+  }
+
+  // Moves on if what it waits for is there.
+  Status Step() {
+    if (!started_ || completing_ || !session_.status().ok()) return session_.status();
+    if (!session_.PullsDone()) return OkStatus();
+    ToyValues& seen = seen_.emplace_back();
+    for (std::size_t i = 0; i < job_.params.size(); ++i) {
+      const auto values = pulled_[i].Span<float>();
+      seen[job_.params[i].name].assign(values.begin(), values.end());
+    }
+    const std::uint64_t step = session_.step();
+    if (step == static_cast<std::uint64_t>(steps_)) {
+      completing_ = true;
+      return session_.Complete();
+    }
+    if (step == 0) {
+      PENSTOCK_RETURN_IF_ERROR(session_.Attach(job_.Trainer(id_)));
+      PENSTOCK_RETURN_IF_ERROR(DeclarePushes());
+    }
+    std::vector<std::size_t> order(job_.params.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    std::shuffle(order.begin(), order.end(), net_.random());
+    for (const std::size_t i : order) {
+      Tensor gradient(DType::kFp32, job_.params[i].shape);
+      const std::vector<float> values =
+          ToyGradient(seen[job_.params[i].name], job_.params[i].name, id_, step);
+      std::copy(values.begin(), values.end(), gradient.Span<float>().begin());
+      if (i != skip_at_step_[step] && !job_.params[i].start)
+        PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient));
+    }
+    PENSTOCK_RETURN_IF_ERROR(session_.EndStep(peers_));
+    return PullAll();
+  }
+
+  void BeSilent() { silent_ = true; }  // attaches its program and does nothing more
+  void SkipGradient(std::uint64_t step, std::size_t param) { skip_at_step_[step] = param; }
+  Session& session() { return session_; }
+  const std::vector<ToyValues>& seen() const { return seen_; }
+
+ private:
+  struct Skips {  // nothing is skipped unless it is said
+    std::map<std::uint64_t, std::size_t> at;
+    std::size_t& operator[](std::uint64_t step) { return at.emplace(step, std::size_t(-1)).first->second; }
+  };
+
+  RemotePiece Remote(const ToyParam& param, const std::string& name) const {
+    return {.pserver = job_.servers[static_cast<std::size_t>(param.server)],
+            .name = name,
+            .dtype = DType::kFp32,
+            .shape = param.shape,
+            .trainer_id = id_};
+  }
+  Status Declare() {
+    for (const ToyParam& param : job_.params) {
+      PENSTOCK_ASSIGN_OR_RETURN(const PullHandle handle, session_.DeclarePull(Remote(param, param.name)));
+      pulls_.push_back(handle);
+    }
+    pulled_.resize(pulls_.size());
+    PENSTOCK_ASSIGN_OR_RETURN(peers_, session_.DeclarePeers(job_.servers));
+    return OkStatus();
+  }
+  // The tensors go away before the server has them.
+  Status PushStartValues() {
+    for (const ToyParam& param : job_.params) {
+      if (!param.start) continue;
+      PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, session_.DeclarePush(Remote(param, param.name)));
+      Tensor value(DType::kFp32, param.shape);
+      const std::vector<float> values = ToyStart(param);
+      std::copy(values.begin(), values.end(), value.Span<float>().begin());
+      PENSTOCK_RETURN_IF_ERROR(session_.Push(handle, value));
+      std::fill(value.Span<float>().begin(), value.Span<float>().end(), -1.0f);
+    }
+    return OkStatus();
+  }
+  Status DeclarePushes() {
+    for (const ToyParam& param : job_.params) {
+      if (param.start) {
+        pushes_.emplace_back();
+        continue;
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle,
+                                session_.DeclarePush(Remote(param, job_.GradName(param, id_))));
+      pushes_.push_back(handle);
+    }
+    return OkStatus();
+  }
+  Status PullAll() {
+    for (std::size_t i = 0; i < pulls_.size(); ++i)
+      PENSTOCK_RETURN_IF_ERROR(session_.Pull(pulls_[i], pulled_[i]));
+    return OkStatus();
+  }
+
+  const ToyJob& job_;
+  const int id_;
+  const int steps_;
+  Network& net_;
+  Session session_;
+  std::vector<PushHandle> pushes_;
+  std::vector<PullHandle> pulls_;
+  std::vector<Tensor> pulled_;
+  PeersHandle peers_;
+  std::vector<ToyValues> seen_;
+  Skips skip_at_step_;
+  bool silent_ = false;
+  bool started_ = false;
+  bool completing_ = false;
+};
+
+class Simulation {
+ public:
+  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults)
+      : Simulation(job, steps, seed, faults, job.trainers) {}
+  // Of the job's trainers only the first `present` ever start.
+  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present)
+      : job_(std::move(job)), net_(seed, faults) {
+    for (std::size_t s = 0; s < job_.servers.size(); ++s) AddServer(static_cast<int>(s));
+    for (int t = 0; t < present; ++t) AddTrainer(t, job_, steps, {});
+  }
+
+  void AddServer(int index) {
+    servers_.push_back(std::make_unique<Server>());
+    Server& server = *servers_.back();
+    server.program = job_.Pserver(index);
+    job_.Start(index, server.scope);
+    PserverOptions options;
+    options.job = "sim";
+    options.chunk_bytes = 32;
+    options.part_bytes = 20;
+    options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
+    options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
+    options.report = [](const std::string&) {};
+    options.clock = &net_.clock();
+    auto made = Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope, SimOps(),
+                              runner_, options);
+    ASSERT_TRUE(made.ok()) << made.status().ToString();
+    server.pserver = std::move(made).value();
+    net_.After(net_.Delay() * 10, [this, &server] {
+      server.listener =
+          std::move(net_.transport().Listen(server.pserver->address(), *server.pserver)).value();
+    });
+  }
+
+  Trainer& AddTrainer(int id, const ToyJob& job, int steps, SessionOptions options) {
+    if (options.job.empty()) options.job = "sim";
+    options.resend_after = std::chrono::milliseconds(100);
+    options.clock = &net_.clock();
+    trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
+    Trainer& trainer = *trainers_.back();
+    net_.After(net_.Delay() * 10, [this, &trainer] {
+      const Status status = trainer.Start();
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      Tick(trainer);
+    });
+    return trainer;
+  }
+
+  // Until everybody is done or somebody has failed and everybody knows.
+  bool Run() {
+    return net_.RunUntil(
+        [&] {
+          const bool servers = std::all_of(servers_.begin(), servers_.end(), [](const auto& s) {
+            return s->pserver == nullptr || s->pserver->Ended().has_value();
+          });
+          const bool trainers = std::all_of(trainers_.begin(), trainers_.end(), [](const auto& t) {
+            return t->session().CompleteDone() || !t->session().status().ok();
+          });
+          return servers && trainers;
+        },
+        std::chrono::minutes(10));
+  }
+
+  Network& net() { return net_; }
+  Server& server(int i) { return *servers_[static_cast<std::size_t>(i)]; }
+  Trainer& trainer(int i) { return *trainers_[static_cast<std::size_t>(i)]; }
+  const ToyJob& job() const { return job_; }
+
+ private:
+  void Tick(Trainer& trainer) {
+    (void)trainer.Step();  // an error is in the session's status
+    trainer.session().Tick();
+    net_.After(kTick / 10, [this, &trainer] { Tick(trainer); });
+  }
+
+  const ToyJob job_;
+  SimBlockRunner runner_;
+  Network net_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Trainer>> trainers_;
+};
+
+}  // namespace penstock::test

@@ -1,6 +1,8 @@
 #include "transpiler/check/evaluate.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 namespace penstock {
 namespace {
@@ -10,6 +12,14 @@ constexpr std::string_view kGradOf = "_grad";  // type of a gradient op: that of
 bool HasBlock(const Op& op) {
   return std::any_of(op.attrs().begin(), op.attrs().end(),
                      [](const NamedAttr& attr) { return std::holds_alternative<BlockRef>(attr.value); });
+}
+
+// A factor as it was meant: one over a whole number, which single precision only comes near.
+double Meant(float factor) {
+  const double whole = std::round(1.0 / static_cast<double>(factor));
+  const bool near = std::isfinite(whole) && std::abs(whole * static_cast<double>(factor) - 1.0) <=
+                                                static_cast<double>(std::numeric_limits<float>::epsilon());
+  return near ? 1.0 / whole : static_cast<double>(factor);
 }
 
 }  // namespace
@@ -35,6 +45,7 @@ void Evaluation::RunBlock(int block) {
 }
 
 void Evaluation::RunOp(const Op& op) {
+  if (counters_ != nullptr && CountsStep(op)) return;
   if (RunCommunication(op) || RunAlgebra(op)) return;
   RunAny(op);
 }
@@ -142,12 +153,11 @@ bool Evaluation::RunAlgebra(const Op& op) {
     return write(table_.Linear(std::move(terms)));
   }
   if (op.type() == "scale" && IsLossScale(op)) {
-    loss_scale_ *=
-        op.GetOr<float>("scale", 1.0f);  // gradients are linear in it: counted where they are added
+    loss_scale_ *= Meant(op.GetOr<float>("scale", 1.0f));  // gradients are linear in it: counted where added
     return true;
   }
   if (op.type() == "scale" && op.Input("ScaleTensor").empty()) {
-    const double factor = op.GetOr<float>("scale", 1.0f);
+    const double factor = Meant(op.GetOr<float>("scale", 1.0f));
     const double bias = op.GetOr<float>("bias", 0.0f);
     const bool after = op.GetOr<bool>("bias_after_scale", true);
     std::vector<ExprTable::Term> terms = {{Get(op.InputName("X")), factor}};
@@ -177,7 +187,6 @@ bool Evaluation::CountsStep(const Op& op) {
 }
 
 void Evaluation::RunAny(const Op& op) {
-  if (counters_ != nullptr && CountsStep(op)) return;
   std::vector<const Slot*> slots;
   for (const Slot& slot : op.inputs()) {
     if (!slot.args.empty()) slots.push_back(&slot);

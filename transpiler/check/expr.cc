@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-constexpr double kMeanTolerance = 1e-6;  // of N * (1/N) in single precision
+constexpr int kFactorBits = 48;  // what a product of two single precision factors needs
 constexpr int kDescribeDepth = 3;
 
 // Attributes that do not change what is computed: who wrote the op, and where a table of a lookup lies.
@@ -19,7 +19,9 @@ bool SaysWhatIsComputed(const Op& op, std::string_view attr) {
        {kRoleAttr, kRoleVarAttr, kNameScopeAttr, kDeviceAttr, kCallstackAttr}) {
     if (attr == frame) return false;
   }
-  if (op.FindAttr("remote_prefetch") == nullptr) return true;
+  const bool lookup = op.HasInputSlot("W") && op.HasInputSlot("Ids");
+  if (!lookup && op.FindAttr("remote_prefetch") == nullptr) return true;
+  if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no id stands for zeros
   for (const std::string_view place : {"remote_prefetch", "is_distributed", "epmap", "table_names",
                                        "trainer_id", "height_sections", "grad_inplace"}) {
     if (attr == place) return false;
@@ -31,6 +33,13 @@ bool SaysWhatIsComputed(const Op& op, std::string_view attr) {
 bool IsDefault(const OpDef* def, const NamedAttr& attr) {
   const AttrDef* known = def == nullptr ? nullptr : def->FindAttr(attr.name);
   return known != nullptr && known->default_value && *known->default_value == attr.value;
+}
+
+// Without the last bits, in which N times 1/N is not 1.
+double Rounded(double factor) {
+  int exponent = 0;
+  const double part = std::frexp(factor, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(part, kFactorBits)), exponent - kFactorBits);
 }
 
 template <typename T>
@@ -93,6 +102,7 @@ void ExprTable::Normalize(std::vector<Term>& terms) {
     }
   }
   terms.resize(kept);
+  for (Term& term : terms) term.factor = Rounded(term.factor);
   std::erase_if(terms, [](const Term& term) { return term.factor == 0.0; });
 }
 
@@ -115,8 +125,7 @@ void ExprTable::CollectMeans(std::vector<Term>& terms) const {
       const Node& node = At(term.of);
       return node.kind == Kind::kMessage && node.args.front() == of && term.factor == each;
     });
-    const double total = each * trainers_;
-    terms.push_back({of, std::abs(total - 1.0) <= kMeanTolerance ? 1.0 : total});
+    terms.push_back({of, each * trainers_});
   }
 }
 

@@ -110,26 +110,41 @@ void Composition::Update(const Transfer& send, std::size_t index) {
   block.Set(update->param, before);
   const auto [copy, end] = copies_[server].equal_range(update->param);
   for (auto it = copy; it != end; ++it) block.Set(it->second, before);
-  // A further slice on one pserver keeps its state under a name of its own; its facts say whose rows it is.
-  for (const Slot& slot : update->optimizer->inputs()) {
-    for (const std::string& name : slot.args) {
-      const Var* state = pserver->file->program.main().FindVar(name);
-      if (name == update->param || state == nullptr || !state->facts.slice) continue;
-      if (block.Find(name) == nullptr) block.Set(name, table.Leaf(state->facts.slice->whole));
-    }
+  const OpDef* def = ops.Find(update->optimizer->type());
+  const std::string rate = def == nullptr ? "LearningRate" : def->optimizer()->rate_slot;
+  const std::vector<StateName> state = StateOf(slice, rate);
+  for (const auto& [name, whole] : state) {
+    if (name != whole && block.Find(name) == nullptr) block.Set(name, table.Leaf(whole));
   }
   block.RunBlock(update->block);
   slice.value = block.Get(update->param);
-  const OpDef* def = ops.Find(update->optimizer->type());
-  const std::string rate = def == nullptr ? "LearningRate" : def->optimizer()->rate_slot;
   if (!update->optimizer->InputName(rate).empty()) slice.rate = block.Get(update->optimizer->InputName(rate));
-  for (const Slot& slot : update->optimizer->inputs()) {
-    for (const std::string& name : slot.args) {
-      if (name == update->param || name == update->grad || slot.name == rate) continue;
-      slice.state.emplace_back(name, block.Get(name));
+  for (const auto& [name, whole] : state) slice.state.emplace_back(whole, block.Get(name));
+  slices[send.param].push_back(std::move(slice));
+}
+
+// A further slice of a parameter on one pserver keeps its state under names of its own: what stands in the
+// same place of the first one's update is the parameter's.
+std::vector<Composition::StateName> Composition::StateOf(const UpdatedSlice& slice,
+                                                         const std::string& rate) const {
+  const Op* first = slice.update->optimizer;
+  if (const auto before = slices.find(slice.param); before != slices.end()) {
+    for (const UpdatedSlice& other : before->second) {
+      if (other.pserver != slice.pserver) continue;
+      first = other.update->optimizer;
+      break;
     }
   }
-  slices[send.param].push_back(std::move(slice));
+  std::vector<StateName> state;
+  for (const Slot& slot : slice.update->optimizer->inputs()) {
+    const std::vector<std::string>& wholes = first->Input(slot.name);
+    for (std::size_t i = 0; i < slot.args.size(); ++i) {
+      const std::string& name = slot.args[i];
+      if (name == slice.update->param || name == slice.update->grad || slot.name == rate) continue;
+      state.emplace_back(name, i < wholes.size() ? wholes[i] : name);
+    }
+  }
+  return state;
 }
 
 }  // namespace penstock

@@ -23,7 +23,7 @@ struct UpdatedSlice {
   ExprId value = ExprId::kNone;
   ExprId gradient = ExprId::kNone;                    // as trainers send it
   ExprId rate = ExprId::kNone;                        // of the optimizer
-  std::vector<std::pair<std::string, ExprId>> state;  // by the name on the pserver
+  std::vector<std::pair<std::string, ExprId>> state;  // by the name that the parameter's has
 };
 
 struct Composition {
@@ -38,11 +38,13 @@ struct Composition {
   std::map<std::string, std::vector<UpdatedSlice>> slices;  // by parameter
 
  private:
+  using StateName = std::pair<std::string, std::string>;                   // on the pserver; of the parameter
   using Arrivals = std::map<std::pair<std::string, std::string>, ExprId>;  // pserver, its variable
 
   void RunTrainers();
   void RunLrBlocks();
   void Update(const Transfer& send, std::size_t index);
+  std::vector<StateName> StateOf(const UpdatedSlice& slice, const std::string& rate) const;
   void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
                    Evaluation& block);
   Arrivals arrivals_;

@@ -5,10 +5,11 @@
 """
 
 from penstock._penstock import InternalError, PeerError, ProgramError, StateError, __version__
-from penstock._transpile import Role, RoleSet, transpile
+from penstock._role_set import ProgramWarning, Role, RoleSet
+from penstock._transpile import transpile
 from penstock._transpile_ranks import transpile_ranks
 
 __all__ = [
-    'InternalError', 'PeerError', 'ProgramError', 'Role', 'RoleSet', 'StateError', '__version__', 'transpile',
-    'transpile_ranks',
+    'InternalError', 'PeerError', 'ProgramError', 'ProgramWarning', 'Role', 'RoleSet', 'StateError', '__version__',
+    'transpile', 'transpile_ranks',
 ]

@@ -8,15 +8,19 @@ _is_ours = {}   # code object -> whether it belongs to the package
 _text = {}      # (code object, line) -> 'train.py:12 in model'
 
 
+def _belongs_to_us(code):
+    ours = _is_ours.get(code)
+    if ours is None:
+        ours = _is_ours[code] = os.path.abspath(code.co_filename).startswith(_PACKAGE)
+    return ours
+
+
 def call_site():
     """'file:line in function' of the nearest frame that is not Penstock's; '' if there is none."""
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        ours = _is_ours.get(code)
-        if ours is None:
-            ours = _is_ours[code] = os.path.abspath(code.co_filename).startswith(_PACKAGE)
-        if not ours:
+        if not _belongs_to_us(code):
             key = (code, frame.f_lineno)
             text = _text.get(key)
             if text is None:
@@ -24,3 +28,11 @@ def call_site():
             return text
         frame = frame.f_back
     return ''
+
+
+def stack_level():
+    """The `stacklevel` with which the caller's warnings.warn names the nearest line that is not Penstock's."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and _belongs_to_us(frame.f_code):
+        frame, level = frame.f_back, level + 1
+    return level

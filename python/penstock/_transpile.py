@@ -1,19 +1,7 @@
 """penstock.transpile: one program in, the programs of all roles out. Nothing that is given is changed."""
 
-import collections
-
 from penstock import _penstock
-
-Role = collections.namedtuple('Role', 'main startup')
-Role.__doc__ = 'The two Programs of one process.'
-
-RoleSet = collections.namedtuple('RoleSet', 'plan trainers pservers')
-RoleSet.__doc__ = '''What transpile() returns.
-
-plan       who holds what, as text
-trainers   {trainer id: Role}
-pservers   {address: Role}
-'''
+from penstock._role_set import role_set
 
 
 def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
@@ -30,7 +18,8 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     slicing         how parameters are cut: 'fluid'; 'even', with rows that differ by one at most; 'mxnet', which gives
                     each pserver a part of what has big_array_bound elements or more and needs no placement
     sync            pservers wait for all trainers; without it each gradient is applied as it arrives
-    compat          'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included
+    compat          'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included; each that the proof of
+                    the set finds is a ProgramWarning, where it otherwise is an error
 
     Of the asynchronous modes:
 
@@ -39,7 +28,6 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     completely_not_async     with it: pservers wait for all trainers all the same
     dc_asgd                  gradients are corrected for their age, dc_asgd_lambda times
     """
-    from penstock.fluid.framework import Program
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
     from penstock.fluid.transpiler.config import check_count, check_flag, check_number
     config = _penstock.TranspileConfig()
@@ -61,11 +49,4 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     config.dc_asgd_lambda = check_number('dc_asgd_lambda', dc_asgd_lambda)
     if compat is not None:
         config.dialect = compat
-    roles = _penstock.transpile(main.desc, startup.desc, config)
-    return RoleSet(roles.plan, {
-        trainer_id: Role(Program._of(role_main), Program._of(role_startup))
-        for trainer_id, role_main, role_startup in roles.trainers
-    }, {
-        address: Role(Program._of(role_main), Program._of(role_startup))
-        for address, role_main, role_startup in roles.pservers
-    })
+    return role_set(main, startup, config)

@@ -1,7 +1,7 @@
 """penstock.transpile_ranks: the programs of a job without pservers. Nothing that is given is changed."""
 
 from penstock import _penstock
-from penstock._transpile import Role, RoleSet
+from penstock._role_set import role_set
 
 
 def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1, node_ranks=0, k_steps=1,
@@ -17,7 +17,6 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
     trainer_ids  whose programs are made; all by default
     compat       'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included
     """
-    from penstock.fluid.framework import Program
     from penstock.fluid.transpiler.config import check_count
     from penstock.fluid.transpiler.distribute_transpiler import addresses_of
     config = _penstock.TranspileConfig()
@@ -34,8 +33,4 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
     config.local_sgd_k_steps = check_count('k_steps', k_steps, 1)
     if compat is not None:
         config.dialect = compat
-    roles = _penstock.transpile(main.desc, startup.desc, config)
-    return RoleSet(roles.plan, {
-        trainer_id: Role(Program._of(role_main), Program._of(role_startup))
-        for trainer_id, role_main, role_startup in roles.trainers
-    }, {})
+    return role_set(main, startup, config)

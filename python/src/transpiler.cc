@@ -13,6 +13,7 @@
 #include "python/src/dispatcher.h"
 #include "python/src/errors.h"
 #include "python/src/program_box.h"
+#include "transpiler/pipeline/check_role_set.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/names.h"
@@ -72,27 +73,45 @@ auto Writes(T TranspileConfig::*field) {
   return [field](ConfigBox& box, T value) { box.config.*field = std::move(value); };
 }
 
-RoleSet Run(const ProgramBox& main, const ProgramBox& startup, const ConfigBox& box) {
+// A set of roles that was proved, and what the proof found that is no error.
+struct ProvenRoles {
+  RoleSet roles;
+  std::vector<std::string> warnings;
+};
+
+Result<ProvenRoles> TranspileAndCheck(const Program& main, const Program& startup,
+                                      const TranspileConfig& config) {
+  PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup, config));
+  const CheckReport report = CheckRoleSet(AllOps(), roles, main, startup);
+  PENSTOCK_RETURN_IF_ERROR(FirstError(report));
+  ProvenRoles proven{std::move(roles), {}};
+  for (const Finding& finding : report.findings) {
+    if (finding.severity == Severity::kWarning) proven.warnings.push_back(finding.ToString());
+  }
+  return proven;
+}
+
+ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigBox& box) {
   const Program main_now = main.program;
   const Program startup_now = startup.program;
   *box.raised = nullptr;
-  Result<RoleSet> roles = [&] {
+  Result<ProvenRoles> proven = [&] {
     const py::gil_scoped_release release;
-    return Transpile(AllOps(), main_now, startup_now, box.config);
+    return TranspileAndCheck(main_now, startup_now, box.config);
   }();
   if (*box.raised) std::rethrow_exception(std::exchange(*box.raised, nullptr));
-  return Take(std::move(roles));
+  return Take(std::move(proven));
 }
 
 // [(parameter, gradient, element type, shape, sparse, prefetched, [(slice, rows from, to, address)])]
-py::list PlannedParams(const RoleSet& roles) {
+py::list PlannedParams(const PlacementPlan& plan) {
   py::list out;
-  for (const ParamPlacement& param : roles.plan.params) {
+  for (const ParamPlacement& param : plan.params) {
     py::list slices;
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
       const Slice& slice = param.slices[i];
       slices.append(py::make_tuple(ParamPieceName(param, static_cast<int>(i)), slice.row_begin, slice.row_end,
-                                   roles.plan.pservers[static_cast<std::size_t>(slice.pserver)]));
+                                   plan.pservers[static_cast<std::size_t>(slice.pserver)]));
     }
     out.append(py::make_tuple(param.param, param.grad, std::string(DTypeName(param.dtype)),
                               param.shape.dims(), param.sparse, param.prefetched, slices));
@@ -181,23 +200,33 @@ void BindConfig(py::module_& m) {
 
 void BindTranspiler(py::module_& m) {
   BindConfig(m);
-  py::class_<RoleSet>(m, "_RoleSet")
-      .def_property_readonly("plan", [](const RoleSet& roles) { return PrintPlan(roles.plan); })
-      .def_property_readonly("params", &PlannedParams)
+  py::class_<ProvenRoles>(m, "_RoleSet")
+      .def_readonly("warnings", &ProvenRoles::warnings)
+      .def_property_readonly("plan", [](const ProvenRoles& proven) { return PrintPlan(proven.roles.plan); })
+      .def_property_readonly("params",
+                             [](const ProvenRoles& proven) { return PlannedParams(proven.roles.plan); })
+      // Names of distributed tables.
+      .def_property_readonly("tables",
+                             [](const ProvenRoles& proven) {
+                               std::vector<std::string> names;
+                               for (const TablePlacement& table : proven.roles.plan.tables)
+                                 names.push_back(table.table);
+                               return names;
+                             })
       // [(trainer id, main, start-up)]
       .def_property_readonly(
           "trainers",
-          [](const RoleSet& roles) {
+          [](const ProvenRoles& proven) {
             py::list out;
-            for (const TrainerRole& role : roles.trainers) {
+            for (const TrainerRole& role : proven.roles.trainers) {
               out.append(py::make_tuple(role.trainer_id, Box(role.main), Box(role.startup)));
             }
             return out;
           })
       // [(address, main, start-up)]
-      .def_property_readonly("pservers", [](const RoleSet& roles) {
+      .def_property_readonly("pservers", [](const ProvenRoles& proven) {
         py::list out;
-        for (const PserverRole& role : roles.pservers) {
+        for (const PserverRole& role : proven.roles.pservers) {
           out.append(py::make_tuple(role.address, Box(role.main), Box(role.startup)));
         }
         return out;

@@ -9,6 +9,7 @@ snapshot.
 
 from penstock import _penstock
 from penstock._errors import program_error
+from penstock._role_set import native_roles
 from penstock.fluid import framework
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
@@ -52,7 +53,7 @@ class DistributeTranspiler:
         config = self._native_config(trainer_id, pservers, trainers, sync_mode, slice_var_up, split_method)
         if config.trainer_addresses:
             config.current_addresses = [current_endpoint]
-        roles = _penstock.transpile(source_main, source_startup, config)
+        roles = native_roles(source_main, source_startup, config)
         self.source_main, self.source_startup = Program._of(source_main), Program._of(source_startup)
         self.trainer_id, self.trainer_num = trainer_id, config.trainers
         self.pserver_endpoints, self.trainer_endpoints = config.pservers, config.trainer_addresses
@@ -93,8 +94,14 @@ class DistributeTranspiler:
         """Who holds what, as text."""
         return self._made().plan
 
-    has_distributed_lookup_table = False
-    table_name = None
+    @property
+    def has_distributed_lookup_table(self):
+        return self.table_name is not None
+
+    @property
+    def table_name(self):
+        """The table whose rows are spread over the pservers; of several, the first. None before transpile()."""
+        return next(iter(self._roles.tables), None) if self._roles else None
 
     def get_trainer_program(self, wait_port=True):
         """The main program's handle, now meaning the trainer's program. Servers are waited for when it runs."""

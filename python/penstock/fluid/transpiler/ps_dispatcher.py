@@ -13,6 +13,7 @@ that the plan makes by itself; called by hand they give the same.
 
 from penstock import _penstock
 from penstock._errors import program_error
+from penstock.fluid.transpiler.details import VarStruct
 from penstock.fluid.core import dtype_size
 
 __all__ = ['HashName', 'PSDispatcher', 'RoundRobin', 'SizeBalanced']
@@ -108,7 +109,6 @@ class _Asked:
         self._dispatcher = split_method(endpoints)
 
     def dispatch(self, pieces):
-        from penstock.fluid.transpiler.details import VarStruct
         answer = self._dispatcher.dispatch([VarStruct.of_piece(*piece) for piece in pieces])
         if not isinstance(answer, (list, tuple)):
             raise program_error('E-plan-dispatcher', 'plan: %s.dispatch must return a list of endpoints, not %r' %

@@ -20,13 +20,11 @@ std::string NewTemporary(OpWriter& out, UniqueNames& names, const Var& param) {
 // The penalty's gradient, for the regularizer's kind.
 Result<std::string> AddPenalty(OpWriter& out, UniqueNames& names, const Var& param,
                                const Regularizer& regularizer) {
-  const std::string first = NewTemporary(out, names, param);
-  std::string decay = first;
+  std::string decay = NewTemporary(out, names, param);
   std::string scaled = param.name;
   if (regularizer.kind == Regularizer::Kind::kL1) {
-    decay = NewTemporary(out, names, param);
-    PENSTOCK_RETURN_IF_ERROR(out.Append(Op("sign").AddInput("X", {param.name}).AddOutput("Out", {first})));
-    scaled = first;
+    PENSTOCK_RETURN_IF_ERROR(out.Append(Op("sign").AddInput("X", {param.name}).AddOutput("Out", {decay})));
+    scaled = decay;
   }
   Op scale("scale");
   scale.AddInput("X", {scaled}).AddOutput("Out", {decay}).Set("scale", regularizer.coefficient);
@@ -47,7 +45,7 @@ Status AddRegularization(OpWriter& out, UniqueNames& names, NameScopes& scopes, 
     PENSTOCK_ASSIGN_OR_RETURN(const std::string decay, AddPenalty(out, names, param_var, *regularizer));
     std::string sum = grad;
     if (out.program().FindVar(0, grad)->kind == VarKind::kSelectedRows) {
-      sum = StrCat(grad, "@NEW_GRAD");  // Fluid's own spelling
+      sum = StrCat(grad, "@NEWGRAD@");  // Fluid's own spelling
       out.program().MutableBlock(0).SetVar(
           TensorVar(sum, param_var.type->dtype, param_var.type->shape, param_var.type->lod_level));
     }

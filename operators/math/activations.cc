@@ -1,4 +1,5 @@
-// relu, sigmoid, tanh, sqrt, square: functions of one element.
+// relu, sigmoid, exp, floor and their kin: functions of one element without attributes of their own.
+#include <algorithm>
 #include <cmath>
 
 #include "framework/op/op_registry.h"
@@ -8,9 +9,12 @@
 namespace penstock {
 namespace {
 
-// Each gives Out(x) and Dx(seen, dout), where `seen` is what the gradient op reads: Out, or X if kReadsX.
+// What the gradient op reads beside Out@GRAD.
+enum class Reads { kOut, kX, kNothing };
+
+// Each gives Out(x) and Dx(seen, dout), where `seen` is an element of what kReads says, if it says any.
 struct Relu {
-  static constexpr bool kReadsX = false;
+  static constexpr Reads kReads = Reads::kOut;
   template <typename T>
   static T Out(T x) {
     return x > T{0} ? x : T{0};
@@ -22,7 +26,7 @@ struct Relu {
 };
 
 struct Sigmoid {
-  static constexpr bool kReadsX = false;
+  static constexpr Reads kReads = Reads::kOut;
   template <typename T>
   static T Out(T x) {
     return T{1} / (T{1} + std::exp(-x));
@@ -34,7 +38,7 @@ struct Sigmoid {
 };
 
 struct Tanh {
-  static constexpr bool kReadsX = false;
+  static constexpr Reads kReads = Reads::kOut;
   template <typename T>
   static T Out(T x) {
     return std::tanh(x);
@@ -46,7 +50,7 @@ struct Tanh {
 };
 
 struct Sqrt {
-  static constexpr bool kReadsX = false;
+  static constexpr Reads kReads = Reads::kOut;
   template <typename T>
   static T Out(T x) {
     return std::sqrt(x);
@@ -58,7 +62,7 @@ struct Sqrt {
 };
 
 struct Square {
-  static constexpr bool kReadsX = true;
+  static constexpr Reads kReads = Reads::kX;
   template <typename T>
   static T Out(T x) {
     return x * x;
@@ -68,6 +72,148 @@ struct Square {
     return dout * T{2} * x;
   }
 };
+
+struct Abs {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::abs(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return x > T{0} ? dout : x < T{0} ? -dout : T{0};
+  }
+};
+
+struct Exp {
+  static constexpr Reads kReads = Reads::kOut;
+  template <typename T>
+  static T Out(T x) {
+    return std::exp(x);
+  }
+  template <typename T>
+  static T Dx(T out, T dout) {
+    return dout * out;
+  }
+};
+
+struct Log {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::log(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / x;
+  }
+};
+
+struct Sin {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::sin(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout * std::cos(x);
+  }
+};
+
+struct Cos {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::cos(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return -dout * std::sin(x);
+  }
+};
+
+struct Reciprocal {
+  static constexpr Reads kReads = Reads::kOut;
+  template <typename T>
+  static T Out(T x) {
+    return T{1} / x;
+  }
+  template <typename T>
+  static T Dx(T out, T dout) {
+    return -dout * out * out;
+  }
+};
+
+struct Rsqrt {
+  static constexpr Reads kReads = Reads::kOut;
+  template <typename T>
+  static T Out(T x) {
+    return T{1} / std::sqrt(x);
+  }
+  template <typename T>
+  static T Dx(T out, T dout) {
+    return T{-0.5} * dout * out * out * out;
+  }
+};
+
+struct Softsign {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return x / (T{1} + std::abs(x));
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / ((T{1} + std::abs(x)) * (T{1} + std::abs(x)));
+  }
+};
+
+// Written so that exp never overflows.
+struct Softplus {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::max(x, T{0}) + std::log1p(std::exp(-std::abs(x)));
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / (T{1} + std::exp(-x));
+  }
+};
+
+// Steps: their gradient is zero everywhere, also where they jump.
+struct Step {
+  static constexpr Reads kReads = Reads::kNothing;
+  template <typename T>
+  static T Dx(T, T) {
+    return T{0};
+  }
+};
+struct Floor : Step {
+  template <typename T>
+  static T Out(T x) {
+    return std::floor(x);
+  }
+};
+struct Ceil : Step {
+  template <typename T>
+  static T Out(T x) {
+    return std::ceil(x);
+  }
+};
+struct Round : Step {
+  template <typename T>
+  static T Out(T x) {
+    return std::round(x);
+  }
+};
+
+// The slot that the gradient op sees.
+template <typename Math>
+const char* Seen() {
+  return Math::kReads == Reads::kX ? "X" : Math::kReads == Reads::kOut ? "Out" : "Out@GRAD";
+}
 
 template <typename Math>
 struct Activation {
@@ -97,7 +243,7 @@ struct Activation {
   class Backward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      seen_ = k.Input(Math::kReadsX ? "X" : "Out");
+      seen_ = k.Input(Seen<Math>());
       dout_ = k.Input("Out@GRAD");
       dx_ = k.Output("X@GRAD");
       return RequireShape(k, "Out@GRAD", seen_.shape);
@@ -120,7 +266,8 @@ struct Activation {
 template <typename Math>
 void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
   GradSpec grad{.yields = {"X"}};
-  (Math::kReadsX ? grad.reads : grad.reads_outputs) = {Math::kReadsX ? "X" : "Out"};
+  if (Math::kReads == Reads::kX) grad.reads = {"X"};
+  if (Math::kReads == Reads::kOut) grad.reads_outputs = {"Out"};
   OpDef& def = ops.Add(type)
                    .Doc(std::move(summary), doc)
                    .Input("X", "any shape", Floats())
@@ -132,8 +279,8 @@ void Add(OpRegistry& ops, const std::string& type, std::string summary, const st
                    .template Kernel<Cpu, Activation<Math>::template Forward, float, double>()
                    .Grad(std::move(grad))
                    .template GradKernel<Cpu, Activation<Math>::template Backward, float, double>();
-  // The gradient of an op that reads only Out has no X to be shaped like.
-  def.GradDef().InferShape(SameShape(Math::kReadsX ? "X" : "Out", "X@GRAD"));
+  // The gradient of an op that does not read X has no X to be shaped like.
+  def.GradDef().InferShape(SameShape(Seen<Math>(), "X@GRAD"));
 }
 
 }  // namespace
@@ -144,6 +291,21 @@ void RegisterActivations(OpRegistry& ops) {
   Add<Tanh>(ops, "tanh", "The hyperbolic tangent of each element.", "Out = tanh(X)");
   Add<Sqrt>(ops, "sqrt", "The square root of each element.", "Out = X ^ 0.5; NaN where X is negative");
   Add<Square>(ops, "square", "The square of each element.", "Out = X * X");
+  Add<Abs>(ops, "abs", "The absolute value of each element.", "Out = |X|; the gradient at 0 is 0");
+  Add<Exp>(ops, "exp", "e to the power of each element.", "Out = exp(X)");
+  Add<Log>(ops, "log", "The natural logarithm of each element.", "Out = log(X); NaN where X is negative");
+  Add<Sin>(ops, "sin", "The sine of each element.", "Out = sin(X), X in radians");
+  Add<Cos>(ops, "cos", "The cosine of each element.", "Out = cos(X), X in radians");
+  Add<Reciprocal>(ops, "reciprocal", "One over each element.", "Out = 1 / X; infinite where X is zero");
+  Add<Rsqrt>(ops, "rsqrt", "One over the square root of each element.", "Out = X ^ -0.5");
+  Add<Softsign>(ops, "softsign", "Squashes each element into (-1, 1).", "Out = X / (1 + |X|)");
+  Add<Softplus>(ops, "softplus", "A smooth max(X, 0).", "Out = log(1 + exp(X))");
+  Add<Floor>(ops, "floor", "Rounds each element down.",
+             "Out = the largest whole number <= X; the gradient is 0");
+  Add<Ceil>(ops, "ceil", "Rounds each element up.",
+            "Out = the smallest whole number >= X; the gradient is 0");
+  Add<Round>(ops, "round", "Rounds each element to the nearest whole number.",
+             "Out = round(X), halves away from zero; the gradient is 0");
 }
 
 }  // namespace penstock

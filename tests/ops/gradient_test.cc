@@ -64,8 +64,15 @@ std::vector<GradientCase> BinaryCases() {
 
 std::vector<GradientCase> OneOperandCases() {
   std::vector<GradientCase> cases;
-  for (const char* type : {"relu", "sigmoid", "tanh", "square", "mean"}) cases.push_back(Unary(type, {3, 7}));
-  cases.push_back(Unary("sqrt", {3, 7}, 0.1));
+  for (const char* type : {"relu", "sigmoid", "tanh", "square", "mean", "abs", "exp", "sin", "cos",
+                           "softsign", "softplus", "floor", "ceil", "round", "sign"}) {
+    cases.push_back(Unary(type, {3, 7}));
+  }
+  for (const char* type : {"sqrt", "log", "reciprocal", "rsqrt"}) cases.push_back(Unary(type, {3, 7}, 0.1));
+  cases.push_back(Unary("pow", {3, 7}, 0.1));
+  cases.back().op.Set("factor", 1.75f);
+  cases.push_back(Unary("clip", {3, 7}));
+  cases.back().op.Set("min", -1.0f).Set("max", 0.5f);
   cases.push_back(Unary("scale", {3, 7}));
   cases.back().op.Set("scale", 0.25f).Set("bias", 1.0f).Set("bias_after_scale", false);
   cases.push_back(Unary("assign", {5}));
@@ -74,6 +81,33 @@ std::vector<GradientCase> OneOperandCases() {
   cases.push_back(Shaping("reshape2", {3, 4}, "shape", std::vector<std::int32_t>{2, -1}));
   cases.push_back(Shaping("flatten2", {3, 4, 2}, "axis", 2));
   cases.push_back(Shaping("transpose2", {3, 4, 2}, "axis", std::vector<std::int32_t>{2, 0, 1}));
+  return cases;
+}
+
+std::vector<GradientCase> ReduceCases() {
+  std::vector<GradientCase> cases;
+  for (const char* type : {"reduce_sum", "reduce_mean", "reduce_max", "reduce_min", "reduce_prod"}) {
+    for (const std::vector<std::int32_t>& dim : {std::vector<std::int32_t>{0}, {1}, {-1}, {0, 2}}) {
+      for (const bool keep : {false, true}) {
+        cases.push_back(Unary(type, {3, 4, 2}, 0.5));
+        cases.back().op.Set("dim", dim).Set("keep_dim", keep);
+      }
+    }
+    cases.push_back(Unary(type, {3, 4, 2}, 0.5));
+    cases.back().op.Set("reduce_all", true);
+  }
+  return cases;
+}
+
+std::vector<GradientCase> LookupCases() {
+  std::vector<GradientCase> cases;
+  for (const char* type : {"lookup_table", "lookup_table_v2"}) {
+    for (const std::int64_t padding : {-1, 2}) {
+      Op op = WithShapes(Op(type), {"W", "Ids"}, "Out").Set("padding_idx", padding);
+      const Tensor ids = TensorOf<std::int64_t>({2, 3, 1}, {4, 2, 0, 4, 4, 1});
+      cases.push_back({type, op, {{"W", Values({5, 3})}, {"Ids", ids}}, {.of = {"Out"}, .wanted = {"W"}}});
+    }
+  }
   return cases;
 }
 
@@ -150,6 +184,8 @@ TEST(Gradients, OfOpsOfOneOperandAgreeWithCentralDifferences) { ExpectAgreement(
 TEST(Gradients, OfOpsOfSeveralOperandsAgreeWithCentralDifferences) {
   ExpectAgreement(SeveralOperandsCases());
 }
+TEST(Gradients, OfReductionsAgreeWithCentralDifferences) { ExpectAgreement(ReduceCases()); }
+TEST(Gradients, OfLookupsAgreeWithCentralDifferences) { ExpectAgreement(LookupCases()); }
 TEST(Gradients, OfLossesAgreeWithCentralDifferences) { ExpectAgreement(LossCases()); }
 
 // A program need not come from append_backward.

@@ -79,6 +79,60 @@ TEST(DgcMomentum, IsMomentumUntilCompressionBeginsAndThenDescent) {
   ExpectValues(run(4, -1, false, "g"), {8});
 }
 
+TEST(Compare, GivesTruthElementByElement) {
+  const float nan = std::nanf("");
+  const Tensors inputs = {{"x", TensorOf<float>({2, 3}, {1, 2, 3, nan, 2, 1})},
+                          {"y", TensorOf<float>({3}, {2, 2, 2})}};
+  const auto run = [&](const std::string& type) {
+    return RunOne(Op(type).AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"}), inputs, "o");
+  };
+  ExpectValues(run("less_than"), {1, 0, 0, 0, 0, 1});
+  ExpectValues(run("less_equal"), {1, 1, 0, 0, 1, 1});
+  ExpectValues(run("greater_than"), {0, 0, 1, 0, 0, 0});
+  ExpectValues(run("greater_equal"), {0, 1, 1, 0, 1, 0});
+  ExpectValues(run("equal"), {0, 1, 0, 0, 1, 0});
+  ExpectValues(run("not_equal"), {1, 0, 1, 1, 0, 1});
+}
+
+TEST(Logical, FollowsItsTruthTable) {
+  const Tensors inputs = {{"x", TensorOf<bool>({4}, {false, false, true, true})},
+                          {"y", TensorOf<bool>({4}, {false, true, false, true})}};
+  const auto run = [&](const std::string& type) {
+    return RunOne(Op(type).AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"}), inputs, "o");
+  };
+  ExpectValues(run("logical_and"), {0, 0, 0, 1});
+  ExpectValues(run("logical_or"), {0, 1, 1, 1});
+  ExpectValues(run("logical_xor"), {0, 1, 1, 0});
+  ExpectValues(RunOne(Op("logical_not").AddInput("X", {"x"}).AddOutput("Out", {"o"}), inputs, "o"),
+               {1, 1, 0, 0});
+}
+
+TEST(Increment, CountsInPlace) {
+  const Op op = Op("increment").AddInput("X", {"n"}).AddOutput("Out", {"n"}).Set("step", 2.0f);
+  EXPECT_EQ(RunOne(op, {{"n", TensorOf<std::int64_t>({1}, {9007199254740993})}}, "n").Data<std::int64_t>()[0],
+            9007199254740995);
+}
+
+TEST(Clip, TakesBoundsFromTensorsFirst) {
+  const Op op = Op("clip")
+                    .AddInput("X", {"x"})
+                    .AddInput("Max", {"most"})
+                    .AddOutput("Out", {"x"})
+                    .Set("min", -1.0f)
+                    .Set("max", 0.0f);
+  const Tensors inputs = {{"x", TensorOf<float>({3}, {-2, 1, 3})}, {"most", TensorOf<float>({1}, {2})}};
+  ExpectValues(RunOne(op, inputs, "x"), {-1, 1, 2});
+}
+
+TEST(FillConstantBatchSizeLike, TakesOneExtent) {
+  const Op op = Op("fill_constant_batch_size_like")
+                    .AddInput("Input", {"x"})
+                    .AddOutput("Out", {"o"})
+                    .Set("shape", std::vector<std::int32_t>{-1, 2})
+                    .Set("value", 0.5f);
+  ExpectValues(RunOne(op, {{"x", Ramp(DType::kFp32, {3, 7}, 0, 1)}}, "o"), {0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+}
+
 TEST(Elementwise, DividesIntegersWithoutTrapping) {
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
   const Op op = Op("elementwise_div").AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"o"});

@@ -124,9 +124,9 @@ TEST(MinimizeTest, AParametersOwnRegularizerWins) {
     @optimize(w1, w1@GRAD)
 /regularization/  w1@GRAD = sum(X=[w1@GRAD, _generated_var_0]) {use_mkldnn=false} @optimize(w1, w1@GRAD)
 /regularization/  _generated_var_1 = sign(X=w2) @optimize(w2, w2@GRAD)
-/regularization/  _generated_var_2 = scale(X=_generated_var_1, ScaleTensor=[]) {scale=0.25, bias=0.0}
+/regularization/  _generated_var_1 = scale(X=_generated_var_1, ScaleTensor=[]) {scale=0.25, bias=0.0}
     @optimize(w2, w2@GRAD)
-/regularization/  w2@GRAD = sum(X=[w2@GRAD, _generated_var_2]) {use_mkldnn=false} @optimize(w2, w2@GRAD)
+/regularization/  w2@GRAD = sum(X=[w2@GRAD, _generated_var_1]) {use_mkldnn=false} @optimize(w2, w2@GRAD)
 )");
   EXPECT_EQ(text.substr(0, expected.size()), expected);
 }

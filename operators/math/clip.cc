@@ -1,0 +1,165 @@
+// clip: each element within bounds. clip_by_norm: a tensor whose length is bounded.
+#include <algorithm>
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/reduce.h"
+#include "operators/merge_rows.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kClipDoc[] = R"(
+Out = min(max(X, min), max)
+
+The gradient passes where X is between the bounds, and is 0 where it was cut. Min and Max, where given, hold a
+bound in their one element. Of selected rows, values of one row are added up first.)";
+
+constexpr char kNormDoc[] = R"(
+Out = X                      if |X| <= max_norm
+Out = X * max_norm / |X|     otherwise
+
+where |X| is the root of the sum of all squares, kept in double precision. Of selected rows, values of one
+row are added up first.)";
+
+Status InferClip(InferContext& c) {
+  for (const char* bound : {"Min", "Max"}) {
+    if (!c.HasInput(bound) || Compatible(c.ShapeOf(bound).Count(), 1)) continue;
+    return c.Error(bound, " (", c.ShapeOf(bound), ") must hold one element");
+  }
+  if (c.Attr<float>("max") < c.Attr<float>("min") && !c.HasInput("Min") && !c.HasInput("Max")) {
+    return c.Error("max (", c.Attr<float>("max"), ") must not be below min (", c.Attr<float>("min"), ")");
+  }
+  return c.ShareAll("X", "Out");
+}
+
+// The two bounds, from attributes or from tensors.
+template <typename T>
+class Bounds {
+ public:
+  void Prepare(const KernelSetup& k) {
+    min_ = static_cast<T>(k.Attr<float>("min"));
+    max_ = static_cast<T>(k.Attr<float>("max"));
+    min_given_ = k.Input("Min");
+    max_given_ = k.Input("Max");
+  }
+  T Min(KernelRun& k) const { return min_given_ ? *k[min_given_].template Data<T>() : min_; }
+  T Max(KernelRun& k) const { return max_given_ ? *k[max_given_].template Data<T>() : max_; }
+
+ private:
+  Operand min_given_, max_given_;
+  T min_ = 0, max_ = 0;
+};
+
+template <typename Device, typename T>
+class ClipKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    bounds_.Prepare(k);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const Tensor& x = values_.Of<T>(k, x_, out_);
+    Tensor& out = values_.Out(k, out_);
+    const T low = bounds_.Min(k), high = bounds_.Max(k);
+    const T* const from = x.Data<T>();
+    T* const to = out.Data<T>();
+    const std::int64_t count = x.count();
+    for (std::int64_t i = 0; i < count; ++i) to[i] = std::min(std::max(from[i], low), high);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  Bounds<T> bounds_;
+  DenseOrMergedRows values_;
+};
+
+template <typename Device, typename T>
+class ClipGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    bounds_.Prepare(k);
+    return RequireShape(k, "Out@GRAD", x_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const T low = bounds_.Min(k), high = bounds_.Max(k);
+    const T* const x = k[x_].template Data<T>();
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    const std::int64_t count = k[x_].count();
+    for (std::int64_t i = 0; i < count; ++i) dx[i] = x[i] > low && x[i] < high ? dout[i] : T{0};
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, dout_, dx_;
+  Bounds<T> bounds_;
+};
+
+template <typename Device, typename T>
+class ClipByNormKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    max_norm_ = static_cast<double>(k.Attr<float>("max_norm"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const Tensor& x = values_.Of<T>(k, x_, out_);
+    Tensor& out = values_.Out(k, out_);
+    const T* const from = x.Data<T>();
+    T* const to = out.Data<T>();
+    const std::int64_t count = x.count();
+    const double norm = std::sqrt(SumOf<double>(count, [from](std::int64_t i) {
+      return static_cast<double>(from[i]) * static_cast<double>(from[i]);
+    }));
+    const T factor = norm > max_norm_ ? static_cast<T>(max_norm_ / norm) : T{1};
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factor;
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  double max_norm_ = 0;
+  DenseOrMergedRows values_;
+};
+
+// Selected rows stay selected rows.
+Status InferClipByNorm(InferContext& c) { return c.ShareAll("X", "Out"); }
+
+}  // namespace
+
+void RegisterClip(OpRegistry& ops) {
+  ops.Add("clip")
+      .Doc("Each element within bounds.", kClipDoc)
+      .Input("X", "any shape, or selected rows", Floats())
+      .Input("Min", "the lower bound, instead of `min`", SameTypeAs("X"), Optional())
+      .Input("Max", "the upper bound, instead of `max`", SameTypeAs("X"), Optional())
+      .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
+      .RequiredAttr("min", AttrKind::kFloat, "the lower bound")
+      .RequiredAttr("max", AttrKind::kFloat, "the upper bound")
+      .InferShape(InferClip)
+      .Elementwise()
+      .Kernel<Cpu, ClipKernel, float, double>()
+      .Grad({.reads = {"X", "Min", "Max"}, .yields = {"X"}})
+      .GradKernel<Cpu, ClipGradKernel, float, double>();
+  ops.Add("clip_by_norm")
+      .Doc("A tensor whose length is bounded.", kNormDoc)
+      .Input("X", "any shape, or selected rows", Floats())
+      .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
+      .RequiredAttr("max_norm", AttrKind::kFloat, "the largest length", AtLeast(0))
+      .InferShape(InferClipByNorm)
+      .Kernel<Cpu, ClipByNormKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

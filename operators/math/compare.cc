@@ -1,0 +1,190 @@
+// less_than and its kin, logical_not, _and, _or, _xor: truth values, element by element.
+#include <type_traits>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/math/broadcast.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kCompareDoc[] = R"(
+If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last
+extents), and repeated along every extent that it does not have or that is 1. A comparison with NaN is
+false, but for not_equal.)";
+
+constexpr char kLogicalDoc[] = R"(
+X and Y have one shape.)";
+
+struct Less {
+  template <typename T>
+  static bool Of(T x, T y) {
+    return x < y;
+  }
+};
+struct LessEqual {
+  template <typename T>
+  static bool Of(T x, T y) {
+    return x <= y;
+  }
+};
+struct Greater {
+  template <typename T>
+  static bool Of(T x, T y) {
+    return x > y;
+  }
+};
+struct GreaterEqual {
+  template <typename T>
+  static bool Of(T x, T y) {
+    return x >= y;
+  }
+};
+struct Equal {
+  template <typename T>
+  static bool Of(T x, T y) {
+    return x == y;
+  }
+};
+struct NotEqual {
+  template <typename T>
+  static bool Of(T x, T y) {
+    return x != y;
+  }
+};
+struct And {
+  static bool Of(bool x, bool y) { return x && y; }
+};
+struct Or {
+  static bool Of(bool x, bool y) { return x || y; }
+};
+struct Xor {
+  static bool Of(bool x, bool y) { return x != y; }
+};
+
+// Out has the larger shape, X's LoD, and truth values.
+Status InferTruth(InferContext& c, int axis) {
+  const Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), axis);
+  if (!shapes.ok()) return c.Error(shapes.status().message());
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  return c.SetShape("Out", shapes->out);
+}
+
+Status InferCompare(InferContext& c) { return InferTruth(c, c.Attr<int>("axis")); }
+
+Status InferLogical(InferContext& c) {
+  if (Compatible(c.ShapeOf("X"), c.ShapeOf("Y"))) return InferTruth(c, -1);
+  return c.Error("Y (", c.ShapeOf("Y"), ") must have the shape of X (", c.ShapeOf("X"), ")");
+}
+
+template <typename Test>
+struct Truth {
+  template <typename Device, typename T>
+  class Forward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      y_ = k.Input("Y");
+      out_ = k.Output("Out");
+      if (x_.kind != VarKind::kTensor || y_.kind != VarKind::kTensor) {
+        return Unimplemented("E-op-rows", k.op().type(),
+                             ": selected rows are not supported; use dense tensors");
+      }
+      const int axis = k.op().FindAttr("axis") == nullptr ? -1 : k.Attr<int>("axis");
+      Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, axis);
+      if (!loops.ok()) return std::move(loops).status().In(k.op().type());
+      loops_ = *loops;
+      return OkStatus();
+    }
+    Status Run(KernelRun& k) override {
+      const T* const x = k[x_].template Data<T>();
+      const T* const y = k[y_].template Data<T>();
+      bool* const out = k[out_].template Data<bool>();
+      const Dim x_step = loops_.x_moves() ? 1 : 0, y_step = loops_.y_moves() ? 1 : 0;
+      loops_.ForEachRow([&](Dim o, Dim xo, Dim yo) {
+        for (Dim i = 0; i < loops_.inner(); ++i)
+          out[o + i] = Test::Of(x[xo + i * x_step], y[yo + i * y_step]);
+      });
+      return OkStatus();
+    }
+
+   private:
+    Operand x_, y_, out_;
+    BroadcastLoops loops_;
+  };
+};
+
+template <typename Device, typename T>
+class NotKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    const std::int64_t count = k[x_].count();
+    for (std::int64_t i = 0; i < count; ++i) out[i] = !x[i];
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+};
+
+template <typename Test>
+void AddCompare(OpRegistry& ops, const std::string& type, const std::string& sign) {
+  ops.Add(type)
+      .Doc(StrCat("Whether X ", sign, " Y, element by element."),
+           StrCat("Out = X ", sign, " Y\n", kCompareDoc))
+      .Input("X", "left operand", AnyType())
+      .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
+      .Output("Out", "truth values; X's shape unless Y repeats X", Only(DType::kBool))
+      .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
+            AtLeast(-1))
+      .Attr("force_cpu", false, kNoEffect)
+      .InferShape(InferCompare)
+      .Elementwise()
+      .KernelTypeFrom("X")
+      .template Kernel<Cpu, Truth<Test>::template Forward, float, double, std::int32_t, std::int64_t, bool>()
+      .NoGrad();
+}
+
+template <typename Test>
+void AddLogical(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula) {
+  ops.Add(type)
+      .Doc(std::move(summary), formula + "\n" + kLogicalDoc)
+      .Input("X", "left operand", Only(DType::kBool))
+      .Input("Y", "right operand", Only(DType::kBool))
+      .Output("Out", "truth values, shaped like X", Only(DType::kBool))
+      .InferShape(InferLogical)
+      .Elementwise()
+      .template Kernel<Cpu, Truth<Test>::template Forward, bool>()
+      .NoGrad();
+}
+
+}  // namespace
+
+void RegisterCompare(OpRegistry& ops) {
+  AddCompare<Less>(ops, "less_than", "<");
+  AddCompare<LessEqual>(ops, "less_equal", "<=");
+  AddCompare<Greater>(ops, "greater_than", ">");
+  AddCompare<GreaterEqual>(ops, "greater_equal", ">=");
+  AddCompare<Equal>(ops, "equal", "==");
+  AddCompare<NotEqual>(ops, "not_equal", "!=");
+  AddLogical<And>(ops, "logical_and", "Whether both are true.", "Out = X and Y");
+  AddLogical<Or>(ops, "logical_or", "Whether one or both are true.", "Out = X or Y");
+  AddLogical<Xor>(ops, "logical_xor", "Whether just one is true.", "Out = X != Y");
+  ops.Add("logical_not")
+      .Doc("Whether each element is false.", "Out = not X")
+      .Input("X", "any shape", Only(DType::kBool))
+      .Output("Out", "truth values, shaped like X", Only(DType::kBool))
+      .InferShape(SameShape("X", "Out"))
+      .Elementwise()
+      .Kernel<Cpu, NotKernel, bool>()
+      .NoGrad();
+}
+
+}  // namespace penstock

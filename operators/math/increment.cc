@@ -1,0 +1,51 @@
+// increment: a counter goes one step on.
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction. A
+counter has no gradient.)";
+
+Status InferIncrement(InferContext& c) {
+  if (!Compatible(c.ShapeOf("X").Count(), 1)) {
+    return c.Error("X (", c.ShapeOf("X"), ") must hold one element");
+  }
+  return c.ShareAll("X", "Out");
+}
+
+template <typename Device, typename T>
+class IncrementKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    step_ = static_cast<T>(k.Attr<float>("step"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    *k[out_].template Data<T>() = *k[x_].template Data<T>() + step_;
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  T step_ = 1;
+};
+
+}  // namespace
+
+void RegisterIncrement(OpRegistry& ops) {
+  ops.Add("increment")
+      .Doc("Adds a step to a counter.", kDoc)
+      .Input("X", "one element", Numbers())
+      .Output("Out", "one element; may be X", SameTypeAs("X"))
+      .Attr("step", 1.0f, "what is added")
+      .InferShape(InferIncrement)
+      .Elementwise()
+      .Kernel<Cpu, IncrementKernel, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,265 @@
+// reduce_sum, _mean, _max, _min, _prod: the elements along some extents made one.
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+The extents in `dim` (negative: counted from the end) go, or become 1 with keep_dim; with reduce_all all do,
+and what is left has shape [1]. Elements are taken in their order. The gradient of a maximum or minimum goes
+to every element that equals it.)";
+
+// Each gives the value it starts from, the step, and the end; and its gradient for one element of X.
+struct Sum {
+  template <typename T>
+  static constexpr T kStart = T{0};
+  template <typename T>
+  static T Step(T so_far, T x) {
+    return so_far + x;
+  }
+  template <typename T>
+  static T End(T all, Dim) {
+    return all;
+  }
+  template <typename T>
+  static T Dx(T, T, T dout, Dim) {
+    return dout;
+  }
+};
+struct Mean : Sum {
+  template <typename T>
+  static T End(T all, Dim count) {
+    return all / static_cast<T>(count);
+  }
+  template <typename T>
+  static T Dx(T, T, T dout, Dim count) {
+    return dout / static_cast<T>(count);
+  }
+};
+struct Max {
+  template <typename T>
+  static constexpr T kStart = std::numeric_limits<T>::lowest();
+  template <typename T>
+  static T Step(T so_far, T x) {
+    return std::max(so_far, x);
+  }
+  template <typename T>
+  static T End(T all, Dim) {
+    return all;
+  }
+  template <typename T>
+  static T Dx(T x, T out, T dout, Dim) {
+    return x == out ? dout : T{0};
+  }
+};
+struct Min : Max {
+  template <typename T>
+  static constexpr T kStart = std::numeric_limits<T>::max();
+  template <typename T>
+  static T Step(T so_far, T x) {
+    return std::min(so_far, x);
+  }
+};
+struct Prod {
+  template <typename T>
+  static constexpr T kStart = T{1};
+  template <typename T>
+  static T Step(T so_far, T x) {
+    return so_far * x;
+  }
+  template <typename T>
+  static T End(T all, Dim) {
+    return all;
+  }
+  // Needs x != 0, as Fluid's.
+  template <typename T>
+  static T Dx(T x, T out, T dout, Dim) {
+    return dout * out / x;
+  }
+};
+
+// Which extents of X are reduced.
+struct Axes {
+  std::vector<bool> reduced;
+  bool all = true;  // every one
+};
+Result<Axes> AxesOf(const std::vector<std::int32_t>& dims, bool reduce_all, int rank) {
+  Axes axes{std::vector<bool>(static_cast<std::size_t>(rank), reduce_all), true};
+  for (const std::int32_t dim : dims) {
+    if (reduce_all) break;
+    const int axis = dim < 0 ? dim + rank : dim;
+    if (axis < 0 || axis >= rank) {
+      return InvalidArgument("E-shape-reduce", "dim (", dim, ") must be in [", -rank, ", ", rank, ")");
+    }
+    axes.reduced[static_cast<std::size_t>(axis)] = true;
+  }
+  axes.all = std::find(axes.reduced.begin(), axes.reduced.end(), false) == axes.reduced.end();
+  return axes;
+}
+
+Status InferReduce(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const Result<Axes> axes =
+      AxesOf(c.Attr<std::vector<std::int32_t>>("dim"), c.Attr<bool>("reduce_all"), x.rank());
+  if (!axes.ok()) return c.Error(axes.status().message());
+  const bool keeps = c.Attr<bool>("keep_dim");
+  Shape out;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!axes->reduced[static_cast<std::size_t>(i)]) {
+      out.Append(x[i]);
+    } else if (keeps) {
+      out.Append(1);
+    }
+  }
+  if (out.rank() == 0) out.Append(1);
+  const bool keeps_rows = x.rank() > 0 && !axes->reduced[0];
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", out));
+  c.SetDType("Out", c.DTypeOf("X"));
+  c.SetLodLevel("Out", keeps_rows ? c.Input("X").lod_level : 0);
+  return OkStatus();
+}
+
+// Walks X in order and says where in Out each element goes.
+class ReduceWalk {
+ public:
+  Status Prepare(const KernelSetup& k) {
+    const Shape& x = k.Input("X").shape;
+    Result<Axes> axes =
+        AxesOf(k.Attr<std::vector<std::int32_t>>("dim"), k.Attr<bool>("reduce_all"), x.rank());
+    if (!axes.ok()) return k.Error(axes.status().message());
+    Dim stride = 1;
+    for (int i = x.rank() - 1; i >= 0; --i) {
+      const bool reduced = axes->reduced[static_cast<std::size_t>(i)];
+      extents_.push_back(x[i]);
+      strides_.push_back(reduced ? 0 : stride);
+      if (!reduced) stride *= x[i];
+    }
+    count_ = x.Count();
+    kept_ = stride;
+    at_.resize(extents_.size());
+    return OkStatus();
+  }
+  Dim outputs() const { return kept_; }
+  Dim each() const { return kept_ == 0 ? 0 : count_ / kept_; }  // elements of X to one of Out
+
+  template <typename Visit>
+  void ForEach(Visit visit) {
+    std::ranges::fill(at_, 0);
+    Dim out = 0;
+    for (Dim i = 0; i < count_; ++i) {
+      visit(i, out);
+      for (std::size_t d = 0; d < extents_.size(); ++d) {
+        out += strides_[d];
+        if (++at_[d] < extents_[d]) break;
+        out -= strides_[d] * extents_[d];
+        at_[d] = 0;
+      }
+    }
+  }
+
+ private:
+  std::vector<Dim> extents_, strides_, at_;  // innermost first
+  Dim count_ = 0, kept_ = 1;
+};
+
+template <typename Math>
+struct Reduce {
+  template <typename Device, typename T>
+  class Forward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      out_ = k.Output("Out");
+      if (x_.kind != VarKind::kTensor) {
+        return Unimplemented("E-op-rows", k.op().type(),
+                             ": selected rows are not supported; use a dense tensor");
+      }
+      if (k.Attr<std::int32_t>("out_dtype") >= 0 && out_.dtype != x_.dtype) {
+        return Unimplemented("E-op-unimplemented", k.op().type(), ": out_dtype is not supported; cast X");
+      }
+      sums_ = k.Workspace(static_cast<std::size_t>(out_.shape.Count()) * sizeof(Wide));
+      return walk_.Prepare(k);
+    }
+    Status Run(KernelRun& k) override {
+      const T* const x = k[x_].template Data<T>();
+      T* const out = k[out_].template Data<T>();
+      auto* const sums = reinterpret_cast<Wide*>(k.Workspace(sums_));
+      std::fill_n(sums, walk_.outputs(), Math::template kStart<Wide>);
+      walk_.ForEach([&](Dim i, Dim o) { sums[o] = Math::Step(sums[o], static_cast<Wide>(x[i])); });
+      for (Dim o = 0; o < walk_.outputs(); ++o) out[o] = static_cast<T>(Math::End(sums[o], walk_.each()));
+      return OkStatus();
+    }
+
+   private:
+    // Sums of f32 are kept in double precision.
+    using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
+    Operand x_, out_;
+    WorkspaceId sums_;
+    ReduceWalk walk_;
+  };
+
+  template <typename Device, typename T>
+  class Backward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      out_ = k.Input("Out");
+      dout_ = k.Input("Out@GRAD");
+      dx_ = k.Output("X@GRAD");
+      PENSTOCK_RETURN_IF_ERROR(walk_.Prepare(k));
+      if (out_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", walk_.outputs()));
+      return RequireCount(k, "Out@GRAD", walk_.outputs());
+    }
+    Status Run(KernelRun& k) override {
+      if (!dx_) return OkStatus();
+      const T* const x = k[x_].template Data<T>();
+      const T* const dout = k[dout_].template Data<T>();
+      const T* const out = out_ ? k[out_].template Data<T>() : dout;
+      T* const dx = k[dx_].template Data<T>();
+      walk_.ForEach([&](Dim i, Dim o) { dx[i] = Math::Dx(x[i], out[o], dout[o], walk_.each()); });
+      return OkStatus();
+    }
+
+   private:
+    Operand x_, out_, dout_, dx_;
+    ReduceWalk walk_;
+  };
+};
+
+template <typename Math>
+void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula,
+         bool gradient_reads_out) {
+  GradSpec grad{.reads = {"X"}, .yields = {"X"}};
+  if (gradient_reads_out) grad.reads_outputs = {"Out"};
+  ops.Add(type)
+      .Doc(std::move(summary), formula + "\n" + kDoc)
+      .Input("X", "any shape", Numbers())
+      .Output("Out", "what is left", SameTypeAs("X"))
+      .Attr("dim", std::vector<std::int32_t>{0}, "which extents go")
+      .Attr("keep_dim", false, "whether they become 1 instead")
+      .Attr("reduce_all", false, "whether all go, whatever `dim` says")
+      .Attr("in_dtype", -1, kNoEffect)
+      .Attr("out_dtype", -1, "Out's element type, as Fluid numbers them; -1: X's")
+      .InferShape(InferReduce)
+      .template Kernel<Cpu, Reduce<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
+      .Grad(std::move(grad))
+      .template GradKernel<Cpu, Reduce<Math>::template Backward, float, double>();
+}
+
+}  // namespace
+
+void RegisterReduceOps(OpRegistry& ops) {
+  Add<Sum>(ops, "reduce_sum", "The sum along some extents.", "Out = sum of X over `dim`", false);
+  Add<Mean>(ops, "reduce_mean", "The average along some extents.", "Out = mean of X over `dim`", false);
+  Add<Max>(ops, "reduce_max", "The largest along some extents.", "Out = maximum of X over `dim`", true);
+  Add<Min>(ops, "reduce_min", "The smallest along some extents.", "Out = minimum of X over `dim`", true);
+  Add<Prod>(ops, "reduce_prod", "The product along some extents.", "Out = product of X over `dim`", true);
+}
+
+}  // namespace penstock

@@ -1,0 +1,71 @@
+// fill_constant_batch_size_like: one value everywhere, with one extent taken from another tensor.
+#include <algorithm>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out has attribute shape, but for extent output_dim_idx, which is Input's extent input_dim_idx (the number of
+its sequences, if Input has any and that is extent 0). Its element type is dtype, and it holds value
+everywhere; str_value is the same value as text.)";
+
+Status InferFill(InferContext& c) {
+  Shape shape;
+  for (const std::int32_t extent : c.Attr<std::vector<std::int32_t>>("shape")) shape.Append(extent);
+  const int from = c.Attr<int>("input_dim_idx"), to = c.Attr<int>("output_dim_idx");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Input", from));
+  if (to >= shape.rank()) {
+    return c.Error("output_dim_idx (", to, ") must be within the rank of shape ", shape);
+  }
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i != to && shape[i] < 0) return c.Error("shape ", shape, " must say every extent but the batch's");
+  }
+  const bool counts_sequences = from == 0 && c.Input("Input").lod_level > 0;
+  shape.Set(to, counts_sequences ? kUnknownDim : c.ShapeOf("Input")[from]);
+  return c.SetShape("Out", shape);
+}
+
+template <typename Device, typename T>
+class FillKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    value_ = static_cast<T>(k.Attr<float>("value"));
+    if (out_.shape.IsKnown()) return OkStatus();
+    return Unimplemented("E-op-sequences", k.op().type(), ": Input (", k.Input("Input").name,
+                         ") holds sequences, which are not counted yet; take the extent from a dense tensor");
+  }
+  Status Run(KernelRun& k) override {
+    std::ranges::fill(k[out_].template Span<T>(), value_);
+    return OkStatus();
+  }
+
+ private:
+  Operand out_;
+  T value_{};
+};
+
+}  // namespace
+
+void RegisterFillConstantBatchSizeLike(OpRegistry& ops) {
+  ops.Add("fill_constant_batch_size_like")
+      .Doc("One value, with another tensor's batch size.", kDoc)
+      .Input("Input", "gives one extent", AnyType())
+      .Output("Out", "the tensor", TypeFromAttr("dtype"))
+      .RequiredAttr("shape", AttrKind::kInts, "Out's shape; the extent that Input gives may be anything")
+      .Attr("input_dim_idx", 0, "the extent of Input", AtLeast(0))
+      .Attr("output_dim_idx", 0, "the extent of Out that it gives", AtLeast(0))
+      .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
+      .Attr("value", 0.0f, "the value")
+      .Attr("str_value", "", kNoEffect)
+      .Attr("force_cpu", false, kNoEffect)
+      .InferShape(InferFill)
+      .KernelTypeFrom("Out")
+      .Kernel<Cpu, FillKernel, float, double, std::int32_t, std::int64_t, bool>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,168 @@
+// lookup_table, lookup_table_v2: rows of a table by their ids.
+#include <algorithm>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[i] = W[Ids[i]], or zeros where Ids[i] is padding_idx (-1: there is none)
+
+An id outside the table is an error. The gradient of W adds up the rows of Out@GRAD by id; a dense one leaves
+padding_idx out. With is_sparse it is selected rows, in the order of the ids and as often as they stand there.
+is_distributed and remote_prefetch say where the transpiler may put the table; height_sections, epmap,
+table_names and trainer_id are what Fluid's transpiler writes for that.)";
+
+// The shape of the ids without the last extent, which version 1 wants to be 1.
+Result<Shape> ShapeOfIds(const InferContext& c) {
+  const Shape& ids = c.ShapeOf("Ids");
+  if (c.op().type() != "lookup_table") return ids;
+  if (ids.rank() == 0 || !Compatible(ids[ids.rank() - 1], 1)) {
+    return c.Error("the last extent of Ids (", ids, ") must be 1");
+  }
+  return ids.First(ids.rank() - 1);
+}
+
+Status InferLookup(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("W", 2));
+  PENSTOCK_ASSIGN_OR_RETURN(Shape out, ShapeOfIds(c));
+  out.Append(c.ShapeOf("W")[1]);
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Ids", "Out"));
+  return c.SetShape("Out", out);
+}
+
+Status InferLookupGrad(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("W", "W@GRAD"));
+  c.SetKind("W@GRAD", c.Attr<bool>("is_sparse") ? VarKind::kSelectedRows : VarKind::kTensor);
+  c.SetLodLevel("W@GRAD", 0);
+  return OkStatus();
+}
+
+Status OutOfTable(const KernelRun&, const std::string& type, std::int64_t id, Dim height) {
+  return InvalidArgument("E-op-index", type, ": id ", id, " is outside the table of ", height, " rows");
+}
+
+template <typename Device, typename T>
+class LookupKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    type_ = k.op().type();
+    w_ = k.Input("W");
+    ids_ = k.Input("Ids");
+    out_ = k.Output("Out");
+    padding_ = k.Attr<std::int64_t>("padding_idx");
+    if (w_.kind == VarKind::kTensor) return OkStatus();
+    return Unimplemented("E-op-rows", type_, ": a table of selected rows is not supported; use a dense one");
+  }
+  Status Run(KernelRun& k) override {
+    const Dim height = w_.shape[0], width = w_.shape[1];
+    const T* const table = k[w_].template Data<T>();
+    T* out = k[out_].template Data<T>();
+    for (const std::int64_t id : k[ids_].template Span<std::int64_t>()) {
+      if (padding_ != -1 && id == padding_) {
+        std::fill_n(out, width, T{0});
+      } else if (id < 0 || id >= height) {
+        return OutOfTable(k, type_, id, height);
+      } else {
+        std::copy_n(table + id * width, width, out);
+      }
+      out += width;
+    }
+    return OkStatus();
+  }
+
+ private:
+  std::string type_;
+  Operand w_, ids_, out_;
+  std::int64_t padding_ = -1;
+};
+
+template <typename Device, typename T>
+class LookupGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    type_ = k.op().type();
+    ids_ = k.Input("Ids");
+    dout_ = k.Input("Out@GRAD");
+    dw_ = k.Output("W@GRAD");
+    padding_ = k.Attr<std::int64_t>("padding_idx");
+    table_ = k.Input("W").shape;
+    return RequireCount(k, "Out@GRAD", ids_.shape.Count() * table_.RowWidth());
+  }
+  Status Run(KernelRun& k) override {
+    if (!dw_) return OkStatus();
+    const auto ids = k[ids_].template Span<std::int64_t>();
+    for (const std::int64_t id : ids) {
+      if (id != padding_ && (id < 0 || id >= table_[0])) return OutOfTable(k, type_, id, table_[0]);
+    }
+    const T* const dout = k[dout_].template Data<T>();
+    if (dw_.kind == VarKind::kSelectedRows) {
+      List(ids, dout, k.Var(dw_).As<SelectedRows>());
+    } else {
+      Add(ids, dout, k[dw_]);
+    }
+    return OkStatus();
+  }
+
+ private:
+  void List(std::span<const std::int64_t> ids, const T* dout, SelectedRows& dw) const {
+    dw.height = table_[0];
+    dw.rows.assign(ids.begin(), ids.end());
+    dw.value.Reset(DTypeOfT<T>::kValue, table_.WithRows(static_cast<Dim>(ids.size())));
+    std::copy_n(dout, dw.value.count(), dw.value.Data<T>());
+  }
+
+  void Add(std::span<const std::int64_t> ids, const T* dout, Tensor& dw) const {
+    const Dim width = table_.RowWidth();
+    std::ranges::fill(dw.Span<T>(), T{0});
+    for (const std::int64_t id : ids) {
+      if (padding_ == -1 || id != padding_) {
+        T* const row = dw.Data<T>() + id * width;
+        for (Dim j = 0; j < width; ++j) row[j] += dout[j];
+      }
+      dout += width;
+    }
+  }
+
+  std::string type_;
+  Operand ids_, dout_, dw_;
+  Shape table_;
+  std::int64_t padding_ = -1;
+};
+
+void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_doc, bool in_place_attr) {
+  OpDef& def =
+      ops.Add(type)
+          .Doc("Rows of a table by their ids.", kDoc)
+          .Input("W", "the table: rows, width", Floats())
+          .Input("Ids", ids_doc, Only(DType::kInt64))
+          .Output("Out", "the shape of the ids, then W's width", SameTypeAs("W"))
+          .Attr("is_sparse", false, "whether W's gradient is selected rows")
+          .Attr("is_distributed", false, "whether the rows may be spread over pservers, by id")
+          .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none", AtLeast(-1));
+  if (in_place_attr) def.Attr("grad_inplace", false, kNoEffect);
+  def.Attr("remote_prefetch", false, "whether trainers may ask pservers for single rows")
+      .Attr("trainer_id", 0, kNoEffect)
+      .Attr("height_sections", std::vector<std::int64_t>(), kNoEffect)
+      .Attr("epmap", std::vector<std::string>(), kNoEffect)
+      .Attr("table_names", std::vector<std::string>(), kNoEffect)
+      .InferShape(InferLookup)
+      .KernelTypeFrom("W")
+      .Kernel<Cpu, LookupKernel, float, double>()
+      .Grad({.reads = {"Ids", "W"}, .yields = {"W"}})
+      .GradKernel<Cpu, LookupGradKernel, float, double>();
+  def.GradDef().KernelTypeFrom("Out@GRAD").InferShape(InferLookupGrad);
+}
+
+}  // namespace
+
+void RegisterLookupTable(OpRegistry& ops) {
+  AddLookup(ops, "lookup_table", "row numbers; the last extent is 1", true);
+  AddLookup(ops, "lookup_table_v2", "row numbers", false);
+}
+
+}  // namespace penstock

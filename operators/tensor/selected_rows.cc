@@ -1,0 +1,168 @@
+// merge_selected_rows, get_tensor_from_selected_rows, split_selected_rows: rows of a tall tensor, joined and
+// cut.
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/merge_rows.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kMergeDoc[] = R"(
+Out has each row of X once, with the sum of its values in X's order: ascending if a row occurred twice, else
+as in X.)";
+
+constexpr char kTensorDoc[] = R"(
+Out holds the values of X one after the other, as they stand: as many rows as X lists, which is known only at
+run time.)";
+
+constexpr char kSplitDoc[] = R"(
+Out[i] gets the rows of section i of the tall tensor, height_sections[i] rows high, numbered from the
+section's begin, in X's order. A row above all sections is an error.)";
+
+Status RequireRows(const KernelSetup& k) {
+  if (k.Input("X").kind == VarKind::kSelectedRows) return OkStatus();
+  return k.Error("X (", k.Input("X").name, ") must be selected rows");
+}
+
+// Out is of another kind than X, but stands for a tensor of the same shape.
+std::function<Status(InferContext&)> ShareAs(VarKind kind) {
+  return [kind](InferContext& c) {
+    PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+    c.SetKind("Out", kind);
+    return OkStatus();
+  };
+}
+
+template <typename Device, typename T>
+class MergeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return RequireRows(k);
+  }
+  Status Run(KernelRun& k) override {
+    merger_.Merge<T>(k.Var(x_).As<SelectedRows>(), merged_);
+    std::swap(k.Var(out_).As<SelectedRows>(), merged_);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  RowMerger merger_;
+  SelectedRows merged_;  // what Out held before, to be written next time
+};
+
+template <typename Device, typename T>
+class ValuesKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return RequireRows(k);
+  }
+  Status Run(KernelRun& k) override {
+    const SelectedRows& x = k.Var(x_).As<SelectedRows>();
+    Tensor& out = k.Var(out_).As<Tensor>();
+    out.Reset(DTypeOfT<T>::kValue, x.value.shape());
+    std::copy_n(x.value.Data<T>(), x.value.count(), out.Data<T>());
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+};
+
+// Where each section begins, and where the last one ends.
+std::vector<std::int64_t> Bounds(const std::vector<std::int64_t>& sections) {
+  std::vector<std::int64_t> bounds(sections.size() + 1, 0);
+  std::partial_sum(sections.begin(), sections.end(), bounds.begin() + 1);
+  return bounds;
+}
+
+Status InferSplit(InferContext& c) {
+  const auto sections = c.Attr<std::vector<std::int64_t>>("height_sections");
+  if (static_cast<int>(sections.size()) != c.OutputCount("Out")) {
+    return c.Error("height_sections has ", sections.size(), " sections for ", c.OutputCount("Out"),
+                   " variables in Out");
+  }
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  for (int i = 0; i < c.OutputCount("Out"); ++i) {
+    PENSTOCK_RETURN_IF_ERROR(
+        c.SetShape("Out", i, c.ShapeOf("X").WithRows(sections[static_cast<std::size_t>(i)])));
+    c.SetKind("Out", VarKind::kSelectedRows, i);
+  }
+  return OkStatus();
+}
+
+template <typename Device, typename T>
+class SplitKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    bounds_ = Bounds(k.Attr<std::vector<std::int64_t>>("height_sections"));
+    return RequireRows(k);
+  }
+  Status Run(KernelRun& k) override {
+    const SelectedRows& x = k.Var(x_).As<SelectedRows>();
+    const Dim width = x.value.initialized() ? x.value.shape().RowWidth() : 0;
+    for (const std::int64_t row : x.rows) {
+      if (row >= 0 && row < bounds_.back()) continue;
+      return InvalidArgument("E-op-index", "split_selected_rows: row ", row,
+                             " is outside the sections, which hold ", bounds_.back());
+    }
+    for (std::size_t s = 0; s < outs_.size(); ++s) {
+      SelectedRows& out = k.Var(outs_[s]).template As<SelectedRows>();
+      out.height = bounds_[s + 1] - bounds_[s];
+      out.rows.clear();
+      for (const std::int64_t row : x.rows) {
+        if (row >= bounds_[s] && row < bounds_[s + 1]) out.rows.push_back(row - bounds_[s]);
+      }
+      out.value.Reset(x.value.dtype(), x.value.shape().WithRows(static_cast<Dim>(out.rows.size())));
+      T* to = out.value.template Data<T>();
+      for (std::size_t i = 0; i < x.rows.size(); ++i) {
+        if (x.rows[i] < bounds_[s] || x.rows[i] >= bounds_[s + 1]) continue;
+        to = std::copy_n(x.value.Data<T>() + static_cast<Dim>(i) * width, width, to);
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_;
+  std::vector<Operand> outs_;
+  std::vector<std::int64_t> bounds_;
+};
+
+}  // namespace
+
+void RegisterSelectedRows(OpRegistry& ops) {
+  ops.Add("merge_selected_rows")
+      .Doc("Selected rows, each row once.", kMergeDoc)
+      .Input("X", "selected rows", Floats())
+      .Output("Out", "selected rows of the same tall tensor", SameTypeAs("X"))
+      .InferShape(ShareAs(VarKind::kSelectedRows))
+      .Kernel<Cpu, MergeKernel, float, double>()
+      .NoGrad();
+  ops.Add("get_tensor_from_selected_rows")
+      .Doc("The values of selected rows as a tensor.", kTensorDoc)
+      .Input("X", "selected rows", Floats())
+      .Output("Out", "as many rows as X lists", SameTypeAs("X"))
+      .InferShape(ShareAs(VarKind::kTensor))
+      .Kernel<Cpu, ValuesKernel, float, double>()
+      .NoGrad();
+  ops.Add("split_selected_rows")
+      .Doc("Selected rows cut into sections of the tall tensor.", kSplitDoc)
+      .Input("X", "selected rows", Floats())
+      .Output("Out", "selected rows, one variable a section", SameTypeAs("X"), Repeated())
+      .Attr("height_sections", std::vector<std::int64_t>(), "the height of each section", AtLeast(0))
+      .InferShape(InferSplit)
+      .Kernel<Cpu, SplitKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -52,7 +52,7 @@ Regularizer RegularizerOf(const py::object& value) {
 // and coefficient.
 OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::object& learning_rate,
                        std::string name, const py::object& regularizer, const py::dict& regularizers,
-                       std::map<std::string, double> initial) {
+                       std::map<std::string, double> initial, std::int32_t rate_dtype) {
   OptimizerSpec spec;
   spec.op_type = std::move(op_type);
   SetAttrs(spec, attrs);
@@ -63,6 +63,7 @@ OptimizerSpec MakeSpec(std::string op_type, const py::dict& attrs, const py::obj
   }
   spec.name = std::move(name);
   spec.initial = std::move(initial);
+  spec.learning_rate_type = static_cast<DType>(rate_dtype);
   if (!regularizer.is_none()) spec.regularizer = RegularizerOf(regularizer);
   for (const auto& [param, decay] : regularizers) {
     spec.param_regularizers[param.cast<std::string>()] =
@@ -96,7 +97,8 @@ void BindAutodiff(py::module_& m) {
   py::class_<OptimizerSpec>(m, "OptimizerSpec")
       .def(py::init(&MakeSpec), py::arg("op_type"), py::arg("attrs"), py::arg("learning_rate"),
            py::arg("name") = "", py::arg("regularizer") = py::none(), py::arg("regularizers") = py::dict(),
-           py::arg("initial") = std::map<std::string, double>());
+           py::arg("initial") = std::map<std::string, double>(),
+           py::arg("rate_dtype") = static_cast<std::int32_t>(DType::kFp32));
   py::class_<MinimizeResult>(m, "MinimizeResult")
       .def_readonly("params_grads", &MinimizeResult::params_grads)
       .def_readonly("learning_rate", &MinimizeResult::learning_rate)

@@ -16,30 +16,23 @@ def recorded():
 
 RECORDED = recorded()
 
-# What this issue builds: a call belongs here if all its ops do. Layers are added as their ops are.
-OPS = {
-    'accuracy', 'assign', 'assign_value', 'batch_norm', 'cast', 'concat', 'conv2d', 'cross_entropy2',
-    'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_mul', 'elementwise_sub', 'fill_constant',
-    'gaussian_random', 'matmul', 'mean', 'mul', 'pool2d', 'relu', 'reshape2', 'scale', 'softmax',
-    'softmax_with_cross_entropy', 'square', 'sum', 'tanh', 'top_k', 'transpose2', 'truncated_gaussian_random',
-    'uniform_random', 'sgd', 'momentum', 'adam', 'sigmoid', 'adadelta', 'adagrad', 'adamax', 'decayed_adagrad', 'dpsgd',
-    'ftrl', 'lamb', 'lars_momentum', 'rmsprop',
-}
-
-
-def is_built(call):
-    ops = [op['type'] for part in ('main', 'startup') for op in call[part]['ops']]
-    return all(op in OPS or op[:-5] in OPS for op in ops) and 'grad_clip' not in call['call'] and call['group'] in (
-        'layers', 'optimizer', 'backward')
-
-
-NOT_BUILT = ('L.embedding', 'fluid.embedding', 'L.create_array', 'fluid.gradients', 'L.array', 'L.is_empty',
-             'ModelAverage', 'ExponentialMovingAverage', 'scaled_dot', 'L.uniform_random', 'L.gaussian_random',
-             # int64 counters: the op writes int32 whatever is declared, and here the declaration says so
-             "correct=L.create_tensor('int64')",
-             # Fluid 1.8.5 hands l1 to both attributes, here each has its own
-             'l1=0.01, l2=0.02')
-CALLS = [call for call in RECORDED['calls'] if is_built(call) and not any(n in call['call'] for n in NOT_BUILT)]
+# Calls whose ops or layers are not built yet.
+OTHER_LAYERS = ('L.argmax', 'L.array', 'L.auc', 'L.conv2d_transpose', 'L.cos_sim', 'L.create_array', 'L.dynamic_',
+                'L.flatten', 'L.gather', 'L.hsigmoid', 'L.huber_loss', 'L.is_empty', 'L.isfinite', 'L.l2_normalize',
+                'L.label_smooth', 'L.layer_norm', 'L.leaky_relu', 'L.lod_reset', 'L.log_loss', 'L.lrn', 'L.nce',
+                'L.one_hot', 'L.prelu', 'L.range', 'L.row_conv', 'L.sequence_', 'L.shape', 'L.sigmoid_cross',
+                'L.slice', 'L.smooth_l1', 'L.split', 'L.squeeze', 'L.uniform_random', 'L.gaussian_random',
+                'L.unsqueeze', 'L.while_loop', 'ModelAverage', 'ExponentialMovingAverage', 'fluid.gradients',
+                'nets.glu', 'nets.scaled_dot', 'nets.sequence_conv_pool', 'use_cudnn=False')
+DIFFERENT = (
+    # int64 counters: the op writes int32 whatever is declared, and here the declaration says so
+    "correct=L.create_tensor('int64')",
+    # Fluid 1.8.5 hands l1 to both attributes, here each has its own
+    'l1=0.01, l2=0.02')
+# Fluid 1.8.5 raises: ftrl takes no selected rows there.
+FAILED_THERE = [call for call in RECORDED['calls'] if call['group'].startswith('optimizer') and 'returns' not in call]
+CALLS = [call for call in RECORDED['calls'] if
+         call not in FAILED_THERE and not any(name in call['call'] for name in OTHER_LAYERS + DIFFERENT)]
 
 
 def close(a, b):
@@ -51,7 +44,7 @@ def close(a, b):
 
 
 def check_ops(ops, expected):
-    assert [op.type for op in ops] == [op['type'] for op in expected]
+    assert [(op.block.idx, op.type) for op in ops] == [(op.get('block', 0), op['type']) for op in expected]
     for op, theirs in zip(ops, expected):
         inputs = {slot: names for slot, names in op._inputs().items() if names}
         outputs = {slot: names for slot, names in op._outputs().items() if names}
@@ -59,6 +52,7 @@ def check_ops(ops, expected):
         assert outputs == theirs['outputs'], op.type
         attrs = op.all_attrs()
         for name, value in theirs['attrs'].items():
+            value = value['block'] if isinstance(value, dict) else value
             assert close(attrs.get(name), value), (op.type, name, attrs.get(name), value)
         for name, value in attrs.items():
             if name in theirs['attrs'] or name in NOT_RECORDED:
@@ -68,13 +62,17 @@ def check_ops(ops, expected):
                 assert close(value, default), (op.type, name, value, default)
 
 
-def check_vars(block, expected):
+def check_vars(program, expected):
     for name, theirs in expected.items():
-        var = block.var(name)
+        block, _, name = name.rpartition('/')    # "1/tmp_0": of block 1
+        var = program.block(int(block or 0)).var(name)
+        if theirs['type'] == 'STEP_SCOPES':
+            assert var.type.name == 'STEP_SCOPES', name
+            continue
         assert var.type.name == theirs['type'], name
         assert var.dtype.name == theirs['dtype'], name
         assert list(var.shape) == theirs['shape'], name
-        assert var.lod_level == theirs['lod_level'], name
+        assert var.lod_level == theirs.get('lod_level', 0), name
         assert var.persistable == theirs['persistable'], name
         assert var.stop_gradient == theirs['stop_gradient'], name
         is_parameter = type(var).__name__ == 'Parameter'
@@ -86,21 +84,22 @@ def check_vars(block, expected):
 @pytest.mark.parametrize('call', CALLS, ids=[call['setup'][-30:] + ' ' + call['call'] for call in CALLS])
 def test_a_layer_makes_what_fluid_makes(fluid, call):
     initializer = fluid.initializer
-    names = dict(fluid=fluid, L=fluid.layers, nets=fluid.nets, PA=fluid.ParamAttr, REG=fluid.regularizer, np=np,
+    names = dict(fluid=fluid, L=fluid.layers, clip=fluid.clip, nets=fluid.nets, PA=fluid.ParamAttr,
+                 REG=fluid.regularizer, np=np,
                  Constant=initializer.Constant, Normal=initializer.Normal, Uniform=initializer.Uniform,
                  TruncatedNormal=initializer.TruncatedNormal, MSRA=initializer.MSRA, Xavier=initializer.Xavier,
                  NumpyArrayInitializer=initializer.NumpyArrayInitializer)
-    main, startup = fluid.default_main_program().global_block(), fluid.default_startup_program().global_block()
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
     exec(call['setup'], names)
-    before = len(main.ops)
-    startup_before = len(startup.ops)
+    before, startup_before = len(main.global_block().ops), len(startup.global_block().ops)
     exec(call['call'].lstrip('#'), names)
-    check_ops(main.ops[before:], call['main']['ops'])
+    # Recorded from this position on, although new initializers and counters stand in front.
+    inner = [op for block in main.blocks[1:] for op in block.ops]
+    check_ops(main.global_block().ops[before:] + inner, call['main']['ops'])
     check_vars(main, call['main']['vars'])
-    # Recorded from this position on, although new initializers stand in front.
-    check_ops(startup.ops[startup_before:], call['startup']['ops'])
+    check_ops(startup.global_block().ops[startup_before:], call['startup']['ops'])
     check_vars(startup, call['startup']['vars'])
 
 
 def test_enough_calls_were_compared(corpus):
-    assert len(CALLS) >= 60
+    assert (len(CALLS), len(FAILED_THERE)) == (158, 1)

@@ -11,8 +11,9 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock.fluid import (backward, core, data_feeder, executor, framework, initializer, io, layer_helper, layers,
-                            lod_tensor, nets, optimizer, param_attr, regularizer, transpiler, unique_name)
+from penstock.fluid import (backward, clip, core, data_feeder, executor, framework, initializer, input, io,
+                            layer_helper, layers, lod_tensor, nets, optimizer, param_attr, regularizer, transpiler,
+                            unique_name)
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
 from penstock.fluid.data_feeder import DataFeeder
@@ -20,17 +21,19 @@ from penstock.fluid.executor import Executor, global_scope, scope_guard
 from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, default_main_program,
                                       default_startup_program, in_dygraph_mode, name_scope, program_guard)
 from penstock.fluid.initializer import NumpyArrayInitializer
+from penstock.fluid.input import embedding
 from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from penstock.fluid.param_attr import ParamAttr
 from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
                                        release_memory)
 
 __all__ = [
-    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler', 'DistributeTranspilerConfig',
-    'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
-    'backward', 'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder',
-    'default_main_program', 'default_startup_program', 'executor', 'framework', 'global_scope', 'in_dygraph_mode',
-    'initializer', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'memory_optimize',
-    'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'regularizer', 'release_memory',
-    'scope_guard', 'transpiler', 'unique_name',
+    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler',
+    'DistributeTranspilerConfig', 'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter',
+    'Program', 'Scope', 'Variable', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor',
+    'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program', 'default_startup_program',
+    'embedding', 'executor', 'framework', 'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io',
+    'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'memory_optimize', 'name_scope', 'nets',
+    'optimizer', 'param_attr', 'program_guard', 'regularizer', 'release_memory', 'scope_guard', 'transpiler',
+    'unique_name',
 ]

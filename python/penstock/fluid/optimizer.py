@@ -2,11 +2,13 @@
 _append_optimize_op takes a slower way, op by op in Python, as Fluid's own classes do."""
 
 from penstock import _penstock
-from penstock.fluid import framework, unique_name
+from penstock.fluid import clip, framework, unique_name
 from penstock.fluid.backward import names_of, pairs_of
+from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, Variable, program_guard
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers import tensor
 
 __all__ = [
     'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',
@@ -22,12 +24,15 @@ class Optimizer:
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         if not isinstance(learning_rate, (float, int, Variable)):
             raise TypeError('learning rate should be float or Variable, not %s' % type(learning_rate).__name__)
-        if grad_clip is not None:
-            raise NotImplementedError('gradient clipping (grad_clip) is not built')
+        if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):
+            raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class, not %s" %
+                            type(grad_clip).__name__)
         self._learning_rate = learning_rate
         self._parameter_list = parameter_list
         self.regularization = regularization
+        self._grad_clip = grad_clip
         self._name = name
+        self._dtype = VarType.FP32    # of the loss, and so of the learning rate
         self.type = getattr(self, 'type', None)
         self._attrs = {}
         self._initial = {}              # where state starts, by its name, if no attribute says so
@@ -41,9 +46,9 @@ class Optimizer:
         main = loss.block.program
         startup = startup_program or framework.default_startup_program()
         parameters = names_of(parameter_list or self._parameter_list)
-        if self._is_custom():
+        if self._is_custom() or self._clips(main):
             pairs = self.backward(loss, startup, parameters, no_grad_set)
-            return self._apply_in_python(loss, startup, pairs), pairs
+            return self.apply_optimize(loss, startup, pairs), pairs
         made = _penstock.minimize(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
                                   self._spec(main), loss.name, parameters, names_of(no_grad_set))
         return self._record(main, made), pairs_of(main.global_block(), made.params_grads)
@@ -53,13 +58,17 @@ class Optimizer:
         if callbacks:
             raise NotImplementedError('backward: callbacks are not built; change the gradients after the call')
         program = loss.block.program
+        self._dtype = loss.dtype
+        begin = program.desc.op_count(0)
         pairs = _penstock.optimizer_backward(program.desc, unique_name.generator, loss.name,
                                              names_of(parameter_list or self._parameter_list), names_of(no_grad_set))
+        clip.clip_errors(program.global_block(), begin)
         return pairs_of(program.global_block(), pairs)
 
     def apply_gradients(self, params_grads):
-        """The second half: regularization and updates, in the default programs."""
+        """The second half: clipping, regularization and updates, in the default programs."""
         main, startup = framework.default_main_program(), framework.default_startup_program()
+        params_grads = self._clipped(sorted(params_grads, key=lambda pair: pair[0].name))
         if self._is_custom():
             return self._apply_pairs_in_python(main, startup, params_grads)
         made = _penstock.apply_gradients(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
@@ -76,6 +85,18 @@ class Optimizer:
     def _global_learning_rate(self, program=None):
         return self._learning_rate_map.get(program or framework.default_main_program())
 
+    # Clipping is made of layers.
+    def _clips(self, program):
+        """Whether something is clipped between backward pass and updates, or within the backward pass."""
+        return (self._grad_clip is not None or
+                any(attrs.get('gradient_clip_attr') is not None for attrs in program._parameter_attrs.values()) or
+                any(var.error_clip is not None for var in program.global_block()._var_handles.values()))
+
+    def _clipped(self, params_grads):
+        if self._grad_clip is not None:
+            return self._grad_clip(params_grads)
+        return clip.append_gradient_clip_ops(params_grads)
+
     # The C++ way.
     def _is_custom(self):
         return type(self)._append_optimize_op is not Optimizer._append_optimize_op
@@ -84,7 +105,7 @@ class Optimizer:
         rate = self._learning_rate_map.get(program, self._learning_rate)
         rate = rate.name if isinstance(rate, Variable) else float(rate)
         return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
-                                       self._regularizers_in(program), self._initial)
+                                       self._regularizers_in(program), self._initial, int(self._dtype))
 
     def _record(self, program, made):
         """Remembers what C++ made; returns the optimizer ops."""
@@ -130,10 +151,9 @@ class Optimizer:
         if isinstance(self._learning_rate, Variable):
             self._learning_rate_map[program] = self._learning_rate
             return
-        from penstock.fluid.layers import create_global_var
-        self._learning_rate_map[program] = create_global_var(name=unique_name.generate('learning_rate'), shape=[1],
-                                                             value=float(self._learning_rate), dtype='float32',
-                                                             persistable=True)
+        self._learning_rate_map[program] = tensor.create_global_var(name=unique_name.generate('learning_rate'),
+                                                                    shape=[1], value=float(self._learning_rate),
+                                                                    dtype=self._dtype, persistable=True)
 
     def _create_param_lr(self, param_and_grad):
         """The learning rate of one parameter: scaled if it asks for it."""
@@ -145,13 +165,9 @@ class Optimizer:
         with program._lr_schedule_guard(is_with_opt=True), framework.name_scope('scale_with_param_lr'):
             return rate * multiplier
 
-    def _apply_in_python(self, loss, startup, params_grads):
-        with program_guard(loss.block.program, startup):
-            return self._apply_pairs_in_python(loss.block.program, startup, params_grads)
-
     def _apply_pairs_in_python(self, program, startup, params_grads):
         block = program.global_block()
-        names = sorted((param.name, grad.name) for param, grad in params_grads)
+        names = [(param.name, grad.name) for param, grad in params_grads]
         spec = _penstock.OptimizerSpec(self.type or type(self).__name__, {}, 0.0, '', self.regularization,
                                        self._regularizers_in(program))
         names = _penstock.regularize(program.desc, unique_name.generator, framework.name_scopes(), spec, names)
@@ -324,7 +340,6 @@ class DpsgdOptimizer(Optimizer):
     def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
         super().__init__(learning_rate, parameter_list)
         self._attrs = {'clip': clip, 'batch_size': batch_size, 'sigma': sigma}
-
 
 
 SGD = SGDOptimizer

@@ -1,4 +1,7 @@
-"""Variable and Parameter: handles on the variables of a block (framework.py says what a handle is)."""
+"""Variable and Parameter: handles on the variables of a block (framework.py says what a handle is).
+
+What makes ops of them (x + y, x.astype) is added by layers/math_op_patch.py, since it is made of layers.
+"""
 
 from penstock.fluid import core
 from penstock.fluid.core import VAR_TYPES, VarType, to_dtype
@@ -93,10 +96,6 @@ class Variable:
         setattr(facts, name, value)
         self._desc.set_var_facts(self.block.idx, self.name, facts)
 
-    def astype(self, dtype):
-        from penstock.fluid.layers import cast
-        return cast(self, dtype)
-
     def to_string(self, throw_on_error=True, with_details=False):
         kind = self.type
         what = '%s%s' % (core.dtype_name(self.dtype), list(self.shape)) if kind == VarType.LOD_TENSOR else kind.name
@@ -157,3 +156,12 @@ class Parameter(Variable):
     @do_model_average.setter
     def do_model_average(self, value):
         self._attrs['do_model_average'] = value
+
+    @property
+    def gradient_clip_attr(self):
+        """How clip.set_gradient_clip wants its gradient clipped; None if it does not."""
+        return self._attrs.get('gradient_clip_attr')
+
+    @gradient_clip_attr.setter
+    def gradient_clip_attr(self, value):
+        self._attrs['gradient_clip_attr'] = value

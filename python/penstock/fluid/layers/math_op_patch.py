@@ -3,6 +3,7 @@
 from penstock.fluid import unique_name
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
+from penstock.fluid.layers import tensor
 
 _INTEGERS = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
 
@@ -34,6 +35,10 @@ def _filled_like(var, value):
         block.append_op('fill_constant', None, {'Out': out}, {'shape': [1], 'value': value, 'dtype': int(var.dtype)})
     out.stop_gradient = True
     return out
+
+
+def _astype(self, dtype):
+    return tensor.cast(self, dtype)
 
 
 def _binary(op_type, reverse=False, scalar=None, compares=False):
@@ -70,12 +75,17 @@ def patch_variable():
         '__truediv__': _binary('elementwise_div', scalar=lambda x, a: _scaled(x, 1.0 / a, 0.0)),
         '__rtruediv__': _binary('elementwise_div', reverse=True),
         '__pow__': _binary('elementwise_pow'),
+        '__rpow__': _binary('elementwise_pow', reverse=True),
         '__neg__': lambda self: _scaled(self, -1.0, 0.0),
+        '__eq__': _binary('equal', compares=True),
+        '__ne__': _binary('not_equal', compares=True),
         '__lt__': _binary('less_than', compares=True),
         '__le__': _binary('less_equal', compares=True),
         '__gt__': _binary('greater_than', compares=True),
         '__ge__': _binary('greater_equal', compares=True),
+        # A handle is found in dicts and sets by being itself.
+        '__hash__': object.__hash__,
+        'astype': _astype,
     }
     for name, method in methods.items():
-        method.__name__ = name
         setattr(Variable, name, method)

@@ -1,4 +1,4 @@
-"""Layers with parameters, and the ops on activations."""
+"""Layers with parameters, and what usually stands between them."""
 
 import math
 
@@ -9,10 +9,9 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'batch_norm', 'clip', 'conv2d', 'dropout', 'elementwise_add', 'elementwise_div', 'elementwise_max',
-    'elementwise_min', 'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'fc', 'matmul', 'mean', 'mul',
-    'pool2d', 'reduce_max', 'reduce_mean', 'reduce_min', 'reduce_sum', 'reshape', 'scale', 'softmax', 'topk',
-    'transpose',
+    'autoincreased_step_counter', 'batch_norm', 'conv2d', 'dropout', 'embedding', 'fc',
+    'get_tensor_from_selected_rows', 'matmul', 'merge_selected_rows', 'mul', 'pool2d', 'reshape', 'softmax',
+    'topk', 'transpose',
 ]
 
 
@@ -38,6 +37,45 @@ def fc(input, size, num_flatten_dims=1, param_attr=None, bias_attr=None, act=Non
         before_bias = helper.create_variable_for_type_inference(dtype)
         helper.append_op('sum', {'X': products}, {'Out': before_bias}, {'use_mkldnn': False})
     return helper.append_activation(helper.append_bias_op(before_bias, dim_start=num_flatten_dims))
+
+
+def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=None, param_attr=None, dtype='float32'):
+    """As fluid.embedding, for ids whose last extent is 1: it goes, and the width takes its place."""
+    return lookup_layer('lookup_table', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+
+
+def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype):
+    """Both layers called embedding: they differ in their op."""
+    if input.dtype != VarType.INT64:
+        raise TypeError('embedding: the ids must be int64, but %s is %s' % (input.name, input.dtype.name))
+    helper = LayerHelper('embedding', param_attr=param_attr)
+    table = helper.create_parameter(helper.param_attr, size, dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx += size[0]
+    helper.append_op(
+        op_type, {'Ids': input, 'W': table}, {'Out': out}, {
+            'is_sparse': is_sparse,
+            'is_distributed': is_distributed,
+            'remote_prefetch': bool(is_sparse) and not is_distributed,
+            'padding_idx': padding_idx
+        })
+    return out
+
+
+def autoincreased_step_counter(counter_name=None, begin=1, step=1):
+    """A variable that goes on by `step` before each run's first op, and is `begin` in the first run."""
+    helper = LayerHelper('global_step_counter')
+    counter, is_new = helper.create_or_get_global_variable(name=counter_name or '@STEP_COUNTER@', dtype='int64',
+                                                           shape=[1], persistable=True)
+    if is_new:
+        helper.set_variable_initializer(counter, Constant(begin - 1, force_cpu=True))
+        helper.main_program.global_block()._prepend_op('increment', {'X': counter}, {'Out': counter},
+                                                       {'step': float(step)})
+        counter.stop_gradient = True
+    return counter
 
 
 def _pair(value, what):
@@ -196,14 +234,6 @@ def softmax(input, use_cudnn=False, name=None, axis=-1):
     return out
 
 
-def mean(x, name=None):
-    """The mean of all elements."""
-    helper = LayerHelper('mean', name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('mean', {'X': x}, {'Out': out})
-    return out
-
-
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
     helper = LayerHelper('mul', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
@@ -249,23 +279,21 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     return helper.append_activation(out)
 
 
-def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
-    helper = LayerHelper('scale', act=act, name=name)
+def merge_selected_rows(x, name=None):
+    """Selected rows with each row once."""
+    helper = LayerHelper('merge_selected_rows', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
-    inputs = {'X': x}
-    attrs = {'bias': float(bias), 'bias_after_scale': bias_after_scale}
-    if isinstance(scale, Variable):
-        inputs['ScaleTensor'] = scale
-    else:
-        attrs['scale'] = float(scale)
-    helper.append_op('scale', inputs, {'Out': out}, attrs)
-    return helper.append_activation(out)
+    helper.append_op('merge_selected_rows', {'X': x}, {'Out': out})
+    return out
 
 
-def clip(x, min, max, name=None):
-    helper = LayerHelper('clip', name=name)
+def get_tensor_from_selected_rows(x, name=None):
+    """The values of selected rows as a tensor."""
+    if x.type != VarType.SELECTED_ROWS:
+        raise TypeError('get_tensor_from_selected_rows: %s is no SELECTED_ROWS, but %s' % (x.name, x.type.name))
+    helper = LayerHelper('get_tensor_from_selected_rows', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('clip', {'X': x}, {'Out': out}, {'min': min, 'max': max})
+    helper.append_op('get_tensor_from_selected_rows', {'X': x}, {'Out': out})
     return out
 
 
@@ -283,50 +311,3 @@ def topk(input, k, name=None):
     values.stop_gradient = True
     indices.stop_gradient = True
     return values, indices
-
-
-def _elementwise(op_type):
-
-    def layer(x, y, axis=-1, act=None, name=None):
-        helper = LayerHelper(op_type, act=act, name=name)
-        out = helper.create_variable_for_type_inference(x.dtype)
-        helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': out}, {'axis': axis, 'use_mkldnn': False})
-        return helper.append_activation(out)
-
-    layer.__name__ = op_type
-    layer.__doc__ = 'The op %s; y is repeated over the axes of x that it lacks, from `axis` on.' % op_type
-    return layer
-
-
-elementwise_add = _elementwise('elementwise_add')
-elementwise_sub = _elementwise('elementwise_sub')
-elementwise_mul = _elementwise('elementwise_mul')
-elementwise_div = _elementwise('elementwise_div')
-elementwise_max = _elementwise('elementwise_max')
-elementwise_min = _elementwise('elementwise_min')
-elementwise_pow = _elementwise('elementwise_pow')
-
-
-def _reduce(op_type):
-
-    def layer(input, dim=None, keep_dim=False, name=None):
-        helper = LayerHelper(op_type, name=name)
-        out = helper.create_variable_for_type_inference(input.dtype)
-        if dim is not None and not isinstance(dim, (list, tuple)):
-            dim = [dim]
-        helper.append_op(op_type, {'X': input}, {'Out': out}, {
-            'dim': list(dim) if dim else [0],
-            'keep_dim': keep_dim,
-            'reduce_all': not dim
-        })
-        return out
-
-    layer.__name__ = op_type
-    layer.__doc__ = 'The op %s over the axes `dim`, or over all.' % op_type
-    return layer
-
-
-reduce_sum = _reduce('reduce_sum')
-reduce_mean = _reduce('reduce_mean')
-reduce_max = _reduce('reduce_max')
-reduce_min = _reduce('reduce_min')

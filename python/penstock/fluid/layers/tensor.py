@@ -9,8 +9,8 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant', 'ones',
-    'sum', 'sums', 'zeros',
+    'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant',
+    'fill_constant_batch_size_like', 'ones', 'sum', 'sums', 'zeros',
 ]
 
 
@@ -38,17 +38,40 @@ def fill_constant(shape, dtype, value, force_cpu=False, out=None):
     dtype = to_dtype(dtype)
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    whole = dtype in (VarType.INT64, VarType.INT32)
     helper.append_op(
         'fill_constant', {}, {'Out': out}, {
             'shape': list(shape),
             'dtype': int(out.dtype),
             'value': float(value),
-            'str_value': str(int(value)) if whole else str(float(value)),
+            'str_value': _text_of(value, dtype),
             'force_cpu': force_cpu
         })
     out.stop_gradient = True
     return out
+
+
+def fill_constant_batch_size_like(input, shape, dtype, value, input_dim_idx=0, output_dim_idx=0, force_cpu=False):
+    """fill_constant, but for one extent, which is the input's."""
+    helper = LayerHelper('fill_constant_batch_size_like')
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(
+        'fill_constant_batch_size_like', {'Input': input}, {'Out': out}, {
+            'shape': list(shape),
+            'dtype': int(dtype),
+            'value': float(value),
+            'str_value': _text_of(value, dtype),
+            'input_dim_idx': input_dim_idx,
+            'output_dim_idx': output_dim_idx,
+            'force_cpu': force_cpu
+        })
+    out.stop_gradient = True
+    return out
+
+
+def _text_of(value, dtype):
+    """The value as an op's str_value, which holds an int64 that a float cannot."""
+    return str(int(value)) if dtype in (VarType.INT64, VarType.INT32) else str(float(value))
 
 
 def zeros(shape, dtype, force_cpu=False):

@@ -1,0 +1,260 @@
+"""Comparisons, counters, and layers whose ops run in blocks of their own."""
+
+import functools
+
+from penstock.fluid.core import VarType, to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers import arithmetic, tensor
+
+__all__ = [
+    'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'less_equal', 'less_than',
+    'not_equal', 'switch_case',
+]
+
+
+def increment(x, value=1.0, in_place=True):
+    """x + value, of one element; in place it is a counter."""
+    helper = LayerHelper('increment')
+    out = x if in_place else helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float(value)})
+    return out
+
+
+def _compare(op_type, x, y, cond, attrs=None):
+    helper = LayerHelper(op_type)
+    if cond is None:
+        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
+    helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': cond}, attrs)
+    return cond
+
+
+def less_than(x, y, force_cpu=None, cond=None):
+    """Whether x < y, element by element; into `cond` if it is given."""
+    return _compare('less_than', x, y, cond, {'force_cpu': force_cpu})
+
+
+def _comparison(op_type):
+
+    def layer(x, y, cond=None):
+        return _compare(op_type, x, y, cond)
+
+    layer.__name__ = op_type
+    layer.__doc__ = 'The op %s, element by element; into `cond` if it is given.' % op_type
+    return layer
+
+
+less_equal = _comparison('less_equal')
+greater_than = _comparison('greater_than')
+greater_equal = _comparison('greater_equal')
+equal = _comparison('equal')
+not_equal = _comparison('not_equal')
+
+
+class ConditionalBlock:
+    """Ops made inside block() run only if the condition holds.
+
+    inputs               the variables that decide
+    is_scalar_condition  whether that is one truth value; else the block runs if none of them is empty
+    """
+
+    def __init__(self, inputs, is_scalar_condition=False, name=None):
+        for each in inputs:
+            if not isinstance(each, Variable):
+                raise TypeError('a condition must be a Variable, not %s' % type(each).__name__)
+        self.inputs = inputs
+        self.is_scalar_condition = is_scalar_condition
+        self.helper = LayerHelper('conditional_block', name=name)
+
+    def block(self):
+        return self
+
+    def __enter__(self):
+        self._program = self.helper.main_program
+        self._program._create_block()
+
+    def __exit__(self, error_type, error, traceback):
+        inside = self._program.current_block()
+        self._program._rollback()
+        if error_type is None:
+            self._append_op(inside)
+
+    def _append_op(self, inside):
+        """In the block around: what the block reads from there, and what it writes there."""
+        around = self._program.current_block()
+        reads, writes = _crossing_names(inside)
+        reads = [name for name in reads if name not in {var.name for var in self.inputs}]
+        scope = around.create_var(type=VarType.STEP_SCOPES)
+        around.append_op(
+            'conditional_block', {
+                'Cond': self.inputs,
+                'Input': [around._var_recursive(name) for name in reads]
+            }, {
+                'Out': [around._var_recursive(name) for name in writes if around._find_var_recursive(name) is not None],
+                'Scope': [scope]
+            }, {
+                'sub_block': inside,
+                'is_scalar_condition': self.is_scalar_condition
+            })
+
+
+def _crossing_names(block):
+    """(names that the ops of a block read before they write them, names that they write); each once, in order."""
+    reads, writes = {}, {}
+    for op in block.ops:
+        reads.update((name, None) for name in op.input_arg_names if name not in writes)
+        writes.update((name, None) for name in op.output_arg_names)
+    return list(reads), list(writes)
+
+
+class Switch:
+    """The ops of the first case that holds run, else those of the default.
+
+        with layers.Switch() as switch:
+            with switch.case(step < warm_up):
+                layers.assign(small, rate)
+            with switch.default():
+                layers.assign(large, rate)
+    """
+
+    def __init__(self, name=None):
+        self.helper = LayerHelper('switch', name=name)
+        self._inside = False
+        self._none_so_far = None    # whether no case has held
+
+    def __enter__(self):
+        self._inside = True
+        return self
+
+    def __exit__(self, error_type, error, traceback):
+        self._inside = False
+
+    def case(self, condition):
+        if not self._inside:
+            raise ValueError('case should be called inside with')
+        if not isinstance(condition, Variable) or condition.dtype != VarType.BOOL:
+            raise TypeError('the condition of a case must be a Variable of bool')
+        none_before = self._none_so_far
+        fails = arithmetic.logical_not(x=condition)
+        if none_before is None:
+            self._none_so_far = fails
+            return ConditionalBlock([condition], is_scalar_condition=True)
+        self._none_so_far = arithmetic.logical_and(x=none_before, y=fails)
+        return ConditionalBlock([arithmetic.logical_and(x=none_before, y=condition)], is_scalar_condition=True)
+
+    def default(self):
+        if self._none_so_far is None:
+            raise ValueError('there should be at least one condition')
+        return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
+
+
+def cond(pred, true_fn=None, false_fn=None, name=None):
+    """What true_fn returns if pred holds, else what false_fn returns: Variables, or lists of them, alike in both."""
+    if not isinstance(pred, Variable) or pred.dtype != VarType.BOOL:
+        raise TypeError('cond: pred must be a Variable of bool')
+    for what, function in (('true_fn', true_fn), ('false_fn', false_fn)):
+        if function is not None and not callable(function):
+            raise TypeError('cond: %s must be callable, not %s' % (what, type(function).__name__))
+    helper = LayerHelper('cond', name=name)
+    if_true = _run_if(pred, true_fn, helper)
+    if_false = None if false_fn is None else _run_if(arithmetic.logical_not(pred), false_fn, helper)
+    if if_true is None and if_false is None:
+        return None
+    if _form(if_true) != _form(if_false):
+        raise ValueError('cond: true_fn returns %s and false_fn %s; they must return the same' %
+                         (_form(if_true), _form(if_false)))
+    mask = tensor.cast(pred, 'int32')
+    return _map(lambda when_true, when_false: _select([when_false, when_true], mask), if_true, if_false)
+
+
+def _run_if(pred, function, helper):
+    """Runs the function's ops if pred holds; its results as variables of the block around."""
+    if function is None:
+        return None
+    with ConditionalBlock([pred], is_scalar_condition=True).block():
+        results = function()
+        return None if results is None else _map(functools.partial(_to_block_around, helper), results)
+
+
+def _to_block_around(helper, var):
+    if not isinstance(var, Variable):
+        raise TypeError('a branch must return Variables, not %s' % type(var).__name__)
+    program = helper.main_program
+    around = program.block(program.current_block().parent_idx)
+    outside = around.create_var(dtype=var.dtype, shape=list(var.shape), type=var.type)
+    tensor.assign(var, outside)
+    return outside
+
+
+def _select(inputs, mask):
+    """inputs[mask]"""
+    helper = LayerHelper('select_input')
+    first = inputs[0]
+    out = helper.create_variable(dtype=first.dtype, shape=list(first.shape), type=first.type)
+    helper.append_op('select_input', {'X': inputs, 'Mask': mask}, {'Out': out})
+    return out
+
+
+def _map(function, first, *others):
+    """The function over the Variables of equal lists, tuples and dicts."""
+    if isinstance(first, (list, tuple)):
+        return type(first)([_map(function, *each) for each in zip(first, *others)])
+    if isinstance(first, dict):
+        return {key: _map(function, value, *(other[key] for other in others)) for key, value in first.items()}
+    return function(first, *others)
+
+
+def _form(results):
+    """'nothing', 'Variable', '[Variable, Variable]'"""
+    if results is None:
+        return 'nothing'
+    if isinstance(results, (list, tuple)):
+        return '[%s]' % ', '.join(_form(each) for each in results)
+    if isinstance(results, dict):
+        return '{%s}' % ', '.join('%s: %s' % (key, _form(results[key])) for key in sorted(results))
+    return 'Variable'
+
+
+def case(pred_fn_pairs, default=None, name=None):
+    """What the function of the first predicate that holds returns; by default the last one's."""
+    pairs = list(pred_fn_pairs)
+    if not pairs:
+        raise TypeError('case: pred_fn_pairs must hold a pair')
+    for pair in pairs:
+        if not isinstance(pair, tuple) or len(pair) != 2:
+            raise TypeError('case: each of pred_fn_pairs must be a tuple (predicate, function), not %r' % (pair,))
+    if default is None:
+        default = pairs.pop()[1]
+    otherwise = default
+    for pred, function in reversed(pairs):
+        otherwise = functools.partial(cond, pred, function, otherwise)
+    return otherwise()
+
+
+def switch_case(branch_index, branch_fns, default=None, name=None):
+    """What the function at branch_index returns; by default that of the largest index."""
+    LayerHelper('switch_case', name=name)
+    if not isinstance(branch_index, Variable):
+        raise TypeError('switch_case: branch_index must be a Variable, not %s' % type(branch_index).__name__)
+    if branch_index.dtype in (VarType.UINT8, VarType.INT32):
+        branch_index = tensor.cast(branch_index, 'int64')
+    branches = sorted(branch_fns.items() if isinstance(branch_fns, dict) else _numbered(branch_fns))
+    if not branches:
+        raise ValueError('switch_case: branch_fns is empty')
+    if len({index for index, _ in branches}) != len(branches):
+        raise ValueError('switch_case: an index stands twice in branch_fns')
+    if default is None:
+        default = branches.pop()[1]
+    otherwise = default
+    for index, function in branches:
+        otherwise = functools.partial(cond, equal(branch_index, _index_var(index)), function, otherwise)
+    return otherwise()
+
+
+def _numbered(functions):
+    """(index, function) of a list of functions, or of such pairs."""
+    return [each if isinstance(each, tuple) else (i, each) for i, each in enumerate(functions)]
+
+
+def _index_var(index):
+    return tensor.fill_constant([1], to_dtype('int64'), index)

@@ -1,0 +1,126 @@
+"""Gradient clipping in both spellings, and clipping of errors within the backward pass."""
+
+import numpy as np
+import pytest
+
+
+def net(fluid):
+    """Two parameters whose gradients are known: the mean over a batch of x, times 3."""
+    x = fluid.data('x', [None, 2])
+    weight = fluid.ParamAttr(name='w', initializer=fluid.initializer.Constant(1.0))
+    return fluid.layers.scale(fluid.layers.mean(fluid.layers.fc(x, 1, param_attr=weight, bias_attr='b')), 3.0)
+
+
+def step(fluid, x):
+    """w and b after one step from 1 and 0."""
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={'x': np.array(x, 'float32')})
+    return [np.array(fluid.global_scope().find_var(name).get_tensor()).ravel() for name in ('w', 'b')]
+
+
+# The gradients are w: [3, 4] * 3 = [9, 12] and b: 3.
+X = [[3.0, 4.0]]
+
+
+@pytest.mark.parametrize('make, w, b', [
+    (lambda clip: clip.GradientClipByValue(max=10.0), [9, 10], [3]),
+    (lambda clip: clip.GradientClipByValue(max=10.0, min=9.5), [9.5, 10], [9.5]),
+    (lambda clip: clip.GradientClipByNorm(5.0), [3, 4], [3]),
+    (lambda clip: clip.GradientClipByGlobalNorm(np.sqrt(9.0**2 + 12**2 + 3**2) / 2), [4.5, 6], [1.5]),
+    (lambda clip: clip.GradientClipByGlobalNorm(1000.0), [9, 12], [3]),
+    (lambda clip: clip.GradientClipByNorm(5.0, need_clip=lambda param: param.name == 'b'), [9, 12], [3]),
+    (lambda clip: clip.GradientClipByGlobalNorm(1.0, need_clip=lambda param: param.name == 'b'), [9, 12], [1]),
+    (lambda clip: clip.GradientClipByValue(1.0, need_clip=lambda param: False), [9, 12], [3]),
+])
+@pytest.mark.parametrize('spelling', ['grad_clip', 'set_gradient_clip'])
+def test_gradients_are_clipped(fluid, make, w, b, spelling):
+    loss = net(fluid)
+    clip = make(fluid.clip)
+    if spelling == 'grad_clip':
+        fluid.optimizer.SGD(1.0, grad_clip=clip).minimize(loss)
+    elif clip._need_clip_func is None:
+        fluid.clip.set_gradient_clip(clip)
+        fluid.optimizer.SGD(1.0).minimize(loss)
+    else:
+        pytest.skip('set_gradient_clip marks the parameters themselves')
+    got_w, got_b = step(fluid, X)
+    assert np.allclose(got_w, 1 - np.array(w), rtol=1e-6) and np.allclose(got_b, -np.array(b), rtol=1e-6)
+
+
+def test_only_marked_parameters_are_clipped(fluid):
+    loss = net(fluid)
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1.0), param_list=['b'])
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    w, b = step(fluid, X)
+    assert np.allclose(w, [1 - 9, 1 - 12]) and np.allclose(b, [-1])
+
+
+def test_an_optimizers_own_clip_wins(fluid):
+    loss = net(fluid)
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByValue(0.25))
+    fluid.optimizer.SGD(1.0, grad_clip=fluid.clip.GradientClipByValue(1.0)).minimize(loss)
+    assert np.allclose(step(fluid, X)[1], [-1])
+
+
+def test_clipping_comes_before_regularization(fluid):
+    loss = net(fluid)
+    fluid.optimizer.SGD(1.0, regularization=fluid.regularizer.L2Decay(0.5),
+                        grad_clip=fluid.clip.GradientClipByValue(2.0)).minimize(loss)
+    assert np.allclose(step(fluid, X)[0], 1 - (2 + 0.5))
+
+
+def test_ops_say_which_parameter_they_clip(fluid):
+    loss = net(fluid)
+    _, pairs = fluid.optimizer.Momentum(0.1, 0.9, grad_clip=fluid.clip.GradientClipByGlobalNorm(1.0)).minimize(loss)
+    assert [(param.name, grad.name) for param, grad in pairs] == [('w', 'w@GRAD'), ('b', 'b@GRAD')]
+    ops = fluid.default_main_program().global_block().ops
+    clips = [op for op in ops if op.all_attrs().get('op_namescope', '').startswith('/gradient_clip')]
+    assert {tuple(op.attr('op_role_var')) for op in clips} == \
+        {('b', 'elementwise_mul_0.tmp_0'), ('w', 'elementwise_mul_1.tmp_0')}
+    assert {op.attr('op_role') for op in clips} == {2}
+
+
+def test_an_error_is_clipped_where_it_arises(fluid):
+    x = fluid.data('x', [None, 2])
+    hidden = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0)),
+                             bias_attr='b')
+    hidden.error_clip = fluid.clip.ErrorClipByValue(max=0.5)
+    loss = fluid.layers.scale(fluid.layers.mean(hidden), 6.0)
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    ops = fluid.default_main_program().global_block().ops
+    clip = next(i for i, op in enumerate(ops) if op.type == 'clip')
+    assert ops[clip].input('X') == ops[clip].output('Out') == [hidden.grad_name]
+    assert hidden.grad_name in ops[clip - 1].output_arg_names and ops[clip].attr('op_role') == 1
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={'x': np.ones((1, 2), 'float32')})
+    # 6 / 2 without clipping
+    assert np.allclose(np.array(fluid.global_scope().find_var('b').get_tensor()), -0.5)
+
+
+@pytest.mark.parametrize('wrong, error, says', [
+    (lambda fluid: fluid.optimizer.SGD(0.1, grad_clip=5.0), TypeError, 'GradientClipBase'),
+    (lambda fluid: fluid.clip.set_gradient_clip('norm'), TypeError, 'GradientClipBase'),
+    (lambda fluid: fluid.clip.GradientClipByValue(-1.0), ValueError, 'above 0'),
+    (lambda fluid: fluid.clip.GradientClipByNorm(1.0, need_clip='w'), TypeError, 'function of a parameter'),
+    (lambda fluid: fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0), [3]), TypeError, 'Parameters'),
+])
+def test_what_is_no_clip_is_refused(fluid, wrong, error, says):
+    with pytest.raises(error, match=says):
+        wrong(fluid)
+
+
+def test_a_group_has_one_norm(fluid):
+    loss = net(fluid)
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1.0), ['w'])
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(2.0), ['b'])
+    with pytest.raises(ValueError, match="of group 'default_group' should be the same; .* has .*, another"):
+        fluid.optimizer.SGD(1.0).minimize(loss)
+
+
+def test_marking_after_minimize_is_told(fluid):
+    fluid.optimizer.SGD(1.0).minimize(net(fluid))
+    with pytest.warns(UserWarning, match='no effect on the ops that are there') as told:
+        fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
+    assert told[0].filename == __file__

@@ -1,0 +1,120 @@
+"""What transpile hands out was proved: a set that does not fit together is an error, in Fluid's dialect a warning."""
+
+import warnings
+
+import penstock
+import pytest
+
+PSERVERS = 'a:1,b:1'
+
+
+def net(fluid):
+    x = fluid.data('x', [None, 13])
+    y = fluid.data('y', [None, 1])
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+    fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)
+
+
+def remove_initializer(fluid, name):
+    block = fluid.default_startup_program().global_block()
+    block._remove_op(next(i for i, op in enumerate(block.ops) if name in op.output_arg_names))
+
+
+def natively(fluid):
+    return penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS, trainers=2)
+
+
+def as_in_fluid(fluid):
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=PSERVERS, trainers=2)
+    return t
+
+
+@pytest.mark.parametrize('transpile', [natively, as_in_fluid])
+def test_a_set_that_cannot_run_is_not_handed_out(fluid, transpile):
+    net(fluid)
+    remove_initializer(fluid, 'fc_0.w_0_velocity_0')
+    with pytest.raises(penstock.ProgramError, match='gives no value to fc_0.w_0_velocity_0') as error:
+        transpile(fluid)
+    assert error.value.id == 'E-check-no-start'
+    assert 'momentum' in error.value.details[0], 'the op as printed'
+
+
+def test_programs_are_left_as_they_were_by_a_failed_transpile(fluid):
+    net(fluid)
+    remove_initializer(fluid, 'fc_0.w_0')
+    before = fluid.default_main_program().desc.content_id, fluid.default_startup_program().desc.content_id
+    with pytest.raises(penstock.ProgramError):
+        as_in_fluid(fluid)
+    assert before == (fluid.default_main_program().desc.content_id, fluid.default_startup_program().desc.content_id)
+
+
+@pytest.mark.parametrize('transpile', [natively, as_in_fluid])
+def test_an_update_that_the_source_does_twice_is_found(fluid, transpile):
+    net(fluid)
+    block = fluid.default_main_program().global_block()
+    update = next(op for op in block.ops if op.type == 'momentum')
+    block.append_op('momentum', update._inputs(), update._outputs(), update.all_attrs())
+    with pytest.raises(penstock.ProgramError) as error:
+        transpile(fluid)
+    assert error.value.id == 'E-check-updated-twice'
+
+
+def test_fluids_own_defects_are_warnings_at_the_users_line(fluid):
+    net(fluid)
+    arguments = fluid.default_main_program(), fluid.default_startup_program(), PSERVERS
+    with pytest.warns(penstock.ProgramWarning) as told:
+        roles = penstock.transpile(*arguments, trainers=1, compat='fluid-1.8')
+    texts = [str(warning.message) for warning in told]
+    # With one trainer Fluid's pservers wait for names that are never sent.
+    assert any('waits for fc_0.w_0@GRAD.trainer_0' in text and '[E-check-not-sent]' in text for text in texts)
+    assert {warning.filename for warning in told} == {__file__}
+    assert len(roles.pservers) == 2
+
+
+def test_a_set_without_findings_says_nothing(fluid):
+    net(fluid)
+    with warnings.catch_warnings():
+        warnings.simplefilter('error')
+        natively(fluid)
+        penstock.transpile_ranks(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS)
+
+
+def test_ranks_are_proved_too(fluid):
+    net(fluid)
+    grad = ['fc_0.w_0@GRAD']
+    fluid.default_main_program().global_block().append_op('c_allreduce_sum', {'X': grad}, {'Out': grad}, {'ring_id': 7})
+    with pytest.raises(penstock.ProgramError, match='uses ring 7, which no rank joins') as error:
+        penstock.transpile_ranks(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS)
+    assert error.value.id == 'E-check-ring'
+
+
+@pytest.mark.parametrize('trainers', [1, 2, 3, 5, 7, 12])
+def test_the_mean_of_any_number_of_trainers_is_the_sources_gradient(fluid, trainers):
+    net(fluid)
+    roles = penstock.transpile(fluid.default_main_program(), fluid.default_startup_program(), PSERVERS,
+                               trainers=trainers)
+    assert len(roles.trainers) == trainers
+
+
+def embedded(fluid, **kwargs):
+    ids = fluid.data('ids', [None, 1], 'int64')
+    rows = fluid.layers.embedding(ids, [100, 8], param_attr=fluid.ParamAttr(name='table'), **kwargs)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(rows, 1)))
+    return fluid.DistributeTranspiler()
+
+
+def test_a_distributed_table_is_named(fluid):
+    t = embedded(fluid, is_sparse=True, is_distributed=True)
+    assert (t.has_distributed_lookup_table, t.table_name) == (False, None), 'before transpile()'
+    t.transpile(0, pservers=PSERVERS, trainers=2)
+    assert (t.has_distributed_lookup_table, t.table_name) == (True, 'table')
+    types = [op.type for op in t.get_trainer_program().global_block().ops]
+    assert types[:3] == ['split_ids', 'prefetch', 'merge_ids'] and 'lookup_table' not in types
+
+
+@pytest.mark.parametrize('kwargs', [{}, {'is_sparse': True}])
+def test_other_tables_are_not(fluid, kwargs):
+    t = embedded(fluid, **kwargs)
+    t.transpile(0, pservers=PSERVERS, trainers=2)
+    assert (t.has_distributed_lookup_table, t.table_name) == (False, None)

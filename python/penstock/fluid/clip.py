@@ -207,7 +207,7 @@ def append_gradient_clip_ops(params_grads):
     """Clips what set_gradient_clip has marked."""
     groups = {}
     for param, grad in params_grads:
-        clip = param.gradient_clip_attr
+        clip = getattr(param, 'gradient_clip_attr', None)    # of a loaded program: a Variable like others
         if clip is None:
             continue
         first, pairs = groups.setdefault(clip._group(), (clip, []))

@@ -2,7 +2,7 @@
 
 from penstock.fluid import layers
 
-__all__ = ['img_conv_group', 'simple_img_conv_pool']
+__all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'simple_img_conv_pool']
 
 
 def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride, pool_padding=0, pool_type='max',
@@ -40,3 +40,49 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
             if abs(drop_rates[i]) > 1e-5:
                 out = layers.dropout(out, drop_rates[i])
     return layers.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
+
+
+def glu(input, dim=-1):
+    """The first half along `dim`, gated by the sigmoid of the second."""
+    value, gate = layers.split(input, num_or_sections=2, dim=dim)
+    return layers.elementwise_mul(x=value, y=layers.sigmoid(x=gate))
+
+
+def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
+    """softmax(queries . keys' / sqrt(width of a head)) . values, of [batch, length, width] each, in num_heads parts."""
+    for what, var in (('queries', queries), ('keys', keys), ('values', values)):
+        if len(var.shape) != 3:
+            raise ValueError('%s must have 3 axes, but its shape is %s' % (what, var.shape))
+    if queries.shape[-1] != keys.shape[-1]:
+        raise ValueError('queries and keys must have one width, not %d and %d' % (queries.shape[-1], keys.shape[-1]))
+    if keys.shape[-2] != values.shape[-2]:
+        raise ValueError('keys and values must have one length, not %d and %d' % (keys.shape[-2], values.shape[-2]))
+    for what, var in (('keys', keys), ('values', values)):
+        if var.shape[-1] % num_heads != 0:
+            raise ValueError('the width of %s (%d) must be divisible by num_heads (%d)' %
+                             (what, var.shape[-1], num_heads))
+    parts = [queries, keys, values]
+    if num_heads > 1:
+        projected = [layers.fc(input=part, size=part.shape[-1], num_flatten_dims=2) for part in parts]
+        parts = [_split_heads(part, num_heads) for part in projected]
+    query, key, value = parts
+    scaled = layers.scale(x=query, scale=(keys.shape[-1] // num_heads)**-0.5)
+    product = layers.matmul(x=scaled, y=key, transpose_y=True)
+    weights = layers.reshape(x=product, shape=[-1, product.shape[-1]], act='softmax')
+    weights = layers.reshape(x=weights, shape=list(product.shape))
+    if dropout_rate:
+        weights = layers.dropout(weights, dropout_prob=dropout_rate, is_test=False)
+    context = layers.matmul(weights, value)
+    return context if num_heads == 1 else _join_heads(context)
+
+
+def _split_heads(x, num_heads):
+    """[batch, length, width] -> [batch, heads, length, width of a head]"""
+    batch, length, width = x.shape
+    return layers.transpose(layers.reshape(x, [batch, length, num_heads, width // num_heads]), perm=[0, 2, 1, 3])
+
+
+def _join_heads(x):
+    x = layers.transpose(x, perm=[0, 2, 1, 3])
+    batch, length, heads, width = x.shape
+    return layers.reshape(x, [batch, length, heads * width])

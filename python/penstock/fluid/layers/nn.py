@@ -9,9 +9,9 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'autoincreased_step_counter', 'batch_norm', 'conv2d', 'dropout', 'embedding', 'fc',
-    'get_tensor_from_selected_rows', 'matmul', 'merge_selected_rows', 'mul', 'pool2d', 'reshape', 'softmax',
-    'topk', 'transpose',
+    'autoincreased_step_counter', 'batch_norm', 'conv2d', 'dropout', 'embedding', 'fc', 'flatten',
+    'get_tensor_from_selected_rows', 'layer_norm', 'matmul', 'merge_selected_rows', 'mul', 'pool2d', 'reshape',
+    'softmax', 'split', 'topk', 'transpose',
 ]
 
 
@@ -210,6 +210,27 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
     return helper.append_activation(out)
 
 
+def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
+               act=None, name=None):
+    """Normalises what stands behind begin_norm_axis, then stretches and shifts it, element by element, if asked."""
+    helper = LayerHelper('layer_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    dtype = input.dtype
+    width = [math.prod(input.shape[begin_norm_axis:])]
+    inputs = {'X': input}
+    if scale:
+        inputs['Scale'] = helper.create_parameter(helper.param_attr, width, dtype, default_initializer=Constant(1.0))
+    if shift:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, width, dtype, is_bias=True)
+    mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('layer_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
+        'epsilon': epsilon,
+        'begin_norm_axis': begin_norm_axis
+    })
+    return helper.append_activation(out)
+
+
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
     helper = LayerHelper('dropout', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
@@ -277,6 +298,30 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     xshape = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('reshape2', inputs, {'Out': out, 'XShape': xshape}, {'shape': list(shape)})
     return helper.append_activation(out)
+
+
+def flatten(x, axis=1, name=None):
+    """A matrix: the extents before `axis` are its rows, the others its columns."""
+    if not 0 <= axis <= len(x.shape):
+        raise ValueError('axis must be in [0, %d], not %r' % (len(x.shape), axis))
+    helper = LayerHelper('flatten', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    xshape = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('flatten2', {'X': x}, {'Out': out, 'XShape': xshape}, {'axis': axis})
+    return out
+
+
+def split(input, num_or_sections, dim=-1, name=None):
+    """A list of parts: so many equal ones, or parts of the given extents (one may be -1: what is left)."""
+    helper = LayerHelper('split', name=name)
+    axis = dim + len(input.shape) if dim < 0 else dim
+    if isinstance(num_or_sections, int):
+        count, attrs = num_or_sections, {'num': num_or_sections}
+    else:
+        count, attrs = len(num_or_sections), {'sections': list(num_or_sections)}
+    outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]
+    helper.append_op('split', {'X': input}, {'Out': outs}, dict(attrs, axis=axis))
+    return outs
 
 
 def merge_selected_rows(x, name=None):

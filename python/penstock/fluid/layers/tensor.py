@@ -10,7 +10,7 @@ from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
     'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant',
-    'fill_constant_batch_size_like', 'ones', 'sum', 'sums', 'zeros',
+    'fill_constant_batch_size_like', 'gaussian_random', 'ones', 'sum', 'sums', 'uniform_random', 'zeros',
 ]
 
 
@@ -80,6 +80,24 @@ def zeros(shape, dtype, force_cpu=False):
 
 def ones(shape, dtype, force_cpu=False):
     return fill_constant(shape, dtype, 1.0, force_cpu)
+
+
+def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
+    """Random numbers, all equally likely between min and max; without a seed, other ones in each run."""
+    return _random('uniform_random', shape, dtype, {'min': min, 'max': max, 'seed': seed})
+
+
+def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
+    """Random numbers of a normal distribution; without a seed, other ones in each run."""
+    return _random('gaussian_random', shape, dtype, {'mean': mean, 'std': std, 'seed': seed})
+
+
+def _random(op_type, shape, dtype, attrs):
+    helper = LayerHelper(op_type)
+    dtype = to_dtype(dtype)
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op(op_type, {}, {'Out': out}, dict(attrs, shape=list(shape), dtype=int(dtype)))
+    return out
 
 
 def cast(x, dtype):

@@ -18,8 +18,13 @@ class RowMerger {
   template <typename T>
   void Merge(const SelectedRows& x, SelectedRows& out) {
     const bool repeats = Sort(x.rows);
-    const Dim width = x.value.initialized() ? x.value.shape().RowWidth() : 0;
     out.height = x.height;
+    if (!x.value.initialized()) {  // no rows, and so no width either
+      out.rows.clear();
+      out.value.Reset(DTypeOfT<T>::kValue, {0});
+      return;
+    }
+    const Dim width = x.value.shape().RowWidth();
     if (!repeats) {
       if (&out == &x) return;
       out.rows = x.rows;

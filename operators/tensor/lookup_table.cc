@@ -42,7 +42,10 @@ Status InferLookupGrad(InferContext& c) {
   return OkStatus();
 }
 
-Status OutOfTable(const KernelRun&, const std::string& type, std::int64_t id, Dim height) {
+// Padding -1 says that no id is padding; it does not make -1 an id.
+bool IsPadding(std::int64_t id, std::int64_t padding) { return padding != -1 && id == padding; }
+
+Status OutOfTable(const std::string& type, std::int64_t id, Dim height) {
   return InvalidArgument("E-op-index", type, ": id ", id, " is outside the table of ", height, " rows");
 }
 
@@ -63,10 +66,10 @@ class LookupKernel : public Kernel {
     const T* const table = k[w_].template Data<T>();
     T* out = k[out_].template Data<T>();
     for (const std::int64_t id : k[ids_].template Span<std::int64_t>()) {
-      if (padding_ != -1 && id == padding_) {
+      if (IsPadding(id, padding_)) {
         std::fill_n(out, width, T{0});
       } else if (id < 0 || id >= height) {
-        return OutOfTable(k, type_, id, height);
+        return OutOfTable(type_, id, height);
       } else {
         std::copy_n(table + id * width, width, out);
       }
@@ -97,7 +100,7 @@ class LookupGradKernel : public Kernel {
     if (!dw_) return OkStatus();
     const auto ids = k[ids_].template Span<std::int64_t>();
     for (const std::int64_t id : ids) {
-      if (id != padding_ && (id < 0 || id >= table_[0])) return OutOfTable(k, type_, id, table_[0]);
+      if (!IsPadding(id, padding_) && (id < 0 || id >= table_[0])) return OutOfTable(type_, id, table_[0]);
     }
     const T* const dout = k[dout_].template Data<T>();
     if (dw_.kind == VarKind::kSelectedRows) {
@@ -120,7 +123,7 @@ class LookupGradKernel : public Kernel {
     const Dim width = table_.RowWidth();
     std::ranges::fill(dw.Span<T>(), T{0});
     for (const std::int64_t id : ids) {
-      if (padding_ == -1 || id != padding_) {
+      if (!IsPadding(id, padding_)) {
         T* const row = dw.Data<T>() + id * width;
         for (Dim j = 0; j < width; ++j) row[j] += dout[j];
       }

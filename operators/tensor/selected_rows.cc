@@ -67,8 +67,8 @@ class ValuesKernel : public Kernel {
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
     Tensor& out = k.Var(out_).As<Tensor>();
-    out.Reset(DTypeOfT<T>::kValue, x.value.shape());
-    std::copy_n(x.value.Data<T>(), x.value.count(), out.Data<T>());
+    out.Reset(DTypeOfT<T>::kValue, x.value.initialized() ? x.value.shape() : Shape{0});
+    std::copy_n(x.value.Data<T>(), out.count(), out.Data<T>());
     return OkStatus();
   }
 
@@ -109,7 +109,8 @@ class SplitKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    const Dim width = x.value.initialized() ? x.value.shape().RowWidth() : 0;
+    const Shape all = x.value.initialized() ? x.value.shape() : Shape{0};
+    const Dim width = all.RowWidth();
     for (const std::int64_t row : x.rows) {
       if (row >= 0 && row < bounds_.back()) continue;
       return InvalidArgument("E-op-index", "split_selected_rows: row ", row,
@@ -122,7 +123,7 @@ class SplitKernel : public Kernel {
       for (const std::int64_t row : x.rows) {
         if (row >= bounds_[s] && row < bounds_[s + 1]) out.rows.push_back(row - bounds_[s]);
       }
-      out.value.Reset(x.value.dtype(), x.value.shape().WithRows(static_cast<Dim>(out.rows.size())));
+      out.value.Reset(DTypeOfT<T>::kValue, all.WithRows(static_cast<Dim>(out.rows.size())));
       T* to = out.value.template Data<T>();
       for (std::size_t i = 0; i < x.rows.size(); ++i) {
         if (x.rows[i] < bounds_[s] || x.rows[i] >= bounds_[s + 1]) continue;

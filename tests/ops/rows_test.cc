@@ -45,7 +45,9 @@ VarInfo InfoOf(const Variable& variable) {
   const Tensor& tensor = rows == nullptr ? *variable.If<Tensor>() : rows->value;
   info.kind = rows == nullptr ? VarKind::kTensor : VarKind::kSelectedRows;
   info.dtype = tensor.dtype();
-  info.shape = rows == nullptr ? tensor.shape() : tensor.shape().WithRows(rows->height);
+  info.shape = rows == nullptr        ? tensor.shape()
+               : tensor.initialized() ? tensor.shape().WithRows(rows->height)
+                                      : Shape{rows->height};
   return info;
 }
 
@@ -151,14 +153,18 @@ TEST(RowKernels, NameARowOutsideAllSections) {
 }
 
 TEST(RowKernels, TakeNoRows) {
-  for (const char* type : {"merge_selected_rows", "clip_by_norm", "get_tensor_from_selected_rows"}) {
-    Variables variables;
-    variables["x"] = std::make_unique<Variable>();
-    variables["x"]->As<SelectedRows>() = Rows({}, 9);
-    Op op = Op(type).AddInput("X", {"x"}).AddOutput("Out", {"out"});
-    if (std::string(type) == "clip_by_norm") op.Set("max_norm", 1.0f);
-    const Status status = RunTwice(op, variables);
-    EXPECT_TRUE(status.ok()) << type << ": " << status.ToString();
+  for (const char* type :
+       {"merge_selected_rows", "clip_by_norm", "get_tensor_from_selected_rows", "split_selected_rows"}) {
+    for (const bool has_value : {true, false}) {
+      Variables variables;
+      variables["x"] = std::make_unique<Variable>();
+      variables["x"]->As<SelectedRows>() = has_value ? Rows({}, 9) : SelectedRows{{}, 9, {}};
+      Op op = Op(type).AddInput("X", {"x"}).AddOutput("Out", {"out"});
+      if (std::string(type) == "clip_by_norm") op.Set("max_norm", 1.0f);
+      if (std::string(type) == "split_selected_rows") op.Set("height_sections", std::vector<std::int64_t>{9});
+      const Status status = RunTwice(op, variables);
+      EXPECT_TRUE(status.ok()) << type << ": " << status.ToString();
+    }
   }
 }
 
@@ -169,6 +175,17 @@ TEST(RowKernels, RefuseAnIdOutsideTheTable) {
                             {"i", TensorOf<std::int64_t>({1, 1}, {id})}};
     EXPECT_EQ(RunOp(AllOps(), op, inputs).status().message(),
               StrCat("lookup_table: id ", id, " is outside the table of 5 rows"));
+    for (const bool sparse : {false, true}) {
+      Op grad("lookup_table_grad");
+      grad.AddInput("W", {"w"})
+          .AddInput("Ids", {"i"})
+          .AddInput("Out@GRAD", {"do"})
+          .AddOutput("W@GRAD", {"dw"});
+      Tensors given = inputs;
+      given["do"] = Ramp(DType::kFp32, {1, 2}, 0, 1);
+      EXPECT_EQ(RunOp(AllOps(), grad.Set("is_sparse", sparse), given).status().message(),
+                StrCat("lookup_table_grad: id ", id, " is outside the table of 5 rows"));
+    }
   }
 }
 

@@ -99,6 +99,33 @@ std::vector<GradientCase> ReduceCases() {
   return cases;
 }
 
+std::vector<GradientCase> PointwiseLossCases() {
+  const auto make = [](const std::string& type, const std::string& x, const std::string& y,
+                       const std::string& out, double low, double high) {
+    const Tensor labels = TensorOf<double>({2, 3}, {0, 1, 1, 0, 1, 0});
+    return GradientCase{type,
+                        WithShapes(Op(type), {x, y}, out),
+                        {{x, Values({2, 3}, low, high)}, {y, labels}},
+                        {.of = {out}, .wanted = {x}}};
+  };
+  std::vector<GradientCase> cases;
+  cases.push_back(make("log_loss", "Predicted", "Labels", "Loss", 0.1, 0.9));
+  cases.back().op.Set("epsilon", 0.01f);
+  for (const bool normalize : {false, true}) {
+    cases.push_back(make("sigmoid_cross_entropy_with_logits", "X", "Label", "Out", -2, 2));
+    cases.back().op.Set("normalize", normalize).Set("ignore_index", normalize ? 1 : -100);
+  }
+  cases.push_back(make("hinge_loss", "Logits", "Labels", "Loss", -2, 2));
+  cases.push_back(make("huber_loss", "X", "Y", "Out", -2, 2));
+  cases.back().op.AddOutput("Residual", {"Residual"}).Set("delta", 0.75f);
+  cases.back().check.wanted = {"X", "Y"};
+  cases.push_back(Unary("label_smooth", {2, 3}));
+  cases.back().op.Set("epsilon", 0.125f);
+  cases.push_back(Unary("leaky_relu", {3, 7}));
+  cases.back().op.Set("alpha", 0.25f);
+  return cases;
+}
+
 std::vector<GradientCase> LookupCases() {
   std::vector<GradientCase> cases;
   for (const char* type : {"lookup_table", "lookup_table_v2"}) {
@@ -185,6 +212,7 @@ TEST(Gradients, OfOpsOfSeveralOperandsAgreeWithCentralDifferences) {
   ExpectAgreement(SeveralOperandsCases());
 }
 TEST(Gradients, OfReductionsAgreeWithCentralDifferences) { ExpectAgreement(ReduceCases()); }
+TEST(Gradients, OfPointwiseLossesAgreeWithCentralDifferences) { ExpectAgreement(PointwiseLossCases()); }
 TEST(Gradients, OfLookupsAgreeWithCentralDifferences) { ExpectAgreement(LookupCases()); }
 TEST(Gradients, OfLossesAgreeWithCentralDifferences) { ExpectAgreement(LossCases()); }
 

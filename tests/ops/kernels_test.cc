@@ -124,6 +124,25 @@ TEST(Clip, TakesBoundsFromTensorsFirst) {
   ExpectValues(RunOne(op, inputs, "x"), {-1, 1, 2});
 }
 
+TEST(OneHot, NamesANumberOutsideOrLeavesItsRowEmpty) {
+  Op op = Op("one_hot").AddInput("X", {"x"}).AddOutput("Out", {"o"}).Set("depth", 3);
+  const Tensors inputs = {{"x", TensorOf<std::int64_t>({2, 1}, {2, 3})}};
+  EXPECT_NE(ErrorOf(op, inputs).find("one_hot: 3 must be in [0, 3)"), std::string::npos);
+  ExpectValues(RunOne(op.Set("allow_out_of_range", true), inputs, "o"), {0, 0, 1, 0, 0, 0});
+}
+
+TEST(SigmoidCrossEntropy, CountsOnlyLabelsThatAreNotIgnored) {
+  const Op op = Op("sigmoid_cross_entropy_with_logits")
+                    .AddInput("X", {"x"})
+                    .AddInput("Label", {"l"})
+                    .AddOutput("Out", {"o"})
+                    .Set("ignore_index", -1)
+                    .Set("normalize", true);
+  const Tensors inputs = {{"x", TensorOf<float>({3}, {0, 0, 5})}, {"l", TensorOf<float>({3}, {0, 1, -1})}};
+  const double half = std::log(2.0) / 2;
+  ExpectValues(RunOne(op, inputs, "o"), {half, half, 0});
+}
+
 TEST(FillConstantBatchSizeLike, TakesOneExtent) {
   const Op op = Op("fill_constant_batch_size_like")
                     .AddInput("Input", {"x"})

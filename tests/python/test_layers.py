@@ -18,9 +18,9 @@ RECORDED = recorded()
 
 # Calls whose ops or layers are not built yet.
 OTHER_LAYERS = ('L.argmax', 'L.array', 'L.auc', 'L.conv2d_transpose', 'L.cos_sim', 'L.create_array', 'L.dynamic_',
-                'L.gather', 'L.hsigmoid', 'L.huber_loss', 'L.is_empty', 'L.isfinite', 'L.l2_normalize',
-                'L.label_smooth', 'L.leaky_relu', 'L.lod_reset', 'L.log_loss', 'L.lrn', 'L.nce', 'L.one_hot',
-                'L.prelu', 'L.range', 'L.row_conv', 'L.sequence_', 'L.shape', 'L.sigmoid_cross', 'L.slice',
+                'L.gather', 'L.hsigmoid', 'L.is_empty', 'L.isfinite', 'L.l2_normalize',
+                'L.lod_reset', 'L.lrn', 'L.nce', 
+                'L.prelu', 'L.range', 'L.row_conv', 'L.sequence_', 'L.shape', 'L.slice',
                 'L.smooth_l1', 'L.squeeze', 'L.unsqueeze', 'L.while_loop', 'ModelAverage',
                 'ExponentialMovingAverage', 'fluid.gradients', 'nets.sequence_conv_pool')
 DIFFERENT = (
@@ -102,7 +102,7 @@ def test_a_layer_makes_what_fluid_makes(fluid, call):
 
 
 def test_enough_calls_were_compared(corpus):
-    assert (len(CALLS), len(FAILED_THERE)) == (169, 1)
+    assert (len(CALLS), len(FAILED_THERE)) == (175, 1)
 
 
 def run_once(fluid, feed, fetch):

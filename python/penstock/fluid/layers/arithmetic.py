@@ -5,9 +5,9 @@ from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
     'clip', 'clip_by_norm', 'elementwise_add', 'elementwise_div', 'elementwise_max', 'elementwise_min',
-    'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'logical_and', 'logical_not', 'logical_or',
-    'logical_xor', 'mean', 'pow', 'reduce_max', 'reduce_mean', 'reduce_min', 'reduce_prod', 'reduce_sum',
-    'scale',
+    'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'leaky_relu', 'logical_and', 'logical_not',
+    'logical_or', 'logical_xor', 'mean', 'pow', 'reduce_max', 'reduce_mean', 'reduce_min', 'reduce_prod',
+    'reduce_sum', 'scale',
 ]
 
 
@@ -57,6 +57,14 @@ def pow(x, factor=1.0, name=None):
         attrs['factor'] = factor
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('pow', inputs, {'Out': out}, attrs)
+    return out
+
+
+def leaky_relu(x, alpha=0.02, name=None):
+    """x where it is positive, alpha * x elsewhere."""
+    helper = LayerHelper('leaky_relu', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('leaky_relu', {'X': x}, {'Out': out}, {'alpha': alpha})
     return out
 
 

@@ -233,7 +233,6 @@ def case(pred_fn_pairs, default=None, name=None):
 
 def switch_case(branch_index, branch_fns, default=None, name=None):
     """What the function at branch_index returns; by default that of the largest index."""
-    LayerHelper('switch_case', name=name)
     if not isinstance(branch_index, Variable):
         raise TypeError('switch_case: branch_index must be a Variable, not %s' % type(branch_index).__name__)
     if branch_index.dtype in (VarType.UINT8, VarType.INT32):

@@ -2,7 +2,10 @@
 
 from penstock.fluid.layer_helper import LayerHelper
 
-__all__ = ['cross_entropy', 'softmax_with_cross_entropy', 'square_error_cost']
+__all__ = [
+    'cross_entropy', 'huber_loss', 'label_smooth', 'log_loss', 'one_hot', 'sigmoid_cross_entropy_with_logits',
+    'softmax_with_cross_entropy', 'square_error_cost'
+]
 
 
 def cross_entropy(input, label, soft_label=False, ignore_index=-100):
@@ -52,4 +55,52 @@ def square_error_cost(input, label):
     helper.append_op('elementwise_sub', {'X': input, 'Y': label}, {'Out': difference})
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('square', {'X': difference}, {'Out': out})
+    return out
+
+
+def log_loss(input, label, epsilon=0.0001, name=None):
+    """The log loss of probabilities for labels of 0 and 1."""
+    helper = LayerHelper('log_loss', name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('log_loss', {'Predicted': input, 'Labels': label}, {'Loss': out}, {'epsilon': epsilon})
+    return out
+
+
+def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
+    """The log loss of sigmoid(x); elements whose label is ignore_index do not count."""
+    helper = LayerHelper('sigmoid_cross_entropy_with_logits', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('sigmoid_cross_entropy_with_logits', {'X': x, 'Label': label}, {'Out': out}, {
+        'ignore_index': ignore_index,
+        'normalize': normalize
+    })
+    return out
+
+
+def huber_loss(input, label, delta):
+    """Half the square of the error up to delta, then its size."""
+    helper = LayerHelper('huber_loss')
+    residual = helper.create_variable_for_type_inference(input.dtype)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('huber_loss', {'X': input, 'Y': label}, {'Out': out, 'Residual': residual}, {'delta': delta})
+    return out
+
+
+def one_hot(input, depth, allow_out_of_range=False):
+    """Class numbers, whose last extent is 1, as rows of 0 and 1."""
+    helper = LayerHelper('one_hot')
+    out = helper.create_variable_for_type_inference('float32')
+    helper.append_op('one_hot', {'X': input}, {'Out': out}, {'depth': depth, 'allow_out_of_range': allow_out_of_range})
+    out.stop_gradient = True
+    return out
+
+
+def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None):
+    """(1 - epsilon) * label + epsilon * prior; by default all classes are alike."""
+    if not 0.0 < epsilon <= 1.0:
+        raise ValueError('epsilon must be above 0 and at most 1, not %r' % (epsilon,))
+    helper = LayerHelper('label_smooth', name=name)
+    out = helper.create_variable_for_type_inference(dtype)
+    inputs = {'X': label} if prior_dist is None else {'X': label, 'PriorDist': prior_dist}
+    helper.append_op('label_smooth', inputs, {'Out': out}, {'epsilon': float(epsilon)})
     return out

@@ -161,7 +161,7 @@ void ExpectCases(const std::string& folder, int expected) {
 
 TEST(CorpusOps, GiveFluidsNumbersAndGradients) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
-  ExpectCases(CorpusFolder() + "/open/ops/", 88);
+  ExpectCases(CorpusFolder() + "/open/ops/", 86);
 }
 
 TEST(CorpusOps, GiveTheNumbersOfTheSelectionInTheTree) { ExpectCases(SelectionFolder() + "/open/ops/", 38); }

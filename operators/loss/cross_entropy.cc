@@ -53,22 +53,6 @@ Status InferFromKeptShape(InferContext& c) {
   return c.SetShape("X@GRAD", kept.First(kept.rank() - 1));
 }
 
-// The class of each row, whichever integer type holds it.
-class ClassLabels {
- public:
-  void Prepare(const Operand& label) { label_ = label; }
-  void Attach(KernelRun& k) {
-    wide_ = label_.dtype == DType::kInt64 ? k[label_].Data<std::int64_t>() : nullptr;
-    narrow_ = label_.dtype == DType::kInt32 ? k[label_].Data<std::int32_t>() : nullptr;
-  }
-  std::int64_t operator[](std::int64_t row) const { return wide_ != nullptr ? wide_[row] : narrow_[row]; }
-
- private:
-  Operand label_;
-  const std::int64_t* wide_ = nullptr;
-  const std::int32_t* narrow_ = nullptr;
-};
-
 template <typename Device, typename T>
 class CrossEntropyKernel : public Kernel {
  public:
@@ -78,9 +62,8 @@ class CrossEntropyKernel : public Kernel {
     y_ = k.Output("Y");
     match_ = k.Output("MatchX");  // cross_entropy2 only
     soft_ = k.op().type() == "cross_entropy" && k.Attr<bool>("soft_label");
-    ignore_ = k.Attr<int>("ignore_index");
     classes_ = x_.shape[x_.shape.rank() - 1];
-    labels_.Prepare(label_);
+    labels_.Prepare(k, classes_);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -99,10 +82,8 @@ class CrossEntropyKernel : public Kernel {
     labels_.Attach(k);
     T* const match = match_ ? k[match_].template Data<T>() : nullptr;
     for (Dim r = 0; r < rows; ++r, x += classes_) {
-      const std::int64_t label = labels_[r];
-      const bool counts = label != ignore_;
-      if (counts && (label < 0 || label >= classes_))
-        return LabelOutOfRange("cross_entropy", r, label, classes_);
+      PENSTOCK_ASSIGN_OR_RETURN(const Dim label, labels_.ClassOf(r));
+      const bool counts = label != ClassLabels::kIgnored;
       y[r] = counts ? -FiniteLog(x[label]) : T{0};
       if (match != nullptr) match[r] = counts ? x[label] : T{0};
     }
@@ -113,9 +94,20 @@ class CrossEntropyKernel : public Kernel {
   Operand x_, label_, y_, match_;
   ClassLabels labels_;
   bool soft_ = false;
-  std::int64_t ignore_ = -100;
   Dim classes_ = 0;
 };
+
+// dX of rows with one class each: 0, but at the class -dY by the probability that the row gives to it.
+template <typename T, typename Probability>
+Status FillClassGrad(const ClassLabels& labels, Dim rows, Dim classes, const T* dy, T* dx,
+                     const Probability& probability) {
+  for (Dim r = 0; r < rows; ++r, dx += classes) {
+    std::fill_n(dx, classes, T{0});
+    PENSTOCK_ASSIGN_OR_RETURN(const Dim label, labels.ClassOf(r));
+    if (label != ClassLabels::kIgnored) dx[label] = -dy[r] / probability(r, label);
+  }
+  return OkStatus();
+}
 
 template <typename Device, typename T>
 class CrossEntropyGradKernel : public Kernel {
@@ -126,10 +118,9 @@ class CrossEntropyGradKernel : public Kernel {
     dy_ = k.Input("Y@GRAD");
     dx_ = k.Output("X@GRAD");
     soft_ = k.Attr<bool>("soft_label");
-    ignore_ = k.Attr<int>("ignore_index");
-    labels_.Prepare(label_);
     if (x_.shape.rank() < 2) return k.Error("rank of X (", x_.shape.rank(), ") must be above 1");
     classes_ = x_.shape[x_.shape.rank() - 1];
+    labels_.Prepare(k, classes_);
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? x_.shape : ScoreShape(x_.shape)));
     return RequireShape(k, "Y@GRAD", ScoreShape(x_.shape));
   }
@@ -147,21 +138,14 @@ class CrossEntropyGradKernel : public Kernel {
       return OkStatus();
     }
     labels_.Attach(k);
-    for (Dim r = 0; r < rows; ++r, x += classes_, dx += classes_) {
-      std::fill_n(dx, classes_, T{0});
-      const std::int64_t label = labels_[r];
-      if (label == ignore_) continue;
-      if (label < 0 || label >= classes_) return LabelOutOfRange("cross_entropy_grad", r, label, classes_);
-      dx[label] = -dy[r] / x[label];
-    }
-    return OkStatus();
+    return FillClassGrad(labels_, rows, classes_, dy, dx,
+                         [&](Dim r, Dim label) { return x[r * classes_ + label]; });
   }
 
  private:
   Operand x_, label_, dy_, dx_;
   ClassLabels labels_;
   bool soft_ = false;
-  std::int64_t ignore_ = -100;
   Dim classes_ = 0;
 };
 
@@ -172,10 +156,9 @@ class CrossEntropyGrad2Kernel : public Kernel {
     match_ = k.Input("MatchX");
     dy_ = k.Input("Y@GRAD");
     dx_ = k.Output("X@GRAD");
-    ignore_ = k.Attr<int>("ignore_index");
-    labels_.Prepare(k.Input("Label"));
     const Shape& kept = k.Input("XShape").shape;  // X's extents and a 0; inference has seen its rank
     classes_ = kept[kept.rank() - 2];
+    labels_.Prepare(k, classes_);
     const Shape rows = ScoreShape(kept.First(kept.rank() - 1));
     for (const char* input : {"Label", "MatchX", "Y@GRAD"})
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, input, rows));
@@ -184,24 +167,14 @@ class CrossEntropyGrad2Kernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     const T* const match = k[match_].template Data<T>();
-    const T* const dy = k[dy_].template Data<T>();
-    T* dx = k[dx_].template Data<T>();
-    const Dim rows = k[dy_].count();
     labels_.Attach(k);
-    for (Dim r = 0; r < rows; ++r, dx += classes_) {
-      std::fill_n(dx, classes_, T{0});
-      const std::int64_t label = labels_[r];
-      if (label == ignore_) continue;
-      if (label < 0 || label >= classes_) return LabelOutOfRange("cross_entropy_grad2", r, label, classes_);
-      dx[label] = -dy[r] / match[r];
-    }
-    return OkStatus();
+    return FillClassGrad(labels_, k[dy_].count(), classes_, k[dy_].template Data<T>(),
+                         k[dx_].template Data<T>(), [&](Dim r, Dim) { return match[r]; });
   }
 
  private:
   Operand match_, dy_, dx_;
   ClassLabels labels_;
-  std::int64_t ignore_ = -100;
   Dim classes_ = 0;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "framework/op/infer_context.h"
 #include "framework/op/op_def.h"
@@ -37,10 +38,40 @@ inline Status CheckLabels(const InferContext& c, const char* scores, int axis, b
                  soft ? DTypeName(c.DTypeOf(scores)) : "i64 or i32");
 }
 
-template <typename Label>
-Status LabelOutOfRange(const char* op, std::int64_t row, Label label, std::int64_t classes) {
-  return InvalidArgument("E-op-label", op, ": label ", label, " of row ", row, " must be in [0, ", classes,
-                         ")");
-}
+// The class of each row, whichever integer type holds it.
+//
+//   labels_.Prepare(k, classes);    // reads Label and ignore_index
+//   labels_.Attach(k);
+//   PENSTOCK_ASSIGN_OR_RETURN(const Dim label, labels_.ClassOf(row));
+class ClassLabels {
+ public:
+  static constexpr Dim kIgnored = -1;
+
+  void Prepare(const KernelSetup& k, Dim classes) {
+    op_ = k.op().type();
+    label_ = k.Input("Label");
+    ignore_ = k.Attr<int>("ignore_index");
+    classes_ = classes;
+  }
+  void Attach(KernelRun& k) {
+    wide_ = label_.dtype == DType::kInt64 ? k[label_].Data<std::int64_t>() : nullptr;
+    narrow_ = label_.dtype == DType::kInt32 ? k[label_].Data<std::int32_t>() : nullptr;
+  }
+  // kIgnored if the row does not count; an error (E-op-label) if its label is no class.
+  Result<Dim> ClassOf(Dim row) const {
+    const Dim label = wide_ != nullptr ? wide_[row] : narrow_[row];
+    if (label == ignore_) return kIgnored;
+    if (label >= 0 && label < classes_) return label;
+    return InvalidArgument("E-op-label", op_, ": label ", label, " of row ", row, " must be in [0, ",
+                           classes_, ")");
+  }
+
+ private:
+  std::string op_;
+  Operand label_;
+  Dim ignore_ = -100, classes_ = 0;
+  const std::int64_t* wide_ = nullptr;
+  const std::int32_t* narrow_ = nullptr;
+};
 
 }  // namespace penstock

@@ -61,10 +61,6 @@ class Rows {
   Dim begin_, step_;
 };
 
-std::int64_t LabelAt(const Tensor& label, Dim row) {
-  return label.dtype() == DType::kInt64 ? label.Data<std::int64_t>()[row] : label.Data<std::int32_t>()[row];
-}
-
 template <typename Device, typename T>
 class SoftmaxWithCrossEntropyKernel : public Kernel {
  public:
@@ -74,15 +70,16 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     softmax_ = k.Output("Softmax");
     loss_ = k.Output("Loss");
     soft_ = k.Attr<bool>("soft_label");
-    ignore_ = k.Attr<int>("ignore_index");
     layout_.Prepare(logits_.shape, k.Attr<int>("axis"));
+    labels_.Prepare(k, layout_.classes);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T* const logits = k[logits_].template Data<T>();
     T* const softmax = k[softmax_].template Data<T>();
     T* const loss = k[loss_].template Data<T>();
-    const Tensor& label = k[label_];
+    const T* const share = soft_ ? k[label_].template Data<T>() : nullptr;
+    if (!soft_) labels_.Attach(k);
     for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
       const Rows<T> at(layout_, r);
       T peak = logits[at[0]];
@@ -92,16 +89,12 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
       const T log_sum = std::log(sum);
       for (Dim c = 0; c < layout_.classes; ++c) softmax[at[c]] /= sum;
       if (soft_) {
-        const T* const share = label.template Data<T>();
         loss[r] = 0;
         for (Dim c = 0; c < layout_.classes; ++c) loss[r] -= share[at[c]] * (logits[at[c]] - peak - log_sum);
         continue;
       }
-      const std::int64_t right = LabelAt(label, r);
-      if (right != ignore_ && (right < 0 || right >= layout_.classes)) {
-        return LabelOutOfRange("softmax_with_cross_entropy", r, right, layout_.classes);
-      }
-      loss[r] = right == ignore_ ? T{0} : log_sum - (logits[at[right]] - peak);
+      PENSTOCK_ASSIGN_OR_RETURN(const Dim right, labels_.ClassOf(r));
+      loss[r] = right == ClassLabels::kIgnored ? T{0} : log_sum - (logits[at[right]] - peak);
     }
     return OkStatus();
   }
@@ -109,8 +102,8 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
  private:
   Operand logits_, label_, softmax_, loss_;
   bool soft_ = false;
-  std::int64_t ignore_ = -100;
   ClassLayout layout_;
+  ClassLabels labels_;
 };
 
 template <typename Device, typename T>
@@ -122,11 +115,11 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     dloss_ = k.Input("Loss@GRAD");
     dlogits_ = k.Output("Logits@GRAD");
     soft_ = k.Attr<bool>("soft_label");
-    ignore_ = k.Attr<int>("ignore_index");
     const int axis = AxisOf(k.Attr<int>("axis"), softmax_.shape.rank());
     if (axis < 0 || axis >= softmax_.shape.rank())
       return k.Error("axis (", axis, ") must be within the rank of Softmax");
     layout_.Prepare(softmax_.shape, axis);
+    labels_.Prepare(k, layout_.classes);
     Shape rows = softmax_.shape;
     rows.Set(axis, 1);
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? softmax_.shape : rows));
@@ -137,21 +130,18 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     const T* const softmax = k[softmax_].template Data<T>();
     const T* const dloss = k[dloss_].template Data<T>();
     T* const dlogits = k[dlogits_].template Data<T>();
-    const Tensor& label = k[label_];
+    const T* const share = soft_ ? k[label_].template Data<T>() : nullptr;
+    if (!soft_) labels_.Attach(k);
     for (Dim r = 0; r < layout_.outer * layout_.inner; ++r) {
       const Rows<T> at(layout_, r);
       if (soft_) {
-        const T* const share = label.template Data<T>();
         for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = dloss[r] * (softmax[at[c]] - share[at[c]]);
         continue;
       }
-      const std::int64_t right = LabelAt(label, r);
-      if (right != ignore_ && (right < 0 || right >= layout_.classes)) {
-        return LabelOutOfRange("softmax_with_cross_entropy_grad", r, right, layout_.classes);
-      }
-      const T weight = right == ignore_ ? T{0} : dloss[r];
+      PENSTOCK_ASSIGN_OR_RETURN(const Dim right, labels_.ClassOf(r));
+      const T weight = right == ClassLabels::kIgnored ? T{0} : dloss[r];
       for (Dim c = 0; c < layout_.classes; ++c) dlogits[at[c]] = weight * softmax[at[c]];
-      if (right != ignore_) dlogits[at[right]] -= weight;
+      if (right != ClassLabels::kIgnored) dlogits[at[right]] -= weight;
     }
     return OkStatus();
   }
@@ -159,8 +149,8 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
  private:
   Operand softmax_, label_, dloss_, dlogits_;
   bool soft_ = false;
-  std::int64_t ignore_ = -100;
   ClassLayout layout_;
+  ClassLabels labels_;
 };
 
 }  // namespace

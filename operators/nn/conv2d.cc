@@ -114,15 +114,11 @@ class Conv2dKernel<Cpu, double> : public Kernel {
     const double* filter = k[filter_].Data<double>();
     const double* bias = bias_ ? k[bias_].Data<double>() : nullptr;
     double* output = k[output_].Data<double>();
-    for (Dim n = 0; n < a_.output.images; ++n) {
-      for (Dim o = 0; o < a_.filters; ++o) {
-        VisitPlane(a_, [&](Dim y, Dim x) {
-          double sum = bias == nullptr ? 0.0 : bias[o];
-          VisitWindow(a_, n, o, y, x, [&](Dim in, Dim f) { sum += input[in] * filter[f]; });
-          output[a_.output.At(n, o, y, x)] = sum;
-        });
-      }
-    }
+    VisitOutputs(a_, [&](Dim n, Dim o, Dim y, Dim x) {
+      double sum = bias == nullptr ? 0.0 : bias[o];
+      VisitWindow(a_, n, o, y, x, [&](Dim in, Dim f) { sum += input[in] * filter[f]; });
+      output[a_.output.At(n, o, y, x)] = sum;
+    });
     return OkStatus();
   }
 

@@ -71,10 +71,15 @@ void VisitWindow(const ConvArguments& a, Dim n, Dim o, Dim y, Dim x, Visit&& vis
   }
 }
 
+// Calls visit(n, o, y, x) for each output element.
 template <typename Visit>
-void VisitPlane(const ConvArguments& a, Visit&& visit) {
-  for (Dim y = 0; y < a.output.height; ++y) {
-    for (Dim x = 0; x < a.output.width; ++x) visit(y, x);
+void VisitOutputs(const ConvArguments& a, Visit&& visit) {
+  for (Dim n = 0; n < a.output.images; ++n) {
+    for (Dim o = 0; o < a.filters; ++o) {
+      for (Dim y = 0; y < a.output.height; ++y) {
+        for (Dim x = 0; x < a.output.width; ++x) visit(n, o, y, x);
+      }
+    }
   }
 }
 

@@ -92,18 +92,14 @@ class Conv2dGradKernel<Cpu, double> : public Kernel {
     double* dinput = Cleared(k, dinput_);
     double* dfilter = Cleared(k, dfilter_);
     double* dbias = Cleared(k, dbias_);
-    for (Dim n = 0; n < a_.output.images; ++n) {
-      for (Dim o = 0; o < a_.filters; ++o) {
-        VisitPlane(a_, [&](Dim y, Dim x) {
-          const double d = doutput[a_.output.At(n, o, y, x)];
-          if (dbias != nullptr) dbias[o] += d;
-          VisitWindow(a_, n, o, y, x, [&](Dim in, Dim f) {
-            if (dinput != nullptr) dinput[in] += d * filter[f];
-            if (dfilter != nullptr) dfilter[f] += d * input[in];
-          });
-        });
-      }
-    }
+    VisitOutputs(a_, [&](Dim n, Dim o, Dim y, Dim x) {
+      const double d = doutput[a_.output.At(n, o, y, x)];
+      if (dbias != nullptr) dbias[o] += d;
+      VisitWindow(a_, n, o, y, x, [&](Dim in, Dim f) {
+        if (dinput != nullptr) dinput[in] += d * filter[f];
+        if (dfilter != nullptr) dfilter[f] += d * input[in];
+      });
+    });
     return OkStatus();
   }
 

@@ -19,7 +19,7 @@ namespace penstock::test {
 namespace {
 
 // A parameter for each way to start one: what layers' initializers leave in a start-up program.
-constexpr char kMain[] = R"(program
+const std::string kParams = R"(program
 block 0 {
   persist lr : f32[1]
   param xavier : f32[29, 6]
@@ -28,7 +28,9 @@ block 0 {
   param listed : f32[9, 2]
   param diagonal : f32[9, 9]
   persist xavier_moment_0 : f32[29, 6]
-  var xavier@GRAD : f32[29, 6]
+)";
+
+const std::string kMain = kParams + R"(  var xavier@GRAD : f32[29, 6]
   var msra@GRAD : f32[29, 6]
   var truncated@GRAD : f32[29, 6]
   var listed@GRAD : f32[9, 2]
@@ -49,16 +51,7 @@ block 0 {
 }
 )";
 
-constexpr char kStartup[] = R"(program
-block 0 {
-  persist lr : f32[1]
-  param xavier : f32[29, 6]
-  param msra : f32[29, 6]
-  param truncated : f32[29, 6]
-  param listed : f32[9, 2]
-  param diagonal : f32[9, 9]
-  persist xavier_moment_0 : f32[29, 6]
-  lr = fill_constant() {shape=[1l], value=0.1, dtype=5}
+const std::string kStartup = kParams + R"(  lr = fill_constant() {shape=[1l], value=0.1, dtype=5}
   xavier = uniform_random() {shape=[29l, 6l], min=-0.5, max=0.5, seed=7}
   msra = gaussian_random() {shape=[29l, 6l], std=0.3, seed=7}
   truncated = truncated_gaussian_random() {shape=[29, 6], std=0.3, seed=7}

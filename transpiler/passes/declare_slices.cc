@@ -16,10 +16,7 @@ Result<Program> DeclareSlices(const Program& in, const PassContext& context) {
   for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
     const ParamPlacement& param = context.plan.param(ref);
     const Shape shape = param.ShapeOf(context.plan.slice(ref));
-    Var piece = TensorVar(ParamPieceName(param, ref.slice), param.dtype, shape);
-    piece.persistable = true;
-    RecordSlice(context.plan, ref, param.param, piece);
-    block.SetVar(std::move(piece));
+    block.SetVar(HeldPiece(context.plan, ref));
     Var merged = TensorVar(MergedGradName(param, ref.slice), param.dtype, shape);
     merged.persistable = true;
     if (param.sparse) merged.kind = VarKind::kSelectedRows;

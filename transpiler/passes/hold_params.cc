@@ -17,12 +17,8 @@ Result<Program> HoldParams(const Program& in, const PassContext& context) {
   for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
     const ParamPlacement& param = context.plan.param(ref);
     const Shape shape = param.ShapeOf(context.plan.slice(ref));
-    Var piece = TensorVar(ParamPieceName(param, ref.slice), param.dtype, shape);
-    piece.persistable = true;
-    RecordSlice(context.plan, ref, param.param, piece);
-    Var delta = DeltaVar(param, PieceDeltaName(param, ref.slice), shape);
-    block.SetVar(std::move(piece));
-    block.SetVar(std::move(delta));
+    block.SetVar(HeldPiece(context.plan, ref));
+    block.SetVar(DeltaVar(param, PieceDeltaName(param, ref.slice), shape));
   }
   return out;
 }

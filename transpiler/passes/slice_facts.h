@@ -6,6 +6,7 @@
 #include <string>
 
 #include "framework/ir/var.h"
+#include "transpiler/plan/names.h"
 #include "transpiler/plan/plan.h"
 
 namespace penstock {
@@ -16,6 +17,15 @@ inline void RecordSlice(const PlacementPlan& plan, SliceRef ref, const std::stri
   const Slice& slice = plan.slice(ref);
   var.facts.slice = InitialSlice{
       .whole = whole, .whole_shape = param.shape, .row_begin = slice.row_begin, .row_end = slice.row_end};
+}
+
+// What a pserver's program declares of a slice of a parameter that it holds.
+inline Var HeldPiece(const PlacementPlan& plan, SliceRef ref) {
+  const ParamPlacement& param = plan.param(ref);
+  Var piece = TensorVar(ParamPieceName(param, ref.slice), param.dtype, param.ShapeOf(plan.slice(ref)));
+  piece.persistable = true;
+  RecordSlice(plan, ref, param.param, piece);
+  return piece;
 }
 
 // A variable that stands for the whole of another, whose value it starts from.

@@ -12,14 +12,13 @@
 #include "executor/graph/compiled_block.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/kernel.h"
+#include "framework/op/var_info.h"
 #include "framework/tensor/variable.h"
 
 namespace penstock {
 
 // What a variable holds now; what its declaration says where it holds nothing.
 VarInfo InfoOf(const Variable& variable, const Var& declared);
-VarInfo InfoOf(const Var& declared);
-VarInfo InfoOf(const Tensor& tensor);
 // Whether `variable` holds just what `info` describes. Allocates nothing.
 bool Holds(const Variable& variable, const VarInfo& info);
 bool Holds(const Tensor& tensor, const VarInfo& info);

@@ -4,21 +4,10 @@
 
 #include "framework/base/near_names.h"
 #include "framework/ir/program.h"
+#include "framework/op/var_info.h"
 
 namespace penstock {
 namespace {
-
-VarInfo InfoOf(const Var& var) {
-  VarInfo info;
-  info.kind = var.kind;
-  info.has_type = var.type.has_value();
-  if (var.type) {
-    info.dtype = var.type->dtype;
-    info.shape = var.type->shape;
-    info.lod_level = var.type->lod_level;
-  }
-  return info;
-}
 
 // Writes what was inferred into the block; a variable that an ancestor declares is left alone.
 void Declare(Program& program, int block, const std::string& name, const VarInfo& info) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/infer_context.h"
+#include "framework/op/var_info.h"
 #include "framework/text/lexer.h"
 #include "framework/text/printer.h"
 #include "framework/verify/scene.h"
@@ -10,18 +11,9 @@
 namespace penstock {
 namespace {
 
-std::optional<VarInfo> InfoOf(const Program& program, int block, const std::string& name) {
+std::optional<VarInfo> Declared(const Program& program, int block, const std::string& name) {
   const Var* var = program.FindVar(block, name);
-  if (var == nullptr) return std::nullopt;
-  VarInfo info;
-  info.kind = var->kind;
-  info.has_type = var->type.has_value();
-  if (var->type) {
-    info.dtype = var->type->dtype;
-    info.shape = var->type->shape;
-    info.lod_level = var->type->lod_level;
-  }
-  return info;
+  return var == nullptr ? std::nullopt : std::optional(InfoOf(*var));
 }
 
 // Calls visit(def, block, position) for each op to be checked that the registry knows.
@@ -51,7 +43,7 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
   const Op& op = *block.ops()[position].op;
   if (!def.has_infer_shape() || !scene.WellFormed(op)) return;
   InferContext context(def, op,
-                       [&](const std::string& name) { return InfoOf(program, block.index(), name); });
+                       [&](const std::string& name) { return Declared(program, block.index(), name); });
   if (Status status = def.Infer(context); !status.ok()) {
     scene.AddAt(std::move(status), block, position);
     return;

@@ -1,23 +1,22 @@
-#include <cublas_v2.h>
-
 #include <map>
 #include <mutex>
 
+#include "operators/cuda/cublas.h"
 #include "operators/cuda/cuda_status.h"
 #include "operators/math/matmul_device.h"
 
 namespace penstock {
 namespace {
 
-Status CublasOk(std::string_view doing, cublasStatus_t status) {
+Status CublasOk(const Cublas& cublas, std::string_view doing, cublasStatus_t status) {
   if (status == CUBLAS_STATUS_SUCCESS) return OkStatus();
-  return InternalError("E-cublas", "cuBLAS failed while ", doing, ": ", cublasGetStatusString(status));
+  return InternalError("E-cublas", "cuBLAS failed while ", doing, ": ", cublas.status_string(status));
 }
 
 // One handle for each device and stream, made when first asked for: a handle costs memory and time, and the
 // kernels of one stream never run at once. Handles live as long as the process, like the streams of the
 // executor.
-Result<cublasHandle_t> HandleFor(cudaStream_t stream) {
+Result<cublasHandle_t> HandleFor(const Cublas& cublas, cudaStream_t stream) {
   static std::mutex mutex;
   static std::map<std::pair<int, cudaStream_t>, cublasHandle_t> handles;
   int device = 0;
@@ -25,23 +24,13 @@ Result<cublasHandle_t> HandleFor(cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   cublasHandle_t& handle = handles[{device, stream}];
   if (handle != nullptr) return handle;
-  PENSTOCK_RETURN_IF_ERROR(CublasOk("starting", cublasCreate(&handle)));
-  PENSTOCK_RETURN_IF_ERROR(CublasOk("taking its stream", cublasSetStream(handle, stream)));
+  PENSTOCK_RETURN_IF_ERROR(CublasOk(cublas, "starting", cublas.create(&handle)));
+  PENSTOCK_RETURN_IF_ERROR(CublasOk(cublas, "taking its stream", cublas.set_stream(handle, stream)));
   return handle;
 }
 
-cublasStatus_t Gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                    const float* alpha, const float* a, int lda, Dim a_stride, const float* b, int ldb,
-                    Dim b_stride, const float* beta, float* c, int ldc, Dim c_stride, int batch) {
-  return cublasSgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, a_stride, b, ldb, b_stride, beta,
-                                   c, ldc, c_stride, batch);
-}
-cublasStatus_t Gemm(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k,
-                    const double* alpha, const double* a, int lda, Dim a_stride, const double* b, int ldb,
-                    Dim b_stride, const double* beta, double* c, int ldc, Dim c_stride, int batch) {
-  return cublasDgemmStridedBatched(handle, ta, tb, m, n, k, alpha, a, lda, a_stride, b, ldb, b_stride, beta,
-                                   c, ldc, c_stride, batch);
-}
+auto Gemm(const Cublas& cublas, float) { return cublas.gemm_f32; }
+auto Gemm(const Cublas& cublas, double) { return cublas.gemm_f64; }
 
 // A matrix as cuBLAS sees it: its columns lie one after the other.
 struct CublasMatrix {
@@ -84,7 +73,8 @@ class CublasProduct : public MatrixProduct {
     batch_ = static_cast<int>(out.batch);
     sums_ = out.batch > 1 && out.batch_stride == 0;
     alpha_ = static_cast<T>(alpha);
-    PENSTOCK_ASSIGN_OR_RETURN(handle_, HandleFor(StreamOf(k)));
+    PENSTOCK_ASSIGN_OR_RETURN(cublas_, LoadCublas());
+    PENSTOCK_ASSIGN_OR_RETURN(handle_, HandleFor(*cublas_, StreamOf(k)));
     return OkStatus();
   }
 
@@ -99,16 +89,18 @@ class CublasProduct : public MatrixProduct {
     const T* left = k[left_.operand].template Data<T>() + first * left_.batch_stride;
     const T* right = k[right_.operand].template Data<T>() + first * right_.batch_stride;
     T* out = k[out_.operand].template Data<T>() + first * out_.batch_stride;
-    return CublasOk("multiplying",
-                    Gemm(handle_, left_.operation, right_.operation, rows_, columns_, inner_, &alpha_, left,
-                         left_.leading, left_.batch_stride, right, right_.leading, right_.batch_stride, &beta,
-                         out, out_.leading, out_.batch_stride, count));
+    return CublasOk(
+        *cublas_, "multiplying",
+        Gemm(*cublas_, T())(handle_, left_.operation, right_.operation, rows_, columns_, inner_, &alpha_,
+                            left, left_.leading, left_.batch_stride, right, right_.leading,
+                            right_.batch_stride, &beta, out, out_.leading, out_.batch_stride, count));
   }
 
   CublasMatrix left_, right_, out_;
   int rows_ = 0, columns_ = 0, inner_ = 0, batch_ = 1;
   bool sums_ = false;
   T alpha_ = 1;
+  const Cublas* cublas_ = nullptr;
   cublasHandle_t handle_ = nullptr;
 };
 

@@ -2,9 +2,13 @@
 // skipped and say why; that they compile and link is tested by the build.
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "operators/all_ops.h"
 #include "tests/support/op_harness.h"
 #ifdef PENSTOCK_WITH_CUDA
+#include "operators/cuda/cublas.h"
 #include "operators/cuda/device_tensor.h"
 #endif
 
@@ -22,6 +26,28 @@ test::TestDevice Gpu() { return {.kind = DeviceKind::kCuda, .to_device = ToDevic
 #else
 Status GpuUsable() { return FailedPrecondition("E-cuda-none", "this build has no CUDA kernels"); }
 test::TestDevice Gpu() { return {.kind = DeviceKind::kCuda}; }
+#endif
+
+#ifdef PENSTOCK_WITH_CUDA
+// Before the tests below, which may load it.
+TEST(Cublas, IsLoadedWhenItIsFirstAskedFor) {
+  const auto is_loaded = [] {
+    std::ifstream maps("/proc/self/maps");
+    const std::string text{std::istreambuf_iterator<char>(maps), std::istreambuf_iterator<char>()};
+    return text.find("libcublas.so") != std::string::npos;
+  };
+  ASSERT_NE(AllOps().Find("mul"), nullptr);
+  EXPECT_FALSE(is_loaded());
+  const Result<const Cublas*> cublas = LoadCublas();
+  EXPECT_EQ(cublas.ok(), is_loaded());
+  if (!cublas.ok()) {
+    EXPECT_EQ(cublas.status().id(), "E-cublas-load");
+    GTEST_SKIP() << cublas.status().message();
+  }
+  EXPECT_STRNE((*cublas)->status_string(CUBLAS_STATUS_SUCCESS),
+               (*cublas)->status_string(CUBLAS_STATUS_NOT_INITIALIZED));
+  EXPECT_EQ(*LoadCublas(), *cublas);
+}
 #endif
 
 class GpuOps : public testing::Test {

@@ -7,6 +7,7 @@
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
 #include "framework/op/op_registry.h"
+#include "framework/op/var_info.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/program_files.h"
@@ -17,15 +18,9 @@ namespace {
 std::optional<VarInfo> Declared(const Program& program, int block, const std::string& name) {
   const Var* var = program.FindVar(block, name);
   if (var == nullptr) return std::nullopt;
-  VarInfo info;
-  info.kind = var->kind;
-  info.has_type = var->type.has_value();
-  if (var->type) {
-    info.dtype = var->type->dtype;
-    // Fluid multiplies -1 on as if it were a number; what comes out below it is as unknown.
-    for (const Dim extent : var->type->shape.dims()) info.shape.Append(std::max(extent, kUnknownDim));
-    info.lod_level = var->type->lod_level;
-  }
+  VarInfo info = InfoOf(*var);
+  // Fluid multiplies -1 on as if it were a number; what comes out below it is as unknown.
+  for (int i = 0; i < info.shape.rank(); ++i) info.shape.Set(i, std::max(info.shape[i], kUnknownDim));
   return info;
 }
 

@@ -7,18 +7,11 @@
 #include "framework/base/hash.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/kernel.h"
+#include "framework/op/var_info.h"
 #include "framework/tensor/scope.h"
 
 namespace penstock::test {
 namespace {
-
-VarInfo InfoOf(const Tensor& tensor) {
-  VarInfo info;
-  info.dtype = tensor.dtype();
-  info.shape = tensor.shape();
-  info.lod_level = static_cast<std::int32_t>(tensor.lod().size());
-  return info;
-}
 
 InferContext::Lookup LookupIn(const VarInfos& known) {
   return [&known](const std::string& name) -> std::optional<VarInfo> {

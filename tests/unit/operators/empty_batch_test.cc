@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operators/all_ops.h"
-#include "tests/support/op_harness.h"
+#include "tests/unit/operators/kernel_check.h"
 
 namespace penstock {
 namespace {
@@ -69,17 +69,7 @@ TEST(EmptyBatch, TeachesNormalisationsNothing) {
 }
 
 TEST(EmptyBatch, LeavesTheRunningMomentsOfBatchNorm) {
-  const Op op = Op("batch_norm")
-                    .AddInput("X", {"x"})
-                    .AddInput("Scale", {"scale"})
-                    .AddInput("Bias", {"bias"})
-                    .AddInput("Mean", {"mean"})
-                    .AddInput("Variance", {"variance"})
-                    .AddOutput("Y", {"y"})
-                    .AddOutput("MeanOut", {"mean"})
-                    .AddOutput("VarianceOut", {"variance"})
-                    .AddOutput("SavedMean", {"saved_mean"})
-                    .AddOutput("SavedVariance", {"saved_variance"});
+  const Op op = test::BatchNormOp();
   const std::map<std::string, Shape> shapes = {
       {"x", {0, 3, 2, 2}}, {"scale", {3}}, {"bias", {3}}, {"mean", {3}}, {"variance", {3}}};
   ExpectNoWork(op, shapes, {"scale", "bias"});

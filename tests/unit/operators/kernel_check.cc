@@ -66,4 +66,18 @@ Status CheckKernels(const OpRegistry& ops, const Op& op, const Tensors& inputs_f
   return FloatAgreesWithDouble(ops, op, inputs_f64, check);
 }
 
+Op BatchNormOp() {
+  return Op("batch_norm")
+      .AddInput("X", {"x"})
+      .AddInput("Scale", {"scale"})
+      .AddInput("Bias", {"bias"})
+      .AddInput("Mean", {"mean"})
+      .AddInput("Variance", {"variance"})
+      .AddOutput("Y", {"y"})
+      .AddOutput("MeanOut", {"mean"})
+      .AddOutput("VarianceOut", {"variance"})
+      .AddOutput("SavedMean", {"saved_mean"})
+      .AddOutput("SavedVariance", {"saved_variance"});
+}
+
 }  // namespace penstock::test

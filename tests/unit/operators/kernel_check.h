@@ -22,4 +22,7 @@ Status FloatAgreesWithDouble(const OpRegistry& ops, const Op& op, const Tensors&
 Status CheckKernels(const OpRegistry& ops, const Op& op, const Tensors& inputs_f64,
                     const GradientCheck& check);
 
+// batch_norm with each argument under its slot's name in lower case.
+Op BatchNormOp();
+
 }  // namespace penstock::test

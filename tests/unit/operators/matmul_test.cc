@@ -1,28 +1,14 @@
 #include <gtest/gtest.h>
 
+#include "operators/all_ops.h"
 #include "tests/unit/operators/kernel_check.h"
 
 namespace penstock {
-
-void RegisterMul(OpRegistry& ops);
-void RegisterMatmul(OpRegistry& ops);
-
 namespace {
 
 using test::CheckKernels;
 using test::Scattered;
 using test::Tensors;
-
-const OpRegistry& Ops() {
-  static const auto* const ops = [] {
-    auto* registry = new OpRegistry;
-    RegisterMul(*registry);
-    RegisterMatmul(*registry);
-    PENSTOCK_CHECK(registry->Finish().ok(), "the declarations hold");
-    return registry;
-  }();
-  return *ops;
-}
 
 Op Product(const char* type) {
   return Op(type).AddInput("X", {"x"}).AddInput("Y", {"y"}).AddOutput("Out", {"out"});
@@ -37,26 +23,26 @@ const test::GradientCheck kBoth = {.of = {"out"}, .wanted = {"x", "y"}};
 TEST(Mul, FlattensBothSidesAndGivesTheProduct) {
   const Tensor x = test::TensorOf<float>({1, 2, 2}, {1, 2, 3, 4});
   const Tensor y = test::TensorOf<float>({4, 2}, {1, 0, 0, 1, 1, 0, 0, 1});
-  const auto out = test::RunOp(Ops(), Product("mul"), {{"x", x}, {"y", y}});
+  const auto out = test::RunOp(AllOps(), Product("mul"), {{"x", x}, {"y", y}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_TRUE(test::Near(out->at("out"), test::TensorOf<float>({1, 2}, {4, 6}), 0, 0).ok());
 }
 
 TEST(Mul, KernelsAgreeWithDifferencesAndWithEachOther) {
-  EXPECT_EQ(CheckKernels(Ops(), Product("mul"), Factors({3, 4}, {4, 2}), kBoth).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), Product("mul"), Factors({3, 4}, {4, 2}), kBoth).ToString(), "ok");
   const Op flat = Product("mul").Set("x_num_col_dims", 2).Set("y_num_col_dims", 2);
-  EXPECT_EQ(CheckKernels(Ops(), flat, Factors({2, 3, 2, 2}, {2, 2, 3, 2}), kBoth).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), flat, Factors({2, 3, 2, 2}, {2, 2, 3, 2}), kBoth).ToString(), "ok");
 }
 
 TEST(Mul, AGradientThatNobodyReadsIsNotMade) {
-  EXPECT_EQ(CheckKernels(Ops(), Product("mul"), Factors({3, 4}, {4, 2}), {.of = {"out"}, .wanted = {"y"}})
+  EXPECT_EQ(CheckKernels(AllOps(), Product("mul"), Factors({3, 4}, {4, 2}), {.of = {"out"}, .wanted = {"y"}})
                 .ToString(),
             "ok");
 }
 
 TEST(Mul, WidthMustEqualHeight) {
   const auto shapes =
-      test::InferOp(Ops(), Product("mul"), {{"x", {.shape = {-1, 784}}}, {"y", {.shape = {512, 10}}}});
+      test::InferOp(AllOps(), Product("mul"), {{"x", {.shape = {-1, 784}}}, {"y", {.shape = {512, 10}}}});
   ASSERT_FALSE(shapes.ok());
   EXPECT_EQ(shapes.status().id(), "E-shape-mul");
   EXPECT_EQ(shapes.status().message(), "mul: width of X (784) must equal height of Y (512)");
@@ -78,10 +64,10 @@ TEST_P(Matmul, KernelsAgreeWithDifferencesAndWithEachOther) {
                     .Set("transpose_Y", p.transpose_y)
                     .Set("alpha", 0.5f);
   const Tensors factors = Factors(p.x, p.y);
-  const auto out = test::RunOp(Ops(), op, factors);
+  const auto out = test::RunOp(AllOps(), op, factors);
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_EQ(out->at("out").shape().ToString(), p.out.ToString());
-  EXPECT_EQ(CheckKernels(Ops(), op, factors, kBoth).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), op, factors, kBoth).ToString(), "ok");
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -101,14 +87,14 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(MatmulErrors, SayBothSides) {
   const auto shapes =
-      test::InferOp(Ops(), Product("matmul"), {{"x", {.shape = {2, 3, 4}}}, {"y", {.shape = {3, 4, 5}}}});
+      test::InferOp(AllOps(), Product("matmul"), {{"x", {.shape = {2, 3, 4}}}, {"y", {.shape = {3, 4, 5}}}});
   ASSERT_FALSE(shapes.ok());
   EXPECT_EQ(shapes.status().message(),
             "matmul: X [2, 3, 4] and Y [3, 4, 5] must have the same number of matrices (2 and 3)");
 }
 
 TEST(MatmulShapes, UnknownExtentsStayUnknown) {
-  const auto shapes = test::InferOp(Ops(), Product("matmul").Set("transpose_Y", true),
+  const auto shapes = test::InferOp(AllOps(), Product("matmul").Set("transpose_Y", true),
                                     {{"x", {.shape = {-1, 8, -1, 64}}}, {"y", {.shape = {-1, 8, -1, 64}}}});
   ASSERT_TRUE(shapes.ok()) << shapes.status().ToString();
   EXPECT_EQ(shapes->at("out").shape.ToString(), "[?, 8, ?, ?]");

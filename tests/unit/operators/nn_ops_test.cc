@@ -2,50 +2,19 @@
 
 #include <cmath>
 
+#include "operators/all_ops.h"
 #include "tests/unit/operators/kernel_check.h"
 
 namespace penstock {
-
-void RegisterBatchNorm(OpRegistry& ops);
-void RegisterDropout(OpRegistry& ops);
-void RegisterLayerNorm(OpRegistry& ops);
-void RegisterSoftmax(OpRegistry& ops);
-
 namespace {
 
+using test::BatchNormOp;
 using test::CheckKernels;
 using test::Near;
 using test::Scattered;
 using test::Tensors;
 
-const OpRegistry& Ops() {
-  static const auto* const ops = [] {
-    auto* registry = new OpRegistry;
-    RegisterBatchNorm(*registry);
-    RegisterDropout(*registry);
-    RegisterLayerNorm(*registry);
-    RegisterSoftmax(*registry);
-    PENSTOCK_CHECK(registry->Finish().ok(), "the declarations hold");
-    return registry;
-  }();
-  return *ops;
-}
-
 // --- batch_norm ---
-
-Op BatchNormOp() {
-  return Op("batch_norm")
-      .AddInput("X", {"x"})
-      .AddInput("Scale", {"scale"})
-      .AddInput("Bias", {"bias"})
-      .AddInput("Mean", {"mean"})
-      .AddInput("Variance", {"variance"})
-      .AddOutput("Y", {"y"})
-      .AddOutput("MeanOut", {"mean"})
-      .AddOutput("VarianceOut", {"variance"})
-      .AddOutput("SavedMean", {"saved_mean"})
-      .AddOutput("SavedVariance", {"saved_variance"});
-}
 
 Tensors BatchNormInputs(const Shape& x, Dim channels) {
   return {{"x", Scattered(DType::kFp64, x, -2, 3, 1)},
@@ -59,19 +28,19 @@ const test::GradientCheck kNormGrads = {.of = {"y"}, .wanted = {"x", "scale", "b
 
 TEST(BatchNorm, KernelsAgreeWithDifferencesAndWithEachOther) {
   for (const Shape& x : {Shape{4, 3, 2, 3}, Shape{5, 3}, Shape{2, 3, 4}}) {
-    EXPECT_EQ(CheckKernels(Ops(), BatchNormOp(), BatchNormInputs(x, 3), kNormGrads).ToString(), "ok")
+    EXPECT_EQ(CheckKernels(AllOps(), BatchNormOp(), BatchNormInputs(x, 3), kNormGrads).ToString(), "ok")
         << x.ToString();
   }
   const Op last = BatchNormOp().Set("data_layout", "NHWC");
-  EXPECT_EQ(CheckKernels(Ops(), last, BatchNormInputs({2, 3, 2, 4}, 4), kNormGrads).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), last, BatchNormInputs({2, 3, 2, 4}, 4), kNormGrads).ToString(), "ok");
   const Op global = BatchNormOp().Set("use_global_stats", true);
-  EXPECT_EQ(CheckKernels(Ops(), global, BatchNormInputs({4, 3, 2, 3}, 3), kNormGrads).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), global, BatchNormInputs({4, 3, 2, 3}, 3), kNormGrads).ToString(), "ok");
 }
 
 TEST(BatchNorm, MovesTheRunningMomentsAndSavesTheInverseDeviation) {
   const Tensor x = test::TensorOf<float>({4, 1}, {1, 3, 5, 7});  // mean 4, biased variance 5
   const Tensor one = test::TensorOf<float>({1}, {1}), zero = test::TensorOf<float>({1}, {0});
-  const auto out = test::RunOp(Ops(), BatchNormOp().Set("momentum", 0.75f),
+  const auto out = test::RunOp(AllOps(), BatchNormOp().Set("momentum", 0.75f),
                                {{"x", x}, {"scale", one}, {"bias", zero}, {"mean", zero}, {"variance", one}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_FLOAT_EQ(test::ElementAt(out->at("mean"), 0), 1.0f);
@@ -82,7 +51,7 @@ TEST(BatchNorm, MovesTheRunningMomentsAndSavesTheInverseDeviation) {
 
 TEST(BatchNorm, WithIsTestTheRunningMomentsAreUsedAndStay) {
   const Tensor x = test::TensorOf<float>({2, 1}, {1, 5});
-  const auto out = test::RunOp(Ops(), BatchNormOp().Set("is_test", true).Set("epsilon", 0.0f),
+  const auto out = test::RunOp(AllOps(), BatchNormOp().Set("is_test", true).Set("epsilon", 0.0f),
                                {{"x", x},
                                 {"scale", test::TensorOf<float>({1}, {3})},
                                 {"bias", test::TensorOf<float>({1}, {1})},
@@ -96,7 +65,7 @@ TEST(BatchNorm, WithIsTestTheRunningMomentsAreUsedAndStay) {
 
 TEST(BatchNorm, OneElementAChannelIsPassedOn) {
   const auto out =
-      test::RunOp(Ops(), BatchNormOp(), test::Converted(BatchNormInputs({1, 3}, 3), DType::kFp32));
+      test::RunOp(AllOps(), BatchNormOp(), test::Converted(BatchNormInputs({1, 3}, 3), DType::kFp32));
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_EQ(
       Near(out->at("y"), test::Converted(BatchNormInputs({1, 3}, 3), DType::kFp32).at("x"), 0, 0).ToString(),
@@ -105,7 +74,7 @@ TEST(BatchNorm, OneElementAChannelIsPassedOn) {
 
 TEST(BatchNorm, ChannelsMustAgree) {
   const VarInfo three = {.shape = {3}}, four = {.shape = {4}};
-  const auto shapes = test::InferOp(Ops(), BatchNormOp(),
+  const auto shapes = test::InferOp(AllOps(), BatchNormOp(),
                                     {{"x", {.shape = {-1, 3, 8, 8}}},
                                      {"scale", four},
                                      {"bias", three},
@@ -130,9 +99,10 @@ TEST(LayerNorm, KernelsAgreeWithDifferencesAndWithEachOther) {
   const Tensor x = Scattered(DType::kFp64, {2, 3, 4}, -2, 3, 1);
   const Tensor scale = Scattered(DType::kFp64, {4}, 0.5, 2, 2), bias = Scattered(DType::kFp64, {4}, -1, 1, 3);
   const Op full = LayerNormOp(2).AddInput("Scale", {"scale"}).AddInput("Bias", {"bias"});
-  EXPECT_EQ(CheckKernels(Ops(), full, {{"x", x}, {"scale", scale}, {"bias", bias}}, kNormGrads).ToString(),
+  EXPECT_EQ(CheckKernels(AllOps(), full, {{"x", x}, {"scale", scale}, {"bias", bias}}, kNormGrads).ToString(),
             "ok");
-  EXPECT_EQ(CheckKernels(Ops(), LayerNormOp(1), {{"x", x}}, {.of = {"y"}, .wanted = {"x"}}).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), LayerNormOp(1), {{"x", x}}, {.of = {"y"}, .wanted = {"x"}}).ToString(),
+            "ok");
 }
 
 // --- softmax ---
@@ -141,7 +111,7 @@ TEST(Softmax, KernelsAgreeWithDifferencesAndWithEachOther) {
   for (const int axis : {-1, 0, 1}) {
     const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"}).Set("axis", axis);
     const Tensors inputs = {{"x", Scattered(DType::kFp64, {3, 4, 5}, -3, 3)}};
-    EXPECT_EQ(CheckKernels(Ops(), op, inputs, {.of = {"out"}, .wanted = {"x"}}).ToString(), "ok") << axis;
+    EXPECT_EQ(CheckKernels(AllOps(), op, inputs, {.of = {"out"}, .wanted = {"x"}}).ToString(), "ok") << axis;
   }
 }
 
@@ -149,7 +119,7 @@ TEST(Softmax, HasNoElementWithoutALogarithm) {
   const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"});
   for (const DType type : {DType::kFp32, DType::kFp64}) {
     const Tensor x = test::Converted(test::TensorOf<float>({1, 3}, {0, -1000, 1}), type);
-    const auto out = test::RunOp(Ops(), op, {{"x", x}});
+    const auto out = test::RunOp(AllOps(), op, {{"x", x}});
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     EXPECT_NEAR(std::log(test::ElementAt(out->at("out"), 1)), -64 - std::log1p(std::exp(-1.0)), 1e-4);
   }
@@ -157,7 +127,7 @@ TEST(Softmax, HasNoElementWithoutALogarithm) {
 
 TEST(Softmax, TheAxisMustBeThere) {
   const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"}).Set("axis", 2);
-  const auto shapes = test::InferOp(Ops(), op, {{"x", {.shape = {-1, 10}}}});
+  const auto shapes = test::InferOp(AllOps(), op, {{"x", {.shape = {-1, 10}}}});
   ASSERT_FALSE(shapes.ok());
   EXPECT_EQ(shapes.status().message(), "softmax: axis (2) must be in [-2, 2) for shape [?, 10]");
 }
@@ -178,18 +148,18 @@ Op DropoutOp(const char* implementation) {
 TEST(Dropout, KernelsAgreeWithDifferencesAndWithEachOther) {
   for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"}) {
     const Tensors inputs = {{"x", Scattered(DType::kFp64, {4, 6}, 1, 2)}};
-    EXPECT_EQ(
-        CheckKernels(Ops(), DropoutOp(implementation), inputs, {.of = {"out"}, .wanted = {"x"}}).ToString(),
-        "ok");
+    EXPECT_EQ(CheckKernels(AllOps(), DropoutOp(implementation), inputs, {.of = {"out"}, .wanted = {"x"}})
+                  .ToString(),
+              "ok");
   }
 }
 
 TEST(Dropout, TheMaskDependsOnTheSeedAloneAndDropsTheShareAskedFor) {
   const Tensor x = Scattered(DType::kFp32, {50000}, 1, 2);
-  const auto one = test::RunOp(Ops(), DropoutOp("upscale_in_train"), {{"x", x}}, {.threads = 1});
-  const auto two = test::RunOp(Ops(), DropoutOp("upscale_in_train"), {{"x", x}}, {.threads = 2});
+  const auto one = test::RunOp(AllOps(), DropoutOp("upscale_in_train"), {{"x", x}}, {.threads = 1});
+  const auto two = test::RunOp(AllOps(), DropoutOp("upscale_in_train"), {{"x", x}}, {.threads = 2});
   const auto other =
-      test::RunOp(Ops(), DropoutOp("upscale_in_train").Set("seed", 8), {{"x", x}}, {.threads = 2});
+      test::RunOp(AllOps(), DropoutOp("upscale_in_train").Set("seed", 8), {{"x", x}}, {.threads = 2});
   ASSERT_TRUE(one.ok() && two.ok() && other.ok());
   EXPECT_TRUE(Near(one->at("mask"), two->at("mask"), 0, 0).ok());
   EXPECT_FALSE(Near(one->at("mask"), other->at("mask"), 0, 0).ok());
@@ -207,16 +177,16 @@ TEST(Dropout, WithIsTestNothingIsDrawn) {
         .Set("is_test", true)
         .Set("dropout_implementation", implementation);
   };
-  const auto down = test::RunOp(Ops(), infer("downgrade_in_infer"), {{"x", x}});
-  const auto up = test::RunOp(Ops(), infer("upscale_in_train"), {{"x", x}});
+  const auto down = test::RunOp(AllOps(), infer("downgrade_in_infer"), {{"x", x}});
+  const auto up = test::RunOp(AllOps(), infer("upscale_in_train"), {{"x", x}});
   ASSERT_TRUE(down.ok() && up.ok());
   EXPECT_TRUE(Near(down->at("out"), test::TensorOf<float>({2}, {0.5, 1}), 1e-6, 0).ok());
   EXPECT_TRUE(Near(up->at("out"), x, 0, 0).ok());
 }
 
 TEST(Dropout, AProbabilityIsInItsRange) {
-  const auto shapes =
-      test::InferOp(Ops(), DropoutOp("upscale_in_train").Set("dropout_prob", 1.5f), {{"x", {.shape = {2}}}});
+  const auto shapes = test::InferOp(AllOps(), DropoutOp("upscale_in_train").Set("dropout_prob", 1.5f),
+                                    {{"x", {.shape = {2}}}});
   ASSERT_FALSE(shapes.ok());
   EXPECT_EQ(shapes.status().message(), "dropout: attribute dropout_prob is 1.5; it must be in [0, 1]");
 }

@@ -2,13 +2,10 @@
 
 #include <limits>
 
+#include "operators/all_ops.h"
 #include "tests/unit/operators/kernel_check.h"
 
 namespace penstock {
-
-void RegisterConv2d(OpRegistry& ops);
-void RegisterPool2d(OpRegistry& ops);
-
 namespace {
 
 using Ints = std::vector<std::int32_t>;
@@ -16,17 +13,6 @@ using test::CheckKernels;
 using test::Near;
 using test::Scattered;
 using test::Tensors;
-
-const OpRegistry& Ops() {
-  static const auto* const ops = [] {
-    auto* registry = new OpRegistry;
-    RegisterConv2d(*registry);
-    RegisterPool2d(*registry);
-    PENSTOCK_CHECK(registry->Finish().ok(), "the declarations hold");
-    return registry;
-  }();
-  return *ops;
-}
 
 // --- convolution ---
 
@@ -60,10 +46,10 @@ TEST_P(Conv2d, KernelsAgreeWithDifferencesAndWithEachOther) {
   const Op op = ConvOp(p);
   const Tensors inputs = {{"input", Scattered(DType::kFp64, p.input, -1, 1, 1)},
                           {"filter", Scattered(DType::kFp64, p.filter, -1, 1, 2)}};
-  const auto out = test::RunOp(Ops(), op, inputs);
+  const auto out = test::RunOp(AllOps(), op, inputs);
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_EQ(out->at("output").shape().ToString(), p.output.ToString());
-  EXPECT_EQ(CheckKernels(Ops(), op, inputs, {.of = {"output"}, .wanted = {"input", "filter"}}).ToString(),
+  EXPECT_EQ(CheckKernels(AllOps(), op, inputs, {.of = {"output"}, .wanted = {"input", "filter"}}).ToString(),
             "ok");
 }
 
@@ -155,14 +141,14 @@ TEST(Conv2dBias, IsAddedAndHasAGradient) {
   const Tensors inputs = {{"input", Scattered(DType::kFp64, kPlain.input, -1, 1, 1)},
                           {"filter", Scattered(DType::kFp64, kPlain.filter, -1, 1, 2)},
                           {"bias", Scattered(DType::kFp64, {3}, -1, 1, 3)}};
-  EXPECT_EQ(
-      CheckKernels(Ops(), op, inputs, {.of = {"output"}, .wanted = {"input", "filter", "bias"}}).ToString(),
-      "ok");
-  EXPECT_EQ(CheckKernels(Ops(), op, inputs, {.of = {"output"}, .wanted = {"bias"}}).ToString(), "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), op, inputs, {.of = {"output"}, .wanted = {"input", "filter", "bias"}})
+                .ToString(),
+            "ok");
+  EXPECT_EQ(CheckKernels(AllOps(), op, inputs, {.of = {"output"}, .wanted = {"bias"}}).ToString(), "ok");
 }
 
 TEST(Conv2dGrad, NamesTheBiasSlotsEvenWithoutABias) {
-  const auto grads = test::MakeGradOps(Ops(), ConvOp(kPlain, "depthwise_conv2d"), {"input", "filter"});
+  const auto grads = test::MakeGradOps(AllOps(), ConvOp(kPlain, "depthwise_conv2d"), {"input", "filter"});
   ASSERT_TRUE(grads.ok());
   EXPECT_EQ(grads->front().type(), "depthwise_conv2d_grad");
   EXPECT_TRUE(grads->front().HasInputSlot("Bias"));
@@ -172,7 +158,7 @@ TEST(Conv2dGrad, NamesTheBiasSlotsEvenWithoutABias) {
 
 std::string ConvError(const ConvCase& p) {
   const auto shapes =
-      test::InferOp(Ops(), ConvOp(p), {{"input", {.shape = p.input}}, {"filter", {.shape = p.filter}}});
+      test::InferOp(AllOps(), ConvOp(p), {{"input", {.shape = p.input}}, {"filter", {.shape = p.filter}}});
   return shapes.ok() ? shapes->at("output").shape.ToString() : shapes.status().message();
 }
 
@@ -201,7 +187,7 @@ TEST(Conv2dShapes, AndErrors) {
 
 TEST(Conv2dAttributes, ThatAnotherBackendFusesAreRefused) {
   const auto shapes =
-      test::InferOp(Ops(), ConvOp(kPlain).Set("fuse_relu", true),
+      test::InferOp(AllOps(), ConvOp(kPlain).Set("fuse_relu", true),
                     {{"input", {.shape = kPlain.input}}, {"filter", {.shape = kPlain.filter}}});
   ASSERT_FALSE(shapes.ok());
   EXPECT_EQ(shapes.status().id(), "E-op-attr");
@@ -239,10 +225,10 @@ TEST_P(Pool2d, KernelsAgreeWithDifferencesAndWithEachOther) {
   const PoolCase& p = GetParam();
   const Tensors inputs = {{"x", Scattered(DType::kFp64, p.x, -1, 1)}};
   for (const Op& op : {PoolOp(p, "max", true), PoolOp(p, "avg", true), PoolOp(p, "avg", false)}) {
-    const auto out = test::RunOp(Ops(), op, inputs);
+    const auto out = test::RunOp(AllOps(), op, inputs);
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     EXPECT_EQ(out->at("out").shape().ToString(), p.out.ToString());
-    EXPECT_EQ(CheckKernels(Ops(), op, inputs, {.of = {"out"}, .wanted = {"x"}}).ToString(), "ok");
+    EXPECT_EQ(CheckKernels(AllOps(), op, inputs, {.of = {"out"}, .wanted = {"x"}}).ToString(), "ok");
   }
 }
 
@@ -280,7 +266,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Pool2dMax, AWindowOverNothingButPaddingIsTheLowestNumber) {
   const PoolCase p = {"", {1, 1, 3, 3}, {2, 2}, {2, 2}, {1, 1}, false, true, false, "NCHW", {}};
-  const auto out = test::RunOp(Ops(), PoolOp(p, "max", true), {{"x", Scattered(DType::kFp32, p.x, -1, 1)}});
+  const auto out =
+      test::RunOp(AllOps(), PoolOp(p, "max", true), {{"x", Scattered(DType::kFp32, p.x, -1, 1)}});
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   EXPECT_EQ(out->at("out").shape().ToString(), "[1, 1, 3, 3]");
   EXPECT_EQ(test::ElementAt(out->at("out"), 8), std::numeric_limits<float>::lowest());
@@ -290,10 +277,10 @@ TEST(Pool2dMax, GivesTheGradientToTheFirstOfEqualElements) {
   const PoolCase p = {"", {1, 1, 2, 2}, {2, 2}, {2, 2}, {0, 0}, false, false, false, "NCHW", {}};
   const Tensor x = test::TensorOf<float>({1, 1, 2, 2}, {1, 3, 3, 2});
   const Tensor one = test::TensorOf<float>({1, 1, 1, 1}, {1});
-  const auto grads = test::MakeGradOps(Ops(), PoolOp(p, "max", true), {"x"});
+  const auto grads = test::MakeGradOps(AllOps(), PoolOp(p, "max", true), {"x"});
   ASSERT_TRUE(grads.ok());
   const auto dx =
-      test::RunOp(Ops(), grads->front(),
+      test::RunOp(AllOps(), grads->front(),
                   {{"x", x}, {"out", test::TensorOf<float>({1, 1, 1, 1}, {3})}, {"out@GRAD", one}});
   ASSERT_TRUE(dx.ok()) << dx.status().ToString();
   EXPECT_EQ(Near(dx->at("x@GRAD"), test::TensorOf<float>({1, 1, 2, 2}, {0, 1, 0, 0}), 0, 0).ToString(), "ok");

@@ -87,7 +87,6 @@ Status LateSteps::Prepare(Frame& frame, const Instruction& instruction, std::vec
   PENSTOCK_ASSIGN_OR_RETURN(late.inferred, InferInstruction(block, instruction, known_));
   PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
                             PrepareKernel(block, instruction, late.inferred, known_, services));
-  ++prepared_count_;
   late.inputs = std::move(inputs);
   late.kernel = std::move(prepared.kernel);
   std::size_t bytes = 0;

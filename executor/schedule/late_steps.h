@@ -17,7 +17,6 @@ namespace penstock {
 class LateSteps {
  public:
   Status Run(Frame& frame, int step, Scope& scope, const Services& services);
-  std::int64_t prepared_count() const { return prepared_count_; }
 
  private:
   struct Late {
@@ -33,7 +32,6 @@ class LateSteps {
 
   std::vector<Late> late_;      // by step; empty until needed
   std::vector<VarInfo> known_;  // by slot; scratch
-  std::int64_t prepared_count_ = 0;
 };
 
 }  // namespace penstock

@@ -79,6 +79,19 @@ Status Replace(const std::string& path, std::string_view bytes) {
   return error;
 }
 
+// Gives zlib, which counts in 32 bits, the next bytes once it has used the last ones, and all of `step` to
+// write to.
+void Feed(z_stream& stream, std::string_view& bytes, std::string& step) {
+  if (stream.avail_in == 0) {
+    const std::size_t next = std::min<std::size_t>(bytes.size(), kStepBytes);
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream.avail_in = static_cast<uInt>(next);
+    bytes.remove_prefix(next);
+  }
+  stream.next_out = reinterpret_cast<Bytef*>(step.data());
+  stream.avail_out = static_cast<uInt>(step.size());
+}
+
 }  // namespace
 
 bool IsGzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
@@ -92,14 +105,7 @@ std::string Gzip(std::string_view bytes) {
   std::string step(kStepBytes, '\0');
   int result = Z_OK;
   while (result != Z_STREAM_END) {
-    if (stream.avail_in == 0) {  // zlib counts in 32 bits
-      const std::size_t next = std::min<std::size_t>(bytes.size(), kStepBytes);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-      stream.avail_in = static_cast<uInt>(next);
-      bytes.remove_prefix(next);
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(step.data());
-    stream.avail_out = static_cast<uInt>(step.size());
+    Feed(stream, bytes, step);
     result = deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
     out.append(step.data(), step.size() - stream.avail_out);
   }
@@ -114,14 +120,7 @@ Result<std::string> Gunzip(std::string_view bytes, std::size_t bytes_max) {
   std::string step(std::min(kStepBytes, bytes_max + 1), '\0');
   Status error;
   while (error.ok()) {
-    if (stream.avail_in == 0 && !bytes.empty()) {
-      const std::size_t next = std::min<std::size_t>(bytes.size(), kStepBytes);
-      stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-      stream.avail_in = static_cast<uInt>(next);
-      bytes.remove_prefix(next);
-    }
-    stream.next_out = reinterpret_cast<Bytef*>(step.data());
-    stream.avail_out = static_cast<uInt>(step.size());
+    Feed(stream, bytes, step);
     const int result = inflate(&stream, Z_NO_FLUSH);
     out.append(step.data(), step.size() - stream.avail_out);
     if (out.size() > bytes_max) {

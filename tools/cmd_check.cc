@@ -3,8 +3,8 @@
 #include <optional>
 
 #include "operators/all_ops.h"
+#include "tools/case/role_files.h"
 #include "tools/command.h"
-#include "tools/role_files.h"
 #include "tools/source.h"
 #include "transpiler/check/check.h"
 

@@ -5,10 +5,10 @@
 #include <iostream>
 
 #include "operators/all_ops.h"
+#include "tools/case/role_files.h"
 #include "tools/command.h"
 #include "tools/plan/rate.h"
 #include "tools/plan/report.h"
-#include "tools/role_files.h"
 #include "tools/source.h"
 #include "transpiler/pipeline/transpile.h"
 

@@ -1,13 +1,12 @@
 // cost/: what a job costs, as `penstock plan` says it.
 #include <charconv>
-#include <filesystem>
 
 #include "framework/text/parser.h"
-#include "framework/text/program_file.h"
 #include "operators/all_ops.h"
 #include "tests/golden/handlers.h"
 #include "tests/support/corpus.h"
 #include "tools/case/case_file.h"
+#include "tools/case/role_files.h"
 #include "tools/plan/rate.h"
 #include "tools/plan/report.h"
 #include "transpiler/pipeline/transpile.h"
@@ -15,45 +14,22 @@
 namespace penstock::test {
 namespace {
 
-namespace fs = std::filesystem;
-
-struct Named {
-  std::string name;
-  Program program;
-};
-
 // The role programs of a case, whatever they come from.
-struct Roles {
-  std::vector<Named> trainers, startups, pservers;
-
+struct Roles : RoleFiles {
   JobPrograms Programs() const {
     JobPrograms out;
-    for (const Named& one : trainers) out.trainers.push_back({one.name, &one.program});
-    for (const Named& one : startups) out.trainer_startups.push_back({one.name, &one.program});
-    for (const Named& one : pservers) out.pservers.push_back({one.name, &one.program});
+    for (const RoleProgram& one : trainers) out.trainers.push_back({one.file, &one.program});
+    for (const RoleProgram& one : trainer_startups) out.trainer_startups.push_back({one.file, &one.program});
+    for (const RoleProgram& one : pservers) out.pservers.push_back({one.file, &one.program});
     return out;
   }
 };
 
 // -- roles of fit_a_line.sgd@sync_p2t2: a case of the selection in the tree.
 Result<Roles> RolesOfCase(const std::string& name) {
-  const fs::path folder = fs::path(SelectionFolder()) / "open" / "cases" / name;
-  Roles roles;
-  const auto read = [&](const std::string& file, std::vector<Named>& into) -> Status {
-    for (const std::string& there : {file, file + ".gz"}) {
-      if (!fs::exists(folder / there)) continue;
-      PENSTOCK_ASSIGN_OR_RETURN(Program program, ReadProgramFile((folder / there).string()));
-      into.push_back({there, std::move(program)});
-    }
-    return OkStatus();
-  };
-  for (int i = 0; i < 8; ++i) {
-    const std::string trainer = i == 0 ? "" : StrCat("_t", i);
-    PENSTOCK_RETURN_IF_ERROR(read(StrCat("trainer", trainer, ".pb"), roles.trainers));
-    PENSTOCK_RETURN_IF_ERROR(read(StrCat("trainer_startup", trainer, ".pb"), roles.startups));
-    PENSTOCK_RETURN_IF_ERROR(read(StrCat("pserver_", i, ".pb"), roles.pservers));
-  }
-  return roles;
+  PENSTOCK_ASSIGN_OR_RETURN(RoleFiles files,
+                            tools::ReadRoleFiles(StrCat(SelectionFolder(), "/open/cases/", name)));
+  return Roles{std::move(files)};
 }
 
 // -- trainer, -- trainer (startup), -- pserver: programs as they are written.
@@ -61,9 +37,9 @@ Result<Roles> RolesOfSections(const GoldenCase& one) {
   Roles roles;
   for (const GoldenSection& section : one.given) {
     if (section.name != "trainer" && section.name != "pserver") continue;
-    std::vector<Named>& into = section.name == "pserver"       ? roles.pservers
-                               : section.argument == "startup" ? roles.startups
-                                                               : roles.trainers;
+    std::vector<RoleProgram>& into = section.name == "pserver"       ? roles.pservers
+                                     : section.argument == "startup" ? roles.trainer_startups
+                                                                     : roles.trainers;
     const std::string name = StrCat(section.name, "_", into.size());
     PENSTOCK_ASSIGN_OR_RETURN(Program program, ParseText(section.text, name));
     into.push_back({name, std::move(program)});
@@ -85,7 +61,7 @@ Result<Roles> RolesOfSource(const GoldenCase& one) {
   Roles roles;
   for (const TrainerRole& role : set.trainers) {
     roles.trainers.push_back({StrCat("trainer ", role.trainer_id), role.main});
-    roles.startups.push_back({StrCat("trainer ", role.trainer_id, " start-up"), role.startup});
+    roles.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, " start-up"), role.startup});
   }
   for (const PserverRole& role : set.pservers)
     roles.pservers.push_back({StrCat("pserver ", roles.pservers.size()), role.main});

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "framework/text/program_file.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/training_program.h"
+#include "tools/case/role_files.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/job.h"
 
@@ -34,23 +34,16 @@ inline std::vector<RoleJob> CorpusJobs() {
   namespace fs = std::filesystem;
   std::vector<RoleJob> jobs;
   for (const auto& entry : fs::directory_iterator(fs::path(CorpusOrSelection()) / "open" / "cases")) {
+    const Result<RoleFiles> files = tools::ReadRoleFiles(entry.path().string());
+    if (!files.ok() && files.status().id() == "E-roles-missing") continue;  // Fluid made no trainer of it
+    PENSTOCK_CHECK(files.ok(), files.status().ToString());
     RoleJob job{.name = entry.path().filename().string()};
-    const auto read = [&](const std::string& file, std::vector<Program>& into) {
-      for (const std::string& there : {file, file + ".gz"}) {
-        if (!fs::exists(entry.path() / there)) continue;
-        const Result<Program> program = ReadProgramFile((entry.path() / there).string());
-        PENSTOCK_CHECK(program.ok(), program.status().ToString());
-        into.push_back(*program);
-      }
-    };
-    for (int i = 0; i < 8; ++i) {
-      read(i == 0 ? "trainer.pb" : StrCat("trainer_t", i, ".pb"), job.trainers);
-      read(i == 0 ? "trainer_startup.pb" : StrCat("trainer_startup_t", i, ".pb"), job.startups);
-      read(StrCat("pserver_", i, ".pb"), job.pservers);
-    }
+    for (const RoleProgram& one : files->trainers) job.trainers.push_back(one.program);
+    for (const RoleProgram& one : files->trainer_startups) job.startups.push_back(one.program);
+    for (const RoleProgram& one : files->pservers) job.pservers.push_back(one.program);
     const bool ranks =
         job.name.find("@nccl2") != std::string::npos || job.name.find("@coll") != std::string::npos;
-    if (!job.trainers.empty() && (ranks || !job.pservers.empty())) jobs.push_back(std::move(job));
+    if (ranks || !job.pservers.empty()) jobs.push_back(std::move(job));
   }
   return jobs;
 }

@@ -1,4 +1,4 @@
-#include "tools/role_files.h"
+#include "tools/case/role_files.h"
 
 #include <charconv>
 #include <filesystem>

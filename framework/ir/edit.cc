@@ -1,5 +1,6 @@
 #include "framework/ir/edit.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "framework/base/check.h"
@@ -29,7 +30,7 @@ OpRef Renamed(const OpRef& op, const std::unordered_map<std::string_view, const 
 
 }  // namespace
 
-BlockEdit::BlockEdit(const Block& block) : before_(block), after_(block) {}
+BlockEdit::BlockEdit(const Block& block) : before_(block), after_(block.WithoutOps()) {}
 
 const Block& BlockEdit::before() const { return before_; }
 
@@ -39,43 +40,46 @@ const DefUse& BlockEdit::def_use() const {
 }
 
 std::optional<OpId> BlockEdit::LastWriter(std::string_view var) const {
-  const std::vector<OpId>& writers = def_use().Writers(var);
-  if (writers.empty()) return std::nullopt;
-  return writers.back();
+  if (last_writers_.empty()) {
+    last_writers_.reserve(before_.vars().size());
+    for (const OpEntry& entry : before_.ops()) {
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) last_writers_[name] = entry.id;
+      }
+    }
+  }
+  const auto it = last_writers_.find(var);
+  if (it == last_writers_.end()) return std::nullopt;
+  return it->second;
 }
 
 const Op* BlockEdit::FindOp(OpId id) const {
-  if (removed_.contains(id)) return nullptr;
-  const auto it = replaced_.find(id);
-  return it != replaced_.end() ? it->second.get() : before_.FindOp(id);
+  const auto it = changes_.find(id);
+  if (it == changes_.end()) return before_.FindOp(id);
+  if (it->second.removed) return nullptr;
+  return it->second.replacement != nullptr ? it->second.replacement.get() : before_.FindOp(id);
 }
 
-OpId BlockEdit::NewId() {
+BlockEdit::Inserted BlockEdit::Insert(Op op) {
   const OpId id = after_.NewId();
-  inserted_.insert(id);
-  return id;
+  if (inserted_count_++ == 0) first_inserted_ = id;
+  return {id, std::make_shared<const Op>(std::move(op))};
 }
 
 OpId BlockEdit::InsertAfter(OpId at, Op op) {
-  const OpId id = NewId();
-  after_op_[at].push_back({id, std::make_shared<const Op>(std::move(op))});
-  return id;
+  return changes_[at].after.emplace_back(Insert(std::move(op))).id;
 }
 
 OpId BlockEdit::InsertBefore(OpId at, Op op) {
-  const OpId id = NewId();
-  before_op_[at].push_back({id, std::make_shared<const Op>(std::move(op))});
-  return id;
+  return changes_[at].before.emplace_back(Insert(std::move(op))).id;
 }
 
-OpId BlockEdit::Append(Op op) {
-  const OpId id = NewId();
-  appended_.push_back({id, std::make_shared<const Op>(std::move(op))});
-  return id;
-}
+OpId BlockEdit::Append(Op op) { return appended_.emplace_back(Insert(std::move(op))).id; }
 
-void BlockEdit::Replace(OpId id, Op op) { replaced_[id] = std::make_shared<const Op>(std::move(op)); }
-void BlockEdit::Remove(OpId id) { removed_.insert(id); }
+void BlockEdit::Replace(OpId id, Op op) {
+  changes_[id].replacement = std::make_shared<const Op>(std::move(op));
+}
+void BlockEdit::Remove(OpId id) { changes_[id].removed = true; }
 
 void BlockEdit::SetVar(Var var) {
   removed_vars_.erase(var.name);
@@ -94,21 +98,28 @@ void BlockEdit::RenameVar(std::string from, std::string to) {
 
 // Insertions may hang on inserted ops, so each op brings its own lists with it.
 void BlockEdit::Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const {
-  if (const auto it = before_op_.find(id); it != before_op_.end()) {
-    for (const Inserted& inserted : it->second) Place(inserted.id, inserted.op, out);
+  const auto it = changes_.find(id);
+  if (it == changes_.end()) {
+    out.push_back({id, op});
+    return;
   }
-  if (!removed_.contains(id)) {
-    const auto it = replaced_.find(id);
-    out.push_back({id, it != replaced_.end() ? it->second : op});
-  }
-  if (const auto it = after_op_.find(id); it != after_op_.end()) {
-    for (const Inserted& inserted : it->second) Place(inserted.id, inserted.op, out);
-  }
+  const Change& change = it->second;
+  for (const Inserted& inserted : change.before) Place(inserted.id, inserted.op, out);
+  if (!change.removed) out.push_back({id, change.replacement != nullptr ? change.replacement : op});
+  for (const Inserted& inserted : change.after) Place(inserted.id, inserted.op, out);
+}
+
+bool BlockEdit::AllKnown() const {
+  return std::all_of(changes_.begin(), changes_.end(), [&](const auto& change) {
+    const auto behind =
+        static_cast<std::uint64_t>(change.first) - static_cast<std::uint64_t>(first_inserted_);
+    return behind < inserted_count_ || before_.PositionOf(change.first) >= 0;
+  });
 }
 
 Block BlockEdit::Apply() && {
   std::vector<OpEntry> ops;
-  ops.reserve(before_.ops().size() + appended_.size());
+  ops.reserve(before_.ops().size() + inserted_count_);
   for (const OpEntry& entry : before_.ops()) Place(entry.id, entry.op, ops);
   for (const Inserted& inserted : appended_) Place(inserted.id, inserted.op, ops);
   after_.RemoveVars(removed_vars_);
@@ -132,26 +143,12 @@ int ProgramEdit::AddBlock(int parent) { return out_.AddBlock(parent).index(); }
 
 Result<Program> ProgramEdit::Apply() {
   for (const auto& [index, edit] : blocks_) {
-    for (const auto* places : {&edit->before_op_, &edit->after_op_}) {
-      for (const auto& [at, ops] : *places) {
-        if (edit->Known(at)) continue;
-        return InternalError("E-edit-anchor", "an edit of block ", index, " names an op that is not there");
-      }
-    }
-    for (const auto& [id, op] : edit->replaced_) {
-      if (edit->Known(id)) continue;
-      return InternalError("E-edit-anchor", "an edit of block ", index, " replaces an op that is not there");
-    }
-    for (const OpId id : edit->removed_) {
-      if (edit->Known(id)) continue;
-      return InternalError("E-edit-anchor", "an edit of block ", index, " removes an op that is not there");
-    }
+    if (edit->AllKnown()) continue;
+    return InternalError("E-edit-anchor", "an edit of block ", index, " names an op that is not there");
   }
   for (auto& [index, edit] : blocks_) out_.ReplaceBlock(index, std::move(*edit).Apply());
   blocks_.clear();
   return std::move(out_);
 }
-
-bool BlockEdit::Known(OpId id) const { return before_.PositionOf(id) >= 0 || inserted_.contains(id); }
 
 }  // namespace penstock

@@ -12,12 +12,14 @@
 // place.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -56,23 +58,28 @@ class BlockEdit {
     OpId id;
     OpRef op;
   };
+  // What becomes of one op of the block, or stands by one that was inserted.
+  struct Change {
+    std::vector<Inserted> before, after;
+    OpRef replacement;
+    bool removed = false;
+  };
   explicit BlockEdit(const Block& block);
-  OpId NewId();
-  bool Known(OpId id) const;
+  Inserted Insert(Op op);
+  bool AllKnown() const;  // each change is of the block's own op, or of an inserted one
   void Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const;
   Block Apply() &&;
 
   const Block& before_;  // the program's own; outlives the edit
   Block after_;          // variables are edited here directly
-  std::map<OpId, std::vector<Inserted>> before_op_;
-  std::map<OpId, std::vector<Inserted>> after_op_;
+  std::unordered_map<OpId, Change> changes_;
   std::vector<Inserted> appended_;
-  std::map<OpId, OpRef> replaced_;
-  std::set<OpId> removed_;
+  OpId first_inserted_ = OpId::kNone;  // ids are given in a row
+  std::uint64_t inserted_count_ = 0;
   std::set<std::string, std::less<>> removed_vars_;
-  std::set<OpId> inserted_;
   std::map<std::string, std::string, std::less<>> renames_;
   mutable std::optional<DefUse> def_use_;
+  mutable std::unordered_map<std::string_view, OpId> last_writers_;  // made when first asked for
 };
 
 class ProgramEdit {

@@ -10,6 +10,11 @@ namespace {
 // The block's index in the high bits makes ids unique in a program without a counter shared by its blocks.
 constexpr int kBlockShift = 40;
 
+// An id's number in its block. Numbers are given from 1 on without gaps.
+std::size_t NumberOf(OpId id) {
+  return static_cast<std::size_t>(static_cast<std::uint64_t>(id) & ((std::uint64_t{1} << kBlockShift) - 1));
+}
+
 std::uint64_t NextContentId() {
   static std::atomic<std::uint64_t> next{1};
   return next.fetch_add(1, std::memory_order_relaxed);
@@ -37,24 +42,33 @@ Block::Block(Block&& other) noexcept
       vars_(std::move(other.vars_)),
       var_at_(std::move(other.var_at_)) {}
 
+Block Block::WithoutOps() const {
+  Block out(index_, parent_);
+  out.forward_block_ = forward_block_;
+  out.has_forward_block_ = has_forward_block_;
+  out.next_op_ = next_op_;
+  out.vars_ = vars_;
+  out.var_at_ = var_at_;
+  return out;
+}
+
 const Var* Block::FindVar(std::string_view name) const {
-  const auto it = var_at_.find(name);
-  return it == var_at_.end() ? nullptr : vars_[it->second].get();
+  const std::int64_t at = var_at_.Find(name, vars_);
+  return at < 0 ? nullptr : vars_[static_cast<std::size_t>(at)].get();
 }
 
 VarRef Block::FindVarRef(std::string_view name) const {
-  const auto it = var_at_.find(name);
-  return it == var_at_.end() ? nullptr : vars_[it->second];
+  const std::int64_t at = var_at_.Find(name, vars_);
+  return at < 0 ? nullptr : vars_[static_cast<std::size_t>(at)];
 }
 
 const Block::OpIndex& Block::op_index() const {
   if (!op_index_.ready.load(std::memory_order_acquire)) {
     const std::lock_guard lock(op_index_.mutex);
     if (!op_index_.ready.load(std::memory_order_relaxed)) {
-      op_index_.at.clear();
-      op_index_.at.reserve(ops_.size());
+      op_index_.at.assign(next_op_, -1);
       for (std::size_t i = 0; i < ops_.size(); ++i) {
-        op_index_.at.emplace(static_cast<std::uint64_t>(ops_[i].id), static_cast<int>(i));
+        op_index_.at[NumberOf(ops_[i].id)] = static_cast<std::int32_t>(i);
       }
       op_index_.ready.store(true, std::memory_order_release);
     }
@@ -64,8 +78,9 @@ const Block::OpIndex& Block::op_index() const {
 
 int Block::PositionOf(OpId id) const {
   const OpIndex& index = op_index();
-  const auto it = index.at.find(static_cast<std::uint64_t>(id));
-  return it == index.at.end() ? -1 : it->second;
+  const std::size_t number = NumberOf(id);
+  const int position = number < index.at.size() ? index.at[number] : -1;
+  return position >= 0 && ops_[static_cast<std::size_t>(position)].id == id ? position : -1;
 }
 
 const Op* Block::FindOp(OpId id) const {
@@ -84,7 +99,8 @@ OpId Block::Insert(int position, Op op) {
   ops_.insert(ops_.begin() + position, OpEntry{id, std::make_shared<const Op>(std::move(op))});
   // Appending, the common case when a program is built, keeps the index.
   if (at_end && op_index_.ready) {
-    op_index_.at.emplace(static_cast<std::uint64_t>(id), position);
+    op_index_.at.resize(NumberOf(id) + 1, -1);
+    op_index_.at.back() = position;
   } else {
     PositionsMoved();
   }
@@ -106,6 +122,11 @@ bool Block::Remove(OpId id) {
 }
 
 void Block::SetOps(std::vector<OpEntry> ops) {
+  for (const OpEntry& entry : ops) {
+    const auto block = static_cast<std::uint64_t>(entry.id) >> kBlockShift;
+    PENSTOCK_CHECK(block == static_cast<std::uint64_t>(index_) && NumberOf(entry.id) < next_op_,
+                   "an op has an id that this block never gave");
+  }
   ops_ = std::move(ops);
   PositionsMoved();
 }
@@ -113,46 +134,40 @@ void Block::SetOps(std::vector<OpEntry> ops) {
 void Block::SetVar(Var var) { AddVarRef(std::make_shared<const Var>(std::move(var))); }
 
 void Block::AddVarRef(VarRef var) {
-  const auto it = var_at_.find(var->name);
-  if (it != var_at_.end()) {
-    vars_[it->second] = std::move(var);
+  const std::int64_t at = var_at_.Find(var->name, vars_);
+  if (at >= 0) {
+    vars_[static_cast<std::size_t>(at)] = std::move(var);
   } else {
-    var_at_.emplace(var->name, vars_.size());
+    var_at_.Add(var->name, vars_.size());
     vars_.push_back(std::move(var));
   }
 }
 
 bool Block::RemoveVar(std::string_view name) {
-  const auto it = var_at_.find(name);
-  if (it == var_at_.end()) return false;
-  const std::size_t position = it->second;
-  vars_.erase(vars_.begin() + static_cast<std::ptrdiff_t>(position));
-  var_at_.erase(it);
-  for (auto& [other, at] : var_at_) {
-    if (at > position) --at;
-  }
+  const std::int64_t at = var_at_.Find(name, vars_);
+  if (at < 0) return false;
+  vars_.erase(vars_.begin() + at);
+  var_at_.Assign(vars_);
   return true;
 }
 
 void Block::RemoveVars(const std::set<std::string, std::less<>>& names) {
   if (names.empty()) return;
   std::erase_if(vars_, [&](const VarRef& var) { return names.contains(var->name); });
-  var_at_.clear();
-  for (std::size_t i = 0; i < vars_.size(); ++i) var_at_.emplace(vars_[i]->name, i);
+  var_at_.Assign(vars_);
 }
 
 bool Block::RenameDeclaration(std::string_view from, const std::string& to) {
   if (from == to) return FindVar(from) != nullptr;
   if (FindVar(from) == nullptr) return false;
   RemoveVar(to);
-  const auto it = var_at_.find(from);
-  const std::size_t position = it->second;
-  Var renamed = *vars_[position];
+  const auto at = static_cast<std::size_t>(var_at_.Find(from, vars_));
+  Var renamed = *vars_[at];
   renamed.name = to;
   renamed.wire_bytes.clear();
-  var_at_.erase(it);
-  var_at_.emplace(to, position);
-  vars_[position] = std::make_shared<const Var>(std::move(renamed));
+  var_at_.Remove(from, vars_);
+  var_at_.Add(to, at);
+  vars_[at] = std::make_shared<const Var>(std::move(renamed));
   return true;
 }
 
@@ -191,32 +206,31 @@ void Program::ReplaceBlock(int index, Block block) {
   blocks_[static_cast<std::size_t>(index)] = std::make_shared<Block>(std::move(block));
 }
 
-int Program::BlockOfVar(int block, std::string_view name) const {
+Program::Declared Program::Look(int block, std::string_view name) const {
   // Nearly always there is no block whose gradient this is: then the way is one line, up to block 0.
   while (block >= 0 && block < block_count()) {
     const Block& here = this->block(block);
-    if (here.FindVar(name) != nullptr) return block;
+    if (const Var* var = here.FindVar(name)) return {block, var};
     if (here.forward_block() >= 0 || here.parent() >= block) break;
     block = here.parent();
   }
-  if (block < 0) return -1;
+  if (block < 0) return {};
   // Every step leads to an earlier block: a program read from a file may say anything.
   std::vector<int> next = {block};
   for (std::size_t i = 0; i < next.size(); ++i) {
     const int at = next[i];
     if (at < 0 || at >= block_count()) continue;
     const Block& here = this->block(at);
-    if (here.FindVar(name) != nullptr) return at;
+    if (const Var* var = here.FindVar(name)) return {at, var};
     for (const int around : {here.forward_block(), here.parent()}) {
       if (around < at && std::find(next.begin(), next.end(), around) == next.end()) next.push_back(around);
     }
   }
-  return -1;
+  return {};
 }
 
-const Var* Program::FindVar(int block, std::string_view name) const {
-  const int at = BlockOfVar(block, name);
-  return at < 0 ? nullptr : this->block(at).FindVar(name);
-}
+int Program::BlockOfVar(int block, std::string_view name) const { return Look(block, name).block; }
+
+const Var* Program::FindVar(int block, std::string_view name) const { return Look(block, name).var; }
 
 }  // namespace penstock

@@ -19,9 +19,9 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "framework/ir/name_index.h"
 #include "framework/ir/op.h"
 #include "framework/ir/var.h"
 
@@ -38,6 +38,8 @@ class Block {
   Block(const Block& other);
   Block(Block&& other) noexcept;
   Block& operator=(const Block&) = delete;
+  // The same block and variables without the ops, for SetOps: what an edit begins with.
+  Block WithoutOps() const;
 
   std::int32_t index() const { return index_; }
   std::int32_t parent() const { return parent_; }  // -1 for block 0
@@ -61,7 +63,7 @@ class Block {
   OpId Insert(int position, Op op);
   void Replace(OpId id, Op op);  // keeps the id
   bool Remove(OpId id);
-  void SetOps(std::vector<OpEntry> ops);  // splices a whole new order; ids must be unique
+  void SetOps(std::vector<OpEntry> ops);  // splices a whole new order; ids are this block's, each once
   OpId NewId();                           // for an entry to be given to SetOps
   void SetVar(Var var);                   // adds, or replaces the one of that name in place
   void AddVarRef(VarRef var);             // the same, sharing it
@@ -75,15 +77,11 @@ class Block {
   bool RenameDeclaration(std::string_view from, const std::string& to);
 
  private:
-  struct StringHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  // Positions by id. Made when first asked for; safe for concurrent readers.
+  // Positions by the number in the id. Made when first asked for; safe for concurrent readers.
   struct OpIndex {
     std::mutex mutex;
     std::atomic<bool> ready{false};
-    std::unordered_map<std::uint64_t, int> at;
+    std::vector<std::int32_t> at;  // -1: gone
   };
   const OpIndex& op_index() const;
   void PositionsMoved() { op_index_.ready = false; }
@@ -95,7 +93,7 @@ class Block {
   std::uint64_t next_op_ = 1;  // with the block's index in the high bits: unique in the program
   std::vector<OpEntry> ops_;
   std::vector<VarRef> vars_;
-  std::unordered_map<std::string, std::size_t, StringHash, std::equal_to<>> var_at_;
+  NameIndex var_at_;
   mutable OpIndex op_index_;
 };
 
@@ -139,6 +137,11 @@ class Program {
   std::uint64_t content_id() const { return content_id_; }
 
  private:
+  struct Declared {
+    int block = -1;
+    const Var* var = nullptr;
+  };
+  Declared Look(int block, std::string_view name) const;
   void Touch();
   std::vector<std::shared_ptr<Block>> blocks_;
   ProgramMeta meta_;

@@ -1,5 +1,4 @@
 // Rules about variables' names: declared, written before read, sent once.
-#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -90,7 +89,7 @@ void CheckSentOnce(VerifyScene& scene) {
     int block;
     std::size_t op;
   };
-  std::map<std::string, Place, std::less<>> sent;
+  std::unordered_map<std::string_view, Place> sent;  // asked, never walked
   for (int b = 0; b < scene.program().block_count(); ++b) {
     const Block& block = scene.program().block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {

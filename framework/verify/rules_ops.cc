@@ -23,9 +23,9 @@ void ForEachKnownOp(VerifyScene& scene, const Visit& visit) {
   for (int b = 0; b < scene.program().block_count() && !scene.Full(); ++b) {
     const Block& block = scene.program().block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
-      const Op& op = *block.ops()[i].op;
-      const OpDef* def = scene.ops()->Find(op.type());
-      if (def != nullptr && scene.Touched(op)) visit(*def, block, i);
+      if (!scene.Touched(block, block.ops()[i])) continue;
+      const OpDef* def = scene.ops()->Find(block.ops()[i].op->type());
+      if (def != nullptr) visit(*def, block, i);
     }
   }
 }

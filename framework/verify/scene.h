@@ -15,8 +15,8 @@ class VerifyScene {
 
   const Program& program() const { return program_; }
   const OpRegistry* ops() const { return options_.ops; }
-  // False for an op that the program before the pass already held.
-  bool Touched(const Op& op) const { return !known_.contains(&op); }
+  // False for an op that the program before the pass already held, in the same block.
+  bool Touched(const Block& block, const OpEntry& entry) const;
 
   // True for a block that no op enters any more, since the pass took the op away: it stays for its index
   // alone.
@@ -35,7 +35,7 @@ class VerifyScene {
  private:
   const Program& program_;
   const VerifyOptions& options_;
-  std::unordered_set<const Op*> known_, malformed_;  // asked, never walked
+  std::unordered_set<const Op*> malformed_;  // asked, never walked
   std::set<int> left_behind_;
   std::vector<Status> violations_;
 };

@@ -46,13 +46,15 @@ const std::vector<VerifyRule>& VerifierRules() {
 
 VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
     : program_(program), options_(options) {
-  if (options.before == nullptr) return;
-  for (int i = 0; i < options.before->block_count(); ++i) {
-    for (const OpEntry& entry : options.before->block(i).ops()) known_.insert(entry.op.get());
-  }
-  if (options.before->block_count() == 1) return;
+  if (options.before == nullptr || options.before->block_count() == 1) return;
   left_behind_ = EnteredBlocks(*options.before);
   for (const int block : EnteredBlocks(program)) left_behind_.erase(block);
+}
+
+bool VerifyScene::Touched(const Block& block, const OpEntry& entry) const {
+  const Program* before = options_.before;
+  if (before == nullptr || block.index() >= before->block_count()) return true;
+  return before->block(block.index()).FindOp(entry.id) != entry.op.get();
 }
 
 void VerifyScene::Add(Status violation) {

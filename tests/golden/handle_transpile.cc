@@ -106,8 +106,14 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
   Result<Analysis> analysis =
       on_trainers ? AnalyseUpdates(main, plan.dialect) : Analyse(AllOps(), main, plan.dialect);
   if (!analysis.ok()) analysis = Analysis();  // a fragment without an optimizer
-  const PassContext context{
-      .ops = AllOps(), .main = main, .startup = startup, .analysis = *analysis, .plan = plan, .self = self};
+  const Shares shares(plan, *analysis, startup);
+  const PassContext context{.ops = AllOps(),
+                            .main = main,
+                            .startup = startup,
+                            .analysis = *analysis,
+                            .plan = plan,
+                            .shares = shares,
+                            .self = self};
   PENSTOCK_ASSIGN_OR_RETURN(const Program out, pass.run(in, context));
   return GoldenOutputs{{"out", "", Show(out)}};
 }

@@ -7,8 +7,6 @@
 namespace penstock {
 namespace {
 
-using Address = std::pair<std::string, std::string>;  // pserver, its variable
-
 class MessageRules {
  public:
   MessageRules(const RoleFacts& facts, Findings& findings) : facts_(facts), findings_(findings) {}
@@ -94,7 +92,7 @@ class MessageRules {
   }
 
   void CheckReceives(const std::vector<Transfer>& recvs, const RoleProgram& file) {
-    std::set<std::string> received;
+    NameSet received;
     for (const Transfer& recv : recvs) {
       for (const std::string& name : recv.op->Output("Out")) {
         if (received.insert(name).second) continue;
@@ -120,7 +118,7 @@ class MessageRules {
 
   // What a server updates, every trainer fetches; but rows of a table are fetched by lookups.
   void CheckAllPiecesFetched() {
-    std::set<Address> fetched;
+    PlaceSet fetched;
     for (const Lookup& lookup : trainer_->lookups) {
       for (const Piece& piece : lookup.pieces) fetched.emplace(piece.pserver, piece.remote);
     }
@@ -141,7 +139,7 @@ class MessageRules {
   }
 
   // Tables that an op reads from the servers by itself: their gradient's sender says which parameter it is.
-  void AddRemoteTables(std::set<Address>& fetched) const {
+  void AddRemoteTables(PlaceSet& fetched) const {
     for (const Transfer& send : trainer_->sends) {
       if (!trainer_->remote_tables.contains(send.param)) continue;
       for (const Piece& piece : send.pieces) {
@@ -189,7 +187,7 @@ class MessageRules {
   const RoleFacts& facts_;
   Findings& findings_;
   const TrainerFacts* trainer_ = nullptr;
-  std::set<Address> sent_;
+  PlaceSet sent_;
 };
 
 }  // namespace

@@ -7,12 +7,13 @@
 namespace penstock {
 namespace {
 
-// First and last positions of block 0 that write each variable.
+// First and last positions of block 0 that write each variable; the slot of the last.
 struct Written {
   int first = 0;
   int last = 0;
+  const Slot* slot = nullptr;
 };
-using Writers = std::unordered_map<std::string, Written>;
+using Writers = NameMap<Written>;
 
 Writers WritersOf(const Program& program) {
   Writers writers;
@@ -22,7 +23,9 @@ Writers WritersOf(const Program& program) {
       for (const std::string& name : slot.args) {
         if (name == kEmptyVarName) continue;
         const int position = static_cast<int>(i);
-        writers.try_emplace(name, Written{position, position}).first->second.last = position;
+        Written& written = writers.try_emplace(name, Written{.first = position}).first->second;
+        written.last = position;
+        written.slot = &slot;
       }
     }
   }
@@ -96,11 +99,8 @@ class OrderRules {
     const auto it = writers_.find(name);
     if (it == writers_.end() || it->second.last <= at) return;
     const Op& writer = OpAt(it->second.last);
-    const auto& completes = writer.Output("Out");
     // A fetch_barrier names what it completes as its outputs.
-    if (writer.type() == "fetch_barrier" &&
-        std::find(completes.begin(), completes.end(), name) != completes.end())
-      return;
+    if (writer.type() == "fetch_barrier" && it->second.slot->name == "Out") return;
     findings_.Error("E-check-order", file_,
                     StrCat("receives ", name, ", but ", writer.type(), " overwrites it afterwards"), recv.op);
     findings_.Detail(StrCat("overwritten by ", PrintOp(writer)));

@@ -8,9 +8,6 @@
 namespace penstock {
 namespace {
 
-// (address, variable)
-using Place = std::pair<std::string, std::string>;
-
 class SharedStartRules {
  public:
   SharedStartRules(const RoleFacts& facts, Findings& findings) : facts_(facts), findings_(findings) {}
@@ -50,7 +47,8 @@ class SharedStartRules {
       const std::vector<std::string>& addresses = StringsOf(op, "epmap");
       const std::vector<std::string>& names = op.Input("X");
       for (std::size_t n = 0; n < names.size(); ++n) {
-        CheckSend(trainer, op, {n < addresses.size() ? addresses[n] : "", names[n]}, static_cast<int>(i));
+        CheckSend(trainer, op, {n < addresses.size() ? addresses[n] : std::string_view(), names[n]},
+                  static_cast<int>(i));
       }
     }
     if (trainer.trainer_id != 0) return;
@@ -103,7 +101,7 @@ class SharedStartRules {
     }
   }
 
-  void CheckType(const TrainerFacts& trainer, const Op& op, const std::string& name, const Var& held) {
+  void CheckType(const TrainerFacts& trainer, const Op& op, std::string_view name, const Var& held) {
     const Var* var = trainer.startup->program.main().FindVar(name);
     if (var == nullptr || !var->type) return;
     if (var->kind == held.kind && var->type->dtype == held.type->dtype && var->shape() == held.shape())

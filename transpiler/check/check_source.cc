@@ -50,7 +50,7 @@ class SourceRules {
   // Forward and backward ops of the source, each computed by the trainers from the same values. The first
   // that is missing tells; what follows from it is missing too.
   void CheckComputed() {
-    std::set<ExprId> computed;
+    std::unordered_set<ExprId> computed;
     for (const auto& [op, value] : set_.trainers.front()->computed()) computed.insert(value);
     for (const auto& [op, value] : whole_.computed()) {
       if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
@@ -125,7 +125,7 @@ class SourceRules {
   // All else that lasts: statistics, metrics, counters. Where nobody needs a learning rate, nobody computes
   // it.
   void CheckLasting() {
-    std::set<std::string> state;
+    NameSet state;
     for (const auto& [param, slices] : set_.slices) {
       for (const auto& [name, value] : slices.front().state) state.insert(name);
     }
@@ -149,7 +149,7 @@ class SourceRules {
   Evaluation whole_;
   Findings& findings_;
   std::map<std::string, const Op*> updates_;
-  std::unordered_map<std::string, const Op*> writers_;
+  NameMap<const Op*> writers_;
 };
 
 }  // namespace

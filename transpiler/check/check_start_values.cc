@@ -22,6 +22,7 @@ class StartValueRules {
       starts_.push_back(trainer.startup == nullptr ? nullptr : Run(trainer.startup->program, &trainer));
     }
     for (std::size_t t = 0; t < trainers.size(); ++t) CheckTrainer(t);
+    NoteWholes();
     for (const PserverFacts& pserver : set_.facts.pservers) CheckPserver(pserver);
   }
 
@@ -30,7 +31,7 @@ class StartValueRules {
   Starts Run(const Program& startup, const TrainerFacts* trainer) {
     auto run = std::make_unique<Evaluation>(startup, set_.ops, set_.table);
     run->IgnoreShapes();
-    std::set<const Op*> joins;
+    std::unordered_set<const Op*> joins;
     if (trainer != nullptr) {
       for (const Transfer& recv : trainer->startup_recvs) joins.insert(recv.cut_op);
     }
@@ -67,28 +68,29 @@ class StartValueRules {
     }
   }
 
+  // What each pserver holds is a piece of which variable.
+  void NoteWholes() {
+    for (const auto& [param, slices] : set_.slices) {
+      for (const UpdatedSlice& slice : slices)
+        wholes_.emplace(Place(slice.pserver->address, slice.update->param), param);
+    }
+    for (const TrainerFacts& trainer : set_.facts.trainers) {
+      for (const Transfer& recv : trainer.startup_recvs) {
+        for (const Piece& piece : recv.pieces)
+          wholes_.emplace(Place(piece.pserver, piece.remote), recv.whole);
+      }
+    }
+  }
+
   // A slice starts as its whole does: in the source, else in the trainer's program, which Fluid leaves it in.
   void CheckPserver(const PserverFacts& pserver) {
     if (pserver.startup == nullptr) return;
     const Starts start = Run(pserver.startup->program, nullptr);
-    std::map<std::string_view, std::string_view> whole_of;  // pieces held here
-    for (const auto& [param, slices] : set_.slices) {
-      for (const UpdatedSlice& slice : slices) {
-        if (slice.pserver == &pserver) whole_of.emplace(slice.update->param, param);
-      }
-    }
-    for (const TrainerFacts& trainer : set_.facts.trainers) {
-      for (const Transfer& recv : trainer.startup_recvs) {
-        for (const Piece& piece : recv.pieces) {
-          if (piece.pserver == pserver.address) whole_of.emplace(piece.remote, recv.whole);
-        }
-      }
-    }
     for (const VarRef& var : pserver.startup->program.main().vars()) {
       const ExprId* value = start->Find(var->name);
       if (value == nullptr || set_.counters.contains(var->name)) continue;
-      const auto piece = whole_of.find(var->name);
-      const std::string_view name = piece == whole_of.end() ? std::string_view(var->name) : piece->second;
+      const auto piece = wholes_.find({pserver.address, var->name});
+      const std::string_view name = piece == wholes_.end() ? std::string_view(var->name) : piece->second;
       if (source_ != nullptr) {
         Compare(name, source_.get(), "the source", *value, *pserver.startup);
       } else if (!starts_.empty() && starts_.front() != nullptr) {
@@ -113,8 +115,9 @@ class StartValueRules {
   Composition& set_;
   Findings& findings_;
   Starts source_;
-  std::vector<Starts> starts_;  // of the trainers
-  std::map<std::string_view, std::pair<const PserverFacts*, ExprId>> known_;
+  std::vector<Starts> starts_;         // of the trainers
+  PlaceMap<std::string_view> wholes_;  // of pieces
+  NameMap<std::pair<const PserverFacts*, ExprId>> known_;
 };
 
 }  // namespace

@@ -1,13 +1,12 @@
 // What a role reads before it writes has a start value, one, of the right type and shape.
 #include <algorithm>
+#include <unordered_set>
 
 #include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
 namespace {
-
-using NameSet = std::set<std::string>;
 
 class StartupRules {
  public:
@@ -47,9 +46,9 @@ class StartupRules {
   // The blocks that a pserver runs, in an order in which it may run them.
   static std::vector<int> ServedBlocks(const PserverFacts& pserver) {
     std::vector<int> blocks;
+    std::unordered_set<int> known;
     const auto add = [&](int block) {
-      if (block > 0 && block < pserver.file->program.block_count() &&
-          std::find(blocks.begin(), blocks.end(), block) == blocks.end())
+      if (block > 0 && block < pserver.file->program.block_count() && known.insert(block).second)
         blocks.push_back(block);
     };
     add(pserver.lr_block);
@@ -82,7 +81,7 @@ class StartupRules {
       for (const Slot& slot : op.inputs()) {
         for (const std::string& name : slot.args) {
           if (written.contains(name) || !MustStart(block, name)) continue;
-          read.emplace(name, &op);
+          read.try_emplace(name, &op);
         }
       }
       for (const NamedAttr& attr : op.attrs()) {
@@ -100,8 +99,7 @@ class StartupRules {
     const Program& program = main_->program;
     const Var* var = program.FindVar(block, name);
     if (var == nullptr || !var->type) return false;
-    if (block == 0) return var->persistable;
-    return program.BlockOfVar(block, name) == 0 || var->persistable;
+    return var->persistable || (block != 0 && program.BlockOfVar(block, name) == 0);
   }
 
   void CheckStarted(const std::map<std::string, const Op*>& read) {
@@ -199,7 +197,7 @@ class StartupRules {
   Findings& findings_;
   const RoleProgram* main_ = nullptr;
   const RoleProgram* startup_ = nullptr;
-  std::unordered_map<std::string, std::vector<const Op*>> writers_;
+  NameMap<std::vector<const Op*>> writers_;
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ class UpdateRules {
 
   // Whether the optimizer's gradient is what arrives, or made of it by ops of its block.
   bool DependsOnArriving(const UpdateBlock& update) const {
-    std::set<std::string> made(update.consumes.begin(), update.consumes.end());
+    NameSet made(update.consumes.begin(), update.consumes.end());
     for (const OpEntry& entry : pserver_->file->program.block(update.block).ops()) {
       if (entry.op.get() == update.optimizer) return made.contains(update.grad);
       bool reads = false;
@@ -136,7 +136,7 @@ class UpdateRules {
                    pserver_->trainers, " trainers"),
             update.merge);
     }
-    const std::set<std::string> distinct(update.merge_inputs.begin(), update.merge_inputs.end());
+    const NameSet distinct(update.merge_inputs.begin(), update.merge_inputs.end());
     if (distinct.size() != update.merge_inputs.size()) {
       Error("E-check-merge", StrCat("block ", update.block, " merges one gradient twice"), update.merge);
     }
@@ -226,7 +226,7 @@ class UpdateRules {
 
   // No parameter and no other lasting variable is written by two blocks.
   void CheckOnce() {
-    std::map<std::string, int> writer;
+    NameMap<int> writer;
     std::vector<std::pair<int, const Op*>> blocks;
     if (pserver_->lr_block > 0 && pserver_->lr_block < pserver_->file->program.block_count()) {
       blocks.emplace_back(pserver_->lr_block, pserver_->serve);
@@ -235,11 +235,11 @@ class UpdateRules {
       blocks.emplace_back(update.block, update.anchor(pserver_->serve));
     }
     for (const auto& [block, op] : blocks) {
-      std::set<std::string> written;
+      std::set<std::string_view> written;
       for (const OpEntry& entry : pserver_->file->program.block(block).ops()) {
         for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
       }
-      for (const std::string& name : written) {
+      for (const std::string_view name : written) {
         const Var* var = pserver_->file->program.main().FindVar(name);
         if (var == nullptr || !var->persistable) continue;
         const auto [it, first] = writer.emplace(name, block);
@@ -252,7 +252,7 @@ class UpdateRules {
 
   void CheckAllConsumed() {
     if (pserver_->mode == ServeMode::kGeo) return;
-    std::set<std::string> seen;
+    NameSet seen;
     for (const std::string& name : pserver_->received) {
       if (!seen.insert(name).second) {
         Error("E-check-not-merged", StrCat("lists ", name, " twice among what arrives"), pserver_->serve);
@@ -275,7 +275,7 @@ class UpdateRules {
 
   // A slice has one pserver; a table that is dealt out by id is on all of them.
   void CheckOwners() {
-    std::map<std::string, const PserverFacts*> owner;
+    NameMap<const PserverFacts*> owner;
     for (const PserverFacts& pserver : facts_.pservers) {
       pserver_ = &pserver;
       for (const UpdateBlock& update : pserver.updates) {
@@ -319,7 +319,7 @@ class UpdateRules {
 
   // A parameter whose gradient is computed is sent somewhere or updated on the trainer; one of both.
   void CheckTrained(const TrainerFacts& trainer) {
-    std::set<std::string> trained(trainer.updated_here);
+    NameSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
     for (const Transfer& send : trainer.sends) trained.insert(send.param);
     for (const auto& [param, op] : trainer.gradients) {
       if (trained.contains(param)) continue;
@@ -341,7 +341,7 @@ class UpdateRules {
   const PserverFacts* pserver_ = nullptr;
   bool by_communicator_ = false;
   bool async_called_sync_ = false;
-  std::set<std::pair<std::string, std::string>> sliced_;  // pserver, piece
+  PlaceSet sliced_;
 };
 
 }  // namespace

@@ -46,7 +46,7 @@ void Composition::RunTrainers() {
     run->RunBlock(0);
     for (const Transfer& send : trainer.sends) {
       for (const Piece& piece : send.pieces) {
-        arrivals_.emplace(std::pair(piece.pserver, piece.remote),
+        arrivals_.emplace(Place(piece.pserver, piece.remote),
                           table.FromTrainer(trainer.trainer_id, run->Get(send.whole)));
       }
     }

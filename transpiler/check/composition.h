@@ -38,8 +38,7 @@ struct Composition {
   std::map<std::string, std::vector<UpdatedSlice>> slices;  // by parameter
 
  private:
-  using StateName = std::pair<std::string, std::string>;                   // on the pserver; of the parameter
-  using Arrivals = std::map<std::pair<std::string, std::string>, ExprId>;  // pserver, its variable
+  using StateName = std::pair<std::string, std::string>;  // on the pserver; of the parameter
 
   void RunTrainers();
   void RunLrBlocks();
@@ -47,7 +46,7 @@ struct Composition {
   std::vector<StateName> StateOf(const UpdatedSlice& slice, const std::string& rate) const;
   void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
                    Evaluation& block);
-  Arrivals arrivals_;
+  PlaceMap<ExprId> arrivals_;
   std::vector<std::multimap<std::string, std::string>> copies_;  // in the order of facts.pservers
 };
 

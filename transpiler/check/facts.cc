@@ -3,6 +3,19 @@
 #include <algorithm>
 
 namespace penstock {
+namespace {
+
+SentTo SentBy(const std::vector<TrainerFacts>& trainers) {
+  SentTo sent;
+  for (const TrainerFacts& trainer : trainers) {
+    for (const Transfer& send : trainer.sends) {
+      for (const Piece& piece : send.pieces) sent[piece.pserver].push_back({&piece, send.cut});
+    }
+  }
+  return sent;
+}
+
+}  // namespace
 
 const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr) {
   static const std::vector<std::string> kNone;
@@ -58,8 +71,9 @@ RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<F
   RoleFacts facts;
   for (std::size_t i = 0; i < roles.trainers.size(); ++i)
     facts.trainers.push_back(ReadTrainer(roles, i, ops));
+  const SentTo sent = SentBy(facts.trainers);
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    auto pserver = ReadPserver(roles, i, ops, facts.trainers, findings);
+    auto pserver = ReadPserver(roles, i, ops, sent, findings);
     if (pserver) facts.pservers.push_back(*std::move(pserver));
   }
   for (std::size_t i = 0; i < facts.pservers.size(); ++i)

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,23 @@
 #include "transpiler/check/check.h"
 
 namespace penstock {
+
+// Texts of the programs and of the facts, which outlive what rules make of them. Asked, never walked: their
+// order says nothing.
+using NameSet = std::unordered_set<std::string_view>;
+template <typename Value>
+using NameMap = std::unordered_map<std::string_view, Value>;
+// A pserver's address and a variable there.
+using Place = std::pair<std::string_view, std::string_view>;
+struct PlaceHash {
+  std::size_t operator()(const Place& place) const {
+    const std::hash<std::string_view> hash;
+    return hash(place.first) * 31 + hash(place.second);
+  }
+};
+using PlaceSet = std::unordered_set<Place, PlaceHash>;
+template <typename Value>
+using PlaceMap = std::unordered_map<Place, Value, PlaceHash>;
 
 // listen_and_serv's distributed_mode.
 enum class ServeMode { kSync = 0, kAsync = 1, kHalfAsync = 2, kGeo = 3 };
@@ -130,9 +148,14 @@ struct RoleFacts {
 // The findings are about what is so broken that no facts can be read (a pserver without listen_and_serv).
 RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<Finding>& findings);
 TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegistry& ops);
+// What any trainer sends, by the address of the pserver.
+struct Sent {
+  const Piece* piece = nullptr;
+  Cut cut = Cut::kNot;
+};
+using SentTo = NameMap<std::vector<Sent>>;
 std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
-                                        const std::vector<TrainerFacts>& trainers,
-                                        std::vector<Finding>& findings);
+                                        const SentTo& sent, std::vector<Finding>& findings);
 
 // "grad:3" -> {"grad", "3"}: the last colon divides. Nothing if there is none.
 std::optional<std::pair<std::string, std::string>> DividePair(std::string_view text);

@@ -7,21 +7,14 @@
 namespace penstock {
 namespace {
 
-using NameSet = std::set<std::string>;
-
 // Everything that may come in: what the op lists, what it maps to blocks, and what a trainer sends here.
-NameSet Arriving(const PserverFacts& facts, const std::vector<TrainerFacts>& trainers) {
+NameSet Arriving(const PserverFacts& facts, const std::vector<Sent>& sent) {
   NameSet names(facts.received.begin(), facts.received.end());
   for (const std::string& entry : StringsOf(*facts.serve, "grad_to_block_id")) {
-    if (const auto pair = DividePair(entry)) names.insert(pair->first);
+    const std::size_t colon = entry.rfind(':');
+    if (colon != std::string::npos) names.insert(std::string_view(entry).substr(0, colon));
   }
-  for (const TrainerFacts& trainer : trainers) {
-    for (const Transfer& send : trainer.sends) {
-      for (const Piece& piece : send.pieces) {
-        if (piece.pserver == facts.address) names.insert(piece.remote);
-      }
-    }
-  }
+  for (const Sent& one : sent) names.insert(one.piece->remote);
   return names;
 }
 
@@ -99,9 +92,9 @@ void ReadDelta(const Program& program, UpdateBlock& update) {
 
 class PserverReader {
  public:
-  PserverReader(const OpRegistry& ops, const std::vector<TrainerFacts>& trainers, PserverFacts& facts,
+  PserverReader(const OpRegistry& ops, const SentTo& sent, PserverFacts& facts,
                 std::vector<Finding>& findings)
-      : ops_(ops), program_(facts.file->program), trainers_(trainers), facts_(facts), findings_(findings) {}
+      : ops_(ops), program_(facts.file->program), all_sent_(sent), facts_(facts), findings_(findings) {}
 
   void Read() {
     const Op& serve = *facts_.serve;
@@ -116,7 +109,9 @@ class PserverReader {
       if (!pair) continue;
       if (const auto block = ParseBlock(pair->second)) facts_.prefetch_blocks[pair->first] = *block;
     }
-    arriving_ = Arriving(facts_, trainers_);
+    const auto sent = all_sent_.find(facts_.address);
+    if (sent != all_sent_.end()) sent_ = &sent->second;
+    arriving_ = Arriving(facts_, *sent_);
     facts_.blocks = serve.GetOr<std::vector<BlockRef>>("optimize_blocks", {});
     std::set<int> seen;
     for (const BlockRef ref : facts_.blocks) ReadBlock(ref.index, seen);
@@ -164,13 +159,8 @@ class PserverReader {
 
   void Index() {
     NameSet dealt_by_id;
-    for (const TrainerFacts& trainer : trainers_) {
-      for (const Transfer& send : trainer.sends) {
-        if (send.cut != Cut::kById) continue;
-        for (const Piece& piece : send.pieces) {
-          if (piece.pserver == facts_.address) dealt_by_id.insert(piece.remote);
-        }
-      }
+    for (const Sent& one : *sent_) {
+      if (one.cut == Cut::kById) dealt_by_id.insert(one.piece->remote);
     }
     for (std::size_t i = 0; i < facts_.updates.size(); ++i) {
       UpdateBlock& update = facts_.updates[i];
@@ -184,9 +174,11 @@ class PserverReader {
 
   const OpRegistry& ops_;
   const Program& program_;
-  const std::vector<TrainerFacts>& trainers_;
+  const SentTo& all_sent_;
   PserverFacts& facts_;
   std::vector<Finding>& findings_;
+  const std::vector<Sent> none_;
+  const std::vector<Sent>* sent_ = &none_;  // to this pserver
   NameSet arriving_;
 };
 
@@ -206,8 +198,7 @@ std::optional<int> ParseBlock(std::string_view text) {
 }
 
 std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
-                                        const std::vector<TrainerFacts>& trainers,
-                                        std::vector<Finding>& findings) {
+                                        const SentTo& sent, std::vector<Finding>& findings) {
   PserverFacts facts;
   facts.file = &roles.pservers[index];
   if (index < roles.pserver_startups.size()) facts.startup = &roles.pserver_startups[index];
@@ -222,7 +213,7 @@ std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t inde
                                    StrCat("has ", servers, " listen_and_serv ops; a pserver has one")));
     if (servers == 0) return std::nullopt;
   }
-  PserverReader(ops, trainers, facts, findings).Read();
+  PserverReader(ops, sent, facts, findings).Read();
   return facts;
 }
 

@@ -12,7 +12,7 @@ namespace penstock {
 Result<Program> AddDeltas(const Program& in, const PassContext& context) {
   Program out = in;
   const int parent = out.block_count() - 1;
-  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     const ParamPlacement& param = context.plan.param(ref);
     const std::string piece = ParamPieceName(param, ref.slice);
     Op add = MakeSum({piece, PieceDeltaName(param, ref.slice)}, piece);

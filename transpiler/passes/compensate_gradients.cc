@@ -59,7 +59,7 @@ class Compensation {
 int FirstTemporary(const PassContext& context) {
   constexpr int kPerUpdate = 4;
   int before = 0;
-  for (int i = 0; i < context.self.index; ++i) before += static_cast<int>(UpdatesOn(context, i).size());
+  for (int i = 0; i < context.self.index; ++i) before += static_cast<int>(context.shares.UpdatesOn(i).size());
   return kPerUpdate * before;
 }
 
@@ -81,7 +81,7 @@ void ReplaceInput(Op& op, const std::string& from, const std::string& to) {
 
 Result<Program> CompensateGradients(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
-  const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
+  const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
   const int first = in.block_count() - static_cast<int>(updates.size());
   int temporary = FirstTemporary(context);
   for (std::size_t i = 0; i < updates.size(); ++i) {

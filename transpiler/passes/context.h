@@ -7,6 +7,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
+#include "transpiler/passes/shares.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/plan.h"
 
@@ -25,6 +26,7 @@ struct PassContext {
   const Program& startup;  // the user's
   const Analysis& analysis;
   const PlacementPlan& plan;
+  const Shares& shares;  // of the plan, by pserver
   Self self;
 };
 

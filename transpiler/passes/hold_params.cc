@@ -14,7 +14,7 @@ Result<Program> HoldParams(const Program& in, const PassContext& context) {
   Program out = in;
   CopyOrigin(context.main, out);
   Block& block = out.MutableBlock(0);
-  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     const ParamPlacement& param = context.plan.param(ref);
     const Shape shape = param.ShapeOf(context.plan.slice(ref));
     block.SetVar(HeldPiece(context.plan, ref));

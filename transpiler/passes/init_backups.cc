@@ -14,7 +14,7 @@ namespace penstock {
 
 Result<Program> InitBackups(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
-  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     const std::string piece = ParamPieceName(context.plan.param(ref), ref.slice);
     for (int trainer = 0; trainer < context.plan.trainers; ++trainer) {
       edit.main().Append(MakeAssign(piece, BackupName(piece, trainer)).SetMadeBy("init_backups"));

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "transpiler/passes/initial_values.h"
 #include "transpiler/passes/passes.h"
@@ -30,6 +31,18 @@ std::optional<Op> CopyFor(const Op& op, std::size_t which, const ServerNames& na
     copy->AddOutput(slot.name, {here[which]});
   }
   return copy;
+}
+
+// The user's ops that make anything for which something stands here: where they stand, in their order.
+std::set<int> StartersOf(const Block& block, const ServerNames& names, const PassContext& context) {
+  std::set<int> positions;
+  const auto add = [&](std::string_view name) {
+    for (const OpId id : context.shares.started().Writers(name))
+      positions.insert(context.startup.main().PositionOf(id));
+  };
+  for (const VarRef& var : block.vars()) add(var->name);
+  for (const std::string_view name : names.Replaced()) add(name);
+  return positions;
 }
 
 Status Fit(Op& op, const PassContext& context, Block& block) {
@@ -61,10 +74,11 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
     if (!awaited.contains(var->name)) declare(*var);
   }
   const ServerNames names(context, context.self.index);
-  for (const OpEntry& entry : context.startup.main().ops()) {
+  for (const int position : StartersOf(block, names, context)) {
+    const Op& op = *context.startup.main().ops()[static_cast<std::size_t>(position)].op;
     // Once for each variable that stands here for what it makes.
     for (std::size_t which = 0;; ++which) {
-      std::optional<Op> copy = CopyFor(*entry.op, which, names, context, block);
+      std::optional<Op> copy = CopyFor(op, which, names, context, block);
       if (!copy) break;
       PENSTOCK_RETURN_IF_ERROR(Fit(*copy, context, block));
       block.Append(std::move(copy->SetMadeBy("init_pserver_slices")));

@@ -40,7 +40,7 @@ Result<Program> MergeGradients(const Program& in, const PassContext& context) {
     return PassError(kPass, "block 0 does not end with listen_and_serv");
   }
   NameList inputs;
-  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     const ParamPlacement& param = context.plan.param(ref);
     for (std::string& name : Received(context, ref)) {
       Var var = TensorVar(name, param.dtype, param.ShapeOf(context.plan.slice(ref)));
@@ -52,7 +52,7 @@ Result<Program> MergeGradients(const Program& in, const PassContext& context) {
   Op serve = *globals.ops().back().op;
   globals.Replace(globals.ops().back().id, std::move(serve.AddInput("X", std::move(inputs))));
 
-  const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
+  const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
   const int first = out.block_count() - static_cast<int>(updates.size());
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const SliceRef ref = updates[i].at;

@@ -16,7 +16,7 @@ namespace penstock {
 Result<Program> PlaceOptimizers(const Program& in, const PassContext& context) {
   Program out = in;
   const int parent = out.block_count() - 1;
-  const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
+  const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
   UpdateBlocks blocks(out, context);
   for (const ServerUpdate& update : updates) {
     PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, "place_optimizers"));

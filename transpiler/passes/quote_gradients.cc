@@ -5,7 +5,8 @@
 //
 // What is merged here keeps its name. In compat an op may name a gradient that is merged elsewhere; Fluid
 // then means trainer 0's, which nobody sends. Requires: PlaceOptimizers ran.
-#include <unordered_map>
+#include <optional>
+#include <string_view>
 #include <unordered_set>
 
 #include "framework/ir/edit.h"
@@ -13,28 +14,38 @@
 #include "transpiler/plan/names.h"
 
 namespace penstock {
+namespace {
+
+// The name under which trainer 0 sends the gradient, if it sends it whole and under another one.
+std::optional<std::string> Quoted(const std::string& grad, const PassContext& context) {
+  const ParamPlacement* param = context.shares.OfGrad(grad);
+  if (param == nullptr || param->sliced()) return std::nullopt;
+  std::string sent = SentGradName(context.plan, *param, 0, 0);
+  if (sent == grad) return std::nullopt;
+  return sent;
+}
+
+}  // namespace
 
 Result<Program> QuoteGradients(const Program& in, const PassContext& context) {
-  std::unordered_set<std::string> merged;
-  for (const SliceRef ref : context.plan.SlicesOn(context.self.index))
+  std::unordered_set<std::string_view> merged;
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index))
     merged.insert(context.plan.param(ref).grad);
-  std::unordered_map<std::string, std::string> quoted;
   ProgramEdit edit(in);
-  for (const ParamPlacement& param : context.plan.params) {
-    const std::string sent = SentGradName(context.plan, param, 0, 0);
-    if (param.sliced() || sent == param.grad) continue;
-    quoted.emplace(param.grad, sent);
-    if (merged.contains(param.grad) || in.main().FindVar(param.grad) == nullptr) continue;
-    for (int block = 0; block < in.block_count(); ++block) edit.block(block).RenameVar(param.grad, sent);
+  for (const VarRef& var : in.main().vars()) {
+    if (merged.contains(var->name)) continue;
+    const std::optional<std::string> quoted = Quoted(var->name, context);
+    if (!quoted) continue;
+    for (int block = 0; block < in.block_count(); ++block) edit.block(block).RenameVar(var->name, *quoted);
   }
   for (int block = 1; block < in.block_count(); ++block) {
     for (const OpEntry& entry : in.block(block).ops()) {
       std::vector<std::string> pair = entry.op->GetOr(kRoleVarAttr, std::vector<std::string>());
       bool changed = false;
       for (std::string& name : pair) {
-        const auto it = quoted.find(name);
-        if (it == quoted.end()) continue;
-        name = it->second;
+        std::optional<std::string> quoted = Quoted(name, context);
+        if (!quoted) continue;
+        name = *std::move(quoted);
         changed = true;
       }
       if (!changed) continue;

@@ -12,7 +12,7 @@ namespace penstock {
 
 Result<Program> ServeDeltas(const Program& in, const PassContext& context) {
   Program out = in;
-  const std::vector<SliceRef> slices = context.plan.SlicesOn(context.self.index);
+  const std::vector<SliceRef>& slices = context.shares.SlicesOn(context.self.index);
   const int first = out.block_count() - static_cast<int>(slices.size());
   ServeSpec serve;
   serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];

@@ -26,7 +26,7 @@ bool ReadsMerged(const ServerUpdate& update, const Program& main) {
 
 Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   Program out = in;
-  const std::vector<ServerUpdate> updates = UpdatesOn(context, context.self.index);
+  const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
   const bool idle = updates.empty() && context.plan.tables.empty();  // PlaceOptimizers made an empty block
   const int blocks = idle ? 1 : static_cast<int>(updates.size());
   const int first = out.block_count() - blocks;
@@ -48,7 +48,7 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
       serve.sparse_to_param.push_back(StrCat(grad, ":", ParamPieceName(*update.placement, update.at.slice)));
     }
   }
-  for (const SliceRef ref : context.plan.SlicesOn(context.self.index)) {
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {
     serve.inputs.push_back(MergedGradName(context.plan.param(ref), ref.slice));
   }
   out.MutableBlock(0).Append(std::move(MakeListenAndServ(serve).SetMadeBy("serve_gradients")));

@@ -153,7 +153,8 @@ Result<Program> ServeTables(const Program& in, const PassContext& context) {
   }
   TableServer server(out, context);
   // Below the same block as the updates of slices.
-  const int parent = out.block_count() - static_cast<int>(UpdatesOn(context, context.self.index).size()) - 1;
+  const int parent =
+      out.block_count() - static_cast<int>(context.shares.UpdatesOn(context.self.index).size()) - 1;
   std::vector<int> updates;
   for (const TablePlacement& table : tables) {
     PENSTOCK_ASSIGN_OR_RETURN(const int block, server.AddUpdate(table, parent));

@@ -31,36 +31,15 @@ void CopyOrigin(const Program& from, Program& to) {
   meta.random_seed = from.meta().random_seed;
 }
 
-std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver) {
-  const std::vector<SliceRef> slices = context.plan.SlicesOn(pserver);  // those of a parameter side by side
-  std::unordered_map<std::string_view, std::size_t> first;
-  for (std::size_t i = 0; i < slices.size(); ++i) first.emplace(context.plan.param(slices[i]).param, i);
-  std::vector<ServerUpdate> updates;
-  for (const int position : context.analysis.update_order) {
-    const TrainedParam& trained = context.analysis.params[static_cast<std::size_t>(position)];
-    const auto it = first.find(trained.param);
-    if (it == first.end()) continue;
-    for (std::size_t i = it->second; i < slices.size() && slices[i].param == slices[it->second].param; ++i) {
-      const bool again = i != it->second;
-      if (again && context.plan.dialect == Dialect::kFluid18) break;
-      updates.push_back({.at = slices[i],
-                         .placement = &context.plan.param(slices[i]),
-                         .trained = &trained,
-                         .again = again});
-    }
-  }
-  return updates;
-}
-
 ServerNames::ServerNames(const PassContext& context, int pserver) {
   const PlacementPlan& plan = context.plan;
-  for (const SliceRef ref : plan.SlicesOn(pserver)) {
+  for (const SliceRef ref : context.shares.SlicesOn(pserver)) {
     const ParamPlacement& param = plan.param(ref);
     if (plan.dialect == Dialect::kFluid18 && pieces_.contains(param.param)) continue;
     pieces_[param.param].push_back(ParamPieceName(param, ref.slice));
     pieces_[param.grad].push_back(MergedGradName(param, ref.slice));
   }
-  for (const ServerUpdate& update : UpdatesOn(context, pserver)) {
+  for (const ServerUpdate& update : context.shares.UpdatesOn(pserver)) {
     if (!update.again) continue;
     for (const std::string& name : update.trained->written) {
       own_[name].push_back(OwnName(*update.placement, update.at.slice, name));
@@ -82,12 +61,18 @@ std::vector<std::string> ServerNames::All(const std::string& name) const {
   return all;
 }
 
+std::vector<std::string_view> ServerNames::Replaced() const {
+  std::vector<std::string_view> names;
+  for (const auto& [name, pieces] : pieces_) names.push_back(name);
+  for (const auto& [name, own] : own_) names.push_back(name);
+  return names;
+}
+
 std::vector<const TrainedParam*> TrainedOn(const PassContext& context, int pserver) {
   std::vector<const TrainedParam*> found;
-  for (const ServerUpdate& update : UpdatesOn(context, pserver)) found.push_back(update.trained);
-  for (const TrainedParam& param : context.analysis.params) {
-    if (param.distributed) found.push_back(&param);
-  }
+  for (const ServerUpdate& update : context.shares.UpdatesOn(pserver)) found.push_back(update.trained);
+  const std::vector<const TrainedParam*>& tables = context.shares.distributed();
+  found.insert(found.end(), tables.begin(), tables.end());
   return found;
 }
 

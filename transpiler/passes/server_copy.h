@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -19,17 +20,6 @@ Var ServerCopy(const Var& var);
 // What a pserver's program has of the user's as a whole: version, random seed.
 void CopyOrigin(const Program& from, Program& to);
 
-// The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the
-// optimizer ops and then of their rows. Their blocks are the last ones of its program, in this order. In
-// compat only the first slice of a parameter is updated: Fluid forgets others on the same pserver.
-struct ServerUpdate {
-  SliceRef at;
-  const ParamPlacement* placement = nullptr;
-  const TrainedParam* trained = nullptr;
-  bool again = false;  // an earlier slice of the parameter is here too: what this update writes is its own
-};
-std::vector<ServerUpdate> UpdatesOn(const PassContext& context, int pserver);
-
 // The parameters that one pserver has something of: a slice, or a shard as every pserver has.
 std::vector<const TrainedParam*> TrainedOn(const PassContext& context, int pserver);
 
@@ -43,6 +33,8 @@ class ServerNames {
   // All that stands here for the variable: the slices held, or the variable itself and what second and
   // further slices of one parameter have of their own in its place.
   std::vector<std::string> All(const std::string& name) const;
+  // The user's variables in whose place something of another name stands here.
+  std::vector<std::string_view> Replaced() const;
 
  private:
   std::unordered_map<std::string, std::vector<std::string>> pieces_, own_;

@@ -48,6 +48,7 @@ class RoleMaker {
             .startup = common_.startup,
             .analysis = common_.analysis,
             .plan = common_.plan,
+            .shares = common_.shares,
             .self = {.role = role, .index = index}};
   }
 
@@ -85,11 +86,13 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
   RoleSet roles;
   roles.plan = std::move(planned.plan);
 
+  const Shares shares(roles.plan, planned.analysis, startup);
   const PassContext common{.ops = ops,
                            .main = main,
                            .startup = startup,
                            .analysis = planned.analysis,
                            .plan = roles.plan,
+                           .shares = shares,
                            .self = {}};
   RoleMaker maker(common, pipelines, std::move(options));
   for (const int trainer : config.trainer_ids) {

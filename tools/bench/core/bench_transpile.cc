@@ -12,8 +12,7 @@
 #include "framework/ir/wire.h"
 #include "operators/all_ops.h"
 #include "tools/bench/core/network.h"
-#include "transpiler/check/check.h"
-#include "transpiler/pipeline/transpile.h"
+#include "transpiler/pipeline/check_role_set.h"
 
 DEFINE_int32(params, 1000, "trained parameters, half of them biases");
 DEFINE_int32(pservers, 4, "parameter servers");
@@ -60,22 +59,8 @@ std::size_t Serialize(const RoleSet& roles) {
   return bytes;
 }
 
-RoleFiles FilesOf(const RoleSet& roles) {
-  RoleFiles files;
-  for (const TrainerRole& role : roles.trainers) {
-    files.trainers.push_back({"trainer", role.main});
-    files.trainer_startups.push_back({"trainer_startup", role.startup});
-  }
-  for (const PserverRole& role : roles.pservers) {
-    files.pservers.push_back({role.address, role.main});
-    files.pserver_startups.push_back({role.address, role.startup});
-  }
-  return files;
-}
-
-void Check(const RoleSet& roles) {
-  // The pass manager has verified each program.
-  const CheckReport report = CheckRoles(FilesOf(roles), AllOps(), {.verified = true});
+void Check(const RoleSet& roles, const Network& network) {
+  const CheckReport report = CheckRoleSet(AllOps(), roles, network.main, network.startup);
   PENSTOCK_CHECK(report.errors() == 0, report.ToString());
 }
 
@@ -85,11 +70,11 @@ int Main() {
   std::size_t role_bytes = 0;
   const double make = Best([&] { MakeRoles(network); });
   const double serialize = Best([&] { role_bytes = Serialize(roles); });
-  const double check = Best([&] { Check(roles); });
+  const double check = Best([&] { Check(roles, network); });
   const double all = Best([&] {
     const RoleSet made = MakeRoles(network);
     Serialize(made);
-    Check(made);
+    Check(made, network);
   });
   std::string bytes;
   const double save = Best([&] { bytes = SerializeProgram(network.main); });

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "executor/schedule/core_threads.h"
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
 #include "operators/all_ops.h"
@@ -42,13 +43,14 @@ int RunTranspile(const Arguments& arguments) {
   const Result<Source> source = ReadSource("transpile");
   if (!source.ok()) return BadInput(source.status());
   StepWriter steps(FLAGS_steps);
-  PassOptions options;
+  CoreThreads threads;
+  PassOptions options{.threads = &threads};
   if (!FLAGS_steps.empty()) options.observe = [&](const PassEvent& event) { steps.Write(event); };
   const Result<RoleSet> roles =
-      Transpile(AllOps(), source->main, source->startup, source->job.config, std::move(options));
+      Transpile(AllOps(), source->main, source->startup, source->job.config, options);
   if (!steps.status().ok()) return BadInput(steps.status());
   if (!roles.ok()) return BadInput(roles.status());
-  const CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup);
+  const CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup, &threads);
   for (const Finding& finding : report.findings) {
     if (finding.severity != Severity::kNote) std::cerr << finding.ToString() << "\n";
   }

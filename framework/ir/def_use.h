@@ -3,9 +3,9 @@
 #pragma once
 
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "framework/base/view_map.h"
 #include "framework/ir/program.h"
 
 namespace penstock {
@@ -18,7 +18,7 @@ class DefUse {
   const std::vector<OpId>& Readers(std::string_view var) const;
 
  private:
-  using Table = std::unordered_map<std::string_view, std::vector<OpId>>;  // asked, never walked
+  using Table = ViewMap<std::vector<OpId>>;
   static void Note(Table& table, const std::vector<Slot>& slots, OpId id);
   static const std::vector<OpId>& Look(const Table& table, std::string_view var);
 

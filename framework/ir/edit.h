@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/base/view_map.h"
 #include "framework/ir/def_use.h"
 #include "framework/ir/program.h"
 
@@ -79,7 +80,7 @@ class BlockEdit {
   std::set<std::string, std::less<>> removed_vars_;
   std::map<std::string, std::string, std::less<>> renames_;
   mutable std::optional<DefUse> def_use_;
-  mutable std::unordered_map<std::string_view, OpId> last_writers_;  // made when first asked for
+  mutable ViewMap<OpId> last_writers_;  // made when first asked for
 };
 
 class ProgramEdit {

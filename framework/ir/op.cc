@@ -8,6 +8,9 @@ namespace {
 const std::vector<std::string> kNoArgs;
 const std::string kNoName;
 
+// Room that is made at once for what most ops have: growing one by one is most of what making an op costs.
+constexpr std::size_t kUsualSlots = 2, kUsualAttrs = 8;
+
 template <typename Slots>
 auto* FindSlot(Slots& slots, std::string_view name) {
   const auto it =
@@ -18,9 +21,10 @@ auto* FindSlot(Slots& slots, std::string_view name) {
 void SetSlot(std::vector<Slot>& slots, std::string name, std::vector<std::string> args) {
   if (Slot* slot = FindSlot(slots, name)) {
     slot->args = std::move(args);
-  } else {
-    slots.push_back({std::move(name), std::move(args)});
+    return;
   }
+  if (slots.empty()) slots.reserve(kUsualSlots);
+  slots.push_back({std::move(name), std::move(args)});
 }
 
 const std::vector<std::string>& ArgsOf(const std::vector<Slot>& slots, std::string_view name) {
@@ -122,6 +126,7 @@ Op& Op::Set(std::string_view name, Attr value) {
       return *this;
     }
   }
+  if (attrs_.empty()) attrs_.reserve(kUsualAttrs);
   attrs_.push_back({std::string(name), std::move(value)});
   return *this;
 }

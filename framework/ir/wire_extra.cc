@@ -1,31 +1,48 @@
 // ProgramExtra: facts that Fluid's format has no field for, as extension 1000 of ProgramDesc.
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
-
 #include "extra.pb.h"
 #include "framework/ir/wire_items.h"
+#include "framework/ir/wire_write.h"
 
 namespace penstock {
 namespace {
 
+using namespace wire;
+
 bool HasFacts(const Var& var) { return var.facts != VarFacts(); }
 
-void WriteFacts(const Var& var, proto::VarExtra* out) {
+void AppendSlice(const InitialSlice& slice, std::string& out) {
+  AppendTextField(kSliceWhole, slice.whole, out);
+  for (const Dim extent : slice.whole_shape.dims()) AppendNumberField(kSliceShape, extent, out);
+  AppendNumberField(kSliceBegin, slice.row_begin, out);
+  AppendNumberField(kSliceEnd, slice.row_end, out);
+}
+
+// What is as by default is left out.
+void AppendFacts(const Var& var, std::string& out) {
   const VarFacts& facts = var.facts;
   const VarFacts defaults;
-  out->set_name(var.name);
-  if (facts.is_parameter) out->set_is_parameter(true);
-  if (facts.trainable != defaults.trainable) out->set_trainable(facts.trainable);
-  if (facts.is_distributed) out->set_is_distributed(true);
-  if (facts.learning_rate != defaults.learning_rate) out->set_learning_rate(facts.learning_rate);
-  if (facts.stop_gradient) out->set_stop_gradient(true);
-  if (facts.is_data) out->set_is_data(true);
-  if (facts.slice) {
-    proto::SliceExtra* slice = out->mutable_slice();
-    slice->set_whole(facts.slice->whole);
-    for (const Dim extent : facts.slice->whole_shape.dims()) slice->add_whole_shape(extent);
-    slice->set_row_begin(facts.slice->row_begin);
-    slice->set_row_end(facts.slice->row_end);
+  AppendTextField(kFactsName, var.name, out);
+  if (facts.is_parameter) AppendNumberField(kFactsParameter, 1, out);
+  if (!facts.trainable) AppendNumberField(kFactsTrainable, 0, out);
+  if (facts.is_distributed) AppendNumberField(kFactsDistributed, 1, out);
+  if (facts.learning_rate != defaults.learning_rate) AppendFloatField(kFactsRate, facts.learning_rate, out);
+  if (facts.stop_gradient) AppendNumberField(kFactsStopGradient, 1, out);
+  if (facts.is_data) AppendNumberField(kFactsData, 1, out);
+  if (facts.slice) AppendMessage(kFactsSlice, out, [&] { AppendSlice(*facts.slice, out); });
+}
+
+void AppendBlockFacts(const Block& block, std::string& out) {
+  for (const VarRef& var : block.vars()) {
+    if (HasFacts(*var)) AppendMessage(kBlockFactsVars, out, [&] { AppendFacts(*var, out); });
+  }
+  for (std::size_t k = 0; k < block.ops().size(); ++k) {
+    const Op& op = *block.ops()[k].op;
+    if (op.location().empty() && op.made_by().empty()) continue;
+    AppendMessage(kBlockFactsOps, out, [&] {
+      AppendNumberField(kOpFactsIndex, static_cast<std::int64_t>(k), out);
+      if (!op.location().empty()) AppendTextField(kOpFactsLocation, op.location(), out);
+      if (!op.made_by().empty()) AppendTextField(kOpFactsMadeBy, op.made_by(), out);
+    });
   }
 }
 
@@ -50,42 +67,29 @@ VarFacts ReadFacts(const proto::VarExtra& in) {
 
 }  // namespace
 
+// By hand: protobuf's message objects, one for each op, cost several times the work of the bytes.
 std::string MakeExtra(const Program& program) {
-  proto::ProgramExtra extra;
+  std::string out;
   bool needed = false;
   for (int i = 0; i < program.block_count(); ++i) {
-    proto::BlockExtra* out = extra.add_blocks();
-    const Block& block = program.block(i);
-    for (const VarRef& var : block.vars()) {
-      if (HasFacts(*var)) WriteFacts(*var, out->add_vars());
-    }
-    for (std::size_t k = 0; k < block.ops().size(); ++k) {
-      const Op& op = *block.ops()[k].op;
-      if (op.location().empty() && op.made_by().empty()) continue;
-      proto::OpExtra* op_extra = out->add_ops();
-      op_extra->set_index(static_cast<std::int32_t>(k));
-      if (!op.location().empty()) op_extra->set_location(op.location());
-      if (!op.made_by().empty()) op_extra->set_made_by(op.made_by());
-    }
-    needed = needed || out->vars_size() > 0 || out->ops_size() > 0;
+    AppendMessage(kExtraBlocks, out, [&] {
+      const std::size_t before = out.size();
+      AppendBlockFacts(program.block(i), out);
+      needed = needed || out.size() > before;
+    });
   }
+  const std::size_t blocks_end = out.size();
   const ProgramMeta& meta = program.meta();
-  if (!meta.plan.empty()) extra.set_plan(meta.plan);
-  if (!meta.name.empty()) extra.set_name(meta.name);
-  if (meta.random_seed != 0) extra.set_random_seed(meta.random_seed);
-  extra.mutable_policies()->insert(meta.policies.begin(), meta.policies.end());
-  needed =
-      needed || extra.has_plan() || extra.has_name() || extra.has_random_seed() || extra.policies_size() > 0;
-  if (!needed) return "";
-  std::string bytes;
-  {
-    // Maps are written in key order: the same program gives the same bytes.
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream out(&stream);
-    out.SetSerializationDeterministic(true);
-    extra.SerializeToCodedStream(&out);
+  if (!meta.plan.empty()) AppendTextField(kExtraPlan, meta.plan, out);
+  if (!meta.name.empty()) AppendTextField(kExtraName, meta.name, out);
+  if (meta.random_seed != 0) AppendNumberField(kExtraSeed, meta.random_seed, out);
+  for (const auto& [name, value] : meta.policies) {
+    AppendMessage(kExtraPolicies, out, [&] {
+      AppendTextField(kPolicyName, name, out);
+      AppendTextField(kPolicyValue, value, out);
+    });
   }
-  return bytes;
+  return needed || out.size() > blocks_end ? out : std::string();
 }
 
 Status ReadExtra(std::string_view bytes, int block_count, proto::ProgramExtra& extra) {

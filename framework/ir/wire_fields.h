@@ -1,4 +1,4 @@
-// Numbers of framework.proto that both directions of the plain form (wire_plain.h) spell.
+// Numbers of framework.proto that both directions of the plain form (wire_plain.h) spell, and of extra.proto.
 #pragma once
 
 #include <cstddef>
@@ -20,5 +20,14 @@ inline constexpr int kLodTensor = 1, kLodLevel = 2, kReaderPart = 1, kTupleEleme
 // Of an attribute's value, by AttrKind.
 inline constexpr int kValueField[] = {3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15};
 inline constexpr std::size_t kAttrKinds = std::size(kValueField);
+
+// Field numbers of extra.proto.
+inline constexpr int kExtraBlocks = 1, kExtraPlan = 2, kExtraName = 3, kExtraSeed = 4, kExtraPolicies = 5;
+inline constexpr int kPolicyName = 1, kPolicyValue = 2;
+inline constexpr int kBlockFactsVars = 1, kBlockFactsOps = 2;
+inline constexpr int kOpFactsIndex = 1, kOpFactsLocation = 2, kOpFactsMadeBy = 3;
+inline constexpr int kFactsName = 1, kFactsParameter = 2, kFactsTrainable = 3, kFactsDistributed = 4,
+                     kFactsRate = 5, kFactsStopGradient = 6, kFactsData = 7, kFactsSlice = 8;
+inline constexpr int kSliceWhole = 1, kSliceShape = 2, kSliceBegin = 3, kSliceEnd = 4;
 
 }  // namespace penstock::wire

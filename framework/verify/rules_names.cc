@@ -2,8 +2,8 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
+#include "framework/base/view_map.h"
 #include "framework/ir/role.h"
 #include "framework/text/lexer.h"
 #include "framework/verify/scene.h"
@@ -34,7 +34,7 @@ bool IsTemporary(const Block& block, const std::string& name) {
 }
 
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
-  std::unordered_map<std::string_view, std::size_t> first_write;  // asked, never walked
+  ViewMap<std::size_t> first_write;
   first_write.reserve(block.ops().size());
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     ForEachArgument(block.ops()[i].op->outputs(),
@@ -89,7 +89,7 @@ void CheckSentOnce(VerifyScene& scene) {
     int block;
     std::size_t op;
   };
-  std::unordered_map<std::string_view, Place> sent;  // asked, never walked
+  ViewMap<Place> sent;
   for (int b = 0; b < scene.program().block_count(); ++b) {
     const Block& block = scene.program().block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {

@@ -129,7 +129,7 @@ Result<GoldenOutputs> RunSteps(const GoldenFile&, const GoldenCase& one) {
     if (text == Show(event.before)) text = "unchanged\n";
     outputs.push_back({"out", StrCat(event.RoleName(), ": ", event.pass), std::move(text)});
   };
-  PENSTOCK_RETURN_IF_ERROR(Transpile(AllOps(), main, startup, config, std::move(options)).status());
+  PENSTOCK_RETURN_IF_ERROR(Transpile(AllOps(), main, startup, config, options).status());
   return outputs;
 }
 

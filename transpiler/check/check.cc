@@ -1,6 +1,7 @@
 #include "transpiler/check/check.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "framework/text/printer.h"
 #include "transpiler/check/composition.h"
@@ -55,10 +56,11 @@ Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, 
   return finding;
 }
 
-CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options) {
-  CheckReport report;
-  const RoleFacts facts = ReadFacts(roles, ops, report.findings);
-  Findings findings(report.findings);
+namespace {
+
+// Each role and each message by itself, and what the set does step by step.
+void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry& ops,
+                const CheckOptions& options, Findings findings) {
   if (!options.verified) CheckPrograms(roles, ops, findings);
   CheckMessages(facts, findings);
   CheckTiling(facts, findings);
@@ -73,10 +75,34 @@ CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const Chec
   CheckGeo(facts, findings);
   CheckProgress(facts, findings);
   CheckCollective(facts, findings);
+}
+
+// What the set computes as a whole.
+void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const CheckOptions& options,
+                      Findings findings) {
   Composition set(facts, ops);
   CheckAlike(set, findings);
   CheckStartValues(set, options.source, findings);
   if (options.source != nullptr) CheckSource(set, *options.source, findings);
+}
+
+}  // namespace
+
+CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options) {
+  CheckReport report;
+  const RoleFacts facts = ReadFacts(roles, ops, report.findings);
+  std::vector<Finding> composed;  // reported last, found beside the others
+  const auto check = [&](std::size_t part) {
+    if (part == 0) CheckComposition(facts, ops, options, Findings(composed));
+    if (part == 1) CheckFacts(roles, facts, ops, options, Findings(report.findings));
+  };
+  constexpr std::size_t kParts = 2;
+  if (options.threads != nullptr) {
+    options.threads->ForEach(kParts, check);
+  } else {
+    for (std::size_t part = 0; part < kParts; ++part) check(part);
+  }
+  std::move(composed.begin(), composed.end(), std::back_inserter(report.findings));
   return report;
 }
 

@@ -15,6 +15,7 @@
 
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
+#include "framework/runtime/thread_pool.h"
 
 namespace penstock {
 
@@ -65,6 +66,8 @@ struct CheckOptions {
   const SourcePrograms* source = nullptr;
   // Each program has passed VerifyProgram, as what the pass manager made has.
   bool verified = false;
+  // Changes speed alone; null: the caller's thread.
+  ThreadPool* threads = nullptr;
 };
 
 // Cost: linear in the size of the programs.

@@ -154,7 +154,7 @@ class CommOpRules {
   // sends -> send_barrier -> recvs -> fetch_barrier
   void CheckSyncControl() {
     for (const Barrier& barrier : trainer_.send_barriers) {
-      const NameSet waits(barrier.op->Input("X").begin(), barrier.op->Input("X").end());
+      const ViewSet waits(barrier.op->Input("X").begin(), barrier.op->Input("X").end());
       for (const Transfer& send : trainer_.sends) {
         const std::string& done = send.op->OutputName("Out");
         if (!Reaches(barrier, send) || (!done.empty() && waits.contains(done))) continue;
@@ -173,7 +173,7 @@ class CommOpRules {
       }
     }
     for (const Barrier& fetch : trainer_.fetch_barriers) {
-      const NameSet completes(fetch.op->Output("Out").begin(), fetch.op->Output("Out").end());
+      const ViewSet completes(fetch.op->Output("Out").begin(), fetch.op->Output("Out").end());
       for (const Transfer& recv : trainer_.recvs) {
         if (!Reaches(fetch, recv)) continue;
         for (const std::string& name : recv.op->Output("Out")) {
@@ -198,7 +198,7 @@ class CommOpRules {
       if (send != nullptr) RequireAfter(*recv.op, *send->op, "it asks for what this send has changed");
     }
     for (const Barrier& barrier : trainer_.send_barriers) {
-      const NameSet waits(barrier.op->Input("X").begin(), barrier.op->Input("X").end());
+      const ViewSet waits(barrier.op->Input("X").begin(), barrier.op->Input("X").end());
       for (const Transfer& send : trainer_.sends) {
         const std::string& done = send.op->OutputName("Out");
         if (done.empty() || waits.contains(done)) continue;

@@ -92,7 +92,7 @@ class MessageRules {
   }
 
   void CheckReceives(const std::vector<Transfer>& recvs, const RoleProgram& file) {
-    NameSet received;
+    ViewSet received;
     for (const Transfer& recv : recvs) {
       for (const std::string& name : recv.op->Output("Out")) {
         if (received.insert(name).second) continue;

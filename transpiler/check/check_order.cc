@@ -13,7 +13,7 @@ struct Written {
   int last = 0;
   const Slot* slot = nullptr;
 };
-using Writers = NameMap<Written>;
+using Writers = ViewMap<Written>;
 
 Writers WritersOf(const Program& program) {
   Writers writers;

@@ -1,6 +1,7 @@
 // The set composes to the program that it was made of: trainers compute what its forward and backward ops
 // compute, and parameters, their state and all else that lasts end a step as they do there.
 #include <algorithm>
+#include <unordered_set>
 
 #include "transpiler/check/composition.h"
 
@@ -125,7 +126,7 @@ class SourceRules {
   // All else that lasts: statistics, metrics, counters. Where nobody needs a learning rate, nobody computes
   // it.
   void CheckLasting() {
-    NameSet state;
+    ViewSet state;
     for (const auto& [param, slices] : set_.slices) {
       for (const auto& [name, value] : slices.front().state) state.insert(name);
     }
@@ -149,7 +150,7 @@ class SourceRules {
   Evaluation whole_;
   Findings& findings_;
   std::map<std::string, const Op*> updates_;
-  NameMap<const Op*> writers_;
+  ViewMap<const Op*> writers_;
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Every slice, every role and the source start a variable alike, shapes aside.
 #include <algorithm>
+#include <unordered_set>
 
 #include "transpiler/check/composition.h"
 
@@ -117,7 +118,7 @@ class StartValueRules {
   Starts source_;
   std::vector<Starts> starts_;         // of the trainers
   PlaceMap<std::string_view> wholes_;  // of pieces
-  NameMap<std::pair<const PserverFacts*, ExprId>> known_;
+  ViewMap<std::pair<const PserverFacts*, ExprId>> known_;
 };
 
 }  // namespace

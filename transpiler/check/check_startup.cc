@@ -59,8 +59,8 @@ class StartupRules {
   }
 
   // What comes in from outside.
-  static NameSet GivenTo(const PserverFacts& pserver) {
-    NameSet given(pserver.received.begin(), pserver.received.end());
+  static ViewSet GivenTo(const PserverFacts& pserver) {
+    ViewSet given(pserver.received.begin(), pserver.received.end());
     for (const UpdateBlock& update : pserver.updates)
       given.insert(update.consumes.begin(), update.consumes.end());
     for (const auto& [ids, block] : pserver.prefetch_blocks) given.insert(ids);
@@ -68,13 +68,13 @@ class StartupRules {
   }
 
   // Variables that are read before anything writes them, with the op that does.
-  std::map<std::string, const Op*> ReadFirst(const std::vector<int>& blocks, NameSet written) const {
+  std::map<std::string, const Op*> ReadFirst(const std::vector<int>& blocks, ViewSet written) const {
     std::map<std::string, const Op*> read;
     for (const int block : blocks) ReadFirstIn(block, written, read);
     return read;
   }
 
-  void ReadFirstIn(int block, NameSet& written, std::map<std::string, const Op*>& read) const {
+  void ReadFirstIn(int block, ViewSet& written, std::map<std::string, const Op*>& read) const {
     const Program& program = main_->program;
     for (const OpEntry& entry : program.block(block).ops()) {
       const Op& op = *entry.op;
@@ -197,7 +197,7 @@ class StartupRules {
   Findings& findings_;
   const RoleProgram* main_ = nullptr;
   const RoleProgram* startup_ = nullptr;
-  NameMap<std::vector<const Op*>> writers_;
+  ViewMap<std::vector<const Op*>> writers_;
 };
 
 }  // namespace

@@ -106,7 +106,7 @@ class UpdateRules {
 
   // Whether the optimizer's gradient is what arrives, or made of it by ops of its block.
   bool DependsOnArriving(const UpdateBlock& update) const {
-    NameSet made(update.consumes.begin(), update.consumes.end());
+    std::set<std::string_view> made(update.consumes.begin(), update.consumes.end());
     for (const OpEntry& entry : pserver_->file->program.block(update.block).ops()) {
       if (entry.op.get() == update.optimizer) return made.contains(update.grad);
       bool reads = false;
@@ -136,7 +136,7 @@ class UpdateRules {
                    pserver_->trainers, " trainers"),
             update.merge);
     }
-    const NameSet distinct(update.merge_inputs.begin(), update.merge_inputs.end());
+    const ViewSet distinct(update.merge_inputs.begin(), update.merge_inputs.end());
     if (distinct.size() != update.merge_inputs.size()) {
       Error("E-check-merge", StrCat("block ", update.block, " merges one gradient twice"), update.merge);
     }
@@ -226,7 +226,7 @@ class UpdateRules {
 
   // No parameter and no other lasting variable is written by two blocks.
   void CheckOnce() {
-    NameMap<int> writer;
+    ViewMap<int> writer;
     std::vector<std::pair<int, const Op*>> blocks;
     if (pserver_->lr_block > 0 && pserver_->lr_block < pserver_->file->program.block_count()) {
       blocks.emplace_back(pserver_->lr_block, pserver_->serve);
@@ -252,7 +252,7 @@ class UpdateRules {
 
   void CheckAllConsumed() {
     if (pserver_->mode == ServeMode::kGeo) return;
-    NameSet seen;
+    ViewSet seen;
     for (const std::string& name : pserver_->received) {
       if (!seen.insert(name).second) {
         Error("E-check-not-merged", StrCat("lists ", name, " twice among what arrives"), pserver_->serve);
@@ -275,7 +275,7 @@ class UpdateRules {
 
   // A slice has one pserver; a table that is dealt out by id is on all of them.
   void CheckOwners() {
-    NameMap<const PserverFacts*> owner;
+    ViewMap<const PserverFacts*> owner;
     for (const PserverFacts& pserver : facts_.pservers) {
       pserver_ = &pserver;
       for (const UpdateBlock& update : pserver.updates) {
@@ -319,7 +319,7 @@ class UpdateRules {
 
   // A parameter whose gradient is computed is sent somewhere or updated on the trainer; one of both.
   void CheckTrained(const TrainerFacts& trainer) {
-    NameSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
+    ViewSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
     for (const Transfer& send : trainer.sends) trained.insert(send.param);
     for (const auto& [param, op] : trainer.gradients) {
       if (trained.contains(param)) continue;

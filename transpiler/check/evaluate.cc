@@ -22,6 +22,18 @@ double Meant(float factor) {
   return near ? 1.0 / whole : static_cast<double>(factor);
 }
 
+// Null if there are none or several.
+const std::string* OnlyArgument(const std::vector<Slot>& slots) {
+  const std::string* only = nullptr;
+  for (const Slot& slot : slots) {
+    for (const std::string& name : slot.args) {
+      if (only != nullptr) return nullptr;
+      only = &name;
+    }
+  }
+  return only;
+}
+
 }  // namespace
 
 ExprId StepLeaf(ExprTable& table, std::string_view counter) {
@@ -45,7 +57,7 @@ void Evaluation::RunBlock(int block) {
 }
 
 void Evaluation::RunOp(const Op& op) {
-  if (counters_ != nullptr && CountsStep(op)) return;
+  if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
   if (RunCommunication(op) || RunAlgebra(op)) return;
   RunAny(op);
 }
@@ -178,9 +190,10 @@ bool Evaluation::RunAlgebra(const Op& op) {
 
 // An op that makes a counter of itself alone.
 bool Evaluation::CountsStep(const Op& op) {
-  const auto inputs = op.InputNames();
-  if (inputs.size() != 1 || inputs != op.OutputNames()) return false;
-  const auto counter = counters_->find(inputs.front());
+  const std::string* read = OnlyArgument(op.inputs());
+  const std::string* written = OnlyArgument(op.outputs());
+  if (read == nullptr || written == nullptr || *read != *written) return false;
+  const auto counter = counters_->find(*read);
   if (counter == counters_->end()) return false;
   Set(*counter, StepLeaf(table_, *counter));
   return true;
@@ -200,7 +213,7 @@ void Evaluation::RunAny(const Op& op) {
   // An op that stands in no program may go before the table does.
   const bool own = !made_.empty() && &op == &made_.back();
   const ExprId value = own || HasBlock(op) ? ApplyWithBlocks(op, std::move(args), written)
-                                           : table_.Apply(op, with_shape_, std::move(args));
+                                           : table_.Apply(op, with_shape_, args);
   computed_.emplace_back(&op, value);
   const std::set<std::string_view> unchanged = Unchanged(op);
   for (const Slot& slot : op.outputs()) {
@@ -236,7 +249,7 @@ ExprId Evaluation::ApplyWithBlocks(const Op& op, std::vector<ExprId> args,
                                    std::set<std::string_view>& written) {
   std::string label = table_.SlotLabel(op, with_shape_);
   AddInner(op, label, args, written);
-  return table_.Apply(op, label, std::move(args));
+  return table_.Apply(op, label, args);
 }
 
 // An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "framework/base/view_map.h"
 #include "transpiler/check/expr.h"
 
 namespace penstock {
@@ -63,7 +64,7 @@ class Evaluation {
   int block_ = 0;
   double loss_scale_ = 1.0;  // of the gradient that the backward ops begin with
   const std::set<std::string>* counters_ = nullptr;
-  std::unordered_map<std::string_view, ExprId> values_;
+  ViewMap<ExprId> values_;
   std::vector<std::pair<const Op*, ExprId>> computed_;
   std::deque<Op> made_;  // ops that others stand for
 };

@@ -1,8 +1,8 @@
 #include "transpiler/check/expr.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <cstring>
 #include <map>
 
 #include "framework/text/printer.h"
@@ -14,13 +14,12 @@ constexpr int kFactorBits = 48;  // what a product of two single precision facto
 constexpr int kDescribeDepth = 3;
 
 // Attributes that do not change what is computed: who wrote the op, and where a table of a lookup lies.
-bool SaysWhatIsComputed(const Op& op, std::string_view attr) {
+bool SaysWhatIsComputed(const Op& op, bool looks_up, std::string_view attr) {
   for (const std::string_view frame :
        {kRoleAttr, kRoleVarAttr, kNameScopeAttr, kDeviceAttr, kCallstackAttr}) {
     if (attr == frame) return false;
   }
-  const bool lookup = op.HasInputSlot("W") && op.HasInputSlot("Ids");
-  if (!lookup && op.FindAttr("remote_prefetch") == nullptr) return true;
+  if (!looks_up) return true;
   if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no id stands for zeros
   for (const std::string_view place : {"remote_prefetch", "is_distributed", "epmap", "table_names",
                                        "trainer_id", "height_sections", "grad_inplace"}) {
@@ -42,53 +41,81 @@ double Rounded(double factor) {
   return std::ldexp(std::nearbyint(std::ldexp(part, kFactorBits)), exponent - kFactorBits);
 }
 
-template <typename T>
-void AppendBytes(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+// One step of a hash over 64-bit words.
+std::uint64_t Mixed(std::uint64_t hash, std::uint64_t word) {
+  hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+  return hash ^ (hash >> 29);
 }
 
 }  // namespace
 
 std::int32_t ExprTable::Intern(std::string_view label) {
-  const auto [it, fresh] =
-      label_ids_.try_emplace(std::string(label), static_cast<std::int32_t>(labels_.size()));
-  if (fresh) labels_.emplace_back(label);
-  return it->second;
+  const std::uint32_t hash = FlatHash(label);
+  const std::int64_t known =
+      label_ids_.Find(hash, [&](std::size_t position) { return labels_[position] == label; });
+  if (known >= 0) return static_cast<std::int32_t>(known);
+  label_ids_.Add(hash, labels_.size());
+  labels_.emplace_back(label);
+  return static_cast<std::int32_t>(labels_.size()) - 1;
 }
 
-ExprId ExprTable::Add(Node node) {
-  std::string key;
-  key.reserve(8 + node.args.size() * 12);
-  AppendBytes(key, node.kind);
-  AppendBytes(key, node.label);
-  for (const ExprId arg : node.args) AppendBytes(key, arg);
-  for (const double factor : node.factors) AppendBytes(key, factor);
-  const auto [it, fresh] = ids_.try_emplace(std::move(key), static_cast<ExprId>(nodes_.size()));
-  if (fresh) nodes_.push_back(std::move(node));
-  return it->second;
+bool ExprTable::Content::operator==(const Content& other) const {
+  const auto bits = [](double factor) { return std::bit_cast<std::uint64_t>(factor); };
+  return kind == other.kind && label == other.label && std::ranges::equal(args, other.args) &&
+         std::ranges::equal(factors, other.factors, {}, bits, bits);
+}
+
+std::uint32_t ExprTable::Content::Hash() const {
+  std::uint64_t hash = Mixed(static_cast<std::uint64_t>(kind), static_cast<std::uint32_t>(label));
+  for (const ExprId arg : args) hash = Mixed(hash, static_cast<std::uint64_t>(arg));
+  for (const double factor : factors) hash = Mixed(hash, std::bit_cast<std::uint64_t>(factor));
+  return static_cast<std::uint32_t>(hash ^ (hash >> 32));
+}
+
+ExprTable::Content ExprTable::ContentOf(const Node& node) const {
+  const std::size_t factors = node.kind == Kind::kLinear ? node.arg_count : 0;
+  return {.kind = node.kind,
+          .label = node.label,
+          .args = std::span(args_).subspan(node.first_arg, node.arg_count),
+          .factors = std::span(factors_).subspan(node.first_factor, factors)};
+}
+
+ExprId ExprTable::Add(const Content& content, const Op* op) {
+  const std::uint32_t hash = content.Hash();
+  const std::int64_t known =
+      ids_.Find(hash, [&](std::size_t position) { return ContentOf(nodes_[position]) == content; });
+  if (known >= 0) return static_cast<ExprId>(known);
+  ids_.Add(hash, nodes_.size());
+  nodes_.push_back({.kind = content.kind,
+                    .label = content.label,
+                    .arg_count = static_cast<std::uint32_t>(content.args.size()),
+                    .first_arg = args_.size(),
+                    .first_factor = factors_.size(),
+                    .op = op});
+  args_.insert(args_.end(), content.args.begin(), content.args.end());
+  factors_.insert(factors_.end(), content.factors.begin(), content.factors.end());
+  return static_cast<ExprId>(nodes_.size() - 1);
 }
 
 ExprId ExprTable::Leaf(std::string_view name) { return Add({.kind = Kind::kLeaf, .label = Intern(name)}); }
 
 ExprId ExprTable::FromTrainer(int trainer, ExprId of) {
-  return Add({.kind = Kind::kMessage, .label = trainer, .args = {of}});
+  return Add({.kind = Kind::kMessage, .label = trainer, .args = {&of, 1}});
 }
 
-ExprId ExprTable::Apply(const Op& op, std::string_view label, std::vector<ExprId> args) {
-  return Add({.kind = Kind::kOp, .label = Intern(label), .args = std::move(args), .op = &op});
+ExprId ExprTable::Apply(const Op& op, std::string_view label, const std::vector<ExprId>& args) {
+  return Add({.kind = Kind::kOp, .label = Intern(label), .args = args}, &op);
 }
 
-ExprId ExprTable::Apply(const Op& op, bool with_shape, std::vector<ExprId> args) {
+ExprId ExprTable::Apply(const Op& op, bool with_shape, const std::vector<ExprId>& args) {
   const auto [it, fresh] = op_labels_[with_shape ? 1 : 0].try_emplace(&op, 0);
   if (fresh) it->second = Intern(SlotLabel(op, with_shape));
-  return Add({.kind = Kind::kOp, .label = it->second, .args = std::move(args), .op = &op});
+  return Add({.kind = Kind::kOp, .label = it->second, .args = args}, &op);
 }
 
 ExprId ExprTable::Output(ExprId op, std::string_view slot, std::size_t index) {
-  return Add({.kind = Kind::kOutput,
-              .label = Intern(index == 0 ? std::string(slot) : StrCat(slot, "[", index, "]")),
-              .args = {op},
-              .op = At(op).op});
+  const std::int32_t label = index == 0 ? Intern(slot) : Intern(StrCat(slot, "[", index, "]"));
+  return Add({.kind = Kind::kOutput, .label = label, .args = {&op, 1}}, At(op).op);
 }
 
 void ExprTable::Normalize(std::vector<Term>& terms) {
@@ -111,7 +138,8 @@ void ExprTable::CollectMeans(std::vector<Term>& terms) const {
   std::map<std::pair<ExprId, double>, std::vector<int>> messages;
   for (const Term& term : terms) {
     const Node& node = At(term.of);
-    if (node.kind == Kind::kMessage) messages[{node.args.front(), term.factor}].push_back(node.label);
+    if (node.kind == Kind::kMessage)
+      messages[{ContentOf(node).args.front(), term.factor}].push_back(node.label);
   }
   for (auto& [what, from] : messages) {
     std::sort(from.begin(), from.end());
@@ -123,7 +151,7 @@ void ExprTable::CollectMeans(std::vector<Term>& terms) const {
     const double each = what.second;
     std::erase_if(terms, [&](const Term& term) {
       const Node& node = At(term.of);
-      return node.kind == Kind::kMessage && node.args.front() == of && term.factor == each;
+      return node.kind == Kind::kMessage && ContentOf(node).args.front() == of && term.factor == each;
     });
     terms.push_back({of, each * trainers_});
   }
@@ -138,13 +166,13 @@ ExprId ExprTable::SumOverTrainers(ExprId each, double scale) {
 ExprId ExprTable::Linear(std::vector<Term> terms) {
   std::vector<Term> flat;
   for (const Term& term : terms) {
-    const Node& node = At(term.of);
-    if (node.kind != Kind::kLinear) {
+    const Content content = ContentOf(term.of);
+    if (content.kind != Kind::kLinear) {
       flat.push_back(term);
       continue;
     }
-    for (std::size_t i = 0; i < node.args.size(); ++i)
-      flat.push_back({node.args[i], node.factors[i] * term.factor});
+    for (std::size_t i = 0; i < content.args.size(); ++i)
+      flat.push_back({content.args[i], content.factors[i] * term.factor});
   }
   Normalize(flat);
   CollectMeans(flat);
@@ -153,19 +181,22 @@ ExprId ExprTable::Linear(std::vector<Term> terms) {
   if (nested) return Linear(std::move(flat));  // the mean of a sum is a sum
   Normalize(flat);
   if (flat.size() == 1 && flat.front().factor == 1.0) return flat.front().of;
-  Node node{.kind = Kind::kLinear};
+  std::vector<ExprId> args;
+  std::vector<double> factors;
   for (const Term& term : flat) {
-    node.args.push_back(term.of);
-    node.factors.push_back(term.factor);
+    args.push_back(term.of);
+    factors.push_back(term.factor);
   }
-  return Add(std::move(node));
+  return Add({.kind = Kind::kLinear, .args = args, .factors = factors});
 }
 
 std::string ExprTable::Label(const Op& op, bool with_shape) const {
   const OpDef* def = ops_.Find(op.type());
   std::vector<const NamedAttr*> attrs;
+  const bool looks_up =
+      (op.HasInputSlot("W") && op.HasInputSlot("Ids")) || op.FindAttr("remote_prefetch") != nullptr;
   for (const NamedAttr& attr : op.attrs()) {
-    if (!SaysWhatIsComputed(op, attr.name) || IsDefault(def, attr)) continue;
+    if (!SaysWhatIsComputed(op, looks_up, attr.name) || IsDefault(def, attr)) continue;
     if (std::holds_alternative<BlockRef>(attr.value)) continue;  // the block's content stands for it
     if (!with_shape && attr.name == "shape") continue;
     attrs.push_back(&attr);
@@ -198,7 +229,7 @@ std::string ExprTable::SlotLabel(const Op& op, bool with_shape) const {
 }
 
 std::string ExprTable::Describe(ExprId id, int depth) const {
-  const Node& node = At(id);
+  const Content node = ContentOf(id);
   const auto label = [&] { return labels_[static_cast<std::size_t>(node.label)]; };
   const auto inner = [&](ExprId arg) { return depth > 0 ? Describe(arg, depth - 1) : std::string("..."); };
   switch (node.kind) {
@@ -209,7 +240,7 @@ std::string ExprTable::Describe(ExprId id, int depth) const {
     case Kind::kOutput:
       return Describe(node.args.front(), depth);
     case Kind::kOp:
-      return PrintOp(*node.op);
+      return PrintOp(*At(id).op);
     case Kind::kLinear: {
       std::vector<std::string> terms;
       for (std::size_t i = 0; i < node.args.size(); ++i) {
@@ -225,10 +256,11 @@ std::string ExprTable::Describe(ExprId id, int depth) const {
 
 std::pair<std::string, std::string> ExprTable::Difference(ExprId a, ExprId b) const {
   while (true) {
-    const Node& left = At(a);
-    const Node& right = At(b);
+    const Content left = ContentOf(a);
+    const Content right = ContentOf(b);
     const bool alike = left.kind == right.kind && left.label == right.label &&
-                       left.factors == right.factors && left.args.size() == right.args.size();
+                       std::ranges::equal(left.factors, right.factors) &&
+                       left.args.size() == right.args.size();
     if (!alike) break;
     std::size_t differing = 0;
     std::size_t at = 0;

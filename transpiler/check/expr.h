@@ -11,12 +11,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "framework/base/flat_index.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
@@ -42,9 +44,9 @@ class ExprTable {
   ExprId SumOverTrainers(ExprId each, double scale);
   ExprId Zero() { return Linear({}); }
   // An op on these arguments, in the order of the slots' names. `label` has its type, attributes and slots.
-  ExprId Apply(const Op& op, std::string_view label, std::vector<ExprId> args);
+  ExprId Apply(const Op& op, std::string_view label, const std::vector<ExprId>& args);
   // With the label of SlotLabel, which is remembered: programs made of one another share their ops.
-  ExprId Apply(const Op& op, bool with_shape, std::vector<ExprId> args);
+  ExprId Apply(const Op& op, bool with_shape, const std::vector<ExprId>& args);
   // One output of an op.
   ExprId Output(ExprId op, std::string_view slot, std::size_t index);
 
@@ -59,17 +61,28 @@ class ExprTable {
 
  private:
   enum class Kind : std::int8_t { kLeaf, kMessage, kLinear, kOp, kOutput };
-  struct Node {
+  // All that tells two expressions apart.
+  struct Content {
     Kind kind = Kind::kLeaf;
     std::int32_t label = 0;  // position in labels_; of a message the trainer
-    std::vector<ExprId> args;
-    std::vector<double> factors;  // of a linear combination
-    const Op* op = nullptr;       // the first that computed it
+    std::span<const ExprId> args;
+    std::span<const double> factors;  // of a linear combination
+    bool operator==(const Content& other) const;
+    std::uint32_t Hash() const;
+  };
+  struct Node {
+    Kind kind = Kind::kLeaf;
+    std::int32_t label = 0;
+    std::uint32_t arg_count = 0;
+    std::size_t first_arg = 0, first_factor = 0;  // in args_ and factors_
+    const Op* op = nullptr;                       // the first that computed it
   };
 
   const Node& At(ExprId id) const { return nodes_[static_cast<std::size_t>(id)]; }
+  Content ContentOf(const Node& node) const;
+  Content ContentOf(ExprId id) const { return ContentOf(At(id)); }
   std::int32_t Intern(std::string_view label);
-  ExprId Add(Node node);
+  ExprId Add(const Content& content, const Op* op = nullptr);
   void CollectMeans(std::vector<Term>& terms) const;
   static void Normalize(std::vector<Term>& terms);
   std::string Describe(ExprId id, int depth) const;
@@ -77,9 +90,11 @@ class ExprTable {
   const OpRegistry& ops_;
   int trainers_;
   std::vector<Node> nodes_;
-  std::unordered_map<std::string, ExprId> ids_;
+  std::vector<ExprId> args_;     // of all nodes, one behind the other
+  std::vector<double> factors_;  // likewise
+  FlatIndex ids_;                // of nodes_
   std::vector<std::string> labels_;
-  std::unordered_map<std::string, std::int32_t> label_ids_;
+  FlatIndex label_ids_;                                       // of labels_
   std::unordered_map<const Op*, std::int32_t> op_labels_[2];  // without and with shapes
 };
 

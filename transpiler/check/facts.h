@@ -12,17 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/view_map.h"
 #include "framework/op/op_registry.h"
 #include "transpiler/check/check.h"
 
 namespace penstock {
 
-// Texts of the programs and of the facts, which outlive what rules make of them. Asked, never walked: their
-// order says nothing.
-using NameSet = std::unordered_set<std::string_view>;
-template <typename Value>
-using NameMap = std::unordered_map<std::string_view, Value>;
-// A pserver's address and a variable there.
+// A pserver's address and a variable there: texts of the programs and of the facts, which outlive what rules
+// make of them.
 using Place = std::pair<std::string_view, std::string_view>;
 struct PlaceHash {
   std::size_t operator()(const Place& place) const {
@@ -153,7 +150,7 @@ struct Sent {
   const Piece* piece = nullptr;
   Cut cut = Cut::kNot;
 };
-using SentTo = NameMap<std::vector<Sent>>;
+using SentTo = ViewMap<std::vector<Sent>>;
 std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
                                         const SentTo& sent, std::vector<Finding>& findings);
 

@@ -8,8 +8,8 @@ namespace penstock {
 namespace {
 
 // Everything that may come in: what the op lists, what it maps to blocks, and what a trainer sends here.
-NameSet Arriving(const PserverFacts& facts, const std::vector<Sent>& sent) {
-  NameSet names(facts.received.begin(), facts.received.end());
+ViewSet Arriving(const PserverFacts& facts, const std::vector<Sent>& sent) {
+  ViewSet names(facts.received.begin(), facts.received.end());
   for (const std::string& entry : StringsOf(*facts.serve, "grad_to_block_id")) {
     const std::size_t colon = entry.rfind(':');
     if (colon != std::string::npos) names.insert(std::string_view(entry).substr(0, colon));
@@ -21,7 +21,7 @@ NameSet Arriving(const PserverFacts& facts, const std::vector<Sent>& sent) {
 // Reads one optimize block in the order of its ops.
 class UpdateReader {
  public:
-  UpdateReader(const NameSet& arriving, const OpRegistry& ops, UpdateBlock& update)
+  UpdateReader(const ViewSet& arriving, const OpRegistry& ops, UpdateBlock& update)
       : arriving_(arriving), ops_(ops), update_(update) {}
 
   void Read(const Op& op) {
@@ -64,10 +64,10 @@ class UpdateReader {
     return any;
   }
 
-  const NameSet& arriving_;
+  const ViewSet& arriving_;
   const OpRegistry& ops_;
   UpdateBlock& update_;
-  NameSet written_;
+  ViewSet written_;
   bool in_merge_ = false;
 };
 
@@ -146,7 +146,7 @@ class PserverReader {
   }
 
   void ReadCounters() {
-    NameSet written;
+    ViewSet written;
     for (const OpEntry& entry : program_.block(facts_.lr_block).ops()) {
       for (const Slot& slot : entry.op->inputs()) {
         for (const std::string& name : slot.args) {
@@ -158,7 +158,7 @@ class PserverReader {
   }
 
   void Index() {
-    NameSet dealt_by_id;
+    ViewSet dealt_by_id;
     for (const Sent& one : *sent_) {
       if (one.cut == Cut::kById) dealt_by_id.insert(one.piece->remote);
     }
@@ -179,7 +179,7 @@ class PserverReader {
   std::vector<Finding>& findings_;
   const std::vector<Sent> none_;
   const std::vector<Sent>* sent_ = &none_;  // to this pserver
-  NameSet arriving_;
+  ViewSet arriving_;
 };
 
 }  // namespace

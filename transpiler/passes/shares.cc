@@ -11,7 +11,7 @@ Shares::Shares(const PlacementPlan& plan, const Analysis& analysis, const Progra
     for (std::size_t i = 0; i < slices.size(); ++i)
       slices_[Index(slices[i].pserver)].push_back({param, static_cast<int>(i)});
   }
-  std::unordered_map<std::string_view, int> position;
+  ViewMap<int> position;
   for (std::size_t i = 0; i < plan.params.size(); ++i) {
     position.emplace(plan.params[i].param, static_cast<int>(i));
     by_grad_.emplace(plan.params[i].grad, &plan.params[i]);

@@ -8,9 +8,9 @@
 #pragma once
 
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "framework/base/view_map.h"
 #include "framework/ir/def_use.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/plan.h"
@@ -47,7 +47,7 @@ class Shares {
   std::vector<std::vector<SliceRef>> slices_;
   std::vector<std::vector<ServerUpdate>> updates_;
   std::vector<const TrainedParam*> distributed_;
-  std::unordered_map<std::string_view, const ParamPlacement*> by_grad_;
+  ViewMap<const ParamPlacement*> by_grad_;
   DefUse started_;
 };
 

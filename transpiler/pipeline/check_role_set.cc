@@ -18,11 +18,12 @@ RoleFiles FilesOf(const RoleSet& roles) {
 }
 
 CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
-                         const Program& startup) {
+                         const Program& startup, ThreadPool* threads) {
   const SourcePrograms source{main, startup};
   const bool compat = roles.plan.dialect == Dialect::kFluid18;
   // The pass manager has verified what is not Fluid's.
-  CheckReport report = CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = !compat});
+  CheckReport report =
+      CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = !compat, .threads = threads});
   if (!compat) return report;
   for (Finding& finding : report.findings) {
     if (finding.severity == Severity::kError) finding.severity = Severity::kWarning;

@@ -15,6 +15,7 @@
 
 #include "framework/base/status.h"
 #include "framework/runtime/clock.h"
+#include "framework/runtime/thread_pool.h"
 #include "transpiler/passes/context.h"
 
 namespace penstock {
@@ -43,6 +44,9 @@ struct PassEvent {
 };
 
 struct PassOptions {
+  // Roles are made side by side on these, unless a field below watches the passes. Changes speed alone; none:
+  // the caller's thread.
+  ThreadPool* threads = nullptr;
   const Clock* clock = nullptr;                   // none: nothing is timed
   std::set<std::string> disabled;                 // passes that are left out, to find the one at fault
   std::function<void(const PassEvent&)> observe;  // dumps

@@ -9,11 +9,9 @@ namespace {
 
 class RoleMaker {
  public:
-  RoleMaker(const PassContext& common, const Pipelines& pipelines, PassOptions options)
-      : common_(common),
-        pipelines_(pipelines),
-        manager_(std::move(options)),
-        plan_text_(PrintPlan(common.plan)) {}
+  RoleMaker(const PassContext& common, const Pipelines& pipelines, const std::string& plan_text,
+            PassOptions options)
+      : common_(common), pipelines_(pipelines), plan_text_(plan_text), manager_(std::move(options)) {}
 
   Result<TrainerRole> Trainer(int trainer_id) {
     const PassContext context = As(Self::Role::kTrainer, trainer_id);
@@ -54,13 +52,66 @@ class RoleMaker {
 
   const PassContext& common_;
   const Pipelines& pipelines_;
+  const std::string& plan_text_;
   PassManager manager_;
-  std::string plan_text_;
 };
 
-}  // namespace
+// Makes all roles: side by side if there are threads for it and nobody watches the passes, else in their
+// order up to the first error.
+class RoleSetMaker {
+ public:
+  RoleSetMaker(const PassContext& common, const Pipelines& pipelines, const std::vector<int>& trainer_ids,
+               const PassOptions& options, RoleSet& roles)
+      : common_(common),
+        pipelines_(pipelines),
+        trainer_ids_(trainer_ids),
+        options_(options),
+        plan_text_(PrintPlan(common.plan)),
+        roles_(roles) {
+    roles.trainers.resize(trainer_ids.size());
+    roles.pservers.resize(common.plan.pservers.size());
+    made_.resize(roles.trainers.size() + roles.pservers.size());
+  }
 
-namespace {
+  Status Run() {
+    const bool watched = options_.clock != nullptr || options_.observe || options_.reproducer;
+    const bool side_by_side = options_.threads != nullptr && !watched;
+    if (side_by_side)
+      options_.threads->ForEach(made_.size(), [this](std::size_t i) { made_[i].status = Make(i); });
+    for (std::size_t i = 0; i < made_.size(); ++i) {
+      if (!side_by_side) made_[i].status = Make(i);
+      PENSTOCK_RETURN_IF_ERROR(made_[i].status);
+      roles_.timings.insert(roles_.timings.end(), made_[i].timings.begin(), made_[i].timings.end());
+    }
+    return OkStatus();
+  }
+
+ private:
+  struct Made {
+    Status status;
+    std::vector<PassTiming> timings;
+  };
+
+  Status Make(std::size_t i) {
+    RoleMaker maker(common_, pipelines_, plan_text_, options_);
+    if (i < roles_.trainers.size()) {
+      PENSTOCK_ASSIGN_OR_RETURN(roles_.trainers[i], maker.Trainer(trainer_ids_[i]));
+    } else {
+      const std::size_t pserver = i - roles_.trainers.size();
+      PENSTOCK_ASSIGN_OR_RETURN(roles_.pservers[pserver], maker.Pserver(static_cast<int>(pserver)));
+    }
+    made_[i].timings = maker.timings();
+    return OkStatus();
+  }
+
+  const PassContext& common_;
+  const Pipelines& pipelines_;
+  const std::vector<int>& trainer_ids_;
+  const PassOptions& options_;
+  const std::string plan_text_;
+  RoleSet& roles_;
+  std::vector<Made> made_;  // trainers, then pservers
+};
 
 void SetPolicy(const char* name, std::string_view value, RoleSet& roles) {
   const auto set = [&](Program& program) { program.mutable_meta().policies[name] = value; };
@@ -77,7 +128,7 @@ void SetPolicy(const char* name, std::string_view value, RoleSet& roles) {
 }  // namespace
 
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
-                          const TranspileConfig& config, PassOptions options) {
+                          const TranspileConfig& config, const PassOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
   PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
   const Pipelines& pipelines = PipelinesOf(mode);
@@ -94,20 +145,11 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
                            .plan = roles.plan,
                            .shares = shares,
                            .self = {}};
-  RoleMaker maker(common, pipelines, std::move(options));
-  for (const int trainer : config.trainer_ids) {
-    PENSTOCK_ASSIGN_OR_RETURN(TrainerRole role, maker.Trainer(trainer));
-    roles.trainers.push_back(std::move(role));
-  }
-  for (std::size_t i = 0; i < roles.plan.pservers.size(); ++i) {
-    PENSTOCK_ASSIGN_OR_RETURN(PserverRole role, maker.Pserver(static_cast<int>(i)));
-    roles.pservers.push_back(std::move(role));
-  }
+  PENSTOCK_RETURN_IF_ERROR(RoleSetMaker(common, pipelines, config.trainer_ids, options, roles).Run());
   if (config.shared_transpiler && config.dialect == Dialect::kFluid18) {
     for (TrainerRole& role : roles.trainers) role.startup = AfterPserverStartups(role.startup, roles, common);
   }
   if (config.bn_sync != BnSync::kNone) SetPolicy(kBnSyncPolicy, BnSyncName(config.bn_sync), roles);
-  roles.timings = maker.timings();
   return roles;
 }
 

@@ -41,6 +41,6 @@ struct RoleSet {
 
 // The errors of ValidateConfig, Analyse and MakePlan. Cost: linear in the size of the results.
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
-                          const TranspileConfig& config, PassOptions options = {});
+                          const TranspileConfig& config, const PassOptions& options = {});
 
 }  // namespace penstock

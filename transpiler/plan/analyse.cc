@@ -1,9 +1,9 @@
 #include "transpiler/plan/analyse.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_set>
 
+#include "framework/base/view_map.h"
 #include "framework/text/describe.h"
 #include "transpiler/plan/optimizers.h"
 #include "transpiler/plan/tables.h"
@@ -13,14 +13,15 @@ namespace {
 
 constexpr char kStepAttr[] = "step";
 
-using Names = std::unordered_set<std::string>;
-
 bool IsLrOp(const Op& op) {
   return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
 }
 
-bool AnyIn(const std::vector<std::string>& names, const Names& set) {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
+template <typename Predicate>
+bool AnyArgument(const std::vector<Slot>& slots, const Predicate& predicate) {
+  return std::any_of(slots.begin(), slots.end(), [&](const Slot& slot) {
+    return std::any_of(slot.args.begin(), slot.args.end(), predicate);
+  });
 }
 
 // Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What
@@ -33,20 +34,19 @@ class ClipFinder {
   bool StaysOnTrainer(const Op& op) {
     if (FluidKeepsClip(op)) return true;
     if (dialect_ == Dialect::kFluid18) return false;
-    const std::vector<std::string> inputs = op.InputNames();
-    const bool lasting = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
+    const bool of_gradients = !AnyArgument(op.inputs(), [&](const std::string& name) {
       const Var* var = main_.FindVar(name);
-      return var != nullptr && var->persistable;
+      return (var != nullptr && var->persistable) || made_by_server_ops_.contains(name);
     });
-    if (!lasting && !AnyIn(inputs, made_by_server_ops_)) return true;
-    for (const std::string& name : op.OutputNames()) made_by_server_ops_.insert(name);
+    if (of_gradients) return true;
+    for (const Slot& slot : op.outputs()) made_by_server_ops_.insert(slot.args.begin(), slot.args.end());
     return false;
   }
 
  private:
   const Block& main_;
   Dialect dialect_;
-  Names made_by_server_ops_;
+  ViewSet made_by_server_ops_;
 };
 
 // Trained parameters in the making, and where each stands.
@@ -85,8 +85,8 @@ class Collector {
 
  private:
   Result<int> Position(const std::pair<std::string, std::string>& pair, Analysis& out) {
-    const auto [it, added] = at_.emplace(pair.first, static_cast<int>(out.params.size()));
-    if (!added) return it->second;
+    const auto known = at_.find(pair.first);
+    if (known != at_.end()) return known->second;
     for (const std::string& name : {pair.first, pair.second}) {
       if (main_.FindVar(name) != nullptr) continue;
       return InvalidArgument("E-plan-undeclared", "plan: ", name, " of the pair (", pair.first, ", ",
@@ -97,21 +97,39 @@ class Collector {
     param.grad = pair.second;
     param.sparse = main_.FindVar(pair.second)->kind == VarKind::kSelectedRows;
     out.params.push_back(std::move(param));
-    return it->second;
+    // By the declaration's name, which outlives this.
+    return at_.emplace(main_.FindVar(pair.first)->name, static_cast<int>(out.params.size()) - 1)
+        .first->second;
   }
 
   const OpRegistry& ops_;
   const Block& main_;
   Dialect dialect_;
-  std::map<std::string, int, std::less<>> at_;
+  ViewMap<int> at_;
 };
 
 // Inputs of server ops that are no parameter and no gradient: learning rates, optimizer state, regularizer
 // temporaries. In the default dialect one that an op of the trainer still names stays declared.
 std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis, Dialect dialect) {
-  std::unordered_set<std::string_view> kept;  // names stay where they are: in the program's ops
+  ViewSet named;  // as parameter or gradient
+  for (const OpId id : analysis.server_ops) {
+    const auto* pairs = main.FindOp(id)->Get<std::vector<std::string>>(kRoleVarAttr);
+    if (pairs != nullptr) named.insert(pairs->begin(), pairs->end());
+  }
+  ViewMap<bool> kept;  // of what server ops read: whether another op names it
+  for (const OpId id : analysis.server_ops) {
+    for (const Slot& slot : main.FindOp(id)->inputs()) {
+      for (const std::string& name : slot.args) {
+        if (!named.contains(name)) kept.try_emplace(name, false);
+      }
+    }
+  }
   const auto keep = [&kept](const std::vector<Slot>& slots) {
-    for (const Slot& slot : slots) kept.insert(slot.args.begin(), slot.args.end());
+    for (const Slot& slot : slots) {
+      for (const std::string& name : slot.args) {
+        if (const auto it = kept.find(name); it != kept.end()) it->second = true;
+      }
+    }
   };
   const std::unordered_set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
   if (dialect == Dialect::kDefault) {
@@ -121,17 +139,9 @@ std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis,
       keep(entry.op->outputs());
     }
   }
-  for (const OpId id : analysis.server_ops) {
-    const auto* pairs = main.FindOp(id)->Get<std::vector<std::string>>(kRoleVarAttr);
-    if (pairs != nullptr) kept.insert(pairs->begin(), pairs->end());
-  }
   std::vector<std::string> vars;
-  for (const OpId id : analysis.server_ops) {
-    for (const Slot& slot : main.FindOp(id)->inputs()) {
-      for (const std::string& name : slot.args) {
-        if (kept.insert(name).second) vars.push_back(name);
-      }
-    }
+  for (const auto& [name, stays] : kept) {
+    if (!stays) vars.emplace_back(name);
   }
   return vars;
 }

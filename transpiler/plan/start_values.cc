@@ -1,18 +1,18 @@
 #include "transpiler/plan/start_values.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <vector>
+
+#include "framework/base/view_map.h"
 
 namespace penstock {
 namespace {
 
-using Names = std::unordered_set<std::string>;
-
-Names WrittenIn(const Program& program) {
-  Names written;
+ViewSet WrittenIn(const Program& program) {
+  ViewSet written;
   for (int block = 0; block < program.block_count(); ++block) {
     for (const OpEntry& entry : program.block(block).ops()) {
-      for (std::string& name : entry.op->OutputNames()) written.insert(std::move(name));
+      for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
     }
   }
   return written;
@@ -27,13 +27,18 @@ bool HasAKnownSize(const Var& var) {
 }  // namespace
 
 void FindStartValues(const Program& main, const Program& startup, Analysis& analysis) {
-  Names trained;
+  ViewSet trained;
   for (const TrainedParam& param : analysis.params) trained.insert(param.param);
-  const Names started = WrittenIn(startup);
-  const Names written = WrittenIn(main);
+  std::vector<const Var*> frozen;
   for (const VarRef& var : main.main().vars()) {
-    const bool frozen = var->facts.is_parameter && var->persistable && !trained.contains(var->name);
-    if (!frozen || !started.contains(var->name) || !HasAKnownSize(*var)) continue;
+    if (var->facts.is_parameter && var->persistable && HasAKnownSize(*var) && !trained.contains(var->name))
+      frozen.push_back(var.get());
+  }
+  if (frozen.empty()) return;
+  const ViewSet started = WrittenIn(startup);
+  const ViewSet written = WrittenIn(main);
+  for (const Var* var : frozen) {
+    if (!started.contains(var->name)) continue;
     analysis.start_values.push_back({.name = var->name, .written = written.contains(var->name)});
   }
   std::sort(analysis.start_values.begin(), analysis.start_values.end(),

@@ -22,12 +22,12 @@ std::vector<VarRef> Many(int count) {
 TEST(NameIndexTest, EveryNameIsFoundWhereItWasPutAndNoOther) {
   const std::vector<VarRef> vars = Many(1000);
   NameIndex index;
-  EXPECT_EQ(index.Find("fc_0.w", vars), NameIndex::kAbsent);
+  EXPECT_LT(index.Find("fc_0.w", vars), 0);
   index.Assign(vars);
   for (std::size_t i = 0; i < vars.size(); ++i)
     EXPECT_EQ(index.Find(vars[i]->name, vars), static_cast<std::int64_t>(i));
-  EXPECT_EQ(index.Find("fc_1000.w", vars), NameIndex::kAbsent);
-  EXPECT_EQ(index.Find("", vars), NameIndex::kAbsent);
+  EXPECT_LT(index.Find("fc_1000.w", vars), 0);
+  EXPECT_LT(index.Find("", vars), 0);
 }
 
 TEST(NameIndexTest, OthersAreFoundWhenHalfOfTheNamesAreGone) {
@@ -38,7 +38,7 @@ TEST(NameIndexTest, OthersAreFoundWhenHalfOfTheNamesAreGone) {
   index.Remove("never there", vars);
   for (std::size_t i = 0; i < vars.size(); ++i) {
     EXPECT_EQ(index.Find(vars[i]->name, vars),
-              i % 2 == 0 ? NameIndex::kAbsent : static_cast<std::int64_t>(i));
+              i % 2 == 0 ? FlatIndex::kAbsent : static_cast<std::int64_t>(i));
   }
   for (std::size_t i = 0; i < vars.size(); i += 2) index.Add(vars[i]->name, i);
   for (std::size_t i = 0; i < vars.size(); ++i)

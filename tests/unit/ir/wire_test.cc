@@ -1,7 +1,10 @@
 #include "framework/ir/wire.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
+#include "extra.pb.h"
 #include "framework/ir/unique_name.h"
 
 namespace penstock {
@@ -76,6 +79,42 @@ TEST(WireTest, FactsTravelInTheExtensionAndOnlyIfThereAreAny) {
   EXPECT_EQ(back->main().ops()[0].op->made_by(), "pass");
   EXPECT_EQ(back->meta().policies.at("bn_sync"), "none");
   EXPECT_EQ(SerializeProgram(*back, {.extra = false}), plain);
+}
+
+TEST(WireTest, FactsAreWrittenAsProtobufWritesThem) {
+  Program program;
+  Var var = TensorVar("w", DType::kFp32, {3, 5});
+  var.facts = {.is_parameter = true,
+               .trainable = false,
+               .is_distributed = true,
+               .learning_rate = 0.5f,
+               .stop_gradient = true,
+               .is_data = true,
+               .slice = InitialSlice{"whole", {300, 5}, 150, 153}};
+  program.MutableBlock(0).SetVar(var);
+  program.MutableBlock(0).SetVar(TensorVar("plain", DType::kFp32, {1}));
+  program.MutableBlock(0).Append(Op("plain"));
+  program.MutableBlock(0).Append(
+      Op("marked").SetLocation(std::string(200, 'x')).SetMadeBy("a_pass_with_a_name"));
+  program.AddBlock(0);
+  program.mutable_meta().plan = std::string(70000, 'p');
+  program.mutable_meta().name = "n";
+  program.mutable_meta().random_seed = -3;
+  program.mutable_meta().policies = {{"bn_sync", "average"}, {"a", ""}};
+  proto::ProgramDesc desc;
+  const std::string bytes = SerializeProgram(program);
+  ASSERT_TRUE(desc.ParseFromString(bytes));
+  const proto::ProgramExtra& extra = desc.GetExtension(proto::extra);
+  EXPECT_EQ(extra.blocks(0).vars(0).slice().row_end(), 153);
+  EXPECT_EQ(extra.blocks(0).ops(0).index(), 1);
+  std::string again;
+  {
+    google::protobuf::io::StringOutputStream stream(&again);
+    google::protobuf::io::CodedOutputStream out(&stream);
+    out.SetSerializationDeterministic(true);
+    ASSERT_TRUE(desc.SerializeToCodedStream(&out));
+  }
+  EXPECT_EQ(again, bytes);
 }
 
 TEST(WireTest, EveryTruncationIsAnErrorOrAnotherProgramNeverACrash) {

@@ -216,8 +216,7 @@ TEST(Transpile, AFailureLeavesAReproducer) {
   std::string text;
   PassOptions options;
   options.reproducer = [&](const std::string& reproducer) { text = reproducer; };
-  const Result<RoleSet> roles =
-      Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2), options);
   ASSERT_FALSE(roles.ok());
   EXPECT_EQ(roles.status().id(), "E-pass-send_gradients");
   EXPECT_NE(text.find("-- passes (trainer 0)\nsend_gradients\nsend_table_gradients\n"), std::string::npos)
@@ -247,8 +246,7 @@ TEST(Transpile, TimesEachPassOfEachRoleOnTheClockItIsGiven) {
   PassOptions options;
   options.clock = &clock;
   options.observe = [&](const PassEvent&) { ++passes; };
-  const Result<RoleSet> roles =
-      Transpile(AllOps(), program.main, program.startup, Config(2, 2), std::move(options));
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(2, 2), options);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   EXPECT_EQ(static_cast<int>(roles->timings.size()), passes);
   for (const PassTiming& timing : roles->timings) {

@@ -1,0 +1,64 @@
+// What transpiling costs, counted in allocations and their bytes instead of seconds: in proportion to what
+// the programs hold.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "operators/all_ops.h"
+#include "tests/support/training_program.h"
+#include "transpiler/pipeline/check_role_set.h"
+
+namespace {
+std::atomic<std::uint64_t> allocations{0}, allocated_bytes{0};
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  allocations += 1;
+  allocated_bytes += bytes;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace penstock {
+namespace {
+
+struct Cost {
+  double allocations, bytes;
+};
+
+Cost CostOf(int params, int pservers) {
+  const test::TrainingProgram program =
+      test::MakeTrainingProgram(std::vector<Shape>(static_cast<std::size_t>(params), Shape{8, 8}));
+  TranspileConfig config;
+  config.trainers = 2;
+  for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i + 1, ":6174"));
+  const std::uint64_t before = allocations, bytes_before = allocated_bytes;
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
+  EXPECT_TRUE(roles.ok()) << roles.status().ToString();
+  const CheckReport report = CheckRoleSet(AllOps(), *roles, program.main, program.startup);
+  EXPECT_EQ(report.errors(), 0) << report.ToString();
+  return {static_cast<double>(allocations - before), static_cast<double>(allocated_bytes - bytes_before)};
+}
+
+TEST(TranspileCost, FourTimesTheParametersCostFourTimesAsMuch) {
+  CostOf(8, 2);  // what is made once in a process
+  const Cost small = CostOf(250, 4);
+  const Cost large = CostOf(1000, 4);
+  EXPECT_LT(large.allocations, 4.4 * small.allocations);
+  EXPECT_LT(large.bytes, 4.8 * small.bytes);  // arrays grow by doubling
+}
+
+// Each pserver's programs cost what it holds; that there are more of them costs what one holds beside that.
+TEST(TranspileCost, TheSameParametersOnMorePserversCostLittleMore) {
+  CostOf(8, 2);
+  const double few = CostOf(1000, 4).allocations;
+  const double many = CostOf(1000, 32).allocations;
+  EXPECT_LT(many, 1.1 * few);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -146,7 +146,12 @@ Result<Program> ProgramEdit::Apply() {
     if (edit->AllKnown()) continue;
     return InternalError("E-edit-anchor", "an edit of block ", index, " names an op that is not there");
   }
-  for (auto& [index, edit] : blocks_) out_.ReplaceBlock(index, std::move(*edit).Apply());
+  for (auto& [index, edit] : blocks_) {
+    // What an edit looked at and left alone stays the same block, verified already.
+    const bool looked_at = edit->changes_.empty() && edit->appended_.empty() && edit->renames_.empty() &&
+                           edit->removed_vars_.empty() && edit->after_.vars() == edit->before_.vars();
+    if (!looked_at) out_.ReplaceBlock(index, std::move(*edit).Apply());
+  }
   blocks_.clear();
   return std::move(out_);
 }

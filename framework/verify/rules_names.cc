@@ -1,7 +1,8 @@
 // Rules about variables' names: declared, written before read, sent once.
-#include <set>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "framework/base/view_map.h"
 #include "framework/ir/role.h"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::string_view kSend = "send";
 
-bool IsName(const std::string& arg) { return !arg.empty() && arg != kEmptyVarName; }
-
 // Calls visit(slot, argument) for each argument that names a variable.
 template <typename Visit>
 void ForEachArgument(const std::vector<Slot>& slots, const Visit& visit) {
@@ -25,34 +24,53 @@ void ForEachArgument(const std::vector<Slot>& slots, const Visit& visit) {
   }
 }
 
+// Calls visit(slot, argument, declaration) for each; `next` goes through VerifyScene::DeclarationsIn.
+template <typename Visit>
+void ForEachDeclared(const std::vector<Slot>& slots, std::vector<Declaration>::const_iterator& next,
+                     const Visit& visit) {
+  for (const Slot& slot : slots) {
+    for (const std::string& arg : slot.args) visit(slot, arg, *next++);
+  }
+}
+
 // A variable of this block whose value comes from this block's ops alone: not fed, not kept between steps,
 // not filled element by element as arrays are.
-bool IsTemporary(const Block& block, const std::string& name) {
-  const Var* var = block.FindVar(name);
-  return var != nullptr && !var->persistable && !var->facts.is_data &&
+bool IsTemporary(const Declaration& declaration) {
+  const Var* var = declaration.var;
+  return declaration.here && !var->persistable && !var->facts.is_data &&
          (var->kind == VarKind::kTensor || var->kind == VarKind::kSelectedRows);
 }
 
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
-  ViewMap<std::size_t> first_write;
-  first_write.reserve(block.ops().size());
+  const std::vector<Declaration>& declarations = scene.DeclarationsIn(block.index());
+  const auto ignore = [](const Slot&, const std::string&, const Declaration&) {};
+  std::unordered_map<const Var*, std::size_t> first_write;  // of temporaries; asked, never walked
+  auto next = declarations.begin();
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
-    ForEachArgument(block.ops()[i].op->outputs(),
-                    [&](const Slot&, const std::string& arg) { first_write.emplace(arg, i); });
+    ForEachDeclared(block.ops()[i].op->inputs(), next, ignore);
+    ForEachDeclared(block.ops()[i].op->outputs(), next,
+                    [&](const Slot&, const std::string&, const Declaration& declaration) {
+                      if (IsTemporary(declaration)) first_write.emplace(declaration.var, i);
+                    });
   }
-  std::set<std::string, std::less<>> reported;
+  std::unordered_set<const Var*> reported;
+  next = declarations.begin();
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     const Op& op = *block.ops()[i].op;
-    ForEachArgument(op.inputs(), [&](const Slot& slot, const std::string& arg) {
-      const auto write = first_write.find(arg);
-      // What no op writes is fed; what this op itself writes first is updated in place.
-      if (write == first_write.end() || write->second <= i || !IsTemporary(block, arg)) return;
-      if (!reported.insert(arg).second) return;
-      scene.AddAt(InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name),
-                                  " (", SpellName(arg), ") is read before op ", write->second, " (",
-                                  SpellName(block.ops()[write->second].op->type()), ") first writes it"),
-                  block, i);
-    });
+    ForEachDeclared(
+        op.inputs(), next, [&](const Slot& slot, const std::string& arg, const Declaration& declaration) {
+          if (!IsTemporary(declaration)) return;
+          const auto write = first_write.find(declaration.var);
+          // What no op writes is fed; what this op itself writes first is updated in place.
+          if (write == first_write.end() || write->second <= i) return;
+          if (!reported.insert(declaration.var).second) return;
+          scene.AddAt(
+              InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name), " (",
+                              SpellName(arg), ") is read before op ", write->second, " (",
+                              SpellName(block.ops()[write->second].op->type()), ") first writes it"),
+              block, i);
+        });
+    ForEachDeclared(op.outputs(), next, ignore);
   }
 }
 
@@ -63,11 +81,12 @@ void CheckDeclared(VerifyScene& scene) {
   for (int b = 0; b < program.block_count(); ++b) {
     if (scene.LeftBehind(b)) continue;
     const Block& block = program.block(b);
+    auto next = scene.DeclarationsIn(b).begin();
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i].op;
       const auto check = [&](std::string_view what, const std::vector<Slot>& slots) {
-        ForEachArgument(slots, [&](const Slot& slot, const std::string& arg) {
-          if (program.FindVar(b, arg) != nullptr) return;
+        ForEachDeclared(slots, next, [&](const Slot& slot, const std::string& arg, const Declaration& found) {
+          if (found.var != nullptr || !IsName(arg)) return;
           scene.AddAt(InvalidArgument("E-verify-undeclared", SpellName(op.type()), ": ", what, " ",
                                       SpellName(slot.name), " (", SpellName(arg),
                                       ") is not declared in block ", b, " or around it"),

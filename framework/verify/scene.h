@@ -1,6 +1,7 @@
 // What a rule of the verifier sees, and where it puts what it finds.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <unordered_set>
 #include <vector>
@@ -8,6 +9,12 @@
 #include "framework/verify/verifier.h"
 
 namespace penstock {
+
+// The declaration that an argument means.
+struct Declaration {
+  const Var* var = nullptr;  // null: there is none, or the argument is no name
+  bool here = false;         // in the op's own block
+};
 
 class VerifyScene {
  public:
@@ -17,6 +24,10 @@ class VerifyScene {
   const OpRegistry* ops() const { return options_.ops; }
   // False for an op that the program before the pass already held, in the same block.
   bool Touched(const Block& block, const OpEntry& entry) const;
+
+  // Of every argument of the block's ops, in their order: inputs, then outputs, slot by slot. Looked up once
+  // for all rules.
+  const std::vector<Declaration>& DeclarationsIn(int block);
 
   // True for a block that no op enters any more, since the pass took the op away: it stays for its index
   // alone.
@@ -37,8 +48,11 @@ class VerifyScene {
   const VerifyOptions& options_;
   std::unordered_set<const Op*> malformed_;  // asked, never walked
   std::set<int> left_behind_;
+  std::vector<std::optional<std::vector<Declaration>>> declarations_;  // by block
   std::vector<Status> violations_;
 };
+
+bool IsName(const std::string& arg);  // not empty, nor what stands for none
 
 // The blocks that an attribute names; none if it names no blocks.
 std::vector<BlockRef> BlocksOf(const Attr& attr);

@@ -1,5 +1,6 @@
 #include "framework/verify/verifier.h"
 
+#include "framework/ir/role.h"
 #include "framework/text/describe.h"
 #include "framework/verify/scene.h"
 
@@ -45,10 +46,32 @@ const std::vector<VerifyRule>& VerifierRules() {
 }
 
 VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
-    : program_(program), options_(options) {
+    : program_(program), options_(options), declarations_(static_cast<std::size_t>(program.block_count())) {
   if (options.before == nullptr || options.before->block_count() == 1) return;
   left_behind_ = EnteredBlocks(*options.before);
   for (const int block : EnteredBlocks(program)) left_behind_.erase(block);
+}
+
+bool IsName(const std::string& arg) { return !arg.empty() && arg != kEmptyVarName; }
+
+const std::vector<Declaration>& VerifyScene::DeclarationsIn(int block) {
+  std::optional<std::vector<Declaration>>& found = declarations_[static_cast<std::size_t>(block)];
+  if (found) return *found;
+  found.emplace();
+  const Block& here = program_.block(block);
+  const auto look = [&](const std::string& name) {
+    if (!IsName(name)) return Declaration();
+    if (const Var* var = here.FindVar(name)) return Declaration{var, true};
+    return Declaration{block == 0 ? nullptr : program_.FindVar(block, name), false};
+  };
+  for (const OpEntry& entry : here.ops()) {
+    for (const auto* slots : {&entry.op->inputs(), &entry.op->outputs()}) {
+      for (const Slot& slot : *slots) {
+        for (const std::string& name : slot.args) found->push_back(look(name));
+      }
+    }
+  }
+  return *found;
 }
 
 bool VerifyScene::Touched(const Block& block, const OpEntry& entry) const {

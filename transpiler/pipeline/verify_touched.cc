@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "framework/base/view_map.h"
+
 namespace penstock {
 namespace {
 
@@ -55,11 +57,11 @@ class BlockVerifier {
         ops_(ops) {}
 
   Status Verify() {
-    const bool undeclared = LostDeclarations();
+    NoteLostDeclarations();
     EarlierOps earlier(before_);
     for (const OpEntry& entry : after_.block(index_).ops()) {
       const bool touched = earlier.Find(entry.id) != entry.op.get();
-      if (touched || undeclared) {
+      if (touched || !lost_.empty()) {
         PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->inputs(), *entry.op, touched));
         PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->outputs(), *entry.op, touched));
       }
@@ -71,24 +73,26 @@ class BlockVerifier {
   }
 
  private:
-  bool LostDeclarations() const {
-    if (before_ == nullptr) return false;
+  // What this block declared before the pass and does not any more.
+  void NoteLostDeclarations() {
+    if (before_ == nullptr) return;
     const Block& block = after_.block(index_);
     // Most passes only add: what was declared still stands at the head of the list.
     if (before_->vars().size() <= block.vars().size() &&
         std::equal(before_->vars().begin(), before_->vars().end(), block.vars().begin())) {
-      return false;
+      return;
     }
-    return std::any_of(before_->vars().begin(), before_->vars().end(),
-                       [&](const VarRef& var) { return block.FindVar(var->name) == nullptr; });
+    for (const VarRef& var : before_->vars()) {
+      if (block.FindVar(var->name) == nullptr) lost_.insert(var->name);
+    }
   }
 
   Status VerifyNames(const std::vector<Slot>& slots, const Op& op, bool touched) const {
     for (const Slot& slot : slots) {
       for (const std::string& name : slot.args) {
-        if (name == kEmptyVarName || after_.FindVar(index_, name) != nullptr) continue;
         // What the user's program never declared is not this pass's doing.
-        if (!touched && before_->FindVar(name) == nullptr) continue;
+        if (!touched && !lost_.contains(name)) continue;
+        if (name == kEmptyVarName || after_.FindVar(index_, name) != nullptr) continue;
         return InternalError("E-verify-undeclared", op.type(), " in block ", index_, " names ", name,
                              ", which is not declared");
       }
@@ -100,6 +104,7 @@ class BlockVerifier {
   const Program& after_;
   int index_;
   const OpRegistry& ops_;
+  ViewSet lost_;
 };
 
 }  // namespace

@@ -76,6 +76,26 @@ TEST(ProgramEditTest, InsertionsStandInTheOrderOfTheCallsAndMayHangOnEachOther) 
   EXPECT_EQ(Types(in), (std::vector<std::string>{"first", "second"}));
 }
 
+TEST(ProgramEditTest, AnEditThatChangesNothingGivesTheSameContent) {
+  const Program in = TwoOps();
+  ProgramEdit edit(in);
+  EXPECT_NE(edit.main().FindVar("a"), nullptr);
+  const Result<Program> out = edit.Apply();
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(out->content_id(), in.content_id());
+  EXPECT_EQ(&out->main(), &in.main());
+}
+
+TEST(ProgramEditTest, AnEditOfADeclarationAloneIsAChange) {
+  const Program in = TwoOps();
+  ProgramEdit edit(in);
+  edit.main().SetVar(TensorVar("a", DType::kFp32, {3}));
+  const Result<Program> out = edit.Apply();
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(out->main().FindVar("a")->shape(), Shape({3}));
+  EXPECT_EQ(in.main().FindVar("a")->shape(), Shape({2}));
+}
+
 TEST(ProgramEditTest, WhatIsInsertedAfterARemovedOpTakesItsPlace) {
   const Program in = TwoOps();
   ProgramEdit edit(in);

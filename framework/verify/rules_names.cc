@@ -3,6 +3,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "framework/base/view_map.h"
 #include "framework/ir/role.h"
@@ -31,6 +33,17 @@ void ForEachDeclared(const std::vector<Slot>& slots, std::vector<Declaration>::c
   for (const Slot& slot : slots) {
     for (const std::string& arg : slot.args) visit(slot, arg, *next++);
   }
+}
+
+// What a send op sends, with the name that it goes by where the op gives one for each.
+std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
+  const std::vector<std::string>& vars = op.Input("X");
+  const auto names = op.GetOr<std::vector<std::string>>("send_varnames", {});
+  std::vector<std::pair<std::string, std::string>> sent;
+  for (std::size_t i = 0; i < vars.size(); ++i) {
+    if (IsName(vars[i])) sent.emplace_back(vars[i], names.size() == vars.size() ? names[i] : std::string());
+  }
+  return sent;
 }
 
 // A variable of this block whose value comes from this block's ops alone: not fed, not kept between steps,
@@ -108,20 +121,20 @@ void CheckSentOnce(VerifyScene& scene) {
     int block;
     std::size_t op;
   };
-  ViewMap<Place> sent;
+  std::map<std::pair<std::string, std::string>, Place> sent;  // by variable and the name it is sent as
   for (int b = 0; b < scene.program().block_count(); ++b) {
     const Block& block = scene.program().block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i].op;
       if (op.type() != kSend) continue;
-      ForEachArgument(op.inputs(), [&](const Slot&, const std::string& arg) {
-        const auto [first, added] = sent.emplace(arg, Place{b, i});
-        if (added) return;
+      for (const auto& [arg, name] : SentBy(op)) {
+        const auto [first, added] = sent.emplace(std::pair(arg, name), Place{b, i});
+        if (added) continue;
         scene.AddAt(InvalidArgument("E-verify-sent-twice", "send: ", SpellName(arg),
                                     " is sent twice in one step, by op ", first->second.op, " of block ",
                                     first->second.block, " and by op ", i, " of block ", b),
                     block, i);
-      });
+      }
     }
   }
 }

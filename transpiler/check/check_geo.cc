@@ -1,10 +1,29 @@
 // Geo: trainers update for themselves and tell a communicator what changed; pservers add the changes up.
 #include <algorithm>
+#include <compare>
+#include <optional>
+#include <set>
+#include <string>
 
 #include "transpiler/check/facts.h"
 
 namespace penstock {
 namespace {
+
+struct RowsOf {
+  std::string ids;
+  std::string table;
+  auto operator<=>(const RowsOf&) const = default;
+};
+
+// The rows that an op takes of a table whose gradient is rows: those it looks up, or of the labels it drew.
+std::optional<RowsOf> RowsTakenBy(const Op& op) {
+  if (Has(op.role(), Role::kBackward) || !op.GetOr<bool>("is_sparse", false)) return std::nullopt;
+  const std::string& drawn = op.OutputName("SampleLabels");
+  if (!drawn.empty()) return RowsOf{.ids = drawn, .table = op.InputName("Weight")};
+  if (op.InputName("Ids").empty() || op.InputName("W").empty()) return std::nullopt;
+  return RowsOf{.ids = op.InputName("Ids"), .table = op.InputName("W")};
+}
 
 class GeoRules {
  public:
@@ -26,7 +45,7 @@ class GeoRules {
     findings_.Error("E-check-geo", *trainer_.file, std::move(message), &op);
   }
 
-  // Rows of a table that are named are those that a lookup of it reads.
+  // Rows of a table that are named are those that an op takes.
   void CheckTold(const Op& op) {
     const auto& ids = op.Input("X");
     const auto& tables = StringsOf(op, "send_varnames");
@@ -34,19 +53,18 @@ class GeoRules {
       Error(StrCat("names ", tables.size(), " tables for ", ids.size(), " variables of ids"), op);
       return;
     }
-    std::set<std::pair<std::string, std::string>> looked_up;
+    std::set<RowsOf> taken;
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
-      if (Has(entry.op->role(), Role::kBackward) || entry.op->FindAttr("remote_prefetch") == nullptr)
-        continue;
-      if (entry.op->GetOr<bool>("is_sparse", false))
-        looked_up.emplace(entry.op->InputName("Ids"), entry.op->InputName("W"));
+      if (std::optional<RowsOf> rows = RowsTakenBy(*entry.op)) taken.insert(*std::move(rows));
     }
+    std::set<RowsOf> told;
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (looked_up.erase({ids[i], tables[i]}) > 0) continue;
-      Error(StrCat("says that rows ", ids[i], " of ", tables[i], " changed, but no lookup reads them"), op);
+      const RowsOf& rows = *told.insert({.ids = ids[i], .table = tables[i]}).first;
+      if (taken.contains(rows)) continue;
+      Error(StrCat("says that rows ", rows.ids, " of ", rows.table, " changed, but no op takes them"), op);
     }
-    for (const auto& [rows, table] : looked_up) {
-      Error(StrCat("does not say that rows ", rows, " of ", table, " changed"), op);
+    for (const RowsOf& rows : taken) {
+      if (!told.contains(rows)) Error(StrCat("does not say that rows ", rows.ids, " of ", rows.table, " changed"), op);
     }
     CheckAttrs(*trainer_.file, op);
   }

@@ -192,7 +192,7 @@ class ServingRules {
     }
   }
 
-  // Delay compensation is an attribute and ops; one without the other is neither.
+  // Delay compensation is an attribute and ops; one without the other is neither. Rows are applied as they come.
   void CheckDelayCompensation() {
     const bool told = serve_.GetOr<bool>("dc_asgd", false);
     for (const UpdateBlock& update : pserver_.updates) {
@@ -201,7 +201,9 @@ class ServingRules {
       const bool done = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
         return entry.op->type() == "ref_by_trainer_id";
       });
-      if (told == done) continue;
+      const Var* grad = program_.FindVar(update.block, update.grad);
+      const bool rows = grad != nullptr && grad->kind == VarKind::kSelectedRows;
+      if (told == done || (told && rows)) continue;
       Error("E-check-dc-asgd", StrCat("dc_asgd is ", told ? "set" : "not set", ", but block ", update.block,
                                       done ? " compensates for delay" : " does not compensate for delay"));
     }

@@ -4,7 +4,9 @@
 //   before  a = lookup_table(W=table, Ids=i) ; b = lookup_table(W=table, Ids=j)
 //   after   __control_var@0.send = send(X=[i, j]) {send_varnames=["table", "table"]}
 //
-// The op stands there without a table too: it is what counts the steps.
+// Of a sampler these are the rows of the labels it drew. Fluid knows of lookup_table alone, and what others touch
+// never leaves the trainer. The op stands there without a table too: it is what counts the steps.
+#include <string>
 #include <unordered_set>
 
 #include "framework/ir/edit.h"
@@ -13,6 +15,24 @@
 #include "transpiler/plan/names.h"
 
 namespace penstock {
+namespace {
+
+struct TouchedRows {
+  std::string table;
+  std::string ids;
+};
+
+// The rows of a table that an op takes; both names are empty if it takes none.
+TouchedRows RowsTakenBy(const Op& op, Dialect dialect) {
+  if (Has(op.role(), Role::kBackward)) return {};
+  if (dialect == Dialect::kFluid18 && op.type() != "lookup_table") return {};
+  if (const std::string& drawn = op.OutputName("SampleLabels"); !drawn.empty()) {
+    return {op.InputName("Weight"), drawn};
+  }
+  return {op.InputName("W"), op.InputName("Ids")};
+}
+
+}  // namespace
 
 Result<Program> SendTouchedRows(const Program& in, const PassContext& context) {
   std::unordered_set<std::string> tables;
@@ -21,10 +41,10 @@ Result<Program> SendTouchedRows(const Program& in, const PassContext& context) {
   }
   NameList ids, touched;
   for (const OpEntry& entry : in.main().ops()) {
-    const std::string& table = entry.op->InputName("W");
-    if (entry.op->type() != "lookup_table" || !tables.contains(table)) continue;
-    ids.push_back(entry.op->InputName("Ids"));
-    touched.push_back(table);
+    const TouchedRows rows = RowsTakenBy(*entry.op, context.plan.dialect);
+    if (rows.ids.empty() || !tables.contains(rows.table)) continue;
+    ids.push_back(rows.ids);
+    touched.push_back(rows.table);
   }
   ProgramEdit edit(in);
   const std::string done = ControlName("send");

@@ -1,7 +1,11 @@
 #include "tests/parity/transpile/trainer_differences.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "tests/parity/transpile/difference_parts.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/plan/names.h"
 
@@ -16,6 +20,31 @@ int PositionOf(const Program& program, std::string_view type) {
       std::find_if(ops.begin(), ops.end(), [&](const OpEntry& entry) { return entry.op->type() == type; });
   PENSTOCK_CHECK(it != ops.end(), std::string(type));
   return static_cast<int>(it - ops.begin());
+}
+
+struct TakenRows {
+  std::vector<std::string> ids;
+  std::vector<std::string> tables;
+  bool unheard = false;  // some by an op that Fluid does not look at
+};
+
+TakenRows RowsTaken(const RoleSet& roles, const Program& main) {
+  std::set<std::string> tables;
+  for (const ParamPlacement& param : roles.plan.params) {
+    if (IsTable(param)) tables.insert(param.param);
+  }
+  TakenRows taken;
+  for (const OpEntry& entry : main.main().ops()) {
+    const Op& op = *entry.op;
+    const bool samples = op.type() == "nce";
+    if (!samples && op.type() != "lookup_table" && op.type() != "lookup_table_v2") continue;
+    const std::string& table = op.InputName(samples ? "Weight" : "W");
+    if (!tables.contains(table)) continue;
+    taken.tables.push_back(table);
+    taken.ids.push_back(samples ? op.OutputName("SampleLabels") : op.InputName("Ids"));
+    taken.unheard = taken.unheard || op.type() != "lookup_table";
+  }
+  return taken;
 }
 
 }  // namespace
@@ -54,6 +83,21 @@ void ReceiveTables(const CaseFolder&, const RoleSet& roles, const RoleFile& file
     const int at = PositionOf(program, "fetch_barrier") + joined;
     block.Insert(at, MakeJoinRows(recv.pieces, param.param, Role::kForward));
   }
+}
+
+bool TakesRowsUnheard(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  return folder.job.config.kind == Kind::kGeo && IsTrainerMain(file) &&
+         RowsTaken(roles, folder.main).unheard;
+}
+
+void TellAllRows(const CaseFolder& folder, const RoleSet& roles, const RoleFile&, Program& program) {
+  const TakenRows taken = RowsTaken(roles, folder.main);
+  ChangeOps(program, 0, [&](Op& op) {
+    if (op.type() != "send") return false;
+    op.AddInput("X", taken.ids);
+    op.Set("send_varnames", taken.tables);
+    return true;
+  });
 }
 
 bool LosesElementTypes(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {

@@ -1,4 +1,5 @@
 // Rules about variables' names: declared, written before read, sent once.
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>

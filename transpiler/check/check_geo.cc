@@ -64,7 +64,8 @@ class GeoRules {
       Error(StrCat("says that rows ", rows.ids, " of ", rows.table, " changed, but no op takes them"), op);
     }
     for (const RowsOf& rows : taken) {
-      if (!told.contains(rows)) Error(StrCat("does not say that rows ", rows.ids, " of ", rows.table, " changed"), op);
+      if (!told.contains(rows))
+        Error(StrCat("does not say that rows ", rows.ids, " of ", rows.table, " changed"), op);
     }
     CheckAttrs(*trainer_.file, op);
   }

@@ -192,7 +192,8 @@ class ServingRules {
     }
   }
 
-  // Delay compensation is an attribute and ops; one without the other is neither. Rows are applied as they come.
+  // Delay compensation is an attribute and ops; one without the other is neither. Rows are applied as they
+  // come.
   void CheckDelayCompensation() {
     const bool told = serve_.GetOr<bool>("dc_asgd", false);
     for (const UpdateBlock& update : pserver_.updates) {

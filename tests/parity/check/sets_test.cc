@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "operators/all_ops.h"
 #include "tests/parity/check/role_sets.h"
+#include "tests/parity/transpile/other_jobs.h"
 #include "tests/support/corpus.h"
+#include "transpiler/pipeline/check_role_set.h"
 
 namespace penstock {
 namespace {
@@ -86,6 +89,39 @@ TEST(CheckSetsTest, NoSetOfOursIsRefused) {
   }
   std::cout << "our sets: " << checked << "\n";
   EXPECT_GE(checked, test::CorpusFolder().empty() ? 10 : 40);
+}
+
+// What the transpiler says it cannot do with a program, whatever the size: a reason that the user reads.
+bool StatedReason(const Status& status) {
+  return status.id() == "E-plan-dc-asgd"        // a gradient that is rows
+         || status.id() == "E-plan-sync-mode";  // settings that contradict each other
+}
+
+// Every program in every mode; programs of many ops in a few of them.
+TEST(CheckSetsTest, NoSetOfOursIsRefusedInAnotherMode) {
+  constexpr std::size_t kManyOps = 250;
+  std::set<std::string> programs;
+  int checked = 0, refused = 0;
+  for (const std::string& id : Cases()) {
+    CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), id);
+    if (!programs.insert(one.job.program).second) continue;
+    const bool few = one.main.main().ops().size() > kManyOps;
+    for (const test::OtherJob& job : few ? test::OtherJobsOf(programs.size()) : test::OtherJobs()) {
+      const Result<RoleSet> roles = Transpile(AllOps(), one.main, one.startup, job.config);
+      if (!roles.ok()) {
+        EXPECT_TRUE(StatedReason(roles.status()))
+            << one.job.program << ", " << job.name << ": " << roles.status().ToString();
+        ++refused;
+        continue;
+      }
+      ++checked;
+      const SourcePrograms source{one.main, one.startup};
+      const CheckReport report = CheckRoles(FilesOf(*roles), AllOps(), {.source = &source});
+      EXPECT_EQ(report.errors(), 0) << one.job.program << ", " << job.name << "\n" << report.ToString();
+    }
+  }
+  std::cout << "our sets in other modes: " << checked << ", refused for a stated reason: " << refused << "\n";
+  EXPECT_GE(checked, 10 * static_cast<int>(programs.size()));
 }
 
 // Of what the corpus has no case of: forms of exchange that Fluid was not asked for, or does not have.

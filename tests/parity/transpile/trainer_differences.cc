@@ -86,8 +86,7 @@ void ReceiveTables(const CaseFolder&, const RoleSet& roles, const RoleFile& file
 }
 
 bool TakesRowsUnheard(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return folder.job.config.kind == Kind::kGeo && IsTrainerMain(file) &&
-         RowsTaken(roles, folder.main).unheard;
+  return folder.job.config.kind == Kind::kGeo && IsTrainerMain(file) && RowsTaken(roles, folder.main).unheard;
 }
 
 void TellAllRows(const CaseFolder& folder, const RoleSet& roles, const RoleFile&, Program& program) {

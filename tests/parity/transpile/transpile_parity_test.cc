@@ -9,6 +9,7 @@
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/case_folder.h"
 #include "tests/parity/transpile/differences.h"
+#include "tests/parity/transpile/other_jobs.h"
 #include "tests/support/canon.h"
 #include "tests/support/corpus.h"
 
@@ -177,45 +178,6 @@ TEST(TranspileParity, DefaultDiffersOnlyAsListed) {
   for (const std::string& id : comparison.used()) std::cout << "  met " << id << "\n";
 }
 
-// Jobs that Fluid was not asked for: what compat makes, which is Fluid's wherever the corpus has it, takes
-// the place of Fluid's programs. More pservers than slices, one of everything, and parameters that are not
-// sliced.
-std::vector<TranspileConfig> OtherJobs() {
-  std::vector<TranspileConfig> jobs(3);
-  for (const int pservers : {9, 1, 3}) {
-    TranspileConfig& job = jobs[pservers == 9 ? 0 : pservers == 1 ? 1 : 2];
-    job.trainers = pservers == 1 ? 1 : 3;
-    job.trainer_ids = {job.trainers - 1};
-    for (int i = 0; i < pservers; ++i) job.pservers.push_back(StrCat("127.0.0.1:", 7000 + i));
-    job.min_block_size = 100;
-    job.allow_small_blocks = true;
-    job.slice_params = pservers != 3;
-  }
-  return jobs;
-}
-
-// The asynchronous ones, with all settings that Fluid tells apart and some that it confuses.
-std::vector<TranspileConfig> OtherModes(TranspileConfig job) {
-  job.sync_mode_argument = false;
-  std::vector<TranspileConfig> jobs(8, job);
-  for (std::size_t i = 2; i < jobs.size(); ++i) jobs[i].runtime_split_send_recv = i != 6;
-  jobs[1].dc_asgd = jobs[3].dc_asgd = true;
-  jobs[4].half_async = jobs[5].half_async = true;
-  for (std::size_t i = 5; i < jobs.size(); ++i) jobs[i].completely_not_async = true;
-  for (const std::size_t i : {std::size_t{0}, std::size_t{4}}) jobs[i].sync_mode_field = false;
-  return jobs;
-}
-
-// Three sizes, and two sizes of a mode each, so that the programs share all modes between them.
-std::vector<TranspileConfig> OtherJobsOf(std::size_t program) {
-  std::vector<TranspileConfig> jobs = OtherJobs();
-  for (const std::size_t size : {std::size_t{0}, std::size_t{1}}) {
-    const std::vector<TranspileConfig> modes = OtherModes(jobs[size]);
-    jobs.push_back(modes[(program + size * 3) % modes.size()]);
-  }
-  return jobs;
-}
-
 TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
   const std::string corpus = CorpusOrSelection();
   Comparison comparison(Dialect::kDefault);
@@ -223,8 +185,8 @@ TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
   for (const std::string& id : CaseIds(corpus)) {
     CaseFolder folder = ReadCaseFolder(corpus, id);
     if (!programs.insert(folder.job.program).second) continue;
-    for (const TranspileConfig& job : OtherJobsOf(programs.size())) {
-      folder.job.config = job;
+    for (const OtherJob& job : OtherJobsOf(programs.size())) {
+      folder.job.config = job.config;
       folder.job.config.dialect = Dialect::kFluid18;
       const Result<RoleSet> compat = Transpile(AllOps(), folder.main, folder.startup, folder.job.config);
       if (!compat.ok()) continue;

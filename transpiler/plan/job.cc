@@ -203,26 +203,6 @@ std::string_view ExchangeName(Exchange exchange) {
   return "";
 }
 
-std::string_view KindName(JobMessage::Kind kind) {
-  switch (kind) {
-    case JobMessage::Kind::kGradient:
-      return "gradient";
-    case JobMessage::Kind::kParam:
-      return "parameter";
-    case JobMessage::Kind::kIds:
-      return "ids";
-    case JobMessage::Kind::kRows:
-      return "rows";
-    case JobMessage::Kind::kCounter:
-      return "counter";
-    case JobMessage::Kind::kSendBarrier:
-      return "send_barrier";
-    case JobMessage::Kind::kFetchBarrier:
-      return "fetch_barrier";
-  }
-  return "";
-}
-
 std::optional<std::int64_t> JobBytes(DType dtype, const Shape& shape) {
   auto bytes = static_cast<std::int64_t>(SizeOf(dtype));
   for (const Dim dim : shape.dims()) {

@@ -79,7 +79,6 @@ struct JobMessage {
   std::int64_t row_begin = 0, row_end = 0;
   bool overlaps = false;  // the backward pass goes on while it travels
 };
-std::string_view KindName(JobMessage::Kind kind);  // "send_barrier"
 
 // One variable that all trainers add up between them, without pservers.
 struct JobReduction {

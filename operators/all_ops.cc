@@ -60,6 +60,7 @@ void RegisterSgd(OpRegistry& ops);
 void RegisterSign(OpRegistry& ops);
 void RegisterSoftmax(OpRegistry& ops);
 void RegisterSoftmaxWithCrossEntropy(OpRegistry& ops);
+void RegisterSqueeze2(OpRegistry& ops);
 void RegisterStreamSync(OpRegistry& ops);
 void RegisterSum(OpRegistry& ops);
 void RegisterTables(OpRegistry& ops);
@@ -123,6 +124,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterSign(ops);
   RegisterSoftmax(ops);
   RegisterSoftmaxWithCrossEntropy(ops);
+  RegisterSqueeze2(ops);
   RegisterStreamSync(ops);
   RegisterSum(ops);
   RegisterTables(ops);

@@ -1,5 +1,6 @@
 // conditional_block: a block that runs if a condition holds.
 #include "framework/op/op_registry.h"
+#include "operators/control_flow/not_run.h"
 #include "operators/fluid_attrs.h"
 
 namespace penstock {
@@ -23,6 +24,7 @@ void RegisterConditionalBlock(OpRegistry& ops) {
       .Attr("is_scalar_condition", false, "whether Cond is one truth value")
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, BlockNotRunKernel>()
       .SideEffect()
       .NoGrad();
 }

@@ -1,5 +1,6 @@
 // select_input: one of several variables, by number.
 #include "framework/op/op_registry.h"
+#include "operators/control_flow/not_run.h"
 
 namespace penstock {
 namespace {
@@ -32,6 +33,7 @@ void RegisterSelectInput(OpRegistry& ops) {
       .Input("Mask", "one element: which", Only(DType::kInt32))
       .Output("Out", "the chosen one", SameTypeAs("X"))
       .InferShape(InferSelect)
+      .KernelForAnyType<Cpu, BlockNotRunKernel>()
       .NoGrad();
 }
 

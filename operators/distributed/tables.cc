@@ -34,6 +34,18 @@ Out is declared and stays without a value: the table lives on the servers.)";
 constexpr char kRefDoc[] = R"(
 Out = X[n], where TrainerId holds n in its one element.)";
 
+// Refuses when the program is compiled, before anything has run.
+class TableNotRunKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    return Unimplemented(
+        "E-comm-table", k.op().type(),
+        ": tables over parameter servers are transpiled, but not run yet; use is_sparse=False and "
+        "is_distributed=False");
+  }
+  Status Run(KernelRun&) override { return OkStatus(); }
+};
+
 void AddRemoteLookups(OpRegistry& ops) {
   ops.Add("distributed_lookup_table")
       .Doc("Rows of a table that servers hold in slices.", kRemoteLookupDoc)
@@ -50,6 +62,7 @@ void AddRemoteLookups(OpRegistry& ops) {
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32),
             "element type of the rows, as Fluid numbers them")
       .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, TableNotRunKernel>()
       .SideEffect()
       .NoGrad();
   ops.Add("prefetch")
@@ -59,6 +72,7 @@ void AddRemoteLookups(OpRegistry& ops) {
       .Attr("trainer_id", 0, "who asks", AtLeast(0))
       .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")
       .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, TableNotRunKernel>()
       .SideEffect()
       .NoGrad();
 }
@@ -90,6 +104,7 @@ void RegisterTables(OpRegistry& ops) {
       .Attr("auto_grown_table", true, "whether missing rows are made")
       .Attr("is_test", false, "whether missing rows are zeros that are not kept")
       .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, TableNotRunKernel>()
       .SideEffect()
       .NoGrad();
   ops.Add("fake_init")

@@ -79,6 +79,8 @@ std::vector<GradientCase> OneOperandCases() {
   cases.push_back(Unary("top_k", {3, 8}));
   cases.back().op.AddOutput("Indices", {"Indices"}).Set("k", 3);
   cases.push_back(Shaping("reshape2", {3, 4}, "shape", std::vector<std::int32_t>{2, -1}));
+  cases.push_back(Shaping("squeeze2", {3, 1, 4}, "axes", std::vector<std::int32_t>{1}));
+  cases.push_back(Shaping("unsqueeze2", {3, 4}, "axes", std::vector<std::int32_t>{0, 2}));
   cases.push_back(Shaping("flatten2", {3, 4, 2}, "axis", 2));
   cases.push_back(Shaping("transpose2", {3, 4, 2}, "axis", std::vector<std::int32_t>{2, 0, 1}));
   return cases;

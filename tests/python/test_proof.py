@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import penstock
 import pytest
 
@@ -111,6 +112,14 @@ def test_a_distributed_table_is_named(fluid):
     assert (t.has_distributed_lookup_table, t.table_name) == (True, 'table')
     types = [op.type for op in t.get_trainer_program().global_block().ops]
     assert types[:3] == ['split_ids', 'prefetch', 'merge_ids'] and 'lookup_table' not in types
+
+
+def test_running_a_table_says_that_it_is_not_run_yet(fluid):
+    t = embedded(fluid, is_sparse=True)
+    t.transpile(0, pservers=PSERVERS, trainers=2)
+    with pytest.raises(NotImplementedError, match='distributed_lookup_table: tables over .* not run yet') as error:
+        fluid.Executor(fluid.CPUPlace()).run(t.get_trainer_program(), feed={'ids': np.zeros((2, 1), 'int64')})
+    assert error.value.id == 'E-comm-table'
 
 
 @pytest.mark.parametrize('kwargs', [{}, {'is_sparse': True}])

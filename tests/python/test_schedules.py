@@ -57,6 +57,13 @@ def test_the_rates_are_fluids(corpus, fluid, name):
     assert len(facts['values']) == 20
 
 
+def test_running_a_schedule_with_blocks_says_that_it_is_not_run_yet(fluid):
+    rate = fluid.layers.piecewise_decay([4], [0.1, 0.01])
+    with pytest.raises(NotImplementedError, match='conditional_block: blocks of conditions .* not run yet') as error:
+        fluid.Executor(fluid.CPUPlace()).run(fetch_list=[rate])
+    assert error.value.id == 'E-op-block'
+
+
 def test_two_layers_share_one_counter(fluid):
     layers = fluid.layers
     layers.exponential_decay(0.1, 5, 0.5)

@@ -11,7 +11,7 @@ from penstock.fluid.param_attr import ParamAttr
 __all__ = [
     'autoincreased_step_counter', 'batch_norm', 'conv2d', 'dropout', 'embedding', 'fc', 'flatten',
     'get_tensor_from_selected_rows', 'layer_norm', 'matmul', 'merge_selected_rows', 'mul', 'pool2d', 'reshape',
-    'softmax', 'split', 'topk', 'transpose',
+    'softmax', 'split', 'squeeze', 'topk', 'transpose', 'unsqueeze',
 ]
 
 
@@ -308,6 +308,24 @@ def flatten(x, axis=1, name=None):
     out = helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('flatten2', {'X': x}, {'Out': out, 'XShape': xshape}, {'axis': axis})
+    return out
+
+
+def squeeze(input, axes, name=None):
+    """Without the extents in `axes` that are 1; without any axes, without every extent that is 1."""
+    return _with_axes('squeeze2', LayerHelper('squeeze', name=name), input, axes)
+
+
+def unsqueeze(input, axes, name=None):
+    """With an extent of 1 at each place in `axes`, put in one after the other."""
+    axes = [axes] if isinstance(axes, int) else axes
+    return _with_axes('unsqueeze2', LayerHelper('unsqueeze2', name=name), input, axes)
+
+
+def _with_axes(op_type, helper, input, axes):
+    out = helper.create_variable_for_type_inference(input.dtype)
+    xshape = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(op_type, {'X': input}, {'Out': out, 'XShape': xshape}, {'axes': list(axes)})
     return out
 
 

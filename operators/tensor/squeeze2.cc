@@ -1,0 +1,87 @@
+// squeeze2, unsqueeze2: extents of 1 taken out of a shape, or put into it.
+#include <algorithm>
+
+#include "framework/op/op_registry.h"
+#include "operators/tensor/copy.h"
+#include "operators/tensor/x_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSqueezeDoc[] = R"(
+Out is X without the extents in `axes` (negative: counted from the end) that are 1; without any axes, without
+every extent that is 1.)";
+
+constexpr char kUnsqueezeDoc[] = R"(
+Out is X with an extent of 1 at each place in `axes`, put in one after the other; a negative one is counted
+from the end of the shape as it is then.)";
+
+Status Finish(InferContext& c, const Shape& out) {
+  const Shape& x = c.ShapeOf("X");
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  const bool same_rows = x.rank() > 0 && out.rank() > 0 && out[0] == x[0];
+  if (!same_rows) c.SetLodLevel("Out", 0);  // the rows are no longer X's rows
+  PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
+  return c.SetShape("Out", out);
+}
+
+Status InferSqueeze(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const auto axes = c.Attr<std::vector<std::int32_t>>("axes");
+  std::vector<bool> goes(static_cast<std::size_t>(x.rank()), axes.empty());
+  for (const std::int32_t axis : axes) {
+    const int at = axis < 0 ? axis + x.rank() : axis;
+    if (at < 0 || at >= x.rank())
+      return c.Error("axes holds ", axis, "; it must be in [", -x.rank(), ", ", x.rank(), ")");
+    goes[static_cast<std::size_t>(at)] = true;
+  }
+  Shape out;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!goes[static_cast<std::size_t>(i)] || x[i] != 1) out.Append(x[i]);
+  }
+  return Finish(c, out);
+}
+
+Status InferUnsqueeze(InferContext& c) {
+  for (const char* slot : {"AxesTensor", "AxesTensorList"}) {
+    if (!c.HasInput(slot)) continue;
+    return Unimplemented("E-op-unimplemented", "unsqueeze2: input ", slot,
+                         " is not supported; give attribute axes");
+  }
+  std::vector<Dim> dims = c.ShapeOf("X").dims();
+  for (const std::int32_t axis : c.Attr<std::vector<std::int32_t>>("axes")) {
+    const int rank = static_cast<int>(dims.size());
+    const int at = axis < 0 ? axis + rank + 1 : axis;
+    if (at < 0 || at > rank)
+      return c.Error("axes holds ", axis, "; it must be in [", -rank - 1, ", ", rank, "]");
+    dims.insert(dims.begin() + at, 1);
+  }
+  return Finish(c, Shape(std::move(dims)));
+}
+
+OpDef& Finish(OpDef& def) {
+  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"))
+      .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
+              Intermediate())
+      .Attr("axes", std::vector<std::int32_t>(), "which extents")
+      .KernelForAnyType<Cpu, CopyXKernel>()
+      .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
+  def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
+  return def;
+}
+
+}  // namespace
+
+void RegisterSqueeze2(OpRegistry& ops) {
+  Finish(ops.Add("squeeze2").Doc("X without extents of 1.", kSqueezeDoc).Input("X", "any shape", AnyType()))
+      .InferShape(InferSqueeze);
+  Finish(
+      ops.Add("unsqueeze2")
+          .Doc("X with extents of 1.", kUnsqueezeDoc)
+          .Input("X", "any shape", AnyType())
+          .Input("AxesTensor", "axes as a tensor", Only(DType::kInt32), Optional())
+          .Input("AxesTensorList", "axes as one tensor each", Only(DType::kInt32), Optional() | Repeated()))
+      .InferShape(InferUnsqueeze);
+}
+
+}  // namespace penstock

@@ -133,9 +133,6 @@ class ClipByNormKernel : public Kernel {
   DenseOrMergedRows values_;
 };
 
-// Selected rows stay selected rows.
-Status InferClipByNorm(InferContext& c) { return c.ShareAll("X", "Out"); }
-
 }  // namespace
 
 void RegisterClip(OpRegistry& ops) {
@@ -157,7 +154,7 @@ void RegisterClip(OpRegistry& ops) {
       .Input("X", "any shape, or selected rows", Floats())
       .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
       .RequiredAttr("max_norm", AttrKind::kFloat, "the largest length", AtLeast(0))
-      .InferShape(InferClipByNorm)
+      .InferShape(SameShape("X", "Out"))
       .Kernel<Cpu, ClipByNormKernel, float, double>()
       .NoGrad();
 }

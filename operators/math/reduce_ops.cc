@@ -84,41 +84,36 @@ struct Prod {
   }
 };
 
-// Which extents of X are reduced.
-struct Axes {
-  std::vector<bool> reduced;
-  bool all = true;  // every one
-};
-Result<Axes> AxesOf(const std::vector<std::int32_t>& dims, bool reduce_all, int rank) {
-  Axes axes{std::vector<bool>(static_cast<std::size_t>(rank), reduce_all), true};
+// Which extents of X are reduced. The error is without the op.
+Result<std::vector<bool>> AxesOf(const std::vector<std::int32_t>& dims, bool reduce_all, int rank) {
+  std::vector<bool> reduced(static_cast<std::size_t>(rank), reduce_all);
   for (const std::int32_t dim : dims) {
     if (reduce_all) break;
     const int axis = dim < 0 ? dim + rank : dim;
     if (axis < 0 || axis >= rank) {
       return InvalidArgument("E-shape-reduce", "dim (", dim, ") must be in [", -rank, ", ", rank, ")");
     }
-    axes.reduced[static_cast<std::size_t>(axis)] = true;
+    reduced[static_cast<std::size_t>(axis)] = true;
   }
-  axes.all = std::find(axes.reduced.begin(), axes.reduced.end(), false) == axes.reduced.end();
-  return axes;
+  return reduced;
 }
 
 Status InferReduce(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
-  const Result<Axes> axes =
+  const Result<std::vector<bool>> reduced =
       AxesOf(c.Attr<std::vector<std::int32_t>>("dim"), c.Attr<bool>("reduce_all"), x.rank());
-  if (!axes.ok()) return c.Error(axes.status().message());
+  if (!reduced.ok()) return c.Error(reduced.status().message());
   const bool keeps = c.Attr<bool>("keep_dim");
   Shape out;
   for (int i = 0; i < x.rank(); ++i) {
-    if (!axes->reduced[static_cast<std::size_t>(i)]) {
+    if (!(*reduced)[static_cast<std::size_t>(i)]) {
       out.Append(x[i]);
     } else if (keeps) {
       out.Append(1);
     }
   }
   if (out.rank() == 0) out.Append(1);
-  const bool keeps_rows = x.rank() > 0 && !axes->reduced[0];
+  const bool keeps_rows = x.rank() > 0 && !(*reduced)[0];
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", out));
   c.SetDType("Out", c.DTypeOf("X"));
   c.SetLodLevel("Out", keeps_rows ? c.Input("X").lod_level : 0);
@@ -130,15 +125,15 @@ class ReduceWalk {
  public:
   Status Prepare(const KernelSetup& k) {
     const Shape& x = k.Input("X").shape;
-    Result<Axes> axes =
+    const Result<std::vector<bool>> reduced =
         AxesOf(k.Attr<std::vector<std::int32_t>>("dim"), k.Attr<bool>("reduce_all"), x.rank());
-    if (!axes.ok()) return k.Error(axes.status().message());
+    if (!reduced.ok()) return k.Error(reduced.status().message());
     Dim stride = 1;
     for (int i = x.rank() - 1; i >= 0; --i) {
-      const bool reduced = axes->reduced[static_cast<std::size_t>(i)];
+      const bool goes = (*reduced)[static_cast<std::size_t>(i)];
       extents_.push_back(x[i]);
-      strides_.push_back(reduced ? 0 : stride);
-      if (!reduced) stride *= x[i];
+      strides_.push_back(goes ? 0 : stride);
+      if (!goes) stride *= x[i];
     }
     count_ = x.Count();
     kept_ = stride;

@@ -112,6 +112,7 @@ void RegisterTables(OpRegistry& ops) {
       .Output("Out", "the table", AnyType())
       .RequiredAttr("shape", AttrKind::kLongs, "the table's shape", AtLeast(0))
       .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, TableNotRunKernel>()
       .NoGrad();
   ops.Add("ref_by_trainer_id")
       .Doc("The variable of one trainer.", kRefDoc)

@@ -37,7 +37,9 @@ Status InferSqueeze(InferContext& c) {
   }
   Shape out;
   for (int i = 0; i < x.rank(); ++i) {
-    if (!goes[static_cast<std::size_t>(i)] || x[i] != 1) out.Append(x[i]);
+    // An unknown extent that is named is taken to be 1.
+    const bool one = x[i] == 1 || (x[i] == kUnknownDim && !axes.empty());
+    if (!goes[static_cast<std::size_t>(i)] || !one) out.Append(x[i]);
   }
   return Finish(c, out);
 }

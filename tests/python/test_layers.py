@@ -26,6 +26,8 @@ OTHER_LAYERS = ('L.argmax', 'L.array', 'L.auc', 'L.conv2d_transpose', 'L.cos_sim
 DIFFERENT = (
     # int64 counters: the op writes int32 whatever is declared, and here the declaration says so
     "correct=L.create_tensor('int64')",
+    # Fluid 1.8.5 declares an extent of 4 gone, and keeps it when it runs
+    'L.squeeze(z, [1])',
     # Fluid 1.8.5 hands l1 to both attributes, here each has its own
     'l1=0.01, l2=0.02')
 # Fluid 1.8.5 raises: ftrl takes no selected rows there.
@@ -102,7 +104,7 @@ def test_a_layer_makes_what_fluid_makes(fluid, call):
 
 
 def test_enough_calls_were_compared(corpus):
-    assert (len(CALLS), len(FAILED_THERE)) == (177, 1)
+    assert (len(CALLS), len(FAILED_THERE)) == (176, 1)
 
 
 def run_once(fluid, feed, fetch):

@@ -59,8 +59,10 @@ def test_the_rates_are_fluids(corpus, fluid, name):
 
 def test_running_a_schedule_with_blocks_says_that_it_is_not_run_yet(fluid):
     rate = fluid.layers.piecewise_decay([4], [0.1, 0.01])
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
     with pytest.raises(NotImplementedError, match='conditional_block: blocks of conditions .* not run yet') as error:
-        fluid.Executor(fluid.CPUPlace()).run(fetch_list=[rate])
+        exe.run(fetch_list=[rate])
     assert error.value.id == 'E-op-block'
 
 

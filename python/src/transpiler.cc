@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/schedule/core_threads.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/dispatcher.h"
@@ -81,8 +82,9 @@ struct ProvenRoles {
 
 Result<ProvenRoles> TranspileAndCheck(const Program& main, const Program& startup,
                                       const TranspileConfig& config) {
-  PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup, config));
-  const CheckReport report = CheckRoleSet(AllOps(), roles, main, startup);
+  CoreThreads threads;
+  PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup, config, {.threads = &threads}));
+  const CheckReport report = CheckRoleSet(AllOps(), roles, main, startup, &threads);
   PENSTOCK_RETURN_IF_ERROR(FirstError(report));
   ProvenRoles proven{std::move(roles), {}};
   for (const Finding& finding : report.findings) {

@@ -27,6 +27,7 @@ void RegisterDgcMomentum(OpRegistry& ops);
 void RegisterDpsgd(OpRegistry& ops);
 void RegisterDropout(OpRegistry& ops);
 void RegisterElementwise(OpRegistry& ops);
+void RegisterExchangeSums(OpRegistry& ops);
 void RegisterFeedFetch(OpRegistry& ops);
 void RegisterFillConstant(OpRegistry& ops);
 void RegisterFillConstantBatchSizeLike(OpRegistry& ops);
@@ -91,6 +92,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterDpsgd(ops);
   RegisterDropout(ops);
   RegisterElementwise(ops);
+  RegisterExchangeSums(ops);
   RegisterFeedFetch(ops);
   RegisterFillConstant(ops);
   RegisterFillConstantBatchSizeLike(ops);

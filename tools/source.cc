@@ -15,6 +15,9 @@ DEFINE_string(compat, "", "fluid-1.8: role programs as Fluid 1.8.5 makes them, i
 DEFINE_string(split_method, "",
               "who gets which slice: RoundRobin, HashName or SizeBalanced; wins over --config");
 DEFINE_string(slicing, "", "how parameters are cut: fluid, even or mxnet; wins over --config");
+DEFINE_string(
+    clip, "",
+    "whose gradients are clipped: local (each trainer's) or global (their mean); wins over --config");
 
 namespace penstock::tools {
 namespace {
@@ -44,6 +47,14 @@ Status ApplyFlags(std::string_view command, TranspileConfig& config) {
                              Quote(FLAGS_slicing));
     }
     config.slicing = *slicing;
+  }
+  if (!FLAGS_clip.empty()) {
+    const std::optional<Clip> clip = ClipFromName(FLAGS_clip);
+    if (!clip) {
+      return InvalidArgument("E-usage", command, ": --clip must be one of local, global, not ",
+                             Quote(FLAGS_clip));
+    }
+    config.clip = *clip;
   }
   return OkStatus();
 }

@@ -106,6 +106,11 @@ class BlockReader {
     served_.block = block_;
     served_.elementwise = true;
     for (const OpEntry& entry : program_.block(block_).ops()) PENSTOCK_RETURN_IF_ERROR(ReadOp(*entry.op));
+    if (served_.param.name.empty() && Measures()) {
+      return Unimplemented("E-server-measures", "block ", block_,
+                           " of the pserver's program measures a gradient for the norm over all of them, ",
+                           "which does not run yet; transpile with clip=local");
+    }
     if (served_.param.name.empty()) {
       return InvalidArgument("E-server-optimizer", "block ", block_,
                              " of the pserver's program has no optimizer op");
@@ -119,6 +124,14 @@ class BlockReader {
   }
 
  private:
+  // Works on a gradient that it does not apply.
+  bool Measures() const {
+    const auto& ops = program_.block(block_).ops();
+    return !served_.grads.empty() && std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+      return Has(entry.op->role(), Role::kOptimize);
+    });
+  }
+
   Status ReadOp(const Op& op) {
     PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(op));
     served_.elementwise = served_.elementwise && def->elementwise();

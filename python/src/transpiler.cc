@@ -191,10 +191,16 @@ void BindConfig(py::module_& m) {
       .def_property("dc_asgd", Reads(&TranspileConfig::dc_asgd), Writes(&TranspileConfig::dc_asgd))
       .def_property("dc_asgd_lambda", Reads(&TranspileConfig::dc_asgd_lambda),
                     Writes(&TranspileConfig::dc_asgd_lambda))
-      .def_property("bn_sync", nullptr, [](ConfigBox& c, const std::string& text) {
-        const std::optional<BnSync> sync = BnSyncFromName(text);
-        if (!sync) throw py::value_error("bn_sync is none or average, not " + text);
-        c.config.bn_sync = *sync;
+      .def_property("bn_sync", nullptr,
+                    [](ConfigBox& c, const std::string& text) {
+                      const std::optional<BnSync> sync = BnSyncFromName(text);
+                      if (!sync) throw py::value_error("bn_sync is none or average, not " + text);
+                      c.config.bn_sync = *sync;
+                    })
+      .def_property("clip", nullptr, [](ConfigBox& c, const std::string& text) {
+        const std::optional<Clip> clip = ClipFromName(text);
+        if (!clip) throw py::value_error("clip is local or global, not " + text);
+        c.config.clip = *clip;
       });
 }
 

@@ -104,7 +104,7 @@ Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, one.Find("main") != nullptr ? ProgramIn(one, "main") : in);
   const bool on_trainers = plan.mode == Mode::kGeo || !plan.ranks.addresses.empty();
   Result<Analysis> analysis =
-      on_trainers ? AnalyseUpdates(main, plan.dialect) : Analyse(AllOps(), main, plan.dialect);
+      on_trainers ? AnalyseUpdates(main, plan.dialect) : Analyse(AllOps(), main, plan.dialect, plan.clip);
   if (!analysis.ok()) analysis = Analysis();  // a fragment without an optimizer
   const Shares shares(plan, *analysis, startup);
   const PassContext context{.ops = AllOps(),

@@ -29,6 +29,7 @@ FIELDS = [
     ('min_block_size', True, 'plan: min_block_size must be an integer, not True   [E-plan-config]'),
     ('slicing', 'columns', "plan: slicing is 'columns'; it must be one of fluid, even, mxnet   [E-plan-slicing]"),
     ('bn_sync', 'sum', "plan: bn_sync is 'sum'; it must be one of none, average   [E-plan-bn-sync]"),
+    ('clip', 'never', "plan: clip is 'never'; it must be one of local, global   [E-plan-clip]"),
     ('big_array_bound', 0, 'plan: big_array_bound must be at least 1, not 0   [E-plan-config]'),
     ('enable_dc_asgd', 2, 'plan: enable_dc_asgd must be True or False, not 2   [E-plan-config]'),
     ('dc_asgd_lambda', 'half', "plan: dc_asgd_lambda must be a number, not 'half'   [E-plan-config]"),

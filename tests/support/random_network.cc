@@ -181,7 +181,10 @@ class Trainer {
         OptimizerBackward(ops_, network_.main, b_.names(), {.loss = network_.loss});
     Must(backward.status());
     std::vector<ParamGrad> pairs = backward->params_grads;
-    if (b_.draw().OneIn(4)) Clip(pairs);
+    if (b_.draw().OneIn(4)) {
+      const bool together = ops_.Find("reduce_sum") != nullptr && b_.draw().OneIn(2);
+      together ? ClipTogether(pairs) : Clip(pairs);
+    }
     const Naming naming{b_.names(), b_.scopes()};
     Must(ApplyGradients(ops_, network_.main, network_.startup, naming, spec, std::move(pairs)).status());
   }
@@ -234,6 +237,34 @@ class Trainer {
           b_.main().Append(Op("scale").AddInput("X", {grad}).AddOutput("Out", {clipped}).Set("scale", 0.5f)));
       grad = clipped;
     }
+    b_.main().SetRole(Role::kForward);
+  }
+
+  std::string Applied(Op op) {
+    const std::string out = b_.Temporary(op.type() + ".tmp");
+    Must(b_.main().Append(std::move(op.AddOutput("Out", {out}))));
+    return out;
+  }
+
+  // Divides gradients by the root of the sum of their squares, if that is large.
+  void ClipTogether(std::vector<ParamGrad>& pairs) {
+    const NameScopes::Guard guard(b_.scopes(), "gradient_clip_@CLIP");
+    std::vector<std::string> sums;
+    for (const auto& [param, grad] : pairs) {
+      b_.main().SetRole(Role::kOptimize, {param, grad});
+      const std::string square = Applied(Op("square").AddInput("X", {grad}));
+      sums.push_back(Applied(Op("reduce_sum").AddInput("X", {square}).Set("reduce_all", true)));
+    }
+    const std::string norm = Applied(Op("sqrt").AddInput("X", {Applied(Op("sum").AddInput("X", sums))}));
+    const std::string most =
+        Applied(Op("fill_constant").Set("shape", std::vector<std::int64_t>{1}).Set("value", 5.0f));
+    const std::string larger = Applied(Op("elementwise_max").AddInput("X", {most}).AddInput("Y", {norm}));
+    const std::string factor = Applied(Op("elementwise_div").AddInput("X", {most}).AddInput("Y", {larger}));
+    for (auto& [param, grad] : pairs) {
+      b_.main().SetRole(Role::kOptimize, {param, grad});
+      grad = Applied(Op("elementwise_mul").AddInput("X", {grad}).AddInput("Y", {factor}));
+    }
+    network_.clipped = network_.clipped_together = true;
     b_.main().SetRole(Role::kForward);
   }
 

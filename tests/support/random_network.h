@@ -50,7 +50,8 @@ struct RandomNetwork {
   int frozen = 0;
   bool schedule = false;  // the learning rate changes from step to step
   bool clipped = false;
-  bool decayed = false;  // some parameter has weight decay
+  bool clipped_together = false;  // by a norm over several gradients
+  bool decayed = false;           // some parameter has weight decay
 };
 
 // The optimizers that need no input beyond parameter, gradient, learning rate and state.

@@ -185,6 +185,16 @@ void ReadBnSync(Reader& in, TranspileConfig& config) {
   }
 }
 
+void ReadClip(Reader& in, TranspileConfig& config) {
+  std::string name(ClipName(config.clip));
+  in.Read("clip", name);
+  if (const auto known = ClipFromName(name)) {
+    config.clip = *known;
+  } else {
+    in.Fail(InvalidArgument("E-case", "key \"clip\": ", Quote(name), " is neither local nor global"));
+  }
+}
+
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
@@ -204,6 +214,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileCon
   in.Read("enable_dc_asgd", config.dc_asgd);
   in.Read("dc_asgd_lambda", config.dc_asgd_lambda);
   ReadBnSync(in, config);
+  ReadClip(in, config);
   in.Read("shared_transpiler", config.shared_transpiler);
   in.Read("geo_sgd_need_push_nums", config.geo_push_every);
   return in.status();

@@ -50,13 +50,15 @@ Json Pservers(const JobReport& report) {
                         {"gradient_bytes", piece.gradient_bytes},
                         {"state_bytes", piece.state_bytes}});
     }
-    out.push_back({{"address", pserver.address},
-                   {"parameter_bytes", pserver.parameter_bytes},
-                   {"gradient_bytes", pserver.gradient_bytes},
-                   {"state_bytes", pserver.state_bytes},
-                   {"other_bytes", pserver.other_bytes},
-                   {"traffic", Of(pserver.traffic)},
-                   {"pieces", std::move(pieces)}});
+    Json one = {{"address", pserver.address},
+                {"parameter_bytes", pserver.parameter_bytes},
+                {"gradient_bytes", pserver.gradient_bytes},
+                {"state_bytes", pserver.state_bytes},
+                {"other_bytes", pserver.other_bytes},
+                {"traffic", Of(pserver.traffic)},
+                {"pieces", std::move(pieces)}};
+    if (pserver.told.messages > 0) one["told_to_pservers"] = Of(pserver.told);
+    out.push_back(std::move(one));
   }
   return out;
 }

@@ -121,6 +121,19 @@ std::string Passing(const JobReport& report) {
   return StrCat("\nwhat passes in ", ExchangeWords(report), "; up is to the pservers\n", table.ToString());
 }
 
+std::string Tellings(const JobReport& report) {
+  if (report.job.tellings.empty()) return "";
+  TextTable table({"pserver", "messages", "bytes"}, 1);
+  Volume all;
+  for (const JobTelling& telling : report.job.tellings) {
+    const Volume& told = report.cost.pservers[static_cast<std::size_t>(telling.pserver)].told;
+    table.Add({StrCat(telling.pserver), Grouped(told.messages), Grouped(told.bytes)});
+    all += told;
+  }
+  table.Add({"all", Grouped(all.messages), Grouped(all.bytes)});
+  return StrCat("\nwhat pservers tell each other before they update\n", table.ToString());
+}
+
 std::string Ring(const JobReport& report) {
   const Job& job = report.job;
   const TrainerCost& rank = report.cost.trainers.front();
@@ -217,7 +230,7 @@ std::string ReportText(const JobReport& report, const TextOptions& options) {
     out += ImbalanceLine("what passes", report.cost.traffic, HasUnknownRows(report.cost)) + Hint(report.cost);
     if (options.pieces) out += Pieces(report);
   }
-  out += pservers ? Passing(report) : Ring(report);
+  out += pservers ? Passing(report) + Tellings(report) : Ring(report);
   return out + Tables(report) + Memory(report) + ReportArithmetic(report) + ReportAdvice(report);
 }
 

@@ -66,6 +66,7 @@ void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry
   CheckTiling(facts, findings);
   CheckUpdates(facts, ops, findings);
   CheckServing(facts, findings);
+  CheckMeasures(facts, ops, findings);
   CheckTables(facts, findings);
   CheckBarriers(facts, findings);
   CheckCommOps(facts, findings);

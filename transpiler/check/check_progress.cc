@@ -5,6 +5,8 @@
 //   pserver  gives start values until every trainer's start-up fetch_barrier; then takes gradients until
 //   every
 //            send_barrier, updates, gives parameters until every fetch_barrier, and takes gradients again
+//            Before it updates, it may exchange what it has measured with other pservers, and waits until
+//            they have taken their gradients too
 //   trainer  waits in a send or send_barrier until the pserver takes, in a recv or fetch_barrier until it
 //   gives
 //
@@ -39,8 +41,10 @@ struct TrainerState {
 
 struct PserverState {
   int step = 0;
-  bool takes = false;           // else it gives
-  std::set<std::size_t> ended;  // trainers whose barrier of this phase has come
+  bool takes = false;              // else it gives
+  std::set<std::size_t> ended;     // trainers whose barrier of this phase has come
+  std::vector<std::size_t> peers;  // whose measures it awaits before it updates
+  int told = 0;                    // the last step whose measures it has told its peers
 };
 
 bool Gives(Deed deed) { return deed == Deed::kRecv || deed == Deed::kEndRecvs; }
@@ -53,6 +57,9 @@ class Play {
                                     [](const TrainerFacts& trainer) { return trainer.startup != nullptr; });
     for (const TrainerFacts& trainer : facts.trainers) trainers_.push_back(EventsOf(trainer, starts));
     pservers_.resize(facts.pservers.size());
+    for (std::size_t p = 0; p < pservers_.size(); ++p) {
+      if (facts.pservers[p].exchange != nullptr) pservers_[p].peers = PeersOf(*facts.pservers[p].exchange);
+    }
     for (PserverState& pserver : pservers_) {
       pserver.takes = !starts;
       pserver.step = starts ? 0 : 1;
@@ -82,6 +89,10 @@ class Play {
         out.push_back(it->second);
     }
     return out;
+  }
+
+  std::vector<std::size_t> PeersOf(const Op& exchange) const {
+    return PserversOf(StringsOf(exchange, "endpoints"));
   }
 
   // The user wrote no communication; the line is that of what made the gradient.
@@ -157,8 +168,22 @@ class Play {
     return moved;
   }
 
+  // The pserver whose measures this one waits for, its own gradients being complete; none if it need not.
+  std::optional<std::size_t> AwaitedPeer(const PserverState& pserver) const {
+    if (!pserver.takes || pserver.ended.size() < trainers_.size()) return std::nullopt;
+    for (const std::size_t peer : pserver.peers) {
+      if (pservers_[peer].told < pserver.step) return peer;
+    }
+    return std::nullopt;
+  }
+
   bool Advance(PserverState& pserver) {
     if (pserver.ended.size() < trainers_.size()) return false;
+    if (pserver.takes && !pserver.peers.empty() && pserver.told < pserver.step) {
+      pserver.told = pserver.step;
+      return true;
+    }
+    if (AwaitedPeer(pserver)) return false;
     pserver.ended.clear();
     if (!pserver.takes) ++pserver.step;
     pserver.takes = !pserver.takes;
@@ -205,6 +230,16 @@ class Play {
                              " for ", facts_.pservers[pserver].address, " to ",
                              Gives(event.deed) ? "give" : "take", " in step ", event.step, ": ",
                              Where(event)));
+      if (const std::optional<std::size_t> peer = AwaitedPeer(pservers_[pserver])) {
+        story.push_back(StrCat(facts_.pservers[pserver].address, " waits in exchange_sums for ",
+                               facts_.pservers[*peer].address, ", before it updates in step ", event.step));
+        pserver = *peer;
+        if (pservers_[pserver].peers.empty()) {
+          story.push_back(StrCat(facts_.pservers[pserver].address, " takes no part in it"));
+          Report(first, "the job waits for ever", std::move(story));
+          return;
+        }
+      }
       std::size_t missing = 0;
       while (missing + 1 < trainers_.size() && pservers_[pserver].ended.contains(missing)) ++missing;
       story.push_back(StrCat(facts_.pservers[pserver].address, " waits for ",
@@ -218,8 +253,12 @@ class Play {
     story.push_back(circle ? StrCat("trainer ", facts_.trainers[t].trainer_id,
                                     " comes to that only after what it waits in: the circle is closed")
                            : StrCat("trainer ", facts_.trainers[t].trainer_id, " never comes to that"));
-    findings_.Error("E-check-deadlock", *first.file,
-                    circle ? "the job waits in a circle, for ever" : "the job waits for ever", first.op);
+    Report(first, circle ? "the job waits in a circle, for ever" : "the job waits for ever",
+           std::move(story));
+  }
+
+  void Report(const Event& first, std::string message, std::vector<std::string> story) {
+    findings_.Error("E-check-deadlock", *first.file, std::move(message), first.op);
     for (std::string& line : story) findings_.Detail(std::move(line));
   }
 

@@ -71,25 +71,58 @@ class ServingRules {
   void CheckParents() {
     const UpdateBlock* first = nullptr;
     for (const UpdateBlock& update : pserver_.updates) {
-      const int parent = program_.block(update.block).parent();
+      if (update.merge_block == update.block && pserver_.shared_block >= 0)
+        continue;  // behind what is shared
+      const int parent = program_.block(update.merge_block).parent();
       if (Exists(pserver_.lr_block) ? !InLrBlock(parent) : parent != 0) {
-        Error("E-check-parent", StrCat("optimize block ", update.block, " has parent ", parent, "; it must ",
-                                       Exists(pserver_.lr_block)
-                                           ? StrCat("be behind the learning-rate block ", pserver_.lr_block)
-                                           : std::string("be 0")));
+        Error(
+            "E-check-parent",
+            StrCat("optimize block ", update.merge_block, " has parent ", parent, "; it must ",
+                   Exists(pserver_.lr_block) ? StrCat("be behind the learning-rate block ", pserver_.lr_block)
+                                             : std::string("be 0")));
         continue;
       }
       if (first == nullptr) first = &update;
-      const int expected = program_.block(first->block).parent();
+      const int expected = program_.block(first->merge_block).parent();
       if (parent == expected) continue;
       Error("E-check-parent",
-            StrCat("optimize block ", update.block, " has parent ", parent, ", block ", first->block, " has ",
-                   expected, "; updates of one step share their parent"));
+            StrCat("optimize block ", update.merge_block, " has parent ", parent, ", block ",
+                   first->merge_block, " has ", expected, "; updates of one step share their parent"));
     }
+    CheckShared();
     if (Exists(pserver_.lr_block) && program_.block(pserver_.lr_block).parent() != 0) {
       Error("E-check-parent", StrCat("the learning-rate block ", pserver_.lr_block, " has parent ",
                                      program_.block(pserver_.lr_block).parent(), "; it must be 0"));
     }
+  }
+
+  // What is computed for all updates comes behind all that is measured, and before every update.
+  void CheckShared() {
+    const int shared = pserver_.shared_block;
+    if (shared < 0) return;
+    std::map<int, std::size_t> place;  // of a block among those that are run
+    for (const BlockRef block : pserver_.blocks) place.emplace(block.index, place.size());
+    const auto check_before = [&](int first, int second) {
+      if (place.at(first) < place.at(second)) return;
+      Error("E-check-block", StrCat("optimize_blocks has block ", first, " behind block ", second,
+                                    ", which reads what it computes"));
+    };
+    bool measured = false, behind = false;
+    for (const UpdateBlock& update : pserver_.updates) {
+      const int parent = program_.block(update.block).parent();
+      if (parent != shared) {
+        Error("E-check-parent", StrCat("optimize block ", update.block, " has parent ", parent,
+                                       "; it must be block ", shared, ", whose results updates read"));
+      }
+      check_before(shared, update.block);
+      if (update.merge_block == update.block) continue;
+      check_before(update.merge_block, shared);
+      measured = true;
+      behind |= program_.block(shared).parent() == update.merge_block;
+    }
+    if (!measured || behind) return;
+    Error("E-check-parent", StrCat("block ", shared, " has parent ", program_.block(shared).parent(),
+                                   "; it must be a block that measures a gradient, to run behind those"));
   }
 
   void Reach(int block, std::set<int>& reached) {
@@ -153,12 +186,12 @@ class ServingRules {
       const auto it = mapped.find(grad);
       if (it == mapped.end()) {
         Error("E-check-grad-block", StrCat("grad_to_block_id does not say which block gets ", grad,
-                                           "; it is block ", update.block));
+                                           "; it is block ", update.merge_block));
         continue;
       }
-      if (it->second != update.block) {
+      if (it->second != update.merge_block) {
         Error("E-check-grad-block", StrCat("grad_to_block_id gives ", grad, " to block ", it->second,
-                                           ", but block ", update.block, " reads it"));
+                                           ", but block ", update.merge_block, " reads it"));
       }
       mapped.erase(it);
     }

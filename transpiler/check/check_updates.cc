@@ -107,17 +107,19 @@ class UpdateRules {
   // Whether the optimizer's gradient is what arrives, or made of it by ops of its block.
   bool DependsOnArriving(const UpdateBlock& update) const {
     std::set<std::string_view> made(update.consumes.begin(), update.consumes.end());
-    for (const OpEntry& entry : pserver_->file->program.block(update.block).ops()) {
-      if (entry.op.get() == update.optimizer) return made.contains(update.grad);
-      bool reads = false;
-      for (const Slot& slot : entry.op->inputs()) {
-        reads |= std::any_of(slot.args.begin(), slot.args.end(),
-                             [&](const std::string& name) { return made.contains(name); });
-      }
-      for (const Slot& slot : entry.op->outputs()) {
-        for (const std::string& name : slot.args) {
-          if (reads) made.insert(name);
-          if (!reads) made.erase(name);
+    for (const int block : update.blocks()) {
+      for (const OpEntry& entry : pserver_->file->program.block(block).ops()) {
+        if (entry.op.get() == update.optimizer) return made.contains(update.grad);
+        bool reads = false;
+        for (const Slot& slot : entry.op->inputs()) {
+          reads |= std::any_of(slot.args.begin(), slot.args.end(),
+                               [&](const std::string& name) { return made.contains(name); });
+        }
+        for (const Slot& slot : entry.op->outputs()) {
+          for (const std::string& name : slot.args) {
+            if (reads) made.insert(name);
+            if (!reads) made.erase(name);
+          }
         }
       }
     }
@@ -231,12 +233,14 @@ class UpdateRules {
     if (pserver_->lr_block > 0 && pserver_->lr_block < pserver_->file->program.block_count()) {
       blocks.emplace_back(pserver_->lr_block, pserver_->serve);
     }
+    if (pserver_->shared_block > 0) blocks.emplace_back(pserver_->shared_block, pserver_->serve);
     for (const UpdateBlock& update : pserver_->updates) {
-      blocks.emplace_back(update.block, update.anchor(pserver_->serve));
+      for (const int block : update.blocks()) blocks.emplace_back(block, update.anchor(pserver_->serve));
     }
     for (const auto& [block, op] : blocks) {
       std::set<std::string_view> written;
       for (const OpEntry& entry : pserver_->file->program.block(block).ops()) {
+        if (entry.op.get() == pserver_->exchange) continue;  // names what others have written
         for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
       }
       for (const std::string_view name : written) {

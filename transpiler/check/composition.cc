@@ -28,11 +28,20 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
   if (facts.trainers.empty()) return;
   RunTrainers();
   RunLrBlocks();
-  for (const PserverFacts& pserver : facts.pservers) copies_.push_back(CopiesIn(pserver.startup));
+  for (std::size_t i = 0; i < facts.pservers.size(); ++i) {
+    const PserverFacts& pserver = facts.pservers[i];
+    copies_.push_back(CopiesIn(pserver.startup));
+    shared_.push_back(pserver.shared_block < 0 ? nullptr
+                                               : std::make_unique<Evaluation>(pserver.file->program, ops,
+                                                                              table, lr_blocks[i].get()));
+  }
   for (const Transfer& send : facts.trainers.front().sends) {
     if (send.counts_steps || send.param.empty()) continue;
     for (std::size_t i = 0; i < send.pieces.size(); ++i) Update(send, i);
   }
+  RunShared();
+  for (Run& run : waiting_) End(std::move(run));
+  waiting_.clear();
 }
 
 void Composition::RunTrainers() {
@@ -101,26 +110,83 @@ void Composition::Update(const Transfer& send, std::size_t index) {
   const PserverFacts* pserver = facts.FindPserver(piece.pserver);
   const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(piece.remote);
   if (update == nullptr || update->optimizer == nullptr) return;  // reported
-  const auto server = static_cast<std::size_t>(pserver - facts.pservers.data());
-  Evaluation block(pserver->file->program, ops, table, lr_blocks[server].get());
-  UpdatedSlice slice{.param = send.param, .index = index, .pserver = pserver, .update = update};
-  slice.gradient = trainers.front()->Get(send.whole);
-  SetArrivals(*update, *pserver, slice.gradient, block);
+  Run run = Begin(send, index, *pserver, *update);
+  if (pserver->shared_block < 0) {
+    End(std::move(run));
+  } else {
+    waiting_.push_back(std::move(run));
+  }
+}
+
+Composition::Run Composition::Begin(const Transfer& send, std::size_t index, const PserverFacts& pserver,
+                                    const UpdateBlock& update) {
+  const auto server = static_cast<std::size_t>(&pserver - facts.pservers.data());
+  const Evaluation* outer = shared_[server] != nullptr ? shared_[server].get() : lr_blocks[server].get();
+  Run run{.slice = {.param = send.param, .index = index, .pserver = &pserver, .update = &update},
+          .values = std::make_unique<Evaluation>(pserver.file->program, ops, table, outer)};
+  Evaluation& block = *run.values;
+  block.OfSlice(index, send.pieces.size());
+  run.slice.gradient = trainers.front()->Get(send.whole);
+  SetArrivals(update, pserver, run.slice.gradient, block);
   const ExprId before = table.Leaf(send.param);
-  block.Set(update->param, before);
-  const auto [copy, end] = copies_[server].equal_range(update->param);
+  block.Set(update.param, before);
+  const auto [copy, end] = copies_[server].equal_range(update.param);
   for (auto it = copy; it != end; ++it) block.Set(it->second, before);
-  const OpDef* def = ops.Find(update->optimizer->type());
+  if (update.merge_block != update.block) block.RunBlock(update.merge_block);
+  return run;
+}
+
+// What pservers tell each other has been measured by now, on all of them.
+void Composition::RunShared() {
+  std::map<std::pair<std::string, std::string>, ExprId> measured;  // pserver, its variable
+  for (const Run& run : waiting_) {
+    const PserverFacts& pserver = *run.slice.pserver;
+    Evaluation& shared = *shared_[static_cast<std::size_t>(&pserver - facts.pservers.data())];
+    for (const OpEntry& entry : pserver.file->program.block(run.slice.update->merge_block).ops()) {
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) {
+          const ExprId* value = run.values->Find(name);
+          if (value == nullptr) continue;
+          shared.Set(name, *value);
+          measured[{pserver.address, name}] = *value;
+        }
+      }
+    }
+  }
+  for (std::size_t p = 0; p < shared_.size(); ++p) {
+    if (shared_[p] == nullptr) continue;
+    const PserverFacts& pserver = facts.pservers[p];
+    for (const OpEntry& entry : pserver.file->program.block(pserver.shared_block).ops()) {
+      const Op& op = *entry.op;
+      if (&op != pserver.exchange) {
+        shared_[p]->RunOp(op);
+        continue;
+      }
+      const auto& all = op.Output("Out");
+      const auto& owners = StringsOf(op, "epmap");
+      for (std::size_t i = 0; i < std::min(all.size(), owners.size()); ++i) {
+        const auto value = measured.find({owners[i], all[i]});
+        if (value != measured.end()) shared_[p]->Set(all[i], value->second);
+      }
+    }
+  }
+}
+
+void Composition::End(Run run) {
+  Evaluation& block = *run.values;
+  UpdatedSlice& slice = run.slice;
+  const UpdateBlock& update = *slice.update;
+  const OpDef* def = ops.Find(update.optimizer->type());
   const std::string rate = def == nullptr ? "LearningRate" : def->optimizer()->rate_slot;
   const std::vector<StateName> state = StateOf(slice, rate);
   for (const auto& [name, whole] : state) {
     if (name != whole && block.Find(name) == nullptr) block.Set(name, table.Leaf(whole));
   }
-  block.RunBlock(update->block);
-  slice.value = block.Get(update->param);
-  if (!update->optimizer->InputName(rate).empty()) slice.rate = block.Get(update->optimizer->InputName(rate));
+  block.RunBlock(update.block);
+  slice.value = block.Get(update.param);
+  if (!update.optimizer->InputName(rate).empty()) slice.rate = block.Get(update.optimizer->InputName(rate));
   for (const auto& [name, whole] : state) slice.state.emplace_back(whole, block.Get(name));
-  slices[send.param].push_back(std::move(slice));
+  slices[slice.param].push_back(std::move(slice));
 }
 
 // A further slice of a parameter on one pserver keeps its state under names of its own: what stands in the

@@ -39,15 +39,25 @@ struct Composition {
 
  private:
   using StateName = std::pair<std::string, std::string>;  // on the pserver; of the parameter
+  // An update whose gradient has come in.
+  struct Run {
+    UpdatedSlice slice;
+    std::unique_ptr<Evaluation> values;
+  };
 
   void RunTrainers();
   void RunLrBlocks();
   void Update(const Transfer& send, std::size_t index);
   std::vector<StateName> StateOf(const UpdatedSlice& slice, const std::string& rate) const;
+  Run Begin(const Transfer& send, std::size_t index, const PserverFacts& pserver, const UpdateBlock& update);
+  void RunShared();
+  void End(Run run);
   void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
                    Evaluation& block);
   PlaceMap<ExprId> arrivals_;
   std::vector<std::multimap<std::string, std::string>> copies_;  // in the order of facts.pservers
+  std::vector<std::unique_ptr<Evaluation>> shared_;              // likewise; null where nothing is shared
+  std::vector<Run> waiting_;                                     // for what pservers share
 };
 
 // The rules that ask it.

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "framework/op/slices.h"
+
 namespace penstock {
 namespace {
 
@@ -216,11 +218,13 @@ void Evaluation::RunAny(const Op& op) {
                                            : table_.Apply(op, with_shape_, args);
   computed_.emplace_back(&op, value);
   const std::set<std::string_view> unchanged = Unchanged(op);
+  const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;
   for (const Slot& slot : op.outputs()) {
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
       if (slot.args[i] == kEmptyVarName || unchanged.contains(slot.args[i])) continue;
       written.erase(slot.args[i]);
-      Set(slot.args[i], table_.Output(value, slot.name, i));
+      const ExprId output = table_.Output(value, slot.name, i);
+      Set(slot.args[i], part ? table_.PartOf(slice_, slices_, output) : output);
     }
   }
   for (const std::string_view name : written) {

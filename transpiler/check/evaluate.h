@@ -26,6 +26,12 @@ class Evaluation {
   // Ops that advance one of these, from itself alone, count a step: their result is the step's number.
   void CountSteps(const std::set<std::string>* counters) { counters_ = counters; }
 
+  // What is computed here is of slice `index` of `count`: what adds up all elements is a part of it.
+  void OfSlice(std::size_t index, std::size_t count) {
+    slice_ = index;
+    slices_ = count;
+  }
+
   void Set(std::string_view name, ExprId value) { values_[name] = value; }
   ExprId Get(std::string_view name);
   // Null if it was not set or written here.
@@ -61,6 +67,7 @@ class Evaluation {
   ExprTable& table_;
   const Evaluation* outer_;
   bool with_shape_ = true;
+  std::size_t slice_ = 0, slices_ = 1;
   int block_ = 0;
   double loss_scale_ = 1.0;  // of the gradient that the backward ops begin with
   const std::set<std::string>* counters_ = nullptr;

@@ -73,7 +73,8 @@ std::uint32_t ExprTable::Content::Hash() const {
 }
 
 ExprTable::Content ExprTable::ContentOf(const Node& node) const {
-  const std::size_t factors = node.kind == Kind::kLinear ? node.arg_count : 0;
+  const bool weighted = node.kind == Kind::kLinear || node.kind == Kind::kPart;
+  const std::size_t factors = weighted ? node.arg_count : 0;
   return {.kind = node.kind,
           .label = node.label,
           .args = std::span(args_).subspan(node.first_arg, node.arg_count),
@@ -101,6 +102,14 @@ ExprId ExprTable::Leaf(std::string_view name) { return Add({.kind = Kind::kLeaf,
 
 ExprId ExprTable::FromTrainer(int trainer, ExprId of) {
   return Add({.kind = Kind::kMessage, .label = trainer, .args = {&of, 1}});
+}
+
+ExprId ExprTable::PartOf(std::size_t slice, std::size_t slices, ExprId sum) {
+  const auto count = static_cast<double>(slices);
+  return Add({.kind = Kind::kPart,
+              .label = static_cast<std::int32_t>(slice),
+              .args = {&sum, 1},
+              .factors = {&count, 1}});
 }
 
 ExprId ExprTable::Apply(const Op& op, std::string_view label, const std::vector<ExprId>& args) {
@@ -157,6 +166,28 @@ void ExprTable::CollectMeans(std::vector<Term>& terms) const {
   }
 }
 
+// c * (part 0 of n + ... + part n-1 of n) is c times the sum.
+void ExprTable::CollectParts(std::vector<Term>& terms) const {
+  std::map<std::pair<ExprId, double>, std::size_t> parts;  // each stands there once: terms are normalized
+  for (const Term& term : terms) {
+    const Content content = ContentOf(term.of);
+    if (content.kind == Kind::kPart) ++parts[{content.args.front(), term.factor}];
+  }
+  for (const auto& found : parts) {
+    const std::size_t count = found.second;
+    const ExprId sum = found.first.first;
+    const double each = found.first.second;
+    const auto is_part = [&](const Term& term) {
+      const Content content = ContentOf(term.of);
+      return content.kind == Kind::kPart && content.args.front() == sum && term.factor == each &&
+             content.factors.front() == static_cast<double>(count);
+    };
+    if (static_cast<std::size_t>(std::count_if(terms.begin(), terms.end(), is_part)) != count) continue;
+    std::erase_if(terms, is_part);
+    terms.push_back({sum, each});
+  }
+}
+
 ExprId ExprTable::SumOverTrainers(ExprId each, double scale) {
   std::vector<Term> terms;
   for (int t = 0; t < trainers_; ++t) terms.push_back({FromTrainer(t, each), scale});
@@ -176,6 +207,7 @@ ExprId ExprTable::Linear(std::vector<Term> terms) {
   }
   Normalize(flat);
   CollectMeans(flat);
+  CollectParts(flat);
   const bool nested = std::any_of(flat.begin(), flat.end(),
                                   [&](const Term& term) { return At(term.of).kind == Kind::kLinear; });
   if (nested) return Linear(std::move(flat));  // the mean of a sum is a sum
@@ -237,6 +269,8 @@ std::string ExprTable::Describe(ExprId id, int depth) const {
       return label();
     case Kind::kMessage:
       return StrCat(inner(node.args.front()), " of trainer ", node.label);
+    case Kind::kPart:
+      return StrCat("part ", node.label, " of ", inner(node.args.front()));
     case Kind::kOutput:
       return Describe(node.args.front(), depth);
     case Kind::kOp:

@@ -39,6 +39,8 @@ class ExprTable {
   ExprId Leaf(std::string_view name);
   // What trainer `trainer` computes as `of` and sends.
   ExprId FromTrainer(int trainer, ExprId of);
+  // What slice `slice` of `slices` has of a sum; all of them together are the sum.
+  ExprId PartOf(std::size_t slice, std::size_t slices, ExprId sum);
   ExprId Linear(std::vector<Term> terms);
   // What all trainers compute as `each`, scaled and added up.
   ExprId SumOverTrainers(ExprId each, double scale);
@@ -60,13 +62,13 @@ class ExprTable {
   std::pair<std::string, std::string> Difference(ExprId a, ExprId b) const;
 
  private:
-  enum class Kind : std::int8_t { kLeaf, kMessage, kLinear, kOp, kOutput };
+  enum class Kind : std::int8_t { kLeaf, kMessage, kPart, kLinear, kOp, kOutput };
   // All that tells two expressions apart.
   struct Content {
     Kind kind = Kind::kLeaf;
-    std::int32_t label = 0;  // position in labels_; of a message the trainer
+    std::int32_t label = 0;  // position in labels_; of a message the trainer, of a part the slice
     std::span<const ExprId> args;
-    std::span<const double> factors;  // of a linear combination
+    std::span<const double> factors;  // of a linear combination; of a part how many there are
     bool operator==(const Content& other) const;
     std::uint32_t Hash() const;
   };
@@ -84,6 +86,7 @@ class ExprTable {
   std::int32_t Intern(std::string_view label);
   ExprId Add(const Content& content, const Op* op = nullptr);
   void CollectMeans(std::vector<Term>& terms) const;
+  void CollectParts(std::vector<Term>& terms) const;
   static void Normalize(std::vector<Term>& terms);
   std::string Describe(ExprId id, int depth) const;
 

@@ -98,6 +98,7 @@ struct TrainerFacts {
 // One optimize block of a pserver.
 struct UpdateBlock {
   int block = 0;
+  int merge_block = 0;  // where its gradient comes in; another one if it is measured before any update
   std::vector<std::string> consumes;      // what arrives and is read here, in the order of reading
   std::vector<std::string> merge_inputs;  // of its `sum`, in order: the trainers' gradients
   const Op* merge = nullptr;
@@ -108,6 +109,10 @@ struct UpdateBlock {
   std::string param, grad;            // the pieces that the optimizer works on
   bool delta = false;                 // geo: adds what arrives to a parameter
   bool by_id = false;                 // the shard of a table that is dealt out by id
+  // In the order in which they are run.
+  std::vector<int> blocks() const {
+    return merge_block == block ? std::vector<int>{block} : std::vector<int>{merge_block, block};
+  }
   const Op* anchor(const Op* serve) const { return optimizer != nullptr ? optimizer : serve; }
 };
 
@@ -122,6 +127,8 @@ struct PserverFacts {
   std::vector<BlockRef> blocks;       // optimize_blocks, as listed
   std::vector<UpdateBlock> updates;
   int lr_block = -1, checkpoint_block = -1;
+  int shared_block = -1;         // computes for all updates what no gradient alone says; -1: none does
+  const Op* exchange = nullptr;  // tells other pservers what was measured here; null if none does
   std::map<std::string, int> prefetch_blocks;               // variable of the ids -> block
   std::unordered_map<std::string, std::size_t> consumer;    // what arrives -> position in updates
   std::unordered_map<std::string, std::size_t> updated_by;  // param piece -> position in updates
@@ -196,6 +203,7 @@ void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& find
 void CheckMessages(const RoleFacts& facts, Findings& findings);
 void CheckTiling(const RoleFacts& facts, Findings& findings);
 void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
+void CheckMeasures(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
 void CheckServing(const RoleFacts& facts, Findings& findings);
 void CheckTables(const RoleFacts& facts, Findings& findings);
 void CheckBarriers(const RoleFacts& facts, Findings& findings);

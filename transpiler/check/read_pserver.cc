@@ -116,6 +116,7 @@ class PserverReader {
     std::set<int> seen;
     for (const BlockRef ref : facts_.blocks) ReadBlock(ref.index, seen);
     if (facts_.lr_block > 0 && facts_.lr_block < program_.block_count()) ReadCounters();
+    if (facts_.mode == ServeMode::kSync) FindPrelude();
     Index();
   }
 
@@ -138,11 +139,67 @@ class PserverReader {
     }
     if (block == facts_.lr_block) return;
     UpdateBlock update;
-    update.block = block;
+    update.block = update.merge_block = block;
     UpdateReader reader(arriving_, ops_, update);
     for (const OpEntry& entry : program_.block(block).ops()) reader.Read(*entry.op);
     if (facts_.mode == ServeMode::kGeo) ReadDelta(program_, update);
     facts_.updates.push_back(std::move(update));
+  }
+
+  using Readers = std::unordered_map<std::string_view, UpdateBlock*>;  // of a name, the first update
+
+  // Blocks without an optimizer that stand before the updates: one that measures what arrives belongs to the
+  // update that reads what it merges; one that is given nothing computes for all of them.
+  void FindPrelude() {
+    const bool any = std::any_of(facts_.updates.begin(), facts_.updates.end(), [&](const UpdateBlock& block) {
+      return block.optimizer == nullptr && !program_.block(block.block).ops().empty();
+    });
+    if (!any) return;
+    Readers readers;
+    for (UpdateBlock& update : facts_.updates) {
+      for (const OpEntry& entry : program_.block(update.block).ops()) {
+        if (entry.op->type() == "exchange_sums") facts_.exchange = entry.op.get();
+        if (update.optimizer == nullptr) continue;
+        for (const Slot& slot : entry.op->inputs()) {
+          for (const std::string& name : slot.args) readers.try_emplace(name, &update);
+        }
+      }
+    }
+    std::set<int> prelude;
+    for (const UpdateBlock& block : facts_.updates) {
+      if (block.optimizer != nullptr) continue;
+      if (block.consumes.empty() ? IsShared(block, readers) : JoinsUpdate(block, readers))
+        prelude.insert(block.block);
+    }
+    std::erase_if(facts_.updates, [&](const UpdateBlock& block) { return prelude.contains(block.block); });
+  }
+
+  bool IsShared(const UpdateBlock& block, const Readers& readers) {
+    for (const OpEntry& entry : program_.block(block.block).ops()) {
+      const auto& outputs = entry.op->outputs();
+      const bool read = std::any_of(outputs.begin(), outputs.end(), [&](const Slot& slot) {
+        return std::any_of(slot.args.begin(), slot.args.end(),
+                           [&](const std::string& name) { return readers.contains(name); });
+      });
+      if (read && facts_.shared_block < 0) facts_.shared_block = block.block;
+    }
+    return facts_.shared_block == block.block;
+  }
+
+  static bool JoinsUpdate(const UpdateBlock& block, const Readers& readers) {
+    const std::string& merged = block.merge != nullptr ? block.merged : block.consumes.front();
+    const auto reader = readers.find(merged);
+    if (reader == readers.end()) return false;
+    UpdateBlock& update = *reader->second;
+    // Its name may be among those that listen_and_serv maps to blocks, as if it arrived.
+    if (!update.consumes.empty() && update.consumes != std::vector<std::string>{merged}) return false;
+    update.merge_block = block.block;
+    update.consumes = block.consumes;
+    update.merge_inputs = block.merge_inputs;
+    update.merge = block.merge;
+    update.merged = block.merged;
+    update.scales = block.scales;
+    return true;
   }
 
   void ReadCounters() {

@@ -199,6 +199,13 @@ Op MakeScale(const std::string& var, float factor) {
   return WithFrame(op, Role::kForward);
 }
 
+Op MakeExchangeSums(const ExchangeSpec& spec) {
+  Op op("exchange_sums");
+  op.AddInput("X", spec.own).AddOutput("Out", spec.all);
+  op.Set("epmap", spec.owners).Set("endpoints", spec.addresses);
+  return WithFrame(op, Role::kRpc);
+}
+
 Op MakeAssign(const std::string& from, const std::string& to) {
   Op op("assign");
   op.AddInput("X", {from}).AddOutput("Out", {to});

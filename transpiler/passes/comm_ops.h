@@ -101,6 +101,14 @@ Op MakeFakeInit(const std::string& table, const Shape& shape);
 Op MakeSum(const NameList& from, const std::string& into);
 Op MakeScale(const std::string& var, float factor);
 
+// Tells the servers at `addresses` the values in `own`, and this one those of all.
+struct ExchangeSpec {
+  NameList own;
+  NameList all, owners;  // with the address of each
+  NameList addresses;
+};
+Op MakeExchangeSums(const ExchangeSpec& spec);
+
 Op MakeAssign(const std::string& from, const std::string& to);
 // out = x op y for one of the elementwise ops, equal shapes.
 Op MakeElementwise(std::string_view type, const std::string& x, const std::string& y, const std::string& out);

@@ -1,4 +1,5 @@
-// Makes a pserver take one gradient from each trainer and begin each update with their mean.
+// Makes a pserver take one gradient from each trainer and begin each update, or what is measured before it,
+// with their mean.
 //
 //   before  listen_and_serv(X=w@GRAD) ; block 1 { ... sgd(Grad=w@GRAD) }
 //   after   listen_and_serv(X=[w@GRAD.trainer_0, w@GRAD.trainer_1])
@@ -53,10 +54,10 @@ Result<Program> MergeGradients(const Program& in, const PassContext& context) {
   globals.Replace(globals.ops().back().id, std::move(serve.AddInput("X", std::move(inputs))));
 
   const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
-  const int first = out.block_count() - static_cast<int>(updates.size());
+  const UpdateLayout layout = LayoutOf(out, updates);
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const SliceRef ref = updates[i].at;
-    BeginWithMean(out.MutableBlock(first + static_cast<int>(i)), Received(context, ref),
+    BeginWithMean(out.MutableBlock(layout.merges[i]), Received(context, ref),
                   MergedGradName(context.plan.param(ref), ref.slice));
   }
   return out;

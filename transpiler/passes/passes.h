@@ -51,6 +51,7 @@ Result<Program> CountLocalSteps(const Program& in, const PassContext& context);
 // A pserver's main program; begins with an empty one.
 Result<Program> DeclareSlices(const Program& in, const PassContext& context);
 Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context);
+Result<Program> PlaceClipping(const Program& in, const PassContext& context);
 Result<Program> PlaceOptimizers(const Program& in, const PassContext& context);
 Result<Program> ServeGradients(const Program& in, const PassContext& context);
 Result<Program> MergeGradients(const Program& in, const PassContext& context);

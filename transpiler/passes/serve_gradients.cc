@@ -22,14 +22,23 @@ bool ReadsMerged(const ServerUpdate& update, const Program& main) {
   return std::find(inputs.begin(), inputs.end(), update.trained->grad) != inputs.end();
 }
 
+// In the order in which they are run: what measures gradients, what servers compute alike, the updates.
+std::vector<int> BlocksIn(const UpdateLayout& layout) {
+  std::vector<int> blocks;
+  for (const int block : layout.merges) {
+    if (block < layout.shared) blocks.push_back(block);
+  }
+  if (layout.shared >= 0) blocks.push_back(layout.shared);
+  blocks.insert(blocks.end(), layout.updates.begin(), layout.updates.end());
+  return blocks;
+}
+
 }  // namespace
 
 Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   Program out = in;
   const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
-  const bool idle = updates.empty() && context.plan.tables.empty();  // PlaceOptimizers made an empty block
-  const int blocks = idle ? 1 : static_cast<int>(updates.size());
-  const int first = out.block_count() - blocks;
+  const UpdateLayout layout = LayoutOf(out, updates);
   ServeSpec serve;
   serve.address = context.plan.pservers[static_cast<std::size_t>(context.self.index)];
   serve.pserver = context.self.index;
@@ -39,11 +48,13 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
     serve.lr_block = 1;
     serve.blocks.push_back({serve.lr_block});
   }
-  for (int i = 0; i < blocks; ++i) serve.blocks.push_back({first + i});
+  for (const int block : BlocksIn(layout)) serve.blocks.push_back({block});
+  // PlaceOptimizers made an empty block.
+  if (updates.empty() && context.plan.tables.empty()) serve.blocks.push_back({out.block_count() - 1});
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const ServerUpdate& update = updates[i];
     const std::string grad = MergedGradName(*update.placement, update.at.slice);
-    serve.grad_to_block.push_back(StrCat(grad, ":", first + static_cast<int>(i)));
+    serve.grad_to_block.push_back(StrCat(grad, ":", layout.merges[i]));
     if (update.trained->sparse && ReadsMerged(update, context.main)) {
       serve.sparse_to_param.push_back(StrCat(grad, ":", ParamPieceName(*update.placement, update.at.slice)));
     }

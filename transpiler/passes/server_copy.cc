@@ -31,6 +31,21 @@ void CopyOrigin(const Program& from, Program& to) {
   meta.random_seed = from.meta().random_seed;
 }
 
+bool ClipsTogether(const TrainedParam& trained) { return trained.reads_shared || !trained.measures.empty(); }
+
+UpdateLayout LayoutOf(const Program& program, const std::vector<ServerUpdate>& updates) {
+  UpdateLayout layout;
+  int next = program.block_count() - static_cast<int>(updates.size());
+  for (std::size_t i = 0; i < updates.size(); ++i) layout.updates.push_back(next + static_cast<int>(i));
+  layout.merges = layout.updates;
+  for (std::size_t i = updates.size(); i-- > 0;) {
+    if (!ClipsTogether(*updates[i].trained)) continue;
+    if (layout.shared < 0) layout.shared = --next;
+    if (!updates[i].trained->measures.empty()) layout.merges[i] = --next;
+  }
+  return layout;
+}
+
 ServerNames::ServerNames(const PassContext& context, int pserver) {
   const PlacementPlan& plan = context.plan;
   for (const SliceRef ref : context.shares.SlicesOn(pserver)) {

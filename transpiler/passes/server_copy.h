@@ -20,6 +20,16 @@ Var ServerCopy(const Var& var);
 // What a pserver's program has of the user's as a whole: version, random seed.
 void CopyOrigin(const Program& from, Program& to);
 
+// The blocks of one pserver's updates (shares.h) in a program that PlaceOptimizers has made.
+struct UpdateLayout {
+  std::vector<int> updates;  // of each update
+  std::vector<int> merges;   // where its gradient comes in: the same, but for what is measured before updates
+  int shared = -1;           // what all servers compute alike from measures, between the two; -1: none
+};
+UpdateLayout LayoutOf(const Program& program, const std::vector<ServerUpdate>& updates);
+// Whether an update waits for measures of other gradients, or makes some.
+bool ClipsTogether(const TrainedParam& trained);
+
 // The parameters that one pserver has something of: a slice, or a shard as every pserver has.
 std::vector<const TrainedParam*> TrainedOn(const PassContext& context, int pserver);
 

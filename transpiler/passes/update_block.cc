@@ -7,6 +7,14 @@
 #include "transpiler/plan/names.h"
 
 namespace penstock {
+namespace {
+
+template <typename Names>
+void OwnNames(const Names& names, const ServerUpdate& update, UpdateSite& site) {
+  for (const std::string& name : names) site.own[name] = OwnName(*update.placement, update.at.slice, name);
+}
+
+}  // namespace
 
 UpdateSite SiteOf(const PlacementPlan& plan, const ServerUpdate& update) {
   const ParamPlacement& placement = *update.placement;
@@ -18,10 +26,9 @@ UpdateSite SiteOf(const PlacementPlan& plan, const ServerUpdate& update) {
                   .describe = [&plan, at = update.at](const std::string& name, Var& state) {
                     RecordSlice(plan, at, name, state);
                   }};
-  if (!update.again) return site;
-  for (const std::string& name : update.trained->written) {
-    site.own[name] = OwnName(placement, update.at.slice, name);
-  }
+  // Servers tell each other what they have measured of their slices.
+  if (placement.sliced()) OwnNames(update.trained->measures, update, site);
+  if (update.again) OwnNames(update.trained->written, update, site);
   return site;
 }
 
@@ -29,11 +36,20 @@ UpdateBlocks::UpdateBlocks(Program& out, const PassContext& context)
     : out_(out), context_(context), names_(context, context.self.index) {}
 
 Status UpdateBlocks::Add(const UpdateSite& site, int parent, std::string_view pass) {
+  return AddBlock(site.trained->server_ops, site, parent, pass);
+}
+
+Status UpdateBlocks::AddMeasures(const UpdateSite& site, int parent, std::string_view pass) {
+  return AddBlock(site.trained->measure_ops, site, parent, pass);
+}
+
+Status UpdateBlocks::AddBlock(const std::vector<OpId>& ops, const UpdateSite& site, int parent,
+                              std::string_view pass) {
   const int index = out_.AddBlock(parent).index();
-  for (const OpId id : site.trained->server_ops) {
+  for (const OpId id : ops) {
     const Op* op = context_.main.main().FindOp(id);
     if (op == nullptr) return PassError(pass, "an op of the analysis is gone");
-    Op copy = id == site.trained->optimizer ? Optimizer(*op, site) : Regularizer(*op, site);
+    Op copy = id == site.trained->optimizer ? Optimizer(*op, site) : Before(*op, site);
     out_.MutableBlock(index).Append(std::move(copy.SetMadeBy(std::string(pass))));
   }
   return OkStatus();
@@ -59,7 +75,8 @@ std::string UpdateBlocks::Here(const std::string& name, const UpdateSite& site) 
   return held != nullptr ? *held : name;
 }
 
-Op UpdateBlocks::Regularizer(const Op& op, const UpdateSite& site) {
+// Clipping and regularizers.
+Op UpdateBlocks::Before(const Op& op, const UpdateSite& site) {
   const std::vector<std::string> inputs = op.InputNames();
   const bool of_grad = std::any_of(inputs.begin(), inputs.end(), [&](const std::string& name) {
     return name == site.trained->grad || of_grad_.contains(name);

@@ -1,5 +1,5 @@
-// The block of a pserver that updates what it holds of one parameter: the user's regularizers, then the
-// user's optimizer, on the server's own variables.
+// The block of a pserver that updates what it holds of one parameter: the user's clipping, regularizers, then
+// the user's optimizer, on the server's own variables.
 //
 //   UpdateBlocks blocks(out, context);
 //   PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, kPass));
@@ -35,10 +35,13 @@ class UpdateBlocks {
   UpdateBlocks(Program& out, const PassContext& context);
   // Appends a block below `parent`. Temporaries and state that are not declared yet are declared in block 0.
   Status Add(const UpdateSite& site, int parent, std::string_view pass);
+  // The same with the ops that measure the gradient.
+  Status AddMeasures(const UpdateSite& site, int parent, std::string_view pass);
 
  private:
+  Status AddBlock(const std::vector<OpId>& ops, const UpdateSite& site, int parent, std::string_view pass);
   Op Mapped(const Op& op, const std::function<std::string(const std::string& name, bool written)>& rename);
-  Op Regularizer(const Op& op, const UpdateSite& site);
+  Op Before(const Op& op, const UpdateSite& site);
   Op Optimizer(const Op& op, const UpdateSite& site);
   // What a variable of the user's is called in this update.
   std::string Here(const std::string& name, const UpdateSite& site) const;

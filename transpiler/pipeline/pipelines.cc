@@ -32,6 +32,7 @@ constexpr Pass kSyncTrainerStartup[] = {
 constexpr Pass kSyncPserver[] = {
     {"declare_slices", DeclareSlices},       // what the others name
     {"place_lr_schedule", PlaceLrSchedule},  // its block is the first
+    {"place_clipping", PlaceClipping},       // norms over all gradients come before any update
     {"place_optimizers", PlaceOptimizers},   // their blocks are the last
     {"serve_gradients", ServeGradients},     // knows the blocks by number
     {"merge_gradients", MergeGradients},     // makes it one gradient a trainer
@@ -56,10 +57,15 @@ constexpr Pass kNotAsyncTrainer[] = {
     {"drop_optimizers", DropOptimizers},
 };
 constexpr Pass kNotAsyncPserver[] = {
-    {"declare_slices", DeclareSlices},     {"place_lr_schedule", PlaceLrSchedule},
-    {"place_optimizers", PlaceOptimizers}, {"serve_gradients", ServeGradients},
-    {"merge_gradients", MergeGradients},   {"hold_start_values", HoldStartValues},
-    {"serve_tables", ServeTables},         {"merge_table_gradients", MergeTableGradients},
+    {"declare_slices", DeclareSlices},
+    {"place_lr_schedule", PlaceLrSchedule},
+    {"place_clipping", PlaceClipping},
+    {"place_optimizers", PlaceOptimizers},
+    {"serve_gradients", ServeGradients},
+    {"merge_gradients", MergeGradients},
+    {"hold_start_values", HoldStartValues},
+    {"serve_tables", ServeTables},
+    {"merge_table_gradients", MergeTableGradients},
 };
 
 // Asynchronous training: nobody waits for other trainers. A schedule counts the steps of all of them, which

@@ -6,6 +6,7 @@
 #include "framework/base/view_map.h"
 #include "framework/text/describe.h"
 #include "transpiler/plan/optimizers.h"
+#include "transpiler/plan/server_clip.h"
 #include "transpiler/plan/tables.h"
 
 namespace penstock {
@@ -146,6 +147,27 @@ std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis,
   return vars;
 }
 
+// What clipping made for the update, which the trainer's pairs of names need no more.
+void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& analysis) {
+  std::unordered_set<std::string_view> kept;
+  const std::unordered_set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
+  for (const OpEntry& entry : main.ops()) {
+    if (leaving.contains(entry.id)) continue;
+    for (const auto* slots : {&entry.op->inputs(), &entry.op->outputs()}) {
+      for (const Slot& slot : *slots) kept.insert(slot.args.begin(), slot.args.end());
+    }
+  }
+  kept.insert(analysis.server_vars.begin(), analysis.server_vars.end());
+  std::vector<std::string> vars;  // apart, since names that are kept stay where they are
+  for (const OpId id : clip_ops) {
+    for (const std::string& name : main.FindOp(id)->OutputNames()) {
+      if (!kept.contains(name) && std::find(vars.begin(), vars.end(), name) == vars.end())
+        vars.push_back(name);
+    }
+  }
+  analysis.server_vars.insert(analysis.server_vars.end(), vars.begin(), vars.end());
+}
+
 void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
   std::string counted = CountedBy(*entry.op);
   const Var* var = main.FindVar(counted);
@@ -168,7 +190,7 @@ bool FluidKeepsClip(const Op& op) {
   return scope != nullptr && scope->find("@CLIP") != std::string::npos;
 }
 
-Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect) {
+Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect, Clip clipping) {
   Analysis out;
   ClipFinder clip(main.main(), dialect);
   Collector collector(ops, main.main(), dialect);
@@ -198,8 +220,12 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
       return InvalidArgument("E-plan-optimizer", "plan: no optimizer op updates ", param.param);
     }
   }
+  const std::vector<OpId> clip_ops = out.clip_ops;
+  if (clipping == Clip::kGlobal) PENSTOCK_RETURN_IF_ERROR(MoveClipping(ops, main, out));
   out.server_vars = ServerVars(main.main(), out, dialect);
+  if (clipping == Clip::kGlobal) AddClipped(main.main(), clip_ops, out);
   PENSTOCK_RETURN_IF_ERROR(FindTables(main, dialect, out));
+  PENSTOCK_RETURN_IF_ERROR(RequireNoNormsOfTables(out));
   return out;
 }
 

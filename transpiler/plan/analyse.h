@@ -23,10 +23,16 @@ struct TrainedParam {
   bool distributed = false;  // see SparseTable
   OpId optimizer =
       OpId::kNone;  // none: compat only, where an optimizer Fluid does not know is dropped silently
-  std::vector<OpId> server_ops;     // regularizer and optimizer, in program order
+  std::vector<OpId> server_ops;  // regularizer and optimizer, in program order; clipping on servers first
+  // Clipping on servers (server_clip.h): ops that make `measures` of the merged gradient before anything is
+  // updated, and whether server_ops read what the measures of all gradients make.
+  std::vector<OpId> measure_ops;
+  std::vector<std::string> measures;
+  bool reads_shared = false;
+  bool whole_gradient = false;      // clipping on servers needs all of it in one place
   bool elementwise = true;          // its update may be cut at any row
   std::set<std::string> row_state;  // optimizer state shaped like the parameter, cut where it is
-  std::set<std::string> written;    // by server_ops, beside the parameter and the gradient
+  std::set<std::string> written;    // by server_ops and measure_ops, beside the parameter and the gradient
 };
 
 // A table whose rows trainers ask pservers for, a batch at a time, and never hold: one with remote_prefetch,
@@ -61,6 +67,7 @@ struct Analysis {
   std::vector<StepCounter> step_counters;
   std::vector<OpId> server_ops;          // what leaves the trainer beside lr_ops
   std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send
+  std::vector<OpId> shared_clip_ops;     // clipping on servers: what all of them compute alike
   std::vector<std::string> server_vars;  // variables that only server_ops use
   std::vector<SparseTable> tables;       // in the order of params
   std::vector<StartedVar> start_values;  // of FindStartValues; by name
@@ -68,9 +75,10 @@ struct Analysis {
 
 // kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an
 // optimizer), E-plan-optimizer-shape (state declared to be shaped like its parameter is not),
-// E-plan-undeclared, and what FindTables refuses.
+// E-plan-undeclared, what FindTables refuses, and with Clip::kGlobal what MoveClipping does.
 // Cost: linear in the ops of block 0.
-Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect);
+Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
+                         Clip clip = Clip::kLocal);
 
 // Fluid keeps clipping on the trainer if the deprecated API made it, whose scope has this text in its name.
 bool FluidKeepsClip(const Op& op);

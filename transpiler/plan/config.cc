@@ -122,6 +122,18 @@ Status ValidateBnSync(const TranspileConfig& config) {
   return InvalidArgument("E-plan-bn-sync", "plan: Fluid 1.8 has no bn_sync ", BnSyncName(config.bn_sync));
 }
 
+// The mean has to exist somewhere before anything is updated.
+Status ValidateClip(const TranspileConfig& config, Mode mode) {
+  if (config.clip == Clip::kLocal) return OkStatus();
+  if (config.dialect == Dialect::kFluid18) {
+    return InvalidArgument("E-plan-clip", "plan: Fluid 1.8 has no clip ", ClipName(config.clip));
+  }
+  if (MergesGradients(mode)) return OkStatus();
+  return InvalidArgument(
+      "E-plan-clip", "plan: clip=global clips the mean of all trainers' gradients, and in mode ",
+      ModeName(mode), " nobody has it; clip locally, or choose a mode that merges gradients");
+}
+
 }  // namespace
 
 std::string_view BnSyncName(BnSync sync) { return sync == BnSync::kNone ? "none" : "average"; }
@@ -132,8 +144,17 @@ std::optional<BnSync> BnSyncFromName(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view ClipName(Clip clip) { return clip == Clip::kLocal ? "local" : "global"; }
+std::optional<Clip> ClipFromName(std::string_view name) {
+  for (const Clip clip : {Clip::kLocal, Clip::kGlobal}) {
+    if (ClipName(clip) == name) return clip;
+  }
+  return std::nullopt;
+}
+
 Status ValidateConfig(const TranspileConfig& config) {
-  PENSTOCK_RETURN_IF_ERROR(ResolveMode(config).status());
+  PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
+  PENSTOCK_RETURN_IF_ERROR(ValidateClip(config, mode));
   if (config.kind == Kind::kNccl2 || config.kind == Kind::kCollective) return ValidateRankConfig(config);
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));

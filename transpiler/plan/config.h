@@ -37,6 +37,12 @@ std::string_view BnSyncName(BnSync sync);  // "none"
 std::optional<BnSync> BnSyncFromName(std::string_view name);
 inline constexpr char kBnSyncPolicy[] = "bn_sync";
 
+// Whose gradients are clipped: each trainer's own, before they are sent, or the mean of all trainers', as one
+// machine with all their batches would. Ranks without pservers that add up gradients always do the latter.
+enum class Clip { kLocal, kGlobal };
+std::string_view ClipName(Clip clip);  // "local"
+std::optional<Clip> ClipFromName(std::string_view name);
+
 struct TranspileConfig {
   Kind kind = Kind::kPserver;
   // Of Kind::kCollective: grad_allreduce, local_sgd or single_process_multi_thread.
@@ -74,6 +80,7 @@ struct TranspileConfig {
   int local_sgd_k_steps = 1;                   // local_sgd: parameters are averaged after so many steps
 
   BnSync bn_sync = BnSync::kNone;
+  Clip clip = Clip::kLocal;
 
   // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's
   // getters change the user's start-up program, so that the trainers' become different ones.

@@ -42,6 +42,10 @@ class Estimator {
       const JobMemory& memory = job_.pserver_memory[i];
       out_.pservers.push_back({.address = job_.pservers[i], .other_bytes = memory.other, .traffic = {}});
     }
+    for (const JobTelling& telling : job_.tellings) {
+      out_.pservers[static_cast<std::size_t>(telling.pserver)].told =
+          Volume{1, telling.bytes}.Times(telling.peers);
+    }
     for (const JobPiece& piece : job_.pieces) {
       PserverCost& pserver = out_.pservers[static_cast<std::size_t>(piece.pserver)];
       ++pserver.pieces;

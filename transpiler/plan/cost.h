@@ -55,6 +55,7 @@ struct PserverCost {
   std::int64_t parameter_bytes = 0, gradient_bytes = 0, state_bytes = 0, other_bytes = 0;
   std::int64_t TotalBytes() const { return parameter_bytes + gradient_bytes + state_bytes + other_bytes; }
   Traffic traffic;  // with all trainers, in one exchange
+  Volume told;      // to other pservers, in one exchange
 };
 
 struct TrainerCost {

@@ -21,9 +21,9 @@
 // program waits for (sync_communicator, half_async) hides nothing.
 //
 // What is left out, so that real jobs are slower: framing, latency of a round trip, congestion, the pservers'
-// cores. Set bits_per_second to what a copy between two of the machines reaches, not to what the card is
-// called. message_us: 20 is what one small gRPC call costs a core with many in flight (gRPC 1.51); Fluid
-// 1.8.5, one call at a time, needed 210.
+// cores, and what pservers tell each other (cost.h counts it). Set bits_per_second to what a copy between two
+// of the machines reaches, not to what the card is called. message_us: 20 is what one small gRPC call costs a
+// core with many in flight (gRPC 1.51); Fluid 1.8.5, one call at a time, needed 210.
 //
 // Against measurements: all-reduce of 400 MB among 8 nodes at 10 Gbit/s took 1.0 s, and pushing and pulling
 // it with 8, 4, 2, 1 pservers 1.2, 2.0, 3.4, 6.5 s (MXNet's proposal for MPI all-reduce); the model says 0.56

@@ -171,6 +171,7 @@ Status ReadPservers(const OpRegistry& ops, const JobPrograms& programs, Job& job
     }
     job.pservers.push_back(pserver.address);
     job.pserver_memory.push_back(pserver.memory);
+    if (pserver.telling) job.tellings.push_back(*pserver.telling);
     job.pieces.insert(job.pieces.end(), pserver.pieces.begin(), pserver.pieces.end());
     pservers.push_back(std::move(pserver));
   }

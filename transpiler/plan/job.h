@@ -107,6 +107,13 @@ struct JobTrainer {
   JobMemory memory;
 };
 
+// What one pserver tells others between merging gradients and updating with them: the same to each.
+struct JobTelling {
+  int pserver = 0;
+  int peers = 0;           // how many others it tells
+  std::int64_t bytes = 0;  // to each of them
+};
+
 struct Job {
   Exchange exchange = Exchange::kSync;
   int trainers = 1;
@@ -115,6 +122,7 @@ struct Job {
   std::vector<JobTable> tables;           // in the order of their first lookup
   std::vector<JobTrainer> present;        // trainers whose program was given; the others are like the first
   std::vector<JobMemory> pserver_memory;  // by position in pservers
+  std::vector<JobTelling> tellings;       // by pserver; none of those that tell nothing
   // Ranks of one host that reduce among themselves first; 0: all ranks form one ring.
   int ranks_per_host = 0;
   int steps_per_exchange = 1;      // more in geo mode, and where ranks average only every so often

@@ -38,6 +38,7 @@ struct JobPserver {
   int trainers = 1;
   int mode = 0;  // distributed_mode
   std::vector<JobPiece> pieces;
+  std::optional<JobTelling> telling;
   JobMemory memory;
 };
 Result<JobPserver> ReadJobPserver(const OpRegistry& ops, const JobProgram& program, int index);

@@ -33,11 +33,15 @@ class PserverReader {
     out_.mode = serve->GetOr<std::int32_t>("distributed_mode", 0);
     received_.insert(serve->Input("X").begin(), serve->Input("X").end());
     const auto lr_block = serve->GetOr<std::int32_t>("lr_decay_block_id", -1);
-    for (const BlockRef ref : serve->GetOr<std::vector<BlockRef>>("optimize_blocks", {})) {
+    const auto blocks = serve->GetOr<std::vector<BlockRef>>("optimize_blocks", {});
+    for (const BlockRef ref : blocks) {
       if (ref.index < 1 || ref.index >= in_.program->block_count()) {
         return InvalidArgument("E-job-block", in_.file, ": optimize block ", ref.index,
                                " does not exist; the program has ", in_.program->block_count(), " blocks");
       }
+      if (ref.index != lr_block) PENSTOCK_RETURN_IF_ERROR(ReadPrelude(ref.index));
+    }
+    for (const BlockRef ref : blocks) {
       if (ref.index != lr_block) PENSTOCK_RETURN_IF_ERROR(ReadBlock(ref.index));
     }
     AddOther();
@@ -78,6 +82,51 @@ class PserverReader {
     return names;
   }
 
+  // With those that came in before this block was run.
+  Names AllGradientsOf(const Block& block, const JobOptimizer& update) const {
+    Names names = GradientsOf(block, update);
+    if (merged_in_.empty()) return names;
+    for (const OpEntry& entry : block.ops()) {
+      for (const std::string& name : entry.op->InputNames()) {
+        const auto merged = merged_in_.find(name);
+        if (merged == merged_in_.end()) continue;
+        names.insert(merged->second.begin(), merged->second.end());
+        names.insert(name);
+      }
+    }
+    return names;
+  }
+
+  // A block that does not update: it merges a gradient for one that does, to measure it before, or tells
+  // other pservers what was measured.
+  Status ReadPrelude(int index) {
+    const Block& block = in_.program->block(index);
+    if (UpdateOf(block)) return OkStatus();
+    const Names gradients = GradientsOf(block, {});
+    for (const OpEntry& entry : block.ops()) {
+      if (entry.op->type() == "exchange_sums") PENSTOCK_RETURN_IF_ERROR(ReadExchange(index, *entry.op));
+      for (const std::string& name : entry.op->OutputNames()) {
+        if (!gradients.empty()) merged_in_[name] = gradients;
+      }
+    }
+    return OkStatus();
+  }
+
+  Status ReadExchange(int index, const Op& op) {
+    JobTelling telling{.pserver = index_};
+    for (const std::string& peer : op.GetOr<std::vector<std::string>>("endpoints", {})) {
+      if (peer != out_.address) ++telling.peers;
+    }
+    for (const std::string& name : op.Input("X")) {
+      PENSTOCK_ASSIGN_OR_RETURN(
+          const std::int64_t bytes,
+          RequireJobBytes(in_, in_.program->FindVar(index, name), name, "what pservers tell each other"));
+      AddBytes(telling.bytes, bytes);
+    }
+    out_.telling = telling;
+    return OkStatus();
+  }
+
   Status ReadBlock(int index) {
     const Block& block = in_.program->block(index);
     const std::optional<JobOptimizer> update = UpdateOf(block);
@@ -94,7 +143,7 @@ class PserverReader {
                    .value_bytes = bytes};
     if (var->facts.slice) piece.param = var->facts.slice->whole;
     if (piece.param.empty()) piece.param = ParamOf(block);
-    const Names gradients = GradientsOf(block, *update);
+    const Names gradients = AllGradientsOf(block, *update);
     for (const std::string& name : gradients) {
       const Var* gradient = in_.program->FindVar(index, name);
       piece.sparse = piece.sparse || gradient->kind == VarKind::kSelectedRows;
@@ -157,6 +206,8 @@ class PserverReader {
   JobPserver out_;
   std::set<std::string, std::less<>> received_;
   Names taken_;  // variables that are counted already
+  std::map<std::string, Names, std::less<>>
+      merged_in_;  // what blocks without an update made, of which gradients
 };
 
 bool Reads(const Op& op, std::string_view name) {

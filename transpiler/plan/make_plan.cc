@@ -14,9 +14,14 @@
 namespace penstock {
 namespace {
 
+// Whether some rows of a slice may be merged and updated before others have come.
+bool CanBeChunked(const TrainedParam& param) {
+  return param.elementwise && !param.sparse && !param.whole_gradient && param.measures.empty();
+}
+
 // An update that needs the whole tensor (a norm) must see it whole. Fluid cuts it all the same.
 int PartsOf(const TrainedParam& param, const TranspileConfig& config) {
-  const bool whole = config.dialect == Dialect::kDefault && !param.elementwise;
+  const bool whole = config.dialect == Dialect::kDefault && (!param.elementwise || param.whole_gradient);
   return config.slice_params && !whole ? static_cast<int>(config.pservers.size()) : 1;
 }
 
@@ -82,7 +87,7 @@ Result<ParamPlacement> Place(const Block& main, const TrainedParam& param, const
   const std::vector<std::int64_t> bounds = Cut(placement.shape, PartsOf(param, config), config);
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
     Slice slice{.row_begin = bounds[i], .row_end = bounds[i + 1], .pserver = 0, .chunk_rows = 0};
-    slice.chunk_rows = param.elementwise && !param.sparse ? ChunkRows(slice.rows(), row_bytes) : slice.rows();
+    slice.chunk_rows = CanBeChunked(param) ? ChunkRows(slice.rows(), row_bytes) : slice.rows();
     placement.slices.push_back(slice);
   }
   return placement;
@@ -117,6 +122,7 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   plan.server_mode = ResolveServerMode(config, plan.mode);
   plan.dc_asgd_lambda = config.dc_asgd_lambda;
   plan.dialect = config.dialect;
+  plan.clip = config.clip;
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;
   for (const TrainedParam& param : analysis.params) {

@@ -10,11 +10,12 @@ struct ModeRow {
   Mode mode;
   std::string_view name;
   ServerMode server;  // where there are pservers
+  bool merges = false;
 };
 
 constexpr std::array kModes = {
-    ModeRow{Mode::kSync, "sync", ServerMode::kSync},
-    ModeRow{Mode::kNotAsync, "completely_not_async", ServerMode::kSync},
+    ModeRow{Mode::kSync, "sync", ServerMode::kSync, true},
+    ModeRow{Mode::kNotAsync, "completely_not_async", ServerMode::kSync, true},
     ModeRow{Mode::kAsync, "async", ServerMode::kHalfAsync},
     ModeRow{Mode::kAsyncRuntimeSplit, "async_runtime_split", ServerMode::kAsync},
     ModeRow{Mode::kHalfAsync, "half_async", ServerMode::kAsync},
@@ -22,11 +23,11 @@ constexpr std::array kModes = {
     ModeRow{Mode::kDcAsgdRuntimeSplit, "dc_asgd_runtime_split", ServerMode::kAsync},
     ModeRow{Mode::kDcAsgdHalfAsync, "dc_asgd_half_async", ServerMode::kAsync},
     ModeRow{Mode::kGeo, "geo", ServerMode::kGeo},
-    ModeRow{Mode::kNccl2, "nccl2", ServerMode::kSync},
-    ModeRow{Mode::kGradAllreduce, "grad_allreduce", ServerMode::kSync},
+    ModeRow{Mode::kNccl2, "nccl2", ServerMode::kSync, true},
+    ModeRow{Mode::kGradAllreduce, "grad_allreduce", ServerMode::kSync, true},
     ModeRow{Mode::kLocalSgd, "local_sgd", ServerMode::kSync},
     ModeRow{Mode::kLocalSgdSteps, "local_sgd_steps", ServerMode::kSync},
-    ModeRow{Mode::kSingleProcessMultiThread, "single_process_multi_thread", ServerMode::kSync},
+    ModeRow{Mode::kSingleProcessMultiThread, "single_process_multi_thread", ServerMode::kSync, true},
     ModeRow{Mode::kFluidNotAsync, "fluid_not_async", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsyncDirect, "fluid_not_async_direct", ServerMode::kSync},
     ModeRow{Mode::kFluidNotAsyncAlone, "fluid_not_async_alone", ServerMode::kSync},
@@ -69,6 +70,7 @@ std::optional<Mode> ModeFromName(std::string_view name) {
 }
 
 ServerMode ServerModeOf(Mode mode) { return RowOf(mode).server; }
+bool MergesGradients(Mode mode) { return RowOf(mode).merges; }
 
 std::string_view ServerModeName(ServerMode mode) {
   return std::find_if(kServerModes.begin(), kServerModes.end(),

@@ -40,6 +40,8 @@ enum class ServerMode {
   kGeo = 3,
 };
 ServerMode ServerModeOf(Mode mode);
+// Whether the gradients of all trainers become one before anything is updated with them.
+bool MergesGradients(Mode mode);
 std::string_view ServerModeName(ServerMode mode);
 std::optional<ServerMode> ServerModeFromName(std::string_view name);
 

@@ -13,7 +13,8 @@
 // chunks of 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that
 // is asked for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
 // `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
-// not 1, and `push_every=100` in geo. Plans without pservers stand in ranks.h.
+// not 1, `clip="global"` where pservers clip, and `push_every=100` in geo. Plans without pservers stand in
+// ranks.h.
 //
 // What no pserver updates but all trainers start with alike stands last: `start mean : f32[3] on pserver 1
 // statistic`. Trainer 0 sends it there when it starts; `statistic` if trainers go on to write it, each its
@@ -97,6 +98,7 @@ struct PlacementPlan {
   ServerMode server_mode =
       ServerMode::kSync;  // what pservers are told; ServerModeOf(mode), but for Fluid's slips
   Dialect dialect = Dialect::kDefault;
+  Clip clip = Clip::kLocal;
   int trainers = 1;
   float dc_asgd_lambda = 1.0f;
   int push_every = 0;  // geo: steps between two sends of one trainer

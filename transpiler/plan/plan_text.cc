@@ -56,6 +56,7 @@ std::string PrintHeader(const PlacementPlan& plan) {
     out += StrCat(", server_mode=", Quote(ServerModeName(plan.server_mode)));
   }
   if (plan.dc_asgd_lambda != 1.0f) out += StrCat(", dc_asgd_lambda=", plan.dc_asgd_lambda);
+  if (plan.clip != Clip::kLocal) out += StrCat(", clip=", Quote(ClipName(plan.clip)));
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
   return out + "}\n";
@@ -197,6 +198,12 @@ bool ParseMode(const std::string& name, PlacementPlan& plan) {
   return true;
 }
 
+bool ParseClip(const std::string& name, Clip& clip) {
+  const std::optional<Clip> known = ClipFromName(name);
+  if (known) clip = *known;
+  return known.has_value();
+}
+
 bool ParseServerMode(const std::string& name, ServerMode& server) {
   const std::optional<ServerMode> known = ServerModeFromName(name);
   if (known) server = *known;
@@ -227,6 +234,8 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
       if (!line.Number(plan.ranks.average_every)) return false;
     } else if (line.Is("push_every=")) {
       if (!line.Number(plan.push_every)) return false;
+    } else if (line.Is("clip=")) {
+      if (!line.Text(text) || !ParseClip(text, plan.clip)) return false;
     } else if (line.Is("dialect=")) {
       if (!line.Text(text) || text != kFluidDialect) return false;
       plan.dialect = Dialect::kFluid18;

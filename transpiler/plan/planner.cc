@@ -18,7 +18,8 @@ Result<Planned> Place(Analysis analysis, const PlanRequest& request, const Trans
 
 Result<Planned> PlanUpdatesOnPservers(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
-  PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, Analyse(request.ops, request.main, request.config.dialect));
+  PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis,
+                            Analyse(request.ops, request.main, request.config.dialect, request.config.clip));
   FindStartValues(request.main, request.startup, analysis);
   return Place(std::move(analysis), request, request.config);
 }

@@ -129,6 +129,8 @@ RandomJob MakeRandomJob(std::uint64_t seed) {
   if (config.dialect == Dialect::kDefault) Spread(draw, config);
   config.allow_small_blocks = draw.OneIn(2);
   if (config.allow_small_blocks) config.min_block_size = draw.Between(1, 8192);
+  const bool merges = config.dialect == Dialect::kDefault && MergesGradients(*ResolveMode(config));
+  if (merges && !draw.OneIn(3)) config.clip = Clip::kGlobal;
   return job;
 }
 

@@ -85,6 +85,16 @@ TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   EXPECT_TRUE(ReadTrainer(program).ok());
 }
 
+// As with clip=global: a gradient comes in, and something is made of it, in a block without an update.
+TEST(Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
+  Program program = Job().Pserver(0);
+  const OpId update = program.block(1).ops().back().id;
+  program.MutableBlock(1).Remove(update);
+  program = Changed(program, 1, [](Op& op) { op.SetRole(Role::kOptimize); });
+  const Status status = ReadServer(SimOps(), program, ServeOf(program)).status();
+  EXPECT_EQ(status.id(), "E-server-measures") << status.ToString();
+}
+
 TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
   const Piece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
   const Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};

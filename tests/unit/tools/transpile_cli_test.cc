@@ -93,7 +93,8 @@ TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
         good + out + " --facts " + dir_ / "bad.pb", good + out + " --main " + dir_ / "bad.pb",
         good + out + " --main none.pb", good + out + " --trainers 2", good + " --out /dev/null/x",
         CaseOf("fit_a_line.sgd", "sync_mbs10_ctor") + out, good + out + " --split-method Random",
-        good + out + " --slicing columns", good + out + " --slicing mxnet --split-method HashName"}) {
+        good + out + " --slicing columns", good + out + " --clip never",
+        good + out + " --slicing mxnet --split-method HashName"}) {
     ExpectBadInput("transpile" + arguments);
   }
 }

@@ -12,6 +12,7 @@ MODES = ('pserver', 'nccl2', 'collective')
 COLLECTIVE_MODES = ('grad_allreduce', 'local_sgd', 'single_process_multi_thread')
 SLICINGS = ('fluid', 'even', 'mxnet')
 BN_SYNCS = ('none', 'average')
+CLIPS = ('local', 'global')
 
 _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
           'geo_sgd_mode', 'use_hierarchical_allreduce')
@@ -36,7 +37,7 @@ class DistributedMode:
 
 class DistributeTranspilerConfig:
     """Fields and defaults are Fluid's, but for these, which are ours: `slicing`, `big_array_bound`, `bn_sync`,
-    `local_sgd_k_steps`, `dc_asgd_lambda`."""
+    `clip`, `local_sgd_k_steps`, `dc_asgd_lambda`."""
 
     slice_var_up = True
     split_method = None      # a subclass of PSDispatcher; None: RoundRobin
@@ -44,6 +45,7 @@ class DistributeTranspilerConfig:
     slicing = 'fluid'        # 'even': rows differ by one at most; 'mxnet': from big_array_bound on over all pservers
     big_array_bound = 1000000    # elements
     bn_sync = 'none'         # 'average': running statistics are averaged over trainers
+    clip = 'local'           # 'global': the mean of all trainers' gradients is clipped, as one machine would
     enable_dc_asgd = False
     dc_asgd_lambda = 1.0     # how much of a gradient's age is corrected; Fluid knows 1 only
     mode = 'pserver'
@@ -97,6 +99,7 @@ class DistributeTranspilerConfig:
         _check_choice('mode', self.mode, MODES, 'E-plan-kind')
         _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
         _check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
+        _check_choice('clip', self.clip, CLIPS, 'E-plan-clip')
         if self.collective_mode is not None:
             _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
         ps_dispatcher.check(self.split_method)

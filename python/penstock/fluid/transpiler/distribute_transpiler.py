@@ -143,6 +143,7 @@ class DistributeTranspiler:
         config = _penstock.TranspileConfig()
         config.kind = self._kind
         config.trainer_ids = [check_count('trainer_id', trainer_id)]
+        config.clip = given.clip
         if self._kind in ('nccl2', 'collective'):
             self._describe_ranks(trainers, config)
             return config

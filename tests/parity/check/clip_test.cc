@@ -1,0 +1,42 @@
+// Sets whose pservers clip the mean of all gradients compose to the program of one machine, whatever the
+// corpus clips by and however parameters are sliced.
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "operators/all_ops.h"
+#include "tests/parity/check/role_sets.h"
+#include "tests/support/corpus.h"
+
+namespace penstock {
+namespace {
+
+using test::CaseFolder;
+
+bool Clips(const CaseFolder& one) { return one.id.find(".clip_") != std::string::npos; }
+
+TEST(CheckClipTest, SetsThatClipGloballyComposeToTheirSource) {
+  int checked = 0;
+  for (const std::string& id : test::CaseIds(test::CorpusOrSelection())) {
+    CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), id);
+    TranspileConfig& config = one.job.config;
+    if (!Clips(one) || config.kind != Kind::kPserver) continue;
+    config.clip = Clip::kGlobal;
+    config.allow_small_blocks = true;
+    config.sync_mode_argument = config.sync_mode_field = true;
+    for (const std::int64_t least : {64, 8192}) {
+      config.min_block_size = least;
+      const auto set = test::OurSet(one, Dialect::kDefault);
+      ASSERT_TRUE(set) << id;
+      const SourcePrograms source{one.main, one.startup};
+      const CheckReport report = CheckRoles(*set, AllOps(), {.source = &source});
+      EXPECT_EQ(report.errors(), 0) << id << " in slices of " << least << "\n" << report.ToString();
+      ++checked;
+    }
+  }
+  std::cout << "sets that clip globally: " << checked << "\n";
+  EXPECT_GE(checked, test::CorpusFolder().empty() ? 0 : 10);
+}
+
+}  // namespace
+}  // namespace penstock

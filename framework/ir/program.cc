@@ -1,6 +1,7 @@
 #include "framework/ir/program.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "framework/base/check.h"
 
@@ -191,7 +192,12 @@ void Program::Touch() { content_id_ = NextContentId(); }
 Block& Program::MutableBlock(int index) {
   Touch();
   std::shared_ptr<Block>& block = blocks_[static_cast<std::size_t>(index)];
-  if (block.use_count() > 1) block = std::make_shared<Block>(*block);
+  if (block.use_count() > 1) {
+    block = std::make_shared<Block>(*block);
+  } else {
+    // The last other owner may have been another thread's program: what it read comes before what is written now.
+    std::atomic_thread_fence(std::memory_order_acquire);
+  }
   return *block;
 }
 

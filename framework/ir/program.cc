@@ -195,7 +195,8 @@ Block& Program::MutableBlock(int index) {
   if (block.use_count() > 1) {
     block = std::make_shared<Block>(*block);
   } else {
-    // The last other owner may have been another thread's program: what it read comes before what is written now.
+    // The last other owner may have been another thread's program: what it read comes before what is written
+    // now.
     std::atomic_thread_fence(std::memory_order_acquire);
   }
   return *block;

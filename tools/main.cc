@@ -16,6 +16,7 @@ const std::vector<Command>& Commands() {
        {},
        RunConvert},
       {"show", "F", "prints program F for reading, without what goes without saying", {"full"}, RunShow},
+      {"diff", "A B", "compares two programs, or two folders of role programs, op for op", {}, RunDiff},
       {"transpile",
        "--main F --startup F --config F --out DIR [--steps DIR]",
        "writes the programs of all roles, and the plan",

@@ -39,8 +39,11 @@ Result<GoldenOutputs> RunCost(const GoldenFile& file, const GoldenCase& one);
 Result<GoldenOutputs> RunMemory(const GoldenFile& file, const GoldenCase& one);
 // check/: the set for `-- in`, `-- startup` and `-- config` (of this case, or of the last above that has
 // them), edited by each `-- damage (FILE)`; what check says of it. `-- without source`: from the role
-// programs alone.
+// programs alone. `-- config (fluid-1.8)`: compat.
 Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one);
+
+// diff/: `-- a` and `-- b`, op for op.
+Result<GoldenOutputs> RunDiff(const GoldenFile& file, const GoldenCase& one);
 
 // A given section's text; an error if the case has none.
 Result<std::string> RequireSection(const GoldenCase& one, std::string_view name);

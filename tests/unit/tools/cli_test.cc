@@ -74,7 +74,7 @@ TEST_F(Cli, BadInputIsOneLineAndExitCode2) {
   const std::string d = dir_.path().string() + "/";
   ExpectBadInput(
       "walk",
-      "there is no command \"walk\"; known: convert, show, transpile, memory_optimize, release_memory, "
+      "there is no command \"walk\"; known: convert, show, diff, transpile, memory_optimize, release_memory, "
       "plan, check   [E-command]");
   ExpectBadInput("show", "usage: penstock show F   [E-usage]");
   ExpectBadInput("convert a.pb", "usage: penstock convert A B   [E-usage]");

@@ -93,7 +93,7 @@ struct JobMemory {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer_state = 0;
-  std::int64_t copies = 0;  // pieces received before they are joined
+  std::int64_t copies = 0;  // pieces received before they are joined, and what a communicator keeps
   std::int64_t other = 0;   // other lasting variables, and on a pserver temporaries
   std::int64_t activations = 0, activations_per_example = 0;
   int unknown = 0;  // variables with more than one extent that only the data gives

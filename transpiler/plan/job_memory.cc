@@ -84,10 +84,29 @@ class MemoryReader {
   JobMemory out_;
 };
 
+// A communicator sends from copies: of each gradient one, where it sends gradients; in geo mode it measures
+// changes from a copy of what it received last, and receives into another.
+std::int64_t CommunicatorBytes(const Job& job, const JobTrainer& trainer, const JobMemory& memory) {
+  std::int64_t bytes = 0;
+  if (job.exchange == Exchange::kGeo) {
+    AddBytes(bytes, memory.parameters);
+    AddBytes(bytes, memory.parameters);
+  }
+  const bool sends = job.exchange == Exchange::kSyncCommunicator ||
+                     job.exchange == Exchange::kAsyncCommunicator || job.exchange == Exchange::kHalfAsync;
+  for (const JobMessage& message : trainer.messages) {
+    if (sends && message.kind == JobMessage::Kind::kGradient) AddBytes(bytes, message.bytes);
+  }
+  return bytes;
+}
+
 }  // namespace
 
-JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const Job& job) {
-  return MemoryReader(ops, program, job).Read();
+JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const Job& job,
+                            const JobTrainer& trainer) {
+  JobMemory memory = MemoryReader(ops, program, job).Read();
+  AddBytes(memory.copies, CommunicatorBytes(job, trainer, memory));
+  return memory;
 }
 
 }  // namespace penstock

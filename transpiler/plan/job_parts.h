@@ -62,7 +62,8 @@ Status ReadJobTrainer(const OpRegistry& ops, const JobProgram& main, const JobPr
                       const JobServers& servers, Job& job);
 // What trainers reduce among themselves, in a job without pservers: number of ranks, hosts and variables.
 Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job, JobTrainer& trainer);
-JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const Job& job);
+JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const Job& job,
+                            const JobTrainer& trainer);
 
 // Position of the last op of the backward pass in block 0; -1 if there is none.
 int LastBackwardOp(const Block& main);

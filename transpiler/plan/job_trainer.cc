@@ -322,7 +322,7 @@ Status ReadJobTrainer(const OpRegistry& ops, const JobProgram& main, const JobPr
     PENSTOCK_RETURN_IF_ERROR(TrainerReader(main, servers, job, out).Read());
     if (job.present.size() == 1) CountIds(*main.program, job);
   }
-  out.memory = ReadTrainerMemory(ops, *main.program, job);
+  out.memory = ReadTrainerMemory(ops, *main.program, job, out);
   return OkStatus();
 }
 

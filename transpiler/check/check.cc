@@ -72,10 +72,13 @@ void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry
   CheckCommOps(facts, findings);
   CheckOrder(facts, findings);
   CheckStartup(facts, findings);
+  CheckStartRows(facts, ops, options.source, findings);
+  CheckStepCounters(facts, options.source, findings);
   CheckSharedStart(facts, findings);
   CheckGeo(facts, findings);
   CheckProgress(facts, findings);
   CheckCollective(facts, findings);
+  CheckRankStart(facts, findings);
 }
 
 // What the set computes as a whole.

@@ -115,7 +115,9 @@ class CollectiveRules {
       CheckRings(rank);
       CheckReduced(rank);
       CheckStreams(rank);
-      if (!rank.startup.empty()) CheckBroadcasts(rank);
+      // The devices of one process start from its own scope.
+      const bool processes = rank.ranks > 0 && !rank.rings.empty();
+      if (processes || !rank.startup.empty()) CheckBroadcasts(rank);
     }
     for (std::size_t i = 1; i < ranks_.size(); ++i) {
       Compare(ranks_[i].startup, ranks_.front().startup, ranks_[i].trainer->startup,
@@ -239,6 +241,7 @@ class CollectiveRules {
     std::map<std::string, int> times;
     bool gradients = false;
     for (const Collective& one : rank.main) {
+      if (one.op->type() != "c_allreduce_sum") continue;
       ++times[one.op->InputName("X")];
       gradients |= Has(one.op->role(), Role::kBackward);
     }

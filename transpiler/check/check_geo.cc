@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
@@ -37,6 +38,14 @@ class GeoRules {
                              " times a step that it was done; it must be once"));
     }
     for (const Transfer& send : trainer_.tells_ids) CheckTold(*send.op);
+    for (const Lookup& lookup : trainer_.lookups) {
+      Error(StrCat("asks pservers for rows of ", lookup.table, ", which is trained here"), *lookup.op);
+    }
+    for (const PserverFacts& pserver : facts_.pservers) {
+      for (const UpdateBlock& update : pserver.updates) {
+        if (update.delta) CheckDelta(pserver, update);
+      }
+    }
     if (trainer_.startup != nullptr) CheckStart();
   }
 
@@ -82,11 +91,19 @@ class GeoRules {
   void CheckStart() {
     const auto& ops = trainer_.startup->program.main().ops();
     int told = 0;
-    for (const OpEntry& entry : ops) {
-      if (entry.op->type() != "send" || entry.op->Input("X") != StringsOf(*entry.op, "send_varnames"))
-        continue;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = *ops[i].op;
+      if (op.type() != "send" || op.Input("X") != StringsOf(op, "send_varnames")) continue;
       ++told;
-      CheckAttrs(*trainer_.startup, *entry.op);
+      CheckAttrs(*trainer_.startup, op);
+      for (const Transfer& recv : trainer_.startup_recvs) {
+        if (recv.position < static_cast<int>(i) && recv.cut_position < static_cast<int>(i)) continue;
+        findings_.Error("E-check-geo", *trainer_.startup,
+                        StrCat("tells the communicator that the start is complete before ", recv.whole,
+                               " has come: changes would be measured from another value"),
+                        &op);
+        break;
+      }
     }
     if (told != 1) {
       findings_.Error(
@@ -107,6 +124,23 @@ class GeoRules {
                                "; the first step would not start from the pserver's value"),
                         update.optimizer);
       }
+    }
+  }
+
+  // What the communicator sends is declared here, as the pserver takes it.
+  void CheckDelta(const PserverFacts& pserver, const UpdateBlock& update) {
+    const Var* there = pserver.file->program.FindVar(update.block, update.grad);
+    const Var* here = trainer_.file->program.main().FindVar(update.grad);
+    if (there == nullptr) return;  // another rule's
+    if (here == nullptr) {
+      findings_.Error("E-check-geo", *trainer_.file,
+                      StrCat("does not declare ", update.grad, ", the change that ", pserver.file->file,
+                             " adds to ", update.param));
+    } else if (PrintVarType(*here) != PrintVarType(*there)) {
+      findings_.Error("E-check-message-type", *trainer_.file,
+                      StrCat(update.grad, " is ", PrintVarType(*here), " here, but ", PrintVarType(*there),
+                             " in ", pserver.file->file),
+                      update.anchor(pserver.serve));
     }
   }
 

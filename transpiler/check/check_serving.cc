@@ -54,6 +54,33 @@ class ServingRules {
                    "optimize blocks: updates would use the rate of the step before"));
     } else if (program_.block(lr).ops().empty()) {
       Error("E-check-lr-block", StrCat("block ", lr, " is to compute the learning rate, but has no ops"));
+    } else {
+      CheckScheduleAdvances();
+    }
+  }
+
+  // A server that does not wait for steps computes the learning rate when it starts and when it is told of a
+  // step. What the block keeps from one run for the next would stay as it was at the start.
+  void CheckScheduleAdvances() {
+    if (pserver_.mode == ServeMode::kSync || !pserver_.counters.empty()) return;
+    std::set<std::string_view> read, written;
+    for (const OpEntry& entry : program_.block(pserver_.lr_block).ops()) {
+      for (const Slot& slot : entry.op->inputs()) {
+        for (const std::string& name : slot.args) {
+          if (!written.contains(name)) read.insert(name);
+        }
+      }
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) {
+          written.insert(name);
+          if (!read.contains(name)) continue;
+          findings_.Error("E-check-lr-block", *pserver_.file,
+                          StrCat("the schedule goes on from ", name,
+                                 ", but no trainer tells of its steps: it stays as it starts"),
+                          entry.op.get());
+          return;
+        }
+      }
     }
   }
 
@@ -201,27 +228,24 @@ class ServingRules {
     }
   }
 
-  // Rows that an optimizer reads as they came in are named with their table.
+  // Rows that an optimizer reads as they came in are named with their table. Names may have colons: an entry
+  // is compared as a whole.
   void CheckSparse() {
-    std::map<std::string, std::string> expected;
+    std::map<std::string, const UpdateBlock*> expected;
     for (const UpdateBlock& update : pserver_.updates) {
       if (update.optimizer == nullptr || update.by_id || update.grad != GradientOf(update)) continue;
       const Var* grad = program_.FindVar(update.block, update.grad);
-      if (grad != nullptr && grad->kind == VarKind::kSelectedRows) expected[update.grad] = update.param;
+      if (grad != nullptr && grad->kind == VarKind::kSelectedRows)
+        expected.emplace(StrCat(update.grad, ":", update.param), &update);
     }
     for (const std::string& entry : StringsOf(serve_, "sparse_grad_to_param")) {
-      const auto pair = DividePair(entry);
-      const auto it = pair ? expected.find(pair->first) : expected.end();
-      if (it == expected.end() || it->second != pair->second) {
-        Error("E-check-sparse-map", StrCat("sparse_grad_to_param has ", Quote(entry),
-                                           ", but no block updates that with rows of this gradient"));
-        continue;
-      }
-      expected.erase(it);
+      if (expected.erase(entry) > 0) continue;
+      Error("E-check-sparse-map", StrCat("sparse_grad_to_param has ", Quote(entry),
+                                         ", but no block updates that with rows of this gradient"));
     }
-    for (const auto& [grad, param] : expected) {
-      Error("E-check-sparse-map",
-            StrCat("sparse_grad_to_param does not name ", grad, ", the rows that update ", param));
+    for (const auto& [entry, update] : expected) {
+      Error("E-check-sparse-map", StrCat("sparse_grad_to_param does not name ", update->grad,
+                                         ", the rows that update ", update->param));
     }
   }
 
@@ -232,9 +256,16 @@ class ServingRules {
     for (const UpdateBlock& update : pserver_.updates) {
       const auto& ops = program_.block(update.block).ops();
       if (ops.empty()) continue;  // of a server that holds nothing
-      const bool done = std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+      const auto own = std::find_if(ops.begin(), ops.end(), [](const OpEntry& entry) {
         return entry.op->type() == "ref_by_trainer_id";
       });
+      const bool done = own != ops.end();
+      if (done && static_cast<int>(own->op->Input("X").size()) != pserver_.trainers) {
+        findings_.Error("E-check-trainers", *pserver_.file,
+                        StrCat("keeps what ", own->op->Input("X").size(), " trainers have, but serves ",
+                               pserver_.trainers),
+                        own->op.get());
+      }
       const Var* grad = program_.FindVar(update.block, update.grad);
       const bool rows = grad != nullptr && grad->kind == VarKind::kSelectedRows;
       if (told == done || (told && rows)) continue;

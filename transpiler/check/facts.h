@@ -132,7 +132,7 @@ struct PserverFacts {
   std::map<std::string, int> prefetch_blocks;               // variable of the ids -> block
   std::unordered_map<std::string, std::size_t> consumer;    // what arrives -> position in updates
   std::unordered_map<std::string, std::size_t> updated_by;  // param piece -> position in updates
-  std::set<std::string> counters;                           // what arrives and is read by the lr block
+  std::set<std::string> counters;                           // what the lr block counts: they arrive
 
   const UpdateBlock* UpdateOf(const std::string& piece) const;   // null if it is not updated here
   const UpdateBlock* ConsumerOf(const std::string& name) const;  // null if nobody reads it
@@ -210,10 +210,15 @@ void CheckBarriers(const RoleFacts& facts, Findings& findings);
 void CheckCommOps(const RoleFacts& facts, Findings& findings);
 void CheckOrder(const RoleFacts& facts, Findings& findings);
 void CheckStartup(const RoleFacts& facts, Findings& findings);
+// Null: the source is not given.
+void CheckStepCounters(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
+void CheckStartRows(const RoleFacts& facts, const OpRegistry& ops, const SourcePrograms* source,
+                    Findings& findings);
 void CheckSharedStart(const RoleFacts& facts, Findings& findings);
 void CheckGeo(const RoleFacts& facts, Findings& findings);
 void CheckProgress(const RoleFacts& facts, Findings& findings);
 void CheckCollective(const RoleFacts& facts, Findings& findings);
+void CheckRankStart(const RoleFacts& facts, Findings& findings);
 // How many ranks a job without pservers has; its trainers, if they do not say.
 int RanksOf(const RoleFacts& facts);
 

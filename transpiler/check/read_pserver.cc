@@ -202,14 +202,15 @@ class PserverReader {
     return true;
   }
 
+  // The counter of a trainer that is not in the folder stands beside one that arrives.
   void ReadCounters() {
     ViewSet written;
     for (const OpEntry& entry : program_.block(facts_.lr_block).ops()) {
-      for (const Slot& slot : entry.op->inputs()) {
-        for (const std::string& name : slot.args) {
-          if (!written.contains(name) && arriving_.contains(name)) facts_.counters.insert(name);
-        }
-      }
+      std::vector<std::string> counted = entry.op->InputNames();
+      std::erase_if(counted, [&](const std::string& name) { return written.contains(name); });
+      const bool arrives = std::any_of(counted.begin(), counted.end(),
+                                       [&](const std::string& name) { return arriving_.contains(name); });
+      if (arrives) facts_.counters.insert(counted.begin(), counted.end());
       for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
     }
   }

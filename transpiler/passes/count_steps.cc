@@ -22,7 +22,8 @@ Result<Program> CountSteps(const Program& in, const PassContext& context) {
     }
     for (int block = 1; block < in.block_count(); ++block) {
       for (const OpEntry& entry : in.block(block).ops()) {
-        if (CountedBy(*entry.op) != counter.var) continue;
+        const auto counts = CountedBy(*entry.op, context.plan.dialect);
+        if (!counts || counts->var != counter.var) continue;
         Op sum = MakeSum(counted, counter.var);
         sum.SetRole(Role::kLrSched).SetMadeBy("count_steps");
         edit.block(block).Replace(entry.id, std::move(sum));

@@ -1,5 +1,5 @@
 // Gives the trainers' step counters their start values, in the start-up programs of trainers and pservers. A
-// trainer's own stays 1 for ever: it is what each of its steps adds on the servers.
+// trainer's own stays as it is for ever: what each of its steps adds on the servers.
 //
 //   before  step = fill_constant() {value=-1.0}
 //   after   step.trainer_1 = fill_constant() {value=1.0} ; step.trainer_0 = fill_constant() {value=1.0}
@@ -38,9 +38,8 @@ Op Filled(const Var& var, float value, const PassContext& context) {
 }
 
 float BeginOf(int trainer, const StepCounter& counter, const PassContext& context) {
-  const bool as_fluid =
-      context.plan.dialect == Dialect::kFluid18 || context.self.role == Self::Role::kTrainer;
-  if (as_fluid) return 1.0f;
+  if (context.plan.dialect == Dialect::kFluid18) return 1.0f;
+  if (context.self.role == Self::Role::kTrainer) return counter.step;
   return trainer == 0 ? FirstStep(counter, context) : 0.0f;
 }
 
@@ -52,6 +51,7 @@ Result<Program> InitStepCounters(const Program& in, const PassContext& context) 
   for (const StepCounter& counter : context.analysis.step_counters) {
     const std::optional<OpId> begin = main.LastWriter(counter.var);
     if (!begin) continue;  // this server has no schedule
+    if (context.plan.dialect == Dialect::kDefault && ScheduledPservers(counter, context).empty()) continue;
     Op filled = *main.FindOp(*begin);
     if (filled.Get<float>(kValue) != nullptr) {
       main.Replace(*begin, std::move(filled.Set(kValue, static_cast<float>(-context.plan.trainers))));

@@ -168,21 +168,26 @@ void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& 
   analysis.server_vars.insert(analysis.server_vars.end(), vars.begin(), vars.end());
 }
 
-void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
-  std::string counted = CountedBy(*entry.op);
-  const Var* var = main.FindVar(counted);
+void AddCounter(const Block& main, const OpEntry& entry, Dialect dialect, Analysis& out) {
+  std::optional<StepCounter> counter = CountedBy(*entry.op, dialect);
+  if (!counter) return;
+  const Var* var = main.FindVar(counter->var);
   if (var == nullptr || !var->persistable || !var->type) return;
-  out.step_counters.push_back(
-      {.op = entry.id, .var = std::move(counted), .step = *entry.op->Get<float>(kStepAttr)});
+  counter->op = entry.id;
+  out.step_counters.push_back(*std::move(counter));
 }
 
 }  // namespace
 
-std::string CountedBy(const Op& op) {
-  if (op.Get<float>(kStepAttr) == nullptr) return std::string();
+std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
+  const float* step = op.Get<float>(kStepAttr);
+  if (step == nullptr && dialect == Dialect::kDefault && op.GetOr<float>("scale", 1.0f) == 1.0f) {
+    step = op.Get<float>("bias");
+    if (step != nullptr && *step == 0.0f) return std::nullopt;
+  }
   const std::vector<std::string> read = op.InputNames();
-  const std::vector<std::string> written = op.OutputNames();
-  return read.size() == 1 && read == written ? read.front() : std::string();
+  if (step == nullptr || read.size() != 1 || read != op.OutputNames()) return std::nullopt;
+  return StepCounter{.var = read.front(), .step = *step};
 }
 
 bool FluidKeepsClip(const Op& op) {
@@ -200,7 +205,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
     ++position;
     if (IsLrOp(op)) {
       out.lr_ops.push_back(entry.id);
-      AddCounter(main.main(), entry, out);
+      AddCounter(main.main(), entry, dialect, out);
     }
     if (op.role() != Role::kOptimize) continue;
     if (clip.StaysOnTrainer(op)) {

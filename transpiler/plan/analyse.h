@@ -50,9 +50,9 @@ struct StepCounter {
   std::string var;
   float step = 1.0f;
 };
-// The variable that the op counts in: all it reads and all it writes, and it says by which step. Empty if it
-// counts nothing.
-std::string CountedBy(const Op& op);
+// The counter that an op advances: the one variable that it reads and writes, to which it adds a step, or
+// (not in Fluid) a bias. `op` is not set; nothing if it counts nothing.
+std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect);
 
 // Not trained, and started by the start-up program (start_values.h).
 struct StartedVar {

@@ -14,7 +14,6 @@ namespace {
 
 using test::CaseFolder;
 using test::Damage;
-using Strings = std::vector<std::string>;
 
 struct Base {
   std::string name;
@@ -22,51 +21,66 @@ struct Base {
   RoleFiles roles;
 };
 
+std::vector<Base> BasesOf(const std::vector<const char*>& ids) {
+  const std::string corpus = test::CorpusOrSelection();
+  const auto known = test::CaseIds(corpus);
+  std::vector<Base> out;
+  for (const char* id : ids) {
+    if (std::find(known.begin(), known.end(), id) == known.end()) continue;
+    const CaseFolder one = test::ReadCaseFolder(corpus, id);
+    if (auto set = test::FluidSet(one)) out.push_back({StrCat(id, ", Fluid's"), one, *set});
+    if (auto set = test::OurSet(one, Dialect::kDefault)) out.push_back({StrCat(id, ", ours"), one, *set});
+    if (auto set = test::OurSet(one, Dialect::kFluid18)) out.push_back({StrCat(id, ", compat"), one, *set});
+  }
+  return out;
+}
+
 // Fluid's sets and ours, in both dialects: dense and sliced, with state, decay, schedules and tables.
 const std::vector<Base>& Bases() {
-  static const std::vector<Base> bases = [] {
-    const std::string corpus = test::CorpusOrSelection();
-    const auto known = test::CaseIds(corpus);
-    std::vector<Base> out;
-    for (const char* id :
-         {"wide_linear.sgd@sync_p2t2", "wide_linear.momentum@sync_p2t2", "vgg11.momentum.reg_l2@sync_p2t2",
-          "softmax_reg.adam.lr_exponential@sync_mbs1024_p3t2",
-          "resnet_small.momentum.lr_piecewise.reg_l2@sync_p2t2",
-          "word2vec_dense.adam.lr_exponential_ns@sync_p2t2", "ctr_sparse.sgd.lr_exponential.reg_l2@sync_p2t2",
-          "word2vec_dist.sgd@tbl_sync_p2t2"}) {
-      if (std::find(known.begin(), known.end(), id) == known.end()) continue;
-      const CaseFolder one = test::ReadCaseFolder(corpus, id);
-      if (auto set = test::FluidSet(one)) out.push_back({StrCat(id, ", Fluid's"), one, *set});
-      if (auto set = test::OurSet(one, Dialect::kDefault)) out.push_back({StrCat(id, ", ours"), one, *set});
-      if (auto set = test::OurSet(one, Dialect::kFluid18)) out.push_back({StrCat(id, ", compat"), one, *set});
-    }
-    return out;
-  }();
+  static const std::vector<Base> bases =
+      BasesOf({"wide_linear.sgd@sync_p2t2", "wide_linear.momentum@sync_p2t2",
+               "vgg11.momentum.reg_l2@sync_p2t2", "softmax_reg.adam.lr_exponential@sync_mbs1024_p3t2",
+               "resnet_small.momentum.lr_piecewise.reg_l2@sync_p2t2",
+               "word2vec_dense.adam.lr_exponential_ns@sync_p2t2",
+               "ctr_sparse.sgd.lr_exponential.reg_l2@sync_p2t2", "word2vec_dist.sgd@tbl_sync_p2t2"});
   return bases;
 }
 
-class DamageTest : public testing::TestWithParam<Damage> {};
+// Of the other modes.
+const std::vector<Base>& ModeBases() {
+  static const std::vector<Base> bases =
+      BasesOf({"softmax_reg.adam.lr_exponential@async_rt_p2t2", "wide_linear.sgd@dc_async_p2t2",
+               "fit_a_line.sgd@geo_p2t2", "word2vec_sparse.sgd@geo_p2t2", "fit_a_line.sgd@coll_allreduce_t2",
+               "fit_a_line.sgd@coll_localsgd_t2", "lenet.momentum@coll_allreduce_t4_n2",
+               "fit_a_line.sgd@nccl2_t2", "lenet.lars@nccl2_t4_hier"});
+  return bases;
+}
 
-TEST_P(DamageTest, IsFoundAndNamed) {
+void ExpectFound(const Damage& damage, const std::vector<Base>& bases) {
   int made = 0;
-  for (const Base& base : Bases()) {
+  for (const Base& base : bases) {
     RoleFiles roles = base.roles;
-    if (!GetParam().make(roles)) continue;
+    if (!damage.make(roles)) continue;
     ++made;
     const SourcePrograms source{base.one.main, base.one.startup};
     const CheckReport report = CheckRoles(roles, AllOps(), {.source = &source});
     const bool found =
-        std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& finding) {
-          const Strings& ids = GetParam().ids;
+        std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
           return finding.severity == Severity::kError &&
-                 std::find(ids.begin(), ids.end(), finding.id) != ids.end();
+                 std::find(damage.ids.begin(), damage.ids.end(), finding.id) != damage.ids.end();
         });
-    EXPECT_TRUE(found) << base.name << ": " << Join(GetParam().ids, " or ") << " expected, got:\n"
+    EXPECT_TRUE(found) << base.name << ": " << Join(damage.ids, " or ") << " expected, got:\n"
                        << report.ToString();
   }
   // The selection in the tree has no tables and no schedules.
   EXPECT_GE(made, test::CorpusFolder().empty() ? 0 : 1);
 }
+
+class DamageTest : public testing::TestWithParam<Damage> {};
+TEST_P(DamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), Bases()); }
+
+class ModeDamageTest : public testing::TestWithParam<Damage> {};
+TEST_P(ModeDamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), ModeBases()); }
 
 std::vector<Damage> All() {
   std::vector<Damage> all;
@@ -77,6 +91,9 @@ std::vector<Damage> All() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, DamageTest, testing::ValuesIn(All()),
+                         [](const testing::TestParamInfo<Damage>& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Each, ModeDamageTest, testing::ValuesIn(test::ModeDamages()),
                          [](const testing::TestParamInfo<Damage>& info) { return info.param.name; });
 
 }  // namespace

@@ -24,6 +24,8 @@ const std::vector<Damage>& TrainerDamages();
 const std::vector<Damage>& PserverDamages();
 // Start values, tables, and sets put together from two.
 const std::vector<Damage>& SetDamages();
+// Sets that are not synchronous, or have no pservers.
+const std::vector<Damage>& ModeDamages();
 
 // The role programs that most of them break.
 inline Program& Trainer(RoleFiles& roles) { return roles.trainers.back().program; }

@@ -1,4 +1,6 @@
 // Start values, tables, and sets put together from two.
+#include <algorithm>
+
 #include "tests/parity/check/damages.h"
 
 namespace penstock::test {
@@ -32,6 +34,26 @@ const std::vector<Damage> kOthers = {
        });
      },
      {"E-check-start-differs"}},
+    {"SliceStartsAsOtherRows",
+     [](RoleFiles& r) {
+       Program& startup = r.pserver_startups.back().program;
+       const std::vector<VarRef> vars = startup.main().vars();
+       const auto slice = std::find_if(vars.begin(), vars.end(),
+                                       [](const VarRef& var) { return var->facts.slice.has_value(); });
+       if (slice == vars.end()) return false;
+       ChangeVar(startup, (*slice)->name, [](Var& var) {
+         ++var.facts.slice->row_begin;
+         ++var.facts.slice->row_end;
+       });
+       return true;
+     },
+     {"E-check-start-rows"}},
+    {"AnotherSeed",
+     [](RoleFiles& r) {
+       ++r.pserver_startups.back().program.mutable_meta().random_seed;
+       return true;
+     },
+     {"E-check-seed"}},
     {"TwoServersInitialiseOneSlice",
      [](RoleFiles& r) {
        if (r.pservers.size() < 2) return false;

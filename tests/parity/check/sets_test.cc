@@ -84,8 +84,11 @@ TEST(CheckSetsTest, NoSetOfOursIsRefused) {
     if (!set) continue;
     ++checked;
     const SourcePrograms source{one.main, one.startup};
-    const CheckReport report = CheckRoles(*set, AllOps(), {.source = &source});
-    EXPECT_EQ(report.errors(), 0) << id << "\n" << report.ToString();
+    for (const SourcePrograms* given : {static_cast<const SourcePrograms*>(nullptr), &source}) {
+      const CheckReport report = CheckRoles(*set, AllOps(), {.source = given});
+      EXPECT_EQ(report.errors(), 0) << id << (given == nullptr ? "\n" : " with its source\n")
+                                    << report.ToString();
+    }
   }
   std::cout << "our sets: " << checked << "\n";
   EXPECT_GE(checked, test::CorpusFolder().empty() ? 10 : 40);

@@ -25,14 +25,15 @@ class NetworkBuilder {
         main_(ops, network.main, scopes_),
         startup_(ops, network.startup, scopes_) {}
 
+  const OpRegistry& ops() const { return ops_; }
   OpWriter& main() { return main_; }
   OpWriter& startup() { return startup_; }
   UniqueNames& names() { return names_; }
   NameScopes& scopes() { return scopes_; }
   Draw& draw() { return draw_; }
 
-  std::string Data(const std::string& name, Shape shape) {
-    Var var = TensorVar(name, DType::kFp32, std::move(shape));
+  std::string Data(const std::string& name, Shape shape, DType dtype = DType::kFp32) {
+    Var var = TensorVar(name, dtype, std::move(shape));
     var.facts.is_data = true;
     var.facts.stop_gradient = true;
     network_.main.MutableBlock(0).SetVar(std::move(var));
@@ -58,6 +59,18 @@ class NetworkBuilder {
     return name;
   }
 
+  void StopGradient(const std::string& name) {
+    Var var = *network_.main.main().FindVar(name);
+    var.facts.stop_gradient = true;
+    network_.main.MutableBlock(0).SetVar(std::move(var));
+  }
+  // One that only lookups read.
+  std::string Table(const Shape& shape) {
+    ++network_.tables;
+    const std::string name = NewParam(shape, true);
+    params_.pop_back();  // nobody else's
+    return name;
+  }
   // A new parameter of this shape that is trained.
   std::string TrainedParam(const Shape& shape) { return NewParam(shape, true); }
   // A parameter of this shape: now and then one that is there already, or one that stays as it starts.

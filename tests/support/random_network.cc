@@ -8,15 +8,10 @@
 #include "framework/autodiff/minimize.h"
 #include "framework/base/strings.h"
 #include "tests/support/network_builder.h"
+#include "tests/support/random_tables.h"
 
 namespace penstock::test {
 namespace {
-
-// An activation: [?, width].
-struct Activation {
-  std::string name;
-  Dim width = 1;
-};
 
 class Layers {
  public:
@@ -25,8 +20,12 @@ class Layers {
   std::string Loss() {
     AddInput();
     if (b_.draw().OneIn(3)) AddImage();
+    std::vector<Activation> rows;
+    if (options_.tables && b_.draw().OneIn(4)) rows = Tables(b_).Add();
+    live_.insert(live_.end(), rows.begin(), rows.end());
     for (int n = b_.draw().Below(b_.draw().OneIn(8) ? 40 : 10); n > 0; --n) AddLayer();
-    const Activation& last = live_.back();
+    Activation last = live_.back();
+    for (const Activation& row : rows) last = Joined(last, row);  // so that each table is trained
     const std::string out = b_.Apply("mul", {last.name, b_.TrainedParam({last.width, 1})});
     return b_.Apply("mean", {b_.Apply("square", {out})});
   }
@@ -132,12 +131,16 @@ class Layers {
     }
   }
 
-  void Concat() {
-    const Activation a = Any(), b = Any();
+  Activation Joined(const Activation& a, const Activation& b) {
     const std::string out = b_.Temporary("concat.tmp");
     Must(b_.main().Append(
         Op("concat").AddInput("X", {a.name, b.name}).AddOutput("Out", {out}).Set("axis", 1)));
-    live_.push_back({out, a.width + b.width});
+    return {out, a.width + b.width};
+  }
+
+  void Concat() {
+    const Activation a = Any();
+    live_.push_back(Joined(a, Any()));
   }
 
   void LayerNorm(const Activation& in) {
@@ -213,13 +216,17 @@ class Trainer {
     return {.kind = l1 ? Regularizer::Kind::kL1 : Regularizer::Kind::kL2, .coefficient = 0.0005f};
   }
 
-  // rate = 0.001 * step, with the count of steps kept in the program.
+  // rate = 0.001 * step, with the count of steps kept in the program, by either op that counts.
   std::string Schedule() {
     network_.schedule = true;
-    const std::string steps = b_.Persistable(b_.names().Generate("steps"), {1}, 0.0f);
+    const std::string steps =
+        b_.Persistable(b_.names().Generate("steps"), {1}, b_.draw().OneIn(2) ? 0.0f : 4.0f);
     const std::string rate = b_.Temporary("rate");
     b_.main().SetRole(Role::kLrSched);
-    Must(b_.main().Append(Op("scale").AddInput("X", {steps}).AddOutput("Out", {steps}).Set("bias", 1.0f)));
+    const float step = b_.draw().OneIn(4) ? 2.0f : 1.0f;
+    const bool increments = ops_.Find("increment") != nullptr && b_.draw().OneIn(2);
+    Op count = increments ? Op("increment").Set("step", step) : Op("scale").Set("bias", step);
+    Must(b_.main().Append(std::move(count.AddInput("X", {steps}).AddOutput("Out", {steps}))));
     Must(b_.main().Append(Op("scale").AddInput("X", {steps}).AddOutput("Out", {rate}).Set("scale", 0.001f)));
     b_.main().SetRole(Role::kForward);
     return rate;

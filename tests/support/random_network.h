@@ -37,6 +37,8 @@ struct NetworkOptions {
   // Extents of a few elements, so that the program can be run. Otherwise among them are 1, primes, and ones
   // that make a parameter of terabytes.
   bool runnable = false;
+  // With lookups of sparse tables.
+  bool tables = false;
 };
 
 struct RandomNetwork {
@@ -48,6 +50,7 @@ struct RandomNetwork {
   int params = 0;  // with trainable ones and frozen ones
   int shared = 0;  // uses of a parameter beyond its first
   int frozen = 0;
+  int tables = 0;         // that are looked up
   bool schedule = false;  // the learning rate changes from step to step
   bool clipped = false;
   bool clipped_together = false;  // by a norm over several gradients

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "operators/all_ops.h"
 #include "tests/property/cost/role_jobs.h"
 #include "transpiler/plan/choose_pservers.h"
 #include "transpiler/plan/expect.h"
@@ -46,6 +47,27 @@ const std::vector<Costed>& AllCosted() {
     return out;
   }();
   return costed;
+}
+
+// Each variable's size is a number, and their sum is not.
+TEST(JobSize, MoreThanCanBeCountedIsRefused) {
+  Program trainer;
+  Op sum("sum");
+  std::vector<std::string> large;
+  for (int i = 0; i < 1025; ++i) {
+    large.push_back(StrCat("v", i));
+    Var var = TensorVar(large.back(), DType::kFp32, {Dim{1} << 24, Dim{1} << 24});
+    var.persistable = true;
+    trainer.MutableBlock(0).SetVar(std::move(var));
+  }
+  trainer.MutableBlock(0).Append(sum.AddInput("X", large).AddOutput("Out", {"v0"}));
+  Program pserver;
+  pserver.MutableBlock(0).Append(Op("listen_and_serv").Set("endpoint", "a:1").Set("Fanin", 1));
+  const Result<Job> job = ReadJob(AllOps(), {.trainers = {{"trainer.pb", &trainer}},
+                                             .trainer_startups = {},
+                                             .pservers = {{"pserver_0.pb", &pserver}}});
+  ASSERT_FALSE(job.ok());
+  EXPECT_EQ(job.status().id(), "E-job-size") << job.status().ToString();
 }
 
 TEST(CostOfAnyJob, CanBeTold) {

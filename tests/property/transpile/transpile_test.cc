@@ -59,6 +59,7 @@ TEST(RandomJobs, AreOfEveryKind) {
   std::set<Mode> modes;
   std::set<std::pair<Slicing, Placement>> placements;
   int shared = 0, frozen = 0, scheduled = 0, clipped = 0, decayed = 0, unsliced = 0, many = 0, on_servers = 0;
+  int tables = 0;
   std::set<Dim> extents;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     const RandomJob job = MakeRandomJob(seed);
@@ -75,6 +76,7 @@ TEST(RandomJobs, AreOfEveryKind) {
     decayed += job.network.decayed;
     unsliced += !job.config.slice_params;
     many += job.network.params > 20;
+    tables += job.network.tables > 0;
     for (const VarRef& var : job.network.main.main().vars()) {
       if (var->facts.is_parameter) extents.insert(var->shape().dims().begin(), var->shape().dims().end());
     }
@@ -86,7 +88,7 @@ TEST(RandomJobs, AreOfEveryKind) {
   EXPECT_EQ(placements.size(), 7u);
   EXPECT_TRUE(pservers.contains(1) && pservers.contains(64)) << pservers.size();
   EXPECT_TRUE(trainers.contains(1) && trainers.contains(64));
-  for (const int count : {shared, frozen, scheduled, clipped, decayed, unsliced, many, on_servers})
+  for (const int count : {shared, frozen, scheduled, clipped, decayed, unsliced, many, on_servers, tables})
     EXPECT_GE(count, 10);
   for (const Dim extent : {1, 1021, 131071, 16777216}) EXPECT_TRUE(extents.contains(extent)) << extent;
 }

@@ -38,7 +38,9 @@ Result<Job> MakeJob(const GoldenCase& base) {
   PENSTOCK_ASSIGN_OR_RETURN(job.startup, ProgramOf(base, "startup"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(base, "config"));
   PENSTOCK_ASSIGN_OR_RETURN(const CaseFile file, ParseCase(text));
-  PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), job.main, job.startup, file.config));
+  TranspileConfig config = file.config;
+  if (base.Find("config")->argument == "fluid-1.8") config.dialect = Dialect::kFluid18;
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), job.main, job.startup, config));
   job.roles = FilesOf(roles);
   return job;
 }

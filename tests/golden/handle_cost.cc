@@ -111,10 +111,11 @@ Result<Ask> ReadAsk(const GoldenCase& one) {
 
 Result<GoldenOutputs> RunCost(const GoldenFile&, const GoldenCase& one) {
   const GoldenSection* case_name = one.Find("roles of");
-  PENSTOCK_ASSIGN_OR_RETURN(const Roles roles, case_name != nullptr
-                                                   ? RolesOfCase(std::string(StripSpace(case_name->text)))
-                                               : one.Find("trainer") != nullptr ? RolesOfSections(one)
-                                                                                : RolesOfSource(one));
+  PENSTOCK_ASSIGN_OR_RETURN(const Roles roles,
+                            case_name != nullptr ? RolesOfCase(std::string(StripSpace(case_name->text)))
+                            : one.Find("trainer") != nullptr || one.Find("pserver") != nullptr
+                                ? RolesOfSections(one)
+                                : RolesOfSource(one));
   PENSTOCK_ASSIGN_OR_RETURN(const Ask ask, ReadAsk(one));
   PENSTOCK_ASSIGN_OR_RETURN(Job job, ReadJob(AllOps(), roles.Programs()));
   PENSTOCK_ASSIGN_OR_RETURN(const tools::JobReport report,

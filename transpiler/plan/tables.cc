@@ -134,6 +134,14 @@ Status CheckDistributed(const TrainedParam& param) {
   return OkStatus();
 }
 
+// Fluid makes the update of a distributed table from the optimizer that it has found for it.
+Status CheckFound(const TrainedParam& param) {
+  if (param.optimizer != OpId::kNone) return OkStatus();
+  return InvalidArgument("E-plan-optimizer", "plan: table ", param.param,
+                         " has is_distributed=true, and Fluid 1.8 sees no optimizer of it: one that has no ",
+                         "LearningRate is none to it");
+}
+
 Status AtFirstLookup(Status status, const Program& main, const SparseTable& table) {
   const OpId lookup = table.lookups.front();
   return AtOp(std::move(status), main, 0, main.main().PositionOf(lookup), *main.main().FindOp(lookup));
@@ -188,6 +196,7 @@ Status FindTables(const Program& main, Dialect dialect, Analysis& analysis) {
     if (found == nullptr || (!param.sparse && !found->table.distributed)) continue;
     if (found->table.distributed) {
       PENSTOCK_RETURN_IF_ERROR(AtFirstLookup(CheckDistributed(param), main, found->table));
+      PENSTOCK_RETURN_IF_ERROR(AtFirstLookup(CheckFound(param), main, found->table));
     }
     param.distributed = found->table.distributed;
     param.prefetched = !param.distributed;

@@ -13,8 +13,9 @@ namespace penstock {
 // kInvalidArgument: E-plan-table-mixed (looked up with is_distributed and without), E-plan-table-dense and
 // E-plan-table-frozen (is_distributed, and the gradient is dense or there is none), E-plan-table-reader (an
 // op needs the whole of a table that no trainer holds; default dialect), E-plan-table-many (compat: Fluid has
-// one distributed table). kUnimplemented: E-plan-table-norm (is_distributed with an update that needs all
-// rows), E-plan-table-sampler (compat: Fluid has no nce with prefetch).
+// one distributed table), E-plan-optimizer (compat: Fluid does not see what updates it). kUnimplemented:
+// E-plan-table-norm (is_distributed with an update that needs all rows), E-plan-table-sampler (compat: Fluid
+// has no nce with prefetch).
 Status FindTables(const Program& main, Dialect dialect, Analysis& analysis);
 
 }  // namespace penstock

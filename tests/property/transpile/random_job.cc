@@ -117,7 +117,9 @@ void ChooseMode(Draw& draw, TranspileConfig& config) {
 // distributed table, and no requests for ids of some shapes. Nobody spreads the rows of a table whose update
 // needs them all, or compensates it for delay.
 bool IsRefused(const RandomJob& job, const Status& status) {
-  if (status.id() == "E-plan-table-norm" || status.id() == "E-plan-dc-asgd") return true;
+  for (const char* id : {"E-plan-table-norm", "E-plan-clip-table", "E-plan-dc-asgd"}) {
+    if (status.id() == id) return true;
+  }
   static constexpr const char* kByFluid[] = {"E-plan-optimizer",     "E-plan-no-params",
                                              "E-plan-table-many",    "E-plan-table-mixed",
                                              "E-pass-prefetch-rank", "E-pass-prefetch-order"};

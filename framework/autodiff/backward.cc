@@ -89,6 +89,7 @@ class Backward {
     for (auto it = path.rbegin(); it != path.rend(); ++it) {
       PENSTOCK_RETURN_IF_ERROR(MakeOf(*it, no_grad_names, again ? &flowing : nullptr, grads));
     }
+    grads = RemoveUnfed(std::move(grads), no_grad_names);
     grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
     grads = RemoveUnconnected(std::move(grads), path, flowing);
@@ -112,6 +113,26 @@ class Backward {
       out.push_back(std::move(op));
     }
     return OkStatus();
+  }
+
+  // Without ops that read gradients of which none is written: through ids, say, no gradient comes back. What
+  // they would write is no part of a sum. (What is marked as without gradient is filled with zeros later.)
+  std::vector<Op> RemoveUnfed(std::vector<Op> grads, const NameSet& no_grad_names) const {
+    NameSet fed = no_grad_names;
+    fed.insert(GradName(options_.loss));
+    std::vector<Op> out;
+    for (Op& op : grads) {
+      bool reads = false, reads_fed = false;
+      for (const std::string& name : op.InputNames()) {
+        if (!grad_names_.Contains(name)) continue;
+        reads = true;
+        reads_fed = reads_fed || fed.contains(name) || program_.FindVar(0, name) != nullptr;
+      }
+      if (reads && !reads_fed) continue;
+      for (std::string& name : op.OutputNames()) fed.insert(std::move(name));
+      out.push_back(std::move(op));
+    }
+    return out;
   }
 
   // An op that reads no gradient at all is let through: nothing says where it belongs.

@@ -59,11 +59,6 @@ class NetworkBuilder {
     return name;
   }
 
-  void StopGradient(const std::string& name) {
-    Var var = *network_.main.main().FindVar(name);
-    var.facts.stop_gradient = true;
-    network_.main.MutableBlock(0).SetVar(std::move(var));
-  }
   // One that only lookups read.
   std::string Table(const Shape& shape) {
     ++network_.tables;

@@ -130,9 +130,11 @@ class CommOpRules {
     }
     // The gradient op is the looked-up op's own and tells which that was.
     const std::string version = op.GetOr<std::string>("lookup_table_version", "");
+    const auto& ids = op.Input("Ids");
     std::set<std::string> gradients;
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {
-      if (Has(entry.op->role(), Role::kBackward) && entry.op->InputName("W") == lookup.table)
+      if (!Has(entry.op->role(), Role::kBackward) || entry.op->InputName("W") != lookup.table) continue;
+      if (std::find(ids.begin(), ids.end(), entry.op->InputName("Ids")) != ids.end())
         gradients.insert(entry.op->type());
     }
     if (gradients.empty() || gradients.contains(version + "_grad")) return;

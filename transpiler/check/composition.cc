@@ -21,6 +21,22 @@ std::multimap<std::string, std::string> CopiesIn(const RoleProgram* startup) {
   return copies;
 }
 
+// The pserver's op that answers a lookup by id; null if it is not to be found, which is reported elsewhere.
+const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
+  if (lookup.cut != Cut::kById || lookup.merge == nullptr || lookup.pieces.empty()) return nullptr;
+  const Piece& piece = lookup.pieces.front();
+  const PserverFacts* pserver = facts.FindPserver(piece.pserver);
+  if (pserver == nullptr) return nullptr;
+  const auto block = pserver->prefetch_blocks.find(piece.remote);
+  const Program& program = pserver->file->program;
+  if (block == pserver->prefetch_blocks.end() || block->second < 1 || block->second >= program.block_count())
+    return nullptr;
+  for (const OpEntry& entry : program.block(block->second).ops()) {
+    if (!entry.op->InputName("W").empty()) return entry.op.get();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
@@ -51,6 +67,11 @@ void Composition::RunTrainers() {
     for (const auto& [original, copy] : copies) {
       const Var* var = trainer.file->program.main().FindVar(copy);  // its name outlives the evaluation
       if (var != nullptr) run->Set(var->name, table.Leaf(original));
+    }
+    for (const Lookup& lookup : trainer.lookups) {
+      if (const Op* answer = AnswerTo(lookup, facts)) {
+        run->AsksFor(*lookup.merge, {answer->InputName("W"), answer->GetOr<std::int64_t>("padding_idx", -1)});
+      }
     }
     run->RunBlock(0);
     for (const Transfer& send : trainer.sends) {

@@ -121,21 +121,37 @@ void Evaluation::RunRemoteLookup(const Op& op) {
 }
 
 // Rows that came from all shards, in the order of the ids. The op whose gradient is computed from the same
-// ids says which lookup this is.
+// ids says which lookup this is; where nothing needs the gradient, whose rows they are and their shape do.
 void Evaluation::RunMergedLookup(const Op& op) {
   const auto& ids = op.Input("Ids");
   const auto& outputs = op.Output("Out");
+  const auto asked = asked_.find(&op);
   for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
-    for (const OpEntry& entry : program_.main().ops()) {
-      const Op& grad = *entry.op;
-      if (grad.InputName("Ids") != ids[i] || !Has(grad.role(), Role::kBackward) ||
-          !grad.type().ends_with(kGradOf))
-        continue;
-      RunLookup(grad.type().substr(0, grad.type().size() - kGradOf.size()), ids[i], grad.InputName("W"),
-                grad.GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
-      break;
+    if (const Op* grad = GradientFrom(ids[i], asked == asked_.end() ? "" : asked->second.name)) {
+      RunLookup(grad->type().substr(0, grad->type().size() - kGradOf.size()), ids[i], grad->InputName("W"),
+                grad->GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
+    } else if (asked != asked_.end()) {
+      RunLookup(LookupTypeOf(ids[i], outputs[i]), ids[i], asked->second.name, asked->second.padding_idx,
+                outputs[i]);
     }
   }
+}
+
+const Op* Evaluation::GradientFrom(std::string_view ids, std::string_view table) const {
+  for (const OpEntry& entry : program_.main().ops()) {
+    const Op& grad = *entry.op;
+    if (grad.InputName("Ids") != ids || !Has(grad.role(), Role::kBackward)) continue;
+    if (grad.type().ends_with(kGradOf) && (table.empty() || grad.InputName("W") == table)) return &grad;
+  }
+  return nullptr;
+}
+
+// The old lookup puts rows in the place of the ids' last extent, the new one behind it.
+std::string Evaluation::LookupTypeOf(const std::string& ids, const std::string& out) const {
+  const Var* from = program_.FindVar(block_, ids);
+  const Var* to = program_.FindVar(block_, out);
+  const bool known = from != nullptr && to != nullptr && from->type && to->type;
+  return known && to->shape().rank() == from->shape().rank() + 1 ? "lookup_table_v2" : "lookup_table";
 }
 
 bool Evaluation::SameShape(const std::string& a, const std::string& b) const {

@@ -32,6 +32,13 @@ class Evaluation {
     slices_ = count;
   }
 
+  // Whose rows an op puts together that were asked for by id, as the answering pserver has it.
+  struct AskedTable {
+    std::string name;
+    std::int64_t padding_idx = -1;
+  };
+  void AsksFor(const Op& merge, AskedTable table) { asked_[&merge] = std::move(table); }
+
   void Set(std::string_view name, ExprId value) { values_[name] = value; }
   ExprId Get(std::string_view name);
   // Null if it was not set or written here.
@@ -61,6 +68,9 @@ class Evaluation {
                   std::set<std::string_view>& written) const;
   bool IsLossScale(const Op& op) const;
   bool SameShape(const std::string& a, const std::string& b) const;
+  // The gradient op of a lookup of these ids; of any table if this one is not known.
+  const Op* GradientFrom(std::string_view ids, std::string_view table) const;
+  std::string LookupTypeOf(const std::string& ids, const std::string& out) const;
 
   const Program& program_;
   const OpRegistry& ops_;
@@ -73,6 +83,7 @@ class Evaluation {
   const std::set<std::string>* counters_ = nullptr;
   ViewMap<ExprId> values_;
   std::vector<std::pair<const Op*, ExprId>> computed_;
+  std::unordered_map<const Op*, AskedTable> asked_;
   std::deque<Op> made_;  // ops that others stand for
 };
 

@@ -114,10 +114,10 @@ void ChooseMode(Draw& draw, TranspileConfig& config) {
 }
 
 // Fluid knows some optimizers by name; of the others it distributes nothing, or raises. It has one
-// distributed table, and no requests for ids of some shapes. Nobody spreads the rows of a table whose update
-// needs them all, or compensates it for delay.
+// distributed table, and no requests for ids of some shapes. Nobody spreads the rows of a table that is not
+// trained or whose update needs them all, or compensates it for delay.
 bool IsRefused(const RandomJob& job, const Status& status) {
-  for (const char* id : {"E-plan-table-norm", "E-plan-clip-table", "E-plan-dc-asgd"}) {
+  for (const char* id : {"E-plan-table-norm", "E-plan-table-frozen", "E-plan-clip-table", "E-plan-dc-asgd"}) {
     if (status.id() == id) return true;
   }
   static constexpr const char* kByFluid[] = {"E-plan-optimizer",     "E-plan-no-params",

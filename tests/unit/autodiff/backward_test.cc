@@ -191,6 +191,24 @@ b@GRAD = fill_zeros_like(X=b) @backward
 )");
 }
 
+// Fluid adds up a part that no op writes.
+TEST(BackwardTest, WhereNoGradientComesBackNoPartIsAddedUp) {
+  const Made made = Differentiate(R"(
+  param w : f32[4]
+  a : f32[4] = f(X=w)
+  r : f32[4] = round(X=a)
+  b : f32[4] = times(X=r, Y=w)
+  loss : f32[1] = mean(X=b)
+)",
+                                  {.loss = "loss"});
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  EXPECT_EQ(made.ops,
+            R"(loss@GRAD = fill_constant() {shape=[1l], value=1.0, dtype=5, force_cpu=false} @backward|loss
+(X@GRAD=b@GRAD) = mean_grad(X=b, Out@GRAD=loss@GRAD) @backward
+(X@GRAD=r@GRAD, Y@GRAD=w@GRAD) = times_grad(X=r, Y=w, Out@GRAD=b@GRAD) @backward(w, w@GRAD)
+)");
+}
+
 TEST(BackwardTest, AGradientOfSeveralOpsIsMadeByItsMaker) {
   const Made made = Differentiate(R"(
   data x : f32[4] stop_gradient

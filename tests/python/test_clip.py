@@ -81,6 +81,40 @@ def test_ops_say_which_parameter_they_clip(fluid):
     assert {op.attr('op_role') for op in clips} == {2}
 
 
+def clip_ops(fluid):
+    """(scope, type, of whom) of each op that clips."""
+    ops = fluid.default_main_program().global_block().ops
+    return [(op.attr('op_namescope').strip('/'), op.type, ' '.join(op.attr('op_role_var'))) for op in ops
+            if 'CLIP' in op.all_attrs().get('op_namescope', '')]
+
+
+def test_marked_parameters_are_measured_and_then_clipped_as_fluid_does(fluid):
+    loss = net(fluid)
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByGlobalNorm(1.0))
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    assert clip_ops(fluid) == [
+        ('gradient_clip_@CLIP', 'fill_constant', 'b elementwise_mul_0.tmp_0'),
+        ('gradient_clip_@CLIP', 'square', 'b elementwise_mul_0.tmp_0'),
+        ('gradient_clip_@CLIP', 'reduce_sum', 'b elementwise_mul_0.tmp_0'),
+        ('gradient_clip_@CLIP_1', 'square', 'w elementwise_mul_1.tmp_0'),
+        ('gradient_clip_@CLIP_1', 'reduce_sum', 'w elementwise_mul_1.tmp_0'),
+        ('graident_clip_@CLIP', 'sum', 'b b@GRAD'),
+        ('graident_clip_@CLIP', 'sqrt', 'b b@GRAD'),
+        ('graident_clip_@CLIP', 'elementwise_max', 'b b@GRAD'),
+        ('graident_clip_@CLIP', 'elementwise_div', 'b b@GRAD'),
+        ('graident_clip_@CLIP', 'elementwise_mul', 'b b@GRAD'),
+        ('graident_clip_@CLIP_1', 'elementwise_mul', 'w w@GRAD'),
+    ]
+
+
+def test_what_is_clipped_alone_is_of_the_gradient_that_came(fluid):
+    loss = net(fluid)
+    fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
+    fluid.optimizer.SGD(1.0).minimize(loss)
+    assert clip_ops(fluid) == [('graident_clip_@CLIP', 'clip_by_norm', 'b b@GRAD'),
+                               ('graident_clip_@CLIP_1', 'clip_by_norm', 'w w@GRAD')]
+
+
 def test_an_error_is_clipped_where_it_arises(fluid):
     x = fluid.data('x', [None, 2])
     hidden = fluid.layers.fc(x, 2, param_attr=fluid.ParamAttr(initializer=fluid.initializer.Constant(1.0)),

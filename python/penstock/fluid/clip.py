@@ -78,15 +78,26 @@ class GradientClipBase:
 
     def __call__(self, params_grads):
         chosen = [pair for pair in params_grads if self._need_clip_func is None or self._need_clip_func(pair[0])]
-        return _clipped(params_grads, [(self, chosen)], 'gradient_clip')
+        if not chosen:
+            return params_grads
+        block = chosen[0][0].block
+        begin = block.program.desc.op_count(block.idx)
+        with framework.name_scope('gradient_clip'):
+            clipped = dict(zip([param.name for param, _ in chosen], self._clip(chosen)))
+        _name_clipped(block.ops[begin:], clipped)
+        return _replaced(params_grads, clipped)
 
     def _clip(self, pairs):
         """Appends its ops; gives the new gradients, one a pair. Each op says of which pair it is."""
-        raise NotImplementedError
+        return [_of_pair(pair, self._clip_one, {}) for pair in pairs]
 
-    def _group(self):
-        """Parameters whose clips are of one group are clipped together."""
-        return id(self)
+    # For set_gradient_clip, which walks over the marked parameters twice; `groups` is kept between the walks.
+    def _measure(self, param, grad, groups):
+        pass
+
+    def _clip_one(self, param, grad, groups):
+        """The new gradient."""
+        raise NotImplementedError
 
 
 class GradientClipByValue(GradientClipBase):
@@ -99,12 +110,8 @@ class GradientClipByValue(GradientClipBase):
     def __str__(self):
         return 'Gradient Clip By Value, min = %f, max=%f' % (self.min, self.max)
 
-    def _clip(self, pairs):
-        grads = []
-        for param, grad in pairs:
-            with param.block.program._optimized_guard([param, grad]):
-                grads.append(arithmetic.clip(x=grad, min=self.min, max=self.max))
-        return grads
+    def _clip_one(self, param, grad, groups):
+        return arithmetic.clip(x=grad, min=self.min, max=self.max)
 
 
 class GradientClipByNorm(GradientClipBase):
@@ -117,12 +124,8 @@ class GradientClipByNorm(GradientClipBase):
     def __str__(self):
         return 'Gradient Clip By Norm, clip_norm=%f' % self.clip_norm
 
-    def _clip(self, pairs):
-        grads = []
-        for param, grad in pairs:
-            with param.block.program._optimized_guard([param, grad]):
-                grads.append(arithmetic.clip_by_norm(x=grad, max_norm=self.clip_norm))
-        return grads
+    def _clip_one(self, param, grad, groups):
+        return arithmetic.clip_by_norm(x=grad, max_norm=self.clip_norm)
 
 
 class GradientClipByGlobalNorm(GradientClipBase):
@@ -139,23 +142,52 @@ class GradientClipByGlobalNorm(GradientClipBase):
     def __str__(self):
         return 'Gradient Clip By GlobalNorm, global_norm=%f' % self.clip_norm
 
-    def _group(self):
-        return self.group_name
-
     def _clip(self, pairs):
-        squares = []
-        for param, grad in pairs:
-            with param.block.program._optimized_guard([param, grad]):
-                squares.append(_sum_of_squares(grad))
+        squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), None) for pair in pairs]
         with pairs[-1][0].block.program._optimized_guard(pairs[-1]):
             norm = ops.sqrt(tensor.sums(squares))
-            most = tensor.fill_constant(shape=[1], dtype=norm.dtype, value=self.clip_norm)
+            most = self._most(norm)
             factor = arithmetic.elementwise_div(x=most, y=arithmetic.elementwise_max(x=most, y=norm))
-        grads = []
-        for param, grad in pairs:
-            with param.block.program._optimized_guard([param, grad]):
-                grads.append(arithmetic.elementwise_mul(x=grad, y=factor))
-        return grads
+        return [_of_pair(pair, lambda param, grad, _: arithmetic.elementwise_mul(x=grad, y=factor), None)
+                for pair in pairs]
+
+    def _most(self, like):
+        return tensor.fill_constant(shape=[1], dtype=like.dtype, value=self.clip_norm)
+
+    def _measure(self, param, grad, groups):
+        if self.group_name not in groups:
+            groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
+        group = groups[self.group_name]
+        if group.clip_norm != self.clip_norm:
+            raise ValueError("clip_norm of all parameters of group '%s' should be the same; %s has %s, another %s" %
+                             (self.group_name, param.name, self.clip_norm, group.clip_norm))
+        group.squares.append(_sum_of_squares(grad))
+
+    def _clip_one(self, param, grad, groups):
+        return arithmetic.elementwise_mul(x=grad, y=groups[self.group_name].factor())
+
+
+class _Group:
+    """Parameters that set_gradient_clip gives one norm."""
+
+    def __init__(self, clip_norm, most):
+        self.clip_norm = clip_norm
+        self.squares = []
+        self._most = most
+        self._factor = None
+
+    def factor(self):
+        """Computed where it is first needed."""
+        if self._factor is None:
+            norm = ops.sqrt(tensor.sums(self.squares))
+            self._factor = arithmetic.elementwise_div(x=self._most, y=arithmetic.elementwise_max(x=self._most, y=norm))
+        return self._factor
+
+
+def _of_pair(pair, append, groups):
+    """What append(param, grad, groups) gives; its ops say that they are of this pair."""
+    with pair[0].block.program._optimized_guard(list(pair)):
+        return append(*pair, groups)
 
 
 def _sum_of_squares(grad):
@@ -164,22 +196,15 @@ def _sum_of_squares(grad):
     return arithmetic.reduce_sum(ops.square(grad))
 
 
-def _clipped(params_grads, groups, scope):
-    """The pairs with new gradients for those in `groups`, a list of (clip, pairs)."""
-    groups = [(clip, pairs) for clip, pairs in groups if pairs]
-    if not groups:
-        return params_grads
-    block = params_grads[0][0].block
-    begin = block.program.desc.op_count(block.idx)
-    renamed = {}
-    with framework.name_scope(scope):
-        for clip, pairs in groups:
-            renamed.update((param.name, grad) for (param, _), grad in zip(pairs, clip._clip(pairs)))
-    # Now that it has a name, an op is of (parameter, clipped gradient).
-    for op in block.ops[begin:]:
+def _name_clipped(made, clipped):
+    """Now that it has a name, an op is of (parameter, clipped gradient)."""
+    for op in made:
         param_name = op.attr('op_role_var')[0]
-        op._set_attr('op_role_var', [param_name, renamed[param_name].name])
-    return [(param, renamed.get(param.name, grad)) for param, grad in params_grads]
+        op._set_attr('op_role_var', [param_name, clipped[param_name].name])
+
+
+def _replaced(params_grads, clipped):
+    return [(param, clipped.get(param.name, grad)) for param, grad in params_grads]
 
 
 def set_gradient_clip(clip, param_list=None, program=None):
@@ -204,15 +229,24 @@ def set_gradient_clip(clip, param_list=None, program=None):
 
 
 def append_gradient_clip_ops(params_grads):
-    """Clips what set_gradient_clip has marked."""
+    """Clips what set_gradient_clip has marked, op for op as Fluid 1.8: its transpiler and ours know these ops by their
+    scopes, of which the second is spelled as it is there."""
+    def clip_of(param):
+        return getattr(param, 'gradient_clip_attr', None)    # of a loaded program: a Variable like others
+
+    marked = [pair for pair in params_grads if clip_of(pair[0]) is not None]
+    if not marked:
+        return params_grads
+    block = marked[0][0].block
+    begin = block.program.desc.op_count(block.idx)
     groups = {}
-    for param, grad in params_grads:
-        clip = getattr(param, 'gradient_clip_attr', None)    # of a loaded program: a Variable like others
-        if clip is None:
-            continue
-        first, pairs = groups.setdefault(clip._group(), (clip, []))
-        if getattr(first, 'clip_norm', None) != getattr(clip, 'clip_norm', None):
-            raise ValueError("clip_norm of all parameters of group '%s' should be the same; %s has %s, another %s" %
-                             (clip._group(), param.name, clip.clip_norm, first.clip_norm))
-        pairs.append((param, grad))
-    return _clipped(params_grads, list(groups.values()), 'gradient_clip_@CLIP')
+    for pair in marked:
+        with framework.name_scope('gradient_clip_@CLIP'):
+            _of_pair(pair, clip_of(pair[0])._measure, groups)
+    measuring = block.program.desc.op_count(block.idx) - begin
+    clipped = {}
+    for pair in marked:
+        with framework.name_scope('graident_clip_@CLIP'):
+            clipped[pair[0].name] = _of_pair(pair, clip_of(pair[0])._clip_one, groups)
+    _name_clipped(block.ops[begin:begin + measuring], clipped)
+    return _replaced(params_grads, clipped)

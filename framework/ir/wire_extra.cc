@@ -83,10 +83,10 @@ std::string MakeExtra(const Program& program) {
   if (!meta.plan.empty()) AppendTextField(kExtraPlan, meta.plan, out);
   if (!meta.name.empty()) AppendTextField(kExtraName, meta.name, out);
   if (meta.random_seed != 0) AppendNumberField(kExtraSeed, meta.random_seed, out);
-  for (const auto& [name, value] : meta.policies) {
+  for (const auto& policy : meta.policies) {
     AppendMessage(kExtraPolicies, out, [&] {
-      AppendTextField(kPolicyName, name, out);
-      AppendTextField(kPolicyValue, value, out);
+      AppendTextField(kPolicyName, policy.first, out);
+      AppendTextField(kPolicyValue, policy.second, out);
     });
   }
   return needed || out.size() > blocks_end ? out : std::string();

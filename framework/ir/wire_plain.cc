@@ -192,13 +192,9 @@ bool ReadType(std::string_view bytes, Var& var) {
   if (!reader.Next(field)) return reader.ok();
   TensorType type;
   if (field.wire_type != kBytes) return false;
-  if (field.number == kTypeRows) {
-    if (!ReadTensor(field.bytes, type)) return false;
-  } else if (field.number != kTypeTensor && field.number != kTypeArray) {
-    return false;
-  } else if (!ReadLodTensor(field.bytes, type)) {
-    return false;
-  }
+  const bool tensor = field.number == kTypeTensor || field.number == kTypeArray;
+  const bool rows = field.number == kTypeRows;
+  if (rows ? !ReadTensor(field.bytes, type) : !tensor || !ReadLodTensor(field.bytes, type)) return false;
   var.type = std::move(type);
   return !reader.Next(field) && reader.ok();
 }

@@ -23,9 +23,8 @@ struct TouchedRows {
 };
 
 // The rows of a table that an op takes; both names are empty if it takes none.
-TouchedRows RowsTakenBy(const Op& op, Dialect dialect) {
+TouchedRows RowsTakenBy(const Op& op) {
   if (Has(op.role(), Role::kBackward)) return {};
-  if (dialect == Dialect::kFluid18 && op.type() != "lookup_table") return {};
   if (const std::string& drawn = op.OutputName("SampleLabels"); !drawn.empty()) {
     return {op.InputName("Weight"), drawn};
   }
@@ -41,7 +40,7 @@ Result<Program> SendTouchedRows(const Program& in, const PassContext& context) {
   }
   NameList ids, touched;
   for (const OpEntry& entry : in.main().ops()) {
-    const TouchedRows rows = RowsTakenBy(*entry.op, context.plan.dialect);
+    const TouchedRows rows = RowsTakenBy(*entry.op);
     if (rows.ids.empty() || !tables.contains(rows.table)) continue;
     ids.push_back(rows.ids);
     touched.push_back(rows.table);

@@ -1,5 +1,8 @@
 #include "transpiler/plan/planner.h"
 
+#include <set>
+#include <string>
+
 #include "transpiler/plan/analyse_updates.h"
 #include "transpiler/plan/make_plan.h"
 #include "transpiler/plan/start_values.h"
@@ -12,6 +15,16 @@ Result<Planned> Place(Analysis analysis, const PlanRequest& request, const Trans
   PENSTOCK_ASSIGN_OR_RETURN(out.plan, MakePlan(request.main, out.analysis, config));
   PENSTOCK_RETURN_IF_ERROR(ValidatePlan(out.plan, request.main));
   return out;
+}
+
+// Fluid does not fetch a table of lookup_table when it starts: each trainer keeps its own, which are
+// different.
+void KeepOwnTables(const Program& main, Analysis& analysis) {
+  std::set<std::string> tables;
+  for (const OpEntry& entry : main.main().ops()) {
+    if (entry.op->type() == "lookup_table") tables.insert(entry.op->InputName("W"));
+  }
+  for (TrainedParam& param : analysis.params) param.prefetched = param.sparse && tables.contains(param.param);
 }
 
 }  // namespace
@@ -28,10 +41,7 @@ Result<Planned> PlanDifferences(const PlanRequest& request) {
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(request.config));
   PENSTOCK_ASSIGN_OR_RETURN(Analysis analysis, AnalyseUpdates(request.main, request.config.dialect));
   FindStartValues(request.main, request.startup, analysis);
-  // Fluid fetches no rows of a table when it starts: each trainer keeps its own, which are different.
-  for (TrainedParam& param : analysis.params) {
-    param.prefetched = param.sparse && request.config.dialect == Dialect::kFluid18;
-  }
+  if (request.config.dialect == Dialect::kFluid18) KeepOwnTables(request.main, analysis);
   TranspileConfig config = request.config;
   config.slice_params = true;  // as in Fluid, whatever slice_var_up says
   PENSTOCK_ASSIGN_OR_RETURN(Planned out, Place(std::move(analysis), request, config));

@@ -331,7 +331,6 @@ const std::vector<Difference>& Differences() {
       {"D-table-barrier", AwaitsWhatNobodySets, AwaitWhatIsSet},
       {"D-declared-optimizers", FluidDoesNotSeeUpdates, nullptr},
       {"D-geo-tables", StartsWithOwnTables, ReceiveTables},
-      {"D-geo-rows", TakesRowsUnheard, TellAllRows},
       {"D-snapshot-type", LosesElementTypes, KeepElementTypes},
       // Nothing that the comparison looks at.
       {"D-derived-names", Nowhere, nullptr},

@@ -3,16 +3,24 @@
 #include <algorithm>
 #include <set>
 #include <string>
-#include <vector>
 
-#include "tests/parity/transpile/difference_parts.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::test {
 namespace {
 
-bool IsTable(const ParamPlacement& param) { return param.sparse; }
+// Whose start value Fluid does not fetch.
+std::set<std::string> OwnTables(const CaseFolder& folder, const RoleSet& roles) {
+  std::set<std::string> looked_up, tables;
+  for (const OpEntry& entry : folder.main.main().ops()) {
+    if (entry.op->type() == "lookup_table") looked_up.insert(entry.op->InputName("W"));
+  }
+  for (const ParamPlacement& param : roles.plan.params) {
+    if (param.sparse && looked_up.contains(param.param)) tables.insert(param.param);
+  }
+  return tables;
+}
 
 int PositionOf(const Program& program, std::string_view type) {
   const auto& ops = program.main().ops();
@@ -22,48 +30,23 @@ int PositionOf(const Program& program, std::string_view type) {
   return static_cast<int>(it - ops.begin());
 }
 
-struct TakenRows {
-  std::vector<std::string> ids;
-  std::vector<std::string> tables;
-  bool unheard = false;  // some by an op that Fluid does not look at
-};
-
-TakenRows RowsTaken(const RoleSet& roles, const Program& main) {
-  std::set<std::string> tables;
-  for (const ParamPlacement& param : roles.plan.params) {
-    if (IsTable(param)) tables.insert(param.param);
-  }
-  TakenRows taken;
-  for (const OpEntry& entry : main.main().ops()) {
-    const Op& op = *entry.op;
-    const bool samples = op.type() == "nce";
-    if (!samples && op.type() != "lookup_table" && op.type() != "lookup_table_v2") continue;
-    const std::string& table = op.InputName(samples ? "Weight" : "W");
-    if (!tables.contains(table)) continue;
-    taken.tables.push_back(table);
-    taken.ids.push_back(samples ? op.OutputName("SampleLabels") : op.InputName("Ids"));
-    taken.unheard = taken.unheard || op.type() != "lookup_table";
-  }
-  return taken;
-}
-
 }  // namespace
 
 bool StartsWithOwnTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  const auto& params = roles.plan.params;
   return folder.job.config.kind == Kind::kGeo && !file.pserver && file.startup &&
-         std::any_of(params.begin(), params.end(), IsTable);
+         !OwnTables(folder, roles).empty();
 }
 
-void ReceiveTables(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Program& program) {
+void ReceiveTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
   Block& block = program.MutableBlock(0);
   const auto& params = roles.plan.params;
   // One recv for each parameter, in their order, ends at the fetch_barrier.
-  const auto tables = static_cast<int>(std::count_if(params.begin(), params.end(), IsTable));
-  const int first = PositionOf(program, "fetch_barrier") - (static_cast<int>(params.size()) - tables);
+  const std::set<std::string> tables = OwnTables(folder, roles);
+  const int first = PositionOf(program, "fetch_barrier") - static_cast<int>(params.size() - tables.size());
   int joined = 0;
   for (std::size_t i = 0; i < params.size(); ++i) {
     const ParamPlacement& param = params[i];
+    const bool own = tables.contains(param.param);
     RecvSpec recv{.after = {},
                   .pieces = {},
                   .addresses = roles.plan.AddressesOf(param),
@@ -71,32 +54,18 @@ void ReceiveTables(const CaseFolder&, const RoleSet& roles, const RoleFile& file
                   .role_pair = {}};
     for (std::size_t s = 0; s < param.slices.size(); ++s) {
       recv.pieces.push_back(ParamPieceName(param, static_cast<int>(s)));
-      if (IsTable(param) && param.sliced()) {
+      if (own && param.sliced()) {
         block.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[s])));
       }
     }
-    if (IsTable(param)) block.Insert(first + static_cast<int>(i), MakeRecv(recv));
+    if (own) block.Insert(first + static_cast<int>(i), MakeRecv(recv));
     if (!param.sliced()) continue;
     ++joined;
-    if (!IsTable(param)) continue;
+    if (!own) continue;
     // Of the recv ops behind this one, those of tables are not there yet.
     const int at = PositionOf(program, "fetch_barrier") + joined;
     block.Insert(at, MakeJoinRows(recv.pieces, param.param, Role::kForward));
   }
-}
-
-bool TakesRowsUnheard(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return folder.job.config.kind == Kind::kGeo && IsTrainerMain(file) && RowsTaken(roles, folder.main).unheard;
-}
-
-void TellAllRows(const CaseFolder& folder, const RoleSet& roles, const RoleFile&, Program& program) {
-  const TakenRows taken = RowsTaken(roles, folder.main);
-  ChangeOps(program, 0, [&](Op& op) {
-    if (op.type() != "send") return false;
-    op.AddInput("X", taken.ids);
-    op.Set("send_varnames", taken.tables);
-    return true;
-  });
 }
 
 bool LosesElementTypes(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {

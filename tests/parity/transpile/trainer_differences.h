@@ -9,10 +9,6 @@ namespace penstock::test {
 bool StartsWithOwnTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void ReceiveTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
-// D-geo-rows: the communicator hears of every op that takes rows of a table.
-bool TakesRowsUnheard(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
-void TellAllRows(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
-
 // D-snapshot-type: parameters keep their element type, and snapshots have it.
 bool LosesElementTypes(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void KeepElementTypes(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);

@@ -237,6 +237,7 @@ std::vector<JobParam> ParamsOf(const Job& job) {
     param.elementwise = param.elementwise && piece.elementwise;
   }
   std::vector<JobParam> out;
+  out.reserve(params.size());
   for (auto& [name, param] : params) out.push_back(std::move(param));
   return out;
 }

@@ -80,6 +80,7 @@ def test_siphash_gives_the_numbers_of_its_authors():
         assert siphash24(bytes(range(length)), *key).to_bytes(8, 'little').hex() == digest
 
 
+@pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # pservers without a parameter
 def test_a_dispatcher_is_called_as_fluid_calls_it(fluid):
     net(fluid)
     Grandchild.calls = []
@@ -99,6 +100,7 @@ def test_a_dispatcher_is_called_as_fluid_calls_it(fluid):
     assert set(placed(t).values()) == {PSERVERS[-1]}
 
 
+@pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # pservers without a parameter
 def test_both_slices_of_a_parameter_on_one_pserver_train_with_state_of_their_own(fluid):
     net(fluid, fluid.optimizer.Adam(0.01))
     config = fluid.DistributeTranspilerConfig()
@@ -293,6 +295,7 @@ class TestHashFixCases:
                                         slice_params=config['slice_var_up'], min_block_size=config['min_block_size'],
                                         placement=HashNameFixed, compat=compat)
 
+    @pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # Fluid's own defects
     def test_compat_is_equal(self, corpus, tmp_path):
         import pbprog
         for folder in self.cases(corpus):

@@ -49,6 +49,7 @@ Result<JobQuestion> ReadQuestion() {
 
 std::vector<JobProgram> Named(const std::vector<RoleProgram>& programs) {
   std::vector<JobProgram> out;
+  out.reserve(programs.size());
   for (const RoleProgram& one : programs) out.push_back({one.file, &one.program});
   return out;
 }

@@ -99,7 +99,7 @@ class Arithmetic {
 
   void Ring() { Push("ring", StrCat("rank ", expected_.push_trainer.index), expected_.push_trainer); }
 
-  std::string PerStep(std::string formula) const {
+  std::string PerStep(const std::string& formula) const {
     const int steps = report_.cost.steps_per_exchange;
     return steps == 1 ? formula : StrCat(formula, " / ", steps);
   }

@@ -180,7 +180,7 @@ bool Evaluation::RunAlgebra(const Op& op) {
   if (op.type() == "sum") {
     std::vector<ExprTable::Term> terms;
     for (const std::string& name : op.Input("X")) terms.push_back({Get(name), 1.0});
-    return write(table_.Linear(std::move(terms)));
+    return write(table_.Linear(terms));
   }
   if (op.type() == "scale" && IsLossScale(op)) {
     loss_scale_ *= Meant(op.GetOr<float>("scale", 1.0f));  // gradients are linear in it: counted where added
@@ -192,7 +192,7 @@ bool Evaluation::RunAlgebra(const Op& op) {
     const bool after = op.GetOr<bool>("bias_after_scale", true);
     std::vector<ExprTable::Term> terms = {{Get(op.InputName("X")), factor}};
     if (bias != 0.0) terms.push_back({table_.Leaf("1"), after ? bias : bias * factor});
-    return write(table_.Linear(std::move(terms)));
+    return write(table_.Linear(terms));
   }
   const bool adds = op.type() == "elementwise_add";
   const bool plain = SameShape(op.InputName("X"), op.InputName("Y"));

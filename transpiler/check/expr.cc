@@ -190,11 +190,12 @@ void ExprTable::CollectParts(std::vector<Term>& terms) const {
 
 ExprId ExprTable::SumOverTrainers(ExprId each, double scale) {
   std::vector<Term> terms;
+  terms.reserve(static_cast<std::size_t>(trainers_));
   for (int t = 0; t < trainers_; ++t) terms.push_back({FromTrainer(t, each), scale});
-  return Linear(std::move(terms));
+  return Linear(terms);
 }
 
-ExprId ExprTable::Linear(std::vector<Term> terms) {
+ExprId ExprTable::Linear(const std::vector<Term>& terms) {
   std::vector<Term> flat;
   for (const Term& term : terms) {
     const Content content = ContentOf(term.of);
@@ -210,7 +211,7 @@ ExprId ExprTable::Linear(std::vector<Term> terms) {
   CollectParts(flat);
   const bool nested = std::any_of(flat.begin(), flat.end(),
                                   [&](const Term& term) { return At(term.of).kind == Kind::kLinear; });
-  if (nested) return Linear(std::move(flat));  // the mean of a sum is a sum
+  if (nested) return Linear(flat);  // the mean of a sum is a sum
   Normalize(flat);
   if (flat.size() == 1 && flat.front().factor == 1.0) return flat.front().of;
   std::vector<ExprId> args;

@@ -41,7 +41,7 @@ class ExprTable {
   ExprId FromTrainer(int trainer, ExprId of);
   // What slice `slice` of `slices` has of a sum; all of them together are the sum.
   ExprId PartOf(std::size_t slice, std::size_t slices, ExprId sum);
-  ExprId Linear(std::vector<Term> terms);
+  ExprId Linear(const std::vector<Term>& terms);
   // What all trainers compute as `each`, scaled and added up.
   ExprId SumOverTrainers(ExprId each, double scale);
   ExprId Zero() { return Linear({}); }

@@ -6,7 +6,6 @@
 namespace penstock {
 
 MemorySize SizeOfVar(const Var& var) {
-  MemorySize size;
   std::int64_t bytes = static_cast<std::int64_t>(SizeOf(var.type->dtype));
   int unknown = 0;
   for (const Dim extent : var.shape().dims()) {

@@ -32,6 +32,7 @@ struct Buffer {
 // The narrowest shape that both have.
 Shape Loosened(const Shape& a, const Shape& b) {
   std::vector<Dim> dims;
+  dims.reserve(static_cast<std::size_t>(a.rank()));
   for (int i = 0; i < a.rank(); ++i) dims.push_back(a[i] == b[i] ? a[i] : kUnknownDim);
   return Shape(std::move(dims));
 }

@@ -26,7 +26,7 @@ class Builder {
   }
 
   std::string Param(const Shape& shape) {
-    const std::string name = names_.Generate("fc.w");
+    std::string name = names_.Generate("fc.w");
     for (Program* program : {&network_.main, &network_.startup}) {
       Var var = TensorVar(name, DType::kFp32, shape);
       var.persistable = true;

@@ -19,11 +19,8 @@ using Roles = std::map<std::string, Program>;
 Result<Roles> ReadRoles(const std::string& folder) {
   PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles files, ReadRoleFiles(folder));
   Roles roles;
-  for (const auto* of_role :
-       {&files.trainers, &files.trainer_startups, &files.pservers, &files.pserver_startups}) {
-    for (const RoleProgram& file : *of_role)
-      roles.emplace(file.file.substr(0, file.file.find('.')), file.program);
-  }
+  for (const RoleProgram* file : files.All())
+    roles.emplace(file->file.substr(0, file->file.find('.')), file->program);
   return roles;
 }
 

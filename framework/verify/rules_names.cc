@@ -17,16 +17,6 @@ namespace {
 
 constexpr std::string_view kSend = "send";
 
-// Calls visit(slot, argument) for each argument that names a variable.
-template <typename Visit>
-void ForEachArgument(const std::vector<Slot>& slots, const Visit& visit) {
-  for (const Slot& slot : slots) {
-    for (const std::string& arg : slot.args) {
-      if (IsName(arg)) visit(slot, arg);
-    }
-  }
-}
-
 // Calls visit(slot, argument, declaration) for each; `next` goes through VerifyScene::DeclarationsIn.
 template <typename Visit>
 void ForEachDeclared(const std::vector<Slot>& slots, std::vector<Declaration>::const_iterator& next,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/op/kernel.h"
 #include "framework/tensor/shape.h"
 
 namespace penstock {
@@ -65,5 +66,9 @@ class BroadcastLoops {
   Dim rows_ = 1;  // runs of the innermost loop
   bool x_repeats_ = false, y_repeats_ = false;
 };
+
+// The loops of a kernel over X and Y. kUnimplemented E-op-rows for selected rows; else as Make. Both errors
+// name the op.
+Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis);
 
 }  // namespace penstock

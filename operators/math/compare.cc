@@ -84,14 +84,8 @@ struct Truth {
       x_ = k.Input("X");
       y_ = k.Input("Y");
       out_ = k.Output("Out");
-      if (x_.kind != VarKind::kTensor || y_.kind != VarKind::kTensor) {
-        return Unimplemented("E-op-rows", k.op().type(),
-                             ": selected rows are not supported; use dense tensors");
-      }
       const int axis = k.op().FindAttr("axis") == nullptr ? -1 : k.Attr<int>("axis");
-      Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, axis);
-      if (!loops.ok()) return std::move(loops).status().In(k.op().type());
-      loops_ = *loops;
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, axis));
       return OkStatus();
     }
     Status Run(KernelRun& k) override {

@@ -32,13 +32,7 @@ struct Elementwise {
       x_ = k.Input("X");
       y_ = k.Input("Y");
       out_ = k.Output("Out");
-      if (x_.kind != VarKind::kTensor || y_.kind != VarKind::kTensor) {
-        return Unimplemented("E-op-rows", k.op().type(),
-                             ": selected rows are not supported; use dense tensors");
-      }
-      Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, k.Attr<int>("axis"));
-      if (!loops.ok()) return std::move(loops).status().In(k.op().type());
-      loops_ = *loops;
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
       return OkStatus();
     }
 
@@ -84,10 +78,8 @@ struct Elementwise {
       dout_ = k.Input("Out@GRAD");
       dx_ = k.Output("X@GRAD");
       dy_ = k.Output("Y@GRAD");
-      Result<BroadcastLoops> loops = BroadcastLoops::Make(x_.shape, y_.shape, k.Attr<int>("axis"));
-      if (!loops.ok()) return std::move(loops).status().In(k.op().type());
-      loops_ = *loops;
-      // BroadcastLoops::Make has aligned them, so this cannot fail.
+      PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
+      // LoopsOver has aligned them, so this cannot fail.
       const Shape out = AlignShapes(x_.shape, y_.shape, k.Attr<int>("axis"))->out;
       if constexpr (Math::kReadsOut) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", out));
       return RequireShape(k, "Out@GRAD", out);

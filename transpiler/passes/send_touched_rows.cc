@@ -4,8 +4,8 @@
 //   before  a = lookup_table(W=table, Ids=i) ; b = lookup_table(W=table, Ids=j)
 //   after   __control_var@0.send = send(X=[i, j]) {send_varnames=["table", "table"]}
 //
-// Of a sampler these are the rows of the labels it drew. Fluid knows of lookup_table alone, and what others
-// touch never leaves the trainer. The op stands there without a table too: it is what counts the steps.
+// Of a sampler these are the rows of the labels it drew. The op stands there without a table too: it is what
+// counts the steps.
 #include <string>
 #include <unordered_set>
 

@@ -13,10 +13,10 @@ namespace penstock {
 inline constexpr char kNoEffect[] = "of one of Fluid's backends; travels with the op, has no effect here";
 
 inline AttrCheck OnlyValue(Attr value) {
-  return [value = std::move(value)](const Attr& given) -> std::optional<std::string> {
+  return {[value = std::move(value)](const Attr& given) -> std::optional<std::string> {
     if (given == value) return std::nullopt;
     return AttrToString(value) + ": it belongs to a backend that is not built here";
-  };
+  }};
 }
 
 }  // namespace penstock

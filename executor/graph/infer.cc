@@ -99,7 +99,21 @@ Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction&
     return ExplainOp(std::move(status), block.program, block.block, instruction.position,
                      FactsOf(block, instruction, slots));
   }
-  return Inferred{context.outputs(), instruction.def->KernelType(context)};
+  return Inferred{context.outputs(), instruction.def->KernelType(context), context.lod_shares()};
+}
+
+void ShareLods(const Instruction& instruction, std::span<const LodShare> shares, Variable* const* variables) {
+  const auto slot = [](const std::vector<std::vector<int>>& slots, int argument, int i) {
+    return slots[static_cast<std::size_t>(argument)][static_cast<std::size_t>(i)];
+  };
+  for (const LodShare& share : shares) {
+    const int from = slot(instruction.inputs, share.input_slot, share.input);
+    const int to = slot(instruction.outputs, share.output_slot, share.output);
+    if (from < 0 || to < 0 || from == to) continue;
+    const Tensor* source = variables[from]->If<Tensor>();
+    Tensor* target = variables[to]->If<Tensor>();
+    if (source != nullptr && target != nullptr) target->ShareLod(*source);
+  }
 }
 
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,

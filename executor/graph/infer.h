@@ -32,11 +32,15 @@ std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& 
 struct Inferred {
   std::vector<std::vector<VarInfo>> outputs;  // in the order of instruction.outputs
   DType kernel_type = DType::kFp32;           // chooses the kernel
+  std::vector<LodShare> lod_shares;
 };
 
 // `slots`: what is known of each slot of the block, by index. Errors name the op.
 Result<Inferred> InferInstruction(const CompiledBlock& block, const Instruction& instruction,
                                   std::span<const VarInfo> slots);
+
+// After the instruction has run: the outputs that share an input's LoD get it. `variables`: by slot.
+void ShareLods(const Instruction& instruction, std::span<const LodShare> shares, Variable* const* variables);
 
 struct PreparedKernel {
   std::unique_ptr<Kernel> kernel;

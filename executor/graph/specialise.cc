@@ -60,6 +60,7 @@ class Specialiser {
     PENSTOCK_ASSIGN_OR_RETURN(const Inferred inferred, InferInstruction(*out_->block, instruction, known_));
     Step& step = out_->steps.emplace_back();
     step.instruction = &instruction;
+    step.lod_shares = inferred.lod_shares;
     // An op that starts blocks resolves what it reads when it runs.
     if (StartsBlocks(*instruction.op) || InputsAreKnown(instruction)) {
       PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,

@@ -28,6 +28,7 @@ struct Step {
   std::vector<OutputTensor>
       scope_outputs;         // of those, the ones in the scope: made right before the op if they are not
   std::vector<int> rebound;  // of those, temporaries that change type within the block
+  std::vector<LodShare> lod_shares;
 };
 
 // Where a temporary lies.

@@ -121,6 +121,7 @@ Status LateSteps::Run(Frame& frame, int step, Scope& scope, const Services& serv
   KernelRun run(frame.variables(), late.workspaces.data(), &scope);
   Status status = late.kernel->Run(run);
   if (!status.ok()) return frame.Explain(std::move(status), instruction);
+  ShareLods(instruction, late.inferred.lod_shares, frame.variables());
   return status;
 }
 

@@ -65,6 +65,7 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     if (Status status = step.kernel->Run(run); !status.ok()) [[unlikely]] {
       return frame.Explain(std::move(status), instruction);
     }
+    if (!step.lod_shares.empty()) ShareLods(instruction, step.lod_shares, frame.variables());
     if (!OutputsAreAsExpected(frame, step)) [[unlikely]] {
       diverged = true;
       frame.MarkDisturbed();

@@ -89,7 +89,18 @@ void InferContext::SetDType(std::string_view slot, DType dtype, int i) {
 }
 
 void InferContext::SetLodLevel(std::string_view slot, int level, int i) {
-  if (VarInfo* info = MutableOutput(slot, i)) info->lod_level = level;
+  VarInfo* info = MutableOutput(slot, i);
+  if (info == nullptr) return;
+  info->lod_level = level;
+  const int at = SlotIndex(op_.outputs(), slot);
+  std::erase_if(lod_shares_,
+                [&](const LodShare& share) { return share.output_slot == at && share.output == i; });
+}
+
+void InferContext::ShareLod(std::string_view in, int i, std::string_view out, int j) {
+  if (MutableOutput(out, j) == nullptr || i >= InputCount(in)) return;
+  SetLodLevel(out, Input(in, i).lod_level, j);
+  lod_shares_.push_back({SlotIndex(op_.inputs(), in), i, SlotIndex(op_.outputs(), out), j});
 }
 
 void InferContext::SetKind(std::string_view slot, VarKind kind, int i) {
@@ -100,6 +111,7 @@ Status InferContext::ShareAll(std::string_view in, std::string_view out) {
   if (VarInfo* info = MutableOutput(out, 0)) {
     *info = Input(in);
     info->has_type = true;
+    ShareLod(in, out);
   }
   return OkStatus();
 }

@@ -26,6 +26,12 @@ struct VarInfo {
   bool has_type = true;  // false: a control or raw variable, or an output not declared yet
 };
 
+// An output gets the LoD of an input. Slots by their place in op.inputs() and op.outputs().
+struct LodShare {
+  int input_slot = -1, input = -1;
+  int output_slot = -1, output = -1;
+};
+
 class InferContext {
  public:
   // `lookup` gives what is known of a variable by name, nullopt if it is not declared.
@@ -53,8 +59,11 @@ class InferContext {
   Status SetShape(std::string_view slot, int i, const Shape& shape);
   void SetDType(std::string_view slot, DType dtype, int i = 0);
   void SetLodLevel(std::string_view slot, int level, int i = 0);
+  // Out gets In's LoD: its level now, its offsets when the op has run.
+  void ShareLod(std::string_view in, std::string_view out) { ShareLod(in, 0, out, 0); }
+  void ShareLod(std::string_view in, int i, std::string_view out, int j);
   void SetKind(std::string_view slot, VarKind kind, int i = 0);
-  // Out gets In's shape, type and LoD level.
+  // Out gets In's shape, type and LoD.
   Status ShareAll(std::string_view in, std::string_view out);
 
   Status RequireRankAbove(std::string_view slot, int rank) const;
@@ -67,6 +76,7 @@ class InferContext {
 
   // Results, slot by slot as in op().outputs().
   const std::vector<std::vector<VarInfo>>& outputs() const { return outputs_; }
+  const std::vector<LodShare>& lod_shares() const { return lod_shares_; }
 
  private:
   friend class OpDef;
@@ -77,6 +87,7 @@ class InferContext {
   const Op& op_;
   std::vector<std::vector<VarInfo>> inputs_;
   std::vector<std::vector<VarInfo>> outputs_;
+  std::vector<LodShare> lod_shares_;
 };
 
 template <typename T>

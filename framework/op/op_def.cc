@@ -125,6 +125,11 @@ OpDef& OpDef::Elementwise() {
   return *this;
 }
 
+OpDef& OpDef::WhenSliced(SliceRule rule) {
+  slice_rule_ = std::move(rule);
+  return *this;
+}
+
 OpDef& OpDef::State(StateDef state) {
   PENSTOCK_CHECK(optimizer_.has_value(), "State comes after Optimizes");
   if (state.output.empty()) state.output = state.slot + "Out";
@@ -154,6 +159,11 @@ const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(
 bool OpDef::has_kernel(DeviceKind device) const {
   return std::any_of(kernels_.begin(), kernels_.end(),
                      [&](const auto& entry) { return entry.first.first == device; });
+}
+
+OnSlices OpDef::on_slices(const Op& op) const {
+  if (slice_rule_ != nullptr) return slice_rule_(op);
+  return elementwise_ ? OnSlices::kByRows : OnSlices::kNeedsWhole;
 }
 
 // The gradient op's schema follows from the spec: what it reads keeps its slot, what it yields gets "@GRAD".
@@ -199,7 +209,7 @@ void OpDef::BuildGradDef() {
         const VarInfo& forward = c.Input(name, i);
         PENSTOCK_RETURN_IF_ERROR(c.SetShape(name + kGradSuffix, i, forward.shape));
         c.SetDType(name + kGradSuffix, forward.dtype, i);
-        c.SetLodLevel(name + kGradSuffix, forward.lod_level, i);
+        c.ShareLod(name, i, name + kGradSuffix, i);
       }
     }
     return OkStatus();
@@ -224,8 +234,8 @@ Status OpDef::CheckOp(const Op& op) const {
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ",
                              AttrKindName(KindOf(*value)), "; it must be ", AttrKindName(def.kind));
     }
-    if (def.check == nullptr) continue;
-    if (const auto rule = def.check(*value)) {
+    if (def.check.rule == nullptr) continue;
+    if (const auto rule = def.check.rule(*value)) {
       return InvalidArgument("E-op-attr", type_, ": attribute ", def.name, " is ", AttrToString(*value),
                              "; it must be ", *rule);
     }

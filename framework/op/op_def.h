@@ -66,8 +66,12 @@ constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
   return {a.optional || b.optional, a.repeated || b.repeated, a.intermediate || b.intermediate};
 }
 
-// A bound on an attribute's value: null if it holds, else what must hold ("at least 1").
-using AttrCheck = std::function<std::optional<std::string>(const Attr&)>;
+// What values an attribute may have.
+struct AttrCheck {
+  // Nullopt if the value may be, else what must hold ("at least 1"). Null: every value may be.
+  std::function<std::optional<std::string>(const Attr&)> rule;
+  std::vector<std::string> domain = {};  // the values, where they are few strings: tests try each
+};
 AttrCheck AtLeast(double bound);
 AttrCheck AtMost(double bound);
 AttrCheck OneOf(std::vector<std::string> values);
@@ -126,6 +130,14 @@ struct OptimizerDef {
   std::vector<StateDef> states;
 };
 
+// What an op makes of a slice: some rows of a tensor instead of all of them.
+enum class OnSlices {
+  kByRows,      // the same rows of its result
+  kAddsUp,      // the slices' results, added, are the result for the whole
+  kNeedsWhole,  // nothing of use
+};
+using SliceRule = std::function<OnSlices(const Op&)>;
+
 // Which memory layouts an op can work on.
 enum class LayoutRule { kPlain, kFollowsInput, kChooses };
 
@@ -183,6 +195,9 @@ class OpDef {
   // Element i of every output depends only on element i of the inputs of that shape (and on whole one-element
   // inputs), so the op may run on a row range. Of an optimizer: its update; comes after Optimizes.
   OpDef& Elementwise();
+  // What the op makes of slices where that is not what Elementwise says: it works by rows (merging rows that
+  // are named twice), or adds up all elements.
+  OpDef& WhenSliced(SliceRule rule);
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
                double initial = 0.0, std::string initial_attr = "");
   OpDef& State(StateDef state);
@@ -202,6 +217,7 @@ class OpDef {
   LayoutRule layouts() const { return layouts_; }
   bool side_effect() const { return side_effect_; }
   bool elementwise() const { return elementwise_; }
+  OnSlices on_slices(const Op& op) const;
   const std::optional<GradSpec>& grad() const { return grad_; }
   const GradMaker& grad_maker() const { return grad_maker_; }
   bool no_grad() const { return no_grad_; }
@@ -244,6 +260,7 @@ class OpDef {
   std::optional<OptimizerDef> optimizer_;
   bool side_effect_ = false;
   bool elementwise_ = false;
+  SliceRule slice_rule_;  // null: by `elementwise_`
 };
 
 // Shape functions that most ops need.

@@ -1,4 +1,4 @@
-// What an op makes of a slice: some rows of a tensor instead of all of them.
+// What an op makes of a slice, by its declaration.
 #pragma once
 
 #include "framework/ir/op.h"
@@ -6,11 +6,7 @@
 
 namespace penstock {
 
-enum class OnSlices {
-  kByRows,      // the same rows of its result
-  kAddsUp,      // the slices' results, added, are the result for the whole
-  kNeedsWhole,  // nothing of use; also of an op that the registry does not know
-};
+// kNeedsWhole of an op that the registry does not know.
 OnSlices WhatOnSlices(const OpRegistry& ops, const Op& op);
 
 }  // namespace penstock

@@ -38,29 +38,32 @@ TypeRule Only(DType type) { return {TypeRule::Kind::kOneOf, {type}, ""}; }
 TypeRule SameTypeAs(std::string slot) { return {TypeRule::Kind::kSameAs, {}, std::move(slot)}; }
 TypeRule TypeFromAttr(std::string attr) { return {TypeRule::Kind::kFromAttr, {}, std::move(attr)}; }
 
-AttrCheck AnyValue() { return nullptr; }
+AttrCheck AnyValue() { return {}; }
 
 AttrCheck AtLeast(double bound) {
-  return [bound](const Attr& attr) -> std::optional<std::string> {
+  return {[bound](const Attr& attr) -> std::optional<std::string> {
     if (AllNumbers(attr, [bound](double v) { return v >= bound; })) return std::nullopt;
     return StrCat("at least ", bound);
-  };
+  }};
 }
 
 AttrCheck AtMost(double bound) {
-  return [bound](const Attr& attr) -> std::optional<std::string> {
+  return {[bound](const Attr& attr) -> std::optional<std::string> {
     if (AllNumbers(attr, [bound](double v) { return v <= bound; })) return std::nullopt;
     return StrCat("at most ", bound);
-  };
+  }};
 }
 
 AttrCheck OneOf(std::vector<std::string> values) {
-  return [values = std::move(values)](const Attr& attr) -> std::optional<std::string> {
+  AttrCheck check;
+  check.domain = values;
+  check.rule = [values = std::move(values)](const Attr& attr) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&attr);
     if (text != nullptr && std::find(values.begin(), values.end(), *text) != values.end())
       return std::nullopt;
     return StrCat("one of ", Join(values, ", "));
   };
+  return check;
 }
 
 std::function<Status(InferContext&)> SameShape(std::string in, std::string out) {

@@ -40,11 +40,18 @@ Tensor::Tensor(DType type, const Shape& shape, std::shared_ptr<Buffer> buffer, s
   PENSTOCK_CHECK(offset_ + bytes() <= buffer_->bytes(), "the buffer is smaller than the tensor");
 }
 
+const LoD& Tensor::NoLod() {
+  static const LoD none;
+  return none;
+}
+
+void Tensor::set_lod(LoD lod) { lod_ = lod.empty() ? nullptr : std::make_shared<const LoD>(std::move(lod)); }
+
 void Tensor::Reset(DType type, const Shape& shape) {
   PENSTOCK_CHECK(shape.IsKnown(), "a tensor in memory needs known extents");
   dtype_ = type;
   if (shape_ != shape) shape_ = shape;
-  if (!lod_.empty()) lod_.clear();
+  lod_.reset();
   layout_ = Layout();
   const std::size_t needed = bytes();
   if (buffer_ != nullptr && buffer_.use_count() == 1 && offset_ == 0 && buffer_->bytes() >= needed) return;
@@ -65,7 +72,7 @@ Tensor Tensor::Rows(Dim begin, Dim end) const {
   Tensor out = *this;
   out.shape_ = shape_.WithRows(end - begin);
   out.offset_ = offset_ + static_cast<std::size_t>(begin * shape_.RowWidth()) * SizeOf(dtype_);
-  out.lod_.clear();
+  out.lod_.reset();
   return out;
 }
 

@@ -60,8 +60,12 @@ class Tensor {
   bool initialized() const { return buffer_ != nullptr; }
   DType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
-  const LoD& lod() const { return lod_; }
-  void set_lod(LoD lod) { lod_ = std::move(lod); }
+  const LoD& lod() const { return lod_ == nullptr ? NoLod() : *lod_; }
+  void set_lod(LoD lod);
+  // The same offsets as `other` has, without a copy.
+  void ShareLod(const Tensor& other) {
+    if (lod_ != other.lod_) lod_ = other.lod_;
+  }
   const Layout& layout() const { return layout_; }
   void set_layout(Layout layout) { layout_ = std::move(layout); }
   std::int64_t count() const { return shape_.Count(); }
@@ -101,9 +105,11 @@ class Tensor {
   void CopyFrom(const Tensor& from);
 
  private:
+  static const LoD& NoLod();
+
   DType dtype_ = DType::kFp32;
   Shape shape_;
-  LoD lod_;
+  std::shared_ptr<const LoD> lod_;  // null: none
   Layout layout_;
   std::shared_ptr<Buffer> buffer_;
   std::size_t offset_ = 0;

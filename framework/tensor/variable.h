@@ -1,14 +1,17 @@
-// What a name stands for at run time: nothing yet, a dense tensor, rows of a tall tensor, or an array of
-// tensors.
+// What a name stands for at run time: nothing yet, a dense tensor, rows of a tall tensor, an array of
+// tensors, sequences by their lengths, or what a block has left behind.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <variant>
 #include <vector>
 
 #include "framework/tensor/tensor.h"
 
 namespace penstock {
+
+class Scope;
 
 // Some rows of a tensor of `height` rows: value row i belongs to row rows[i]. A row may occur more than once
 // (its values add up). value.shape() is [rows.size(), width...].
@@ -19,6 +22,19 @@ struct SelectedRows {
 };
 
 using TensorArray = std::vector<Tensor>;
+
+// The sequences of one LoD level, longest first, equal ones in their order.
+struct RankTable {
+  struct Item {
+    std::int64_t index = 0;   // of the sequence within its level
+    std::int64_t length = 0;  // in elements of the level below
+  };
+  LoD coarse;  // the levels above the ranked one
+  std::vector<Item> items;
+};
+
+// What the runs of a block have left for its gradient: one scope for each, in the order they ran.
+using StepScopes = std::vector<std::shared_ptr<Scope>>;
 
 class Variable {
  public:
@@ -45,7 +61,7 @@ class Variable {
   void Clear() { value_ = std::monostate(); }
 
  private:
-  std::variant<std::monostate, Tensor, SelectedRows, TensorArray> value_;
+  std::variant<std::monostate, Tensor, SelectedRows, TensorArray, RankTable, StepScopes> value_;
 };
 
 inline bool Variable::initialized() const {

@@ -41,7 +41,7 @@ Status InferCrossEntropy2(InferContext& c) {
   Shape kept = x;
   kept.Append(0);  // no elements
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("MatchX", ScoreShape(x)));
-  c.SetLodLevel("XShape", c.Input("X").lod_level);
+  c.ShareLod("X", "XShape");
   return c.SetShape("XShape", kept);
 }
 
@@ -49,7 +49,7 @@ Status InferFromKeptShape(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("XShape", 1));
   const Shape& kept = c.ShapeOf("XShape");
   c.SetDType("X@GRAD", c.DTypeOf("Y@GRAD"));
-  c.SetLodLevel("X@GRAD", c.Input("XShape").lod_level);
+  c.ShareLod("XShape", "X@GRAD");
   return c.SetShape("X@GRAD", kept.First(kept.rank() - 1));
 }
 

@@ -90,7 +90,7 @@ Status InferOneHot(InferContext& c) {
   if (depth < 1) return c.Error("depth (", depth, ") must be at least 1");
   Shape out = x;
   out.Set(x.rank() - 1, depth);
-  c.SetLodLevel("Out", c.Input("X").lod_level);
+  c.ShareLod("X", "Out");
   return c.SetShape("Out", out);
 }
 

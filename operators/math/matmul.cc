@@ -56,7 +56,7 @@ Status InferMatMul(InferContext& c) {
   if (x.rank() != 1 || a.rows != 1) out.Append(a.rows);
   if (y.rank() != 1 || b.columns != 1) out.Append(b.columns);
   if (out.rank() == 0) out.Append(1);
-  c.SetLodLevel("Out", c.Input("X").lod_level);
+  c.ShareLod("X", "Out");
   return c.SetShape("Out", out);
 }
 

@@ -29,7 +29,7 @@ Status InferMul(InferContext& c) {
   if (!Compatible(width, height)) {  // An unknown extent is compatible with any.
     return c.Error("width of X (", width, ") must equal height of Y (", height, ")");
   }
-  c.SetLodLevel("Out", c.Input("X").lod_level);
+  c.ShareLod("X", "Out");
   return c.SetShape("Out", Concat(x.First(x_rows_to), y.From(y_rows_to)));
 }
 

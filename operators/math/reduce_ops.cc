@@ -116,7 +116,11 @@ Status InferReduce(InferContext& c) {
   const bool keeps_rows = x.rank() > 0 && !(*reduced)[0];
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", out));
   c.SetDType("Out", c.DTypeOf("X"));
-  c.SetLodLevel("Out", keeps_rows ? c.Input("X").lod_level : 0);
+  if (keeps_rows) {
+    c.ShareLod("X", "Out");
+  } else {
+    c.SetLodLevel("Out", 0);
+  }
   return OkStatus();
 }
 
@@ -228,11 +232,11 @@ struct Reduce {
 };
 
 template <typename Math>
-void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula,
-         bool gradient_reads_out) {
+OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& formula,
+           bool gradient_reads_out) {
   GradSpec grad{.reads = {"X"}, .yields = {"X"}};
   if (gradient_reads_out) grad.reads_outputs = {"Out"};
-  ops.Add(type)
+  return ops.Add(type)
       .Doc(std::move(summary), formula + "\n" + kDoc)
       .Input("X", "any shape", Numbers())
       .Output("Out", "what is left", SameTypeAs("X"))
@@ -250,7 +254,10 @@ void Add(OpRegistry& ops, const std::string& type, std::string summary, const st
 }  // namespace
 
 void RegisterReduceOps(OpRegistry& ops) {
-  Add<Sum>(ops, "reduce_sum", "The sum along some extents.", "Out = sum of X over `dim`", false);
+  Add<Sum>(ops, "reduce_sum", "The sum along some extents.", "Out = sum of X over `dim`", false)
+      .WhenSliced([](const Op& op) {
+        return op.GetOr<bool>("reduce_all", false) ? OnSlices::kAddsUp : OnSlices::kNeedsWhole;
+      });
   Add<Mean>(ops, "reduce_mean", "The average along some extents.", "Out = mean of X over `dim`", false);
   Add<Max>(ops, "reduce_max", "The largest along some extents.", "Out = maximum of X over `dim`", true);
   Add<Min>(ops, "reduce_min", "The smallest along some extents.", "Out = minimum of X over `dim`", true);

@@ -34,7 +34,7 @@ Status InferBatchNorm(InferContext& c) {
     }
   }
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Y", x));
-  c.SetLodLevel("Y", c.Input("X").lod_level);
+  c.ShareLod("X", "Y");
   for (const char* slot : {"MeanOut", "VarianceOut", "SavedMean", "SavedVariance"}) {
     PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {channels}));
   }

@@ -52,7 +52,7 @@ Status InferConv2d(InferContext& c) {
   if (c.HasInput("Bias") && !Compatible(c.ShapeOf("Bias"), Shape{filter[0]})) {
     return c.Error("shape of Bias (", c.ShapeOf("Bias"), ") must be [", filter[0], "]");
   }
-  c.SetLodLevel("Output", c.Input("Input").lod_level);
+  c.ShareLod("Input", "Output");
   if (g.channels_last) return c.SetShape("Output", {input[0], g.window[0].out, g.window[1].out, filter[0]});
   return c.SetShape("Output", {input[0], filter[0], g.window[0].out, g.window[1].out});
 }

@@ -106,7 +106,6 @@ class DropoutKernel : public Kernel {
         }
       });
     }
-    if (!k[x_].lod().empty()) k[out_].set_lod(k[x_].lod());
     return OkStatus();
   }
 
@@ -156,11 +155,11 @@ class DropoutGradKernel : public Kernel {
 };
 
 AttrCheck Probability() {
-  return [](const Attr& value) -> std::optional<std::string> {
+  return {[](const Attr& value) -> std::optional<std::string> {
     const float p = std::get<float>(value);
     if (p >= 0.0f && p <= 1.0f) return std::nullopt;
     return "in [0, 1]";
-  };
+  }};
 }
 
 }  // namespace

@@ -80,7 +80,6 @@ class LayerNormKernel : public Kernel {
     } else {
       Normalize(k);
     }
-    if (!k[x_].lod().empty()) k[y_].set_lod(k[x_].lod());
     return OkStatus();
   }
 

@@ -63,7 +63,7 @@ Result<PoolGeometry> MakePoolGeometry(const Context& c, const Shape& x) {
 Status InferPool2d(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   PENSTOCK_ASSIGN_OR_RETURN(const PoolGeometry g, MakePoolGeometry(c, x));
-  c.SetLodLevel("Out", c.Input("X").lod_level);
+  c.ShareLod("X", "Out");
   if (g.channels_last) return c.SetShape("Out", {x[0], g.window[0].out, g.window[1].out, x[3]});
   return c.SetShape("Out", {x[0], x[1], g.window[0].out, g.window[1].out});
 }

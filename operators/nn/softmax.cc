@@ -83,7 +83,6 @@ class SoftmaxKernel : public Kernel {
       Exponentials(k[x_].template Data<T>(), k[out_].template Data<T>());
     }
     Bound(k[out_].template Data<T>());
-    if (!k[x_].lod().empty()) k[out_].set_lod(k[x_].lod());
     return OkStatus();
   }
 

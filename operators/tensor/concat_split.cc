@@ -198,7 +198,11 @@ Status InferParts(InferContext& c, int axis) {
     Shape part = x;
     part.Set(axis, parts[static_cast<std::size_t>(i)]);
     PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, part));
-    c.SetLodLevel("Out", axis == 0 ? 0 : c.Input("X").lod_level, i);
+    if (axis == 0) {
+      c.SetLodLevel("Out", 0, i);
+    } else {
+      c.ShareLod("X", 0, "Out", i);
+    }
   }
   return OkStatus();
 }

@@ -139,6 +139,9 @@ class SplitKernel : public Kernel {
   std::vector<std::int64_t> bounds_;
 };
 
+// Each row of the result comes from the same row of X.
+OnSlices ByRows(const Op&) { return OnSlices::kByRows; }
+
 }  // namespace
 
 void RegisterSelectedRows(OpRegistry& ops) {
@@ -147,6 +150,7 @@ void RegisterSelectedRows(OpRegistry& ops) {
       .Input("X", "selected rows", Floats())
       .Output("Out", "selected rows of the same tall tensor", SameTypeAs("X"))
       .InferShape(ShareAs(VarKind::kSelectedRows))
+      .WhenSliced(ByRows)
       .Kernel<Cpu, MergeKernel, float, double>()
       .NoGrad();
   ops.Add("get_tensor_from_selected_rows")
@@ -154,6 +158,7 @@ void RegisterSelectedRows(OpRegistry& ops) {
       .Input("X", "selected rows", Floats())
       .Output("Out", "as many rows as X lists", SameTypeAs("X"))
       .InferShape(ShareAs(VarKind::kTensor))
+      .WhenSliced(ByRows)
       .Kernel<Cpu, ValuesKernel, float, double>()
       .NoGrad();
   ops.Add("split_selected_rows")

@@ -8,7 +8,7 @@ namespace penstock {
 
 inline Status SetXShape(InferContext& c) {
   c.SetDType("XShape", c.DTypeOf("X"));
-  c.SetLodLevel("XShape", c.Input("X").lod_level);
+  c.ShareLod("X", "XShape");
   return c.SetShape("XShape", Concat(Shape{0}, c.ShapeOf("X")));
 }
 
@@ -16,7 +16,7 @@ inline Status SetXShape(InferContext& c) {
 inline Status InferFromXShape(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("XShape", 0));
   c.SetDType("X@GRAD", c.DTypeOf("Out@GRAD"));
-  c.SetLodLevel("X@GRAD", c.Input("XShape").lod_level);
+  c.ShareLod("XShape", "X@GRAD");
   return c.SetShape("X@GRAD", c.ShapeOf("XShape").From(1));
 }
 

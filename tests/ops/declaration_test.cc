@@ -54,6 +54,17 @@ TEST(Declarations, EachOpSaysWhatItsGradientIs) {
   }
 }
 
+TEST(Declarations, SayWhatBecomesOfSlices) {
+  const auto on_slices = [](const Op& op) { return AllOps().Find(op.type())->on_slices(op); };
+  EXPECT_EQ(on_slices(Op("relu")), OnSlices::kByRows);
+  EXPECT_EQ(on_slices(Op("merge_selected_rows")), OnSlices::kByRows);
+  EXPECT_EQ(on_slices(Op("get_tensor_from_selected_rows")), OnSlices::kByRows);
+  EXPECT_EQ(on_slices(Op("reduce_sum").Set("reduce_all", true)), OnSlices::kAddsUp);
+  EXPECT_EQ(on_slices(Op("reduce_sum")), OnSlices::kNeedsWhole);
+  EXPECT_EQ(on_slices(Op("reduce_max").Set("reduce_all", true)), OnSlices::kNeedsWhole);
+  EXPECT_EQ(on_slices(Op("softmax")), OnSlices::kNeedsWhole);
+}
+
 TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
   using States = std::vector<std::pair<std::string, std::string>>;
   std::map<std::string, States> found;

@@ -14,16 +14,17 @@ TEST(Slices, AnOpsDeclarationSaysWhetherItWorksByRows) {
   EXPECT_EQ(WhatOnSlices(ops, Op("nobody_knows_it")), OnSlices::kNeedsWhole);
 }
 
-TEST(Slices, RowsThatAreMergedOrFilledInStayApart) {
-  EXPECT_EQ(WhatOnSlices(OpRegistry(), Op("merge_selected_rows")), OnSlices::kByRows);
-  EXPECT_EQ(WhatOnSlices(OpRegistry(), Op("get_tensor_from_selected_rows")), OnSlices::kByRows);
-}
-
-TEST(Slices, OnlyASumOfAllElementsAddsUp) {
-  Op sum("reduce_sum");
-  EXPECT_EQ(WhatOnSlices(OpRegistry(), sum), OnSlices::kNeedsWhole);
-  EXPECT_EQ(WhatOnSlices(OpRegistry(), sum.Set("reduce_all", true)), OnSlices::kAddsUp);
-  EXPECT_EQ(WhatOnSlices(OpRegistry(), Op("reduce_max").Set("reduce_all", true)), OnSlices::kNeedsWhole);
+TEST(Slices, ADeclarationMayDecideByTheOpsAttributes) {
+  OpRegistry ops;
+  ops.Add("total")
+      .Input("X", "", Floats())
+      .Output("Out", "", SameTypeAs("X"))
+      .Attr("all", false, "")
+      .WhenSliced([](const Op& op) {
+        return op.GetOr<bool>("all", false) ? OnSlices::kAddsUp : OnSlices::kNeedsWhole;
+      });
+  EXPECT_EQ(WhatOnSlices(ops, Op("total")), OnSlices::kNeedsWhole);
+  EXPECT_EQ(WhatOnSlices(ops, Op("total").Set("all", true)), OnSlices::kAddsUp);
 }
 
 }  // namespace

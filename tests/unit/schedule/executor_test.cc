@@ -172,6 +172,24 @@ TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {
   EXPECT_EQ(feeds[0].tensor.Data<float>()[0], 5);
 }
 
+TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {-1});
+  p.Temporary("twice", {-1});
+  p.Add("toy_add", {{"X", "x"}, {"Y", "x"}}, {{"Out", "twice"}});
+  const std::vector<std::string> fetches = {"twice"};
+  const std::vector<LoD> offsets = {{{0, 1, 3}}, {{0, 2, 3}}, {}, {{0, 2}, {0, 2, 3}}};
+  for (const LoD& lod : offsets) {
+    std::vector<Feed> feeds = {{"x", Values({1, 2, 3})}};
+    feeds[0].tensor.set_lod(lod);
+    auto out = executor.Run(p.program, scope, feeds, fetches);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    EXPECT_EQ((*out)[0].As<Tensor>().lod(), lod);
+  }
+}
+
 TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   Executor executor(ToyOps());
   Scope scope;

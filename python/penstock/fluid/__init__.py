@@ -14,6 +14,7 @@
 from penstock.fluid import (backward, clip, core, data_feeder, executor, framework, initializer, input, io,
                             layer_helper, layers, lod_tensor, nets, optimizer, param_attr, regularizer, transpiler,
                             unique_name)
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
 from penstock.fluid.data_feeder import DataFeeder
@@ -37,3 +38,5 @@ __all__ = [
     'optimizer', 'param_attr', 'program_guard', 'regularizer', 'release_memory', 'scope_guard', 'transpiler',
     'unique_name',
 ]
+
+__getattr__ = getattr_of(__name__)

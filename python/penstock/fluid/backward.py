@@ -2,6 +2,7 @@
 
 from penstock import _penstock
 from penstock.fluid import unique_name
+from penstock.fluid._not_built import getattr_of
 
 __all__ = ['append_backward']
 
@@ -26,3 +27,6 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     pairs = _penstock.append_backward(program.desc, unique_name.generator, loss.name, names_of(parameter_list),
                                       names_of(no_grad_set))
     return pairs_of(program.global_block(), pairs)
+
+
+__getattr__ = getattr_of(__name__)

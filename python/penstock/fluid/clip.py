@@ -228,15 +228,15 @@ def set_gradient_clip(clip, param_list=None, program=None):
         param.gradient_clip_attr = clip
 
 
-def append_gradient_clip_ops(params_grads):
+def append_gradient_clip_ops(param_grads):
     """Clips what set_gradient_clip has marked, op for op as Fluid 1.8: its transpiler and ours know these ops by their
     scopes, of which the second is spelled as it is there."""
     def clip_of(param):
         return getattr(param, 'gradient_clip_attr', None)    # of a loaded program: a Variable like others
 
-    marked = [pair for pair in params_grads if clip_of(pair[0]) is not None]
+    marked = [pair for pair in param_grads if clip_of(pair[0]) is not None]
     if not marked:
-        return params_grads
+        return param_grads
     block = marked[0][0].block
     begin = block.program.desc.op_count(block.idx)
     groups = {}
@@ -249,4 +249,4 @@ def append_gradient_clip_ops(params_grads):
         with framework.name_scope('graident_clip_@CLIP'):
             clipped[pair[0].name] = _of_pair(pair, clip_of(pair[0])._clip_one, groups)
     _name_clipped(block.ops[begin:begin + measuring], clipped)
-    return _replaced(params_grads, clipped)
+    return _replaced(param_grads, clipped)

@@ -9,6 +9,7 @@ import contextlib
 
 from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.block import Block
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
@@ -264,3 +265,6 @@ def program_guard(main_program, startup_program=None):
         switch_main_program(old_main)
         if startup_program is not None:
             switch_startup_program(old_startup)
+
+
+__getattr__ = getattr_of(__name__)

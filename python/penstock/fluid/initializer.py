@@ -4,6 +4,7 @@ import math
 
 import numpy
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType
 
 __all__ = [
@@ -16,7 +17,7 @@ __all__ = [
 class Initializer:
     """Called with the variable and a block of the start-up program; puts its op in front of that block's ops."""
 
-    def __call__(self, var, block):
+    def __call__(self, param, block):
         raise NotImplementedError
 
     def _prepend(self, var, block, op, attrs):
@@ -174,3 +175,5 @@ Normal = NormalInitializer
 TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """fluid.embedding: rows of a table, for ids of any shape."""
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layers.nn import lookup_layer
 
 __all__ = ['embedding']
@@ -13,3 +14,6 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
     padding_idx     the id that gives zeros and is not trained; a negative one counts from the end
     """
     return lookup_layer('lookup_table_v2', input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype)
+
+
+__getattr__ = getattr_of(__name__)

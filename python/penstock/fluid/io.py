@@ -3,6 +3,7 @@
 import os
 
 from penstock.fluid import framework, layers
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import LoDTensor, VarType
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Parameter, Program, Variable
@@ -167,3 +168,6 @@ def load_inference_model(dirname, executor, model_filename=None, params_filename
     feeds = [(op.attr('col'), op.output('Out')[0]) for op in block.ops if op.type == 'feed']
     fetches = [(op.attr('col'), op.input('X')[0]) for op in block.ops if op.type == 'fetch']
     return [program, [name for _, name in sorted(feeds)], [block.var(name) for _, name in sorted(fetches)]]
+
+
+__getattr__ = getattr_of(__name__)

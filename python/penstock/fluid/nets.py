@@ -1,6 +1,7 @@
 """Nets of several layers."""
 
 from penstock.fluid import layers
+from penstock.fluid._not_built import getattr_of
 
 __all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'simple_img_conv_pool']
 
@@ -86,3 +87,6 @@ def _join_heads(x):
     x = layers.transpose(x, perm=[0, 2, 1, 3])
     batch, length, heads, width = x.shape
     return layers.reshape(x, [batch, length, heads * width])
+
+
+__getattr__ = getattr_of(__name__)

@@ -3,6 +3,7 @@ _append_optimize_op takes a slower way, op by op in Python, as Fluid's own class
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import names_of, pairs_of
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, Variable, program_guard
@@ -354,3 +355,5 @@ Ftrl = FtrlOptimizer
 Lamb = LambOptimizer
 LarsMomentum = LarsMomentumOptimizer
 Dpsgd = DpsgdOptimizer
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """ParamAttr: how a layer's parameter is named, initialised and trained."""
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.initializer import Constant, Initializer, Xavier
 from penstock.fluid.regularizer import WeightDecayRegularizer
 
@@ -59,3 +60,6 @@ class ParamAttr:
         if with_initializer:
             kwargs['initializer'] = self.initializer
         return kwargs
+
+
+__getattr__ = getattr_of(__name__)

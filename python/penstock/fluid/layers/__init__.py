@@ -1,5 +1,6 @@
 """The layers: each draws a name and adds its ops, in Fluid's order, to the default main program."""
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layers import (arithmetic, control_flow, io, learning_rate_scheduler, loss, math_op_patch,
                                    metric_op, nn, ops, tensor)
 from penstock.fluid.layers.arithmetic import *
@@ -16,3 +17,5 @@ __all__ = (['data'] + arithmetic.__all__ + control_flow.__all__ + learning_rate_
            metric_op.__all__ + nn.__all__ + ops.__all__ + tensor.__all__)
 
 math_op_patch.patch_variable()
+
+__getattr__ = getattr_of(__name__)

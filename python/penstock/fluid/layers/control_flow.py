@@ -2,6 +2,7 @@
 
 import functools
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
@@ -73,10 +74,10 @@ class ConditionalBlock:
         self._program = self.helper.main_program
         self._program._create_block()
 
-    def __exit__(self, error_type, error, traceback):
+    def __exit__(self, exc_type, exc_val, exc_tb):
         inside = self._program.current_block()
         self._program._rollback()
-        if error_type is None:
+        if exc_type is None:
             self._append_op(inside)
 
     def _append_op(self, inside):
@@ -126,7 +127,7 @@ class Switch:
         self._inside = True
         return self
 
-    def __exit__(self, error_type, error, traceback):
+    def __exit__(self, exc_type, exc_val, exc_tb):
         self._inside = False
 
     def case(self, condition):
@@ -257,3 +258,6 @@ def _numbered(functions):
 
 def _index_var(index):
     return tensor.fill_constant([1], to_dtype('int64'), index)
+
+
+__getattr__ = getattr_of(__name__)

@@ -1,5 +1,6 @@
 """layers.data: a variable that the caller feeds."""
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -15,3 +16,6 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
     return LayerHelper('data', name=name).create_global_variable(name=name, shape=shape, dtype=dtype, type=type,
                                                                  stop_gradient=stop_gradient, lod_level=lod_level,
                                                                  is_data=True)
+
+
+__getattr__ = getattr_of(__name__)

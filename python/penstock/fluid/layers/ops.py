@@ -1,5 +1,6 @@
 """Layers of one input and one output without attributes of their own: made from a list of op types."""
 
+from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
@@ -23,3 +24,6 @@ def _unary(op_type):
 
 for _type in __all__:
     globals()[_type] = _unary(_type)
+
+
+__getattr__ = getattr_of(__name__)

@@ -1,0 +1,330 @@
+"""What Fluid 1.8 has and is not built yet, so that asking for it says so; a test holds the lists to be exact.
+
+    __getattr__ = getattr_of(__name__)    # at the end of a module
+"""
+
+import difflib
+import sys
+
+
+def list_of(module):
+    """The list of NAMES that the module 'penstock.fluid.layers.io' goes by."""
+    name = module.partition('.')[2]
+    return 'fluid.layers' if name.startswith('fluid.layers.') else name
+
+
+def getattr_of(module):
+    """What Python calls for an attribute that the module lacks."""
+
+    def missing(name):
+        message = '%s has no %s' % (module, name)
+        if not name.startswith('_'):
+            listed = NAMES.get(list_of(module), ())
+            if name in listed:
+                message = '%s.%s is part of Fluid 1.8, but not built yet' % (module, name)
+            else:
+                there = [known for known in vars(sys.modules[module]) if not known.startswith('_')]
+                near = difflib.get_close_matches(name, there + list(listed))
+                message += '; did you mean %s?' % ', '.join(near) if near else ''
+        raise AttributeError(message)
+
+    return missing
+
+
+def _names(lists):
+    return {module: frozenset(text.split()) for module, text in lists.items()}
+
+
+# One name a line where many are added at a time.
+NAMES = _names({
+    'fluid': '''
+        BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
+        ParallelExecutor Tensor WeightNormParamAttr average communicator compiler contrib
+        cuda_pinned_places cuda_places dataset device_guard disable_dygraph disable_imperative
+        dygraph enable_dygraph enable_imperative evaluator get_flags gradients install_check load
+        load_op_library log_helper metrics one_hot parallel_executor profiler reader
+        require_version save set_flags
+    ''',
+    'fluid.backward': '''
+        gradients
+    ''',
+    'fluid.framework': '''
+        ComplexVariable cuda_pinned_places cuda_places device_guard get_flags is_compiled_with_cuda
+        load_op_library require_version set_flags
+    ''',
+    'fluid.initializer': '''
+        Bilinear BilinearInitializer
+    ''',
+    'fluid.input': '''
+        one_hot
+    ''',
+    'fluid.io': '''
+        ComposeNotAligned DataLoader PyReader batch buffered cache chain compose default_collate_fn
+        firstn get_program_parameter get_program_persistable_vars load load_program_state
+        map_readers multiprocess_reader save set_program_state shuffle xmap_readers
+    ''',
+    'fluid.layers': '''
+        BasicDecoder
+        BeamSearchDecoder
+        Categorical
+        DecodeHelper
+        Decoder
+        DynamicRNN
+        GRUCell
+        GreedyEmbeddingHelper
+        IfElse
+        LSTMCell
+        MultivariateNormalDiag
+        Normal
+        Print
+        RNNCell
+        SampleEmbeddingHelper
+        StaticRNN
+        TrainingHelper
+        Uniform
+        While
+        acos
+        adaptive_pool2d
+        adaptive_pool3d
+        add_position_encoding
+        addcmul
+        addmm
+        affine_channel
+        affine_grid
+        allclose
+        anchor_generator
+        arange
+        argmax
+        argmin
+        argsort
+        array_length
+        array_read
+        array_write
+        asin
+        atan
+        auc
+        beam_search
+        beam_search_decode
+        bilinear_tensor_product
+        bipartite_match
+        bmm
+        box_clip
+        box_coder
+        box_decoder_and_assign
+        bpr_loss
+        brelu
+        center_loss
+        chunk_eval
+        clamp
+        collect_fpn_proposals
+        continuous_value_model
+        conv2d_transpose
+        conv3d
+        conv3d_transpose
+        cos_sim
+        create_array
+        create_py_reader_by_data
+        crf_decoding
+        crop
+        crop_tensor
+        cross
+        ctc_greedy_decoder
+        cumsum
+        data_norm
+        deformable_conv
+        deformable_roi_pooling
+        density_prior_box
+        detection_output
+        diag
+        diag_embed
+        dice_loss
+        dist
+        distribute_fpn_proposals
+        dot
+        double_buffer
+        dynamic_decode
+        dynamic_gru
+        dynamic_lstm
+        dynamic_lstmp
+        edit_distance
+        elementwise_equal
+        elementwise_floordiv
+        elementwise_mod
+        elu
+        erf
+        expand
+        expand_as
+        eye
+        filter_by_instag
+        flip
+        fsp_matrix
+        full
+        full_like
+        gather
+        gather_nd
+        gather_tree
+        gaussian_random_batch_size_like
+        gelu
+        generate_mask_labels
+        generate_proposal_labels
+        generate_proposals
+        grid_sampler
+        group_norm
+        gru_unit
+        hard_shrink
+        hard_sigmoid
+        hard_swish
+        has_inf
+        has_nan
+        hash
+        hsigmoid
+        im2sequence
+        image_resize
+        image_resize_short
+        index_sample
+        index_select
+        inplace_abn
+        instance_norm
+        interpolate
+        iou_similarity
+        is_empty
+        isfinite
+        kldiv_loss
+        kron
+        l2_normalize
+        linear_chain_crf
+        linspace
+        load
+        locality_aware_nms
+        lod_append
+        lod_reset
+        log1p
+        log_softmax
+        logsigmoid
+        logsumexp
+        lrn
+        lstm
+        lstm_unit
+        margin_rank_loss
+        matrix_nms
+        maxout
+        mean_iou
+        meshgrid
+        mish
+        mse_loss
+        multi_box_head
+        multiclass_nms
+        multiplex
+        nce
+        nonzero
+        npair_loss
+        ones_like
+        pad
+        pad2d
+        pad_constant_like
+        pixel_shuffle
+        polygon_box_transform
+        pool3d
+        prelu
+        prior_box
+        prroi_pool
+        psroi_pool
+        py_func
+        py_reader
+        randint
+        randn
+        random_crop
+        randperm
+        range
+        rank
+        rank_loss
+        read_file
+        reduce_all
+        reduce_any
+        relu6
+        reorder_lod_tensor_by_rank
+        resize_bilinear
+        resize_nearest
+        resize_trilinear
+        retinanet_detection_output
+        retinanet_target_assign
+        reverse
+        rnn
+        roi_align
+        roi_perspective_transform
+        roi_pool
+        roll
+        row_conv
+        rpn_target_assign
+        sampled_softmax_with_cross_entropy
+        sampling_id
+        scatter
+        scatter_nd
+        scatter_nd_add
+        selu
+        sequence_concat
+        sequence_conv
+        sequence_enumerate
+        sequence_expand
+        sequence_expand_as
+        sequence_first_step
+        sequence_last_step
+        sequence_mask
+        sequence_pad
+        sequence_pool
+        sequence_reshape
+        sequence_reverse
+        sequence_scatter
+        sequence_slice
+        sequence_softmax
+        sequence_unpad
+        shape
+        shard_index
+        shuffle_channel
+        sigmoid_focal_loss
+        similarity_focus
+        size
+        slice
+        smooth_l1
+        soft_relu
+        softshrink
+        space_to_depth
+        spectral_norm
+        ssd_loss
+        stack
+        stanh
+        strided_slice
+        swish
+        t
+        tanh_shrink
+        target_assign
+        teacher_student_sigmoid_loss
+        temporal_shift
+        tensor_array_to_tensor
+        thresholded_relu
+        trace
+        tril
+        triu
+        unfold
+        uniform_random_batch_size_like
+        unique
+        unique_with_counts
+        unstack
+        warpctc
+        where
+        while_loop
+        yolo_box
+        yolov3_loss
+        zeros_like
+    ''',
+    'fluid.nets': '''
+        sequence_conv_pool
+    ''',
+    'fluid.optimizer': '''
+        DGCMomentumOptimizer ExponentialMovingAverage LookaheadOptimizer ModelAverage
+        PipelineOptimizer RecomputeOptimizer
+    ''',
+    'fluid.param_attr': '''
+        WeightNormParamAttr
+    ''',
+})

@@ -80,13 +80,13 @@ def described():
     for module, names in API.items():
         here = ours(module)
         for name, facts in names.items():
-            if name in HANDLES or here is None or not hasattr(here, name):
+            if name in HANDLES or here is None or not hasattr(here, name) or facts.get('pybind'):
                 continue
             value = getattr(here, name)
             where = ('%s.%s' % (here.__name__, name)).replace('penstock.fluid.', '', 1)
-            if facts.get('kind') == 'function':
+            if facts.get('kind') == 'function' and 'params' in facts:
                 yield where, value, facts['params']
-            elif facts.get('kind') == 'class' and not facts.get('pybind'):
+            elif facts.get('kind') == 'class':
                 if facts.get('init'):
                     yield where, value.__init__, facts['init']
                 for method, about in facts['methods'].items():

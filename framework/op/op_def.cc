@@ -99,6 +99,11 @@ OpDef& OpDef::GradMadeBy(GradMaker maker) {
   return *this;
 }
 
+OpDef& OpDef::GradOfBlock(std::string attr) {
+  grad_of_block_ = std::move(attr);
+  return *this;
+}
+
 OpDef& OpDef::NoGrad() {
   no_grad_ = true;
   return *this;
@@ -145,6 +150,11 @@ OpDef& OpDef::State(std::string slot, std::string doc, StateSlicing slicing, std
                 .accumulator = std::move(accumulator),
                 .initial = initial,
                 .initial_attr = std::move(initial_attr)});
+}
+
+OpDef& OpDef::ReadsOnlySome() {
+  reads_only_some_ = true;
+  return *this;
 }
 
 OpDef& OpDef::SideEffect() {

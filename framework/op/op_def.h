@@ -31,6 +31,7 @@
 namespace penstock {
 
 class OpRegistry;
+class Program;
 
 // Element types a slot takes or gives.
 struct TypeRule {
@@ -103,6 +104,10 @@ struct GradSpec {
 struct GradRequest {
   const Op& forward;
   std::function<std::string(const std::string&)> grad_of;
+  // Of an op that declares GradOfBlock: where it stands, and the block that is its block's gradient.
+  const Program* program = nullptr;
+  int block = -1;
+  int grad_block = -1;
 };
 using GradMaker = std::function<Result<std::vector<Op>>(const GradRequest&)>;
 
@@ -183,6 +188,9 @@ class OpDef {
   }
   OpDef& Grad(GradSpec spec);
   OpDef& GradMadeBy(GradMaker maker);
+  // The op's gradient runs the gradient of the block that this attribute names: that one is made first, and
+  // the maker (GradMadeBy) is told where it stands.
+  OpDef& GradOfBlock(std::string attr);
   OpDef& NoGrad();  // a gradient that reaches it stops here (accuracy, top_k's Indices)
   template <typename Device, template <typename, typename> class K, typename... Ts>
   OpDef& GradKernel() {
@@ -201,6 +209,8 @@ class OpDef {
   OpDef& State(std::string slot, std::string doc, StateSlicing slicing, std::string accumulator,
                double initial = 0.0, std::string initial_attr = "");
   OpDef& State(StateDef state);
+  // Which inputs it reads depends on values: some of them may hold nothing when it runs.
+  OpDef& ReadsOnlySome();
   // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
   OpDef& SideEffect();
 
@@ -216,10 +226,12 @@ class OpDef {
   const AttrDef* FindAttr(std::string_view name) const;
   LayoutRule layouts() const { return layouts_; }
   bool side_effect() const { return side_effect_; }
+  bool reads_only_some() const { return reads_only_some_; }
   bool elementwise() const { return elementwise_; }
   OnSlices on_slices(const Op& op) const;
   const std::optional<GradSpec>& grad() const { return grad_; }
   const GradMaker& grad_maker() const { return grad_maker_; }
+  const std::string& grad_of_block() const { return grad_of_block_; }  // "": none
   bool no_grad() const { return no_grad_; }
   bool has_grad() const { return grad_.has_value() || grad_maker_ != nullptr; }
   const std::optional<OptimizerDef>& optimizer() const { return optimizer_; }
@@ -255,10 +267,12 @@ class OpDef {
   std::map<std::pair<DeviceKind, std::optional<DType>>, KernelFactory> kernels_;
   std::optional<GradSpec> grad_;
   GradMaker grad_maker_;
+  std::string grad_of_block_;
   bool no_grad_ = false;
   std::shared_ptr<OpDef> grad_def_;
   std::optional<OptimizerDef> optimizer_;
   bool side_effect_ = false;
+  bool reads_only_some_ = false;
   bool elementwise_ = false;
   SliceRule slice_rule_;  // null: by `elementwise_`
 };

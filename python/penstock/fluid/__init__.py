@@ -11,9 +11,9 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock.fluid import (backward, clip, core, data_feeder, executor, framework, initializer, input, io,
-                            layer_helper, layers, lod_tensor, nets, optimizer, param_attr, regularizer, transpiler,
-                            unique_name)
+from penstock.fluid import (average, backward, clip, core, data_feeder, executor, framework, initializer, input, io,
+                            layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, regularizer,
+                            transpiler, unique_name)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
@@ -31,10 +31,10 @@ from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspile
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler',
     'DistributeTranspilerConfig', 'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter',
-    'Program', 'Scope', 'Variable', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor',
+    'Program', 'Scope', 'Variable', 'average', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor',
     'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program', 'default_startup_program',
     'embedding', 'executor', 'framework', 'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io',
-    'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'memory_optimize', 'name_scope', 'nets',
+    'is_compiled_with_cuda', 'layer_helper', 'layers', 'lod_tensor', 'memory_optimize', 'metrics', 'name_scope', 'nets',
     'optimizer', 'param_attr', 'program_guard', 'regularizer', 'release_memory', 'scope_guard', 'transpiler',
     'unique_name',
 ]

@@ -39,10 +39,10 @@ def _names(lists):
 NAMES = _names({
     'fluid': '''
         BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
-        ParallelExecutor Tensor WeightNormParamAttr average communicator compiler contrib
+        ParallelExecutor Tensor WeightNormParamAttr communicator compiler contrib
         cuda_pinned_places cuda_places dataset device_guard disable_dygraph disable_imperative
         dygraph enable_dygraph enable_imperative evaluator get_flags gradients install_check load
-        load_op_library log_helper metrics one_hot parallel_executor profiler reader
+        load_op_library log_helper one_hot parallel_executor profiler reader
         require_version save set_flags
     ''',
     'fluid.backward': '''
@@ -51,9 +51,6 @@ NAMES = _names({
     'fluid.framework': '''
         ComplexVariable cuda_pinned_places cuda_places device_guard get_flags is_compiled_with_cuda
         load_op_library require_version set_flags
-    ''',
-    'fluid.initializer': '''
-        Bilinear BilinearInitializer
     ''',
     'fluid.input': '''
         one_hot
@@ -316,6 +313,9 @@ NAMES = _names({
         yolo_box
         yolov3_loss
         zeros_like
+    ''',
+    'fluid.metrics': '''
+        DetectionMAP
     ''',
     'fluid.nets': '''
         sequence_conv_pool

@@ -4,13 +4,12 @@ import math
 
 import numpy
 
-from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType
 
 __all__ = [
     'Constant', 'Uniform', 'Normal', 'TruncatedNormal', 'Xavier', 'MSRA', 'ConstantInitializer', 'UniformInitializer',
     'NormalInitializer', 'TruncatedNormalInitializer', 'XavierInitializer', 'MSRAInitializer',
-    'NumpyArrayInitializer',
+    'NumpyArrayInitializer', 'Bilinear', 'BilinearInitializer',
 ]
 
 
@@ -145,10 +144,40 @@ class MSRAInitializer(Initializer):
         })
 
 
+_ELEMENTS_MAX = 1024 * 1024
+_VALUE_SLOTS = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32_values', 'int32')}
+
+
+def _prepend_values(kind, array, var, block):
+    """The array itself becomes part of the program."""
+    if array.size > _ELEMENTS_MAX:
+        raise ValueError('the array has %d elements; an initial value kept in the program may have %d' %
+                         (array.size, _ELEMENTS_MAX))
+    if var.dtype not in _VALUE_SLOTS:
+        raise ValueError('%s fills float32 and int32 variables; %s is %s' % (kind, var.name, var.dtype.name))
+    slot, dtype = _VALUE_SLOTS[var.dtype]
+    values = array.astype(dtype).ravel().tolist()
+    attrs = {'dtype': int(var.dtype), 'shape': list(array.shape), slot: values}
+    return block._prepend_op('assign_value', None, {'Out': var}, attrs)
+
+
+class BilinearInitializer(Initializer):
+    """For conv2d_transpose that enlarges pictures: each filter spreads a point over its neighbours, linearly along both
+    axes. The variable is [channels, filters, width, width]."""
+
+    def __call__(self, var, block):
+        shape = var.shape
+        if len(shape) != 4 or shape[2] != shape[3]:
+            raise ValueError('BilinearInitializer fills [., ., n, n]; %s is %s' % (var.name, list(shape)))
+        half = math.ceil(shape[3] / 2)
+        centre = (2 * half - 1 - half % 2) / (2.0 * half)
+        along = 1 - numpy.abs(numpy.arange(shape[3]) / half - centre)
+        filters = numpy.broadcast_to(numpy.outer(along, along), shape)
+        return _prepend_values('BilinearInitializer', filters, var, block)
+
+
 class NumpyArrayInitializer(Initializer):
     """The array itself, kept in the program: for small ones."""
-
-    MAX_ELEMENTS = 1024 * 1024
 
     def __init__(self, value):
         if not isinstance(value, numpy.ndarray):
@@ -156,17 +185,7 @@ class NumpyArrayInitializer(Initializer):
         self._value = value
 
     def __call__(self, var, block):
-        if self._value.size > self.MAX_ELEMENTS:
-            raise ValueError('the array has %d elements; an initial value kept in the program may have %d' %
-                             (self._value.size, self.MAX_ELEMENTS))
-        slots = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32_values', 'int32')}
-        if var.dtype not in slots:
-            raise ValueError('NumpyArrayInitializer fills float32 and int32 variables; %s is %s' %
-                             (var.name, var.dtype.name))
-        slot, dtype = slots[var.dtype]
-        values = self._value.astype(dtype).ravel().tolist()
-        attrs = {'dtype': int(var.dtype), 'shape': list(self._value.shape), slot: values}
-        return block._prepend_op('assign_value', None, {'Out': var}, attrs)
+        return _prepend_values('NumpyArrayInitializer', self._value, var, block)
 
 
 Constant = ConstantInitializer
@@ -175,5 +194,4 @@ Normal = NormalInitializer
 TruncatedNormal = TruncatedNormalInitializer
 Xavier = XavierInitializer
 MSRA = MSRAInitializer
-
-__getattr__ = getattr_of(__name__)
+Bilinear = BilinearInitializer

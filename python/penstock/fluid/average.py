@@ -1,0 +1,37 @@
+"""WeightedAverage: a mean over batches."""
+
+import numbers
+
+import numpy
+
+__all__ = ['WeightedAverage']
+
+
+class WeightedAverage:
+    """add(value, weight) for each batch, then eval(); reset() before the next pass. A value may be an array: the mean is
+    taken of each of its elements."""
+
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.numerator = None
+        self.denominator = None
+
+    def add(self, value, weight):
+        if not isinstance(value, (numbers.Number, numpy.ndarray)):
+            raise ValueError("The 'value' must be a number(int, float) or a numpy ndarray.")
+        if not isinstance(weight, numbers.Number) and numpy.size(weight) != 1:
+            raise ValueError("The 'weight' must be a number(int, float).")
+        if self.numerator is None:
+            self.numerator, self.denominator = value * weight, weight
+        else:
+            self.numerator = self.numerator + value * weight
+            self.denominator = self.denominator + weight
+
+    def eval(self):
+        if self.numerator is None:
+            raise ValueError('There is no data to be averaged in WeightedAverage.')
+        if self.denominator == 0:
+            raise ValueError('The weights of WeightedAverage add up to 0.')
+        return self.numerator / self.denominator

@@ -1,0 +1,249 @@
+"""Metrics: numbers added up over batches, in Python.
+
+    accuracy = fluid.metrics.Accuracy()
+    for batch in batches:
+        value, = exe.run(feed=batch, fetch_list=[layers.accuracy(prediction, label)])
+        accuracy.update(value, weight=len(batch))
+    accuracy.eval()
+"""
+
+import copy
+import numbers
+
+import numpy
+
+from penstock.fluid._not_built import getattr_of
+
+__all__ = [
+    'MetricBase', 'CompositeMetric', 'Precision', 'Recall', 'Accuracy', 'ChunkEvaluator', 'EditDistance', 'Auc',
+]
+
+
+def _require_number(value, what):
+    if not isinstance(value, (numbers.Number, numpy.ndarray)):
+        raise ValueError("The '%s' must be a number(int, float) or a numpy ndarray, not %s." %
+                         (what, type(value).__name__))
+
+
+def _count(value, what):
+    """A whole number that was fetched."""
+    _require_number(value, what)
+    return int(numpy.sum(value))
+
+
+def _ratio(part, whole):
+    return float(part) / float(whole) if whole else 0.0
+
+
+class MetricBase:
+    """A metric's state is its attributes whose names do not begin with an underscore."""
+
+    def __init__(self, name):
+        self._name = type(self).__name__ if name is None else str(name)
+
+    def __str__(self):
+        return self._name
+
+    def _states(self):
+        return {name: value for name, value in vars(self).items() if not name.startswith('_')}
+
+    def reset(self):
+        """Back to zero: numbers and arrays; anything else is None then."""
+        for name, value in self._states().items():
+            if isinstance(value, (int, float)):
+                value = type(value)(0)
+            elif isinstance(value, (numpy.ndarray, numpy.generic)):
+                value = numpy.zeros_like(value)
+            else:
+                value = None
+            setattr(self, name, value)
+
+    def get_config(self):
+        return {'name': self._name, 'states': copy.deepcopy(self._states())}
+
+    def update(self, preds, labels):
+        raise NotImplementedError('%s has no update(preds, labels)' % type(self).__name__)
+
+    def eval(self):
+        raise NotImplementedError('%s has no eval()' % type(self).__name__)
+
+
+class CompositeMetric(MetricBase):
+    """Several metrics of the same predictions; eval gives the list of what each gives."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self._metrics = []
+
+    def add_metric(self, metric):
+        if not isinstance(metric, MetricBase):
+            raise ValueError('SubMetric should be inherit from MetricBase.')
+        self._metrics.append(metric)
+
+    def reset(self):
+        for metric in self._metrics:
+            metric.reset()
+
+    def update(self, preds, labels):
+        for metric in self._metrics:
+            metric.update(preds, labels)
+
+    def eval(self):
+        return [metric.eval() for metric in self._metrics]
+
+
+def _decisions(preds, labels):
+    """Predictions rounded to 0 or 1, and labels, as flat arrays of whole numbers."""
+    for value, what in ((preds, 'preds'), (labels, 'labels')):
+        if not isinstance(value, numpy.ndarray):
+            raise ValueError("The '%s' must be a numpy ndarray." % what)
+    preds, labels = numpy.rint(preds).astype('int64').ravel(), labels.astype('int64').ravel()
+    if len(preds) != len(labels):
+        raise ValueError('%d predictions, but %d labels' % (len(preds), len(labels)))
+    return preds, labels
+
+
+class Precision(MetricBase):
+    """Of what was taken to be positive, the part that is. Predictions are probabilities of two classes."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.tp = 0
+        self.fp = 0
+
+    def update(self, preds, labels):
+        preds, labels = _decisions(preds, labels)
+        self.tp += int(numpy.sum((preds == 1) & (labels == 1)))
+        self.fp += int(numpy.sum((preds == 1) & (labels != 1)))
+
+    def eval(self):
+        return _ratio(self.tp, self.tp + self.fp)
+
+
+class Recall(MetricBase):
+    """Of what is positive, the part that was taken to be. Predictions are probabilities of two classes."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.tp = 0
+        self.fn = 0
+
+    def update(self, preds, labels):
+        preds, labels = _decisions(preds, labels)
+        self.tp += int(numpy.sum((labels == 1) & (preds == 1)))
+        self.fn += int(numpy.sum((labels == 1) & (preds != 1)))
+
+    def eval(self):
+        return _ratio(self.tp, self.tp + self.fn)
+
+
+class Accuracy(MetricBase):
+    """The mean of batches' accuracies, each with its weight (the rows of the batch)."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.value = 0.
+        self.weight = 0.
+
+    def update(self, value, weight):
+        _require_number(value, 'value')
+        _require_number(weight, 'weight')
+        if numpy.any(numpy.asarray(weight) < 0):
+            raise ValueError("The 'weight' can not be negative")
+        self.value += value * weight
+        self.weight += weight
+
+    def eval(self):
+        if numpy.all(self.weight == 0):
+            raise ValueError('There is no data in Accuracy Metrics. Please check layers.accuracy output has added to '
+                             'Accuracy.')
+        return self.value / self.weight
+
+
+class ChunkEvaluator(MetricBase):
+    """(precision, recall, F1) of chunks, from the counts that layers.chunk_eval gives."""
+
+    def __init__(self, name=None):
+        super().__init__(name)
+        self.num_infer_chunks = 0
+        self.num_label_chunks = 0
+        self.num_correct_chunks = 0
+
+    def update(self, num_infer_chunks, num_label_chunks, num_correct_chunks):
+        self.num_infer_chunks += _count(num_infer_chunks, 'num_infer_chunks')
+        self.num_label_chunks += _count(num_label_chunks, 'num_label_chunks')
+        self.num_correct_chunks += _count(num_correct_chunks, 'num_correct_chunks')
+
+    def eval(self):
+        precision = _ratio(self.num_correct_chunks, self.num_infer_chunks)
+        recall = _ratio(self.num_correct_chunks, self.num_label_chunks)
+        return precision, recall, _ratio(2 * precision * recall, precision + recall)
+
+
+class EditDistance(MetricBase):
+    """(mean edit distance, part of the sequences with any error), from what layers.edit_distance gives."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.total_distance = .0
+        self.seq_num = 0
+        self.instance_error = 0
+
+    def update(self, distances, seq_num):
+        if not isinstance(distances, numpy.ndarray):
+            raise ValueError("The 'distances' must be a numpy ndarray.")
+        count = _count(seq_num, 'seq_num')
+        self.seq_num += count
+        self.instance_error += count - int(numpy.sum(distances == 0))
+        self.total_distance += float(numpy.sum(distances))
+
+    def eval(self):
+        if self.seq_num == 0:
+            raise ValueError('There is no data in EditDistance Metric. Please check layers.edit_distance output has '
+                             'been added to EditDistance.')
+        return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
+
+
+class Auc(MetricBase):
+    """The area under the ROC curve, over probabilities counted in num_thresholds steps.
+
+    preds   [rows, 2]: the probabilities of both classes
+    labels  [rows, 1] of 0 and 1
+    """
+
+    def __init__(self, name, curve='ROC', num_thresholds=4095):
+        super().__init__(name)
+        if curve != 'ROC':
+            raise NotImplementedError("Auc: curve %r is not built; 'ROC' is" % (curve,))
+        self._curve = curve
+        self._num_thresholds = num_thresholds
+        self.stat_pos = numpy.zeros(num_thresholds + 1, 'int64')
+        self.stat_neg = numpy.zeros(num_thresholds + 1, 'int64')
+
+    def update(self, preds, labels):
+        for value, what in ((preds, 'predictions'), (labels, 'labels')):
+            if not isinstance(value, numpy.ndarray):
+                raise ValueError("The '%s' must be a numpy ndarray." % what)
+        if preds.ndim != 2 or preds.shape[1] != 2 or len(preds) != labels.size:
+            raise ValueError('preds must be [rows, 2] and labels [rows, 1], not %s and %s' % (preds.shape, labels.shape))
+        probabilities = preds[:, 1]
+        if not numpy.all((probabilities >= 0) & (probabilities <= 1)):
+            raise ValueError('preds must be probabilities, in [0, 1]')
+        bins = (probabilities * self._num_thresholds).astype('int64')
+        positive = labels.ravel() != 0
+        numpy.add.at(self.stat_pos, bins[positive], 1)
+        numpy.add.at(self.stat_neg, bins[~positive], 1)
+
+    @staticmethod
+    def trapezoid_area(x1, x2, y1, y2):
+        return abs(x1 - x2) * (y1 + y2) / 2.0
+
+    def eval(self):
+        # From the highest threshold down: how many positives and negatives are above it.
+        positives = numpy.concatenate([[0], numpy.cumsum(self.stat_pos[::-1])])
+        negatives = numpy.concatenate([[0], numpy.cumsum(self.stat_neg[::-1])])
+        area = numpy.sum(self.trapezoid_area(negatives[1:], negatives[:-1], positives[1:], positives[:-1]))
+        return _ratio(area, positives[-1] * negatives[-1])
+
+
+__getattr__ = getattr_of(__name__)

@@ -8,8 +8,8 @@ __all__ = ['WeightedAverage']
 
 
 class WeightedAverage:
-    """add(value, weight) for each batch, then eval(); reset() before the next pass. A value may be an array: the mean is
-    taken of each of its elements."""
+    """add(value, weight) for each batch, then eval(); reset() before the next pass. A value may be an array: then the
+    mean is of each of its elements."""
 
     def __init__(self):
         self.reset()

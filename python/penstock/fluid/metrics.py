@@ -225,7 +225,8 @@ class Auc(MetricBase):
             if not isinstance(value, numpy.ndarray):
                 raise ValueError("The '%s' must be a numpy ndarray." % what)
         if preds.ndim != 2 or preds.shape[1] != 2 or len(preds) != labels.size:
-            raise ValueError('preds must be [rows, 2] and labels [rows, 1], not %s and %s' % (preds.shape, labels.shape))
+            raise ValueError('preds must be [rows, 2] and labels [rows, 1], not %s and %s' %
+                             (preds.shape, labels.shape))
         probabilities = preds[:, 1]
         if not numpy.all((probabilities >= 0) & (probabilities <= 1)):
             raise ValueError('preds must be probabilities, in [0, 1]')

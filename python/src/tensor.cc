@@ -78,28 +78,10 @@ void BindLoDTensor(py::module_& m) {
       .def("recursive_sequence_lengths", [](const TensorHandle& t) { return LengthsOf(t.tensor().lod()); })
       .def("set_recursive_sequence_lengths",
            [](TensorHandle& t, const Lengths& lengths) { t.tensor().set_lod(OffsetsOf(lengths)); })
-      .def("has_valid_recursive_sequence_lengths",
-           [](const TensorHandle& t) {
-             const Tensor& tensor = t.tensor();
-             return IsValid(tensor.lod(), tensor.shape().rank() == 0 ? 0 : tensor.shape()[0]);
-           })
-      .def("_to_file_bytes",
-           [](const TensorHandle& t) {
-             std::string bytes;
-             AppendTensor(bytes, t.tensor());
-             return py::bytes(bytes);
-           })
-      // One record from `bytes` at `offset`: (the tensor, where the next record begins).
-      .def_static("_from_file_bytes",
-                  [](const py::bytes& bytes, std::size_t offset) {
-                    std::string_view rest = static_cast<std::string_view>(bytes);
-                    const std::size_t whole = rest.size();
-                    rest.remove_prefix(std::min(offset, whole));
-                    Variable value;
-                    value.As<Tensor>() = Take(ReadTensor(rest));
-                    return py::make_tuple(TensorHandle(std::move(value)), whole - rest.size());
-                  })
-      .def("_assign", [](TensorHandle& t, const TensorHandle& from) { t.tensor() = from.tensor().Clone(); });
+      .def("has_valid_recursive_sequence_lengths", [](const TensorHandle& t) {
+        const Tensor& tensor = t.tensor();
+        return IsValid(tensor.lod(), tensor.shape().rank() == 0 ? 0 : tensor.shape()[0]);
+      });
 }
 
 void BindSelectedRows(py::module_& m) {
@@ -115,10 +97,47 @@ void BindSelectedRows(py::module_& m) {
       .def("set_height", [](RowsHandle& h, std::int64_t height) { h.rows().height = height; });
 }
 
+py::bytes FileBytes(const VariableHandle& held) {
+  const Variable& variable = held.variable();
+  std::string bytes;
+  if (const SelectedRows* rows = variable.If<SelectedRows>()) {
+    AppendSelectedRows(bytes, *rows);
+  } else if (const Tensor* tensor = variable.If<Tensor>()) {
+    AppendTensor(bytes, *tensor);
+  } else {
+    throw StatusError(FailedPrecondition("E-save-kind", "only tensors and selected rows have a file format"));
+  }
+  return py::bytes(bytes);
+}
+
+// One record from `bytes` at `offset`: (what it holds, where the next record begins).
+py::tuple FromFileBytes(const py::bytes& bytes, std::size_t offset, bool is_rows, const std::string& where) {
+  std::string_view rest = static_cast<std::string_view>(bytes);
+  const std::size_t whole = rest.size();
+  rest.remove_prefix(std::min(offset, whole));
+  const auto in_file = [&](Status status) { return StatusError(std::move(status).In(where)); };
+  Variable value;
+  if (is_rows) {
+    Result<SelectedRows> rows = ReadSelectedRows(rest);
+    if (!rows.ok()) throw in_file(std::move(rows).status());
+    value.As<SelectedRows>() = *std::move(rows);
+  } else {
+    Result<Tensor> tensor = ReadTensor(rest);
+    if (!tensor.ok()) throw in_file(std::move(tensor).status());
+    value.As<Tensor>() = *std::move(tensor);
+  }
+  return py::make_tuple(VariableHandle(std::move(value)), whole - rest.size());
+}
+
 void BindVariable(py::module_& m) {
   py::class_<VariableHandle>(m, "RuntimeVariable")
       .def("get_tensor", [](const VariableHandle& v) { return TensorHandle(v); })
-      .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); });
+      .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
+      .def("_to_file_bytes", &FileBytes)
+      .def_static("_from_file_bytes", &FromFileBytes)
+      // Takes over the value of one that nobody else uses.
+      .def("_assign",
+           [](const VariableHandle& v, const VariableHandle& from) { v.variable() = from.variable(); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""Running programs: feeds and fetches, errors, Ctrl-C, saved files."""
+"""Running programs: feeds and fetches, errors, Ctrl-C."""
 
 import os
 import signal
@@ -148,67 +148,6 @@ def test_a_data_feeder_makes_the_feed(fluid):
     feed = fluid.DataFeeder([image, label], fluid.CPUPlace()).feed([(np.zeros(4), 3), (np.ones(4), 4)])
     assert np.array(feed['image']).shape == (2, 1, 2, 2)
     assert np.array(feed['label']).tolist() == [[3], [4]] and np.array(feed['label']).dtype == np.int64
-
-
-@pytest.mark.parametrize('filename', [None, 'all'])
-def test_persistables_come_back(fluid, tmp_path, filename):
-    _, loss = regression(fluid)
-    fluid.optimizer.Momentum(0.01, 0.9).minimize(loss)
-    exe = fluid.Executor()
-    exe.run(fluid.default_startup_program())
-    exe.run(feed=batch(), fetch_list=[loss])
-    names = [var.name for var in fluid.default_main_program().list_vars() if var.persistable]
-    values = {name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names}
-    fluid.io.save_persistables(exe, str(tmp_path), filename=filename)
-    with fluid.scope_guard(fluid.Scope()):
-        fluid.io.load_persistables(exe, str(tmp_path), filename=filename)
-        for name in names:
-            np.testing.assert_array_equal(np.array(fluid.global_scope().find_var(name).get_tensor()), values[name])
-
-
-def test_an_inference_model_of_fluid_is_loaded_and_gives_fluids_numbers(corpus, fluid):
-    compared = 0
-    for folder in sorted((corpus / 'open' / 'inference').iterdir()):
-        arrays = np.load(folder / 'io.npz')
-        if any(name.startswith('lens') for name in arrays.files):
-            continue
-        program = fluid.Program.parse_from_string((folder / 'separate' / '__model__').read_bytes())
-        if not all(op.type in KNOWN for op in program.global_block().ops):
-            continue
-        with fluid.scope_guard(fluid.Scope()):
-            exe = fluid.Executor()
-            program, feeds, fetches = fluid.io.load_inference_model(str(folder / 'separate'), exe)
-            values = exe.run(program, feed={name: arrays['feed:' + name] for name in feeds}, fetch_list=fetches)
-        for i, value in enumerate(values):
-            np.testing.assert_allclose(value, arrays['out:%d' % i], rtol=1e-4, atol=1e-5)
-        compared += 1
-    assert compared >= 1
-
-
-KNOWN = {
-    'feed', 'fetch', 'mul', 'elementwise_add', 'relu', 'softmax', 'scale', 'conv2d', 'pool2d', 'batch_norm',
-    'dropout', 'reshape2', 'transpose2', 'concat', 'mean', 'tanh', 'sigmoid', 'square', 'elementwise_sub',
-}
-
-
-def test_an_inference_model_is_saved_pruned_and_loaded(fluid, tmp_path):
-    prediction, loss = regression(fluid)
-    fluid.optimizer.SGD(0.01).minimize(loss)
-    exe = fluid.Executor()
-    exe.run(fluid.default_startup_program())
-    feed = batch()
-    test_program = fluid.default_main_program().clone(for_test=True)
-    expected, = exe.run(test_program, feed=feed, fetch_list=[prediction])
-    before = len(fluid.default_main_program().global_block().ops)
-    fluid.io.save_inference_model(str(tmp_path), ['x'], [prediction], exe)
-    assert len(fluid.default_main_program().global_block().ops) == before
-    assert sorted(os.listdir(tmp_path)) == ['__model__', 'fc_0.b_0', 'fc_0.w_0']
-    with fluid.scope_guard(fluid.Scope()):
-        program, feeds, fetches = fluid.io.load_inference_model(str(tmp_path), exe)
-        assert feeds == ['x']
-        assert [op.type for op in program.global_block().ops] == ['feed', 'mul', 'elementwise_add', 'scale', 'fetch']
-        got, = exe.run(program, feed={'x': feed['x']}, fetch_list=fetches)
-    np.testing.assert_array_equal(got, expected)
 
 
 LONG_RUN = textwrap.dedent('''

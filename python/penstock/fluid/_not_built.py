@@ -41,9 +41,9 @@ NAMES = _names({
         BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
         ParallelExecutor Tensor WeightNormParamAttr communicator compiler contrib
         cuda_pinned_places cuda_places dataset device_guard disable_dygraph disable_imperative
-        dygraph enable_dygraph enable_imperative evaluator get_flags gradients install_check load
+        dygraph enable_dygraph enable_imperative evaluator get_flags gradients install_check
         load_op_library log_helper one_hot parallel_executor profiler reader
-        require_version save set_flags
+        require_version set_flags
     ''',
     'fluid.backward': '''
         gradients
@@ -57,8 +57,8 @@ NAMES = _names({
     ''',
     'fluid.io': '''
         ComposeNotAligned DataLoader PyReader batch buffered cache chain compose default_collate_fn
-        firstn get_program_parameter get_program_persistable_vars load load_program_state
-        map_readers multiprocess_reader save set_program_state shuffle xmap_readers
+        firstn
+        map_readers multiprocess_reader shuffle xmap_readers
     ''',
     'fluid.layers': '''
         BasicDecoder

@@ -1,0 +1,105 @@
+"""Inference models: the part of a program that computes some variables from some feeds, and its parameters."""
+
+import os
+import warnings
+
+from penstock._call_site import stack_level
+from penstock.fluid import framework, layers
+from penstock.fluid._var_files import load_persistables, program_or_default, read_file, save_persistables, write_file
+from penstock.fluid.core import VarType
+from penstock.fluid.framework import Program, Variable
+
+_SUPPORTED_VERSION = framework.FLUID_VERSION
+
+
+def _feed_names(feeded_var_names):
+    names = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names or [])
+    if not all(isinstance(name, str) for name in names):
+        raise ValueError("'feed_var_names' should be a list of str.")
+    return names
+
+
+def _targets(target_vars):
+    targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
+    if not targets or not all(isinstance(target, Variable) for target in targets):
+        raise ValueError("'target_vars' should be a list of Variable.")
+    return targets
+
+
+def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
+                         params_filename=None, export_for_deployment=True, program_only=False):
+    """Writes the part of the program that computes `target_vars` from the feeds, and its parameters. Returns the names
+    of what it will fetch.
+
+    export_for_deployment  False writes the whole program, as <model>.main_program
+    program_only           leaves out the parameters
+    """
+    feeds, targets = _feed_names(feeded_var_names), _targets(target_vars)
+    program = program_or_default(main_program).clone()
+    block = program.global_block()
+    # Each target goes through a scale by 1, so that its name and the op that computes it survive any pruning.
+    with framework.program_guard(program):
+        ends = [
+            layers.scale(block.var(target.name), 1.0, name='save_infer_model/scale_%d' % i)
+            for i, target in enumerate(targets)
+        ]
+    model = os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__')
+    if export_for_deployment:
+        for i in reversed(range(len(block.ops))):
+            if block.ops[i].type in ('feed', 'fetch'):
+                block._remove_op(i)
+        program = program._prune(ends, feeds).clone(for_test=True)
+        prepend_feed_ops(program, feeds)
+        append_fetch_ops(program, [end.name for end in ends])
+    else:
+        model += '.main_program'
+    write_file(model, [program.desc.serialize_to_string()])
+    if program_only:
+        warnings.warn('save_inference_model: program_only leaves out the parameters', stacklevel=stack_level())
+    else:
+        save_persistables(executor, dirname, program, params_filename and os.path.basename(params_filename))
+    return [end.name for end in ends]
+
+
+def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name='feed'):
+    """A feed op for each name; the last one comes first, as in Fluid."""
+    if not feed_target_names:
+        return
+    block = inference_program.global_block()
+    holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
+    for i, name in enumerate(feed_target_names):
+        if not block.has_var(name):
+            raise ValueError("The feeded_var_names[%d]: '%s' doesn't exist in pruned inference program. "
+                             'Please check whether it is used to compute the targets.' % (i, name))
+        block._prepend_op('feed', {'X': holder}, {'Out': block.var(name)}, {'col': i})
+
+
+def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='fetch'):
+    """A fetch op for each name, in their order."""
+    block = inference_program.global_block()
+    holder = block.create_var(name=fetch_holder_name, type=VarType.FETCH_LIST, persistable=True)
+    for i, name in enumerate(fetch_target_names):
+        block.append_op('fetch', {'X': name}, {'Out': holder}, {'col': i})
+
+
+def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
+    """[program, names of its feeds, variables that it fetches] of a saved inference model; loads its parameters.
+
+    pserver_endpoints  servers of its tables, in place of those that the program names
+    """
+    if not os.path.isdir(dirname):
+        raise ValueError("There is no directory named '%s'" % dirname)
+    model = os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__')
+    program = Program.parse_from_string(read_file(model))
+    if program.desc.version > _SUPPORTED_VERSION:
+        raise ValueError('Unsupported program version: %d; up to %d can be read' %
+                         (program.desc.version, _SUPPORTED_VERSION))
+    load_persistables(executor, dirname, program, params_filename and os.path.basename(params_filename))
+    block = program.global_block()
+    if pserver_endpoints:
+        for op in block.ops:
+            if op.has_attr('epmap'):
+                op._set_attr('epmap', list(pserver_endpoints))
+    feeds = [(op.attr('col'), op.output('Out')[0]) for op in block.ops if op.type == 'feed']
+    fetches = [(op.attr('col'), op.input('X')[0]) for op in block.ops if op.type == 'fetch']
+    return [program, [name for _, name in sorted(feeds)], [block.var(name) for _, name in sorted(fetches)]]

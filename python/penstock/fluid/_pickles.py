@@ -1,0 +1,113 @@
+"""Pickles of {name: array}, as fluid.save writes them. Reading one runs nothing that the file names."""
+
+import io
+import pickle
+
+import numpy
+
+# As older numpy calls it: so every numpy can read the file.
+_RECONSTRUCT = b'cnumpy.core.multiarray\n_reconstruct\n'
+_RECONSTRUCT_NOW = b'cnumpy._core.multiarray\n_reconstruct\n'
+
+
+def dumps(arrays):
+    """The bytes that Fluid's own Pythons write."""
+    arrays = {name: numpy.ascontiguousarray(array) for name, array in arrays.items()}
+    return pickle.dumps(arrays, protocol=2).replace(_RECONSTRUCT_NOW, _RECONSTRUCT, 1)
+
+
+def loads(data, where):
+    """What the pickle holds: arrays, numbers, strings, and dicts, lists and tuples of them. Anything else is an error
+    that names it and `where`."""
+    try:
+        return _value(_Reader(io.BytesIO(data), encoding='latin1').load())
+    except _Refused as error:
+        raise ValueError('%s holds %s; only numpy arrays in dicts are read' % (where, error)) from None
+    except (pickle.UnpicklingError, EOFError, AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise ValueError('%s is no pickle of numpy arrays: %s' % (where, error)) from None
+
+
+class _Refused(Exception):
+    pass
+
+
+class _Array:
+    """Takes the place of a numpy array while a pickle is read: numpy never sees a state that the file made up."""
+
+    def __init__(self, dtype=None, shape=None, data=b'', fortran=False):
+        self.dtype, self.shape, self.data, self.fortran = dtype, shape, data, fortran
+
+    def __setstate__(self, state):
+        _, self.shape, self.dtype, self.fortran, self.data = state
+
+    def array(self):
+        if not isinstance(self.dtype, _DType) or not isinstance(self.data, (bytes, bytearray, str)):
+            raise _Refused('an array of Python objects')
+        data = self.data.encode('latin1') if isinstance(self.data, str) else self.data
+        flat = numpy.frombuffer(data, self.dtype.dtype()).copy()
+        return flat.reshape(self.shape, order='F' if self.fortran else 'C')
+
+
+class _DType:
+
+    def __init__(self, text, *flags):
+        self.text, self.order = text, '|'
+
+    def __setstate__(self, state):
+        self.order = state[1]
+
+    def dtype(self):
+        dtype = numpy.dtype(self.text)
+        if dtype.kind not in 'biuf':
+            raise _Refused('an array of %s' % dtype)
+        return dtype.newbyteorder(self.order)
+
+
+def _reconstruct(kind, shape, typecode):
+    return _Array()
+
+
+def _from_buffer(data, dtype, shape, order):
+    return _Array(dtype, shape, bytes(data), order == 'F')
+
+
+def _encode(text, encoding):
+    return text.encode('latin1')
+
+
+def _no_bytes():
+    """How old protocols write b''."""
+    return b''
+
+
+_ADMITTED = {
+    ('numpy', 'ndarray'): _Array,
+    ('numpy', 'dtype'): _DType,
+    ('_codecs', 'encode'): _encode,
+    ('builtins', 'bytes'): _no_bytes,
+    ('__builtin__', 'bytes'): _no_bytes,
+    ('collections', 'OrderedDict'): dict,
+}
+for _core in ('numpy.core', 'numpy._core'):
+    _ADMITTED[_core + '.multiarray', '_reconstruct'] = _reconstruct
+    _ADMITTED[_core + '.numeric', '_frombuffer'] = _from_buffer
+
+
+class _Reader(pickle.Unpickler):
+
+    def find_class(self, module, name):
+        if (module, name) not in _ADMITTED:
+            raise _Refused('%s.%s' % (module, name))
+        return _ADMITTED[module, name]
+
+
+def _value(value):
+    if isinstance(value, _Array):
+        return value.array()
+    if isinstance(value, dict):
+        return {_value(key): _value(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_value(one) for one in value)
+    if value is None or isinstance(value, (bool, int, float, str, bytes)):
+        return value
+    raise _Refused('a %s' % type(value).__name__.lstrip('_'))

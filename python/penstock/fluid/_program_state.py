@@ -1,0 +1,145 @@
+"""fluid.save and fluid.load: all that a program holds, as PREFIX.pdparams, PREFIX.pdopt and PREFIX.pdmodel."""
+
+import os
+import warnings
+
+import numpy
+
+from penstock._call_site import stack_level
+from penstock.fluid import _pickles
+from penstock.fluid._var_files import (held_value, is_belong_to_optimizer, is_parameter, is_persistable, load_vars,
+                                       program_or_default, read_combined, read_file, read_single, require_same,
+                                       write_file)
+from penstock.fluid.executor import global_scope
+from penstock.fluid.framework import Variable
+
+_SUFFIXES = ('.pdparams', '.pdopt', '.pdmodel')
+
+
+def get_program_parameter(program):
+    return list(filter(is_parameter, program.list_vars()))
+
+
+def get_program_persistable_vars(program):
+    return list(filter(is_persistable, program.list_vars()))
+
+
+def get_parameter_value(para, executor):
+    """The array that the global scope holds of a parameter."""
+    if not is_parameter(para):
+        raise ValueError('%r is no parameter' % (para,))
+    return numpy.array(held_value(para).get_tensor())
+
+
+def get_parameter_value_by_name(name, executor, program=None):
+    return get_parameter_value(program_or_default(program).global_block().var(name), executor)
+
+
+def _prefix(path):
+    stem, suffix = os.path.splitext(path)
+    return stem if suffix in _SUFFIXES else path
+
+
+def _arrays(program, predicate):
+    return {var.name: numpy.array(held_value(var).get_tensor()) for var in program.list_vars() if predicate(var)}
+
+
+def save(program, model_path):
+    """Writes what the program's parameters hold, what its optimizer keeps, and the program, to three files that are
+    called model_path and a suffix."""
+    if not os.path.basename(model_path):
+        raise ValueError('model_path is %r; it must be dirname/filename' % model_path)
+    program_or_default(program)
+    for suffix, predicate in (('.pdparams', is_parameter), ('.pdopt', is_belong_to_optimizer)):
+        write_file(model_path + suffix, [_pickles.dumps(_arrays(program, predicate))])
+    write_file(model_path + '.pdmodel', [program.desc.serialize_to_string()])
+
+
+def load(program, model_path, executor=None, var_list=None):
+    """Reads what fluid.save wrote; or, if there is no .pdparams, a folder of save_vars and its kin, or their one file,
+    which holds the variables of var_list."""
+    program_or_default(program)
+    prefix = _prefix(model_path)
+    if not os.path.exists(prefix + '.pdparams'):
+        _load_vars_of(program, model_path, executor, var_list)
+        return
+    _set_all(program, is_parameter, prefix + '.pdparams')
+    if any(map(is_belong_to_optimizer, program.list_vars())):
+        _set_all(program, is_belong_to_optimizer, prefix + '.pdopt')
+
+
+def _load_vars_of(program, path, executor, var_list):
+    if os.path.isdir(path):
+        there = [var for var in program.list_vars()
+                 if is_persistable(var) and os.path.isfile(os.path.join(path, var.name))]
+        load_vars(executor, path, program, there)
+    elif not os.path.isfile(path):
+        raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (_prefix(path), path))
+    elif var_list is None:
+        raise ValueError('var_list is required when one file that save_vars wrote is loaded: it names what is in it')
+    else:
+        folder, name = os.path.split(path)
+        load_vars(executor, folder, program, var_list, filename=name)
+
+
+def _read_arrays(path):
+    arrays = _pickles.loads(read_file(path), path)
+    if not isinstance(arrays, dict):
+        raise ValueError('%s holds a %s, not a dict of arrays' % (path, type(arrays).__name__))
+    return arrays
+
+
+def _set_all(program, predicate, path):
+    arrays = _read_arrays(path)
+    chosen = [var for var in program.list_vars() if predicate(var)]
+    for var in chosen:
+        if var.name not in arrays:
+            raise ValueError('Can not find [%s] in model file [%s]' % (var.name, path))
+    for var in chosen:
+        _set(var, arrays[var.name], path)
+
+
+def _set(var, array, there):
+    if not isinstance(array, numpy.ndarray):
+        raise ValueError('%s of %s is a %s, not an array' % (var.name, there, type(array).__name__))
+    require_same(var.name, var, array.shape, array.dtype.name, there)
+    global_scope().var(var.name).get_tensor().set(array, None)
+
+
+def load_program_state(model_path, var_list=None):
+    """{name: array} of what fluid.save wrote, or of a folder of save_vars and its kin, or of their one file, which
+    holds the variables of var_list."""
+    prefix = _prefix(model_path)
+    if os.path.exists(prefix + '.pdparams'):
+        state = _read_arrays(prefix + '.pdparams')
+        if os.path.exists(prefix + '.pdopt'):
+            state.update(_read_arrays(prefix + '.pdopt'))
+        return state
+    names = None if var_list is None else sorted(var.name if isinstance(var, Variable) else var for var in var_list)
+    if os.path.isfile(model_path):
+        if names is None:
+            raise ValueError('var_list can not be None when model_path is a file type')
+        values = read_combined(model_path, names)
+    elif os.path.isdir(model_path):
+        names = _files_below(model_path) if names is None else names
+        values = [read_single(os.path.join(model_path, name)) for name in names]
+    else:
+        raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (prefix, model_path))
+    return {name: numpy.array(value.get_tensor()) for name, value in zip(names, values)}
+
+
+def _files_below(folder):
+    """Names of variables may have slashes. A model that was saved beside them is none."""
+    found = [os.path.relpath(os.path.join(here, name), folder) for here, _, names in os.walk(folder) for name in names]
+    return sorted(name for name in found if name != '__model__')
+
+
+def set_program_state(program, state_dict):
+    """Puts arrays into the program's persistable variables; what the program does not have is warned of."""
+    known = {var.name: var for var in get_program_persistable_vars(program_or_default(program))}
+    for name, array in state_dict.items():
+        if name in known:
+            _set(known[name], array, 'state_dict')
+    unused = [name for name in state_dict if name not in known]
+    if unused:
+        warnings.warn('state_dict holds what the program has not: %s' % ' '.join(unused), stacklevel=stack_level())

@@ -1,0 +1,159 @@
+"""Variables in files, in Fluid's formats: one file a variable, or one file of all in the order of their names."""
+
+import os
+
+from penstock._penstock import RuntimeVariable
+from penstock.fluid import framework
+from penstock.fluid.core import VarType, dtype_name
+from penstock.fluid.executor import global_scope
+from penstock.fluid.framework import Parameter, Program, Variable
+
+_NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
+
+
+def is_parameter(var):
+    return isinstance(var, Parameter)
+
+
+def is_persistable(var):
+    return var.persistable and var.type not in _NEVER_SAVED
+
+
+def is_belong_to_optimizer(var):
+    return not is_parameter(var) and not var.need_check_feed and is_persistable(var)
+
+
+def program_or_default(main_program):
+    program = framework.default_main_program() if main_program is None else main_program
+    if not isinstance(program, Program):
+        raise TypeError('program should be of type Program, not %s' % type(program).__name__)
+    return program
+
+
+def _chosen(main_program, vars, predicate):
+    """The variables to save or load, by name; each once."""
+    program = program_or_default(main_program)
+    if vars is None:
+        if predicate is None:
+            raise ValueError('vars and predicate are both None; give one of them')
+        vars = [var for var in program.list_vars() if predicate(var)]
+    vars = [var if isinstance(var, Variable) else program.global_block().var(var) for var in vars]
+    return sorted({var.name: var for var in vars if var.type not in _NEVER_SAVED}.values(), key=lambda var: var.name)
+
+
+def held_value(var):
+    """What the global scope holds of a variable. One that has no value yet is an error that names it."""
+    held = global_scope().find_var(var.name)
+    if held is None or not held.is_initialized():
+        raise RuntimeError('variable %s has no value to save; run the start-up program first' % var.name)
+    return held
+
+
+def write_file(path, parts):
+    """The file holds what it held before, or all of the parts."""
+    os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
+    partial = path + '.partial'
+    try:
+        with open(partial, 'wb') as out:
+            for part in parts:
+                out.write(part)
+        os.replace(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.remove(partial)
+        raise
+
+
+def read_file(path):
+    with open(path, 'rb') as file:
+        return file.read()
+
+
+def _record(var):
+    return held_value(var)._to_file_bytes()
+
+
+def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
+    """Writes variables of the global scope: those of `vars` (Variables or names), or those that the predicate takes."""
+    chosen = _chosen(main_program, vars, predicate)
+    for var in chosen:
+        if filename is not None and var.type == VarType.SELECTED_ROWS:
+            raise ValueError('%s is SelectedRows, which has a file of its own: leave out filename' % var.name)
+        held_value(var)    # before anything is written
+    if filename is not None:
+        write_file(os.path.join(dirname, filename), map(_record, chosen))
+        return
+    os.makedirs(dirname, exist_ok=True)
+    for var in chosen:
+        write_file(os.path.join(dirname, var.name), [_record(var)])
+
+
+def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
+    """Reads variables into the global scope. Another shape or element type than the declared one is an error."""
+    chosen = _chosen(main_program, vars, predicate)
+    if filename is None:
+        for var in chosen:
+            path = os.path.join(dirname, var.name)
+            _put(var, _parse(path, read_file(path), 0, var.type)[0])
+        return
+    for var, value in zip(chosen, read_combined(os.path.join(dirname, filename), [var.name for var in chosen])):
+        _put(var, value)
+
+
+def _parse(path, data, offset, kind=VarType.LOD_TENSOR):
+    """(the value at `offset` of a file, where the next one begins)"""
+    return RuntimeVariable._from_file_bytes(data, offset, kind == VarType.SELECTED_ROWS, path)
+
+
+def read_single(path):
+    """The tensor in a file of its own. What follows it is left alone: Fluid's pservers write some of it."""
+    return _parse(path, read_file(path), 0)[0]
+
+
+def read_combined(path, names):
+    """The tensors of a file of all, one for each name."""
+    data = read_file(path)
+    values, offset = [], 0
+    for name in names:
+        if offset >= len(data):
+            raise ValueError('%s ends before variable %s: it holds fewer than the %d that are asked for' %
+                             (path, name, len(names)))
+        value, offset = _parse('%s: %s' % (path, name), data, offset)
+        values.append(value)
+    if offset != len(data):
+        raise ValueError('%s holds more than the %d variables that are asked for' % (path, len(names)))
+    return values
+
+
+def require_same(name, declared, shape, dtype, there):
+    """What a variable takes: the declared shape, of which some extents may be unknown, and element type."""
+    fits = len(declared.shape) == len(shape) and all(
+        extent in (-1, found) for extent, found in zip(declared.shape, shape))
+    if not fits or dtype_name(declared.dtype) != dtype:
+        raise ValueError('variable %s is declared %s%s, but %s holds %s%s' %
+                         (name, dtype_name(declared.dtype), list(declared.shape), there, dtype, list(shape)))
+
+
+def _put(var, value):
+    if var.type != VarType.SELECTED_ROWS:
+        tensor = value.get_tensor()
+        require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), 'the file')
+    global_scope().var(var.name)._assign(value)
+
+
+def save_params(executor, dirname, main_program=None, filename=None):
+    save_vars(executor, dirname, main_program, None, is_parameter, filename)
+
+
+def load_params(executor, dirname, main_program=None, filename=None):
+    load_vars(executor, dirname, main_program, None, is_parameter, filename)
+
+
+def save_persistables(executor, dirname, main_program=None, filename=None):
+    """Parameters, optimizer state, learning rates. A trainer of a distributed job writes what it holds itself: all
+    parameters, as received last."""
+    save_vars(executor, dirname, main_program, None, is_persistable, filename)
+
+
+def load_persistables(executor, dirname, main_program=None, filename=None):
+    load_vars(executor, dirname, main_program, None, is_persistable, filename)

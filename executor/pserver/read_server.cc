@@ -1,0 +1,157 @@
+// A server's side of the contract, read from its program.
+#include <algorithm>
+#include <set>
+
+#include "executor/pserver/contract_pieces.h"
+
+namespace penstock {
+namespace {
+
+// What one optimize block says.
+class BlockReader {
+ public:
+  BlockReader(const OpRegistry& ops, const Program& program, int block,
+              const std::set<std::string_view>& received)
+      : ops_(ops), program_(program), block_(block), received_(received) {}
+
+  Result<ServedParam> Read(int trainers) {
+    served_.block = block_;
+    served_.elementwise = true;
+    for (const OpEntry& entry : program_.block(block_).ops()) PENSTOCK_RETURN_IF_ERROR(ReadOp(*entry.op));
+    if (served_.param.name.empty() && Measures()) {
+      return Unimplemented("E-server-measures", "block ", block_,
+                           " of the pserver's program measures a gradient for the norm over all of them, ",
+                           "which does not run yet; transpile with clip=local");
+    }
+    if (served_.param.name.empty()) {
+      return InvalidArgument("E-server-optimizer", "block ", block_,
+                             " of the pserver's program has no optimizer op");
+    }
+    if (static_cast<int>(served_.grads.size()) != trainers) {
+      return InvalidArgument("E-server-merge", "block ", block_, " merges ", served_.grads.size(),
+                             " gradients for ", served_.param.name, ", but there are ", trainers,
+                             " trainers");
+    }
+    return std::move(served_);
+  }
+
+ private:
+  // Works on a gradient that it does not apply.
+  bool Measures() const {
+    const auto& ops = program_.block(block_).ops();
+    return !served_.grads.empty() && std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+      return Has(entry.op->role(), Role::kOptimize);
+    });
+  }
+
+  Status ReadOp(const Op& op) {
+    PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(op));
+    served_.elementwise = served_.elementwise && def->elementwise();
+    for (const Slot& slot : op.inputs()) {
+      for (const std::string& arg : slot.args) {
+        if (!received_.contains(arg)) continue;
+        if (std::find(served_.grads.begin(), served_.grads.end(), arg) == served_.grads.end()) {
+          served_.grads.push_back(arg);
+        }
+      }
+    }
+    if (!def->optimizer().has_value()) return OkStatus();
+    if (!served_.param.name.empty()) {
+      return AddPlace(
+          InvalidArgument("E-server-optimizer", "block ", block_, " updates both ", served_.param.name,
+                          " and ", op.InputName(def->optimizer()->param_slot)),
+          op);
+    }
+    const std::string& param = op.InputName(def->optimizer()->param_slot);
+    PENSTOCK_ASSIGN_OR_RETURN(served_.param, PieceOf(program_, block_, param, param));
+    return OkStatus();
+  }
+
+  const OpRegistry& ops_;
+  const Program& program_;
+  const int block_;
+  const std::set<std::string_view>& received_;
+  ServedParam served_;
+};
+
+// `params` are sorted.
+Status RequireOnce(const std::vector<ServedParam>& params) {
+  for (std::size_t i = 1; i < params.size(); ++i) {
+    const ServedParam& a = params[i - 1];
+    const ServedParam& b = params[i];
+    if (a.param.name != b.param.name) continue;
+    if (a.start || b.start) {
+      return InvalidArgument("E-server-twice", a.param.name, " is a start value that ",
+                             a.start && b.start ? "is listed twice" : "is also updated by a block");
+    }
+    return InvalidArgument("E-server-twice", a.param.name, " is updated by blocks ", a.block, " and ",
+                           b.block);
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv) {
+  ServerFacts facts;
+  facts.address = listen_and_serv.GetOr<std::string>("endpoint", "");
+  facts.trainers = listen_and_serv.GetOr<std::int32_t>("Fanin", 1);
+  if (facts.trainers < 1 || facts.trainers > 1'000'000) {
+    return InvalidArgument("E-server-trainers", "listen_and_serv is made for ", facts.trainers, " trainers");
+  }
+  if (listen_and_serv.GetOr<std::int32_t>("distributed_mode", 0) != 0) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
+                         listen_and_serv.GetOr<std::int32_t>("distributed_mode", 0),
+                         "; only 0 (sync) runs so far");
+  }
+  facts.lr_block = listen_and_serv.GetOr<std::int32_t>("lr_decay_block_id", -1);
+  const std::vector<std::string>& x = listen_and_serv.Input("X");
+  const std::set<std::string_view> received(x.begin(), x.end());
+  std::size_t merged = 0;
+  for (const BlockRef ref : listen_and_serv.GetOr<std::vector<BlockRef>>("optimize_blocks", {})) {
+    if (ref.index <= 0 || ref.index >= program.block_count()) {
+      return InvalidArgument("E-server-block", "listen_and_serv names block ", ref.index,
+                             "; the program has ", program.block_count());
+    }
+    const bool idle = program.block(ref.index).ops().empty();  // there are more pservers than slices
+    if (ref.index == facts.lr_block || idle) continue;
+    BlockReader reader(ops, program, ref.index, received);
+    PENSTOCK_ASSIGN_OR_RETURN(ServedParam served, reader.Read(facts.trainers));
+    merged += served.grads.size();
+    facts.params.push_back(std::move(served));
+  }
+  if (facts.lr_block >= program.block_count()) {
+    return InvalidArgument("E-server-block", "lr_decay_block_id is ", facts.lr_block, "; the program has ",
+                           program.block_count(), " blocks");
+  }
+  if (merged != x.size()) {
+    return InvalidArgument("E-server-merge", "listen_and_serv receives ", x.size(),
+                           " gradients, but its blocks merge ", merged);
+  }
+  for (const std::string& name : listen_and_serv.GetOr<std::vector<std::string>>("start_values", {})) {
+    ServedParam held{.param = {}, .start = true, .block = -1, .grads = {}, .elementwise = true};
+    PENSTOCK_ASSIGN_OR_RETURN(held.param, PieceOf(program, 0, name, name));
+    facts.params.push_back(std::move(held));
+  }
+  std::sort(facts.params.begin(), facts.params.end(),
+            [](const ServedParam& a, const ServedParam& b) { return a.param.name < b.param.name; });
+  PENSTOCK_RETURN_IF_ERROR(RequireOnce(facts.params));
+  return facts;
+}
+
+Contract ContractOf(const ServerFacts& facts, int trainer) {
+  Contract contract;
+  for (const ServedParam& served : facts.params) {
+    contract.params.push_back(served.param);
+    if (served.start) {
+      if (trainer == 0) contract.starts.push_back(served.param);
+      continue;
+    }
+    contract.grads.push_back(
+        {served.grads[static_cast<std::size_t>(trainer)], served.param.dtype, served.param.shape});
+  }
+  SortByName(contract.grads);
+  return contract;
+}
+
+}  // namespace penstock

@@ -1,0 +1,114 @@
+// A trainer's side of its contracts, read from its program.
+#include <algorithm>
+#include <iterator>
+
+#include "executor/pserver/contract_pieces.h"
+
+namespace penstock {
+namespace {
+
+class TrainerReader {
+ public:
+  explicit TrainerReader(const Program& program) : program_(program) {}
+
+  Result<TrainerFacts> Read() {
+    const auto policy = program_.meta().policies.find("bn_sync");
+    if (policy != program_.meta().policies.end() && policy->second != "none") {
+      return Unimplemented("E-contract-policy", "bn_sync ", policy->second,
+                           " does not run yet; transpile with bn_sync none");
+    }
+    for (const OpEntry& entry : program_.main().ops()) {
+      Status status = ReadOp(*entry.op);
+      if (!status.ok()) return AddPlace(std::move(status), *entry.op);
+    }
+    for (auto& [address, contract] : facts_.contracts) {
+      SortByName(contract.params);
+      SortByName(contract.grads);
+      TakeStarts(contract);
+      const auto same = [](const Piece& a, const Piece& b) {
+        return a.name == b.name;
+      };  // a variable may be pulled twice
+      contract.params.erase(std::unique(contract.params.begin(), contract.params.end(), same),
+                            contract.params.end());
+      for (std::size_t i = 1; i < contract.grads.size(); ++i) {
+        if (contract.grads[i].name != contract.grads[i - 1].name) continue;
+        return InvalidArgument("E-contract-twice", "two sends of ", contract.grads[i].name, " to pserver ",
+                               address);
+      }
+    }
+    return std::move(facts_);
+  }
+
+ private:
+  Status ReadOp(const Op& op) {
+    if (op.type() == "send") return ReadSend(op);
+    if (op.type() == "recv") return ReadRecv(op);
+    if (op.type() == "fetch_barrier") facts_.pulls_complete_at_barrier = true;
+    if (op.type() == "send_barrier" || op.type() == "fetch_barrier") {
+      for (const std::string& address : op.GetOr<std::vector<std::string>>("endpoints", {}))
+        facts_.contracts[address];
+      return ReadTrainerId(op);
+    }
+    return OkStatus();
+  }
+
+  // What is sent under the name under which it is also fetched is no gradient but a first value.
+  static void TakeStarts(Contract& contract) {
+    const auto fetched = [&](const Piece& piece) { return contract.FindParam(piece.name) >= 0; };
+    std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
+    std::erase_if(contract.grads, fetched);
+  }
+
+  // `send` is not asked: Fluid leaves 0 in it, whoever sends.
+  Status ReadTrainerId(const Op& op) {
+    const auto* id = op.Get<std::int32_t>("trainer_id");
+    if (id == nullptr) return OkStatus();
+    if (facts_.trainer_id.has_value() && *facts_.trainer_id != *id) {
+      return InvalidArgument("E-contract-trainer", op.type(), " says trainer_id ", *id,
+                             ", an op before it says ", *facts_.trainer_id);
+    }
+    facts_.trainer_id = *id;
+    return OkStatus();
+  }
+
+  Status ReadSend(const Op& op) {
+    if (!op.GetOr<std::vector<std::string>>("send_varnames", {}).empty() ||
+        !op.GetOr<bool>("use_send_handler", true)) {
+      return Unimplemented("E-contract-mode",
+                           "send through a communicator or as a notification is not built yet");
+    }
+    return ReadPieces(op, op.Input("X"), op.Input("X"), true);
+  }
+
+  Status ReadRecv(const Op& op) {
+    if (op.GetOr<std::int32_t>("do_not_run", 0) > 0) return OkStatus();
+    const auto remote = op.GetOr<std::vector<std::string>>("varnames", {});
+    PENSTOCK_RETURN_IF_ERROR(ReadTrainerId(op));
+    return ReadPieces(op, op.Output("Out"), remote.empty() ? op.Output("Out") : remote, false);
+  }
+
+  Status ReadPieces(const Op& op, const std::vector<std::string>& local,
+                    const std::vector<std::string>& remote, bool push) {
+    const auto addresses = op.GetOr<std::vector<std::string>>("epmap", {});
+    if (addresses.size() != local.size() || remote.size() != local.size()) {
+      return InvalidArgument("E-contract-epmap", op.type(), " has ", local.size(), " variables and ",
+                             addresses.size(), " addresses in epmap");
+    }
+    for (std::size_t i = 0; i < local.size(); ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(Piece piece, PieceOf(program_, 0, local[i], remote[i]));
+      Contract& contract = facts_.contracts[addresses[i]];
+      auto& pieces = push ? contract.grads : contract.params;
+      pieces.push_back(std::move(piece));
+    }
+    return OkStatus();
+  }
+
+  const Program& program_;
+  TrainerFacts facts_;
+};
+
+}  // namespace
+
+Result<TrainerFacts> ReadTrainer(const Program& program) { return TrainerReader(program).Read(); }
+
+}  // namespace penstock

@@ -51,16 +51,29 @@ Operand MakeOperand(Frame& frame, const std::string& name, const VarInfo& info) 
   return operand;
 }
 
+// An output whose shape depends on sequences or values is the kernel's to make.
 Status Allocate(Frame& frame, const Operand& operand, const TestDevice& device) {
-  if (!operand || operand.kind != VarKind::kTensor) return OkStatus();
+  if (!operand || operand.kind != VarKind::kTensor || !operand.shape.IsKnown()) return OkStatus();
   if (frame.At(operand.index).initialized()) return OkStatus();  // in place
-  if (!operand.shape.IsKnown()) {
-    return InternalError("E-harness", "output ", operand.name, " has shape ", operand.shape, " at run time");
-  }
   Tensor tensor(operand.dtype, operand.shape);
   if (tensor.bytes() > 0) std::memset(tensor.raw(), 0xFF, tensor.bytes());
   PENSTOCK_ASSIGN_OR_RETURN(frame.At(operand.index).As<Tensor>(), device.to_device(tensor));
   return OkStatus();
+}
+
+// As the executor does after each op.
+void ShareLods(const Op& op, const InferContext& context, Frame& frame) {
+  for (const LodShare& share : context.lod_shares()) {
+    const auto name = [](const std::vector<Slot>& slots, int slot, int i) -> const std::string& {
+      return slots[static_cast<std::size_t>(slot)].args[static_cast<std::size_t>(i)];
+    };
+    const std::string& from = name(op.inputs(), share.input_slot, share.input);
+    const std::string& to = name(op.outputs(), share.output_slot, share.output);
+    if (from == to || from == kEmptyVarName || to == kEmptyVarName) continue;
+    const Tensor* source = frame.At(frame.IndexOf(from)).If<Tensor>();
+    Tensor* target = frame.At(frame.IndexOf(to)).If<Tensor>();
+    if (source != nullptr && target != nullptr) target->ShareLod(*source);
+  }
 }
 
 }  // namespace
@@ -129,19 +142,20 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   const std::vector<Variable*> pointers = frame.Pointers();
   KernelRun run(pointers.data(), workspaces.data(), scope);
   PENSTOCK_RETURN_IF_ERROR(kernel->Run(run));
+  ShareLods(op, context, frame);
 
   Tensors results;
   for (const std::string& name : op.OutputNames()) {
     if (name == kEmptyVarName) continue;
     const Tensor* tensor = frame.At(frame.IndexOf(name)).If<Tensor>();
-    if (tensor == nullptr) continue;
+    if (tensor == nullptr || !tensor->initialized()) continue;
     PENSTOCK_ASSIGN_OR_RETURN(results[name], device.to_host(*tensor));
   }
   return results;
 }
 
-Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op,
-                                    const std::set<std::string>& wanted) {
+Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted,
+                                    const std::set<std::string>& without) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   std::set<std::string> known = wanted;  // what flows back into the op is there for every output
   for (const std::string& name : op.OutputNames()) known.insert(name);
@@ -162,8 +176,12 @@ Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op,
   }
   for (const std::string& slot : of) {
     std::vector<std::string> args;
-    for (const std::string& name : op.Output(slot)) args.push_back(name + kGradSuffix);
-    grad.AddInput(slot + kGradSuffix, args);
+    bool any = !def->FindOutput(slot)->optional;
+    for (const std::string& name : op.Output(slot)) {
+      args.push_back(name + kGradSuffix);
+      any = any || !without.contains(name);
+    }
+    if (any) grad.AddInput(slot + kGradSuffix, args);
   }
   for (const std::string& slot : spec.yields) {
     std::vector<std::string> args;

@@ -3,8 +3,9 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(Tensors out, RunOp(ops, op, {{"x", x}, {"w", w}}));
 //   out.at("h")
 //
-// Outputs start as NaN, so a kernel that adds to what it should set is found out. Inputs are copied: the
-// caller's tensors stay as they are, also under an op that works in place.
+// Outputs start as NaN, so a kernel that adds to what it should set is found out; those whose shape depends
+// on sequences or values are left to the kernel. After the run an output gets the LoD that inference says it
+// shares. Inputs are copied: the caller's tensors stay as they are, also under an op that works in place.
 #pragma once
 
 #include <functional>
@@ -39,8 +40,10 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
                       const Services& services = {}, Scope* scope = nullptr, const TestDevice& device = {});
 
 // The gradient ops of `op` as its declaration makes them; the gradient of variable v is named v@GRAD, and
-// only the variables in `wanted` get one.
-Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted);
+// only the variables in `wanted` get one. No gradient flows back from the outputs `without`: where such an
+// output is optional, the gradient op goes without its gradient.
+Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const std::set<std::string>& wanted,
+                                    const std::set<std::string>& without = {});
 
 struct GradientCheck {
   std::vector<std::string> of;   // outputs whose weighted sum is differentiated

@@ -1,0 +1,120 @@
+// sequence_mask: which steps of a padded sequence are real.
+#include <algorithm>
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/sequence/lod.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Y[..., j] = 1 if j < X[...], else 0, for j below the number of steps
+
+The number of steps is MaxLenTensor's, else maxlen, else (maxlen -1) the largest element of X.)";
+
+std::optional<std::string> MaxLenRule(const Attr& value) {
+  const auto* number = std::get_if<std::int32_t>(&value);
+  if (number != nullptr && (*number < 0 || *number >= 1)) return std::nullopt;
+  return "at least 1, or negative for the longest";
+}
+
+Status InferSequenceMask(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  Shape y = c.ShapeOf("X");
+  const Dim length = c.Attr<std::int32_t>("maxlen");
+  y.Append(c.HasInput("MaxLenTensor") || length < 0 ? kUnknownDim : length);
+  c.SetLodLevel("Y", 0);
+  return c.SetShape("Y", y);
+}
+
+template <typename Device, typename T>
+class SequenceMaskKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    max_length_ = k.Input("MaxLenTensor");
+    y_ = k.Output("Y");
+    y_shape_ = Concat(x_.shape, {0});
+    given_ = k.Attr<std::int32_t>("maxlen");
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Y"));
+    if (max_length_ && max_length_.shape.Count() != 1)
+      return k.Error("MaxLenTensor (", max_length_.shape, ") must hold one element");
+    switch (y_.dtype) {
+      case DType::kBool:
+        fill_ = &Fill<bool>;
+        return OkStatus();
+      case DType::kUInt8:
+        fill_ = &Fill<std::uint8_t>;
+        return OkStatus();
+      case DType::kInt32:
+        fill_ = &Fill<std::int32_t>;
+        return OkStatus();
+      case DType::kInt64:
+        fill_ = &Fill<std::int64_t>;
+        return OkStatus();
+      case DType::kFp32:
+        fill_ = &Fill<float>;
+        return OkStatus();
+      case DType::kFp64:
+        fill_ = &Fill<double>;
+        return OkStatus();
+      default:
+        return k.Error("out_dtype (", DTypeName(y_.dtype), ") must be bool, u8, i32, i64, f32 or f64");
+    }
+  }
+
+  Status Run(KernelRun& k) override {
+    const auto x = k[x_].template Span<T>();
+    Dim length = given_;
+    if (max_length_) {
+      const Tensor& tensor = k[max_length_];
+      length = tensor.dtype() == DType::kInt64 ? *tensor.Data<std::int64_t>() : *tensor.Data<std::int32_t>();
+      if (length < 1)
+        return InvalidArgument("E-op-value", "sequence_mask: MaxLenTensor holds ", length,
+                               "; it must be at least 1");
+    } else if (length < 0) {
+      length = 0;
+      for (const T one : x) length = std::max(length, static_cast<Dim>(one));
+    }
+    y_shape_.Set(y_shape_.rank() - 1, length);
+    Tensor& y = k[y_];
+    y.Reset(y_.dtype, y_shape_);
+    fill_(x, length, y);
+    return OkStatus();
+  }
+
+ private:
+  template <typename U>
+  static void Fill(std::span<const T> x, Dim length, Tensor& y) {
+    U* to = y.Data<U>();
+    for (const T one : x) {
+      const Dim real = std::clamp<Dim>(static_cast<Dim>(one), 0, length);
+      std::fill_n(to, real, U{1});
+      std::fill_n(to + real, length - real, U{0});
+      to += length;
+    }
+  }
+
+  Operand x_, max_length_, y_;
+  Shape y_shape_;
+  std::int32_t given_ = -1;
+  void (*fill_)(std::span<const T> x, Dim length, Tensor& y) = nullptr;
+};
+
+}  // namespace
+
+void RegisterSequenceMask(OpRegistry& ops) {
+  ops.Add("sequence_mask")
+      .Doc("Which steps of a padded sequence are real.", kDoc)
+      .Input("X", "lengths", Integers())
+      .Input("MaxLenTensor", "one element: the number of steps", Integers(), Optional())
+      .Output("Y", "X's extents, then one for the steps", TypeFromAttr("out_dtype"))
+      .Attr("maxlen", -1, "the number of steps; negative: the largest element of X", {MaxLenRule})
+      .RequiredAttr("out_dtype", AttrKind::kInt, "the element type of Y")
+      .InferShape(InferSequenceMask)
+      .Kernel<Cpu, SequenceMaskKernel, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,215 @@
+// sequence_pool: one row for each sequence.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/sequence/lod.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[s] = f(rows of X's innermost sequence s), element by element
+
+  SUM      the sum                     AVERAGE  the sum / length     SQRT   the sum / sqrt(length)
+  MAX      the largest                 FIRST    the first row        LAST   the last row
+
+An empty sequence gives pad_value. Out keeps X's outer levels of sequences. MaxIndex holds the row of each
+maximum, the first of equal ones, or -1; MAX alone sets it, and not with is_test.)";
+
+enum class Pool { kAverage, kSum, kSqrt, kMax, kFirst, kLast };
+
+Pool PoolOf(const std::string& name) {
+  if (name == "SUM") return Pool::kSum;
+  if (name == "SQRT") return Pool::kSqrt;
+  if (name == "MAX") return Pool::kMax;
+  if (name == "FIRST") return Pool::kFirst;
+  if (name == "LAST") return Pool::kLast;
+  return Pool::kAverage;
+}
+
+bool GivesMaxIndex(const std::string& pool, bool is_test) { return pool == "MAX" && !is_test; }
+
+Status InferSequencePool(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  const int level = c.Input("X").lod_level;
+  if (level < 1) return c.Error("X must have a level of sequences");
+  const Shape out = c.ShapeOf("X").WithRows(kUnknownDim);
+  c.SetLodLevel("Out", level - 1);
+  if (GivesMaxIndex(c.Attr<std::string>("pooltype"), c.Attr<bool>("is_test")))
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("MaxIndex", out));
+  return c.SetShape("Out", out);
+}
+
+// What a sum over `length` rows is multiplied by.
+template <typename T>
+T ScaleOf(Pool pool, Dim length) {
+  if (pool == Pool::kAverage) return T{1} / static_cast<T>(length);
+  if (pool == Pool::kSqrt) return T{1} / std::sqrt(static_cast<T>(length));
+  return T{1};
+}
+
+// The row that holds the maximum of column j; the first of equal ones.
+template <typename T>
+Dim RowOfMax(const T* x, Dim begin, Dim end, Dim width, Dim j) {
+  Dim best = begin;
+  for (Dim r = begin + 1; r < end; ++r) {
+    if (x[r * width + j] > x[best * width + j]) best = r;
+  }
+  return best;
+}
+
+template <typename Device, typename T>
+class SequencePoolKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    const auto name = k.Attr<std::string>("pooltype");
+    pool_ = PoolOf(name);
+    pad_ = static_cast<T>(k.Attr<float>("pad_value"));
+    if (GivesMaxIndex(name, k.Attr<bool>("is_test")) && k.Output("MaxIndex")) {
+      PENSTOCK_RETURN_IF_ERROR(max_index_.Prepare(k, "MaxIndex", DType::kInt32, x_.operand().shape));
+    }
+    return out_.Prepare(k, "Out", x_.operand().dtype, x_.operand().shape);
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, x_.Levels(k, 1));
+    const Offsets x(lod->back());
+    lod_.Start(lod->size() - 1);
+    for (std::size_t l = 0; l + 1 < lod->size(); ++l) lod_.CopyLevel(l, (*lod)[l]);
+    Tensor& out = out_.Make(k, x.count());
+    lod_.Set(out);
+    T* const to = out.Data<T>();
+    std::int32_t* const index =
+        max_index_ ? max_index_.Make(k, x.count()).template Data<std::int32_t>() : nullptr;
+    const T* const from = k[x_.operand()].template Data<T>();
+    const Dim width = out_.width();
+    for (Dim s = 0; s < x.count(); ++s) {
+      std::int32_t* const rows = index == nullptr ? nullptr : index + s * width;
+      if (x.length(s) > 0) {
+        PoolOne(from, x.begin(s), x.end(s), to + s * width, rows);
+      } else {
+        std::fill_n(to + s * width, width, pad_);
+        if (rows != nullptr) std::fill_n(rows, width, -1);
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  void PoolOne(const T* x, Dim begin, Dim end, T* out, std::int32_t* rows) const {
+    const Dim width = out_.width();
+    if (pool_ == Pool::kMax) {
+      for (Dim j = 0; j < width; ++j) {
+        const Dim row = RowOfMax(x, begin, end, width, j);
+        out[j] = x[row * width + j];
+        if (rows != nullptr) rows[j] = static_cast<std::int32_t>(row);
+      }
+      return;
+    }
+    const Dim first = pool_ == Pool::kLast ? end - 1 : begin;
+    std::copy_n(x + first * width, width, out);
+    if (pool_ == Pool::kFirst || pool_ == Pool::kLast) return;
+    for (Dim r = begin + 1; r < end; ++r) {
+      for (Dim j = 0; j < width; ++j) out[j] += x[r * width + j];
+    }
+    const T scale = ScaleOf<T>(pool_, end - begin);
+    for (Dim j = 0; j < width; ++j) out[j] *= scale;
+  }
+
+  SequenceInput x_;
+  RowsOutput out_, max_index_;
+  MadeLod lod_;
+  Pool pool_ = Pool::kAverage;
+  T pad_ = 0;
+};
+
+// Where the maxima were is found again from X: a record of rows that somebody else wrote would have to be
+// checked, and is_test leaves none.
+template <typename Device, typename T>
+class SequencePoolGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dout_name_ = StrCat(k.op().type(), ": Out@GRAD");
+    pool_ = PoolOf(k.Attr<std::string>("pooltype"));
+    return RequireApart(k, "X@GRAD");
+  }
+
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets x, x_.Innermost(k));
+    const Dim width = x_.operand().shape.RowWidth();
+    PENSTOCK_RETURN_IF_ERROR(CheckRows(dout_name_, k[dout_], x.count(), width));
+    const T* const from = k[x_.operand()].template Data<T>();
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    for (Dim s = 0; s < x.count(); ++s) Spread(from, x.begin(s), x.end(s), dout + s * width, dx, width);
+    return OkStatus();
+  }
+
+ private:
+  void Spread(const T* x, Dim begin, Dim end, const T* dout, T* dx, Dim width) const {
+    if (begin == end) return;
+    if (pool_ == Pool::kAverage || pool_ == Pool::kSum || pool_ == Pool::kSqrt) {
+      const T scale = ScaleOf<T>(pool_, end - begin);
+      for (Dim r = begin; r < end; ++r) {
+        for (Dim j = 0; j < width; ++j) dx[r * width + j] = dout[j] * scale;
+      }
+      return;
+    }
+    std::fill(dx + begin * width, dx + end * width, T{0});
+    for (Dim j = 0; j < width; ++j) {
+      const Dim row = pool_ == Pool::kMax     ? RowOfMax(x, begin, end, width, j)
+                      : pool_ == Pool::kFirst ? begin
+                                              : end - 1;
+      dx[row * width + j] = dout[j];
+    }
+  }
+
+  SequenceInput x_;
+  Operand dout_, dx_;
+  std::string dout_name_;
+  Pool pool_ = Pool::kAverage;
+};
+
+// As Fluid's: MaxIndex is an argument only where it is about maxima.
+Result<std::vector<Op>> SequencePoolGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const std::string dx = request.grad_of(forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>{};
+  Op grad("sequence_pool_grad");
+  grad.AddInput("X", forward.Input("X"));
+  if (forward.GetOr<std::string>("pooltype", "AVERAGE") == "MAX")
+    grad.AddInput("MaxIndex", forward.Output("MaxIndex"));
+  grad.AddInput("Out@GRAD", {request.grad_of(forward.OutputName("Out"))}).AddOutput("X@GRAD", {dx});
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterSequencePool(OpRegistry& ops) {
+  ops.Add("sequence_pool")
+      .Doc("One row for each sequence.", kDoc)
+      .Input("X", "rows in sequences of one level or more", Floats())
+      .Output("Out", "one row for each innermost sequence", SameTypeAs("X"))
+      .Output("MaxIndex", "i32: the row of each maximum", AnyType(), Optional() | Intermediate())
+      .Attr("is_test", false, "whether MaxIndex is left out")
+      .Attr("pooltype", "AVERAGE", "what is taken of a sequence",
+            OneOf({"AVERAGE", "SUM", "SQRT", "LAST", "FIRST", "MAX"}))
+      .Attr("pad_value", 0.0f, "what an empty sequence gives")
+      .InferShape(InferSequencePool)
+      .Kernel<Cpu, SequencePoolKernel, float, double>()
+      .Grad({.reads = {"X"}, .reads_outputs = {"MaxIndex"}, .yields = {"X"}})
+      .GradMadeBy(SequencePoolGrad)
+      .GradKernel<Cpu, SequencePoolGradKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,96 @@
+// sequence_reshape: the elements of each sequence in rows of another width.
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
+#include "operators/sequence/lod.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = X's elements in rows of new_dim;  length(s) of Out = length(s) of X * width of X / new_dim
+
+s runs over the innermost sequences, each of which must fill whole rows. Outer levels are kept.)";
+
+Status InferSequenceReshape(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
+  c.SetLodLevel("Out", c.Input("X").lod_level);
+  const Shape& x = c.ShapeOf("X");
+  const Dim width = c.Attr<std::int32_t>("new_dim");
+  const Dim rows = x.IsKnown() && x.Count() % width == 0 ? x.Count() / width : kUnknownDim;
+  return c.SetShape("Out", {rows, width});
+}
+
+class SequenceReshapeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    new_width_ = k.Attr<std::int32_t>("new_dim");
+    return out_.Prepare(k, "Out", x_.operand().dtype, {0, new_width_});
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, x_.Levels(k, 1));
+    const Offsets x(lod->back());
+    const Dim width = x_.operand().shape[1];
+    const std::size_t inner = lod->size() - 1;
+    lod_.Start(lod->size());
+    for (std::size_t l = 0; l < inner; ++l) lod_.CopyLevel(l, (*lod)[l]);
+    for (Dim s = 0; s < x.count(); ++s) {
+      const Dim elements = x.length(s) * width;
+      if (elements % new_width_ != 0) {
+        return LodError(x_.what(), ": sequence ", s, " has ", x.length(s), " rows of ", width,
+                        " elements, which do not fill rows of new_dim (", new_width_, ")");
+      }
+      lod_.Add(inner, elements / new_width_);
+    }
+    Tensor& out = out_.Make(k, x.total() * width / new_width_);
+    lod_.Set(out);
+    out.CopyFrom(k[x_.operand()]);
+    return OkStatus();
+  }
+
+ private:
+  SequenceInput x_;
+  RowsOutput out_;
+  MadeLod lod_;
+  Dim new_width_ = 1;
+};
+
+class SequenceReshapeGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    const Operand& x = k.Input("X");
+    if (dout_.dtype != x.dtype) {
+      return k.Error("element type of Out@GRAD (", DTypeName(dout_.dtype), ") must be that of X (",
+                     DTypeName(x.dtype), ")");
+    }
+    return RequireCount(k, "Out@GRAD", x.shape.Count());
+  }
+  Status Run(KernelRun& k) override {
+    if (dx_) k[dx_].CopyFrom(k[dout_]);
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+};
+
+}  // namespace
+
+void RegisterSequenceReshape(OpRegistry& ops) {
+  OpDef& def = ops.Add("sequence_reshape");
+  def.Doc("The elements of each sequence in rows of another width.", kDoc)
+      .Input("X", "rows in sequences", Numbers())
+      .Output("Out", "as many elements, in rows of new_dim", SameTypeAs("X"))
+      .RequiredAttr("new_dim", AttrKind::kInt, "the width of Out's rows", AtLeast(1))
+      .InferShape(InferSequenceReshape)
+      .KernelForAnyType<Cpu, SequenceReshapeKernel>()
+      .Grad({.reads = {"X"}, .yields = {"X"}});
+  def.GradDef().KernelForAnyType<Cpu, SequenceReshapeGradKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,68 @@
+// sequence_reverse: the rows of each sequence from last to first.
+#include <cstring>
+
+#include "framework/op/op_registry.h"
+#include "operators/sequence/lod.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Y[begin(s) + i] = X[end(s) - 1 - i] for each innermost sequence s
+
+The gradient is the same op on the gradient of Y.)";
+
+Status InferSequenceReverse(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  return c.ShareAll("X", "Y");
+}
+
+class SequenceReverseKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    y_ = k.Output("Y");
+    row_bytes_ = static_cast<std::size_t>(y_.shape.RowWidth()) * SizeOf(y_.dtype);
+    return RequireApart(k, "Y");
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets x, x_.Innermost(k));
+    if (row_bytes_ == 0) return OkStatus();
+    const std::byte* const from = k[x_.operand()].raw();
+    std::byte* to = k[y_].raw();
+    for (Dim s = 0; s < x.count(); ++s) {
+      for (Dim r = x.end(s); r > x.begin(s); --r) {
+        std::memcpy(to, from + static_cast<std::size_t>(r - 1) * row_bytes_, row_bytes_);
+        to += row_bytes_;
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  SequenceInput x_;
+  Operand y_;
+  std::size_t row_bytes_ = 0;
+};
+
+Result<std::vector<Op>> SequenceReverseGrad(const GradRequest& request) {
+  const std::string dx = request.grad_of(request.forward.Input("X").front());
+  if (dx.empty()) return std::vector<Op>{};
+  const std::string dy = request.grad_of(request.forward.Output("Y").front());
+  return std::vector<Op>{Op("sequence_reverse").AddInput("X", {dy}).AddOutput("Y", {dx})};
+}
+
+}  // namespace
+
+void RegisterSequenceReverse(OpRegistry& ops) {
+  ops.Add("sequence_reverse")
+      .Doc("The rows of each sequence from last to first.", kDoc)
+      .Input("X", "rows in sequences", AnyType())
+      .Output("Y", "X with each sequence turned round", SameTypeAs("X"))
+      .InferShape(InferSequenceReverse)
+      .KernelForAnyType<Cpu, SequenceReverseKernel>()
+      .GradMadeBy(SequenceReverseGrad);
+}
+
+}  // namespace penstock

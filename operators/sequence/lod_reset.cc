@@ -11,11 +11,12 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X, with the levels of Y; if Y has none, with one level of offsets that Y holds; without Y, with target_lod
+Out = X, with the levels of Y; if Y has none, with one level of offsets that Y holds; without Y, with those of
+target_lod
 
-The last offset must be the number of rows. With `append`, X keeps its levels and gets the new one below them: the
-offsets then say how the rows fall into what was a row before, and X's innermost level must end at their number.
-The gradient has X's levels.)";
+The last offset must be the number of rows. With `append`, X keeps its levels and gets the new one below them:
+the offsets then say how the rows fall into what was a row before, and X's innermost level must end at their
+number. The gradient has X's levels.)";
 
 Status InferLodReset(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));

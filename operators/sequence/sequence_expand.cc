@@ -18,8 +18,8 @@ Out has no level either. The gradient of X adds up that of its copies. Y's value
 constexpr char kExpandAsDoc[] = R"(
 Out holds row i of X as often as sequence i of Y has rows, and gets Y's sequences
 
-Y has one level of sequences, as many as X has rows. The gradient of X adds up that of its copies. Y's values are
-not read.)";
+Y has one level of sequences, as many as X has rows. The gradient of X adds up that of its copies. Y's values
+are not read.)";
 
 // What is copied how often: part i of X, rows [begin(i), begin(i) + length(i)), `times(i)` times.
 class Expansion {

@@ -13,8 +13,8 @@ namespace {
 constexpr char kPadDoc[] = R"(
 Out[s, i] = X[begin(s) + i] for i < length(s), PadValue from there on;  Length[s] = length(s)
 
-s runs over X's innermost sequences, i up to padded_length, or (-1) to the length of the longest. PadValue is one
-element for all, or one step. While X's rows are not known, the longest is declared to be 1, as Fluid does.)";
+s runs over X's innermost sequences, i up to padded_length, or (-1) to the length of the longest. PadValue is
+one element for all, or one step. While X's rows are not known, the longest is declared to be 1, as Fluid does.)";
 
 constexpr char kUnpadDoc[] = R"(
 Sequence s of Out holds the first Length[s] steps of X[s]

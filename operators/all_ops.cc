@@ -50,6 +50,7 @@ void RegisterPool2d(OpRegistry& ops);
 void RegisterPow(OpRegistry& ops);
 void RegisterRandom(OpRegistry& ops);
 void RegisterRecv(OpRegistry& ops);
+void RegisterReaders(OpRegistry& ops);
 void RegisterReduceOps(OpRegistry& ops);
 void RegisterReshape2(OpRegistry& ops);
 void RegisterRmsprop(OpRegistry& ops);
@@ -127,6 +128,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterPow(ops);
   RegisterRandom(ops);
   RegisterRecv(ops);
+  RegisterReaders(ops);
   RegisterReduceOps(ops);
   RegisterReshape2(ops);
   RegisterRmsprop(ops);

@@ -55,6 +55,12 @@ Result<std::vector<VarInfo>> InputInfos(Frame& frame, const Instruction& instruc
 void MakeOutput(Frame& frame, const Instruction& instruction, int slot, const VarInfo& info) {
   if (!IsKnownTensor(info)) return;
   Tensor& tensor = frame.variable(slot).As<Tensor>();
+  const SlotInfo& what = frame.block().slots[static_cast<std::size_t>(slot)];
+  // Whoever fetched what the last run left here still holds it.
+  if (what.kept && what.home == Home::kFrame && tensor.initialized() && tensor.buffer().use_count() > 1 &&
+      !IsInput(instruction, slot)) {
+    tensor = Tensor();
+  }
   const bool same_type = tensor.initialized() && tensor.dtype() == info.dtype;
   if (same_type && tensor.shape() == info.shape) return;
   if (same_type && tensor.count() == info.shape.Count()) {

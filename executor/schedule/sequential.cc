@@ -1,5 +1,7 @@
 #include "executor/schedule/sequential.h"
 
+#include "executor/schedule/nan_check.h"
+
 namespace penstock {
 namespace {
 
@@ -41,6 +43,7 @@ bool OutputsAreAsExpected(Frame& frame, const Step& step) {
 Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
                      const Cancellation& cancellation) {
   const std::vector<Step>& steps = frame.specialisation().steps;
+  const bool watched = CheckNanInf();
   bool diverged = false;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const Step& step = steps[i];
@@ -54,6 +57,9 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     if (diverged || step.kernel == nullptr) [[unlikely]] {
       frame.MarkDisturbed();
       PENSTOCK_RETURN_IF_ERROR(late.Run(frame, static_cast<int>(i), scope, services));
+      if (watched) {
+        PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
+      }
       continue;
     }
     if (!step.scope_outputs.empty()) MakeScopeOutputs(frame, step);
@@ -66,6 +72,9 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       return frame.Explain(std::move(status), instruction);
     }
     if (!step.lod_shares.empty()) ShareLods(instruction, step.lod_shares, frame.variables());
+    if (watched) [[unlikely]] {
+      PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
+    }
     if (!OutputsAreAsExpected(frame, step)) [[unlikely]] {
       diverged = true;
       frame.MarkDisturbed();

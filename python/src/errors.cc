@@ -18,6 +18,7 @@ PyObject* program_error = nullptr;
 PyObject* state_error = nullptr;
 PyObject* peer_error = nullptr;
 PyObject* internal_error = nullptr;
+PyObject* eof_exception = nullptr;  // of a reader: no error, so by its id and not by a code
 
 PyObject* NewError(py::module_& m, const char* name, const char* doc, PyObject* base) {
   PyObject* type = PyErr_NewExceptionWithDoc(StrCat("penstock.", name).c_str(), doc, base, nullptr);
@@ -26,8 +27,9 @@ PyObject* NewError(py::module_& m, const char* name, const char* doc, PyObject* 
   return type;
 }
 
-PyObject* TypeOf(StatusCode code) {
-  switch (code) {
+PyObject* TypeOf(const Status& status) {
+  if (status.id() == "E-read-end") return eof_exception;
+  switch (status.code()) {
     case StatusCode::kInvalidArgument:
       return program_error;
     case StatusCode::kFailedPrecondition:
@@ -45,7 +47,7 @@ PyObject* TypeOf(StatusCode code) {
 }
 
 void Raise(const Status& status) {
-  py::object error = py::reinterpret_borrow<py::object>(TypeOf(status.code()))(status.ToString());
+  py::object error = py::reinterpret_borrow<py::object>(TypeOf(status))(status.ToString());
   error.attr("id") = status.id();
   error.attr("details") = py::cast(status.details());
   PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
@@ -73,6 +75,7 @@ void BindErrors(py::module_& m) {
                PyExc_ConnectionError);
   internal_error =
       NewError(m, "InternalError", "Bad bytes, or a mistake of Penstock's own.", PyExc_Exception);
+  eof_exception = NewError(m, "EOFException", "A reader has no more data.", PyExc_Exception);
   py::register_exception_translator(&Translate);
 }
 

@@ -13,6 +13,7 @@
 
 #include "executor/rpc/grpc_client.h"
 #include "executor/rpc/grpc_server.h"
+#include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
@@ -73,7 +74,10 @@ class PyExecutor {
     const std::vector<Feed> values = Feeds(feeds);
     std::optional<Result<std::vector<Variable>>> result;
     RunInterruptibly([&] { result = executor_.Run(program, scope->scope, values, fetches); },
-                     [&] { executor_.Cancel(); });
+                     [&] {
+                       executor_.Cancel();
+                       BatchQueue::CancelWaits();
+                     });
     std::vector<TensorHandle> out;
     for (Variable& value : Take(*std::move(result))) out.emplace_back(std::move(value));
     return out;

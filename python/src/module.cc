@@ -12,5 +12,6 @@ PYBIND11_MODULE(_penstock, m) {
   penstock::python::BindAutodiff(m);
   penstock::python::BindExecutor(m);
   penstock::python::BindMemory(m);
+  penstock::python::BindReaders(m);
   penstock::python::BindTranspiler(m);
 }

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -123,6 +124,15 @@ void BindVarReaders(ProgramClass& program) {
            [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).persistable; })
       .def("var_need_check_feed", [](const ProgramBox& box, int b,
                                      const std::string& n) { return box.ReadVar(b, n).need_check_feed; })
+      // What a reader gives: [(element type, shape, LoD level)].
+      .def("var_reader",
+           [](const ProgramBox& box, int b, const std::string& n) {
+             py::list parts;
+             for (const TensorType& part : box.ReadVar(b, n).reader) {
+               parts.append(py::make_tuple(static_cast<int>(part.dtype), part.shape.dims(), part.lod_level));
+             }
+             return parts;
+           })
       .def("var_facts",
            [](const ProgramBox& box, int b, const std::string& n) { return box.ReadVar(b, n).facts; });
 }
@@ -152,6 +162,16 @@ void BindVarWriters(ProgramClass& program) {
              ChangeVar(box, b, n, [&](Var& var) {
                var.persistable = value;
                var.has_persistable = true;
+             });
+           })
+      .def("set_var_reader",
+           [](ProgramBox& box, int b, const std::string& n,
+              const std::vector<std::tuple<int, std::vector<Dim>, int>>& parts) {
+             ChangeVar(box, b, n, [&](Var& var) {
+               var.reader.clear();
+               for (const auto& [dtype, dims, lod_level] : parts) {
+                 var.reader.push_back({CheckedDType(dtype), Shape(dims), lod_level, true});
+               }
              });
            })
       .def("set_var_facts", [](ProgramBox& box, int b, const std::string& n, const VarFacts& facts) {

@@ -12,15 +12,16 @@
 """
 
 from penstock.fluid import (average, backward, clip, core, data_feeder, executor, framework, initializer, input, io,
-                            layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, regularizer,
-                            transpiler, unique_name)
+                            layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, reader,
+                            regularizer, transpiler, unique_name)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
 from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.executor import Executor, global_scope, scope_guard
 from penstock.fluid.framework import (Parameter, Program, Variable, cpu_places, default_main_program,
-                                      default_startup_program, in_dygraph_mode, name_scope, program_guard)
+                                      default_startup_program, get_flags, in_dygraph_mode, name_scope, program_guard,
+                                      require_version, set_flags)
 from penstock.fluid.initializer import NumpyArrayInitializer
 from penstock.fluid.input import embedding
 from penstock.fluid.io import load, save
@@ -34,9 +35,10 @@ __all__ = [
     'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
     'average', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data',
     'data_feeder', 'default_main_program', 'default_startup_program', 'embedding', 'executor', 'framework',
-    'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers',
-    'load', 'lod_tensor', 'memory_optimize', 'metrics', 'name_scope', 'nets', 'optimizer', 'param_attr',
-    'program_guard', 'regularizer', 'release_memory', 'save', 'scope_guard', 'transpiler', 'unique_name',
+    'get_flags', 'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io', 'is_compiled_with_cuda',
+    'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize', 'metrics', 'name_scope', 'nets', 'optimizer',
+    'param_attr', 'program_guard', 'reader', 'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard',
+    'set_flags', 'transpiler', 'unique_name',
 ]
 
 __getattr__ = getattr_of(__name__)

@@ -39,26 +39,19 @@ def _names(lists):
 NAMES = _names({
     'fluid': '''
         BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
-        ParallelExecutor Tensor WeightNormParamAttr communicator compiler contrib
-        cuda_pinned_places cuda_places dataset device_guard disable_dygraph disable_imperative
-        dygraph enable_dygraph enable_imperative evaluator get_flags gradients install_check
-        load_op_library log_helper one_hot parallel_executor profiler reader
-        require_version set_flags
+        ParallelExecutor Tensor WeightNormParamAttr communicator compiler contrib cuda_pinned_places
+        cuda_places dataset device_guard disable_dygraph disable_imperative dygraph enable_dygraph
+        enable_imperative evaluator gradients install_check load_op_library log_helper one_hot
+        parallel_executor profiler
     ''',
     'fluid.backward': '''
         gradients
     ''',
     'fluid.framework': '''
-        ComplexVariable cuda_pinned_places cuda_places device_guard get_flags is_compiled_with_cuda
-        load_op_library require_version set_flags
+        ComplexVariable cuda_pinned_places cuda_places device_guard load_op_library
     ''',
     'fluid.input': '''
         one_hot
-    ''',
-    'fluid.io': '''
-        ComposeNotAligned DataLoader PyReader batch buffered cache chain compose default_collate_fn
-        firstn
-        map_readers multiprocess_reader shuffle xmap_readers
     ''',
     'fluid.layers': '''
         BasicDecoder
@@ -120,7 +113,6 @@ NAMES = _names({
         conv3d_transpose
         cos_sim
         create_array
-        create_py_reader_by_data
         crf_decoding
         crop
         crop_tensor
@@ -138,7 +130,6 @@ NAMES = _names({
         dist
         distribute_fpn_proposals
         dot
-        double_buffer
         dynamic_decode
         dynamic_gru
         dynamic_lstm
@@ -191,7 +182,6 @@ NAMES = _names({
         l2_normalize
         linear_chain_crf
         linspace
-        load
         locality_aware_nms
         lod_append
         lod_reset
@@ -227,7 +217,6 @@ NAMES = _names({
         prroi_pool
         psroi_pool
         py_func
-        py_reader
         randint
         randn
         random_crop
@@ -235,7 +224,6 @@ NAMES = _names({
         range
         rank
         rank_loss
-        read_file
         reduce_all
         reduce_any
         relu6
@@ -321,8 +309,7 @@ NAMES = _names({
         sequence_conv_pool
     ''',
     'fluid.optimizer': '''
-        DGCMomentumOptimizer ExponentialMovingAverage LookaheadOptimizer ModelAverage
-        PipelineOptimizer RecomputeOptimizer
+        DGCMomentumOptimizer LookaheadOptimizer ModelAverage PipelineOptimizer RecomputeOptimizer
     ''',
     'fluid.param_attr': '''
         WeightNormParamAttr

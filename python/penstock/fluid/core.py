@@ -4,7 +4,7 @@ import enum
 
 import numpy
 
-from penstock._penstock import LoDTensor, ProgramDesc, Scope, SelectedRows
+from penstock._penstock import EOFException, LoDTensor, ProgramDesc, Scope, SelectedRows
 
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'EOFException', 'LoDTensor', 'ProgramDesc', 'Scope', 'SelectedRows',
@@ -106,10 +106,6 @@ class CUDAPlace(_Place):
 
 class CUDAPinnedPlace(_Place):
     pass
-
-
-class EOFException(Exception):
-    """A reader has no more data."""
 
 
 def is_compiled_with_cuda():

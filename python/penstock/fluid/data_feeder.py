@@ -1,5 +1,7 @@
 """DataFeeder: rows of Python values to the feed of an executor."""
 
+import itertools
+
 import numpy
 
 from penstock.fluid import core, framework
@@ -62,3 +64,30 @@ class DataFeeder:
             for column, value in zip(columns, row):
                 column.add(value)
         return {name: column.tensor(self.place) for name, column in zip(self.feed_names, columns)}
+
+    def feed_parallel(self, iterable, num_places=None):
+        """A feed for each place, of one batch each."""
+        batches = list(iterable)
+        if len(batches) != (num_places or 1):
+            raise ValueError('feed_parallel takes one batch for each of the %d places, not %d' %
+                             (num_places or 1, len(batches)))
+        for batch in batches:
+            yield self.feed(batch)
+
+    def decorate_reader(self, reader, multi_devices, num_places=None, drop_last=True):
+        """A reader of feeds out of a reader of batches; multi_devices: of lists of num_places feeds."""
+        if not multi_devices:
+            return lambda: (self.feed(batch) for batch in reader())
+        places = num_places or 1
+
+        def groups():
+            batches = iter(reader())
+            while group := list(itertools.islice(batches, places)):
+                if len(group) < places:
+                    if not drop_last:
+                        raise ValueError('the batches are not enough for all %d places; drop_last leaves them out' %
+                                         places)
+                    return
+                yield list(self.feed_parallel(group, places))
+
+        return groups

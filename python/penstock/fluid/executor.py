@@ -9,6 +9,7 @@ import numpy
 
 from penstock import _penstock
 from penstock.fluid import core, framework
+from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.core import Scope, dtype_name
 from penstock.fluid.framework import Program, Variable
 
@@ -81,7 +82,11 @@ class Executor:
         fetches = [getattr(fetch, 'name', fetch) for fetch in fetch_list]
         if use_prune:
             program = program._prune(fetches, list(feed))
-        values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
+        try:
+            values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
+        except _penstock.StateError as error:
+            raise_from_reader(error)
+            raise
         if not return_numpy:
             return values
         return [as_numpy(value) for value in values]

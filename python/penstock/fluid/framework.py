@@ -9,14 +9,17 @@ import contextlib
 
 from penstock._penstock import NameScopes, OpContext, ProgramDesc
 from penstock.fluid import core
+from penstock.fluid._flags import get_flags, set_flags
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.block import Block
+from penstock.fluid.core import is_compiled_with_cuda
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import GRAD_SUFFIX, Parameter, Variable, grad_var_name
 
 __all__ = [
     'Block', 'Operator', 'Parameter', 'Program', 'Variable', 'cpu_places', 'default_main_program',
-    'default_startup_program', 'grad_var_name', 'in_dygraph_mode', 'name_scope', 'program_guard',
+    'default_startup_program', 'get_flags', 'grad_var_name', 'in_dygraph_mode', 'is_compiled_with_cuda', 'name_scope',
+    'program_guard', 'require_version', 'set_flags',
 ]
 
 FLUID_VERSION = 1008005
@@ -40,6 +43,23 @@ def in_dygraph_mode():
 
 def cpu_places(device_count=None):
     return [core.CPUPlace()] * (device_count or 1)
+
+
+def require_version(min_version, max_version=None):
+    """Raises unless the version of Fluid whose API this is, 1.8.5, is in the range."""
+    bounds = [min_version, max_version or min_version]
+    for bound in bounds:
+        if not isinstance(bound, str):
+            raise TypeError('a version is a string such as \'1.8.0\', not %r' % (bound,))
+        if not all(part.isdigit() for part in bound.split('.')):
+            raise ValueError('a version is numbers and dots, not %r' % bound)
+
+    def number(version):
+        return ([int(part) for part in version.split('.')] + [0, 0, 0])[:4]
+
+    if number('1.8.5') < number(min_version) or (max_version and number('1.8.5') > number(max_version)):
+        raise Exception('Fluid %s%s is required, but this is the API of Fluid 1.8.5' %
+                        (min_version, ' to ' + max_version if max_version else ' or later'))
 
 
 class Program:

@@ -5,7 +5,7 @@ from penstock.fluid.layers import (arithmetic, control_flow, io, learning_rate_s
                                    metric_op, nn, ops, tensor)
 from penstock.fluid.layers.arithmetic import *
 from penstock.fluid.layers.control_flow import *
-from penstock.fluid.layers.io import data
+from penstock.fluid.layers.io import *
 from penstock.fluid.layers.learning_rate_scheduler import *
 from penstock.fluid.layers.loss import *
 from penstock.fluid.layers.metric_op import *
@@ -13,7 +13,7 @@ from penstock.fluid.layers.nn import *
 from penstock.fluid.layers.ops import *
 from penstock.fluid.layers.tensor import *
 
-__all__ = (['data'] + arithmetic.__all__ + control_flow.__all__ + learning_rate_scheduler.__all__ + loss.__all__ +
+__all__ = (arithmetic.__all__ + control_flow.__all__ + io.__all__ + learning_rate_scheduler.__all__ + loss.__all__ +
            metric_op.__all__ + nn.__all__ + ops.__all__ + tensor.__all__)
 
 math_op_patch.patch_variable()

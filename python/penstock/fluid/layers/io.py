@@ -1,10 +1,19 @@
-"""layers.data: a variable that the caller feeds."""
+"""layers.data, a variable that the caller feeds; layers.py_reader, variables that a reader of the user fills."""
 
+import collections
+
+import numpy
+
+from penstock.fluid import framework, unique_name
 from penstock.fluid._not_built import getattr_of
-from penstock.fluid.core import VarType
+from penstock.fluid._pump import Pump
+from penstock.fluid.core import CPUPlace, VarType, to_dtype
+from penstock.fluid.data_feeder import DataFeeder
+from penstock.fluid.executor import global_scope
+from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
-__all__ = ['data']
+__all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_reader', 'read_file']
 
 
 def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type=VarType.LOD_TENSOR,
@@ -16,6 +25,172 @@ def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type
     return LayerHelper('data', name=name).create_global_variable(name=name, shape=shape, dtype=dtype, type=type,
                                                                  stop_gradient=stop_gradient, lod_level=lod_level,
                                                                  is_data=True)
+
+
+def load(out, file_path, load_as_fp16=None):
+    """Adds the op that reads `out` from a file when the program runs."""
+    attrs = {'file_path': file_path}
+    if load_as_fp16 is not None:
+        attrs['load_as_fp16'] = load_as_fp16
+    LayerHelper('load').append_op('load', {}, {'Out': out}, attrs)
+
+
+# Readers.
+ReaderNames = collections.namedtuple('ReaderNames', ['queue', 'reader', 'double_buffer'])
+
+
+class Reader(Variable):
+    """A reader variable. What py_reader gives has a thread of its own, between start() and reset()."""
+
+    __slots__ = ('_pump', '_source', '_feed_list')
+
+    @staticmethod
+    def _declare(block, name):
+        block.create_var(name=name, type=VarType.READER, persistable=True, stop_gradient=True)
+        reader = block._var_handles[name] = Reader(block, name)
+        reader._pump = reader._source = reader._feed_list = None
+        return reader
+
+    @property
+    def parts(self):
+        """[(element type, shape, LoD level)] of what it gives."""
+        return self._desc.var_reader(self.block.idx, self.name)
+
+    @parts.setter
+    def parts(self, parts):
+        self._desc.set_var_reader(self.block.idx, self.name, parts)
+
+    @property
+    def queue(self):
+        return self._pump.queue
+
+    def decorate_sample_list_generator(self, reader, places=None):
+        """reader() gives lists of samples: one value for each variable."""
+        feed_list = self._feed_list or self._stand_ins()
+        feeder = DataFeeder(feed_list, CPUPlace())
+
+        def batches():
+            for samples in reader():
+                tensors = feeder.feed(samples)
+                yield [tensors[var.name] for var in feed_list]
+
+        self.decorate_batch_generator(batches)
+
+    decorate_paddle_reader = decorate_sample_list_generator
+
+    def decorate_batch_generator(self, reader, places=None):
+        """reader() gives batches: one array or LoDTensor for each variable."""
+        self._source = reader
+
+    decorate_tensor_provider = decorate_batch_generator
+
+    def _stand_ins(self):
+        with framework.program_guard(framework.Program(), framework.Program()):
+            return [
+                data(str(i), shape, append_batch_size=False, dtype=dtype, lod_level=lod_level)
+                for i, (dtype, shape, lod_level) in enumerate(self.parts)
+            ]
+
+    def start(self):
+        """Begins a pass over the data."""
+        if self._source is None:
+            raise RuntimeError('reader %s has no data: call its decorate_batch_generator first' % self.name)
+        source = self._source
+        self._pump.start(lambda: (list(values) for values in source()))
+
+    def reset(self):
+        """Ends a pass, wherever it is."""
+        self._pump.stop()
+
+
+def declare_reader(queue, names, feed_list, use_double_buffer):
+    """The ops that make a reader of the queue: in the start-up program, and a double buffer in the main program."""
+    parts = [(int(var.dtype), list(var.shape), var.lod_level) for var in feed_list]
+    return _declare_reader(queue, names, parts, [int(var.need_check_feed) for var in feed_list], use_double_buffer)
+
+
+def _declare_reader(queue, names, parts, need_check_feed, use_double_buffer):
+    held = global_scope().var(names.queue)
+    held.get_tensor().set(numpy.array([queue.number], 'int64'), None)
+    startup = framework.default_startup_program().current_block()
+    startup.create_var(name=names.queue, type=VarType.RAW, persistable=True, stop_gradient=True)
+    in_startup = Reader._declare(startup, names.reader)
+    startup.append_op(
+        'create_py_reader', {'blocking_queue': names.queue}, {'Out': in_startup}, {
+            'shape_concat': [extent for _, shape, _ in parts for extent in shape],
+            'lod_levels': [lod_level for _, _, lod_level in parts],
+            'dtypes': [dtype for dtype, _, _ in parts],
+            'need_check_feed': need_check_feed,
+            'ranks': [len(shape) for _, shape, _ in parts]
+        })
+    reader = Reader._declare(framework.default_main_program().current_block(), names.reader)
+    in_startup.parts = reader.parts = parts
+    return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
+
+
+def append_read_op(reader, out, attrs):
+    block = framework.default_main_program().current_block()
+    block.append_op('read', {'Reader': reader}, {'Out': out}, attrs)
+
+
+def double_buffer(reader, place=None, name=None):
+    """A reader that has one batch of `reader` ready."""
+    block = framework.default_main_program().current_block()
+    ahead = Reader._declare(block, unique_name.generate('create_double_buffer_reader') if name is None else name)
+    block.append_op('create_double_buffer_reader', {'UnderlyingReader': reader}, {'Out': ahead},
+                    {} if place is None else {'place': str(place).upper()})
+    ahead.parts = reader.parts
+    ahead._pump, ahead._source, ahead._feed_list = reader._pump, reader._source, reader._feed_list
+    return ahead
+
+
+def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buffer):
+    if not isinstance(capacity, int) or capacity < 1:
+        raise ValueError('capacity must be a positive number of batches, not %r' % (capacity,))
+    if name is None:
+        names = ReaderNames(*map(unique_name.generate,
+                                 ('lod_tensor_blocking_queue', 'create_py_reader', 'double_buffer')))
+    else:
+        names = ReaderNames(name + '_queue', name + '_reader', name + '_double_buffer')
+    pump = Pump(capacity + bool(use_double_buffer))
+    reader = _declare_reader(pump.queue, names, parts, need_check_feed, use_double_buffer)
+    reader._pump, reader._feed_list = pump, feed_list
+    return reader
+
+
+def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
+    """A reader of batches with one tensor for each shape; read_file gives its variables.
+
+        reader = layers.py_reader(64, [[-1, 784], [-1, 1]], ['float32', 'int64'])
+        image, label = layers.read_file(reader)
+        reader.decorate_sample_list_generator(fluid.io.batch(samples, 32))
+        reader.start()      # then runs without feed, until core.EOFException; then reader.reset()
+    """
+    lod_levels = [0] * len(shapes) if lod_levels is None else list(lod_levels)
+    if not len(shapes) == len(dtypes) == len(lod_levels):
+        raise ValueError('%d shapes, %d dtypes and %d lod_levels: py_reader takes one of each for a variable' %
+                         (len(shapes), len(dtypes), len(lod_levels)))
+    parts = [(int(to_dtype(dtype)), [-1 if extent is None else int(extent) for extent in shape], lod_level)
+             for dtype, shape, lod_level in zip(dtypes, shapes, lod_levels)]
+    return _py_reader(capacity, name, parts, None, [0] * len(parts), use_double_buffer)
+
+
+def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
+    """py_reader for the shapes of variables that are there already; read_file gives those."""
+    parts = [(int(var.dtype), list(var.shape), var.lod_level) for var in feed_list]
+    need_check_feed = [int(var.need_check_feed) for var in feed_list]
+    return _py_reader(capacity, name, parts, list(feed_list), need_check_feed, use_double_buffer)
+
+
+def read_file(reader):
+    """Adds the op that reads the next batch; gives its variables."""
+    helper = LayerHelper('read_file')
+    out = reader._feed_list or [
+        helper.create_variable(name=unique_name.generate(helper.name + '.tmp'), dtype=dtype, shape=shape,
+                               lod_level=lod_level, stop_gradient=True) for dtype, shape, lod_level in reader.parts
+    ]
+    append_read_op(reader, out, {})
+    return out[0] if len(out) == 1 else out
 
 
 __getattr__ = getattr_of(__name__)

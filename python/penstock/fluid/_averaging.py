@@ -1,0 +1,131 @@
+"""ExponentialMovingAverage: a second value of each parameter, kept beside the training.
+
+    optimizer.minimize(loss)
+    average = fluid.optimizer.ExponentialMovingAverage(0.999)
+    average.update()
+    ...                                # train
+    with average.apply(exe):
+        ...                            # test, with the averages in the parameters' places
+"""
+
+import contextlib
+
+import numpy
+
+from penstock.fluid import framework, layers, unique_name
+from penstock.fluid.framework import Program, name_scope, program_guard
+
+__all__ = ['ExponentialMovingAverage']
+
+
+def _averaged_parameters(keeper):
+    """(parameter, variable that keeps its value while the average is in its place) of the default main program."""
+    pairs = []
+    for param in framework.default_main_program().global_block().all_parameters():
+        if param.do_model_average is not False:
+            kept = param.block.create_var(name=unique_name.generate(keeper(param)), dtype=param.dtype,
+                                          persistable=False, stop_gradient=True)
+            pairs.append((param, kept))
+    return pairs
+
+
+def _in(block, var, shape=None):
+    """The variable of the scope that `var` means, in another program."""
+    return block.create_var(name=var.name, shape=list(var.shape if shape is None else shape), dtype=var.dtype,
+                            persistable=True, stop_gradient=True)
+
+
+def _restore_program(pairs):
+    program = Program()
+    block = program.global_block()
+    with program_guard(program):
+        for param, kept in pairs:
+            layers.assign(_in(block, kept, param.shape), _in(block, param))
+    return program
+
+
+class _Average:
+    """What both share: programs that put the averages in, and the parameters back."""
+
+    @contextlib.contextmanager
+    def _applied(self, executor, need_restore):
+        executor.run(self.apply_program)
+        try:
+            yield
+        finally:
+            if need_restore:
+                executor.run(self.restore_program)
+
+
+class ExponentialMovingAverage(_Average):
+    """average = decay * average + (1 - decay) * parameter, in each run; apply corrects it for its start at 0.
+
+    thres_steps  a variable that counts steps: then decay is min(decay, (1 + steps) / (10 + steps))
+    """
+
+    def __init__(self, decay=0.999, thres_steps=None, name=None):
+        self._decay = decay
+        self._thres_steps = thres_steps
+        self._name = name if name is not None else ''
+        self._decay_var = self._make_decay()
+        self._step_counter_name = '@EMA_STEP_COUNTER@'
+        self._pairs = _averaged_parameters(lambda param: '%s%s.ema_tmp' % (self._name, param.name))
+        self._averages = {param.name: self._make_average(param, kept) for param, kept in self._pairs}
+        self.apply_program = self._make_apply_program()
+        self.restore_program = _restore_program(self._pairs)
+
+    def _make_decay(self):
+        with framework.default_main_program()._lr_schedule_guard():
+            decay = layers.create_global_var([1], self._decay, 'float32', persistable=True,
+                                             name='scheduled_ema_decay_rate')
+            if self._thres_steps is not None:
+                early = (self._thres_steps + 1.0) / (self._thres_steps + 10.0)
+                with layers.Switch() as switch:
+                    with switch.case(early < self._decay):
+                        layers.assign(early, decay)
+                    with switch.default():
+                        layers.assign(numpy.array([self._decay], 'float32'), decay)
+        return decay
+
+    @contextlib.contextmanager
+    def _ops_of(self, param, kept):
+        with param.block.program._optimized_guard([param, kept]), name_scope('moving_average'):
+            yield
+
+    def _make_average(self, param, kept):
+        with self._ops_of(param, kept):
+            average = layers.create_global_var(param.shape, 0.0, param.dtype, persistable=True,
+                                               name=unique_name.generate('%s%s_ema' % (self._name, param.name)))
+        return average
+
+    def _make_apply_program(self):
+        program = Program()
+        block = program.global_block()
+        with program_guard(program):
+            step = layers.create_global_var([1], 0, 'int64', persistable=True, name=self._step_counter_name)
+            step = layers.cast(step, 'float32')
+            decay_pow = layers.elementwise_pow(_in(block, self._decay_var), step)
+            for param, kept in self._pairs:
+                average, value = _in(block, self._averages[param.name]), _in(block, param)
+                layers.assign(value, _in(block, kept, param.shape))
+                with layers.Switch() as switch:
+                    with switch.case(step > 0):
+                        layers.assign(average / (1.0 - decay_pow), value)
+                    with switch.default():
+                        layers.assign(average, value)
+        return program
+
+    def update(self):
+        """Adds the ops of one step of the average; after minimize."""
+        layers.autoincreased_step_counter(counter_name=self._step_counter_name)
+        for param, kept in self._pairs:
+            with self._ops_of(param, kept):
+                average = self._averages[param.name]
+                layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
+
+    def apply(self, executor, need_restore=True):
+        """Inside, the parameters hold their averages."""
+        return self._applied(executor, need_restore)
+
+    def restore(self, executor):
+        executor.run(self.restore_program)

@@ -1,0 +1,35 @@
+"""fluid.set_flags and fluid.get_flags. FLAGS_check_nan_inf does what it says; Fluid's others are only remembered."""
+
+import warnings
+
+from penstock import _penstock
+from penstock._call_site import stack_level
+
+_remembered = {}
+
+
+def set_flags(flags):
+    """{'FLAGS_check_nan_inf': True}: from the next run on, the first op that makes a NaN or an Inf is an error. The
+    environment variable of that name does the same."""
+    if not isinstance(flags, dict):
+        raise TypeError('flags in set_flags should be a dict')
+    for name, value in flags.items():
+        if not name.startswith('FLAGS_'):
+            raise ValueError('Flag %s cannot set its value through this function.' % name)
+        if name == 'FLAGS_check_nan_inf':
+            _penstock.set_check_nan_inf(value not in (0, False, '0', 'false', 'False'))
+            continue
+        _remembered[name] = value
+        warnings.warn('%s has no effect on Penstock' % name, stacklevel=stack_level())
+
+
+def get_flags(flags):
+    """{name: value} of one name or several."""
+    names = [flags] if isinstance(flags, str) else flags
+    if not isinstance(names, (list, tuple)):
+        raise TypeError('Flags in get_flags should be a list, tuple or string.')
+    known = dict(_remembered, FLAGS_check_nan_inf=_penstock.check_nan_inf())
+    for name in names:
+        if name not in known:
+            raise ValueError('Flag %s cannot get its value through this function.' % name)
+    return {name: known[name] for name in names}

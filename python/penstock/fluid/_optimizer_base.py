@@ -1,0 +1,185 @@
+"""Optimizer. minimize() of one that comes with Penstock is one C++ call; a subclass that overrides
+_append_optimize_op takes a slower way, op by op in Python, as Fluid's own classes do."""
+
+from penstock import _penstock
+from penstock.fluid import clip, framework, unique_name
+from penstock.fluid.backward import names_of, pairs_of
+from penstock.fluid.core import VarType
+from penstock.fluid.framework import OpRole, Variable, program_guard
+from penstock.fluid.initializer import Constant
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers import tensor
+
+
+class Optimizer:
+    """`type` is the op's; `_attrs` its hyperparameters. A subclass for an op that C++ knows sets no more."""
+
+    def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
+        if not isinstance(learning_rate, (float, int, Variable)):
+            raise TypeError('learning rate should be float or Variable, not %s' % type(learning_rate).__name__)
+        if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):
+            raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class, not %s" %
+                            type(grad_clip).__name__)
+        self._learning_rate = learning_rate
+        self._parameter_list = parameter_list
+        self.regularization = regularization
+        self._grad_clip = grad_clip
+        self._name = name
+        self._dtype = VarType.FP32    # of the loss, and so of the learning rate
+        self.type = getattr(self, 'type', None)
+        self._attrs = {}
+        self._initial = {}              # where state starts, by its name, if no attribute says so
+        self._learning_rate_map = {}    # program -> the variable
+        self._accumulators = {}         # name of the state -> {parameter's name: variable}
+        self._opti_name_list = []
+
+    # What a user calls.
+    def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
+        """Adds gradients and updates of the loss's parameters; returns (optimizer ops, [(parameter, gradient)])."""
+        main = loss.block.program
+        startup = startup_program or framework.default_startup_program()
+        parameters = names_of(parameter_list or self._parameter_list)
+        if self._is_custom() or self._clips(main):
+            pairs = self.backward(loss, startup, parameters, no_grad_set)
+            return self.apply_optimize(loss, startup, pairs), pairs
+        made = _penstock.minimize(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
+                                  self._spec(main), loss.name, parameters, names_of(no_grad_set))
+        return self._record(main, made), pairs_of(main.global_block(), made.params_grads)
+
+    def backward(self, loss, startup_program=None, parameter_list=None, no_grad_set=None, callbacks=None):
+        """The first half of minimize: [(parameter, gradient)]."""
+        if callbacks:
+            raise NotImplementedError('backward: callbacks are not built; change the gradients after the call')
+        program = loss.block.program
+        self._dtype = loss.dtype
+        begin = program.desc.op_count(0)
+        pairs = _penstock.optimizer_backward(program.desc, unique_name.generator, loss.name,
+                                             names_of(parameter_list or self._parameter_list), names_of(no_grad_set))
+        clip.clip_errors(program.global_block(), begin)
+        return pairs_of(program.global_block(), pairs)
+
+    def apply_gradients(self, params_grads):
+        """The second half: clipping, regularization and updates, in the default programs."""
+        main, startup = framework.default_main_program(), framework.default_startup_program()
+        params_grads = self._clipped(sorted(params_grads, key=lambda pair: pair[0].name))
+        if self._is_custom():
+            return self._apply_pairs_in_python(main, startup, params_grads)
+        made = _penstock.apply_gradients(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),
+                                         self._spec(main), [(param.name, grad.name) for param, grad in params_grads])
+        return self._record(main, made)
+
+    def apply_optimize(self, loss, startup_program, params_grads):
+        with program_guard(loss.block.program, startup_program or framework.default_startup_program()):
+            return self.apply_gradients(params_grads)
+
+    def get_opti_var_name_list(self):
+        return list(self._opti_name_list)
+
+    def _global_learning_rate(self, program=None):
+        return self._learning_rate_map.get(program or framework.default_main_program())
+
+    # Clipping is made of layers.
+    def _clips(self, program):
+        """Whether something is clipped between backward pass and updates, or within the backward pass."""
+        return (self._grad_clip is not None or
+                any(attrs.get('gradient_clip_attr') is not None for attrs in program._parameter_attrs.values()) or
+                any(var.error_clip is not None for var in program.global_block()._var_handles.values()))
+
+    def _clipped(self, params_grads):
+        if self._grad_clip is not None:
+            return self._grad_clip(params_grads)
+        return clip.append_gradient_clip_ops(params_grads)
+
+    # The C++ way.
+    def _is_custom(self):
+        return type(self)._append_optimize_op is not Optimizer._append_optimize_op
+
+    def _spec(self, program):
+        rate = self._learning_rate_map.get(program, self._learning_rate)
+        rate = rate.name if isinstance(rate, Variable) else float(rate)
+        return _penstock.OptimizerSpec(self.type, self._attrs, rate, self._name or '', self.regularization,
+                                       self._regularizers_in(program), self._initial, int(self._dtype))
+
+    def _record(self, program, made):
+        """Remembers what C++ made; returns the optimizer ops."""
+        block = program.global_block()
+        self._learning_rate_map[program] = block.var(made.learning_rate)
+        for states in made.states.values():
+            self._opti_name_list.extend(states)
+        return [block._op_handle(op_id) for op_id in made.optimizer_ops]
+
+    # The Python way, for subclasses.
+    def _append_optimize_op(self, block, param_and_grad):
+        """A subclass appends its update of one parameter and returns the op."""
+        raise NotImplementedError
+
+    def _create_accumulators(self, block, parameters):
+        """A subclass makes its state with _add_accumulator."""
+
+    def _finish_update(self, block, parameters_and_grads):
+        """A subclass appends what comes after all updates."""
+
+    def _add_accumulator(self, name, param, dtype=None, fill_value=0.0, shape=None, type=None):
+        """A variable of state for a parameter; shaped like it unless a shape is given."""
+        if self._name is not None:
+            name = '%s_%s' % (self._name, name)
+        helper = LayerHelper('accumulator', name='accumulator')
+        variable = helper.create_global_variable(name=unique_name.generate('%s_%s' % (param.name, name)),
+                                                 persistable=True, dtype=dtype or param.dtype,
+                                                 shape=list(param.shape if shape is None else shape))
+        helper.set_variable_initializer(variable, Constant(float(fill_value)))
+        self._accumulators.setdefault(name, {})[param.name] = variable
+        self._opti_name_list.append(variable.name)
+        return variable
+
+    def _get_accumulator(self, name, param):
+        if self._name is not None:
+            name = '%s_%s' % (self._name, name)
+        return self._accumulators[name][param.name]
+
+    def _create_global_learning_rate(self):
+        program = framework.default_main_program()
+        if program in self._learning_rate_map:
+            return
+        if isinstance(self._learning_rate, Variable):
+            self._learning_rate_map[program] = self._learning_rate
+            return
+        self._learning_rate_map[program] = tensor.create_global_var(name=unique_name.generate('learning_rate'),
+                                                                    shape=[1], value=float(self._learning_rate),
+                                                                    dtype=self._dtype, persistable=True)
+
+    def _create_param_lr(self, param_and_grad):
+        """The learning rate of one parameter: scaled if it asks for it."""
+        multiplier = param_and_grad[0].optimize_attr['learning_rate']
+        rate = self._global_learning_rate()
+        if multiplier == 1.0:
+            return rate
+        program = framework.default_main_program()
+        with program._lr_schedule_guard(is_with_opt=True), framework.name_scope('scale_with_param_lr'):
+            return rate * multiplier
+
+    def _apply_pairs_in_python(self, program, startup, params_grads):
+        block = program.global_block()
+        names = [(param.name, grad.name) for param, grad in params_grads]
+        spec = _penstock.OptimizerSpec(self.type or type(self).__name__, {}, 0.0, '', self.regularization,
+                                       self._regularizers_in(program))
+        names = _penstock.regularize(program.desc, unique_name.generator, framework.name_scopes(), spec, names)
+        pairs = [pair for pair in pairs_of(block, names) if pair[0].trainable]
+        begin = program.desc.op_count(0)
+        with program_guard(program, startup), framework.name_scope('optimizer'):
+            self._create_accumulators(block, [param for param, _ in pairs])
+            self._create_global_learning_rate()
+            for pair in pairs:
+                with program._optimized_guard(pair):
+                    self._append_optimize_op(block, pair)
+            with program._role_guard(OpRole.Optimize):
+                self._finish_update(block, pairs)
+        return block.ops[begin:]
+
+    @staticmethod
+    def _regularizers_in(program):
+        """Those that parameters bring themselves."""
+        return {
+            name: attrs['regularizer']
+            for name, attrs in program._parameter_attrs.items() if attrs.get('regularizer') is not None
+        }

@@ -1,0 +1,323 @@
+"""Readers made of readers. A reader is a function without arguments that gives an iterable of samples."""
+
+import functools
+import itertools
+import multiprocessing
+import os
+import queue
+import random
+import threading
+import traceback
+
+__all__ = [
+    'ComposeNotAligned', 'batch', 'buffered', 'cache', 'chain', 'compose', 'firstn', 'map_readers',
+    'multiprocess_reader', 'shard', 'shuffle', 'xmap_readers',
+]
+
+
+class ComposeNotAligned(ValueError):
+    """Composed readers did not end together."""
+
+
+def batch(reader, batch_size, drop_last=False):
+    """Lists of batch_size samples; the last may be shorter, or is dropped."""
+    if not isinstance(batch_size, int) or batch_size <= 0:
+        raise ValueError('batch_size should be a positive integral value, but got batch_size=%r' % (batch_size,))
+
+    def batches():
+        samples = iter(reader())
+        while True:
+            rows = list(itertools.islice(samples, batch_size))
+            if len(rows) == batch_size or (rows and not drop_last):
+                yield rows
+            if len(rows) < batch_size:
+                return
+
+    return batches
+
+
+def shard(reader, num_parts=None, part_index=None, padding='wrap'):
+    """Every num_parts-th sample, from part_index on: each trainer of a job reads another part.
+
+    num_parts, part_index  None: the trainers of the job and this trainer's number, as the launcher says
+    padding  'wrap'  the samples go on from their beginning until each part has as many: equal steps for all trainers
+             'drop'  samples that are not enough for one more each are left out
+             'none'  the first parts may have one more
+    """
+    num_parts = int(os.environ.get('PADDLE_TRAINERS_NUM', 1)) if num_parts is None else num_parts
+    part_index = int(os.environ.get('PADDLE_TRAINER_ID', 0)) if part_index is None else part_index
+    if num_parts < 1 or not 0 <= part_index < num_parts:
+        raise ValueError('part_index must be in [0, num_parts), but they are %r and %r' % (part_index, num_parts))
+    if padding not in ('wrap', 'drop', 'none'):
+        raise ValueError("padding must be 'wrap', 'drop' or 'none', not %r" % (padding,))
+
+    def part():
+        samples = iter(reader())
+        first = None
+        while True:
+            row = list(itertools.islice(samples, num_parts))
+            first = row if first is None else first
+            if len(row) == num_parts or (padding == 'none' and part_index < len(row)):
+                yield row[part_index]
+            elif row and padding == 'wrap':
+                # first is a whole row, or all there is.
+                yield (row + list(itertools.islice(itertools.cycle(first), num_parts)))[part_index]
+            if len(row) < num_parts:
+                return
+
+    return part
+
+
+def map_readers(func, *readers):
+    """func of one sample of each reader, until the shortest ends."""
+
+    def mapped():
+        yield from map(func, *(reader() for reader in readers))
+
+    return mapped
+
+
+def shuffle(reader, buf_size):
+    """The samples in random order, as far as a buffer of buf_size allows."""
+
+    def shuffled():
+        samples = iter(reader())
+        while True:
+            buffer = list(itertools.islice(samples, buf_size))
+            if not buffer:
+                return
+            random.shuffle(buffer)
+            yield from buffer
+
+    return shuffled
+
+
+def chain(*readers):
+    """The samples of the first reader, then those of the next."""
+
+    def chained():
+        for reader in readers:
+            yield from reader()
+
+    return chained
+
+
+_END = object()
+
+
+def compose(*readers, **kwargs):
+    """One tuple of the samples of all readers, whose own tuples are joined.
+
+    check_alignment  whether readers that do not end together raise ComposeNotAligned (default), or the rest is left out
+    """
+    check_alignment = kwargs.pop('check_alignment', True)
+    if kwargs:
+        raise TypeError('compose takes check_alignment only, not %s' % ', '.join(kwargs))
+
+    def composed():
+        iterators = [iter(reader()) for reader in readers]
+        while True:
+            samples = [next(iterator, _END) for iterator in iterators]
+            ended = [sample is _END for sample in samples]
+            if any(ended):
+                if check_alignment and not all(ended):
+                    raise ComposeNotAligned('outputs of readers are not aligned.')
+                return
+            yield tuple(itertools.chain(*(one if isinstance(one, tuple) else (one,) for one in samples)))
+
+    return composed
+
+
+def firstn(reader, n):
+    """The first n samples."""
+
+    def first():
+        yield from itertools.islice(reader(), n)
+
+    return first
+
+
+def cache(reader):
+    """Reads all samples now, and gives them from memory."""
+    samples = tuple(reader())
+
+    def cached():
+        yield from samples
+
+    return cached
+
+
+class _Failure:
+    """What a thread raised, on its way to who waits for its samples."""
+
+    def __init__(self, error):
+        self.error = error
+
+
+class _Stopped(Exception):
+    pass
+
+
+def _put(out, item, stop):
+    """Waits for room, but not for a consumer that has left."""
+    while not stop.is_set():
+        try:
+            return out.put(item, timeout=0.1)
+        except queue.Full:
+            continue
+    raise _Stopped
+
+
+def _in_thread(work, out, stop):
+    """Runs work(put) on a thread; what it raises goes to `out`."""
+    put = functools.partial(_put, out, stop=stop)
+
+    def run():
+        try:
+            try:
+                work(put)
+            except _Stopped:
+                raise
+            except BaseException as error:
+                put(_Failure(error))
+        except _Stopped:
+            pass
+
+    threading.Thread(target=run, daemon=True).start()
+
+
+def _checked(item):
+    if isinstance(item, _Failure):
+        raise item.error
+    return item
+
+
+def buffered(reader, size):
+    """A thread reads up to `size` samples ahead."""
+
+    def ahead():
+        out, stop = queue.Queue(size), threading.Event()
+
+        def work(put):
+            for sample in reader():
+                put(sample)
+            put(_END)
+
+        _in_thread(work, out, stop)
+        try:
+            while (sample := _checked(out.get())) is not _END:
+                yield sample
+        finally:
+            stop.set()
+
+    return ahead
+
+
+def xmap_readers(mapper, reader, process_num, buffer_size, order=False):
+    """mapper of each sample, on process_num threads. `order` keeps the samples' order."""
+
+    def mapped():
+        tasks, results, stop = queue.Queue(buffer_size), queue.Queue(buffer_size), threading.Event()
+
+        def read(put):
+            for task in enumerate(reader()):
+                _put(tasks, task, stop)
+            for _ in range(process_num):
+                _put(tasks, _END, stop)
+
+        def work(put):
+            while not stop.is_set():
+                try:
+                    task = tasks.get(timeout=0.1)
+                except queue.Empty:
+                    continue
+                if task is _END:
+                    return put(_END)
+                put((task[0], mapper(task[1])))
+
+        _in_thread(read, results, stop)
+        for _ in range(process_num):
+            _in_thread(work, results, stop)
+        try:
+            yield from _in_order(results, process_num) if order else _as_they_come(results, process_num)
+        finally:
+            stop.set()
+
+    return mapped
+
+
+def _as_they_come(results, workers):
+    while workers:
+        item = _checked(results.get())
+        if item is _END:
+            workers -= 1
+        else:
+            yield item[1]
+
+
+def _in_order(results, workers):
+    early, next_index = {}, 0
+    while workers:
+        item = _checked(results.get())
+        if item is _END:
+            workers -= 1
+            continue
+        early[item[0]] = item[1]
+        while next_index in early:
+            yield early.pop(next_index)
+            next_index += 1
+
+
+def _read_in_process(reader, out):
+    try:
+        for sample in reader():
+            if sample is None:
+                raise ValueError('sample has None')
+            out.put((sample, None))
+        out.put((None, None))
+    except BaseException:
+        out.put((None, traceback.format_exc()))
+
+
+def multiprocess_reader(readers, use_pipe=True, queue_size=1000):
+    """Each reader in a process of its own; samples as they come.
+
+    use_pipe  makes no difference: samples always go through one bounded queue
+    """
+    if not readers:
+        raise ValueError('readers must not be empty')
+
+    def read():
+        context = multiprocessing.get_context('fork')
+        out = context.Queue(queue_size)
+        processes = [context.Process(target=_read_in_process, args=(reader, out), daemon=True) for reader in readers]
+        for process in processes:
+            process.start()
+        try:
+            left = len(processes)
+            while left:
+                sample, error = _get_from(out, processes)
+                if error is not None:
+                    raise RuntimeError('a reader of multiprocess_reader raised:\n' + error)
+                if sample is None:
+                    left -= 1
+                else:
+                    yield sample
+        finally:
+            for process in processes:
+                process.terminate()
+                process.join()
+
+    return read
+
+
+def _get_from(out, processes):
+    """The next item. A process that dies without a word is an error, not a wait for ever."""
+    while True:
+        try:
+            return out.get(timeout=0.5)
+        except queue.Empty:
+            for process in processes:
+                if process.exitcode:
+                    raise RuntimeError('a process of multiprocess_reader ended with code %d' %
+                                       process.exitcode) from None

@@ -1,0 +1,233 @@
+"""DataLoader and PyReader: batches of a user's generator for the executor, read ahead by a thread.
+
+    loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16)
+    loader.set_sample_list_generator(reader, places=fluid.cpu_places())
+    for data in loader():                                            # iterable: the caller feeds
+        exe.run(feed=data, fetch_list=[loss])
+
+    loader = fluid.io.DataLoader.from_generator(feed_list=[image, label], capacity=16, iterable=False)
+    loader.set_batch_generator(reader)
+    loader.start()                                                   # not iterable: the program reads
+    try:
+        while True:
+            exe.run(fetch_list=[loss])
+    except fluid.core.EOFException:
+        loader.reset()
+"""
+
+import warnings
+
+import numpy
+
+from penstock._call_site import stack_level
+from penstock.fluid import unique_name
+from penstock.fluid._pump import Pump
+from penstock.fluid._reader_decorators import batch
+from penstock.fluid.core import CPUPlace, LoDTensor, dtype_name
+from penstock.fluid.data_feeder import DataFeeder
+from penstock.fluid.layers.io import ReaderNames, append_read_op, declare_reader
+
+__all__ = ['DataLoader', 'PyReader', 'default_collate_fn']
+
+# Fluid names loaders' variables apart from all others.
+_names = unique_name.UniqueNameGenerator()
+
+
+def default_collate_fn(batch):
+    """A list of samples as one array for each field."""
+    if isinstance(batch[0], numpy.ndarray):
+        return [numpy.stack(batch)]
+    return [numpy.stack([numpy.asarray(value) for value in field]) for field in zip(*batch)]
+
+
+class DataLoaderBase:
+
+    def __call__(self):
+        return self
+
+    def __iter__(self):
+        raise NotImplementedError
+
+    def __next__(self):
+        raise NotImplementedError
+
+    def next(self):
+        return self.__next__()
+
+
+class DataLoader:
+    """DataLoader.from_generator makes the loaders."""
+
+    def __init__(self, dataset, feed_list=None, places=None, return_list=False, batch_sampler=None, batch_size=1,
+                 shuffle=False, drop_last=False, collate_fn=None, num_workers=0, use_buffer_reader=True,
+                 use_shared_memory=True, timeout=0, worker_init_fn=None):
+        raise NotImplementedError('DataLoader of a dataset is not built; use DataLoader.from_generator')
+
+    @staticmethod
+    def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
+                       use_multiprocess=False, drop_last=True):
+        """A loader of the batches that set_sample_generator, set_sample_list_generator or set_batch_generator gives.
+
+        feed_list          the variables of a batch, in its order
+        capacity           how many batches may wait
+        use_double_buffer  whether one more is kept ready
+        iterable           False: ops of the program read, and start(), reset() begin and end a pass
+        return_list        lists of tensors instead of dicts
+        use_multiprocess   of Fluid's dygraph mode only; makes no difference
+        drop_last          with several places: whether batches that are not enough for all of them are left out
+        """
+        return GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list, drop_last)
+
+    @staticmethod
+    def from_dataset(dataset, places, drop_last=True):
+        raise NotImplementedError('DataLoader.from_dataset is not built; use DataLoader.from_generator')
+
+
+class GeneratorLoader(DataLoaderBase):
+
+    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
+                 drop_last=True):
+        if not feed_list:
+            raise ValueError('feed_list must name the variables that the loader fills')
+        if not isinstance(capacity, int) or capacity < 1:
+            raise ValueError('capacity must be a positive number of batches, not %r' % (capacity,))
+        self._feed_list = list(feed_list)
+        self._iterable = iterable
+        self._return_list = return_list
+        self._drop_last = drop_last
+        self._places = None
+        self._source = None
+        self._pump = Pump(capacity + bool(use_double_buffer))
+        if not iterable:
+            names = ReaderNames(_names('lod_tensor_blocking_queue'), _names('create_py_reader'),
+                                _names('double_buffer'))
+            reader = declare_reader(self._pump.queue, names, self._feed_list, use_double_buffer)
+            append_read_op(reader, self._feed_list, {'drop_last': drop_last})
+
+    @property
+    def queue(self):
+        return self._pump.queue
+
+    @property
+    def iterable(self):
+        return self._iterable
+
+    # Where batches come from.
+    def set_sample_generator(self, reader, batch_size, drop_last=True, places=None):
+        """reader() gives samples: one value for each variable."""
+        return self.set_sample_list_generator(batch(reader, batch_size, drop_last), places)
+
+    def set_sample_list_generator(self, reader, places=None):
+        """reader() gives lists of samples."""
+        feed_list = self._feed_list    # not self: the thread must not keep a loader that nobody holds
+        feeder = DataFeeder(feed_list, CPUPlace())
+
+        def batches():
+            for samples in reader():
+                tensors = feeder.feed(samples)
+                yield [tensors[var.name] for var in feed_list]
+
+        return self.set_batch_generator(batches, places)
+
+    def set_batch_generator(self, reader, places=None):
+        """reader() gives batches: one array or LoDTensor for each variable."""
+        if self._iterable:
+            if places is None:
+                raise ValueError('Places cannot be None when DataLoader is iterable')
+            self._places = list(places) if isinstance(places, (list, tuple)) else [places]
+            if not self._places:
+                raise ValueError('places is empty')
+        elif places is not None:
+            warnings.warn('places would be ommited when DataLoader is not iterable', stacklevel=stack_level())
+        feed_list = self._feed_list
+        self._source = lambda: (_checked(values, feed_list) for values in reader())
+        return self
+
+    def _require_source(self):
+        if self._source is None:
+            raise RuntimeError('Data source of DataLoader has not set yet')
+
+    # Iterable.
+    def __iter__(self):
+        if not self._iterable:
+            raise RuntimeError('DataLoader is not iterable')
+        self._require_source()
+        self._pump.stop()
+        self._pump.start(self._source)
+        return self
+
+    def __next__(self):
+        if not self._pump.started:
+            raise StopIteration
+        batches = []
+        while len(batches) < len(self._places):
+            tensors = self._pump.next()
+            if tensors is None:
+                break
+            batches.append(tensors)
+        if not batches or (self._drop_last and len(batches) < len(self._places)):
+            self._pump.stop()
+            raise StopIteration
+        if self._return_list:
+            return batches
+        return [{var.name: tensor for var, tensor in zip(self._feed_list, tensors)} for tensors in batches]
+
+    # Not iterable.
+    def start(self):
+        """Begins a pass over the data."""
+        if self._iterable:
+            raise RuntimeError('start() cannot be called when DataLoader is iterable')
+        self._require_source()
+        self._pump.start(self._source)
+
+    def reset(self):
+        """Ends a pass, wherever it is."""
+        if self._iterable:
+            raise RuntimeError('reset() cannot be called when DataLoader is iterable')
+        self._pump.stop()
+
+
+def _checked(values, feed_list):
+    """Arrays of the variables' element types, as a feed's are."""
+    values = list(values)
+    if len(values) != len(feed_list):
+        raise ValueError('the generator gave %d values for the %d variables %s' %
+                         (len(values), len(feed_list), ', '.join(var.name for var in feed_list)))
+    return [value if isinstance(value, LoDTensor) else numpy.ascontiguousarray(value, dtype_name(var.dtype))
+            for value, var in zip(values, feed_list)]
+
+
+class PyReader(DataLoaderBase):
+    """The older spelling of DataLoader.from_generator."""
+
+    def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False):
+        self._loader = GeneratorLoader(feed_list, capacity, use_double_buffer, iterable, return_list)
+
+    @property
+    def queue(self):
+        return self._loader.queue
+
+    @property
+    def iterable(self):
+        return self._loader.iterable
+
+    def __iter__(self):
+        return self._loader.__iter__()
+
+    def __next__(self):
+        return self._loader.__next__()
+
+    def start(self):
+        self._loader.start()
+
+    def reset(self):
+        self._loader.reset()
+
+    def decorate_sample_generator(self, sample_generator, batch_size, drop_last=True, places=None):
+        self._loader.set_sample_generator(sample_generator, batch_size, drop_last, places)
+
+    def decorate_sample_list_generator(self, reader, places=None):
+        self._loader.set_sample_list_generator(reader, places)
+
+    def decorate_batch_generator(self, reader, places=None):
+        self._loader.set_batch_generator(reader, places)

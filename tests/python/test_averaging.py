@@ -1,0 +1,29 @@
+"""Averages of parameters are kept beside the training, put in their places, and taken out again."""
+
+import numpy as np
+import pytest
+
+
+def value(fluid, name):
+    return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+
+@pytest.fixture
+def net(fluid):
+    x = fluid.data('x', [None, 2])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 1, bias_attr=False, param_attr=fluid.ParamAttr(name='w')))
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    return loss
+
+
+def test_the_exponential_average_follows_each_step(fluid, net):
+    average = fluid.optimizer.ExponentialMovingAverage(0.9)
+    average.update()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    expected = np.zeros((2, 1))
+    for _ in range(3):
+        exe.run(feed={'x': np.ones((4, 2), 'float32')}, fetch_list=[net])
+        expected = 0.9 * expected + 0.1 * value(fluid, 'w')
+    np.testing.assert_allclose(value(fluid, 'w_ema_0'), expected, rtol=1e-6)
+    assert value(fluid, '@EMA_STEP_COUNTER@').tolist() == [3]

@@ -1,0 +1,397 @@
+"""Input: readers made of readers, loaders, py_reader; their ends, their errors, Ctrl-C."""
+
+import gc
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import traceback
+import warnings
+
+import numpy as np
+import penstock
+import pytest
+
+io = pytest.importorskip('penstock.fluid').io
+
+
+def numbers(n):
+    return lambda: iter(range(n))
+
+
+# Readers made of readers.
+def test_readers_are_made_of_readers():
+    assert list(io.batch(numbers(5), 2)()) == [[0, 1], [2, 3], [4]]
+    assert list(io.batch(numbers(5), 2, drop_last=True)()) == [[0, 1], [2, 3]]
+    assert list(io.chain(numbers(2), numbers(3))()) == [0, 1, 0, 1, 2]
+    assert list(io.firstn(numbers(5), 2)()) == [0, 1]
+    assert list(io.map_readers(lambda a, b: a + b, numbers(3), numbers(9))()) == [0, 2, 4]
+    assert sorted(io.shuffle(numbers(10), 4)()) == list(range(10))
+    assert all(set(list(io.shuffle(numbers(10), 4)())[:4]) == {0, 1, 2, 3} for _ in range(5))
+    pairs = io.compose(numbers(2), lambda: iter([('a', 'b'), ('c', 'd')]))
+    assert list(pairs()) == [(0, 'a', 'b'), (1, 'c', 'd')]
+    reads = []
+    cached = io.cache(lambda: (reads.append(i) or i for i in range(3)))
+    assert list(cached()) == list(cached()) == reads == [0, 1, 2]
+
+
+def test_readers_refuse_what_makes_no_sense():
+    for size in (0, -1, 1.5):
+        with pytest.raises(ValueError, match='batch_size should be a positive'):
+            io.batch(numbers(5), size)
+    with pytest.raises(io.ComposeNotAligned, match='not aligned'):
+        list(io.compose(numbers(2), numbers(3))())
+    assert list(io.compose(numbers(2), numbers(3), check_alignment=False)()) == [(0, 0), (1, 1)]
+    with pytest.raises(TypeError, match='check_alignment only, not align'):
+        io.compose(numbers(2), align=True)
+
+
+@pytest.mark.parametrize('order', [True, False])
+def test_threads_map_and_read_ahead(order):
+    mapped = list(io.xmap_readers(lambda x: x * x, numbers(40), 3, 4, order)())
+    assert (mapped if order else sorted(mapped)) == [x * x for x in range(40)]
+    assert list(io.buffered(numbers(9), 2)()) == list(range(9))
+    taken = io.buffered(numbers(10**9), 2)()
+    assert [next(taken), next(taken)] == [0, 1]
+    taken.close()
+
+
+def broken():
+    yield 1
+    raise KeyError('no such file')
+
+
+def test_errors_of_threads_and_processes_arrive():
+    for reader in (io.buffered(broken, 2), io.xmap_readers(lambda x: x, broken, 2, 2),
+                   io.xmap_readers(lambda x: 1 // (x - 3), numbers(9), 2, 2, True)):
+        with pytest.raises((KeyError, ZeroDivisionError)):
+            list(reader())
+    with pytest.raises(RuntimeError, match='no such file'):
+        list(io.multiprocess_reader([broken])())
+    assert sorted(io.multiprocess_reader([numbers(3), numbers(4)])()) == [0, 0, 1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize('n, parts', [(0, 2), (1, 3), (2, 3), (6, 3), (7, 3), (8, 3), (5, 1)])
+def test_each_trainer_reads_its_part(n, parts):
+    def all_parts(padding):
+        return [list(io.shard(numbers(n), parts, i, padding)()) for i in range(parts)]
+
+    for padding in ('wrap', 'drop'):
+        assert len({len(part) for part in all_parts(padding)}) == 1
+    assert sorted(sum(all_parts('none'), [])) == list(range(n))
+    dropped = [sample for row in zip(*all_parts('drop')) for sample in row]
+    assert dropped == list(range(n - n % parts))
+    wrapped = [sample for row in zip(*all_parts('wrap')) for sample in row]
+    assert wrapped == [i % max(n, 1) for i in range(-(-n // parts) * parts)]
+
+
+def test_a_part_is_the_launchers_unless_it_is_given(monkeypatch):
+    monkeypatch.setenv('PADDLE_TRAINERS_NUM', '3')
+    monkeypatch.setenv('PADDLE_TRAINER_ID', '1')
+    assert list(io.shard(numbers(6))()) == [1, 4]
+    with pytest.raises(ValueError, match='part_index must be in'):
+        io.shard(numbers(6), 2, 2)
+    with pytest.raises(ValueError, match='padding must be'):
+        io.shard(numbers(6), 2, 0, 'repeat')
+
+
+def test_samples_are_stacked_by_field():
+    first, second = io.default_collate_fn([(np.zeros(2), 1), (np.ones(2), 2)])
+    assert first.tolist() == [[0, 0], [1, 1]] and second.tolist() == [1, 2]
+    assert io.default_collate_fn([np.zeros(2), np.ones(2)])[0].shape == (2, 2)
+
+
+# Loaders that the caller feeds from.
+def samples(n):
+    def read():
+        for i in range(n):
+            yield np.full(2, i, 'float32'), np.array([i], 'int64')
+    return read
+
+
+def twice(fluid):
+    x, y = fluid.data('x', [None, 2]), fluid.data('y', [None, 1], 'int64')
+    return [x, y], [fluid.layers.scale(x, 2.0), fluid.layers.scale(y, 3.0)]
+
+
+def run_all(fluid, loader, out):
+    exe = fluid.Executor()
+    return [np.concatenate(parts) for parts in zip(*(exe.run(feed=data, fetch_list=out) for data in loader()))]
+
+
+def batches_of(n, size):
+    def read():
+        reused = np.zeros((size, 2))    # of another type, and the same memory for every batch
+        for i in range(0, n, size):
+            reused[:] = np.arange(i, i + size)[:, None]
+            yield reused, np.arange(i, i + size).reshape(-1, 1)
+    return read
+
+
+@pytest.mark.parametrize('set_source', [
+    lambda loader, place: loader.set_sample_generator(samples(9), 4, drop_last=True, places=place),
+    lambda loader, place: loader.set_sample_list_generator(io.batch(samples(8), 3), places=place),
+    lambda loader, place: loader.set_batch_generator(batches_of(8, 4), places=place),
+])
+@pytest.mark.parametrize('use_double_buffer', [True, False])
+def test_a_loader_gives_feeds_pass_after_pass(fluid, set_source, use_double_buffer):
+    feed_list, out = twice(fluid)
+    loader = io.DataLoader.from_generator(feed_list, 2, use_double_buffer)
+    set_source(loader, fluid.cpu_places(1))
+    for _ in range(2):
+        x, y = run_all(fluid, loader, out)
+        assert x.tolist() == [[2 * i, 2 * i] for i in range(8)] and y.ravel().tolist() == [3 * i for i in range(8)]
+
+
+def test_a_loader_gives_lists_and_a_feed_for_each_place(fluid):
+    feed_list, _ = twice(fluid)
+    for drop_last, count in ((True, 2), (False, 3)):
+        loader = io.DataLoader.from_generator(feed_list, 2, return_list=True, drop_last=drop_last)
+        loader.set_sample_generator(samples(5), 1, places=fluid.cpu_places(2))
+        got = [[np.array(tensors[1]).item() for tensors in places] for places in loader]
+        assert got == [[0, 1], [2, 3], [4]][:count]
+
+
+def test_sequences_come_with_their_lengths(fluid):
+    words = fluid.data('words', [None, 1], 'int64', lod_level=1)
+    reader = io.PyReader([words], 2)
+    reader.decorate_sample_generator(lambda: iter([([1, 2],), ([3],), ([4, 5, 6],)]), 2, drop_last=False,
+                                     places=fluid.CPUPlace())
+    tensors = [data[0]['words'] for data in reader()]
+    assert [tensor.recursive_sequence_lengths() for tensor in tensors] == [[[2, 1]], [[3]]]
+    assert np.array(tensors[0]).ravel().tolist() == [1, 2, 3]
+
+
+def test_a_pass_may_be_left_and_begun_again(fluid):
+    feed_list, _ = twice(fluid)
+    left = []
+
+    def endless():
+        try:
+            for i in range(10**9):
+                yield np.full(2, i), np.array([i])
+        finally:
+            left.append(True)
+
+    loader = io.DataLoader.from_generator(feed_list, 2)
+    loader.set_sample_generator(endless, 3, places=fluid.CPUPlace())
+    for passes in range(1, 4):
+        for data in loader():
+            assert np.array(data[0]['y']).ravel().tolist() == [0, 1, 2]
+            break
+        assert len(left) == passes - 1
+    alive = threading.active_count()
+    del loader, data
+    gc.collect()
+    for thread in threading.enumerate():
+        if thread.name == 'penstock-reader':
+            thread.join()
+    assert len(left) == 3 and threading.active_count() < alive
+
+
+def failing(n):
+    def read():
+        yield from samples(n)()
+        raise OSError('disk 7 is gone')
+    return read
+
+
+def test_a_readers_error_is_raised_in_the_trainer_with_its_traceback(fluid):
+    feed_list, out = twice(fluid)
+    loader = io.DataLoader.from_generator(feed_list, 2)
+    loader.set_sample_generator(failing(4), 2, places=fluid.CPUPlace())
+    got = []
+    with pytest.raises(OSError, match='disk 7 is gone') as error:
+        for data in loader():
+            got.append(data)
+    assert len(got) == 2
+    assert 'in read' in ''.join(traceback.format_tb(error.value.__traceback__))
+
+
+def test_what_a_loader_lacks_is_asked_for(fluid):
+    feed_list, _ = twice(fluid)
+    for arguments, says in ((([], 2), 'feed_list'), ((feed_list, None), 'capacity'), ((feed_list, 0), 'capacity')):
+        with pytest.raises(ValueError, match=says):
+            io.DataLoader.from_generator(*arguments)
+    loader = io.DataLoader.from_generator(feed_list, 2)
+    with pytest.raises(ValueError, match='Places cannot be None'):
+        loader.set_batch_generator(batches_of(4, 2))
+    with pytest.raises(RuntimeError, match='has not set yet'):
+        iter(loader)
+    with pytest.raises(RuntimeError, match='when DataLoader is iterable'):
+        loader.start()
+    loader.set_batch_generator(lambda: iter([[np.zeros((1, 2))]]), fluid.CPUPlace())
+    with pytest.raises(ValueError, match='gave 1 values for the 2 variables x, y'):
+        next(iter(loader))
+    with pytest.raises(NotImplementedError, match='from_generator'):
+        io.DataLoader([1, 2])
+
+
+# Loaders that the program reads from.
+def read_all(fluid, exe, out, reader):
+    got = []
+    reader.start()
+    try:
+        while True:
+            got.append(exe.run(fetch_list=out))
+    except fluid.core.EOFException:
+        reader.reset()
+    return [np.concatenate(parts) for parts in zip(*got)]
+
+
+def not_iterable(fluid, use_double_buffer=True):
+    feed_list = [fluid.data('x', [None, 2]), fluid.data('y', [None, 1], 'int64')]
+    loader = io.DataLoader.from_generator(feed_list, 2, use_double_buffer, iterable=False)
+    return loader, [fluid.layers.scale(feed_list[0], 2.0), fluid.layers.scale(feed_list[1], 3.0)]
+
+
+@pytest.mark.parametrize('use_double_buffer', [True, False])
+def test_a_program_reads_until_the_end_pass_after_pass(fluid, use_double_buffer):
+    loader, out = not_iterable(fluid, use_double_buffer)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    loader.set_sample_generator(samples(7), 3, drop_last=False)
+    for _ in range(3):
+        x, y = read_all(fluid, exe, out, loader)
+        assert x.tolist() == [[2 * i, 2 * i] for i in range(7)] and y.ravel().tolist() == [3 * i for i in range(7)]
+    with pytest.raises(penstock.StateError, match='the reader is not started'):
+        exe.run(fetch_list=out)
+
+
+def test_a_py_reader_reads_and_trains(fluid):
+    reader = fluid.layers.py_reader(4, [[-1, 13], [-1, 1]], ['float32', 'float32'])
+    x, y = fluid.layers.read_file(reader)
+    assert (x.name, x.shape, x.stop_gradient) == ('read_file_0.tmp_0', (-1, 13), True)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    random = np.random.RandomState(0).rand(64, 13).astype('float32')
+    reader.decorate_sample_list_generator(io.batch(lambda: ((row, row.sum()) for row in random), 16))
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    losses = [read_all(fluid, exe, [loss], reader)[0] for _ in range(20)]
+    assert losses[0].shape == (4,) and losses[-1].mean() < 0.1 * losses[0].mean()
+
+
+def test_a_py_reader_of_variables_fills_them(fluid):
+    feed_list, out = [fluid.data('x', [None, 2])], []
+    reader = fluid.layers.create_py_reader_by_data(2, feed_list, name='in')
+    assert fluid.layers.read_file(reader) is feed_list[0]
+    out = [fluid.layers.scale(feed_list[0], 2.0)]
+    reader.decorate_batch_generator(lambda: iter([[np.ones((3, 2), 'float32')]]))
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    assert read_all(fluid, exe, out, reader)[0].tolist() == [[2, 2]] * 3
+
+
+def test_programs_that_read_are_made_of_fluids_ops(fluid):
+    not_iterable(fluid)
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    create, = startup.global_block().ops
+    assert create.type == 'create_py_reader' and create.input('blocking_queue')[0].startswith('lod_tensor_blocking')
+    attrs = {name: create.attr(name) for name in ('shape_concat', 'lod_levels', 'dtypes', 'need_check_feed', 'ranks')}
+    assert attrs == {'shape_concat': [-1, 2, -1, 1], 'lod_levels': [0, 0], 'dtypes': [5, 3], 'need_check_feed': [1, 1],
+                     'ranks': [2, 2]}
+    ahead, read = main.global_block().ops[:2]
+    assert ahead.type == 'create_double_buffer_reader' and read.type == 'read'
+    assert ahead.input('UnderlyingReader') == create.output('Out') and read.input('Reader') == ahead.output('Out')
+    assert read.output('Out') == ['x', 'y'] and read.attr('drop_last') is True
+    again = fluid.Program.parse_from_string(main.desc.serialize_to_string())
+    assert again.desc.var_reader(0, ahead.output('Out')[0]) == [(5, [-1, 2], 0), (3, [-1, 1], 0)]
+    assert again.global_block().var(ahead.output('Out')[0]).type.name == 'READER'
+
+
+def test_a_readers_error_is_the_runs(fluid):
+    loader, out = not_iterable(fluid)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    loader.set_sample_generator(failing(2), 2)
+    loader.start()
+    with pytest.raises(RuntimeError, match='started already'):
+        loader.start()
+    exe.run(fetch_list=out)
+    for _ in range(2):
+        with pytest.raises(OSError, match='disk 7 is gone') as error:
+            exe.run(fetch_list=out)
+    assert 'in read' in ''.join(traceback.format_tb(error.value.__traceback__))
+    loader.reset()
+    loader.set_sample_generator(samples(2), 2)
+    assert len(read_all(fluid, exe, out, loader)[0]) == 2
+
+
+@pytest.mark.parametrize('batch, says', [
+    ([np.zeros((2, 3)), np.zeros((2, 1), 'int64')], 'for x, which is declared f32'),
+    ([np.zeros((2, 2))], 'gave 1 values for the 2 variables'),
+])
+def test_batches_that_do_not_fit_are_told(fluid, batch, says):
+    loader, out = not_iterable(fluid)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    loader.set_batch_generator(lambda: iter([batch]))
+    loader.start()
+    with pytest.raises(ValueError, match=says):
+        exe.run(fetch_list=out)
+
+
+def test_a_program_whose_reader_is_gone_says_so(fluid):
+    loader, out = not_iterable(fluid)
+    exe = fluid.Executor()
+    with pytest.raises(penstock.StateError, match='create_py_reader'):
+        exe.run(fetch_list=out)
+    exe.run(fluid.default_startup_program())
+    del loader
+    gc.collect()
+    with pytest.raises(penstock.StateError, match='does not exist in this process any more'):
+        exe.run(fetch_list=out)
+
+
+WAITS = textwrap.dedent('''
+    import sys, threading
+    import numpy as np
+    import penstock.fluid as fluid
+    x = fluid.data('x', [None, 2])
+    never = threading.Event()
+    def reader():
+        yield [np.zeros((1, 2), 'float32')]
+        print('waiting', flush=True)
+        never.wait()
+    iterable = sys.argv[1] == 'iterable'
+    loader = fluid.io.DataLoader.from_generator([x], 2, iterable=iterable)
+    loader.set_batch_generator(reader, fluid.cpu_places(1) if iterable else None)
+    out = fluid.layers.scale(x, 2.0)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    try:
+        if iterable:
+            for data in loader():
+                exe.run(feed=data, fetch_list=[out])
+        else:
+            loader.start()
+            while True:
+                exe.run(fetch_list=[out])
+    except KeyboardInterrupt:
+        print('stopped', flush=True)
+''')
+
+
+@pytest.mark.parametrize('kind', ['iterable', 'read'])
+def test_ctrl_c_ends_the_wait_for_a_reader(tmp_path, kind):
+    script = tmp_path / 'train.py'
+    script.write_text(WAITS)
+    process = subprocess.Popen([sys.executable, str(script), kind], stdout=subprocess.PIPE, text=True)
+    assert process.stdout.readline() == 'waiting\n'
+    process.send_signal(signal.SIGINT)
+    rest, _ = process.communicate(timeout=60)
+    assert (rest, process.returncode) == ('stopped\n', 0)
+
+
+def test_flags_are_set_and_asked(fluid):
+    assert fluid.get_flags('FLAGS_check_nan_inf') == {'FLAGS_check_nan_inf': False}
+    with pytest.warns(UserWarning, match='FLAGS_eager_delete_tensor_gb has no effect'):
+        fluid.set_flags({'FLAGS_eager_delete_tensor_gb': 1.0})
+    assert fluid.get_flags(['FLAGS_eager_delete_tensor_gb']) == {'FLAGS_eager_delete_tensor_gb': 1.0}
+    for name in ('FLAGS_nobody', 'check_nan_inf'):
+        with pytest.raises(ValueError, match='Flag %s cannot get' % name):
+            fluid.get_flags(name)
+    with pytest.raises(ValueError, match='Flag check_nan_inf cannot set'), warnings.catch_warnings():
+        fluid.set_flags({'check_nan_inf': 1})

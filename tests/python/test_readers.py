@@ -345,6 +345,44 @@ def test_a_program_whose_reader_is_gone_says_so(fluid):
         exe.run(fetch_list=out)
 
 
+def test_a_py_readers_batches_are_compared_with_the_program(fluid):
+    reader = fluid.layers.py_reader(2, [[-1, 2], [-1, 1]], ['float32', 'int64'])
+    fluid.layers.read_file(reader)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    with pytest.raises(RuntimeError, match='has no data'):
+        reader.start()
+    for batch, says in (([np.zeros((2, 2), 'float32')], 'gives 1 tensors; the program reads 2'),
+                        ([np.zeros((2, 2), 'float32'), np.zeros((2, 1))], 'gives f64.* which is declared i64'),
+                        ([np.zeros((2, 3), 'float32'), np.zeros((2, 1), 'int64')], r'gives f32\[2, 3\]')):
+        reader.decorate_batch_generator(lambda: iter([batch]))
+        reader.start()
+        with pytest.raises(penstock.ProgramError, match=says) as error:
+            exe.run()
+        assert 'test_readers.py' in str(error.value)
+        reader.reset()
+    with pytest.raises(ValueError, match='2 shapes, 1 dtypes and 2 lod_levels'):
+        fluid.layers.py_reader(2, [[-1, 2], [-1, 1]], ['float32'])
+    fluid.global_scope().find_var('lod_tensor_blocking_queue_0').get_tensor().set(np.zeros(1, 'float32'), None)
+    with pytest.raises(penstock.StateError, match='lod_tensor_blocking_queue_0 is no queue of batches'):
+        exe.run(fluid.default_startup_program())
+
+
+def test_a_trainers_program_reads_as_the_users_did(fluid):
+    reader = fluid.layers.py_reader(4, [[-1, 13], [-1, 1]], ['float32', 'float32'])
+    x, y = fluid.layers.read_file(reader)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(x, 1), y))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    transpiler = fluid.DistributeTranspiler()
+    transpiler.transpile(0, pservers='127.0.0.1:6174,127.0.0.1:6175', trainers=2)
+    trainer = transpiler.get_trainer_program(wait_port=False)
+    assert [op.type for op in trainer.global_block().ops][:2] == ['create_double_buffer_reader', 'read']
+    assert 'create_py_reader' in [op.type for op in fluid.default_startup_program().global_block().ops]
+    served = transpiler.get_pserver_program('127.0.0.1:6174')
+    startup = transpiler.get_startup_program('127.0.0.1:6174', served)
+    assert not [op.type for block in served.blocks + startup.blocks for op in block.ops if 'read' in op.type]
+
+
 WAITS = textwrap.dedent('''
     import sys, threading
     import numpy as np

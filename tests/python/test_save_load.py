@@ -12,8 +12,6 @@ import pytest
 
 FOLDER = conftest.CORPUS / 'open' / 'inference'
 MODELS = sorted(path.name for path in FOLDER.iterdir()) if FOLDER.is_dir() else []
-# Op types that the recorded models use and that have no kernel yet.
-WAITING = {'ctr_infer': 'sequence_pool'}
 
 
 def regression(fluid):
@@ -127,19 +125,12 @@ def test_fluids_inference_models_are_loaded_and_saved_back(fluid, tmp_path, name
     fluid.io.save_persistables(exe, str(tmp_path), program, params)
     assert files(tmp_path) == written
 
-    def run():
-        feed = {}
-        for key in feeds:
-            feed[key] = arrays['feed:' + key]
-            if 'lens:' + key in arrays.files:
-                feed[key] = fluid.create_lod_tensor(feed[key], [arrays['lens:' + key].tolist()], exe.place)
-        return exe.run(program, feed=feed, fetch_list=fetches)
-
-    if name in WAITING:    # when this fails, take the model off the list
-        with pytest.raises((NotImplementedError, ValueError), match=WAITING[name]):
-            run()
-        return
-    for i, got in enumerate(run()):
+    feed = {}
+    for key in feeds:
+        feed[key] = arrays['feed:' + key]
+        if 'lens:' + key in arrays.files:
+            feed[key] = fluid.create_lod_tensor(feed[key], [arrays['lens:' + key].tolist()], exe.place)
+    for i, got in enumerate(exe.run(program, feed=feed, fetch_list=fetches)):
         np.testing.assert_allclose(got, arrays['out:%d' % i], rtol=1e-4, atol=1e-5)
 
 

@@ -55,6 +55,10 @@ class Pump:
         self.queue.close()
 
 
+def _name(queue):
+    return 'in the thread of reader %d:' % queue.number
+
+
 def _run(pump, queue, source):
     """The thread. It does not keep the pump, so that a loader nobody holds any more ends it."""
     try:
@@ -67,7 +71,7 @@ def _run(pump, queue, source):
         if held is not None:
             held.error = error
         where = ''.join(traceback.format_tb(error.__traceback__)).splitlines()
-        queue.fail('%s: %s' % (type(error).__name__, error), [str(queue.number)] + where)
+        queue.fail('%s: %s' % (type(error).__name__, error), [_name(queue)] + where)
 
 
 def raise_from_reader(error):
@@ -75,7 +79,7 @@ def raise_from_reader(error):
     if error.id != 'E-read-failed':
         return
     for pump in list(_pumps):
-        if pump.error is not None and error.details[0] == str(pump.queue.number):
+        if pump.error is not None and error.details[0] == _name(pump.queue):
             raise pump.error from None
 
 

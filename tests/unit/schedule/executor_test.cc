@@ -214,6 +214,27 @@ TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   EXPECT_EQ(executor.stats().late_step_count, 1) << "only what reads the value-dependent shape";
 }
 
+TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
+  Executor executor(ToyOps());
+  Scope scope;
+  ToyProgram p;
+  p.Data("x", {-1});
+  p.Temporary("some", {-1});
+  p.Temporary("twice", {-1});
+  p.Add("toy_positive", {{"X", "x"}}, {{"Out", "some"}});
+  p.Add("toy_add", {{"X", "some"}, {"Y", "some"}}, {{"Out", "twice"}});
+  const std::vector<std::string> fetches = {"twice"};
+  std::vector<std::vector<Variable>> all;
+  for (const float value : {1.0f, 2.0f, 3.0f}) {
+    auto out = executor.Run(p.program, scope, std::vector<Feed>{{"x", Values({value, -1})}}, fetches);
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    all.push_back(*std::move(out));
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    EXPECT_EQ(Floats(all[i][0]), std::vector<float>{2.0f * static_cast<float>(i + 1)});
+  }
+}
+
 TEST(Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
   ToyProgram p;
   p.Temporary("x", {-1, 2});

@@ -1,4 +1,5 @@
 // save, load, save_combine, load_combine: variables to and from files, in Fluid's byte format.
+#include <cstring>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -16,7 +17,8 @@ Writes X, dense or selected rows, to file_path. The folders on the way are made.
 step, so a reader sees the old value or the new one.)";
 
 constexpr char kLoadDoc[] = R"(
-Out gets the value in the file at file_path. If Out is declared with a type, the file must hold that type.)";
+Out gets the value in the file at file_path. If Out is declared with a type, the file must hold that type.
+With seek >= 0, Out is a slice of it: the elements from number `seek` on that fill `shape`.)";
 
 constexpr char kSaveCombineDoc[] = R"(
 Writes all X to one file, one after the other in the order of the arguments.)";
@@ -26,6 +28,15 @@ Out[i] gets the i-th value in the file at file_path, which must hold as many as 
 
 Status Unsupported(const KernelSetup& k, const char* attr) {
   return Unimplemented("E-op-unimplemented", k.op().type(), ": attribute ", attr, " is not supported");
+}
+
+// -1 if an extent is unknown, or if there are more elements than can be counted.
+std::int64_t CountOf(const Shape& shape) {
+  std::int64_t count = 1;
+  for (const Dim extent : shape.dims()) {
+    if (extent < 0 || __builtin_mul_overflow(count, extent, &count)) return -1;
+  }
+  return count;
 }
 
 class SaveKernel : public Kernel {
@@ -74,7 +85,8 @@ class LoadKernel : public Kernel {
     path_ = k.Attr<std::string>("file_path");
     if (k.Attr<bool>("load_as_fp16")) return Unsupported(k, "load_as_fp16");
     if (k.op().GetOr("model_from_memory", false)) return Unsupported(k, "model_from_memory");
-    if (k.op().GetOr("seek", std::int64_t{-1}) >= 0) return Unsupported(k, "seek");
+    seek_ = k.op().GetOr("seek", std::int64_t{-1});
+    slice_ = Shape(k.op().GetOr("shape", std::vector<std::int64_t>()));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -83,6 +95,7 @@ class LoadKernel : public Kernel {
     for (const Operand& out : variables_) {
       Result<Variable> value = ReadValue(out, rest);
       if (!value.ok()) return std::move(value).status().In(StrCat("load: ", path_, ": ", out.name));
+      if (seek_ >= 0) PENSTOCK_RETURN_IF_ERROR(TakeSlice(*value));
       PENSTOCK_RETURN_IF_ERROR(Put(k.Var(out), out, *std::move(value)));
     }
     if (rest.empty()) return OkStatus();
@@ -99,6 +112,22 @@ class LoadKernel : public Kernel {
       PENSTOCK_ASSIGN_OR_RETURN(value.As<Tensor>(), ReadTensor(rest));
     }
     return value;
+  }
+
+  Status TakeSlice(Variable& value) const {
+    const Tensor* whole = value.If<Tensor>();
+    if (whole == nullptr)
+      return InvalidArgument("E-load-slice", "load: a slice of selected rows has no meaning");
+    const std::int64_t count = CountOf(slice_);
+    if (count < 0 || seek_ > whole->count() || count > whole->count() - seek_) {
+      return InvalidArgument("E-load-slice", "load: ", path_, " holds ", whole->count(), " elements; ",
+                             slice_, " from element ", seek_, " is not among them");
+    }
+    Tensor slice(whole->dtype(), slice_);
+    const std::size_t begin = static_cast<std::size_t>(seek_) * SizeOf(whole->dtype());
+    if (slice.bytes() > 0) std::memcpy(slice.raw(), whole->raw() + begin, slice.bytes());
+    value.As<Tensor>() = std::move(slice);
+    return OkStatus();
   }
 
   // Into the buffer that is there if it fits: others may hold views of it.
@@ -127,6 +156,8 @@ class LoadKernel : public Kernel {
 
   std::vector<Operand> variables_;
   std::string path_;
+  std::int64_t seek_ = -1;  // the whole value
+  Shape slice_;
 };
 
 OpDef& FinishSave(OpDef& def) {
@@ -157,8 +188,8 @@ void RegisterSaveLoad(OpRegistry& ops) {
                  .Output("kLookupTablePath", "of Fluid's servers; not used", AnyType(), Optional()));
   FinishLoad(
       ops.Add("load").Doc("A variable from a file.", kLoadDoc).Output("Out", "what is loaded", AnyType()))
-      .Attr("seek", std::int64_t{-1}, "must be -1: the whole file")
-      .Attr("shape", std::vector<std::int64_t>(), "the shape to read at `seek`; not used");
+      .Attr("seek", std::int64_t{-1}, "the first element of a slice; -1: the whole value")
+      .Attr("shape", std::vector<std::int64_t>(), "of the slice");
   FinishSave(ops.Add("save_combine")
                  .Doc("Variables to one file.", kSaveCombineDoc)
                  .Input("X", "what is saved", AnyType(), Repeated())

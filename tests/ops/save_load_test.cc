@@ -26,6 +26,24 @@ TEST(SaveLoad, GivesBackWhatWasSavedAndMakesTheFolders) {
   EXPECT_EQ(loaded->at("y").lod(), x.lod());
 }
 
+TEST(SaveLoad, LoadsASliceFromAnElementOn) {
+  const TempDir dir;
+  const Tensor x = Ramp(DType::kFp32, {5, 2}, 0, 1);
+  ASSERT_TRUE(RunOp(AllOps(), FileOp("save", dir / "x").AddInput("X", {"x"}), {{"x", x}}).ok());
+  const auto slice = [&](std::int64_t seek, std::vector<std::int64_t> shape) {
+    Op load = FileOp("load", dir / "x").AddOutput("Out", {"y"});
+    return RunOp(AllOps(), load.Set("seek", seek).Set("shape", std::move(shape)), {});
+  };
+  const Result<Tensors> rows = slice(4, {3, 2});
+  ASSERT_TRUE(rows.ok()) << rows.status().ToString();
+  EXPECT_TRUE(Near(rows->at("y"), TensorOf<float>({3, 2}, {4, 5, 6, 7, 8, 9}), 0, 0).ok());
+  EXPECT_TRUE(slice(10, {0, 2}).ok());
+  EXPECT_EQ(slice(5, {3, 2}).status().id(), "E-load-slice");
+  EXPECT_EQ(slice(11, {0, 2}).status().id(), "E-load-slice");
+  EXPECT_EQ(slice(0, {-1, 2}).status().id(), "E-load-slice");
+  EXPECT_EQ(slice(0, {std::int64_t{1} << 40, std::int64_t{1} << 40}).status().id(), "E-load-slice");
+}
+
 TEST(SaveLoad, CombinesVariablesInTheOrderOfTheArguments) {
   const TempDir dir;
   const Tensors values = {{"b", TensorOf<std::int64_t>({2}, {7, 8})}, {"a", TensorOf<float>({1}, {3})}};

@@ -180,6 +180,19 @@ def test_an_inference_model_is_saved_pruned_and_loaded(fluid, tmp_path):
     np.testing.assert_array_equal(got, expected)
 
 
+def test_a_loaded_inference_model_is_saved_and_loaded_again(fluid, tmp_path):
+    exe, prediction = trained(fluid)
+    feed = {'x': np.random.RandomState(0).rand(8, 13).astype('float32')}
+    fluid.io.save_inference_model(str(tmp_path / 'a'), ['x'], [prediction], exe)
+    first, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / 'a'), exe)
+    expected, = exe.run(first, feed=feed, fetch_list=fetches)
+    with fluid.unique_name.guard():    # as in a new process
+        fluid.io.save_inference_model(str(tmp_path / 'b'), feeds, fetches, exe, first)
+    again, feeds, fetches = fluid.io.load_inference_model(str(tmp_path / 'b'), exe)
+    assert feeds == ['x'] and [op.type for op in again.global_block().ops].count('fetch') == 1
+    np.testing.assert_array_equal(exe.run(again, feed=feed, fetch_list=fetches)[0], expected)
+
+
 def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
     exe, prediction = trained(fluid)
     with pytest.raises(ValueError, match="'y' doesn't exist in pruned inference program"):

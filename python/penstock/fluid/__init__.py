@@ -26,19 +26,19 @@ from penstock.fluid.initializer import NumpyArrayInitializer
 from penstock.fluid.input import embedding
 from penstock.fluid.io import load, save
 from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
-from penstock.fluid.param_attr import ParamAttr
+from penstock.fluid.param_attr import ParamAttr, WeightNormParamAttr
 from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
                                        release_memory)
 
 __all__ = [
     'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler', 'DistributeTranspilerConfig',
     'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
-    'average', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor', 'create_random_int_lodtensor', 'data',
-    'data_feeder', 'default_main_program', 'default_startup_program', 'embedding', 'executor', 'framework',
-    'get_flags', 'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io', 'is_compiled_with_cuda',
-    'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize', 'metrics', 'name_scope', 'nets', 'optimizer',
-    'param_attr', 'program_guard', 'reader', 'regularizer', 'release_memory', 'require_version', 'save', 'scope_guard',
-    'set_flags', 'transpiler', 'unique_name',
+    'WeightNormParamAttr', 'average', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor',
+    'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program', 'default_startup_program',
+    'embedding', 'executor', 'framework', 'get_flags', 'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io',
+    'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize', 'metrics',
+    'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'reader', 'regularizer', 'release_memory',
+    'require_version', 'save', 'scope_guard', 'set_flags', 'transpiler', 'unique_name',
 ]
 
 __getattr__ = getattr_of(__name__)

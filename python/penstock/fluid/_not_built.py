@@ -39,7 +39,7 @@ def _names(lists):
 NAMES = _names({
     'fluid': '''
         BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
-        ParallelExecutor Tensor WeightNormParamAttr communicator compiler contrib cuda_pinned_places
+        ParallelExecutor Tensor communicator compiler contrib cuda_pinned_places
         cuda_places dataset device_guard disable_dygraph disable_imperative dygraph enable_dygraph
         enable_imperative evaluator gradients install_check load_op_library log_helper one_hot
         parallel_executor profiler
@@ -310,8 +310,5 @@ NAMES = _names({
     ''',
     'fluid.optimizer': '''
         DGCMomentumOptimizer LookaheadOptimizer ModelAverage PipelineOptimizer RecomputeOptimizer
-    ''',
-    'fluid.param_attr': '''
-        WeightNormParamAttr
     ''',
 })

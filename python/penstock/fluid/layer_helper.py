@@ -1,10 +1,13 @@
 """LayerHelper: what all layers do: draw names, make parameters, temporaries, bias and activation."""
 
+import copy
+
 from penstock.fluid import framework, unique_name
+from penstock.fluid._weight_norm import create_weight_normalized
 from penstock.fluid.core import to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
-from penstock.fluid.param_attr import ParamAttr
+from penstock.fluid.param_attr import ParamAttr, WeightNormParamAttr
 
 __all__ = ['LayerHelper']
 
@@ -66,9 +69,9 @@ class LayerHelper:
         attr = self.param_attr
         if isinstance(attr, ParamAttr):
             # Copies, because a parameter without a name draws one of its own for each input.
-            return [ParamAttr(**_fields(attr)) for _ in range(length)]
+            return [copy.copy(attr) for _ in range(length)]
         if len(attr) == 1 and length > 1:
-            return [ParamAttr(**_fields(attr[0])) for _ in range(length)]
+            return [copy.copy(attr[0]) for _ in range(length)]
         if len(attr) != length:
             raise ValueError('parameter number mismatch: %d attributes for %d inputs' % (len(attr), length))
         return attr
@@ -82,6 +85,10 @@ class LayerHelper:
         attr = attr._completed(lambda: unique_name.generate('%s.%s' % (self.name, suffix)), default_initializer,
                                is_bias)
         dtype = to_dtype(dtype if dtype is not None else 'float32')
+        if isinstance(attr, WeightNormParamAttr):
+            param = create_weight_normalized(self, attr, list(shape), dtype)
+            WeightNormParamAttr.params_with_weight_norm.append(param)
+            return param
         self.startup_program.global_block().create_parameter(shape, dtype, **attr._to_kwargs(with_initializer=True))
         return self.main_program.global_block().create_parameter(shape, dtype, stop_gradient=stop_gradient,
                                                                  **attr._to_kwargs())
@@ -137,7 +144,3 @@ class LayerHelper:
 
     def append_initializer(self, var, value):
         self.set_variable_initializer(var, Constant(value))
-
-
-def _fields(attr):
-    return dict(vars(attr))

@@ -1,10 +1,9 @@
 """ParamAttr: how a layer's parameter is named, initialised and trained."""
 
-from penstock.fluid._not_built import getattr_of
 from penstock.fluid.initializer import Constant, Initializer, Xavier
 from penstock.fluid.regularizer import WeightDecayRegularizer
 
-__all__ = ['ParamAttr']
+__all__ = ['ParamAttr', 'WeightNormParamAttr']
 
 
 class ParamAttr:
@@ -62,4 +61,15 @@ class ParamAttr:
         return kwargs
 
 
-__getattr__ = getattr_of(__name__)
+class WeightNormParamAttr(ParamAttr):
+    """A parameter that is made of a direction and a length, each trained for itself.
+
+    dim  the axis along which each slice has a length of its own; None: the whole has one
+    """
+
+    params_with_weight_norm = []    # all that were made, in their order
+
+    def __init__(self, dim=None, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
+                 do_model_average=False):
+        super().__init__(name, initializer, learning_rate, regularizer, trainable, do_model_average)
+        self.dim = dim

@@ -78,11 +78,22 @@ class Arithmetic {
     Link(StrCat("pull at ", Pserver(expected_.pull_pserver)), expected_.pull_pserver.others,
          expected_.pull_pserver.others_ms);
     Slower("push, ms", expected_.push_trainer, expected_.push_pserver, expected_.exposed_push_ms);
+    if (expected_.exposed_told_ms > 0) Telling();
     Slower("pull, ms", expected_.pull_trainer, expected_.pull_pserver, expected_.exposed_pull_ms);
   }
 
   void Slower(const std::string& what, const LinkEnd& a, const LinkEnd& b, double ms) {
     Line(what, StrCat("max(", Ms(a.exposed_ms), ", ", Ms(b.exposed_ms), ")"), Ms(ms));
+  }
+
+  // Between the push and the pull.
+  void Telling() {
+    const PserverCost& busiest = report_.cost.pservers[static_cast<std::size_t>(expected_.telling_pserver)];
+    const std::string who = StrCat("pserver ", expected_.telling_pserver);
+    Link(StrCat(who, " tells the others"), busiest.told, expected_.told_ms);
+    Link(StrCat(who, " hears the others"), busiest.heard, expected_.heard_ms);
+    Line("telling each other, ms", StrCat("max(", Ms(expected_.told_ms), ", ", Ms(expected_.heard_ms), ")"),
+         Ms(expected_.exposed_told_ms));
   }
 
   // A pserver takes in no more than its link carries.
@@ -113,7 +124,9 @@ class Arithmetic {
     } else if (report_.job.pservers.empty()) {
       Line("a trainer's step, ms", StrCat(alone, " + ", PerStep(push)), Ms(expected_.trainer_ms));
     } else {
-      Line("a trainer's step, ms", StrCat(alone, " + ", PerStep(push), " + ", PerStep(pull)),
+      const std::string told =
+          expected_.exposed_told_ms > 0 ? StrCat(" + ", Ms(expected_.exposed_told_ms)) : "";
+      Line("a trainer's step, ms", StrCat(alone, " + ", PerStep(push), told, " + ", PerStep(pull)),
            Ms(expected_.trainer_ms));
     }
     if (!expected_.together) {

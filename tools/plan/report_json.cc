@@ -103,6 +103,7 @@ Json Of(const Expectation& expected, const Network& network) {
           {"message_us", network.message_us},
           {"backward_ms", expected.backward_ms},
           {"exposed_push_ms", expected.exposed_push_ms},
+          {"exposed_told_ms", expected.exposed_told_ms},
           {"exposed_pull_ms", expected.exposed_pull_ms},
           {"pserver_ms", expected.pserver_ms},
           {"step_ms", expected.step_ms},

@@ -97,6 +97,21 @@ void AddSlice(const ParamPlacement& param, const Slice& slice, const Pattern& pa
   }
 }
 
+// Each piece is measured and told to all others, as on average it is in the job.
+void AddTellings(const Job& job, Job& out) {
+  std::int64_t told = 0;
+  for (const JobTelling& telling : job.tellings) told += telling.bytes;
+  const auto pieces = static_cast<std::int64_t>(job.pieces.size());
+  std::vector<std::int64_t> held(out.pservers.size(), 0);
+  for (const JobPiece& piece : out.pieces) ++held[static_cast<std::size_t>(piece.pserver)];
+  for (std::size_t i = 0; told > 0 && i < held.size(); ++i) {
+    const auto peers = static_cast<int>(held.size()) - 1;
+    if (held[i] == 0 || peers == 0) continue;
+    out.tellings.push_back(
+        {.pserver = static_cast<int>(i), .peers = peers, .bytes = held[i] * told / pieces});
+  }
+}
+
 PserverChoice ChoiceOf(int pservers, const CostReport& cost, const Expectation& expected) {
   PserverChoice choice{.pservers = pservers,
                        .parameters = cost.parameters,
@@ -159,6 +174,7 @@ Result<Job> WithPservers(const Job& job, int pservers, const TranspileConfig& li
   for (const ParamPlacement& param : plan.params) {
     for (const Slice& slice : param.slices) AddSlice(param, slice, pattern, out);
   }
+  AddTellings(job, out);
   for (int i = 0; i < pservers; ++i) {
     for (JobMessage message : pattern.of_pserver) {
       message.pserver = i;

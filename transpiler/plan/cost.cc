@@ -43,8 +43,11 @@ class Estimator {
       out_.pservers.push_back({.address = job_.pservers[i], .other_bytes = memory.other, .traffic = {}});
     }
     for (const JobTelling& telling : job_.tellings) {
-      out_.pservers[static_cast<std::size_t>(telling.pserver)].told =
-          Volume{1, telling.bytes}.Times(telling.peers);
+      const auto teller = static_cast<std::size_t>(telling.pserver);
+      out_.pservers[teller].told = Volume{1, telling.bytes}.Times(telling.peers);
+      for (const JobTelling& other : job_.tellings) {
+        if (other.pserver != telling.pserver) out_.pservers[teller].heard += {1, other.bytes};
+      }
     }
     for (const JobPiece& piece : job_.pieces) {
       PserverCost& pserver = out_.pservers[static_cast<std::size_t>(piece.pserver)];

@@ -56,6 +56,7 @@ struct PserverCost {
   std::int64_t TotalBytes() const { return parameter_bytes + gradient_bytes + state_bytes + other_bytes; }
   Traffic traffic;  // with all trainers, in one exchange
   Volume told;      // to other pservers, in one exchange
+  Volume heard;     // of other pservers, likewise
 };
 
 struct TrainerCost {

@@ -49,7 +49,7 @@ class Model {
     AddPservers();
     AddExposed();
     const double steps = cost_.steps_per_exchange;
-    const double exposed = (out_.exposed_push_ms + out_.exposed_pull_ms) / steps;
+    const double exposed = (out_.exposed_push_ms + out_.exposed_told_ms + out_.exposed_pull_ms) / steps;
     out_.trainer_ms = network_.step_ms + exposed;
     if (rules_.hiding == Hiding::kEverything) {
       out_.trainer_ms = std::max(
@@ -95,7 +95,17 @@ class Model {
       TakeSlower(out_.push_pserver,
                  End(index, job_.trainers, traffic.overlaps, Less(traffic.up, traffic.overlaps)), i == 0);
       TakeSlower(out_.pull_pserver, End(index, job_.trainers, {}, traffic.down), i == 0);
+      AddTelling(cost_.pservers[i], index);
     }
+  }
+
+  void AddTelling(const PserverCost& pserver, int index) {
+    const double told = LinkMs(pserver.told, network_), heard = LinkMs(pserver.heard, network_);
+    if (std::max(told, heard) <= out_.exposed_told_ms) return;
+    out_.telling_pserver = index;
+    out_.told_ms = told;
+    out_.heard_ms = heard;
+    out_.exposed_told_ms = std::max(told, heard);
   }
 
   void AddExposed() {

@@ -13,17 +13,20 @@
 // travel while the backward pass goes on cost only what exceeds it; everything else (those that are ready
 // last, ids and rows of tables, parameters) costs its whole time:
 //     exposed push = max(0, overlapping - backward) + the rest        exposed pull = down
+// Where pservers tell each other what they have measured, they do so when all gradients are in and nothing is
+// updated: nothing hides that either, and the one that tells or hears most decides.
 // In sync mode all trainers meet at a pserver at once, so its link counts as many times as there are
-// trainers, and the slower end decides:     step = step_ms + exposed push + exposed pull In async modes each
-// trainer has its own pace, and a pserver takes in no more steps than its link carries:
+// trainers, and the slower end decides:
+//     step = step_ms + exposed push + told + exposed pull
+// In async modes each trainer has its own pace, and a pserver takes in no more steps than its link carries:
 //     step = max(a trainer alone, busiest pserver's link for one step of every trainer)
 // A communicator that works beside the program hides everything up to the time of the step; one that the
 // program waits for (sync_communicator, half_async) hides nothing.
 //
-// What is left out, so that real jobs are slower: framing, latency of a round trip, congestion, the pservers'
-// cores, and what pservers tell each other (cost.h counts it). Set bits_per_second to what a copy between two
-// of the machines reaches, not to what the card is called. message_us: 20 is what one small gRPC call costs a
-// core with many in flight (gRPC 1.51); Fluid 1.8.5, one call at a time, needed 210.
+// What is left out, so that real jobs are slower: framing, latency of a round trip, congestion and the
+// pservers' cores. Set bits_per_second to what a copy between two of the machines reaches, not to what the
+// card is called. message_us: 20 is what one small gRPC call costs a core with many in flight (gRPC 1.51);
+// Fluid 1.8.5, one call at a time, needed 210.
 //
 // Against measurements: all-reduce of 400 MB among 8 nodes at 10 Gbit/s took 1.0 s, and pushing and pulling
 // it with 8, 4, 2, 1 pservers 1.2, 2.0, 3.4, 6.5 s (MXNet's proposal for MPI all-reduce); the model says 0.56
@@ -65,7 +68,11 @@ struct Expectation {
   double backward_ms = 0;
   LinkEnd push_trainer, push_pserver, pull_trainer, pull_pserver;  // all-reduce: push_trainer alone
   double exposed_push_ms = 0, exposed_pull_ms = 0;                 // of an exchange
-  double trainer_ms = 0;                                           // of a step that waits for nobody else's
+  // Between the two: the pserver that is busiest with telling the others, or with hearing them.
+  int telling_pserver = 0;
+  double told_ms = 0, heard_ms = 0;
+  double exposed_told_ms = 0;  // the longer of the two
+  double trainer_ms = 0;       // of a step that waits for nobody else's
   double pserver_ms = 0;  // async modes: of the busiest pserver's link, for a step of every trainer; else 0
   int busiest_pserver = 0;
   double step_ms = 0;

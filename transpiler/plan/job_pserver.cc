@@ -1,6 +1,7 @@
 // The pservers' side of a Job: per optimize block the piece that it updates, its gradients and its state.
 #include <algorithm>
 
+#include "framework/op/slices.h"
 #include "transpiler/plan/job_parts.h"
 
 namespace penstock {
@@ -139,7 +140,7 @@ class PserverReader {
                    .pserver = index_,
                    .dtype = var->type->dtype,
                    .shape = var->shape(),
-                   .elementwise = update->elementwise,
+                   .elementwise = update->elementwise && !NeedsWhole(block),
                    .value_bytes = bytes};
     if (var->facts.slice) piece.param = var->facts.slice->whole;
     if (piece.param.empty()) piece.param = ParamOf(block);
@@ -159,6 +160,15 @@ class PserverReader {
     AddBytes(out_.memory.optimizer_state, piece.state_bytes);
     out_.pieces.push_back(std::move(piece));
     return OkStatus();
+  }
+
+  // Whether the pserver works on the gradient as one, as it does to clip it by its norm.
+  bool NeedsWhole(const Block& block) const {
+    return std::any_of(block.ops().begin(), block.ops().end(), [&](const OpEntry& entry) {
+      const Op& op = *entry.op;
+      return ops_.Find(op.type()) != nullptr && !ReadJobOptimizer(ops_, op) &&
+             WhatOnSlices(ops_, op) == OnSlices::kNeedsWhole;
+    });
   }
 
   Names StateOf(int block, const JobOptimizer& update) const {

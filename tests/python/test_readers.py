@@ -137,8 +137,45 @@ def test_what_a_loader_lacks_is_asked_for(fluid):
     loader.set_batch_generator(lambda: iter([[np.zeros((1, 2))]]), fluid.CPUPlace())
     with pytest.raises(ValueError, match='gave 1 values for the 2 variables x, y'):
         next(iter(loader))
-    with pytest.raises(NotImplementedError, match='from_generator'):
-        io.DataLoader([1, 2])
+
+
+class Squares:
+
+    def __len__(self):
+        return 7
+
+    def __getitem__(self, i):
+        if i > 6:
+            raise IndexError('no sample %d' % i)
+        return np.full(2, i * i, 'float32'), np.array([i])
+
+
+@pytest.mark.parametrize('num_workers', [0, 3])
+def test_a_dataset_is_loaded_in_batches(fluid, num_workers):
+    feed_list, out = twice(fluid)
+    started = []
+    loader = io.DataLoader(Squares(), feed_list, batch_size=2, num_workers=num_workers, worker_init_fn=started.append)
+    assert len(loader) == 4
+    for _ in range(2):
+        x, y = run_all(fluid, loader, out)
+        assert y.ravel().tolist() == [3 * i for i in range(7)] and x[:, 1].tolist() == [2 * i * i for i in range(7)]
+    assert started and len(set(started)) == len(started)
+    shuffled = io.DataLoader(Squares(), feed_list, batch_size=3, shuffle=True, drop_last=True, num_workers=num_workers)
+    passes = [run_all(fluid, shuffled, out)[1].ravel().tolist() for _ in range(6)]
+    assert len(shuffled) == 2 and all(len(set(one)) == 6 for one in passes) and len(set(map(tuple, passes))) > 1
+    sampled = io.DataLoader(Squares(), feed_list, batch_sampler=[[6, 0], [1]], num_workers=num_workers)
+    assert len(sampled) == 2 and run_all(fluid, sampled, out)[1].ravel().tolist() == [18, 0, 3]
+    with pytest.raises(IndexError, match='no sample 7'):
+        run_all(fluid, io.DataLoader(Squares(), feed_list, batch_sampler=[[7]], num_workers=num_workers), out)
+
+
+def test_what_makes_no_dataset_is_refused(fluid):
+    feed_list, _ = twice(fluid)
+    for arguments, says in ((dict(dataset=iter([])), 'must have __getitem__'), (dict(feed_list=None), 'feed_list'),
+                            (dict(batch_sampler=[[0]], shuffle=True), 'without batch_sampler'),
+                            (dict(num_workers=-1), 'num_workers'), (dict(batch_size=0), 'batch_size')):
+        with pytest.raises((TypeError, ValueError), match=says):
+            io.DataLoader(**dict(dict(dataset=Squares(), feed_list=feed_list), **arguments))
 
 
 # Loaders that the program reads from.

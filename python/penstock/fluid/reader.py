@@ -15,6 +15,9 @@
         loader.reset()
 """
 
+import itertools
+import random
+import threading
 import warnings
 
 import numpy
@@ -22,7 +25,7 @@ import numpy
 from penstock._call_site import stack_level
 from penstock.fluid import unique_name
 from penstock.fluid._pump import Pump
-from penstock.fluid._reader_decorators import batch
+from penstock.fluid._reader_decorators import batch, map_readers, xmap_readers
 from penstock.fluid.core import CPUPlace, LoDTensor, dtype_name
 from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.layers.io import ReaderNames, append_read_op, declare_reader
@@ -55,13 +58,55 @@ class DataLoaderBase:
         return self.__next__()
 
 
-class DataLoader:
-    """DataLoader.from_generator makes the loaders."""
+class DataLoader(DataLoaderBase):
+    """Batches of a dataset, something with len(dataset) and dataset[i]; DataLoader.from_generator makes loaders of
+    generators.
+
+    feed_list       the variables of a sample, in its order
+    batch_sampler   gives lists of indices, in place of batch_size, shuffle and drop_last
+    collate_fn      makes the arrays of a batch out of a list of samples; default_collate_fn
+    num_workers     how many threads get samples and collate them, ahead of the program; 0: the reader's own
+    worker_init_fn  is called with its number before a worker's first batch; use_shared_memory and timeout are for
+                    Fluid's processes and make no difference
+    """
 
     def __init__(self, dataset, feed_list=None, places=None, return_list=False, batch_sampler=None, batch_size=1,
                  shuffle=False, drop_last=False, collate_fn=None, num_workers=0, use_buffer_reader=True,
                  use_shared_memory=True, timeout=0, worker_init_fn=None):
-        raise NotImplementedError('DataLoader of a dataset is not built; use DataLoader.from_generator')
+        if not hasattr(dataset, '__getitem__') or not hasattr(dataset, '__len__'):
+            raise TypeError('a dataset must have __getitem__ and __len__; %s has not' % type(dataset).__name__)
+        if batch_sampler is None:
+            indices = _shuffled(len(dataset)) if shuffle else lambda: iter(range(len(dataset)))
+            self._batches = batch(indices, batch_size, drop_last)
+            self._count = len(dataset) // batch_size if drop_last else -(-len(dataset) // batch_size)
+        elif batch_size != 1 or shuffle or drop_last:
+            raise ValueError('batch_size, shuffle and drop_last are for a loader without batch_sampler')
+        else:
+            self._batches, self._count = lambda: iter(batch_sampler), None
+            self._sampler = batch_sampler
+        collate = collate_fn or default_collate_fn
+        start_worker = _once_a_thread(worker_init_fn)
+
+        def load(indices):
+            start_worker()
+            return collate([dataset[i] for i in indices])
+
+        if num_workers < 0:
+            raise ValueError('num_workers must not be negative, but is %d' % num_workers)
+        batches = (map_readers(load, self._batches) if num_workers == 0 else
+                   xmap_readers(load, self._batches, num_workers, 2 * num_workers, order=True))
+        self._loader = GeneratorLoader(feed_list, max(2 * num_workers, 1), use_buffer_reader, True, return_list)
+        self._loader.set_batch_generator(batches, places or CPUPlace())
+
+    def __len__(self):
+        """How many batches a pass has."""
+        return len(self._sampler) if self._count is None else self._count
+
+    def __iter__(self):
+        return iter(self._loader)
+
+    def __next__(self):
+        return next(self._loader)
 
     @staticmethod
     def from_generator(feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
@@ -81,6 +126,28 @@ class DataLoader:
     @staticmethod
     def from_dataset(dataset, places, drop_last=True):
         raise NotImplementedError('DataLoader.from_dataset is not built; use DataLoader.from_generator')
+
+
+def _shuffled(count):
+
+    def indices():
+        order = list(range(count))
+        random.shuffle(order)
+        return iter(order)
+
+    return indices
+
+
+def _once_a_thread(init):
+    """Calls init(number of this thread) when a thread calls it first."""
+    known, numbers = threading.local(), itertools.count()
+
+    def start():
+        if init is not None and not hasattr(known, 'number'):
+            known.number = next(numbers)
+            init(known.number)
+
+    return start
 
 
 class GeneratorLoader(DataLoaderBase):

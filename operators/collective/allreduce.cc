@@ -1,5 +1,5 @@
-// c_allreduce_sum, c_broadcast: all ranks end with the sum of their tensors, or with the tensor of one of
-// them.
+// c_allreduce_sum, _max, c_broadcast, c_allgather, c_reducescatter: what all ranks of a ring make of their
+// tensors together; allreduce and broadcast, Fluid's older forms on the first ring.
 #include "framework/op/op_registry.h"
 #include "operators/collective/ring.h"
 
@@ -13,6 +13,50 @@ c_sync_calc_stream before it waits for X, a c_sync_comm_stream after it for Out.
 
 constexpr char kBroadcastDoc[] = R"(
 Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum.)";
+
+constexpr char kMaxDoc[] = R"(
+Out is the element-wise maximum of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
+
+constexpr char kGatherDoc[] = R"(
+Out holds the rows of rank 0's X, then those of rank 1's, and so on: nranks times as many as X. Streams as in
+c_allreduce_sum.)";
+
+constexpr char kScatterDoc[] = R"(
+The sum of X over all ranks is cut into nranks parts by rows; Out is, on rank r, the r-th. Streams as in
+c_allreduce_sum.)";
+
+constexpr char kOldReduceDoc[] = R"(
+Out is X reduced over all ranks of the first ring: reduce_type 0 is the sum, 1 the product, 2 the maximum, 3 the
+minimum. With sync_mode the computation waits for it.)";
+
+constexpr char kOldBroadcastDoc[] = R"(
+Out is, on every rank of the first ring, the X of rank `root`. With sync_mode the computation waits for it.)";
+
+// Rows of all ranks, or one rank's share of them.
+Status InferGather(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  const Dim rows = c.ShapeOf("X")[0];
+  return c.SetShape("Out",
+                    c.ShapeOf("X").WithRows(rows == kUnknownDim ? rows : rows * c.Attr<int>("nranks")));
+}
+
+Status InferScatter(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  const Dim rows = c.ShapeOf("X")[0], ranks = c.Attr<int>("nranks");
+  if (rows == kUnknownDim) return c.SetShape("Out", c.ShapeOf("X"));
+  if (rows % ranks != 0) return c.Error("rows of X (", rows, ") must be divisible by nranks (", ranks, ")");
+  return c.SetShape("Out", c.ShapeOf("X").WithRows(rows / ranks));
+}
+
+OpDef& OnFirstRing(OpDef& def) {
+  return def.Input("X", "this rank's tensor", AnyType())
+      .Output("Out", "shaped as X", SameTypeAs("X"))
+      .Attr("sync_mode", false, "whether the computation waits for it")
+      .InferShape(SameShape("X", "Out"))
+      .SideEffect()
+      .NoGrad()
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+}
 
 OpDef& OnRing(OpDef& def) {
   return def.Input("X", "this rank's tensor or selected rows", AnyType())
@@ -32,6 +76,20 @@ void RegisterAllreduce(OpRegistry& ops) {
   OnRing(ops.Add("c_broadcast").Doc("Gives all ranks the tensor of one.", kBroadcastDoc))
       .Attr("root", 0, "the rank whose tensor it is", AtLeast(0))
       .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  OnRing(ops.Add("c_allreduce_max").Doc("The maximum of a tensor over all ranks.", kMaxDoc))
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  OnRing(ops.Add("c_allgather").Doc("Gives all ranks the tensors of all.", kGatherDoc))
+      .RequiredAttr("nranks", AttrKind::kInt, "how many ranks there are", AtLeast(1))
+      .InferShape(InferGather)
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  OnRing(ops.Add("c_reducescatter").Doc("Gives each rank its part of the sum.", kScatterDoc))
+      .Attr("nranks", 1, "how many ranks there are", AtLeast(1))
+      .InferShape(InferScatter)
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+  OnFirstRing(ops.Add("allreduce").Doc("A tensor, reduced over all ranks.", kOldReduceDoc))
+      .Attr("reduce_type", 0, "how it is reduced", AtLeast(0));
+  OnFirstRing(ops.Add("broadcast").Doc("Gives all ranks the tensor of one.", kOldBroadcastDoc))
+      .Attr("root", 0, "the rank whose tensor it is", AtLeast(0));
 }
 
 }  // namespace penstock

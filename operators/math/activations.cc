@@ -2,17 +2,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
+#include "operators/math/activation.h"
 
 namespace penstock {
 namespace {
 
-// What the gradient op reads beside Out@GRAD.
-enum class Reads { kOut, kX, kNothing };
-
-// Each gives Out(x) and Dx(seen, dout), where `seen` is an element of what kReads says, if it says any.
 struct Relu {
   static constexpr Reads kReads = Reads::kOut;
   template <typename T>
@@ -182,6 +176,43 @@ struct Softplus {
   }
 };
 
+struct Atan {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::atan(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / (T{1} + x * x);
+  }
+};
+
+// -softplus(-x), so it does not overflow either.
+struct LogSigmoid {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return std::min(x, T{0}) - std::log1p(std::exp(-std::abs(x)));
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout / (T{1} + std::exp(x));
+  }
+};
+
+struct TanhShrink {
+  static constexpr Reads kReads = Reads::kX;
+  template <typename T>
+  static T Out(T x) {
+    return x - std::tanh(x);
+  }
+  template <typename T>
+  static T Dx(T x, T dout) {
+    return dout * std::tanh(x) * std::tanh(x);
+  }
+};
+
 // Steps: their gradient is zero everywhere, also where they jump.
 struct Step {
   static constexpr Reads kReads = Reads::kNothing;
@@ -209,78 +240,11 @@ struct Round : Step {
   }
 };
 
-// The slot that the gradient op sees.
-template <typename Math>
-const char* Seen() {
-  return Math::kReads == Reads::kX ? "X" : Math::kReads == Reads::kOut ? "Out" : "Out@GRAD";
-}
-
-template <typename Math>
-struct Activation {
-  template <typename Device, typename T>
-  class Forward : public Kernel {
-   public:
-    Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
-      if (x_.kind == VarKind::kTensor) return OkStatus();
-      return Unimplemented("E-op-rows", k.op().type(),
-                           ": selected rows are not supported; use a dense tensor");
-    }
-    Status Run(KernelRun& k) override {
-      const T* const x = k[x_].template Data<T>();
-      T* const out = k[out_].template Data<T>();
-      const std::int64_t count = k[x_].count();
-      for (std::int64_t i = 0; i < count; ++i) out[i] = Math::Out(x[i]);
-      return OkStatus();
-    }
-
-   private:
-    Operand x_, out_;
-  };
-
-  template <typename Device, typename T>
-  class Backward : public Kernel {
-   public:
-    Status Prepare(KernelSetup& k) override {
-      seen_ = k.Input(Seen<Math>());
-      dout_ = k.Input("Out@GRAD");
-      dx_ = k.Output("X@GRAD");
-      return RequireShape(k, "Out@GRAD", seen_.shape);
-    }
-    Status Run(KernelRun& k) override {
-      if (!dx_) return OkStatus();
-      const T* const seen = k[seen_].template Data<T>();
-      const T* const dout = k[dout_].template Data<T>();
-      T* const dx = k[dx_].template Data<T>();
-      const std::int64_t count = k[seen_].count();
-      for (std::int64_t i = 0; i < count; ++i) dx[i] = Math::Dx(seen[i], dout[i]);
-      return OkStatus();
-    }
-
-   private:
-    Operand seen_, dout_, dx_;
-  };
-};
-
 template <typename Math>
 void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
-  GradSpec grad{.yields = {"X"}};
-  if (Math::kReads == Reads::kX) grad.reads = {"X"};
-  if (Math::kReads == Reads::kOut) grad.reads_outputs = {"Out"};
-  OpDef& def = ops.Add(type)
-                   .Doc(std::move(summary), doc)
-                   .Input("X", "any shape", Floats())
-                   .Output("Out", "shaped like X", SameTypeAs("X"))
-                   .Attr("use_mkldnn", false, kNoEffect)
-                   .Attr("use_cudnn", false, kNoEffect)
-                   .InferShape(SameShape("X", "Out"))
-                   .Elementwise()
-                   .template Kernel<Cpu, Activation<Math>::template Forward, float, double>()
-                   .Grad(std::move(grad))
-                   .template GradKernel<Cpu, Activation<Math>::template Backward, float, double>();
-  // The gradient of an op that does not read X has no X to be shaped like.
-  def.GradDef().InferShape(SameShape(Seen<Math>(), "X@GRAD"));
+  AddActivation<Math>(ops, type, std::move(summary), doc)
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("use_cudnn", false, kNoEffect);
 }
 
 }  // namespace
@@ -300,6 +264,9 @@ void RegisterActivations(OpRegistry& ops) {
   Add<Rsqrt>(ops, "rsqrt", "One over the square root of each element.", "Out = X ^ -0.5");
   Add<Softsign>(ops, "softsign", "Squashes each element into (-1, 1).", "Out = X / (1 + |X|)");
   Add<Softplus>(ops, "softplus", "A smooth max(X, 0).", "Out = log(1 + exp(X))");
+  AddActivation<Atan>(ops, "atan", "The arc tangent of each element.", "Out = atan(X), in radians");
+  Add<LogSigmoid>(ops, "logsigmoid", "The logarithm of the logistic function.", "Out = -log(1 + exp(-X))");
+  Add<TanhShrink>(ops, "tanh_shrink", "What tanh takes away from each element.", "Out = X - tanh(X)");
   Add<Floor>(ops, "floor", "Rounds each element down.",
              "Out = the largest whole number <= X; the gradient is 0");
   Add<Ceil>(ops, "ceil", "Rounds each element up.",

@@ -1,5 +1,5 @@
-// elementwise_add, _sub, _mul, _div, _max, _min, _pow: X and Y combined element by element, the smaller one
-// repeated.
+// elementwise_add, _sub, _mul, _div, _max, _min, _pow, _mod, _floordiv: X and Y combined element by element,
+// the smaller one repeated.
 #include "operators/math/elementwise.h"
 
 #include <cmath>
@@ -136,6 +136,21 @@ struct Pow {
   }
 };
 
+// What is left of X has the sign of Y.
+struct Mod {
+  static constexpr bool kDivides = true;
+  template <typename T>
+  static T Out(T x, T y) {
+    T left;
+    if constexpr (std::is_integral_v<T>) {
+      left = y == -1 ? T{0} : x % y;  // the least number by -1 traps
+    } else {
+      left = std::fmod(x, y);
+    }
+    return left != T{0} && (left < T{0}) != (y < T{0}) ? left + y : left;
+  }
+};
+
 }  // namespace
 
 Status InferElementwise(InferContext& c) {
@@ -146,12 +161,10 @@ Status InferElementwise(InferContext& c) {
 }
 
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
-                          const std::string& formula, bool gradient_reads_out) {
-  GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
-  if (gradient_reads_out) grad.reads_outputs = {"Out"};
+                          const std::string& formula, TypeRule types) {
   return ops.Add(type)
       .Doc(std::move(summary), formula + "\n" + kDoc)
-      .Input("X", "left operand", Numbers())
+      .Input("X", "left operand", std::move(types))
       .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
       .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"))
       .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
@@ -160,8 +173,7 @@ OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string 
       .Attr("x_data_format", "", kNoEffect)
       .Attr("y_data_format", "", kNoEffect)
       .InferShape(InferElementwise)
-      .Elementwise()
-      .Grad(std::move(grad));
+      .Elementwise();
 }
 
 void RegisterElementwise(OpRegistry& ops) {
@@ -177,6 +189,15 @@ void RegisterElementwise(OpRegistry& ops) {
                       "Out = min(X, Y); where they are equal the gradient goes to Y");
   AddElementwise<Pow>(ops, "elementwise_pow", "X to the power of Y.",
                       "Out = X ^ Y; the gradient of Y needs X > 0");
+  DeclareElementwise(
+      ops, "elementwise_mod", "What a division of X by Y leaves.",
+      "Out = X - Y * floor(X / Y), which has the sign of Y; a zero of integers in Y is an error", Numbers())
+      .Kernel<Cpu, Elementwise<Mod>::Forward, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+  DeclareElementwise(ops, "elementwise_floordiv", "The whole part of the quotient of X and Y.",
+                     "Out = X / Y, rounded towards zero as Fluid does; a zero in Y is an error", Integers())
+      .Kernel<Cpu, Elementwise<Div>::Forward, std::int32_t, std::int64_t>()
+      .NoGrad();
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 //   static T Dx(T x, T y, T out, T dout)     what dout adds to the gradient of x
 //   static T Dy(T x, T y, T out, T dout)
 //   kReadsOut                                whether Dx or Dy look at out (then the gradient op gets it)
+//   kDivides                                 whether a zero of integers in Y is an error
 #pragma once
 
 #include <algorithm>
@@ -19,9 +20,9 @@
 namespace penstock {
 
 Status InferElementwise(InferContext& c);
-// Schema, shapes and gradient of an elementwise op, all but its kernels.
+// Schema and shapes of an elementwise op, all but its gradient and kernels.
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
-                          const std::string& formula, bool gradient_reads_out);
+                          const std::string& formula, TypeRule types);
 
 template <typename Math>
 struct Elementwise {
@@ -29,6 +30,7 @@ struct Elementwise {
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
+      type_ = k.op().type();
       x_ = k.Input("X");
       y_ = k.Input("Y");
       out_ = k.Output("Out");
@@ -43,7 +45,7 @@ struct Elementwise {
       if constexpr (std::is_integral_v<T> && Math::kDivides) {
         const T* const end = y + k[y_].count();
         if (std::find(y, end, T{0}) != end) {
-          return InvalidArgument("E-op-divide-zero", "elementwise_div: Y (", y_.name, ") holds a zero");
+          return InvalidArgument("E-op-divide-zero", type_, ": Y (", y_.name, ") holds a zero");
         }
       }
       const Dim n = loops_.inner();
@@ -64,6 +66,7 @@ struct Elementwise {
     }
 
    private:
+    std::string type_;
     Operand x_, y_, out_;
     BroadcastLoops loops_;
   };
@@ -131,12 +134,15 @@ struct Elementwise {
   };
 };
 
-// DeclareElementwise and its CPU kernels.
+// DeclareElementwise, its gradient and its CPU kernels.
 template <typename Math>
 OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summary,
                       const std::string& formula) {
-  return DeclareElementwise(ops, type, std::move(summary), formula, Math::kReadsOut)
+  GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
+  if (Math::kReadsOut) grad.reads_outputs = {"Out"};
+  return DeclareElementwise(ops, type, std::move(summary), formula, Numbers())
       .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
+      .Grad(std::move(grad))
       .template GradKernel<Cpu, Elementwise<Math>::template Backward, float, double>();
 }
 

@@ -57,14 +57,6 @@ Status InferConv2d(InferContext& c) {
   return c.SetShape("Output", {input[0], filter[0], g.window[0].out, g.window[1].out});
 }
 
-// Whether blocked forms are worth the reorders from and to plain memory. They hold 8 or 16 channels side by
-// side, padded if there are fewer. Measured on one AVX-512 core, forward and both gradients: 8 to 8 channels
-// 3x faster, 16 to 16 6x, 128 to 256 1.5x; 1 to 20 and 20 to 50 1.7x slower, 1 x 1 windows 1.5x slower.
-bool BlockedFormsPay(const ConvArguments& a) {
-  if (a.geometry.groups > 1 || a.geometry.channels_last) return true;  // plain forms have no fast path
-  return a.group_channels % 8 == 0 && a.filters % 8 == 0 && a.kernel_height * a.kernel_width > 1;
-}
-
 template <typename Device, typename T>
 class Conv2dKernel;
 
@@ -75,20 +67,8 @@ class Conv2dKernel<Cpu, float> : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, ConvArgumentsOf(k, k.Output("Output")));
     if (steps_.NothingToDo(k)) return OkStatus();
     return OnednnTry(k, [&] {
-      const ConvDescs descs(a);
-      const bool with_bias = static_cast<bool>(k.Input("Bias"));
-      const auto pd = descs.Forward(with_bias);
-      const auto input =
-          steps_.Reordered(k, steps_.Tensor(k.Input("Input"), descs.input_plain), pd.src_desc());
-      const auto filter =
-          steps_.Reordered(k, steps_.Tensor(k.Input("Filter"), descs.filter_plain), pd.weights_desc());
-      const auto output = steps_.Tensor(k.Output("Output"), descs.output_plain);
-      const auto staged = steps_.Staged(k, output, pd.dst_desc());
-      std::vector<std::pair<int, OnednnSequence::MemoryId>> arguments = {
-          {DNNL_ARG_SRC, input}, {DNNL_ARG_WEIGHTS, filter}, {DNNL_ARG_DST, staged}};
-      if (with_bias) arguments.emplace_back(DNNL_ARG_BIAS, steps_.Tensor(k.Input("Bias"), descs.bias));
-      steps_.Add(k, dnnl::convolution_forward(pd), pd.scratchpad_desc(), arguments);
-      steps_.FlushTo(k, staged, output);
+      AddConvolution(k, steps_, ConvDescs(a), k.Input("Input"), k.Input("Filter"), k.Input("Bias"),
+                     k.Output("Output"));
     });
   }
   Status Run(KernelRun& k) override { return steps_.Run(k); }
@@ -190,25 +170,6 @@ Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& outpu
                    w[0].out, " x ", w[1].out);
   }
   return a;
-}
-
-ConvDescs::ConvDescs(const ConvArguments& a)
-    : input_plain(ImageDesc(a.input)), output_plain(ImageDesc(a.output)) {
-  const Dim g = a.geometry.groups;
-  dnnl::memory::dims filter = {a.filters, a.group_channels, a.kernel_height, a.kernel_width};
-  if (g > 1) filter = {g, a.group_filters(), a.group_channels, a.kernel_height, a.kernel_width};
-  filter_plain = OnednnPlain(filter);
-  bias = OnednnPlain({a.filters});
-  const bool blocked = BlockedFormsPay(a);
-  input = blocked ? OnednnAny(input_plain.dims()) : input_plain;
-  output = blocked ? OnednnAny(output_plain.dims()) : output_plain;
-  this->filter = blocked ? OnednnAny(filter) : filter_plain;
-  for (const WindowAxis& w : a.geometry.window) {
-    strides.push_back(w.stride);
-    dilations.push_back(w.dilation - 1);  // oneDNN counts the gaps
-    pad_begin.push_back(w.pad_begin);
-    pad_end.push_back(w.pad_end);
-  }
 }
 
 void RegisterConv2d(OpRegistry& ops) {

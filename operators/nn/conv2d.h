@@ -1,5 +1,8 @@
-// What conv2d and its gradient share: the geometry, oneDNN's descriptors, and the loops of the f64 kernels.
+// What conv2d, conv2d_transpose and their gradients share: the geometry, oneDNN's descriptors, and the loops
+// of the f64 kernels.
 #pragma once
+
+#include <algorithm>
 
 #include "framework/op/op_def.h"
 #include "operators/nn/onednn.h"
@@ -51,6 +54,15 @@ struct ConvDescs {
   dnnl::memory::dims strides, dilations, pad_begin, pad_end;
 };
 
+// Each adds one primitive and its reorders to a kernel's steps, inside OnednnTry. An absent bias is none, an
+// absent gradient is not wanted; at least one of `dfilter` and `dbias` is.
+void AddConvolution(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
+                    const Operand& filter, const Operand& bias, const Operand& output);
+void AddInputGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& filter,
+                      const Operand& doutput, const Operand& dinput);
+void AddFilterGradient(KernelSetup& k, OnednnSequence& steps, const ConvDescs& d, const Operand& input,
+                       const Operand& doutput, const Operand& dfilter, const Operand& dbias);
+
 // Calls visit(input index, filter index) for each pair that output element (n, o, y, x) is the sum of.
 template <typename Visit>
 void VisitWindow(const ConvArguments& a, Dim n, Dim o, Dim y, Dim x, Visit&& visit) {
@@ -81,6 +93,13 @@ void VisitOutputs(const ConvArguments& a, Visit&& visit) {
       }
     }
   }
+}
+
+// The elements of an output, all 0; null if nobody reads it.
+inline double* ClearedDoubles(KernelRun& k, const Operand& operand) {
+  if (!operand) return nullptr;
+  std::ranges::fill(k[operand].Span<double>(), 0.0);
+  return k[operand].Data<double>();
 }
 
 // Declares the gradient of conv2d or depthwise_conv2d and its kernels (conv2d_grad.cc).

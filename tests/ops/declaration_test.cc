@@ -89,6 +89,7 @@ TEST(Declarations, EachOptimizerNamesItsStateAsFluidDoes) {
       {"lamb", adam},
       {"lars_momentum", {{"Velocity", "velocity"}}},
       {"momentum", {{"Velocity", "velocity"}}},
+      {"proximal_gd", {}},
       {"rmsprop", {{"Moment", "momentum"}, {"MeanSquare", "mean_square"}, {"MeanGrad", "mean_grad"}}},
       {"sgd", {}}};
   EXPECT_EQ(found, expected);

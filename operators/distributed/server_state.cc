@@ -1,0 +1,55 @@
+// checkpoint_notify, recv_save, sparse_tensor_load: what Fluid's programs say to servers to keep and give
+// back their values. Declared, so that such programs can be read, checked and exchanged; ours keep their
+// state by themselves.
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kNotifyDoc[] = R"(
+Asks each server of epmap to save its part of table lookup_table under dir.)";
+
+constexpr char kSaveDoc[] = R"(
+Fetches the slices remote_varnames of one variable from endpoints, one address a slice, and writes them to
+file_path as one variable of attribute shape. slice_shapes holds each slice's shape as text, slice_varnames what
+it is called here.)";
+
+constexpr char kLoadDoc[] = R"(
+Reads this server's rows of a table from a file that recv_save wrote.)";
+
+// Refuses when the program is compiled, before anything has run.
+class NotOursKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    return Unimplemented("E-comm-server-state", k.op().type(),
+                         ": servers keep their state by themselves here; save and load by fluid.io instead");
+  }
+  Status Run(KernelRun&) override { return OkStatus(); }
+};
+
+OpDef& Finish(OpDef& def) {
+  return def.InferShape(OutputsAsDeclared()).SideEffect().NoGrad().KernelForAnyType<Cpu, NotOursKernel>();
+}
+
+}  // namespace
+
+void RegisterServerState(OpRegistry& ops) {
+  Finish(ops.Add("checkpoint_notify").Doc("Asks servers to save a table.", kNotifyDoc))
+      .RequiredAttr("epmap", AttrKind::kStrings, "the servers' addresses")
+      .RequiredAttr("dir", AttrKind::kString, "where they save it")
+      .RequiredAttr("lookup_table", AttrKind::kString, "the table")
+      .Attr("trainer_id", 0, "who asks", AtLeast(0));
+  Finish(ops.Add("recv_save").Doc("Writes a variable that servers hold in slices to a file.", kSaveDoc))
+      .RequiredAttr("dtype", AttrKind::kInt, "its element type, as Fluid numbers them")
+      .Attr("overwrite", true, "whether the file may be there already")
+      .RequiredAttr("file_path", AttrKind::kString, "the file")
+      .RequiredAttr("shape", AttrKind::kLongs, "the variable's shape", AtLeast(0))
+      .RequiredAttr("slice_varnames", AttrKind::kStrings, "what each slice is called here")
+      .RequiredAttr("remote_varnames", AttrKind::kStrings, "what each slice is called there")
+      .RequiredAttr("slice_shapes", AttrKind::kStrings, "the shape of each slice, as text")
+      .RequiredAttr("endpoints", AttrKind::kStrings, "the server of each slice")
+      .Attr("trainer_id", 0, "who asks", AtLeast(0));
+  Finish(ops.Add("sparse_tensor_load").Doc("Reads a server's rows of a table from a file.", kLoadDoc));
+}
+
+}  // namespace penstock

@@ -1,0 +1,267 @@
+// nce: noise-contrastive estimation: a class against a few that are drawn by chance.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "framework/runtime/random.h"
+#include "operators/fluid_attrs.h"
+#include "operators/loss/class_sampler.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+For each example the classes of Label, and num_neg_samples classes that are drawn (or custom_neg_classes):
+
+o    = sigmoid(Weight[class] . Input + Bias[class])        SampleLogits; SampleLabels says which class
+b    = probability that the class is drawn * num_neg_samples
+Cost = SampleWeight * (sum over Label of -log(o / (o + b)) + sum over the drawn of -log(b / (o + b)))
+
+sampler 0 draws evenly; 1 by log(1 + 1 / (class + 1)), but never the last class; 2 by CustomDistProbs, for which CustomDistAlias and
+CustomDistAliasProbs are the tables of the alias method. Draws depend on seed and place only, the same at each
+run; seed 0 takes a new one from the process at every run. With is_sparse the gradient of Weight is selected
+rows, one for each class of each example.
+Gutmann, Hyvarinen: "Noise-contrastive estimation", AISTATS 2010.)";
+
+Status InferNce(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Weight", 2));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Label", 0));
+  const Shape &input = c.ShapeOf("Input"), &weight = c.ShapeOf("Weight"), &label = c.ShapeOf("Label");
+  const Dim classes = c.Attr<int>("num_total_classes");
+  if (!Compatible(label[0], input[0]))
+    return c.Error("rows of Label (", label[0], ") must equal rows of Input (", input[0], ")");
+  if (label.rank() > 2) return c.Error("rank of Label (", label.rank(), ") must be 1 or 2");
+  if (!Compatible(weight[1], input[1]))
+    return c.Error("width of Weight (", weight[1], ") must equal width of Input (", input[1], ")");
+  if (!Compatible(weight[0], classes))
+    return c.Error("rows of Weight (", weight[0], ") must equal num_total_classes (", classes, ")");
+  if (c.HasInput("Bias") && !Compatible(c.ShapeOf("Bias").Count(), classes))
+    return c.Error("Bias (", c.ShapeOf("Bias"), ") must hold num_total_classes (", classes, ") elements");
+  if (c.HasInput("SampleWeight") && !Compatible(c.ShapeOf("SampleWeight").Count(), input[0]))
+    return c.Error("SampleWeight (", c.ShapeOf("SampleWeight"),
+                   ") must hold one element for each row of Input (", input[0], ")");
+  const auto custom = c.Attr<std::vector<std::int32_t>>("custom_neg_classes");
+  const int drawn = c.Attr<int>("num_neg_samples");
+  if (!custom.empty() && static_cast<int>(custom.size()) != drawn)
+    return c.Error("custom_neg_classes has ", custom.size(), " entries; num_neg_samples is ", drawn);
+  if (c.Attr<int>("sampler") > 2) return c.Error("sampler (", c.Attr<int>("sampler"), ") must be 0, 1 or 2");
+  if (c.Attr<int>("sampler") == 2) {
+    for (const char* slot : {"CustomDistProbs", "CustomDistAlias", "CustomDistAliasProbs"}) {
+      if (!c.HasInput(slot)) return c.Error("sampler 2 wants input ", slot);
+      if (!Compatible(c.ShapeOf(slot).Count(), classes))
+        return c.Error(slot, " (", c.ShapeOf(slot), ") must hold num_total_classes (", classes, ") elements");
+    }
+  }
+  const Dim truths = label.rank() == 2 ? label[1] : 1;
+  const Dim columns = truths == kUnknownDim ? kUnknownDim : truths + drawn;
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("SampleLogits", {input[0], columns}));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("SampleLabels", {input[0], columns}));
+  return c.SetShape("Cost", {input[0], 1});
+}
+
+Status InferNceGrad(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Input", "Input@GRAD"));
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Weight", "Weight@GRAD"));
+  c.SetKind("Weight@GRAD", c.Attr<bool>("is_sparse") ? VarKind::kSelectedRows : VarKind::kTensor);
+  return c.HasInput("Bias") ? c.ShareAll("Bias", "Bias@GRAD") : OkStatus();
+}
+
+template <typename Device, typename T>
+class NceKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    input_ = k.Input("Input");
+    label_ = k.Input("Label");
+    weight_ = k.Input("Weight");
+    bias_ = k.Input("Bias");
+    sample_weight_ = k.Input("SampleWeight");
+    cost_ = k.Output("Cost");
+    logits_ = k.Output("SampleLogits");
+    labels_ = k.Output("SampleLabels");
+    custom_ = k.Attr<std::vector<std::int32_t>>("custom_neg_classes");
+    drawn_ = k.Attr<int>("num_neg_samples");
+    truths_ = label_.shape.rank() == 2 ? label_.shape[1] : 1;
+    if (weight_.kind != VarKind::kTensor)
+      return Unimplemented("E-op-rows", "nce: Weight must be a dense tensor");
+    return sampler_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(Choose(k));
+    const Dim width = input_.shape[1], columns = truths_ + drawn_;
+    const T* const weight = k[weight_].template Data<T>();
+    const T* const bias = bias_ ? k[bias_].template Data<T>() : nullptr;
+    const T* const example_weight = sample_weight_ ? k[sample_weight_].template Data<T>() : nullptr;
+    const std::int64_t* const labels = k[labels_].template Data<std::int64_t>();
+    T* const logits = k[logits_].template Data<T>();
+    for (Dim i = 0; i < input_.shape[0]; ++i) {
+      const T* const input = k[input_].template Data<T>() + i * width;
+      T cost = 0;
+      for (Dim j = 0; j < columns; ++j) {
+        const std::int64_t label = labels[i * columns + j];
+        T z = bias == nullptr ? T{0} : bias[label];
+        for (Dim d = 0; d < width; ++d) z += weight[label * width + d] * input[d];
+        const T o = T{1} / (T{1} + std::exp(-z));
+        const T b = static_cast<T>(sampler_.Probability(k, label)) * static_cast<T>(drawn_);
+        logits[i * columns + j] = o;
+        cost -= j < truths_ ? std::log(o / (o + b)) : std::log(b / (o + b));
+      }
+      k[cost_].template Data<T>()[i] = cost * (example_weight == nullptr ? T{1} : example_weight[i]);
+    }
+    return OkStatus();
+  }
+
+ private:
+  // Fills SampleLabels.
+  Status Choose(KernelRun& k) {
+    sampler_.Begin();
+    const std::int64_t* label = k[label_].template Data<std::int64_t>();
+    std::int64_t* to = k[labels_].template Data<std::int64_t>();
+    for (Dim i = 0; i < input_.shape[0]; ++i) {
+      for (Dim j = 0; j < truths_; ++j) *to++ = *label++;
+      for (Dim j = 0; j < drawn_; ++j) {
+        if (custom_.empty()) {
+          PENSTOCK_ASSIGN_OR_RETURN(*to++, sampler_.Draw(k, static_cast<std::uint64_t>(i * drawn_ + j)));
+        } else {
+          *to++ = custom_[static_cast<std::size_t>(j)];
+        }
+      }
+    }
+    for (const std::int64_t at : k[labels_].template Span<std::int64_t>()) {
+      if (at < 0 || at >= sampler_.classes())
+        return InvalidArgument("E-op-label", "nce: class ", at, " must be in [0, ", sampler_.classes(), ")");
+    }
+    return OkStatus();
+  }
+
+  Operand input_, label_, weight_, bias_, sample_weight_, cost_, logits_, labels_;
+  std::vector<std::int32_t> custom_;
+  Dim drawn_ = 0, truths_ = 0;
+  ClassSampler sampler_;
+};
+
+// d(-log(o / (o + b))) / dz = -(1 - o) * b / (o + b);  d(-log(b / (o + b))) / dz = o * (1 - o) / (o + b)
+template <typename Device, typename T>
+class NceGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    input_ = k.Input("Input");
+    weight_ = k.Input("Weight");
+    logits_ = k.Input("SampleLogits");
+    labels_ = k.Input("SampleLabels");
+    sample_weight_ = k.Input("SampleWeight");
+    dcost_ = k.Input("Cost@GRAD");
+    dinput_ = k.Output("Input@GRAD");
+    dweight_ = k.Output("Weight@GRAD");
+    dbias_ = k.Output("Bias@GRAD");
+    const Shape& label = k.Input("Label").shape;
+    if (input_.shape.rank() != 2 || weight_.shape.rank() != 2)
+      return k.Error("ranks of Input (", input_.shape, ") and Weight (", weight_.shape, ") must be 2");
+    drawn_ = k.Attr<int>("num_neg_samples");
+    truths_ = label.rank() == 2 ? label[1] : 1;
+    const Shape chosen = {input_.shape[0], truths_ + drawn_};
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "SampleLogits", chosen));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "SampleLabels", chosen));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Cost@GRAD", input_.shape[0]));
+    rows_shape_ = {chosen.Count(), weight_.shape[1]};
+    return sampler_.Prepare(k);
+  }
+  Status Run(KernelRun& k) override {
+    const Dim width = input_.shape[1];
+    const bool sparse = dweight_ && dweight_.kind == VarKind::kSelectedRows;
+    const auto labels = k[labels_].template Span<std::int64_t>();
+    for (const std::int64_t at : labels) {
+      if (at < 0 || at >= weight_.shape[0])
+        return InvalidArgument("E-op-label", "nce_grad: class ", at, " must be in [0, ", weight_.shape[0],
+                               ")");
+    }
+    const T* const weight = k[weight_].template Data<T>();
+    T* const dinput = Cleared(k, dinput_);
+    T* const dbias = Cleared(k, dbias_);
+    T* const dweight = sparse ? ListRows(k, labels) : Cleared(k, dweight_);
+    for (Dim i = 0, at = 0; i < input_.shape[0]; ++i) {
+      const T* const input = k[input_].template Data<T>() + i * width;
+      for (Dim j = 0; j < truths_ + drawn_; ++j, ++at) {
+        const Dim label = labels[static_cast<std::size_t>(at)];
+        const T dz = Slope(k, i, at, j < truths_, label);
+        if (dbias != nullptr) dbias[label] += dz;
+        for (Dim d = 0; dinput != nullptr && d < width; ++d)
+          dinput[i * width + d] += dz * weight[label * width + d];
+        T* const row = dweight == nullptr ? nullptr : dweight + (sparse ? at : label) * width;
+        for (Dim d = 0; row != nullptr && d < width; ++d) row[d] = (sparse ? T{0} : row[d]) + dz * input[d];
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  T Slope(KernelRun& k, Dim example, Dim at, bool is_truth, Dim label) {
+    const T o = k[logits_].template Data<T>()[at];
+    const T b = static_cast<T>(sampler_.Probability(k, label)) * static_cast<T>(drawn_);
+    const T slope = is_truth ? (o - T{1}) * b / (o + b) : o * (T{1} - o) / (o + b);
+    const T share = sample_weight_ ? k[sample_weight_].template Data<T>()[example] : T{1};
+    return slope * share * k[dcost_].template Data<T>()[example];
+  }
+  static T* Cleared(KernelRun& k, const Operand& operand) {
+    if (!operand) return nullptr;
+    std::ranges::fill(k[operand].template Span<T>(), T{0});
+    return k[operand].template Data<T>();
+  }
+  T* ListRows(KernelRun& k, std::span<const std::int64_t> labels) {
+    auto& rows = k.Var(dweight_).template As<SelectedRows>();
+    rows.height = weight_.shape[0];
+    rows.rows.assign(labels.begin(), labels.end());
+    rows.value.Reset(DTypeOfT<T>::kValue, rows_shape_);
+    return rows.value.template Data<T>();
+  }
+
+  Operand input_, weight_, logits_, labels_, sample_weight_, dcost_, dinput_, dweight_, dbias_;
+  Dim drawn_ = 0, truths_ = 0;
+  Shape rows_shape_;
+  ClassSampler sampler_;
+};
+
+}  // namespace
+
+void RegisterNce(OpRegistry& ops) {
+  ops.Add("nce")
+      .Doc("A class against a few that are drawn by chance.", kDoc)
+      .Input("Input", "one row an example", Floats())
+      .Input("Label", "the true classes of each example", Only(DType::kInt64))
+      .Input("Weight", "one row for each class", SameTypeAs("Input"))
+      .Input("Bias", "one element for each class", SameTypeAs("Input"), Optional())
+      .Input("SampleWeight", "how much each example counts", SameTypeAs("Input"), Optional())
+      .Input("CustomDistProbs", "the probability of each class", Only(DType::kFp32), Optional())
+      .Input("CustomDistAlias", "the other class of each place of the alias method", Only(DType::kInt32),
+             Optional())
+      .Input("CustomDistAliasProbs", "the own share of each place", Only(DType::kFp32), Optional())
+      .Output("Cost", "one loss an example", SameTypeAs("Input"))
+      .Output("SampleLogits", "the sigmoids", SameTypeAs("Input"), Intermediate())
+      .Output("SampleLabels", "the classes: true ones first", Only(DType::kInt64), Intermediate())
+      .RequiredAttr("num_total_classes", AttrKind::kInt, "how many classes there are", AtLeast(1))
+      .Attr("num_neg_samples", 10, "how many are drawn for an example", AtLeast(1))
+      .Attr("sampler", 0, "how they are drawn: 0, 1 or 2", AtLeast(0))
+      .Attr("seed", 0, "0: from the process")
+      .Attr("is_sparse", false, "whether Weight's gradient is selected rows")
+      .Attr("remote_prefetch", false, kNoEffect)
+      .Attr("trainer_id", 0, kNoEffect)
+      .Attr("height_sections", std::vector<std::int64_t>(), kNoEffect)
+      .Attr("epmap", std::vector<std::string>(), kNoEffect)
+      .Attr("table_names", std::vector<std::string>(), kNoEffect)
+      .Attr("custom_neg_classes", std::vector<std::int32_t>(), "classes that are taken instead of drawn ones")
+      .InferShape(InferNce)
+      .Kernel<Cpu, NceKernel, float, double>()
+      .Grad({.reads = {"Input", "Label", "Bias", "Weight", "SampleWeight", "CustomDistProbs",
+                       "CustomDistAlias", "CustomDistAliasProbs"},
+             .reads_outputs = {"SampleLogits", "SampleLabels"},
+             .yields = {"Input", "Weight", "Bias"}})
+      .GradKernel<Cpu, NceGradKernel, float, double>()
+      .GradDef()
+      .InferShape(InferNceGrad);
+}
+
+}  // namespace penstock

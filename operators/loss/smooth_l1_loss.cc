@@ -1,0 +1,144 @@
+// smooth_l1_loss: squares of small differences, sizes of large ones, added up row by row.
+#include <cmath>
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Diff   = (X - Y) * InsideWeight
+Out[i] = sum over row i of OutsideWeight * (sigma^2 Diff^2 / 2    where |Diff| < 1 / sigma^2
+                                            |Diff| - 1 / (2 sigma^2)    elsewhere)
+
+A weight that is not given is 1. Girshick: "Fast R-CNN", ICCV 2015.)";
+
+Status InferSmoothL1(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 1));
+  for (const char* slot : {"Y", "InsideWeight", "OutsideWeight"}) {
+    if (c.HasInput(slot) && !Compatible(c.ShapeOf(slot), x))
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must have the shape of X (", x, ")");
+  }
+  if (c.HasInput("InsideWeight") != c.HasInput("OutsideWeight"))
+    return c.Error("InsideWeight and OutsideWeight must be given both or neither");
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Diff"));
+  c.ShareLod("X", "Out");
+  return c.SetShape("Out", {x[0], 1});
+}
+
+Status InferSmoothL1Grad(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Diff", "X@GRAD"));
+  return c.ShareAll("Diff", "Y@GRAD");
+}
+
+template <typename T>
+const T* Weights(KernelRun& k, const Operand& weight) {
+  return weight ? k[weight].template Data<T>() : nullptr;
+}
+
+template <typename Device, typename T>
+class SmoothL1Kernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    y_ = k.Input("Y");
+    inside_ = k.Input("InsideWeight");
+    outside_ = k.Input("OutsideWeight");
+    diff_ = k.Output("Diff");
+    out_ = k.Output("Out");
+    sigma2_ = static_cast<T>(k.Attr<float>("sigma")) * static_cast<T>(k.Attr<float>("sigma"));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    const T* const y = k[y_].template Data<T>();
+    const T* const inside = Weights<T>(k, inside_);
+    const T* const outside = Weights<T>(k, outside_);
+    T* const diff = k[diff_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    const Dim width = x_.shape.RowWidth();
+    for (Dim row = 0, i = 0; row < x_.shape[0]; ++row) {
+      T sum = 0;
+      for (Dim j = 0; j < width; ++j, ++i) {
+        diff[i] = (x[i] - y[i]) * (inside == nullptr ? T{1} : inside[i]);
+        const T size = std::abs(diff[i]);
+        const T loss = size < T{1} / sigma2_ ? T{0.5} * size * size * sigma2_ : size - T{0.5} / sigma2_;
+        sum += loss * (outside == nullptr ? T{1} : outside[i]);
+      }
+      out[row] = sum;
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, y_, inside_, outside_, diff_, out_;
+  T sigma2_ = 1;
+};
+
+template <typename Device, typename T>
+class SmoothL1GradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    inside_ = k.Input("InsideWeight");
+    outside_ = k.Input("OutsideWeight");
+    diff_ = k.Input("Diff");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dy_ = k.Output("Y@GRAD");
+    sigma2_ = static_cast<T>(k.Attr<float>("sigma")) * static_cast<T>(k.Attr<float>("sigma"));
+    if (diff_.shape.rank() < 2) return k.Error("rank of Diff (", diff_.shape, ") must be at least 2");
+    if (inside_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "InsideWeight", diff_.shape));
+    if (outside_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "OutsideWeight", diff_.shape));
+    return RequireCount(k, "Out@GRAD", diff_.shape[0]);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const inside = Weights<T>(k, inside_);
+    const T* const outside = Weights<T>(k, outside_);
+    const T* const diff = k[diff_].template Data<T>();
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
+    T* const dy = dy_ ? k[dy_].template Data<T>() : nullptr;
+    const Dim width = diff_.shape.RowWidth();
+    for (Dim row = 0, i = 0; row < diff_.shape[0]; ++row) {
+      for (Dim j = 0; j < width; ++j, ++i) {
+        const T sign = diff[i] > T{0} ? T{1} : T{-1};
+        T slope = std::abs(diff[i]) < T{1} / sigma2_ ? sigma2_ * diff[i] : sign;
+        if (inside != nullptr) slope *= inside[i];
+        if (outside != nullptr) slope *= outside[i];
+        if (dx != nullptr) dx[i] = slope * dout[row];
+        if (dy != nullptr) dy[i] = -slope * dout[row];
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand inside_, outside_, diff_, dout_, dx_, dy_;
+  T sigma2_ = 1;
+};
+
+}  // namespace
+
+void RegisterSmoothL1Loss(OpRegistry& ops) {
+  ops.Add("smooth_l1_loss")
+      .Doc("Squares of small differences, sizes of large ones.", kDoc)
+      .Input("X", "predictions, rank 2 or more", Floats())
+      .Input("Y", "what they should be, shaped like X", SameTypeAs("X"))
+      .Input("InsideWeight", "factors of the differences", SameTypeAs("X"), Optional())
+      .Input("OutsideWeight", "factors of the losses", SameTypeAs("X"), Optional())
+      .Output("Diff", "the weighted differences", SameTypeAs("X"), Intermediate())
+      .Output("Out", "one loss for each row", SameTypeAs("X"))
+      .Attr("sigma", 1.0f, "1 / sigma^2 is where a difference becomes large", AtLeast(1e-10))
+      .InferShape(InferSmoothL1)
+      .Kernel<Cpu, SmoothL1Kernel, float, double>()
+      .Grad({.reads = {"InsideWeight", "OutsideWeight"}, .reads_outputs = {"Diff"}, .yields = {"X", "Y"}})
+      .GradKernel<Cpu, SmoothL1GradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Out@GRAD")
+      .InferShape(InferSmoothL1Grad);
+}
+
+}  // namespace penstock

@@ -1,0 +1,103 @@
+// The frame of the functions of one element. An op gives a type with
+//
+//   static constexpr Reads kReads         what the gradient op reads beside Out@GRAD
+//   T Out(T x)
+//   T Dx(T seen, T dout)                  `seen` is an element of what kReads says, if it says any
+//   void Read(const KernelSetup& k)       where it has attributes: keeps them
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+
+enum class Reads { kOut, kX, kNothing };
+
+// The slot that the gradient op sees.
+template <typename Math>
+const char* Seen() {
+  return Math::kReads == Reads::kX ? "X" : Math::kReads == Reads::kOut ? "Out" : "Out@GRAD";
+}
+
+template <typename Math>
+void ReadAttrs(Math& math, const KernelSetup& k) {
+  if constexpr (requires { math.Read(k); }) math.Read(k);
+}
+
+template <typename Math>
+struct Activation {
+  template <typename Device, typename T>
+  class Forward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      out_ = k.Output("Out");
+      ReadAttrs(math_, k);
+      if (x_.kind == VarKind::kTensor) return OkStatus();
+      return Unimplemented("E-op-rows", k.op().type(),
+                           ": selected rows are not supported; use a dense tensor");
+    }
+    Status Run(KernelRun& k) override {
+      const T* const x = k[x_].template Data<T>();
+      T* const out = k[out_].template Data<T>();
+      const std::int64_t count = k[x_].count();
+      for (std::int64_t i = 0; i < count; ++i) out[i] = math_.Out(x[i]);
+      return OkStatus();
+    }
+
+   private:
+    Operand x_, out_;
+    Math math_;
+  };
+
+  template <typename Device, typename T>
+  class Backward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      seen_ = k.Input(Seen<Math>());
+      dout_ = k.Input("Out@GRAD");
+      dx_ = k.Output("X@GRAD");
+      ReadAttrs(math_, k);
+      return RequireShape(k, "Out@GRAD", seen_.shape);
+    }
+    Status Run(KernelRun& k) override {
+      if (!dx_) return OkStatus();
+      const T* const seen = k[seen_].template Data<T>();
+      const T* const dout = k[dout_].template Data<T>();
+      T* const dx = k[dx_].template Data<T>();
+      const std::int64_t count = k[seen_].count();
+      for (std::int64_t i = 0; i < count; ++i) dx[i] = math_.Dx(seen[i], dout[i]);
+      return OkStatus();
+    }
+
+   private:
+    Operand seen_, dout_, dx_;
+    Math math_;
+  };
+};
+
+// Schema, shapes, gradient and kernels, all but the attributes.
+template <typename Math>
+OpDef& AddActivation(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
+  GradSpec grad{.yields = {"X"}};
+  if (Math::kReads == Reads::kX) grad.reads = {"X"};
+  if (Math::kReads == Reads::kOut) grad.reads_outputs = {"Out"};
+  OpDef& def = ops.Add(type)
+                   .Doc(std::move(summary), doc)
+                   .Input("X", "any shape", Floats())
+                   .Output("Out", "shaped like X", SameTypeAs("X"))
+                   .InferShape(SameShape("X", "Out"))
+                   .Elementwise()
+                   .template Kernel<Cpu, Activation<Math>::template Forward, float, double>()
+                   .Grad(std::move(grad))
+                   .template GradKernel<Cpu, Activation<Math>::template Backward, float, double>();
+  // The gradient of an op that does not read X has no X to be shaped like.
+  def.GradDef().InferShape(SameShape(Seen<Math>(), "X@GRAD"));
+  return def;
+}
+
+}  // namespace penstock

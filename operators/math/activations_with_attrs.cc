@@ -1,0 +1,210 @@
+// leaky_relu, elu, gelu, swish and their kin: functions of one element with attributes of their own.
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <optional>
+#include <string>
+
+#include "operators/math/activation.h"
+
+namespace penstock {
+namespace {
+
+AttrCheck NotZero() {
+  return {[](const Attr& given) -> std::optional<std::string> {
+    if (std::get<float>(given) != 0.0f) return std::nullopt;
+    return "other than 0";
+  }};
+}
+
+template <typename T>
+T Logistic(T x) {
+  return T{1} / (T{1} + std::exp(-x));
+}
+
+struct LeakyRelu {
+  static constexpr Reads kReads = Reads::kOut;
+  void Read(const KernelSetup& k) { alpha = k.Attr<float>("alpha"); }
+  template <typename T>
+  T Out(T x) const {
+    return x > T{0} ? x : static_cast<T>(alpha) * x;
+  }
+  template <typename T>
+  T Dx(T out, T dout) const {
+    return out > T{0} ? dout : static_cast<T>(alpha) * dout;
+  }
+  float alpha = 0;
+};
+
+struct Elu {
+  static constexpr Reads kReads = Reads::kX;
+  void Read(const KernelSetup& k) { alpha = k.Attr<float>("alpha"); }
+  template <typename T>
+  T Out(T x) const {
+    return x > T{0} ? x : static_cast<T>(alpha) * std::expm1(x);
+  }
+  template <typename T>
+  T Dx(T x, T dout) const {
+    return x > T{0} ? dout : dout * static_cast<T>(alpha) * std::exp(x);
+  }
+  float alpha = 1;
+};
+
+struct Relu6 {
+  static constexpr Reads kReads = Reads::kOut;
+  void Read(const KernelSetup& k) { threshold = k.Attr<float>("threshold"); }
+  template <typename T>
+  T Out(T x) const {
+    return std::min(std::max(x, T{0}), static_cast<T>(threshold));
+  }
+  template <typename T>
+  T Dx(T out, T dout) const {
+    return out > T{0} && out < static_cast<T>(threshold) ? dout : T{0};
+  }
+  float threshold = 6;
+};
+
+struct Gelu {
+  static constexpr Reads kReads = Reads::kX;
+  void Read(const KernelSetup& k) { approximate = k.Attr<bool>("approximate"); }
+  template <typename T>
+  T Out(T x) const {
+    if (approximate) return T{0.5} * x * (T{1} + std::tanh(Inner(x)));
+    return T{0.5} * x * (T{1} + std::erf(x * static_cast<T>(std::numbers::sqrt2 / 2)));
+  }
+  template <typename T>
+  T Dx(T x, T dout) const {
+    if (approximate) {
+      const T t = std::tanh(Inner(x));
+      const T inner_slope = Factor<T>() * (T{1} + T{3} * Cubic<T>() * x * x);
+      return dout * T{0.5} * (T{1} + t + x * (T{1} - t * t) * inner_slope);
+    }
+    const T density =
+        std::exp(T{-0.5} * x * x) * static_cast<T>(std::numbers::inv_sqrtpi * std::numbers::sqrt2 / 2);
+    return dout * (T{0.5} * (T{1} + std::erf(x * static_cast<T>(std::numbers::sqrt2 / 2))) + x * density);
+  }
+  template <typename T>
+  static T Factor() {
+    return static_cast<T>(std::numbers::inv_sqrtpi * std::numbers::sqrt2);
+  }
+  template <typename T>
+  static T Cubic() {
+    return static_cast<T>(0.044715);
+  }
+  template <typename T>
+  static T Inner(T x) {
+    return Factor<T>() * (x + Cubic<T>() * x * x * x);
+  }
+  bool approximate = false;
+};
+
+struct HardSigmoid {
+  static constexpr Reads kReads = Reads::kOut;
+  void Read(const KernelSetup& k) {
+    slope = k.Attr<float>("slope");
+    offset = k.Attr<float>("offset");
+  }
+  template <typename T>
+  T Out(T x) const {
+    return std::min(std::max(static_cast<T>(slope) * x + static_cast<T>(offset), T{0}), T{1});
+  }
+  template <typename T>
+  T Dx(T out, T dout) const {
+    return out > T{0} && out < T{1} ? dout * static_cast<T>(slope) : T{0};
+  }
+  float slope = 0, offset = 0;
+};
+
+struct HardSwish {
+  static constexpr Reads kReads = Reads::kX;
+  void Read(const KernelSetup& k) {
+    threshold = k.Attr<float>("threshold");
+    scale = k.Attr<float>("scale");
+    offset = k.Attr<float>("offset");
+  }
+  template <typename T>
+  T Out(T x) const {
+    return x * std::min(std::max(x + static_cast<T>(offset), T{0}), static_cast<T>(threshold)) /
+           static_cast<T>(scale);
+  }
+  template <typename T>
+  T Dx(T x, T dout) const {
+    const T ramp = x + static_cast<T>(offset);
+    if (ramp <= T{0}) return T{0};
+    const T slope = ramp < static_cast<T>(threshold) ? x + ramp : static_cast<T>(threshold);
+    return dout * slope / static_cast<T>(scale);
+  }
+  float threshold = 0, scale = 1, offset = 0;
+};
+
+struct ScaledTanh {
+  static constexpr Reads kReads = Reads::kX;
+  void Read(const KernelSetup& k) {
+    inner = k.Attr<float>("scale_a");
+    outer = k.Attr<float>("scale_b");
+  }
+  template <typename T>
+  T Out(T x) const {
+    return static_cast<T>(outer) * std::tanh(static_cast<T>(inner) * x);
+  }
+  template <typename T>
+  T Dx(T x, T dout) const {
+    const T t = std::tanh(static_cast<T>(inner) * x);
+    return dout * static_cast<T>(inner) * static_cast<T>(outer) * (T{1} - t * t);
+  }
+  float inner = 0, outer = 0;
+};
+
+struct Swish {
+  static constexpr Reads kReads = Reads::kX;
+  void Read(const KernelSetup& k) { beta = k.Attr<float>("beta"); }
+  template <typename T>
+  T Out(T x) const {
+    return x * Logistic(static_cast<T>(beta) * x);
+  }
+  template <typename T>
+  T Dx(T x, T dout) const {
+    const T share = Logistic(static_cast<T>(beta) * x);
+    return dout * share * (T{1} + static_cast<T>(beta) * x * (T{1} - share));
+  }
+  float beta = 1;
+};
+
+}  // namespace
+
+void RegisterActivationsWithAttrs(OpRegistry& ops) {
+  AddActivation<LeakyRelu>(ops, "leaky_relu", "Negative elements become smaller.",
+                           "Out = X where X > 0, alpha * X elsewhere. The gradient is read from the sign of "
+                           "Out, so alpha must not be\nnegative where it is used.")
+      .Attr("alpha", 0.02f, "what is left of a negative element")
+      .Attr("use_mkldnn", false, kNoEffect);
+  AddActivation<Elu>(ops, "elu", "Negative elements approach -alpha.",
+                     "Out = X where X > 0, alpha * (exp(X) - 1) elsewhere")
+      .Attr("alpha", 1.0f, "what negative elements approach");
+  AddActivation<Relu6>(ops, "relu6", "Clips each element to [0, threshold].",
+                       "Out = min(max(X, 0), threshold); the gradient at both ends is 0")
+      .Attr("threshold", 6.0f, "the largest value");
+  AddActivation<Gelu>(ops, "gelu", "Each element times the normal distribution's share below it.",
+                      "Out = X / 2 * (1 + erf(X / sqrt(2)));\nwith approximate "
+                      "Out = X / 2 * (1 + tanh(sqrt(2 / pi) * (X + 0.044715 * X ^ 3)))")
+      .Attr("approximate", false, "whether tanh takes the place of erf")
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("use_cudnn", false, kNoEffect);
+  AddActivation<HardSigmoid>(ops, "hard_sigmoid", "A sigmoid of three straight lines.",
+                             "Out = min(max(slope * X + offset, 0), 1); the gradient at both ends is 0")
+      .Attr("slope", 0.2f, "the slope of the line in the middle")
+      .Attr("offset", 0.5f, "its value at 0");
+  AddActivation<HardSwish>(ops, "hard_swish", "Each element times a ramp.",
+                           "Out = X * min(max(X + offset, 0), threshold) / scale")
+      .Attr("threshold", 6.0f, "where the ramp ends")
+      .Attr("scale", 6.0f, "what the product is divided by", NotZero())
+      .Attr("offset", 3.0f, "where the ramp begins, from 0 to the left");
+  AddActivation<ScaledTanh>(ops, "stanh", "A tanh, stretched both ways.", "Out = scale_b * tanh(scale_a * X)")
+      .Attr("scale_a", 0.67f, "the factor of X")
+      .Attr("scale_b", 1.7159f, "the factor of the result");
+  AddActivation<Swish>(ops, "swish", "Each element times its sigmoid.", "Out = X / (1 + exp(-beta * X))")
+      .Attr("beta", 1.0f, "the factor in the sigmoid")
+      .Attr("use_mkldnn", false, kNoEffect);
+}
+
+}  // namespace penstock

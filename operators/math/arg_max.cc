@@ -1,0 +1,114 @@
+// arg_max, arg_min: where the largest or smallest elements along an extent are.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/axis_view.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+along extent `axis` of X, which goes, or becomes 1 with keepdims; of equal elements the first. NaN counts as
+what is looked for. dtype is Out's element type as Fluid numbers them: -1 or 3 is i64, 2 is i32.)";
+
+Status InferArg(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, c.Attr<std::int64_t>("axis")));
+  if (x[axis] == 0) return c.Error("extent ", axis, " of X (", x, ") has no elements to choose from");
+  const int dtype = c.Attr<int>("dtype");
+  if (dtype >= 0 && dtype != static_cast<int>(DType::kInt32) && dtype != static_cast<int>(DType::kInt64))
+    return c.Error("dtype (", dtype, ") must be -1, ", static_cast<int>(DType::kInt32), " or ",
+                   static_cast<int>(DType::kInt64));
+  Shape out;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (i != axis) {
+      out.Append(x[i]);
+    } else if (c.Attr<bool>("keepdims")) {
+      out.Append(1);
+    }
+  }
+  if (out.rank() == 0) out.Append(1);
+  c.SetDType("Out", dtype < 0 ? DType::kInt64 : static_cast<DType>(dtype));
+  return c.SetShape("Out", out);
+}
+
+struct Larger {
+  template <typename T>
+  static bool Of(T x, T best) {
+    return x > best;
+  }
+};
+struct Smaller {
+  template <typename T>
+  static bool Of(T x, T best) {
+    return x < best;
+  }
+};
+
+template <typename Better>
+struct Arg {
+  template <typename Device, typename T>
+  class Forward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      out_ = k.Output("Out");
+      if (x_.kind != VarKind::kTensor) {
+        return Unimplemented("E-op-rows", k.op().type(),
+                             ": selected rows are not supported; use a dense tensor");
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<std::int64_t>("axis")));
+      view_ = ViewAlong(x_.shape, axis);
+      if (view_.width > 0) return OkStatus();
+      return k.Error("extent ", axis, " of X (", x_.shape, ") has no elements to choose from");
+    }
+    Status Run(KernelRun& k) override {
+      return out_.dtype == DType::kInt32 ? Find<std::int32_t>(k) : Find<std::int64_t>(k);
+    }
+
+   private:
+    static bool IsNan(T x) { return x != x; }
+
+    template <typename Index>
+    Status Find(KernelRun& k) {
+      const T* const x = k[x_].template Data<T>();
+      Index* const out = k[out_].template Data<Index>();
+      view_.ForEachLine([&](Dim begin, Dim line) {
+        Dim best = 0;
+        for (Dim i = 1; i < view_.width && !IsNan(x[begin + best * view_.inner]); ++i) {
+          const T candidate = x[begin + i * view_.inner];
+          if (IsNan(candidate) || Better::Of(candidate, x[begin + best * view_.inner])) best = i;
+        }
+        out[line] = static_cast<Index>(best);
+      });
+      return OkStatus();
+    }
+
+    Operand x_, out_;
+    AxisView view_;
+  };
+};
+
+template <typename Better>
+void Add(OpRegistry& ops, const std::string& type, const std::string& which) {
+  ops.Add(type)
+      .Doc(StrCat("Where the ", which, " elements along an extent are."),
+           StrCat("Out = the place of the ", which, " element\n", kDoc))
+      .Input("X", "rank 1 or more", Numbers())
+      .Output("Out", "places along the extent", AnyType())
+      .RequiredAttr("axis", AttrKind::kLong, "the extent that is looked through")
+      .Attr("keepdims", false, "whether the extent becomes 1 instead of going")
+      .Attr("dtype", -1, "Out's element type")
+      .InferShape(InferArg)
+      .template Kernel<Cpu, Arg<Better>::template Forward, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace
+
+void RegisterArgMax(OpRegistry& ops) {
+  Add<Larger>(ops, "arg_max", "largest");
+  Add<Smaller>(ops, "arg_min", "smallest");
+}
+
+}  // namespace penstock

@@ -1,0 +1,123 @@
+// argsort: the elements along one extent in order, and where each came from.
+#include <algorithm>
+#include <numeric>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/axis_view.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out holds the elements along extent `axis` (-1: the last) in ascending order, or in descending order; Indices
+says where along it each was. Equal elements keep their order; NaN counts as larger than any number. Each
+element of Out hands its gradient back to where it came from.)";
+
+Status InferArgsort(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, c.ShapeOf("X"), c.Attr<int>("axis")).status());
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Indices"));
+  return c.ShareAll("X", "Out");
+}
+
+template <typename Device, typename T>
+class ArgsortKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    indices_ = k.Output("Indices");
+    descending_ = k.Attr<bool>("descending");
+    if (x_.kind != VarKind::kTensor)
+      return Unimplemented("E-op-rows", "argsort: selected rows are not supported; use a dense tensor");
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(x_.shape, axis);
+    order_ = k.Workspace(static_cast<std::size_t>(view_.width) * sizeof(std::int64_t));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    std::int64_t* const indices = k[indices_].template Data<std::int64_t>();
+    auto* const order = reinterpret_cast<std::int64_t*>(k.Workspace(order_));
+    view_.ForEachLine([&](Dim begin, Dim) {
+      std::iota(order, order + view_.width, std::int64_t{0});
+      // By value, then by place: a total order, so an unstable sort, which needs no memory, gives one result.
+      std::sort(order, order + view_.width, [&](std::int64_t a, std::int64_t b) {
+        const T left = x[begin + a * view_.inner], right = x[begin + b * view_.inner];
+        if (Below(left, right)) return !descending_;
+        if (Below(right, left)) return descending_;
+        return a < b;
+      });
+      for (Dim i = 0; i < view_.width; ++i) {
+        out[begin + i * view_.inner] = x[begin + order[i] * view_.inner];
+        indices[begin + i * view_.inner] = order[i];
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  static bool Below(T a, T b) { return a < b || (a == a && b != b); }
+
+  Operand x_, out_, indices_;
+  bool descending_ = false;
+  AxisView view_;
+  WorkspaceId order_;
+};
+
+template <typename Device, typename T>
+class ArgsortGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    indices_ = k.Input("Indices");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    const Shape& x = k.Input("X").shape;
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x, k.Attr<int>("axis")));
+    view_ = ViewAlong(x, axis);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Indices", x));
+    return RequireShape(k, "Out@GRAD", x);
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const auto indices = k[indices_].template Span<std::int64_t>();
+    for (const std::int64_t at : indices) {
+      if (at >= 0 && at < view_.width) continue;
+      return InvalidArgument("E-op-index", "argsort_grad: index ", at, " is outside the extent of ",
+                             view_.width);
+    }
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    view_.ForEachLine([&](Dim begin, Dim) {
+      for (Dim i = 0; i < view_.width; ++i) {
+        const Dim at = begin + i * view_.inner;
+        dx[begin + indices[static_cast<std::size_t>(at)] * view_.inner] = dout[at];
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand indices_, dout_, dx_;
+  AxisView view_;
+};
+
+}  // namespace
+
+void RegisterArgsort(OpRegistry& ops) {
+  ops.Add("argsort")
+      .Doc("The elements along one extent in order.", kDoc)
+      .Input("X", "rank 1 or more", Numbers())
+      .Output("Out", "the elements in order", SameTypeAs("X"))
+      .Output("Indices", "where each came from", Only(DType::kInt64))
+      .Attr("axis", -1, "the extent along which is sorted")
+      .Attr("descending", false, "whether the largest comes first")
+      .InferShape(InferArgsort)
+      .Kernel<Cpu, ArgsortKernel, float, double, std::int32_t, std::int64_t>()
+      .Grad({.reads = {"X"}, .reads_outputs = {"Indices"}, .yields = {"X"}, .of = {"Out"}})
+      .GradKernel<Cpu, ArgsortGradKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,163 @@
+// auc: the area under the ROC curve, over all batches so far or over a sliding window of them.
+#include <algorithm>
+
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+A row's score is the last element of its row in Predict. Scores fall into num_thresholds + 1 buckets, each of
+which counts positive (StatPos) and negative labels (StatNeg); AUC is the area under the curve that the buckets
+give, by trapezoids, or 0 while only one kind of label was seen.
+slide_steps 0: the counts are those of all batches. Otherwise the statistics hold the counts of each of the last
+slide_steps batches, then their sum, then in one element more how many batches there were; AUC is that of the
+sum.)";
+
+// Elements of a statistic.
+Dim StatisticSize(int thresholds, int steps) {
+  const Dim buckets = Dim{thresholds} + 1;
+  return steps == 0 ? buckets : (Dim{steps} + 1) * buckets + 1;
+}
+
+Status InferAuc(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Predict", 2));
+  const Shape& predict = c.ShapeOf("Predict");
+  if (predict[1] == 0) return c.Error("rows of Predict (", predict, ") must have elements");
+  if (!Compatible(c.ShapeOf("Label").Count(), predict[0]))
+    return c.Error("Label (", c.ShapeOf("Label"), ") must hold one element for each of the ", predict[0],
+                   " rows of Predict");
+  const Dim size = StatisticSize(c.Attr<int>("num_thresholds"), c.Attr<int>("slide_steps"));
+  for (const char* slot : {"StatPos", "StatNeg"}) {
+    if (!Compatible(c.ShapeOf(slot).Count(), size))
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must hold ", size, " elements");
+    PENSTOCK_RETURN_IF_ERROR(c.ShareAll(slot, StrCat(slot, "Out")));
+  }
+  return c.SetShape("AUC", {1});
+}
+
+// One of the two statistics.
+class Counts {
+ public:
+  Counts(std::int64_t* at, Dim buckets, Dim steps) : at_(at), buckets_(buckets), steps_(steps) {}
+
+  // Takes the oldest batch out of the sum and makes its place the new batch's.
+  void Turn() {
+    for (Dim i = 0; i < buckets_; ++i) {
+      sum()[i] -= batch()[i];
+      batch()[i] = 0;
+    }
+  }
+  void Close() {
+    for (Dim i = 0; i < buckets_; ++i) sum()[i] += batch()[i];
+    ++batches();
+  }
+  // Where the present batch is counted, and what counts for AUC.
+  std::int64_t* batch() { return at_ + (steps_ == 0 ? 0 : batches() % steps_ * buckets_); }
+  std::int64_t* sum() { return at_ + steps_ * buckets_; }
+  std::int64_t& batches() { return at_[(steps_ + 1) * buckets_]; }
+
+ private:
+  std::int64_t* at_;
+  Dim buckets_, steps_;
+};
+
+double AreaOf(const std::int64_t* positive, const std::int64_t* negative, Dim buckets) {
+  double area = 0, positives = 0, negatives = 0;
+  for (Dim i = buckets - 1; i >= 0; --i) {  // from the surest scores down
+    const auto more_positive = static_cast<double>(positive[i]);
+    const auto more_negative = static_cast<double>(negative[i]);
+    area += more_negative * (positives + more_positive / 2);
+    positives += more_positive;
+    negatives += more_negative;
+  }
+  return positives > 0 && negatives > 0 ? area / positives / negatives : 0;
+}
+
+template <typename Device, typename T>
+class AucKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    predict_ = k.Input("Predict");
+    label_ = k.Input("Label");
+    in_[0] = k.Input("StatPos");
+    in_[1] = k.Input("StatNeg");
+    out_[0] = k.Output("StatPosOut");
+    out_[1] = k.Output("StatNegOut");
+    auc_ = k.Output("AUC");
+    thresholds_ = k.Attr<int>("num_thresholds");
+    steps_ = k.Attr<int>("slide_steps");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(CheckScores(k));
+    std::int64_t* at[2];
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto from = k[in_[i]].template Span<std::int64_t>();
+      at[i] = k[out_[i]].template Data<std::int64_t>();
+      if (at[i] != from.data()) std::ranges::copy(from, at[i]);
+      if (steps_ > 0 && from.back() < 0)
+        return InvalidArgument("E-op-auc", "auc: ", in_[i].name, " counts ", from.back(), " batches");
+    }
+    const Dim buckets = Dim{thresholds_} + 1;
+    Counts positive(at[0], buckets, steps_), negative(at[1], buckets, steps_);
+    if (steps_ > 0) {
+      positive.Turn();
+      negative.Turn();
+    }
+    const T* const predict = k[predict_].template Data<T>();
+    const auto labels = k[label_].template Span<std::int64_t>();
+    const Dim width = predict_.shape[1];
+    for (std::size_t i = 0; i < labels.size(); ++i) {
+      const T score = predict[(static_cast<Dim>(i) + 1) * width - 1];
+      const auto bucket = static_cast<Dim>(score * static_cast<T>(thresholds_));
+      if (labels[i] > 0) ++positive.batch()[bucket];
+      if (labels[i] == 0) ++negative.batch()[bucket];
+    }
+    if (steps_ > 0) {
+      positive.Close();
+      negative.Close();
+    }
+    *k[auc_].template Data<double>() = AreaOf(positive.sum(), negative.sum(), buckets);
+    return OkStatus();
+  }
+
+ private:
+  // Before anything is counted, so that a bad batch leaves the statistics as they were.
+  Status CheckScores(KernelRun& k) {
+    const Dim width = predict_.shape[1];
+    const T* const predict = k[predict_].template Data<T>();
+    for (Dim row = 0; row < predict_.shape[0]; ++row) {
+      const T score = predict[(row + 1) * width - 1];
+      if (score >= T{0} && score <= T{1}) continue;
+      return InvalidArgument("E-op-auc", "auc: the score of row ", row, " (", score,
+                             ") must be in [0, 1]: Predict (", predict_.name, ") holds probabilities");
+    }
+    return OkStatus();
+  }
+
+  Operand predict_, label_, in_[2], out_[2], auc_;
+  int thresholds_ = 1, steps_ = 0;
+};
+
+}  // namespace
+
+void RegisterAuc(OpRegistry& ops) {
+  ops.Add("auc")
+      .Doc("The area under the ROC curve.", kDoc)
+      .Input("Predict", "probabilities, one row an example; the last column is that of label 1", Floats())
+      .Input("Label", "0 or 1, one an example", Only(DType::kInt64))
+      .Input("StatPos", "positive labels of each bucket", Only(DType::kInt64))
+      .Input("StatNeg", "negative labels of each bucket", Only(DType::kInt64))
+      .Output("AUC", "one element", Only(DType::kFp64))
+      .Output("StatPosOut", "names StatPos's variable", Only(DType::kInt64))
+      .Output("StatNegOut", "names StatNeg's variable", Only(DType::kInt64))
+      .Attr("curve", "ROC", "which curve", OneOf({"ROC"}))
+      .Attr("num_thresholds", (1 << 13) - 1, "buckets, less one", AtLeast(1))
+      .Attr("slide_steps", 1, "batches in the window; 0: all", AtLeast(0))
+      .InferShape(InferAuc)
+      .Kernel<Cpu, AucKernel, float, double>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,39 @@
+// A tensor seen along one extent: `outer` groups of `width` elements that lie `inner` apart.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(const AxisView x, ViewAlong(k, x_.shape, k.Attr<int>("axis")));
+//   x.ForEachLine([&](Dim begin) { ... line[begin + i * x.inner] for i < x.width ... });
+#pragma once
+
+#include "framework/base/status.h"
+#include "framework/tensor/shape.h"
+
+namespace penstock {
+
+struct AxisView {
+  Dim outer = 1, width = 1, inner = 1;
+
+  Dim lines() const { return outer * inner; }
+  // Calls line(begin of the line in the tensor, number of the line), in the order of what is left without the
+  // extent.
+  template <typename Line>
+  void ForEachLine(Line line) const {
+    for (Dim o = 0, number = 0; o < outer; ++o) {
+      for (Dim i = 0; i < inner; ++i, ++number) line(o * width * inner + i, number);
+    }
+  }
+};
+
+inline AxisView ViewAlong(const Shape& shape, int axis) {
+  return {shape.Product(0, axis), shape[axis], shape.Product(axis + 1, shape.rank())};
+}
+
+// The extent that `axis` names, where a negative one counts from the end; an error unless X has it. Context
+// is an InferContext or a KernelSetup.
+template <typename Context>
+Result<int> ResolveAxis(const Context& c, const Shape& x, std::int64_t axis) {
+  const std::int64_t resolved = axis < 0 ? axis + x.rank() : axis;
+  if (resolved >= 0 && resolved < x.rank()) return static_cast<int>(resolved);
+  return c.Error("axis (", axis, ") must be in [", -x.rank(), ", ", x.rank(), "), the rank of X (", x, ")");
+}
+
+}  // namespace penstock

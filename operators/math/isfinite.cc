@@ -1,0 +1,76 @@
+// isfinite, isinf, isnan: whether a tensor holds infinities or NaN.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Of selected rows the values count. Integers are finite.)";
+
+template <bool kInfinities, bool kNans>
+struct Holds {
+  template <typename T>
+  static bool Any(const Tensor& x) {
+    if constexpr (std::is_floating_point_v<T>) {
+      for (const T value : x.Span<T>()) {
+        if ((kInfinities && std::isinf(value)) || (kNans && std::isnan(value))) return true;
+      }
+    }
+    return false;
+  }
+};
+
+// Out = whether any element is such a one, or that none is.
+template <typename Test, bool kTrueIfAny>
+struct Check {
+  template <typename Device, typename T>
+  class Forward : public Kernel {
+   public:
+    Status Prepare(KernelSetup& k) override {
+      x_ = k.Input("X");
+      out_ = k.Output("Out");
+      return OkStatus();
+    }
+    Status Run(KernelRun& k) override {
+      const bool is_rows = x_.kind == VarKind::kSelectedRows;
+      const Tensor& x = is_rows ? k.Var(x_).template As<SelectedRows>().value : k[x_];
+      // Rows that nobody has given a value yet hold nothing.
+      *k[out_].template Data<bool>() = (x.initialized() && Test::template Any<T>(x)) == kTrueIfAny;
+      return OkStatus();
+    }
+
+   private:
+    Operand x_, out_;
+  };
+};
+
+template <typename Test, bool kTrueIfAny>
+void Add(OpRegistry& ops, const std::string& type, const std::string& summary, const std::string& formula) {
+  ops.Add(type)
+      .Doc(summary, formula + "\n" + kDoc)
+      .Input("X", "any shape, or selected rows", Numbers())
+      .Output("Out", "one truth value", Only(DType::kBool))
+      .InferShape([](InferContext& c) {
+        c.SetKind("Out", VarKind::kTensor);
+        return c.SetShape("Out", {1});
+      })
+      .KernelTypeFrom("X")
+      .template Kernel<Cpu, Check<Test, kTrueIfAny>::template Forward, float, double, std::int32_t,
+                       std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace
+
+void RegisterIsfinite(OpRegistry& ops) {
+  Add<Holds<true, true>, false>(ops, "isfinite", "Whether all elements are finite.",
+                                "Out[0] = no element of X is infinite or NaN");
+  Add<Holds<true, false>, true>(ops, "isinf", "Whether any element is infinite.",
+                                "Out[0] = some element of X is infinite");
+  Add<Holds<false, true>, true>(ops, "isnan", "Whether any element is NaN.",
+                                "Out[0] = some element of X is NaN");
+}
+
+}  // namespace penstock

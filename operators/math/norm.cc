@@ -1,0 +1,117 @@
+// norm: vectors along one extent, each made one long.
+#include <cmath>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/axis_view.h"
+#include "operators/math/reduce.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Norm = sqrt(sum of X * X along extent `axis` + epsilon)        with extent `axis` made 1
+Out  = X / Norm)";
+
+Status InferNorm(InferContext& c) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, c.ShapeOf("X"), c.Attr<int>("axis")));
+  Shape norm = c.ShapeOf("X");
+  norm.Set(axis, 1);
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Norm", norm));
+  return c.ShareAll("X", "Out");
+}
+
+template <typename Device, typename T>
+class NormKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    norm_ = k.Output("Norm");
+    out_ = k.Output("Out");
+    epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
+    if (x_.kind != VarKind::kTensor)
+      return Unimplemented("E-op-rows", "norm: selected rows are not supported; use a dense tensor");
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(x_.shape, axis);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    T* const norms = k[norm_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    view_.ForEachLine([&](Dim begin, Dim line) {
+      const T* const from = x + begin;
+      const double squares = SumOf<double>(view_.width, [&](Dim i) {
+        const auto value = static_cast<double>(from[i * view_.inner]);
+        return value * value;
+      });
+      const T norm = static_cast<T>(std::sqrt(squares + epsilon_));
+      norms[line] = norm;
+      for (Dim i = 0; i < view_.width; ++i) out[begin + i * view_.inner] = from[i * view_.inner] / norm;
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, norm_, out_;
+  double epsilon_ = 0;
+  AxisView view_;
+};
+
+// dX = (dOut - Out * (Out . dOut)) / Norm
+template <typename Device, typename T>
+class NormGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    norm_ = k.Input("Norm");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
+    view_ = ViewAlong(x_.shape, axis);
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Norm", view_.lines()));
+    return RequireShape(k, "Out@GRAD", x_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const T* const x = k[x_].template Data<T>();
+    const T* const norms = k[norm_].template Data<T>();
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    view_.ForEachLine([&](Dim begin, Dim line) {
+      const auto norm = static_cast<double>(norms[line]);
+      const double along = SumOf<double>(view_.width, [&](Dim i) {
+        const Dim at = begin + i * view_.inner;
+        return static_cast<double>(x[at]) * static_cast<double>(dout[at]);
+      });
+      for (Dim i = 0; i < view_.width; ++i) {
+        const Dim at = begin + i * view_.inner;
+        dx[at] = static_cast<T>(
+            (static_cast<double>(dout[at]) - static_cast<double>(x[at]) * along / (norm * norm)) / norm);
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, norm_, dout_, dx_;
+  AxisView view_;
+};
+
+}  // namespace
+
+void RegisterNorm(OpRegistry& ops) {
+  ops.Add("norm")
+      .Doc("Vectors along one extent, made one long.", kDoc)
+      .Input("X", "rank 1 or more", Floats())
+      .Output("Norm", "how long each was", SameTypeAs("X"), Intermediate())
+      .Output("Out", "shaped like X", SameTypeAs("X"))
+      .RequiredAttr("axis", AttrKind::kInt, "the extent along which the vectors lie")
+      .Attr("epsilon", 1.0e-10f, "keeps a vector of zeros from being divided by 0", AtLeast(0))
+      .InferShape(InferNorm)
+      .Kernel<Cpu, NormKernel, float, double>()
+      .Grad({.reads = {"X"}, .reads_outputs = {"Norm"}, .yields = {"X"}})
+      .GradKernel<Cpu, NormGradKernel, float, double>();
+}
+
+}  // namespace penstock

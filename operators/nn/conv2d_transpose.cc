@@ -1,0 +1,252 @@
+// conv2d_transpose and its gradient: what the gradient of conv2d's input does, as an op of its own.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/nn/conv2d.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Each element of Input puts the Filter, times itself, onto Output:
+
+Output[n, o, y * stride - padding + i * dilation, the same for x and j] += Filter[c, o of c's group, i, j] *
+    Input[n, c, y, x]
+
+Input is [images, channels, height, width], Filter [channels, filters / groups, height, width]. An extent of
+Output is (extent of Input - 1) * stride - paddings + dilation * (extent of Filter - 1) + 1, or what output_size
+says, which may be up to stride - 1 more. padding_algorithm EXPLICIT takes `paddings`; SAME pads as a
+convolution of Input would that keeps ceil(extent of Input / stride) windows, and dilates nothing; VALID does
+not pad.)";
+
+// The window of the convolution whose input is our Output and whose output is our Input.
+template <typename Context>
+Result<Window> TransposedWindow(const Context& c, std::array<Dim, 2> input, std::array<Dim, 2> kernel) {
+  const auto wanted = c.template Attr<std::vector<std::int32_t>>("output_size");
+  if (!wanted.empty() && wanted.size() != 2)
+    return c.Error("output_size has ", wanted.size(), " entries; it must have 2 or none");
+  // What SAME and VALID pad follows from Input's extents, as for a convolution of Input.
+  const WindowAttrs attrs{.strides = c.template Attr<std::vector<std::int32_t>>("strides"),
+                          .paddings = c.template Attr<std::vector<std::int32_t>>("paddings"),
+                          .dilations = c.template Attr<std::vector<std::int32_t>>("dilations"),
+                          .padding_algorithm = c.template Attr<std::string>("padding_algorithm")};
+  // With extents that no window is too large for, this checks the attributes and settles the paddings.
+  const bool same = attrs.padding_algorithm == "SAME";
+  const auto settled = MakeWindow(attrs, same ? input : std::array<Dim, 2>{kUnknownDim, kUnknownDim}, kernel);
+  if (!settled.ok()) return c.Error(settled.status().message());
+  Window window = *settled;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    WindowAxis& w = window[axis];
+    w.out = input[axis];
+    if (w.out == kUnknownDim || w.kernel == kUnknownDim) {
+      w.in = wanted.empty() ? kUnknownDim : Dim{wanted[axis]};
+      continue;
+    }
+    w.in = (w.out - 1) * w.stride - w.pad_begin - w.pad_end + w.dilation * (w.kernel - 1) + 1;
+    if (!wanted.empty() && (wanted[axis] < w.in || wanted[axis] >= w.in + w.stride)) {
+      return c.Error("output_size holds ", wanted[axis], "; it must be in [", w.in, ", ", w.in + w.stride,
+                     ")");
+    }
+    if (!wanted.empty()) w.in = wanted[axis];
+    if (w.in < 1) return c.Error("paddings leave nothing of Output: its extent would be ", w.in);
+  }
+  return window;
+}
+
+template <typename Context>
+Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, const Shape& filter) {
+  if (input.rank() != 4) return c.Error("rank of Input (", input.rank(), ", shape ", input, ") must be 4");
+  if (filter.rank() != 4)
+    return c.Error("rank of Filter (", filter.rank(), ", shape ", filter, ") must be 4");
+  ConvGeometry g;
+  g.channels_last = c.template Attr<std::string>("data_format") == "NHWC";
+  g.groups = c.template Attr<std::int32_t>("groups");
+  const Dim channels = input[g.channels_last ? 3 : 1];
+  if (!Compatible(channels, filter[0]))
+    return c.Error("channels of Input (", channels, ") must equal the first extent of Filter (", filter[0],
+                   ")");
+  if (filter[0] != kUnknownDim && filter[0] % g.groups != 0)
+    return c.Error("channels of Input (", filter[0], ") must be divisible by groups (", g.groups, ")");
+  const int first = g.channels_last ? 1 : 2;
+  PENSTOCK_ASSIGN_OR_RETURN(g.window,
+                            TransposedWindow(c, {input[first], input[first + 1]}, {filter[2], filter[3]}));
+  return g;
+}
+
+Status InferConv2dTranspose(InferContext& c) {
+  const Shape& input = c.ShapeOf("Input");
+  const Shape& filter = c.ShapeOf("Filter");
+  PENSTOCK_ASSIGN_OR_RETURN(const ConvGeometry g, TransposedGeometry(c, input, filter));
+  if (c.HasInput("Bias")) {
+    return Unimplemented("E-op-unimplemented",
+                         "conv2d_transpose: input Bias is of a fused backend; add it by elementwise_add");
+  }
+  const Dim filters = filter[1] == kUnknownDim ? kUnknownDim : filter[1] * g.groups;
+  const Dim height = g.window[0].in, width = g.window[1].in;
+  if (g.channels_last) return c.SetShape("Output", {input[0], height, width, filters});
+  return c.SetShape("Output", {input[0], filters, height, width});
+}
+
+// The arguments of that convolution: its `input` is our Output or its gradient.
+Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Operand& output) {
+  const Shape& input = k.Input("Input").shape;
+  const Shape& filter = k.Input("Filter").shape;
+  ConvArguments a;
+  PENSTOCK_ASSIGN_OR_RETURN(a.geometry, TransposedGeometry(k, input, filter));
+  if (output.shape.rank() != 4)
+    return k.Error("rank of ", output.name, " (", output.shape.rank(), ") must be 4");
+  a.input = MakeImageShape(output.shape, a.geometry.channels_last);
+  a.output = MakeImageShape(input, a.geometry.channels_last);
+  a.filters = filter[0];
+  a.group_channels = filter[1];
+  a.kernel_height = filter[2];
+  a.kernel_width = filter[3];
+  const Window& w = a.geometry.window;
+  if (a.input.images != a.output.images || a.input.height != w[0].in || a.input.width != w[1].in ||
+      a.input.channels != filter[1] * a.geometry.groups) {
+    return k.Error("shape of ", output.name, " (", output.shape, ") must have ",
+                   filter[1] * a.geometry.groups, " channels of ", w[0].in, " x ", w[1].in);
+  }
+  return a;
+}
+
+template <typename Device, typename T>
+class Conv2dTransposeKernel;
+
+template <>
+class Conv2dTransposeKernel<Cpu, float> : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, TransposedArguments(k, k.Output("Output")));
+    if (steps_.NothingToDo(k)) return OkStatus();
+    return OnednnTry(k, [&] {
+      AddInputGradient(k, steps_, ConvDescs(a), k.Input("Filter"), k.Input("Input"), k.Output("Output"));
+    });
+  }
+  Status Run(KernelRun& k) override { return steps_.Run(k); }
+
+ private:
+  OnednnSequence steps_;
+};
+
+template <>
+class Conv2dTransposeKernel<Cpu, double> : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    input_ = k.Input("Input");
+    filter_ = k.Input("Filter");
+    output_ = k.Output("Output");
+    PENSTOCK_ASSIGN_OR_RETURN(a_, TransposedArguments(k, output_));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const double* input = k[input_].Data<double>();
+    const double* filter = k[filter_].Data<double>();
+    double* output = ClearedDoubles(k, output_);
+    VisitOutputs(a_, [&](Dim n, Dim c, Dim y, Dim x) {
+      const double value = input[a_.output.At(n, c, y, x)];
+      VisitWindow(a_, n, c, y, x, [&](Dim out, Dim f) { output[out] += value * filter[f]; });
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand input_, filter_, output_;
+  ConvArguments a_;
+};
+
+template <typename Device, typename T>
+class Conv2dTransposeGradKernel;
+
+// The gradient of Input is the convolution of Output@GRAD; that of Filter is the one of that convolution.
+template <>
+class Conv2dTransposeGradKernel<Cpu, float> : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    const Operand& doutput = k.Input("Output@GRAD");
+    PENSTOCK_ASSIGN_OR_RETURN(const ConvArguments a, TransposedArguments(k, doutput));
+    if (steps_.NothingToDo(k)) return OkStatus();
+    return OnednnTry(k, [&] {
+      const ConvDescs descs(a);
+      if (k.Output("Filter@GRAD"))
+        AddFilterGradient(k, steps_, descs, doutput, k.Input("Input"), k.Output("Filter@GRAD"), {});
+      if (k.Output("Input@GRAD"))
+        AddConvolution(k, steps_, descs, doutput, k.Input("Filter"), {}, k.Output("Input@GRAD"));
+    });
+  }
+  Status Run(KernelRun& k) override { return steps_.Run(k); }
+
+ private:
+  OnednnSequence steps_;
+};
+
+template <>
+class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    input_ = k.Input("Input");
+    filter_ = k.Input("Filter");
+    doutput_ = k.Input("Output@GRAD");
+    dinput_ = k.Output("Input@GRAD");
+    dfilter_ = k.Output("Filter@GRAD");
+    PENSTOCK_ASSIGN_OR_RETURN(a_, TransposedArguments(k, doutput_));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const double* input = k[input_].Data<double>();
+    const double* filter = k[filter_].Data<double>();
+    const double* doutput = k[doutput_].Data<double>();
+    double* dinput = ClearedDoubles(k, dinput_);
+    double* dfilter = ClearedDoubles(k, dfilter_);
+    VisitOutputs(a_, [&](Dim n, Dim c, Dim y, Dim x) {
+      const Dim at = a_.output.At(n, c, y, x);
+      VisitWindow(a_, n, c, y, x, [&](Dim out, Dim f) {
+        if (dinput != nullptr) dinput[at] += doutput[out] * filter[f];
+        if (dfilter != nullptr) dfilter[f] += doutput[out] * input[at];
+      });
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand input_, filter_, doutput_, dinput_, dfilter_;
+  ConvArguments a_;
+};
+
+}  // namespace
+
+void RegisterConv2dTranspose(OpRegistry& ops) {
+  const std::vector<std::int32_t> ones = {1, 1};
+  ops.Add("conv2d_transpose")
+      .Doc("The transpose of a two-dimensional convolution in groups.", kDoc)
+      .Input("Input", "the images", Floats())
+      .Input("Filter", "the filters", SameTypeAs("Input"))
+      .Input("Bias", "of a fused backend", SameTypeAs("Input"), Optional())
+      .Output("Output", "larger images", SameTypeAs("Input"))
+      .Attr("is_test", false, kNoEffect)
+      .Attr("output_size", std::vector<std::int32_t>(), "height and width of Output; none: the smallest")
+      .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
+      .Attr("dilations", ones, "distance of neighbouring elements of a filter")
+      .Attr("strides", ones, "distance of the places of neighbouring elements: height, width")
+      .Attr("paddings", std::vector<std::int32_t>{0, 0},
+            "what is cut off Output: height, width; or top, bottom, left, right")
+      .Attr("use_cudnn", false, kNoEffect)
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("fuse_relu", false, kNoEffect, OnlyValue(false))
+      .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
+      .Attr("fuse_alpha", 0.0f, kNoEffect)
+      .Attr("fuse_beta", 0.0f, kNoEffect)
+      .Attr("data_format", "NCHW", "the order of Input's and Output's extents", OneOf({"NCHW", "NHWC"}))
+      .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
+      .Attr("workspace_size_MB", 512, kNoEffect)
+      .InferShape(InferConv2dTranspose)
+      .Layouts(LayoutRule::kPlain)
+      .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
+      .Grad({.reads = {"Input", "Filter"}, .yields = {"Input", "Filter"}})
+      .GradKernel<Cpu, Conv2dTransposeGradKernel, float, double>();
+}
+
+}  // namespace penstock

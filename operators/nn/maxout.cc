@@ -1,0 +1,116 @@
+// maxout: of each group of neighbouring channels the largest.
+#include <algorithm>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/axis_view.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Channel c of Out, at each place, is the largest of X's channels c * groups ... c * groups + groups - 1. Channels
+are extent `axis` of X: 1, or -1 or 3 for the last. The gradient goes to the first channel that is the largest.
+Goodfellow et al.: "Maxout networks", ICML 2013.)";
+
+template <typename Context>
+Result<int> ChannelsOf(const Context& c, const Shape& x) {
+  if (x.rank() != 4) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be 4");
+  PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, c.template Attr<int>("axis")));
+  const int groups = c.template Attr<int>("groups");
+  if (axis != 1 && axis != 3) return c.Error("axis (", axis, ") must be 1, 3 or -1");
+  if (x[axis] == kUnknownDim || x[axis] % groups == 0) return axis;
+  return c.Error("channels of X (", x[axis], ") must be divisible by groups (", groups, ")");
+}
+
+Status InferMaxout(InferContext& c) {
+  Shape out = c.ShapeOf("X");
+  PENSTOCK_ASSIGN_OR_RETURN(const int axis, ChannelsOf(c, out));
+  if (out[axis] != kUnknownDim) out.Set(axis, out[axis] / c.Attr<int>("groups"));
+  return c.SetShape("Out", out);
+}
+
+// The groups: each is a line of `groups` channels that lie `inner` apart.
+template <typename Context>
+Result<AxisView> GroupsOf(const Context& c, const Shape& x) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int axis, ChannelsOf(c, x));
+  const AxisView channels = ViewAlong(x, axis);
+  const Dim groups = c.template Attr<int>("groups");
+  return AxisView{channels.outer * (channels.width / groups), groups, channels.inner};
+}
+
+template <typename Device, typename T>
+class MaxoutKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    PENSTOCK_ASSIGN_OR_RETURN(view_, GroupsOf(k, x_.shape));
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    view_.ForEachLine([&](Dim begin, Dim line) {
+      T largest = x[begin];
+      for (Dim i = 1; i < view_.width; ++i) largest = std::max(largest, x[begin + i * view_.inner]);
+      out[line] = largest;
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  AxisView view_;
+};
+
+template <typename Device, typename T>
+class MaxoutGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Input("Out");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    PENSTOCK_ASSIGN_OR_RETURN(view_, GroupsOf(k, x_.shape));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", view_.lines()));
+    return RequireCount(k, "Out@GRAD", view_.lines());
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const T* const x = k[x_].template Data<T>();
+    const T* const out = k[out_].template Data<T>();
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    view_.ForEachLine([&](Dim begin, Dim line) {
+      for (Dim i = 0; i < view_.width; ++i) {
+        if (x[begin + i * view_.inner] != out[line]) continue;
+        dx[begin + i * view_.inner] = dout[line];
+        break;
+      }
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_, dout_, dx_;
+  AxisView view_;
+};
+
+}  // namespace
+
+void RegisterMaxout(OpRegistry& ops) {
+  ops.Add("maxout")
+      .Doc("Of each group of neighbouring channels the largest.", kDoc)
+      .Input("X", "images, rank 4", Floats())
+      .Output("Out", "X with fewer channels", SameTypeAs("X"))
+      .RequiredAttr("groups", AttrKind::kInt, "channels of a group", AtLeast(1))
+      .Attr("axis", 1, "the extent of X that holds the channels")
+      .InferShape(InferMaxout)
+      .Kernel<Cpu, MaxoutKernel, float, double>()
+      .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
+      .GradKernel<Cpu, MaxoutGradKernel, float, double>();
+}
+
+}  // namespace penstock

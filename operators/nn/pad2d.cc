@@ -1,0 +1,220 @@
+// pad2d: images with a frame around them: of one value, of the border, or of the image mirrored.
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/nn/window.h"
+#include "operators/require_shape.h"
+#include "operators/tensor/int_list.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+paddings are [top, bottom, left, right]. The frame holds pad_value (mode constant), the nearest element of the
+image (edge), or the image mirrored at its border, which itself is not repeated (reflect; a padding must be
+smaller than the extent). The paddings may come from a tensor Paddings; then Out's shape is known when the op
+runs.)";
+
+// Nullopt if the images can be padded so, else what is wrong. An unknown extent fits.
+std::optional<std::string> PaddingMistake(const std::vector<std::int32_t>& paddings, const std::string& mode,
+                                          Dim height, Dim width) {
+  if (paddings.size() != 4) return StrCat("paddings has ", paddings.size(), " entries; it must have 4");
+  for (std::size_t i = 0; i < 4; ++i) {
+    const Dim extent = i < 2 ? height : width;
+    if (paddings[i] < 0) return StrCat("paddings holds ", paddings[i], "; each must be at least 0");
+    if (extent == kUnknownDim || paddings[i] == 0) continue;
+    if (mode == "reflect" && paddings[i] >= extent)
+      return StrCat("a padding (", paddings[i], ") must be smaller than the extent it mirrors (", extent,
+                    ")");
+    if (mode == "edge" && extent == 0) return "an image without elements has no edge to repeat";
+  }
+  return std::nullopt;
+}
+
+// Where height and width stand, and channels.
+struct Axes {
+  int height, width;
+};
+template <typename Context>
+Axes AxesOf(const Context& c) {
+  return c.template Attr<std::string>("data_format") == "NHWC" ? Axes{1, 2} : Axes{2, 3};
+}
+
+Status InferPad2d(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 4));
+  Shape out = c.ShapeOf("X");
+  const Axes axes = AxesOf(c);
+  if (c.HasInput("Paddings")) {
+    if (!Compatible(c.ShapeOf("Paddings").Count(), 4))
+      return c.Error("Paddings (", c.ShapeOf("Paddings"), ") must hold 4 elements");
+    out.Set(axes.height, kUnknownDim);
+    out.Set(axes.width, kUnknownDim);
+    return c.SetShape("Out", out);
+  }
+  const auto paddings = c.Attr<std::vector<std::int32_t>>("paddings");
+  if (const auto mistake =
+          PaddingMistake(paddings, c.Attr<std::string>("mode"), out[axes.height], out[axes.width])) {
+    return c.Error(*mistake);
+  }
+  const auto grow = [&](int axis, std::size_t first) {
+    if (out[axis] != kUnknownDim) out.Set(axis, out[axis] + paddings[first] + paddings[first + 1]);
+  };
+  grow(axes.height, 0);
+  grow(axes.width, 2);
+  return c.SetShape("Out", out);
+}
+
+// For each row and column of Out, the row and column of X that stands there; -1 in a frame of one value.
+class Frame {
+ public:
+  Status Prepare(const KernelSetup& k, const Shape& x) {
+    x_ = x;
+    mode_ = k.Attr<std::string>("mode");
+    channels_last_ = k.Attr<std::string>("data_format") == "NHWC";
+    axes_ = AxesOf(k);
+    paddings_.Prepare(k, "paddings", "Paddings", "");
+    in_ = MakeImageShape(x, channels_last_);
+    if (!paddings_.known()) return OkStatus();
+    if (const auto mistake = Lay()) return k.Error(*mistake);
+    return OkStatus();
+  }
+  Status Update(KernelRun& k) {
+    if (paddings_.known()) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(paddings_.Read(k));
+    if (const auto mistake = Lay()) return InvalidArgument("E-op-pad2d", "pad2d: ", *mistake);
+    return OkStatus();
+  }
+  bool known() const { return paddings_.known(); }
+  const Shape& out() const { return out_; }
+
+  // Calls visit(element of Out, element of X or -1) for each element of Out.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (Dim n = 0; n < in_.images; ++n) {
+      for (Dim c = 0; c < in_.channels; ++c) {
+        for (std::size_t h = 0; h < rows_.size(); ++h) {
+          for (std::size_t w = 0; w < columns_.size(); ++w) {
+            const bool inside = rows_[h] >= 0 && columns_[w] >= 0;
+            visit(out_shape_.At(n, c, static_cast<Dim>(h), static_cast<Dim>(w)),
+                  inside ? in_.At(n, c, rows_[h], columns_[w]) : Dim{-1});
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  std::optional<std::string> Lay() {
+    const std::vector<std::int32_t>& p = paddings_.values();
+    if (auto mistake = PaddingMistake(p, mode_, in_.height, in_.width)) return mistake;
+    LayAxis(rows_, in_.height, p[0], p[1]);
+    LayAxis(columns_, in_.width, p[2], p[3]);
+    out_ = x_;
+    out_.Set(axes_.height, static_cast<Dim>(rows_.size()));
+    out_.Set(axes_.width, static_cast<Dim>(columns_.size()));
+    out_shape_ = MakeImageShape(out_, channels_last_);
+    return std::nullopt;
+  }
+  void LayAxis(std::vector<Dim>& from, Dim extent, Dim before, Dim after) const {
+    from.resize(static_cast<std::size_t>(before + extent + after));
+    for (Dim at = -before; at < extent + after; ++at) {
+      Dim source = at;
+      if (mode_ == "constant") {
+        if (at < 0 || at >= extent) source = -1;
+      } else if (mode_ == "edge") {
+        source = std::clamp<Dim>(at, 0, extent - 1);
+      } else {
+        if (at < 0) source = -at;
+        if (at >= extent) source = 2 * (extent - 1) - at;
+      }
+      from[static_cast<std::size_t>(at + before)] = source;
+    }
+  }
+
+  Shape x_, out_;
+  std::string mode_;
+  bool channels_last_ = false;
+  Axes axes_{2, 3};
+  IntList paddings_;
+  ImageShape in_, out_shape_;
+  std::vector<Dim> rows_, columns_;
+};
+
+template <typename Device, typename T>
+class Pad2dKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    value_ = static_cast<T>(k.Attr<float>("pad_value"));
+    return frame_.Prepare(k, x_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(frame_.Update(k));
+    if (!frame_.known()) k[out_].Reset(DTypeOfT<T>::kValue, frame_.out());
+    const T* const x = k[x_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    frame_.ForEach([&](Dim to, Dim from) { out[to] = from < 0 ? value_ : x[from]; });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  T value_ = 0;
+  Frame frame_;
+};
+
+template <typename Device, typename T>
+class Pad2dGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    if (k.Input("X").shape.rank() != 4) return k.Error("rank of X (", k.Input("X").shape, ") must be 4");
+    PENSTOCK_RETURN_IF_ERROR(frame_.Prepare(k, k.Input("X").shape));
+    return frame_.known() ? RequireShape(k, "Out@GRAD", frame_.out()) : OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(frame_.Update(k));
+    if (k[dout_].shape() != frame_.out()) {
+      return InvalidArgument("E-op-pad2d", "pad2d_grad: shape of Out@GRAD (", k[dout_].shape(), ") must be ",
+                             frame_.out());
+    }
+    const T* const dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    frame_.ForEach([&](Dim to, Dim from) {
+      if (from >= 0) dx[from] += dout[to];
+    });
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+  Frame frame_;
+};
+
+}  // namespace
+
+void RegisterPad2d(OpRegistry& ops) {
+  ops.Add("pad2d")
+      .Doc("Images with a frame around them.", kDoc)
+      .Input("X", "images, rank 4", Floats())
+      .Input("Paddings", "paddings as a tensor of 4 elements", Integers(), Optional())
+      .Output("Out", "the images and their frames", SameTypeAs("X"))
+      .RequiredAttr("paddings", AttrKind::kInts, "rows above and below, columns to the left and right")
+      .Attr("pad_value", 0.0f, "what the frame is made of in mode constant")
+      .Attr("mode", "constant", "what stands in the frame", OneOf({"constant", "reflect", "edge"}))
+      .Attr("data_format", "NCHW", "the order of X's and Out's extents", OneOf({"NCHW", "NHWC"}))
+      .InferShape(InferPad2d)
+      .Kernel<Cpu, Pad2dKernel, float, double>()
+      .Grad({.reads = {"X", "Paddings"}, .yields = {"X"}})
+      .GradKernel<Cpu, Pad2dGradKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,129 @@
+// prelu: negative elements times a slope that is learned.
+#include <algorithm>
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = X where X > 0, Alpha * X elsewhere. Alpha holds one slope (mode all), one for each channel, which is X's
+second extent (channel), or one for each element of a row (element).
+He, Zhang, Ren, Sun: "Delving deep into rectifiers", ICCV 2015.)";
+
+// How many slopes there are, -1 if that is not known yet. Rank of X is checked.
+Dim SlopesOf(const Shape& x, const std::string& mode) {
+  if (mode == "all") return 1;
+  return mode == "channel" ? x[1] : x.RowWidth();
+}
+
+Status InferPrelu(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const auto mode = c.Attr<std::string>("mode");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", mode == "channel" ? 1 : 0));
+  if (!Compatible(c.ShapeOf("Alpha").Count(), SlopesOf(x, mode))) {
+    return c.Error("Alpha (", c.ShapeOf("Alpha"), ") must hold ", SlopesOf(x, mode), " elements in mode ",
+                   mode, " for X (", x, ")");
+  }
+  return c.ShareAll("X", "Out");
+}
+
+// X in runs of one slope: `period` runs of `run` elements, again and again.
+struct SlopeRuns {
+  SlopeRuns() = default;
+  SlopeRuns(const Shape& x, const std::string& mode) : period(SlopesOf(x, mode)), count(x.Count()) {
+    if (mode == "all") run = count;
+    if (mode == "channel") run = x.Product(2, x.rank());
+  }
+  // Calls visit(element, slope) for each element.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (Dim begin = 0, number = 0; begin < count; begin += run, ++number) {
+      for (Dim i = 0; i < run; ++i) visit(begin + i, number % period);
+    }
+  }
+  Dim period = 1, run = 1, count = 0;
+};
+
+template <typename Device, typename T>
+class PreluKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    alpha_ = k.Input("Alpha");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensor)
+      return Unimplemented("E-op-rows", "prelu: selected rows are not supported; use a dense tensor");
+    runs_ = SlopeRuns(x_.shape, k.Attr<std::string>("mode"));
+    return RequireCount(k, "Alpha", runs_.period);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    const T* const alpha = k[alpha_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    runs_.ForEach([&](Dim i, Dim slope) { out[i] = x[i] > T{0} ? x[i] : alpha[slope] * x[i]; });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, alpha_, out_;
+  SlopeRuns runs_;
+};
+
+template <typename Device, typename T>
+class PreluGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    alpha_ = k.Input("Alpha");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dalpha_ = k.Output("Alpha@GRAD");
+    const auto mode = k.Attr<std::string>("mode");
+    if (x_.shape.rank() <= (mode == "channel" ? 1 : 0))
+      return k.Error("rank of X (", x_.shape, ") is too small for mode ", mode);
+    runs_ = SlopeRuns(x_.shape, mode);
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Alpha", runs_.period));
+    return RequireShape(k, "Out@GRAD", x_.shape);
+  }
+  Status Run(KernelRun& k) override {
+    const T* const x = k[x_].template Data<T>();
+    const T* const alpha = k[alpha_].template Data<T>();
+    const T* const dout = k[dout_].template Data<T>();
+    if (dx_) {
+      T* const dx = k[dx_].template Data<T>();
+      runs_.ForEach([&](Dim i, Dim slope) { dx[i] = x[i] > T{0} ? dout[i] : alpha[slope] * dout[i]; });
+    }
+    if (dalpha_) {
+      T* const dalpha = k[dalpha_].template Data<T>();
+      std::ranges::fill(k[dalpha_].template Span<T>(), T{0});
+      runs_.ForEach([&](Dim i, Dim slope) {
+        if (!(x[i] > T{0})) dalpha[slope] += x[i] * dout[i];
+      });
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, alpha_, dout_, dx_, dalpha_;
+  SlopeRuns runs_;
+};
+
+}  // namespace
+
+void RegisterPrelu(OpRegistry& ops) {
+  ops.Add("prelu")
+      .Doc("Negative elements times a learned slope.", kDoc)
+      .Input("X", "rank 2 or more in mode channel", Floats())
+      .Input("Alpha", "the slopes, in any shape", SameTypeAs("X"))
+      .Output("Out", "shaped like X", SameTypeAs("X"))
+      .Attr("mode", "all", "what shares a slope", OneOf({"all", "channel", "element"}))
+      .InferShape(InferPrelu)
+      .Kernel<Cpu, PreluKernel, float, double>()
+      .Grad({.reads = {"X", "Alpha"}, .yields = {"X", "Alpha"}})
+      .GradKernel<Cpu, PreluGradKernel, float, double>();
+}
+
+}  // namespace penstock

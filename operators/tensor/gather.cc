@@ -1,0 +1,118 @@
+// gather: rows of a tensor by their numbers.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[i] = X[Index[i]], where a row is everything behind X's first extent. A number outside of X is an error.
+The gradient of a row is the sum over the places that took it; with overwrite the last of them alone, which
+is the same where no row is taken twice.)";
+
+// How many rows Index names: it has rank 1, or rank 2 with a last extent of 1.
+Status InferGather(InferContext& c) {
+  const Shape& index = c.ShapeOf("Index");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
+  const bool is_column = index.rank() == 2 && Compatible(index[1], 1);
+  if (index.rank() != 1 && !is_column) return c.Error("shape of Index (", index, ") must be [n] or [n, 1]");
+  return c.SetShape("Out", c.ShapeOf("X").WithRows(index[0]));
+}
+
+Status OutOfRows(const char* type, std::int64_t at, Dim rows) {
+  return InvalidArgument("E-op-index", type, ": index ", at, " is outside of X, which has ", rows, " rows");
+}
+
+// Rows are moved as bytes, so one kernel an index type serves every element type.
+template <typename Device, typename Index>
+class GatherKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    index_ = k.Input("Index");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensor) {
+      return Unimplemented("E-op-rows", "gather: selected rows are not supported; use a dense tensor");
+    }
+    row_bytes_ = static_cast<std::size_t>(x_.shape.RowWidth()) * SizeOf(x_.dtype);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const std::byte* const x = k[x_].raw();
+    std::byte* out = k[out_].raw();
+    for (const Index at : k[index_].template Span<Index>()) {
+      if (at < 0 || at >= x_.shape[0]) return OutOfRows("gather", at, x_.shape[0]);
+      if (row_bytes_ == 0) continue;
+      std::memcpy(out, x + static_cast<std::size_t>(at) * row_bytes_, row_bytes_);
+      out += row_bytes_;
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, index_, out_;
+  std::size_t row_bytes_ = 0;
+};
+
+template <typename Device, typename T>
+class GatherGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    index_ = k.Input("Index");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    overwrites_ = k.Attr<bool>("overwrite");
+    rows_ = k.Input("X").shape[0];
+    width_ = k.Input("X").shape.RowWidth();
+    if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
+      return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
+    return RequireCount(k, "Out@GRAD", index_.shape.Count() * width_);
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    std::ranges::fill(k[dx_].template Span<T>(), T{0});
+    return index_.dtype == DType::kInt32 ? Spread<std::int32_t>(k) : Spread<std::int64_t>(k);
+  }
+
+ private:
+  template <typename Index>
+  Status Spread(KernelRun& k) {
+    const T* dout = k[dout_].template Data<T>();
+    T* const dx = k[dx_].template Data<T>();
+    for (const Index at : k[index_].template Span<Index>()) {
+      if (at < 0 || at >= rows_) return OutOfRows("gather_grad", at, rows_);
+      T* const row = dx + at * width_;
+      for (Dim j = 0; j < width_; ++j) row[j] = overwrites_ ? dout[j] : row[j] + dout[j];
+      dout += width_;
+    }
+    return OkStatus();
+  }
+
+  Operand index_, dout_, dx_;
+  bool overwrites_ = true;
+  Dim rows_ = 0, width_ = 0;
+};
+
+}  // namespace
+
+void RegisterGather(OpRegistry& ops) {
+  ops.Add("gather")
+      .Doc("Rows of a tensor by their numbers.", kDoc)
+      .Input("X", "rank 1 or more; rows are its first extent", AnyType())
+      .Input("Index", "row numbers, [n] or [n, 1]", Integers())
+      .Output("Out", "the rows", SameTypeAs("X"))
+      .Attr("overwrite", true, "whether the gradient of a row is the last one alone")
+      .InferShape(InferGather)
+      .KernelTypeFrom("Index")
+      .Kernel<Cpu, GatherKernel, std::int32_t, std::int64_t>()
+      .Grad({.reads = {"Index", "X"}, .yields = {"X"}})
+      .GradKernel<Cpu, GatherGradKernel, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Out@GRAD");
+}
+
+}  // namespace penstock

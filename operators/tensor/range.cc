@@ -1,0 +1,79 @@
+// range: evenly spaced numbers.
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[i] = Start + i * Step, as far as that lies before End. There must be at least one number: Step is not 0 and
+leads from Start towards End.)";
+
+constexpr double kMostNumbers = 1u << 31;
+
+Status InferRange(InferContext& c) {
+  for (const char* slot : {"Start", "End", "Step"}) {
+    if (!Compatible(c.ShapeOf(slot).Count(), 1))
+      return c.Error(slot, " (", c.ShapeOf(slot), ") must hold one element");
+  }
+  return c.SetShape("Out", {kUnknownDim});
+}
+
+template <typename Device, typename T>
+class RangeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    start_ = k.Input("Start");
+    end_ = k.Input("End");
+    step_ = k.Input("Step");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    const T start = *k[start_].template Data<T>();
+    const T end = *k[end_].template Data<T>();
+    const T step = *k[step_].template Data<T>();
+    const double numbers =
+        std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
+    if (!(numbers >= 1 && numbers <= kMostNumbers)) {
+      return InvalidArgument("E-op-range", "range: from Start (", start, ") to End (", end, ") by Step (",
+                             step, ") are ", numbers, " numbers; there must be from 1 to 2^31");
+    }
+    shape_.Set(0, static_cast<Dim>(numbers));
+    k[out_].Reset(DTypeOfT<T>::kValue, shape_);
+    T* const out = k[out_].template Data<T>();
+    for (Dim i = 0; i < shape_[0]; ++i) out[i] = At(start, i, step);
+    return OkStatus();
+  }
+
+ private:
+  static T At(T start, Dim i, T step) {
+    if constexpr (std::is_integral_v<T>) {  // i * step alone may not fit; the sum does
+      return static_cast<T>(static_cast<std::uint64_t>(start) +
+                            static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(step));
+    } else {
+      return start + static_cast<T>(i) * step;
+    }
+  }
+  Operand start_, end_, step_, out_;
+  Shape shape_{1};
+};
+
+}  // namespace
+
+void RegisterRange(OpRegistry& ops) {
+  ops.Add("range")
+      .Doc("Evenly spaced numbers.", kDoc)
+      .Input("Start", "one element: the first number", Numbers())
+      .Input("End", "one element: what no number reaches", SameTypeAs("Start"))
+      .Input("Step", "one element: the distance of neighbours", SameTypeAs("Start"))
+      .Output("Out", "the numbers", SameTypeAs("Start"))
+      .InferShape(InferRange)
+      .Kernel<Cpu, RangeKernel, float, double, std::int32_t, std::int64_t>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,32 @@
+// One op, with inputs for which its gradient is compared with central differences.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tests/support/op_harness.h"
+
+namespace penstock::test {
+
+struct GradientCase {
+  std::string name;
+  Op op;
+  Tensors inputs;  // each under the name of its slot, unless a slot has several
+  GradientCheck check;
+};
+
+// The op with each argument under its slot's name.
+Op WithSlots(const std::string& type, const std::vector<std::string>& inputs,
+             const std::vector<std::string>& outputs);
+// f64 values in [low, high], no two alike.
+Tensor Values(const Shape& shape, double low = -2, double high = 2, unsigned seed = 1);
+// An op of X and Out, differentiated by X.
+GradientCase Unary(const std::string& type, const Shape& x, double low = -2);
+
+// By folder of operators/.
+std::vector<GradientCase> MathGradientCases();
+std::vector<GradientCase> TensorGradientCases();
+std::vector<GradientCase> LossGradientCases();
+std::vector<GradientCase> NnGradientCases();
+
+}  // namespace penstock::test

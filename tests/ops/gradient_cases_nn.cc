@@ -1,0 +1,141 @@
+// Convolutions, pooling, normalisation, dropout: each value of each attribute that changes the numbers.
+#include "tests/ops/gradient_case.h"
+
+namespace penstock::test {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+GradientCase Convolution(const std::string& type, const std::string& format, const std::string& padding) {
+  const bool last = format == "NHWC";
+  const bool transposed = type == "conv2d_transpose";
+  const int groups = type == "depthwise_conv2d" ? 4 : 2;
+  Op op = WithSlots(type, {"Input", "Filter"}, {"Output"}).Set("groups", groups).Set("strides", Ints{2, 1});
+  op.Set("data_format", format).Set("padding_algorithm", padding).Set("paddings", Ints{1, 0});
+  if (padding == "EXPLICIT") op.Set("dilations", Ints{1, 2});
+  if (transposed && padding == "EXPLICIT") op.Set("output_size", Ints{8, 10});
+  const Shape filter = transposed ? Shape{4, 1, 3, 3} : Shape{4, 4 / groups, 3, 3};
+  return {
+      StrCat(type, " ", format, " ", padding),
+      op,
+      {{"Input", Values(last ? Shape{2, 4, 6, 4} : Shape{2, 4, 4, 6})}, {"Filter", Values(filter, -1, 1, 5)}},
+      {.of = {"Output"}, .wanted = {"Input", "Filter"}}};
+}
+
+GradientCase Pooling(const std::string& kind, const std::string& format, const std::string& padding) {
+  GradientCase c = Unary("pool2d", {2, 4, 5, 4});
+  c.op.Set("pooling_type", kind).Set("ksize", Ints{3, 2}).Set("strides", Ints{2, 2});
+  c.op.Set("data_format", format).Set("padding_algorithm", padding);
+  if (padding == "EXPLICIT") c.op.Set("paddings", Ints{1, 1});
+  c.name = StrCat("pool2d ", kind, " ", format, " ", padding);
+  return c;
+}
+
+void AddPooling(std::vector<GradientCase>& cases) {
+  for (const char* kind : {"max", "avg"}) {
+    for (const char* padding : {"EXPLICIT", "SAME", "VALID"}) {
+      cases.push_back(Pooling(kind, padding == std::string("SAME") ? "NHWC" : "NCHW", padding));
+    }
+    for (const char* flag : {"global_pooling", "adaptive", "ceil_mode"}) {
+      cases.push_back(Pooling(kind, "NCHW", "EXPLICIT"));
+      cases.back().op.Set(flag, true);
+      cases.back().name += StrCat(" ", flag);
+    }
+  }
+  cases.push_back(Pooling("avg", "NCHW", "EXPLICIT"));
+  cases.back().op.Set("exclusive", false);
+}
+
+GradientCase BatchNorm(const std::string& layout, const std::string& flag) {
+  Op op = WithSlots("batch_norm", {"X", "Scale", "Bias", "Mean", "Variance"},
+                    {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
+  op.Set("data_layout", layout);
+  if (!flag.empty()) op.Set(flag, true);
+  if (flag == "trainable_statistics") op.Set("is_test", true);
+  return {StrCat("batch_norm ", layout, " ", flag),
+          op,
+          {{"X", Values({3, 2, 2, 2})},
+           {"Scale", Values({2}, 0.5, 1.5, 2)},
+           {"Bias", Values({2}, -1, 1, 3)},
+           {"Mean", Values({2}, -1, 1, 4)},
+           {"Variance", Values({2}, 0.5, 1.5, 5)}},
+          {.of = {"Y"}, .wanted = {"X", "Scale", "Bias"}, .tolerance = 1e-5}};
+}
+
+GradientCase Dropout(const std::string& implementation, bool is_test, bool fixed) {
+  GradientCase c = Unary("dropout", {4, 5});
+  c.op.AddOutput("Mask", {"Mask"}).Set("dropout_prob", 0.4f).Set("seed", 7).Set("fix_seed", fixed);
+  c.op.Set("dropout_implementation", implementation).Set("is_test", is_test);
+  c.name = StrCat("dropout ", implementation, is_test ? " in a test" : "");
+  return c;
+}
+
+void AddMatmul(std::vector<GradientCase>& cases) {
+  for (const bool x : {false, true}) {
+    for (const bool y : {false, true}) {
+      Op op = WithSlots("matmul", {"X", "Y"}, {"Out"}).Set("transpose_X", x).Set("transpose_Y", y);
+      cases.push_back({StrCat("matmul ", x, y),
+                       op.Set("alpha", 0.5f),
+                       {{"X", Values(x ? Shape{2, 4, 3} : Shape{2, 3, 4})},
+                        {"Y", Values(y ? Shape{2, 5, 4} : Shape{2, 4, 5}, -1, 1, 3)}},
+                       {.of = {"Out"}, .wanted = {"X", "Y"}}});
+    }
+  }
+}
+
+void AddPadding(std::vector<GradientCase>& cases) {
+  for (const char* mode : {"constant", "reflect", "edge"}) {
+    for (const char* format : {"NCHW", "NHWC"}) {
+      cases.push_back(Unary("pad2d", {1, 3, 3, 3}));
+      cases.back().op.Set("paddings", Ints{1, 2, 2, 0}).Set("mode", mode).Set("data_format", format);
+      cases.back().op.Set("pad_value", 0.5f);
+    }
+  }
+}
+
+void AddChannels(std::vector<GradientCase>& cases) {
+  for (const char* format : {"AnyLayout", "NCHW", "NHWC"}) {
+    cases.push_back(Unary("lrn", {2, 3, 2, 4}));
+    cases.back().op.AddOutput("MidOut", {"MidOut"}).Set("n", 3).Set("k", 1.0f).Set("alpha", 0.5f);
+    cases.back().op.Set("data_format", format);
+  }
+  for (const int axis : {1, -1}) {
+    cases.push_back(Unary("maxout", {2, 4, 3, 4}));
+    cases.back().op.Set("groups", 2).Set("axis", axis);
+  }
+  for (const char* mode : {"all", "channel", "element"}) {
+    const Shape slopes = mode == std::string("all")       ? Shape{1}
+                         : mode == std::string("channel") ? Shape{1, 3, 1, 1}
+                                                          : Shape{1, 3, 2, 2};
+    cases.push_back({StrCat("prelu ", mode),
+                     WithSlots("prelu", {"X", "Alpha"}, {"Out"}).Set("mode", mode),
+                     {{"X", Values({2, 3, 2, 2})}, {"Alpha", Values(slopes, 0.1, 0.9, 2)}},
+                     {.of = {"Out"}, .wanted = {"X", "Alpha"}}});
+  }
+}
+
+}  // namespace
+
+std::vector<GradientCase> NnGradientCases() {
+  std::vector<GradientCase> cases;
+  for (const char* type : {"conv2d", "depthwise_conv2d", "conv2d_transpose"}) {
+    for (const char* format : {"NCHW", "NHWC"}) {
+      for (const char* padding : {"EXPLICIT", "SAME", "VALID"})
+        cases.push_back(Convolution(type, format, padding));
+    }
+  }
+  AddPooling(cases);
+  for (const char* layout : {"NCHW", "NHWC", "AnyLayout"}) cases.push_back(BatchNorm(layout, ""));
+  for (const char* flag : {"is_test", "use_global_stats", "trainable_statistics"})
+    cases.push_back(BatchNorm("NCHW", flag));
+  for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"}) {
+    cases.push_back(Dropout(implementation, false, true));
+    cases.push_back(Dropout(implementation, true, true));
+  }
+  AddMatmul(cases);
+  AddPadding(cases);
+  AddChannels(cases);
+  return cases;
+}
+
+}  // namespace penstock::test

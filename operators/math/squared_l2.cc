@@ -19,7 +19,7 @@ Out[i]     = sum of sub_result[i] * sub_result[i]
 Rows are everything behind the first extent. Y may have one row for all rows of X.)";
 
 template <typename Device, typename T>
-class NormKernel : public Kernel {
+class SquaredNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
@@ -39,7 +39,7 @@ class NormKernel : public Kernel {
 };
 
 template <typename Device, typename T>
-class NormGradKernel : public Kernel {
+class SquaredNormGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
@@ -70,7 +70,7 @@ Status InferDistance(InferContext& c) {
 }
 
 template <typename Device, typename T>
-class DistanceKernel : public Kernel {
+class SquaredDistanceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
@@ -100,7 +100,7 @@ class DistanceKernel : public Kernel {
 };
 
 template <typename Device, typename T>
-class DistanceGradKernel : public Kernel {
+class SquaredDistanceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     difference_ = k.Input("sub_result");
@@ -141,9 +141,9 @@ void RegisterSquaredL2(OpRegistry& ops) {
       .Output("Out", "one element", SameTypeAs("X"))
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
       .WhenSliced([](const Op&) { return OnSlices::kAddsUp; })
-      .Kernel<Cpu, NormKernel, float, double>()
+      .Kernel<Cpu, SquaredNormKernel, float, double>()
       .Grad({.reads = {"X"}, .yields = {"X"}})
-      .GradKernel<Cpu, NormGradKernel, float, double>();
+      .GradKernel<Cpu, SquaredNormGradKernel, float, double>();
   ops.Add("squared_l2_distance")
       .Doc("The squared distance between rows of X and Y.", kDistanceDoc)
       .Input("X", "rank 2 or more", Floats())
@@ -151,9 +151,9 @@ void RegisterSquaredL2(OpRegistry& ops) {
       .Output("sub_result", "X - Y", SameTypeAs("X"), Intermediate())
       .Output("Out", "one distance for each row of X", SameTypeAs("X"))
       .InferShape(InferDistance)
-      .Kernel<Cpu, DistanceKernel, float, double>()
+      .Kernel<Cpu, SquaredDistanceKernel, float, double>()
       .Grad({.reads = {"X", "Y"}, .reads_outputs = {"sub_result"}, .yields = {"X", "Y"}})
-      .GradKernel<Cpu, DistanceGradKernel, float, double>();
+      .GradKernel<Cpu, SquaredDistanceGradKernel, float, double>();
 }
 
 }  // namespace penstock

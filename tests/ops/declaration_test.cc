@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
@@ -39,6 +40,21 @@ TEST(Declarations, EachRegisterFunctionIsCalledOnceInSortedOrder) {
   std::vector<std::string> without_all;
   std::ranges::remove_copy(called, std::back_inserter(without_all), "RegisterAllOps");
   EXPECT_EQ(without_all, sorted);
+}
+
+// operators/README.md, Decisions.
+TEST(Declarations, EachKernelTemplateHasANameOfItsOwn) {
+  std::map<std::string, std::string> files;  // by name
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(std::string(PENSTOCK_SOURCE_DIR) + "/operators")) {
+    if (entry.path().extension() != ".cc") continue;
+    for (const std::string& name : Matches(
+             BytesOf(entry.path()), R"(\ntemplate <typename Device, typename \w+>\nclass (\w+) : public)")) {
+      const auto [at, is_new] = files.emplace(name, entry.path().filename());
+      EXPECT_TRUE(is_new) << name << " stands in " << at->second << " and in " << entry.path().filename();
+    }
+  }
+  EXPECT_GT(files.size(), 50u);
 }
 
 TEST(Declarations, EachOpSaysWhatItsGradientIs) {

@@ -28,5 +28,6 @@ std::vector<GradientCase> MathGradientCases();
 std::vector<GradientCase> TensorGradientCases();
 std::vector<GradientCase> LossGradientCases();
 std::vector<GradientCase> NnGradientCases();
+std::vector<GradientCase> SequenceGradientCases();
 
 }  // namespace penstock::test

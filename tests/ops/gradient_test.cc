@@ -188,7 +188,8 @@ std::vector<GradientCase> AllCases() {
   std::vector<GradientCase> all;
   for (std::vector<GradientCase> (*cases)() :
        {BinaryCases, OneOperandCases, SeveralOperandsCases, ReduceCases, PointwiseLossCases, LookupCases,
-        LossCases, MathGradientCases, TensorGradientCases, LossGradientCases, NnGradientCases}) {
+        LossCases, MathGradientCases, TensorGradientCases, LossGradientCases, NnGradientCases,
+        SequenceGradientCases}) {
     for (GradientCase& c : cases()) all.push_back(std::move(c));
   }
   return all;
@@ -231,6 +232,7 @@ const std::map<std::string, std::string> kElsewhere = {
     {"lookup_table.remote_prefetch true", "says where the table is"},
     {"lookup_table_v2.remote_prefetch true", "says where the table is"},
     {"softmax_with_cross_entropy.numeric_stable_mode false", "one algorithm serves both"},
+    {"sequence_pool.is_test true", "it keeps nothing for the gradient"},
     {"dropout.fix_seed false", "draws another mask for each difference"},
 };
 
@@ -275,6 +277,7 @@ TEST(Gradients, OfTheFolderMathAgreeWithCentralDifferences) { ExpectAgreement(Ma
 TEST(Gradients, OfTheFolderTensorAgreeWithCentralDifferences) { ExpectAgreement(TensorGradientCases()); }
 TEST(Gradients, OfTheFolderLossAgreeWithCentralDifferences) { ExpectAgreement(LossGradientCases()); }
 TEST(Gradients, OfTheFolderNnAgreeWithCentralDifferences) { ExpectAgreement(NnGradientCases()); }
+TEST(Gradients, OfTheFolderSequenceAgreeWithCentralDifferences) { ExpectAgreement(SequenceGradientCases()); }
 
 // A program need not come from append_backward.
 TEST(Gradients, RefuseInputsThatDoNotFitTogether) {

@@ -35,9 +35,15 @@ struct TestDevice {
   std::function<Result<Tensor>(const Tensor&)> to_host = [](const Tensor& device) { return device; };
 };
 
-// The outputs of one run, by variable name.
+// Runs the kernel once more, and tells when that begins and ends.
+struct SecondRun {
+  std::function<void()> begins, ends;  // null: there is none
+};
+
+// The outputs of one run, by variable name; of the second, where there is one.
 Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs,
-                      const Services& services = {}, Scope* scope = nullptr, const TestDevice& device = {});
+                      const Services& services = {}, Scope* scope = nullptr, const TestDevice& device = {},
+                      const SecondRun& second = {});
 
 // The gradient ops of `op` as its declaration makes them; the gradient of variable v is named v@GRAD, and
 // only the variables in `wanted` get one. No gradient flows back from the outputs `without`: where such an

@@ -84,15 +84,10 @@ NAMES = _names({
         allclose
         anchor_generator
         arange
-        argmax
-        argmin
-        argsort
         array_length
         array_read
         array_write
         asin
-        atan
-        auc
         beam_search
         beam_search_decode
         bilinear_tensor_product
@@ -108,17 +103,14 @@ NAMES = _names({
         clamp
         collect_fpn_proposals
         continuous_value_model
-        conv2d_transpose
         conv3d
         conv3d_transpose
-        cos_sim
         create_array
         crf_decoding
         crop
         crop_tensor
         cross
         ctc_greedy_decoder
-        cumsum
         data_norm
         deformable_conv
         deformable_roi_pooling
@@ -136,11 +128,7 @@ NAMES = _names({
         dynamic_lstmp
         edit_distance
         elementwise_equal
-        elementwise_floordiv
-        elementwise_mod
-        elu
         erf
-        expand
         expand_as
         eye
         filter_by_instag
@@ -148,11 +136,9 @@ NAMES = _names({
         fsp_matrix
         full
         full_like
-        gather
         gather_nd
         gather_tree
         gaussian_random_batch_size_like
-        gelu
         generate_mask_labels
         generate_proposal_labels
         generate_proposals
@@ -160,12 +146,7 @@ NAMES = _names({
         group_norm
         gru_unit
         hard_shrink
-        hard_sigmoid
-        hard_swish
-        has_inf
-        has_nan
         hash
-        hsigmoid
         im2sequence
         image_resize
         image_resize_short
@@ -175,11 +156,7 @@ NAMES = _names({
         instance_norm
         interpolate
         iou_similarity
-        is_empty
-        isfinite
-        kldiv_loss
         kron
-        l2_normalize
         linear_chain_crf
         linspace
         locality_aware_nms
@@ -187,14 +164,10 @@ NAMES = _names({
         lod_reset
         log1p
         log_softmax
-        logsigmoid
         logsumexp
-        lrn
         lstm
         lstm_unit
-        margin_rank_loss
         matrix_nms
-        maxout
         mean_iou
         meshgrid
         mish
@@ -202,17 +175,13 @@ NAMES = _names({
         multi_box_head
         multiclass_nms
         multiplex
-        nce
         nonzero
         npair_loss
         ones_like
-        pad
-        pad2d
         pad_constant_like
         pixel_shuffle
         polygon_box_transform
         pool3d
-        prelu
         prior_box
         prroi_pool
         psroi_pool
@@ -221,12 +190,9 @@ NAMES = _names({
         randn
         random_crop
         randperm
-        range
         rank
-        rank_loss
         reduce_all
         reduce_any
-        relu6
         reorder_lod_tensor_by_rank
         resize_bilinear
         resize_nearest
@@ -263,25 +229,18 @@ NAMES = _names({
         sequence_slice
         sequence_softmax
         sequence_unpad
-        shape
         shard_index
         shuffle_channel
         sigmoid_focal_loss
         similarity_focus
         size
-        slice
-        smooth_l1
         soft_relu
         softshrink
         space_to_depth
         spectral_norm
         ssd_loss
-        stack
-        stanh
         strided_slice
-        swish
         t
-        tanh_shrink
         target_assign
         teacher_student_sigmoid_loss
         temporal_shift

@@ -1,20 +1,26 @@
 """The layers: each draws a name and adds its ops, in Fluid's order, to the default main program."""
 
 from penstock.fluid._not_built import getattr_of
-from penstock.fluid.layers import (arithmetic, control_flow, io, learning_rate_scheduler, loss, math_op_patch,
-                                   metric_op, nn, ops, tensor)
+from penstock.fluid.layers import (activation, arithmetic, control_flow, conv, io, learning_rate_scheduler, loss,
+                                   many_classes, math_op_patch, metric_op, nn, norm, ops, shaping, tensor)
+from penstock.fluid.layers.activation import *
 from penstock.fluid.layers.arithmetic import *
 from penstock.fluid.layers.control_flow import *
+from penstock.fluid.layers.conv import *
 from penstock.fluid.layers.io import *
 from penstock.fluid.layers.learning_rate_scheduler import *
 from penstock.fluid.layers.loss import *
+from penstock.fluid.layers.many_classes import *
 from penstock.fluid.layers.metric_op import *
 from penstock.fluid.layers.nn import *
+from penstock.fluid.layers.norm import *
 from penstock.fluid.layers.ops import *
+from penstock.fluid.layers.shaping import *
 from penstock.fluid.layers.tensor import *
 
-__all__ = (arithmetic.__all__ + control_flow.__all__ + io.__all__ + learning_rate_scheduler.__all__ + loss.__all__ +
-           metric_op.__all__ + nn.__all__ + ops.__all__ + tensor.__all__)
+__all__ = (activation.__all__ + arithmetic.__all__ + control_flow.__all__ + conv.__all__ + io.__all__ +
+           learning_rate_scheduler.__all__ + loss.__all__ + many_classes.__all__ + metric_op.__all__ + nn.__all__ +
+           norm.__all__ + ops.__all__ + shaping.__all__ + tensor.__all__)
 
 math_op_patch.patch_variable()
 

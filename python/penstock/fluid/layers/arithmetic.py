@@ -4,10 +4,10 @@ from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
-    'clip', 'clip_by_norm', 'elementwise_add', 'elementwise_div', 'elementwise_max', 'elementwise_min',
-    'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'leaky_relu', 'logical_and', 'logical_not',
-    'logical_or', 'logical_xor', 'mean', 'pow', 'reduce_max', 'reduce_mean', 'reduce_min', 'reduce_prod',
-    'reduce_sum', 'scale',
+    'clip', 'clip_by_norm', 'elementwise_add', 'elementwise_div', 'elementwise_floordiv', 'elementwise_max',
+    'elementwise_min', 'elementwise_mod', 'elementwise_mul', 'elementwise_pow', 'elementwise_sub', 'logical_and',
+    'logical_not', 'logical_or', 'logical_xor', 'mean', 'pow', 'reduce_max', 'reduce_mean', 'reduce_min',
+    'reduce_prod', 'reduce_sum', 'scale',
 ]
 
 
@@ -60,14 +60,6 @@ def pow(x, factor=1.0, name=None):
     return out
 
 
-def leaky_relu(x, alpha=0.02, name=None):
-    """x where it is positive, alpha * x elsewhere."""
-    helper = LayerHelper('leaky_relu', name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('leaky_relu', {'X': x}, {'Out': out}, {'alpha': alpha})
-    return out
-
-
 def _logical(op_type, inputs, out, name):
     helper = LayerHelper(op_type, name=name)
     if out is None:
@@ -112,6 +104,8 @@ elementwise_div = _elementwise('elementwise_div')
 elementwise_max = _elementwise('elementwise_max')
 elementwise_min = _elementwise('elementwise_min')
 elementwise_pow = _elementwise('elementwise_pow')
+elementwise_mod = _elementwise('elementwise_mod')
+elementwise_floordiv = _elementwise('elementwise_floordiv')
 
 
 def _reduce(op_type):

@@ -3,8 +3,8 @@
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
-    'cross_entropy', 'huber_loss', 'label_smooth', 'log_loss', 'one_hot', 'sigmoid_cross_entropy_with_logits',
-    'softmax_with_cross_entropy', 'square_error_cost'
+    'cross_entropy', 'huber_loss', 'kldiv_loss', 'label_smooth', 'log_loss', 'margin_rank_loss', 'one_hot', 'rank_loss',
+    'sigmoid_cross_entropy_with_logits', 'smooth_l1', 'softmax_with_cross_entropy', 'square_error_cost'
 ]
 
 
@@ -103,4 +103,45 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
     out = helper.create_variable_for_type_inference(dtype)
     inputs = {'X': label} if prior_dist is None else {'X': label, 'PriorDist': prior_dist}
     helper.append_op('label_smooth', inputs, {'Out': out}, {'epsilon': float(epsilon)})
+    return out
+
+
+def kldiv_loss(x, target, reduction='mean', name=None):
+    """How much the distribution `target` differs from the one whose logarithms x holds."""
+    helper = LayerHelper('kldiv_loss', name=name)
+    loss = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('kldiv_loss', {'X': x, 'Target': target}, {'Loss': loss}, {'reduction': reduction})
+    return loss
+
+
+def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
+    """Squares of small differences, sizes of large ones, added up row by row."""
+    helper = LayerHelper('smooth_l1_loss')
+    difference = helper.create_variable_for_type_inference(x.dtype)
+    loss = helper.create_variable_for_type_inference(x.dtype)
+    inputs = {'X': x, 'Y': y}
+    if inside_weight is not None:
+        inputs['InsideWeight'] = inside_weight
+    if outside_weight is not None:
+        inputs['OutsideWeight'] = outside_weight
+    helper.append_op('smooth_l1_loss', inputs, {'Diff': difference, 'Out': loss},
+                     {'sigma': 1.0 if sigma is None else sigma})
+    return loss
+
+
+def rank_loss(label, left, right, name=None):
+    """The log loss of the order of two scores; a label of 1 says that left comes first."""
+    helper = LayerHelper('rank_loss', name=name)
+    out = helper.create_variable_for_type_inference('float32')
+    helper.append_op('rank_loss', {'Label': label, 'Left': left, 'Right': right}, {'Out': out})
+    return out
+
+
+def margin_rank_loss(label, left, right, margin=0.1, name=None):
+    """The hinge loss of the order of two scores; a label of 1 says that left comes first, -1 that right does."""
+    helper = LayerHelper('margin_rank_loss', name=name)
+    out = helper.create_variable_for_type_inference(left.dtype)
+    activated = helper.create_variable_for_type_inference(left.dtype)
+    helper.append_op('margin_rank_loss', {'Label': label, 'X1': left, 'X2': right}, {'Out': out, 'Activated': activated},
+                     {'margin': margin})
     return out

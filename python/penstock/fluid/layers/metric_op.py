@@ -1,9 +1,10 @@
 """Metrics computed by ops."""
 
+from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers import nn
 
-__all__ = ['accuracy']
+__all__ = ['accuracy', 'auc']
 
 
 def accuracy(input, label, k=1, correct=None, total=None):
@@ -21,3 +22,28 @@ def accuracy(input, label, k=1, correct=None, total=None):
         'Total': total
     })
     return share
+
+
+def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
+    """The area under the ROC curve: over all batches so far, over the last slide_steps, and the four statistics."""
+    helper = LayerHelper('auc')
+    all_batches = helper.create_variable_for_type_inference('float64')
+    last_batches = helper.create_variable_for_type_inference('float64')
+    buckets = num_thresholds + 1
+
+    def statistic(shape):
+        return helper.create_global_variable(persistable=True, dtype='int64', shape=shape)
+
+    sliding = [statistic([(1 + slide_steps) * buckets + 1]) for _ in range(2)]
+    total = [statistic([1, buckets]) for _ in range(2)]
+    for var in sliding + total:
+        helper.set_variable_initializer(var, Constant(0.0))
+    for out, (positive, negative), steps in ((last_batches, sliding, slide_steps), (all_batches, total, 0)):
+        helper.append_op(
+            'auc', {'Predict': input, 'Label': label, 'StatPos': positive, 'StatNeg': negative},
+            {'AUC': out, 'StatPosOut': positive, 'StatNegOut': negative}, {
+                'curve': curve,
+                'num_thresholds': num_thresholds,
+                'slide_steps': steps
+            })
+    return all_batches, last_batches, sliding + total

@@ -4,14 +4,13 @@ import math
 
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
-from penstock.fluid.initializer import Constant, Normal
+from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'autoincreased_step_counter', 'batch_norm', 'conv2d', 'dropout', 'embedding', 'fc', 'flatten',
-    'get_tensor_from_selected_rows', 'layer_norm', 'matmul', 'merge_selected_rows', 'mul', 'pool2d', 'reshape',
-    'softmax', 'split', 'squeeze', 'topk', 'transpose', 'unsqueeze',
+    'autoincreased_step_counter', 'cos_sim', 'dropout', 'embedding', 'fc', 'flatten',
+    'get_tensor_from_selected_rows', 'matmul', 'merge_selected_rows', 'mul', 'reshape', 'softmax', 'split', 'squeeze',
+    'topk', 'transpose', 'unsqueeze',
 ]
 
 
@@ -78,159 +77,6 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
     return counter
 
 
-def _pair(value, what):
-    if isinstance(value, int):
-        return [value, value]
-    value = list(value)
-    if len(value) != 2:
-        raise ValueError('%s takes one number or two, not %s' % (what, value))
-    return value
-
-
-def _paddings(padding, data_format):
-    """(paddings, algorithm) of 'SAME', 'VALID', a number, [h, w], [top, bottom, left, right], or one pair an axis."""
-    if isinstance(padding, str):
-        algorithm = padding.upper()
-        if algorithm not in ('SAME', 'VALID'):
-            raise ValueError("Unknown padding: '%s'. It can only be 'SAME' or 'VALID'." % padding)
-        return [0, 0], algorithm
-    if isinstance(padding, (list, tuple)) and len(padding) == 4:
-        if isinstance(padding[0], (list, tuple)):
-            pairs = padding[1:3] if data_format == 'NHWC' else padding[2:4]
-            padding = [extent for pair in pairs for extent in pair]
-        top, bottom, left, right = padding
-        if (top, left) == (bottom, right):
-            return [top, left], 'EXPLICIT'
-        return [top, bottom, left, right], 'EXPLICIT'
-    return _pair(padding, 'padding'), 'EXPLICIT'
-
-
-def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
-           bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
-    channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
-    if channels < 0:
-        raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
-    groups = groups or 1
-    if channels % groups != 0:
-        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
-    depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
-    op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
-    helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
-    filter_size = _pair(filter_size, 'filter_size')
-    paddings, algorithm = _paddings(padding, data_format)
-    std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
-    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // groups] + filter_size, input.dtype,
-                                     default_initializer=Normal(0.0, std, 0))
-    before_bias = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        op_type, {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
-            'strides': _pair(stride, 'stride'),
-            'paddings': paddings,
-            'dilations': _pair(dilation, 'dilation'),
-            'groups': groups,
-            'use_cudnn': use_cudnn,
-            'use_mkldnn': False,
-            'fuse_relu_before_depthwise_conv': False,
-            'padding_algorithm': algorithm,
-            'data_format': data_format
-        })
-    channel = 1 if data_format == 'NCHW' else 3
-    return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
-
-
-def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
-           ceil_mode=False, name=None, exclusive=True, data_format='NCHW'):
-    if pool_type not in ('max', 'avg'):
-        raise ValueError("Unknown Attr(pool_type): '%s'. It can only be 'max' or 'avg'." % (pool_type,))
-    if not global_pooling and pool_size == -1:
-        raise ValueError('Attr(pool_size) must be given unless global_pooling is True.')
-    paddings, algorithm = _paddings(pool_padding, data_format)
-    helper = LayerHelper('pool2d', name=name)
-    out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(
-        'pool2d', {'X': input}, {'Out': out}, {
-            'pooling_type': pool_type,
-            'ksize': _pair(pool_size, 'pool_size'),
-            'global_pooling': global_pooling,
-            'strides': _pair(pool_stride, 'pool_stride'),
-            'paddings': paddings,
-            'padding_algorithm': algorithm,
-            'use_cudnn': use_cudnn,
-            'ceil_mode': ceil_mode,
-            'use_mkldnn': False,
-            'exclusive': exclusive,
-            'data_format': data_format
-        })
-    return out
-
-
-def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, param_attr=None, bias_attr=None,
-               data_layout='NCHW', in_place=False, name=None, moving_mean_name=None, moving_variance_name=None,
-               do_model_average_for_mean_and_var=True, use_global_stats=False):
-    """Normalises each channel over the batch; the running mean and variance are parameters that are not trained."""
-    helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
-    dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
-    channels = input.shape[1] if data_layout == 'NCHW' else input.shape[-1]
-
-    def running(parameter_name, value):
-        attr = ParamAttr(name=parameter_name, initializer=Constant(value), trainable=False,
-                         do_model_average=do_model_average_for_mean_and_var)
-        parameter = helper.create_parameter(attr, [channels], dtype)
-        parameter.stop_gradient = True
-        return parameter
-
-    weight = helper.create_parameter(helper.param_attr, [channels], dtype, default_initializer=Constant(1.0))
-    bias = helper.create_parameter(helper.bias_attr, [channels], dtype, is_bias=True)
-    mean = running(moving_mean_name, 0.0)
-    variance = running(moving_variance_name, 1.0)
-    saved_mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    saved_variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    out = input if in_place else helper.create_variable_for_type_inference(dtype)
-    inputs = {'X': input, 'Scale': weight, 'Bias': bias, 'Mean': mean, 'Variance': variance}
-    attrs = {
-        'epsilon': epsilon,
-        'is_test': is_test,
-        'data_layout': data_layout,
-        'use_mkldnn': False,
-        'fuse_with_relu': False,
-        'use_global_stats': use_global_stats
-    }
-    if isinstance(momentum, Variable):
-        inputs['MomentumTensor'] = momentum
-    else:
-        attrs['momentum'] = momentum
-    outputs = {
-        'Y': out,
-        'MeanOut': mean,
-        'VarianceOut': variance,
-        'SavedMean': saved_mean,
-        'SavedVariance': saved_variance
-    }
-    helper.append_op('batch_norm', inputs, outputs, attrs)
-    return helper.append_activation(out)
-
-
-def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, param_attr=None, bias_attr=None,
-               act=None, name=None):
-    """Normalises what stands behind begin_norm_axis, then stretches and shifts it, element by element, if asked."""
-    helper = LayerHelper('layer_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
-    dtype = input.dtype
-    width = [math.prod(input.shape[begin_norm_axis:])]
-    inputs = {'X': input}
-    if scale:
-        inputs['Scale'] = helper.create_parameter(helper.param_attr, width, dtype, default_initializer=Constant(1.0))
-    if shift:
-        inputs['Bias'] = helper.create_parameter(helper.bias_attr, width, dtype, is_bias=True)
-    mean = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    variance = helper.create_variable_for_type_inference(dtype, stop_gradient=True)
-    out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op('layer_norm', inputs, {'Y': out, 'Mean': mean, 'Variance': variance}, {
-        'epsilon': epsilon,
-        'begin_norm_axis': begin_norm_axis
-    })
-    return helper.append_activation(out)
-
-
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
     helper = LayerHelper('dropout', name=name)
     out = helper.create_variable_for_type_inference(x.dtype)
@@ -273,6 +119,14 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
         'transpose_Y': transpose_y,
         'alpha': float(alpha)
     })
+    return out
+
+
+def cos_sim(X, Y):
+    """The cosine between rows of X and Y; Y may have one row for all of X's."""
+    helper = LayerHelper('cos_sim')
+    out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
+    helper.append_op('cos_sim', {'X': X, 'Y': Y}, {'Out': out, 'XNorm': x_norm, 'YNorm': y_norm})
     return out
 
 

@@ -1,11 +1,11 @@
-"""Layers of one input and one output without attributes of their own: made from a list of op types."""
+"""Layers of one input and one output; those without attributes of their own are made from a list of op types."""
 
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
-    'abs', 'ceil', 'cos', 'exp', 'floor', 'log', 'reciprocal', 'relu', 'round', 'rsqrt', 'sigmoid', 'sign', 'sin',
-    'softplus', 'softsign', 'sqrt', 'square', 'tanh',
+    'abs', 'atan', 'ceil', 'cos', 'exp', 'floor', 'log', 'logsigmoid', 'reciprocal', 'relu', 'round', 'rsqrt',
+    'sigmoid', 'sign', 'sin', 'softplus', 'softsign', 'sqrt', 'square', 'tanh', 'tanh_shrink',
 ]
 
 
@@ -24,6 +24,25 @@ def _unary(op_type):
 
 for _type in __all__:
     globals()[_type] = _unary(_type)
+
+__all__ += ['cumsum', 'gelu']
+
+
+def gelu(x, approximate=False):
+    """x times the share of a normal distribution below it."""
+    helper = LayerHelper('gelu')
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('gelu', {'X': x}, {'Out': out}, {'approximate': approximate})
+    return out
+
+
+def cumsum(x, axis=None, exclusive=None, reverse=None):
+    """Running sums along `axis`, by default the last."""
+    given = {'axis': axis, 'exclusive': exclusive, 'reverse': reverse}
+    helper = LayerHelper('cumsum')
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('cumsum', {'X': x}, {'Out': out}, {name: value for name, value in given.items() if value is not None})
+    return out
 
 
 __getattr__ = getattr_of(__name__)

@@ -9,8 +9,9 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
-    'assign', 'cast', 'concat', 'create_global_var', 'create_parameter', 'create_tensor', 'fill_constant',
-    'fill_constant_batch_size_like', 'gaussian_random', 'ones', 'sum', 'sums', 'uniform_random', 'zeros',
+    'argmax', 'argmin', 'argsort', 'assign', 'cast', 'concat', 'create_global_var', 'create_parameter',
+    'create_tensor', 'fill_constant', 'fill_constant_batch_size_like', 'gaussian_random', 'has_inf', 'has_nan',
+    'isfinite', 'ones', 'range', 'sum', 'sums', 'uniform_random', 'zeros',
 ]
 
 
@@ -152,3 +153,66 @@ def assign(input, output=None):
         slot: input.ravel().tolist()
     })
     return output
+
+
+def range(start, end, step, dtype):
+    """start, start + step, ... before end, which may be Variables of one element."""
+    helper = LayerHelper('range')
+    dtype = to_dtype(dtype)
+    bounds = [one if isinstance(one, Variable) else fill_constant([1], dtype, one) for one in (start, end, step)]
+    out = helper.create_variable_for_type_inference(dtype)
+    helper.append_op('range', dict(zip(('Start', 'End', 'Step'), bounds)), {'Out': out})
+    out.stop_gradient = True
+    return out
+
+
+def _arg(op_type, x, axis):
+    helper = LayerHelper(op_type)
+    out = helper.create_variable_for_type_inference('int64')
+    helper.append_op(op_type, {'X': x}, {'Out': out}, {'axis': axis})
+    out.stop_gradient = True
+    return out
+
+
+def argmax(x, axis=0):
+    """Where the largest elements along `axis` are."""
+    return _arg('arg_max', x, axis)
+
+
+def argmin(x, axis=0):
+    """Where the smallest elements along `axis` are."""
+    return _arg('arg_min', x, axis)
+
+
+def argsort(input, axis=-1, descending=False, name=None):
+    """The elements along `axis` in order, and where each came from."""
+    helper = LayerHelper('argsort', name=name)
+    out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
+    indices = helper.create_variable_for_type_inference('int64', stop_gradient=True)
+    helper.append_op('argsort', {'X': input}, {'Out': out, 'Indices': indices}, {
+        'axis': axis,
+        'descending': descending
+    })
+    return out, indices
+
+
+def _test(op_type, x):
+    helper = LayerHelper(op_type)
+    out = helper.create_variable_for_type_inference('bool')
+    helper.append_op(op_type, {'X': x}, {'Out': out})
+    return out
+
+
+def isfinite(x):
+    """Whether all elements are finite."""
+    return _test('isfinite', x)
+
+
+def has_inf(x):
+    """Whether some element is infinite."""
+    return _test('isinf', x)
+
+
+def has_nan(x):
+    """Whether some element is NaN."""
+    return _test('isnan', x)

@@ -1,0 +1,140 @@
+"""Windows that slide over images: convolution, its transpose, pooling."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.initializer import Normal
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['conv2d', 'conv2d_transpose', 'pool2d']
+
+
+def _pair(value, what):
+    if isinstance(value, int):
+        return [value, value]
+    value = list(value)
+    if len(value) != 2:
+        raise ValueError('%s takes one number or two, not %s' % (what, value))
+    return value
+
+
+def _paddings(padding, data_format):
+    """(paddings, algorithm) of 'SAME', 'VALID', a number, [h, w], [top, bottom, left, right], or one pair an axis."""
+    if isinstance(padding, str):
+        algorithm = padding.upper()
+        if algorithm not in ('SAME', 'VALID'):
+            raise ValueError("Unknown padding: '%s'. It can only be 'SAME' or 'VALID'." % padding)
+        return [0, 0], algorithm
+    if isinstance(padding, (list, tuple)) and len(padding) == 4:
+        if isinstance(padding[0], (list, tuple)):
+            pairs = padding[1:3] if data_format == 'NHWC' else padding[2:4]
+            padding = [extent for pair in pairs for extent in pair]
+        top, bottom, left, right = padding
+        if (top, left) == (bottom, right):
+            return [top, left], 'EXPLICIT'
+        return [top, bottom, left, right], 'EXPLICIT'
+    return _pair(padding, 'padding'), 'EXPLICIT'
+
+
+def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
+           bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
+    channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
+    if channels < 0:
+        raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
+    groups = groups or 1
+    if channels % groups != 0:
+        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+    depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
+    op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
+    helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
+    filter_size = _pair(filter_size, 'filter_size')
+    paddings, algorithm = _paddings(padding, data_format)
+    std = (2.0 / (filter_size[0] * filter_size[1] * channels))**0.5
+    weight = helper.create_parameter(helper.param_attr, [num_filters, channels // groups] + filter_size, input.dtype,
+                                     default_initializer=Normal(0.0, std, 0))
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        op_type, {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
+            'strides': _pair(stride, 'stride'),
+            'paddings': paddings,
+            'dilations': _pair(dilation, 'dilation'),
+            'groups': groups,
+            'use_cudnn': use_cudnn,
+            'use_mkldnn': False,
+            'fuse_relu_before_depthwise_conv': False,
+            'padding_algorithm': algorithm,
+            'data_format': data_format
+        })
+    channel = 1 if data_format == 'NCHW' else 3
+    return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
+
+
+def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
+           ceil_mode=False, name=None, exclusive=True, data_format='NCHW'):
+    if pool_type not in ('max', 'avg'):
+        raise ValueError("Unknown Attr(pool_type): '%s'. It can only be 'max' or 'avg'." % (pool_type,))
+    if not global_pooling and pool_size == -1:
+        raise ValueError('Attr(pool_size) must be given unless global_pooling is True.')
+    paddings, algorithm = _paddings(pool_padding, data_format)
+    helper = LayerHelper('pool2d', name=name)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        'pool2d', {'X': input}, {'Out': out}, {
+            'pooling_type': pool_type,
+            'ksize': _pair(pool_size, 'pool_size'),
+            'global_pooling': global_pooling,
+            'strides': _pair(pool_stride, 'pool_stride'),
+            'paddings': paddings,
+            'padding_algorithm': algorithm,
+            'use_cudnn': use_cudnn,
+            'ceil_mode': ceil_mode,
+            'use_mkldnn': False,
+            'exclusive': exclusive,
+            'data_format': data_format
+        })
+    return out
+
+
+def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, padding=0, stride=1, dilation=1,
+                     groups=None, param_attr=None, bias_attr=None, use_cudnn=True, act=None, name=None,
+                     data_format='NCHW'):
+    """Each element puts the filter, times itself, onto the output: what the gradient of conv2d's input does."""
+    if not param_attr and param_attr is not None:
+        raise ValueError('param_attr of conv2d_transpose cannot be False')
+    if data_format not in ('NCHW', 'NHWC'):
+        raise ValueError('data_format must be NCHW or NHWC, not %r' % (data_format,))
+    channels = input.shape[1] if data_format == 'NCHW' else input.shape[-1]
+    if channels == groups and num_filters == channels and not use_cudnn:
+        raise NotImplementedError('depthwise_conv2d_transpose is not built; use_cudnn=True gives the same numbers')
+    helper = LayerHelper('conv2d_transpose', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    paddings, algorithm = _paddings(padding, data_format)
+    stride, dilation = _pair(stride, 'stride'), _pair(dilation, 'dilation')
+    output_size = [] if output_size is None else _pair(output_size, 'output_size')
+    if filter_size is None:
+        filter_size = _filter_size(input, output_size, paddings, stride, dilation, data_format)
+    filter_size = _pair(filter_size, 'filter_size')
+    groups = groups or 1
+    weight = helper.create_parameter(helper.param_attr, [channels, num_filters // groups] + filter_size, input.dtype)
+    before_bias = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        'conv2d_transpose', {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
+            'output_size': output_size,
+            'strides': stride,
+            'paddings': paddings,
+            'padding_algorithm': algorithm,
+            'dilations': dilation,
+            'groups': groups,
+            'use_cudnn': use_cudnn,
+            'data_format': data_format
+        })
+    channel = 1 if data_format == 'NCHW' else 3
+    return helper.append_activation(helper.append_bias_op(before_bias, dim_start=channel, dim_end=channel + 1))
+
+
+def _filter_size(input, output_size, paddings, stride, dilation, data_format):
+    """The filter that makes images of output_size."""
+    if not output_size:
+        raise ValueError('conv2d_transpose wants output_size or filter_size')
+    if isinstance(output_size, Variable):
+        raise TypeError('output_size must be numbers if filter_size is to follow from it')
+    extents = input.shape[2:4] if data_format == 'NCHW' else input.shape[1:3]
+    around = [2 * paddings[0], 2 * paddings[1]] if len(paddings) == 2 else [sum(paddings[:2]), sum(paddings[2:])]
+    return [(output_size[i] - (extents[i] - 1) * stride[i] + around[i] - 1) // dilation[i] + 1 for i in (0, 1)]

@@ -1,0 +1,101 @@
+"""Losses for so many classes that not all of them are looked at."""
+
+import numpy
+
+from penstock.fluid.initializer import NumpyArrayInitializer
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.param_attr import ParamAttr
+
+__all__ = ['hsigmoid', 'nce']
+
+_SAMPLERS = {'uniform': 0, 'log_uniform': 1, 'custom_dist': 2}
+
+
+def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bias_attr=None, num_neg_samples=None,
+        name=None, sampler='uniform', custom_dist=None, seed=0, is_sparse=False):
+    """Noise-contrastive estimation: the true classes against num_neg_samples that are drawn, on average of both."""
+    if sampler not in _SAMPLERS:
+        raise ValueError('sampler must be one of %s, not %r' % (', '.join(sorted(_SAMPLERS)), sampler))
+    if sampler == 'custom_dist' and custom_dist is None:
+        raise ValueError('the sampler custom_dist wants custom_dist, the probability of each class')
+    helper = LayerHelper('nce', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    weight = helper.create_parameter(helper.param_attr, [num_total_classes, input.shape[1]], input.dtype)
+    inputs = {'Input': input, 'Label': label, 'Weight': weight}
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [num_total_classes, 1], input.dtype, is_bias=True)
+    if sample_weight is not None:
+        inputs['SampleWeight'] = sample_weight
+    cost = helper.create_variable_for_type_inference(input.dtype)
+    logits = helper.create_variable_for_type_inference(input.dtype)
+    labels = helper.create_variable_for_type_inference(label.dtype)
+    if sampler == 'custom_dist':
+        inputs.update(_alias_tables(helper, custom_dist, num_total_classes))
+    count = 10 if num_neg_samples is None else int(num_neg_samples)
+    helper.append_op(
+        'nce', inputs, {'Cost': cost, 'SampleLogits': logits, 'SampleLabels': labels}, {
+            'num_total_classes': int(num_total_classes),
+            'num_neg_samples': count,
+            'seed': seed,
+            'sampler': _SAMPLERS[sampler],
+            'is_sparse': is_sparse,
+            'remote_prefetch': is_sparse
+        })
+    return cost / (count + 1)
+
+
+def _alias_tables(helper, custom_dist, classes):
+    """The tables of the alias method (Walker, 1977): from place i class i is drawn by its share, else its alias."""
+    if len(custom_dist) != classes:
+        raise ValueError('custom_dist has %d probabilities for %d classes' % (len(custom_dist), classes))
+    shares = [float(probability) * classes for probability in custom_dist]
+    aliases = [-1] * classes
+    small = [i for i, share in enumerate(shares) if share < 1]
+    large = [i for i, share in enumerate(shares) if share > 1]
+    while small and large:
+        low, high = small.pop(), large.pop()
+        aliases[low] = high
+        shares[high] -= 1 - shares[low]
+        if shares[high] != 1:
+            (small if shares[high] < 1 else large).append(high)
+    for rest in small + large:    # what rounding has left over
+        shares[rest] = 1.0
+
+    def constant(values, dtype):
+        values = numpy.array(values, dtype)
+        parameter = helper.create_parameter(ParamAttr(), list(values.shape), dtype,
+                                            default_initializer=NumpyArrayInitializer(values))
+        parameter.stop_gradient = True
+        return parameter
+
+    return {
+        'CustomDistProbs': constant(custom_dist, 'float32'),
+        'CustomDistAlias': constant(aliases, 'int32'),
+        'CustomDistAliasProbs': constant(shares, 'float32')
+    }
+
+
+def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=None, path_table=None, path_code=None,
+             is_custom=False, is_sparse=False):
+    """The log loss of a class, decided down a binary tree: the complete one, or ways that path_table names."""
+    if is_custom and (path_table is None or path_code is None):
+        raise ValueError('is_custom wants path_table and path_code')
+    if not is_custom and (path_table is not None or path_code is not None):
+        raise ValueError('path_table and path_code are for is_custom=True')
+    if num_classes is None or num_classes < 2:
+        raise ValueError('num_classes must be at least 2, not %r' % (num_classes,))
+    helper = LayerHelper('hierarchical_sigmoid', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    nodes = num_classes if is_custom else num_classes - 1
+    out = helper.create_variable_for_type_inference(input.dtype)
+    before = helper.create_variable_for_type_inference(input.dtype)
+    weight = helper.create_parameter(helper.param_attr, [nodes, input.shape[1]], input.dtype)
+    inputs = {'X': input, 'W': weight, 'Label': label}
+    if is_custom:
+        inputs.update(PathTable=path_table, PathCode=path_code)
+    if helper.bias_attr:
+        inputs['Bias'] = helper.create_parameter(helper.bias_attr, [nodes, 1], input.dtype, is_bias=True)
+    helper.append_op('hierarchical_sigmoid', inputs, {'Out': out, 'PreOut': before, 'W_Out': weight}, {
+        'num_classes': num_classes,
+        'is_sparse': is_sparse,
+        'remote_prefetch': is_sparse
+    })
+    return out

@@ -1,0 +1,105 @@
+"""Parts of tensors, repeated, framed and put together."""
+
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.tensor import fill_constant
+
+__all__ = ['expand', 'gather', 'pad', 'pad2d', 'shape', 'slice', 'stack']
+
+
+def shape(input):
+    """The extents of a tensor, as a tensor of int32."""
+    helper = LayerHelper('shape')
+    out = helper.create_variable_for_type_inference('int32')
+    helper.append_op('shape', {'Input': input}, {'Out': out})
+    return out
+
+
+def slice(input, axes, starts, ends):
+    """The box [starts, ends) along `axes`; a negative number counts from the end. Numbers may be Variables."""
+    helper = LayerHelper('slice')
+    inputs, attrs = {'Input': input}, {'axes': list(axes)}
+    flags = [1] * len(axes)
+    for name, given in (('starts', starts), ('ends', ends)):
+        slot = '%sTensor' % name.capitalize()
+        if isinstance(given, Variable):
+            inputs[slot] = given
+            flags = [-1] * len(axes)
+            continue
+        attrs[name] = [-1 if isinstance(one, Variable) else int(one) for one in given]
+        if _holds_variable(given):
+            inputs[slot + 'List'] = _as_variables(helper, given)
+            flags = [-1 if isinstance(one, Variable) else flag for one, flag in zip(given, flags)]
+    attrs['infer_flags'] = flags
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('slice', inputs, {'Out': out}, attrs)
+    return out
+
+
+def expand(x, expand_times, name=None):
+    """x laid side by side with itself, expand_times[i] times along axis i. Numbers may be Variables."""
+    helper = LayerHelper('expand', name=name)
+    inputs, attrs = {'X': x}, {}
+    if isinstance(expand_times, Variable):
+        inputs['ExpandTimes'] = expand_times
+    else:
+        attrs['expand_times'] = [-1 if isinstance(one, Variable) else int(one) for one in expand_times]
+        if _holds_variable(expand_times):
+            inputs['expand_times_tensor'] = _as_variables(helper, expand_times)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('expand', inputs, {'Out': out}, attrs)
+    return out
+
+
+def _holds_variable(numbers):
+    return any(isinstance(one, Variable) for one in numbers)
+
+
+def _as_variables(helper, numbers):
+    """Each number as a Variable of one element."""
+    variables = []
+    for one in numbers:
+        if not isinstance(one, Variable):
+            out = helper.create_variable_for_type_inference('int32')
+            one = fill_constant([1], 'int32', int(one), force_cpu=True, out=out)
+        variables.append(one)
+    return variables
+
+
+def gather(input, index, overwrite=True):
+    """Rows by their numbers. With overwrite the gradient of a row that is taken twice is the last one alone."""
+    helper = LayerHelper('gather')
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('gather', {'X': input, 'Index': index}, {'Out': out}, {'overwrite': overwrite})
+    return out
+
+
+def stack(x, axis=0):
+    """Tensors of one shape as one, with a new axis at `axis`."""
+    helper = LayerHelper('stack')
+    parts = [x] if isinstance(x, Variable) else list(x)
+    out = helper.create_variable_for_type_inference(parts[0].dtype)
+    helper.append_op('stack', {'X': parts}, {'Y': out}, {'axis': axis})
+    return out
+
+
+def pad(x, paddings, pad_value=0.0, name=None):
+    """A frame of pad_value: two numbers an axis, before and after it."""
+    helper = LayerHelper('pad', name=name)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('pad', {'X': x}, {'Out': out}, {'paddings': list(paddings), 'pad_value': float(pad_value)})
+    return out
+
+
+def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_format='NCHW', name=None):
+    """A frame around images: of pad_value, of the nearest elements ('edge'), or mirrored ('reflect')."""
+    helper = LayerHelper('pad2d', name=name)
+    inputs, attrs = {'X': input}, {'mode': mode, 'pad_value': float(pad_value), 'data_format': data_format}
+    if isinstance(paddings, Variable):
+        inputs['Paddings'] = paddings
+        attrs['paddings'] = []
+    else:
+        attrs['paddings'] = list(paddings)
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op('pad2d', inputs, {'Out': out}, attrs)
+    return out

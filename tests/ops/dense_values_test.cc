@@ -1,0 +1,328 @@
+// Values and run-time errors of dense ops that the corpus has no case for.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "operators/all_ops.h"
+#include "tests/ops/gradient_case.h"
+
+namespace penstock::test {
+namespace {
+
+Tensor RunOne(const Op& op, const Tensors& inputs, const std::string& out) {
+  const Result<Tensors> made = RunOp(AllOps(), op, inputs);
+  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  return made->at(out);
+}
+
+void ExpectValues(const Tensor& tensor, std::initializer_list<double> expected) {
+  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
+  std::int64_t i = 0;
+  for (const double value : expected)
+    EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
+}
+
+void ExpectError(const Op& op, const Tensors& inputs, const std::string& text) {
+  const Status status = RunOp(AllOps(), op, inputs).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
+  EXPECT_EQ(status.message(), text);
+}
+
+TEST(Modulo, HasTheSignOfTheDivisorAndRefusesZero) {
+  const Op op = WithSlots("elementwise_mod", {"X", "Y"}, {"Out"});
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+  const Tensor x = TensorOf<std::int32_t>({5}, {7, -7, 7, -7, kLeast});
+  ExpectValues(RunOne(op, {{"X", x}, {"Y", TensorOf<std::int32_t>({5}, {3, 3, -3, -3, -1})}}, "Out"),
+               {1, 2, -2, -1, 0});
+  ExpectValues(
+      RunOne(op, {{"X", TensorOf<float>({2}, {-5.5f, 5.5f})}, {"Y", TensorOf<float>({1}, {2})}}, "Out"),
+      {0.5, 1.5});
+  ExpectError(op, {{"X", x}, {"Y", TensorOf<std::int32_t>({1}, {0})}}, "elementwise_mod: Y (Y) holds a zero");
+}
+
+TEST(FloorDivision, RoundsTowardsZeroAndRefusesZero) {
+  const Op op = WithSlots("elementwise_floordiv", {"X", "Y"}, {"Out"});
+  const Tensor x = TensorOf<std::int64_t>({2}, {7, -7});
+  ExpectValues(RunOne(op, {{"X", x}, {"Y", TensorOf<std::int64_t>({1}, {2})}}, "Out"), {3, -3});
+  ExpectError(op, {{"X", x}, {"Y", TensorOf<std::int64_t>({2}, {1, 0})}},
+              "elementwise_floordiv: Y (Y) holds a zero");
+}
+
+TEST(Cumsum, RunsFromEitherEndWithOrWithoutTheElementItself) {
+  const Tensors inputs = {{"X", TensorOf<std::int64_t>({2, 3}, {1, 2, 3, 4, 5, 6})}};
+  Op op = WithSlots("cumsum", {"X"}, {"Out"});
+  ExpectValues(RunOne(op, inputs, "Out"), {1, 3, 6, 4, 9, 15});
+  ExpectValues(RunOne(op.Set("exclusive", true), inputs, "Out"), {0, 1, 3, 0, 4, 9});
+  ExpectValues(RunOne(op.Set("reverse", true), inputs, "Out"), {5, 3, 0, 11, 6, 0});
+  ExpectValues(RunOne(op.Set("axis", 0), inputs, "Out"), {4, 5, 6, 0, 0, 0});
+}
+
+TEST(ArgMax, TakesTheFirstOfEqualOnesAndNanAboveAll) {
+  const float nan = std::nanf("");
+  const Tensors inputs = {{"X", TensorOf<float>({2, 3}, {5, 5, 1, 2, nan, 7})}};
+  const std::int64_t last = -1;
+  ExpectValues(RunOne(WithSlots("arg_max", {"X"}, {"Out"}).Set("axis", last), inputs, "Out"), {0, 1});
+  ExpectValues(RunOne(WithSlots("arg_min", {"X"}, {"Out"}).Set("axis", last), inputs, "Out"), {2, 1});
+  ExpectValues(RunOne(WithSlots("arg_max", {"X"}, {"Out"}).Set("axis", std::int64_t{0}), inputs, "Out"),
+               {0, 1, 1});
+}
+
+TEST(Argsort, KeepsTheOrderOfEqualOnesAndPutsNanLast) {
+  const float nan = std::nanf("");
+  const Tensors inputs = {{"X", TensorOf<float>({5}, {3, nan, 1, 3, 2})}};
+  Op op = WithSlots("argsort", {"X"}, {"Out", "Indices"});
+  ExpectValues(RunOne(op, inputs, "Indices"), {2, 4, 0, 3, 1});
+  ExpectValues(RunOne(op.Set("descending", true), inputs, "Indices"), {1, 0, 3, 4, 2});
+}
+
+TEST(Isfinite, LooksForInfinitiesAndNan) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const auto run = [](const std::string& type, float value) {
+    const Tensors inputs = {{"X", TensorOf<float>({2}, {1, value})}};
+    return ElementAt(RunOne(WithSlots(type, {"X"}, {"Out"}), inputs, "Out"), 0) != 0;
+  };
+  EXPECT_TRUE(run("isfinite", 2));
+  EXPECT_FALSE(run("isfinite", -inf));
+  EXPECT_FALSE(run("isfinite", std::nanf("")));
+  EXPECT_TRUE(run("isinf", inf));
+  EXPECT_FALSE(run("isinf", std::nanf("")));
+  EXPECT_TRUE(run("isnan", std::nanf("")));
+  EXPECT_FALSE(run("isnan", inf));
+}
+
+TEST(Range, CountsUpAndDownAndRefusesToLeadNowhere) {
+  const Op op = WithSlots("range", {"Start", "End", "Step"}, {"Out"});
+  const auto inputs = [](float start, float end, float step) {
+    return Tensors{{"Start", TensorOf<float>({1}, {start})},
+                   {"End", TensorOf<float>({1}, {end})},
+                   {"Step", TensorOf<float>({1}, {step})}};
+  };
+  ExpectValues(RunOne(op, inputs(0, 1, 0.25f), "Out"), {0, 0.25, 0.5, 0.75});
+  ExpectValues(RunOne(op, inputs(5, 0, -2), "Out"), {5, 3, 1});
+  ExpectError(op, inputs(0, 1, 0),
+              "range: from Start (0) to End (1) by Step (0) are inf numbers; there must be from 1 to 2^31");
+  ExpectError(op, inputs(0, 1, -1),
+              "range: from Start (0) to End (1) by Step (-1) are -1 numbers; there must be from 1 to 2^31");
+  const auto whole = [](std::int32_t value) { return TensorOf<std::int32_t>({1}, {value}); };
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  ExpectValues(RunOne(op, {{"Start", whole(kLeast)}, {"End", whole(kMost)}, {"Step", whole(kMost)}}, "Out"),
+               {static_cast<double>(kLeast), -1, static_cast<double>(kMost) - 1});
+}
+
+TEST(Gather, RefusesARowThatThereIsNot) {
+  const Op op = WithSlots("gather", {"X", "Index"}, {"Out"});
+  const Tensor x = Ramp(DType::kFp32, {3, 2}, 0, 1);
+  for (const std::int64_t at : {std::int64_t{3}, std::int64_t{-1}}) {
+    ExpectError(op, {{"X", x}, {"Index", TensorOf<std::int64_t>({2}, {0, at})}},
+                StrCat("gather: index ", at, " is outside of X, which has 3 rows"));
+  }
+  const Op grad = WithSlots("gather_grad", {"X", "Index", "Out@GRAD"}, {"X@GRAD"});
+  ExpectError(
+      grad,
+      {{"X", x}, {"Index", TensorOf<std::int32_t>({1}, {9})}, {"Out@GRAD", Tensor(DType::kFp32, {1, 2})}},
+      "gather_grad: index 9 is outside of X, which has 3 rows");
+  EXPECT_EQ(RunOne(op, {{"X", x}, {"Index", Tensor(DType::kInt64, {0})}}, "Out").shape(), (Shape{0, 2}));
+}
+
+TEST(Slice, TakesItsBoundsFromTensors) {
+  Op op = WithSlots("slice", {"Input", "EndsTensor"}, {"Out"});
+  op.AddInput("StartsTensorList", {"a", "b"}).Set("axes", std::vector<std::int32_t>{0, 1});
+  const auto inputs = [](std::int64_t from) {
+    return Tensors{{"Input", Ramp(DType::kFp32, {3, 3}, 0, 1)},
+                   {"EndsTensor", TensorOf<std::int32_t>({2}, {3, -1})},
+                   {"a", TensorOf<std::int64_t>({1}, {from})},
+                   {"b", TensorOf<std::int32_t>({1}, {0})}};
+  };
+  const Tensor out = RunOne(op, inputs(-2), "Out");
+  EXPECT_EQ(out.shape(), (Shape{2, 2}));
+  ExpectValues(out, {3, 4, 6, 7});
+  ExpectError(op, inputs(3), "slice: [3, 3) leaves nothing of extent 0 of Input (3)");
+  ExpectError(op, inputs(std::int64_t{1} << 40), "slice: a holds 1099511627776, which does not fit 32 bits");
+}
+
+TEST(Expand, TakesItsTimesFromATensor) {
+  const Op op = WithSlots("expand", {"X", "ExpandTimes"}, {"Out"});
+  const auto inputs = [](std::int32_t times) {
+    return Tensors{{"X", TensorOf<std::int64_t>({1, 2}, {1, 2})},
+                   {"ExpandTimes", TensorOf<std::int32_t>({2}, {2, times})}};
+  };
+  ExpectValues(RunOne(op, inputs(2), "Out"), {1, 2, 1, 2, 1, 2, 1, 2});
+  ExpectError(op, inputs(-1), "expand: expand_times holds -1; each must be at least 1");
+}
+
+TEST(Pad2d, TakesItsPaddingsFromATensor) {
+  Op op = WithSlots("pad2d", {"X", "Paddings"}, {"Out"}).Set("paddings", std::vector<std::int32_t>{});
+  op.Set("mode", "reflect");
+  const auto inputs = [](std::int32_t left) {
+    return Tensors{{"X", TensorOf<float>({1, 1, 1, 3}, {1, 2, 3})},
+                   {"Paddings", TensorOf<std::int32_t>({4}, {0, 0, left, 1})}};
+  };
+  ExpectValues(RunOne(op, inputs(2), "Out"), {3, 2, 1, 2, 3, 2});
+  ExpectError(op, inputs(3), "pad2d: a padding (3) must be smaller than the extent it mirrors (3)");
+}
+
+TEST(HardSwish, LevelsOffAtItsOwnSlope) {
+  const Op op = WithSlots("hard_swish", {"X"}, {"Out"}).Set("threshold", 4.0f).Set("offset", 2.0f);
+  ExpectValues(RunOne(op, {{"X", TensorOf<float>({3}, {-3, 1, 6})}}, "Out"), {0, 0.5, 4});
+}
+
+TEST(HierarchicalSigmoid, RefusesALabelOrANodeThatThereIsNot) {
+  Op op = WithSlots("hierarchical_sigmoid", {"X", "W", "Label"}, {"Out", "PreOut"}).Set("num_classes", 3);
+  Tensors inputs = {{"X", Ramp(DType::kFp32, {1, 2}, 0, 1)},
+                    {"W", Ramp(DType::kFp32, {2, 2}, 0, 1)},
+                    {"Label", TensorOf<std::int64_t>({1, 1}, {3})}};
+  ExpectError(op, inputs, "hierarchical_sigmoid: label 3 must be in [0, 3)");
+  op.AddInput("PathTable", {"t"}).AddInput("PathCode", {"t"});
+  inputs["t"] = TensorOf<std::int64_t>({1, 2}, {0, 2});
+  ExpectError(op, inputs, "hierarchical_sigmoid: node 2 is outside of W, which has 2 rows");
+}
+
+// With all scores at 0 each decision is a coin.
+TEST(HierarchicalSigmoid, ProbabilitiesOfAllClassesAddUpToOne) {
+  const Op op =
+      WithSlots("hierarchical_sigmoid", {"X", "W", "Label"}, {"Out", "PreOut"}).Set("num_classes", 4);
+  double sum = 0;
+  for (std::int64_t label = 0; label < 4; ++label) {
+    const Tensor loss = RunOne(op,
+                               {{"X", Values({1, 3})},
+                                {"W", Values({3, 3}, -1, 1, 2)},
+                                {"Label", TensorOf<std::int64_t>({1, 1}, {label})}},
+                               "Out");
+    sum += std::exp(-ElementAt(loss, 0));
+  }
+  EXPECT_NEAR(sum, 1, 1e-12);
+}
+
+Op NceOp(int sampler) {
+  Op op = WithSlots("nce", {"Input", "Label", "Weight"}, {"Cost", "SampleLogits", "SampleLabels"});
+  return op.Set("num_total_classes", 20).Set("num_neg_samples", 400).Set("seed", 3).Set("sampler", sampler);
+}
+
+Tensors NceInputs(std::int64_t label) {
+  return {{"Input", Values({5, 2})},
+          {"Weight", Values({20, 2})},
+          {"Label", TensorOf<std::int64_t>({5, 1}, {0, 1, 2, 3, label})}};
+}
+
+TEST(Nce, DrawsByItsSeedAsOftenAsItSays) {
+  for (const int sampler : {0, 1}) {
+    const Tensor drawn = RunOne(NceOp(sampler), NceInputs(4), "SampleLabels");
+    EXPECT_EQ(Near(drawn, RunOne(NceOp(sampler), NceInputs(4), "SampleLabels"), 0, 0).ToString(), "ok");
+    double first = 0;
+    for (std::int64_t i = 0; i < drawn.count(); ++i) first += i % 401 > 0 && ElementAt(drawn, i) == 0 ? 1 : 0;
+    const double expected = 2000 * (sampler == 0 ? 1 / 20.0 : std::log(2) / std::log(20));
+    EXPECT_NEAR(first, expected, 4 * std::sqrt(expected)) << sampler;
+  }
+}
+
+TEST(Nce, RefusesAClassThatThereIsNot) {
+  ExpectError(NceOp(0), NceInputs(20), "nce: class 20 must be in [0, 20)");
+}
+
+Op AucOp(int steps) {
+  Op op = Op("auc").AddInput("Predict", {"p"}).AddInput("Label", {"l"});
+  op.AddInput("StatPos", {"pos"}).AddInput("StatNeg", {"neg"});
+  op.AddOutput("AUC", {"auc"}).AddOutput("StatPosOut", {"pos"}).AddOutput("StatNegOut", {"neg"});
+  return op.Set("num_thresholds", 10).Set("slide_steps", steps);
+}
+
+// Scores of four examples; ours of the positive ones are above those of the negative ones in 3 pairs of 4.
+TEST(Auc, IsTheShareOfPairsInTheRightOrder) {
+  const Tensor scores = TensorOf<float>({4, 2}, {0.9f, 0.1f, 0.55f, 0.45f, 0.65f, 0.35f, 0.15f, 0.85f});
+  const Tensor labels = TensorOf<std::int64_t>({4, 1}, {0, 0, 1, 1});
+  const auto zeros = [](Dim count) { return Ramp(DType::kInt64, {count}, 0, 0); };
+  const Result<Tensors> all =
+      RunOp(AllOps(), AucOp(0), {{"p", scores}, {"l", labels}, {"pos", zeros(11)}, {"neg", zeros(11)}});
+  ASSERT_TRUE(all.ok()) << all.status().ToString();
+  ExpectValues(all->at("auc"), {0.75});
+  Tensors state = {{"p", scores}, {"l", labels}, {"pos", zeros(23)}, {"neg", zeros(23)}};
+  for (int batch = 1; batch <= 3; ++batch) {
+    const Result<Tensors> last = RunOp(AllOps(), AucOp(1), state);
+    ASSERT_TRUE(last.ok()) << last.status().ToString();
+    ExpectValues(last->at("auc"), {0.75});
+    state["pos"] = last->at("pos");
+    state["neg"] = last->at("neg");
+    EXPECT_EQ(ElementAt(state["pos"], 22), batch);
+    EXPECT_EQ(ElementAt(state["pos"], 11 + 8), 1);  // one batch's counts, not the sum of all
+  }
+}
+
+TEST(Auc, RefusesWhatIsNoProbability) {
+  const Tensors inputs = {{"p", TensorOf<float>({1, 1}, {1.5f})},
+                          {"l", TensorOf<std::int64_t>({1, 1}, {1})},
+                          {"pos", Ramp(DType::kInt64, {11}, 0, 0)},
+                          {"neg", Ramp(DType::kInt64, {11}, 0, 0)}};
+  ExpectError(AucOp(0), inputs,
+              "auc: the score of row 0 (1.5) must be in [0, 1]: Predict (p) holds probabilities");
+}
+
+TEST(ProximalGd, PullsTowardsZero) {
+  Op op = Op("proximal_gd").AddInput("Param", {"p"}).AddInput("Grad", {"g"}).AddInput("LearningRate", {"r"});
+  op.AddOutput("ParamOut", {"p"}).Set("l1", 1.0f).Set("l2", 2.0f);
+  const Tensors inputs = {{"p", TensorOf<float>({3}, {3, -3, 0.25f})},
+                          {"g", TensorOf<float>({3}, {2, 2, 0})},
+                          {"r", TensorOf<float>({1}, {0.5f})}};
+  ExpectValues(RunOne(op, inputs, "p"), {0.75, -1.75, 0});
+}
+
+TEST(AverageAccumulates, BeginsANewWindowWhenOneIsFull) {
+  Op op = Op("average_accumulates").AddInput("param", {"p"});
+  Tensors state = {{"p", TensorOf<float>({1}, {2})}};
+  for (const char* name :
+       {"sum_1", "sum_2", "sum_3", "num_accumulates", "old_num_accumulates", "num_updates"}) {
+    op.AddInput(StrCat("in_", name), {name}).AddOutput(StrCat("out_", name), {name});
+    state[name] = Ramp(StartsWith(name, "sum") ? DType::kFp32 : DType::kInt64, {1}, 0, 0);
+  }
+  op.Set("average_window", 0.5f)
+      .Set("max_average_window", std::int64_t{4})
+      .Set("min_average_window", std::int64_t{2});
+  const auto step = [&] {
+    const Result<Tensors> out = RunOp(AllOps(), op, state);
+    PENSTOCK_CHECK(out.ok(), out.status().ToString());
+    for (const auto& [name, tensor] : *out) state[name] = tensor;
+  };
+  step();
+  ExpectValues(state["sum_1"], {2});
+  step();  // two values fill min_average_window
+  ExpectValues(state["sum_1"], {0});
+  ExpectValues(state["sum_3"], {4});
+  ExpectValues(state["old_num_accumulates"], {2});
+  step();
+  ExpectValues(state["sum_1"], {2});
+  ExpectValues(state["num_accumulates"], {1});
+  ExpectValues(state["num_updates"], {3});
+}
+
+// The corpus has no case of it, so f32, which is oneDNN's, is held against f64, which is not.
+TEST(Conv2dTranspose, FloatAgreesWithDouble) {
+  for (const GradientCase& c : NnGradientCases()) {
+    if (c.op.type() != "conv2d_transpose") continue;
+    Tensors f32;
+    for (const auto& [name, tensor] : c.inputs) {
+      Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
+      for (std::int64_t i = 0; i < to.count(); ++i)
+        to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
+    }
+    const Tensor expected = RunOne(c.op, c.inputs, "Output"), given = RunOne(c.op, f32, "Output");
+    ASSERT_EQ(given.shape(), expected.shape()) << c.name;
+    for (std::int64_t i = 0; i < given.count(); ++i)
+      ASSERT_NEAR(ElementAt(given, i), ElementAt(expected, i), 1e-4) << c.name;
+    Tensors known = c.inputs, known_f32 = f32;
+    known["Output@GRAD"] = expected;
+    known_f32["Output@GRAD"] = given;
+    const auto grads = MakeGradOps(AllOps(), c.op, c.check.wanted);
+    ASSERT_TRUE(grads.ok());
+    const Result<Tensors> made = RunOp(AllOps(), grads->at(0), known);
+    const Result<Tensors> made_f32 = RunOp(AllOps(), grads->at(0), known_f32);
+    ASSERT_TRUE(made.ok() && made_f32.ok()) << made_f32.status().ToString();
+    for (const auto& [name, tensor] : *made) {
+      for (std::int64_t i = 0; i < tensor.count(); ++i)
+        ASSERT_NEAR(ElementAt(made_f32->at(name), i), ElementAt(tensor, i), 1e-3) << c.name << " " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

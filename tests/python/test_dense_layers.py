@@ -1,0 +1,189 @@
+"""The dense layers compute what they say, and learn."""
+
+import numpy as np
+import pytest
+from test_layers import run_once
+
+RANDOM = np.random.RandomState(3)
+X = RANDOM.uniform(-2, 2, (3, 4)).astype('float32')
+IMAGE = RANDOM.uniform(-2, 2, (2, 4, 3, 3)).astype('float32')
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+UNARY = {
+    'atan': (lambda L, x: L.atan(x), np.arctan),
+    'logsigmoid': (lambda L, x: L.logsigmoid(x), lambda x: np.log(sigmoid(x))),
+    'tanh_shrink': (lambda L, x: L.tanh_shrink(x), lambda x: x - np.tanh(x)),
+    'elu': (lambda L, x: L.elu(x, 0.5), lambda x: np.where(x > 0, x, 0.5 * (np.exp(x) - 1))),
+    'relu6': (lambda L, x: L.relu6(x, 1.0), lambda x: np.clip(x, 0, 1)),
+    'stanh': (lambda L, x: L.stanh(x, 0.5, 2.0), lambda x: 2 * np.tanh(0.5 * x)),
+    'hard_sigmoid': (lambda L, x: L.hard_sigmoid(x, 0.5, 0.25), lambda x: np.clip(0.5 * x + 0.25, 0, 1)),
+    'swish': (lambda L, x: L.swish(x, 2.0), lambda x: x * sigmoid(2 * x)),
+    'hard_swish': (lambda L, x: L.hard_swish(x), lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    'gelu': (lambda L, x: L.gelu(x, True),
+             lambda x: x / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
+    'cumsum': (lambda L, x: L.cumsum(x, axis=0, reverse=True), lambda x: x[::-1].cumsum(0)[::-1]),
+    'l2_normalize': (lambda L, x: L.l2_normalize(x, 1), lambda x: x / np.sqrt((x * x).sum(1, keepdims=True))),
+    'argmax': (lambda L, x: L.argmax(x, 1), lambda x: x.argmax(1)),
+    'argmin': (lambda L, x: L.argmin(x), lambda x: x.argmin(0)),
+    'argsort': (lambda L, x: L.argsort(x, descending=True)[1], lambda x: (-x).argsort(1)),
+    'has_nan': (lambda L, x: L.has_nan(x / (x - x)), lambda x: [False]),
+    'has_inf': (lambda L, x: L.has_inf(x / (x - x)), lambda x: [True]),
+    'is_empty': (lambda L, x: L.is_empty(x), lambda x: [False]),
+    'expand': (lambda L, x: L.expand(x, [2, 1]), lambda x: np.tile(x, (2, 1))),
+    'stack': (lambda L, x: L.stack([x, x * 2.0], 1), lambda x: np.stack([x, x * 2], 1)),
+    'pad': (lambda L, x: L.pad(x, [1, 0, 0, 2], 0.5), lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=0.5)),
+    'shape': (lambda L, x: L.shape(x), lambda x: x.shape),
+    'elementwise_mod': (lambda L, x: L.elementwise_mod(L.cast(x * 4.0, 'int64'), L.fill_constant([1], 'int64', 3)),
+                        lambda x: (x * 4).astype('int64') % 3),
+    'elementwise_floordiv':
+        (lambda L, x: L.elementwise_floordiv(L.cast(x * 4.0, 'int64'), L.fill_constant([1], 'int64', 3)),
+         lambda x: np.trunc((x * 4).astype('int64') / 3)),
+    'cos_sim': (lambda L, x: L.cos_sim(x, x * -2.0), lambda x: -np.ones((len(x), 1))),
+    'smooth_l1': (lambda L, x: L.smooth_l1(x, x * 0.5), lambda x: np.where(np.abs(x / 2) < 1, x * x / 8, np.abs(
+        x / 2) - 0.5).sum(1, keepdims=True)),
+    'kldiv_loss': (lambda L, x: L.kldiv_loss(x, L.sigmoid(x), 'sum'),
+                   lambda x: [(sigmoid(x) * (np.log(sigmoid(x)) - x)).sum()]),
+    'rank_loss': (lambda L, x: L.rank_loss(x, x, x * 2.0), lambda x: np.log(1 + np.exp(-x)) + x * x),
+    'margin_rank_loss': (lambda L, x: L.margin_rank_loss(x * 0.0 + 1.0, x, x * 2.0, 0.5),
+                         lambda x: np.maximum(0, x + 0.5)),
+}
+
+
+@pytest.mark.parametrize('name', UNARY)
+def test_a_layer_of_one_tensor_agrees_with_numpy(fluid, name):
+    layer, expected = UNARY[name]
+    x = fluid.data('x', [None, 4], 'float32')
+    got, = run_once(fluid, {'x': X}, [layer(fluid.layers, x)])
+    np.testing.assert_allclose(got, expected(X), rtol=1e-5, atol=1e-5)
+
+
+def test_layers_of_images_agree_with_numpy(fluid):
+    layers = fluid.layers
+    image = fluid.data('image', [None, 4, 3, 3], 'float32')
+    squares = np.pad(IMAGE * IMAGE, ((0, 0), (1, 1), (0, 0), (0, 0)))
+    around = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
+    pairs = [
+        (layers.maxout(image, 2), IMAGE.reshape(2, 2, 2, 3, 3).max(2)),
+        (layers.lrn(image, n=3, alpha=0.5), IMAGE * (1 + 0.5 * around)**-0.75),
+        (layers.pad2d(image, [1, 0, 2, 1], 'reflect'), np.pad(IMAGE, ((0, 0), (0, 0), (1, 0), (2, 1)), 'reflect')),
+        (layers.pad2d(image, [1, 0, 2, 1], 'edge'), np.pad(IMAGE, ((0, 0), (0, 0), (1, 0), (2, 1)), 'edge')),
+        (layers.prelu(image, 'channel'), np.where(IMAGE > 0, IMAGE, IMAGE / 4)),
+    ]
+    for got, (_, expected) in zip(run_once(fluid, {'image': IMAGE}, [out for out, _ in pairs]), pairs):
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_transposed_convolution_undoes_the_shape_of_a_convolution_and_learns(fluid):
+    layers = fluid.layers
+    image = fluid.data('image', [None, 4, 3, 3], 'float32')
+    larger = layers.conv2d_transpose(image, 2, output_size=7, stride=2)
+    assert larger.shape[1:] == (2, 7, 7)
+    loss = layers.reduce_mean(layers.square(layers.conv2d(larger, 4, 3, stride=2) - image))
+    fluid.optimizer.SGD(0.05).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    losses = [exe.run(feed={'image': IMAGE}, fetch_list=[loss])[0][0] for _ in range(5)]
+    assert losses[-1] < losses[0]
+
+
+def test_bounds_of_a_slice_and_times_of_expand_may_be_variables(fluid):
+    layers = fluid.layers
+    x = fluid.data('x', [None, 4], 'float32')
+    one, end = layers.fill_constant([1], 'int32', 1), fluid.data('end', [1], 'int32')
+    part = layers.slice(x, [0, 1], [one, 0], [end, 3])
+    twice = layers.expand(part, [1, end])
+    total = layers.reduce_sum(twice)
+    end_value = np.array([2], 'int32')
+    got = run_once(fluid, {'x': X, 'end': end_value}, [part, twice, total])
+    np.testing.assert_array_equal(got[0], X[1:2, 0:3])
+    np.testing.assert_array_equal(got[1], np.tile(X[1:2, 0:3], (1, 2)))
+    np.testing.assert_allclose(got[2], [2 * X[1, :3].sum()], rtol=1e-6)
+
+
+def test_range_takes_numbers_and_variables(fluid):
+    layers = fluid.layers
+    end = fluid.data('end', [1], 'int64')
+    got = run_once(fluid, {'end': np.array([7], 'int64')}, [layers.range(0, end, 3, 'int64'),
+                                                           layers.range(1.0, 0.0, -0.25, 'float32')])
+    np.testing.assert_array_equal(got[0], [0, 3, 6])
+    np.testing.assert_allclose(got[1], [1, 0.75, 0.5, 0.25])
+
+
+def test_an_index_outside_names_the_op_and_the_line(fluid):
+    x, index = fluid.data('x', [None, 4], 'float32'), fluid.data('index', [2], 'int64')
+    rows = fluid.layers.gather(x, index)
+    with pytest.raises(ValueError, match='index 9 is outside of X, which has 3 rows(.|\n)*test_dense_layers'):
+        run_once(fluid, {'x': X, 'index': np.array([0, 9], 'int64')}, [rows])
+
+
+@pytest.mark.parametrize('sampler', ['uniform', 'log_uniform', 'custom_dist'])
+@pytest.mark.parametrize('is_sparse', [False, True])
+def test_nce_learns(fluid, sampler, is_sparse):
+    layers = fluid.layers
+    x, label = fluid.data('x', [None, 4], 'float32'), fluid.data('label', [None, 1], 'int64')
+    cost = layers.nce(x, label, 6, num_neg_samples=3, sampler=sampler, seed=5, is_sparse=is_sparse,
+                      custom_dist=[0.1, 0.2, 0.3, 0.1, 0.2, 0.1] if sampler == 'custom_dist' else None)
+    loss = layers.mean(cost)
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    feed = {'x': X, 'label': np.array([[0], [2], [4]], 'int64')}
+    losses = [exe.run(feed=feed, fetch_list=[loss])[0][0] for _ in range(20)]
+    assert losses[-1] < 0.7 * losses[0]
+
+
+@pytest.mark.parametrize('is_sparse', [False, True])
+def test_a_hierarchical_sigmoid_learns_by_its_own_tree_and_by_ways_given(fluid, is_sparse):
+    layers = fluid.layers
+    x, label = fluid.data('x', [None, 4], 'float32'), fluid.data('label', [None, 1], 'int64')
+    table, code = fluid.data('table', [None, 2], 'int64'), fluid.data('code', [None, 2], 'int64')
+    own = layers.hsigmoid(x, label, 5, is_sparse=is_sparse)
+    given = layers.hsigmoid(x, label, 5, path_table=table, path_code=code, is_custom=True, is_sparse=is_sparse)
+    losses = [layers.mean(own), layers.mean(given)]
+    fluid.optimizer.SGD(0.5).minimize(losses[0] + losses[1])
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    feed = {
+        'x': X,
+        'label': np.array([[0], [2], [4]], 'int64'),
+        'table': np.array([[0, 1], [0, 2], [0, -1]], 'int64'),
+        'code': np.array([[0, 1], [1, 0], [1, 0]], 'int64')
+    }
+    seen = [exe.run(feed=feed, fetch_list=losses) for _ in range(30)]
+    for first, last in zip(seen[0], seen[-1]):
+        assert last[0] < 0.8 * first[0]
+
+
+def test_auc_counts_over_batches(fluid):
+    layers = fluid.layers
+    scores, label = fluid.data('scores', [None, 2], 'float32'), fluid.data('label', [None, 1], 'int64')
+    total, last, _ = layers.auc(scores, label)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+
+    def step(positive, labels):
+        positive = np.array(positive, 'float32')
+        feed = {'scores': np.stack([1 - positive, positive], 1), 'label': np.array(labels, 'int64').reshape(-1, 1)}
+        return [value[0] for value in exe.run(feed=feed, fetch_list=[total, last])]
+
+    assert step([0.1, 0.9], [0, 1]) == [1.0, 1.0]
+    assert step([0.2, 0.8], [1, 0]) == [0.75, 0.0]    # of 4 pairs, 3 stand in order
+
+
+@pytest.mark.parametrize('call, says', [
+    (lambda L, x: L.prelu(x, 'row'), "mode should be one of 'all', 'channel', 'element', not 'row'"),
+    (lambda L, x: L.maxout(x, 2, axis=2), 'axis must be 1, -1 or 3, not 2'),
+    (lambda L, x: L.lrn(x), 'lrn takes images of 4 axes'),
+    (lambda L, x: L.conv2d_transpose(x, 2), 'conv2d_transpose wants output_size or filter_size'),
+    (lambda L, x: L.nce(x, x, 5, sampler='zipf'), 'sampler must be one of'),
+    (lambda L, x: L.nce(x, x, 5, sampler='custom_dist', custom_dist=[1.0]), '1 probabilities for 5 classes'),
+    (lambda L, x: L.hsigmoid(x, x, 1), 'num_classes must be at least 2, not 1'),
+    (lambda L, x: L.hsigmoid(x, x, 5, is_custom=True), 'is_custom wants path_table and path_code'),
+])
+def test_a_wrong_argument_is_named(fluid, call, says):
+    with pytest.raises(ValueError, match=says):
+        call(fluid.layers, fluid.data('x', [None, 4], 'float32'))

@@ -27,3 +27,21 @@ def test_the_exponential_average_follows_each_step(fluid, net):
         expected = 0.9 * expected + 0.1 * value(fluid, 'w')
     np.testing.assert_allclose(value(fluid, 'w_ema_0'), expected, rtol=1e-6)
     assert value(fluid, '@EMA_STEP_COUNTER@').tolist() == [3]
+
+
+def test_the_model_average_is_the_mean_over_its_window(fluid, net):
+    average = fluid.optimizer.ModelAverage(1.0, min_average_window=2, max_average_window=4)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    seen = []
+    for _ in range(3):
+        exe.run(feed={'x': np.ones((4, 2), 'float32')}, fetch_list=[net])
+        seen.append(value(fluid, 'w'))
+    with average.apply(exe):
+        np.testing.assert_allclose(value(fluid, 'w'), np.mean(seen, axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(value(fluid, 'w'), seen[-1])
+    with average.apply(exe, need_restore=False):
+        pass
+    np.testing.assert_allclose(value(fluid, 'w'), np.mean(seen, axis=0), rtol=1e-6)
+    average.restore(exe)
+    np.testing.assert_array_equal(value(fluid, 'w'), seen[-1])

@@ -40,7 +40,6 @@ WAITING = (
 
     # training
     'fluid.gradients',
-    'fluid.optimizer.ModelAverage',
 )
 DIFFERENT = (
     # Fluid 1.8.5 declares PreOut without a shape

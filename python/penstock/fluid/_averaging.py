@@ -1,4 +1,4 @@
-"""ExponentialMovingAverage: a second value of each parameter, kept beside the training.
+"""ExponentialMovingAverage, ModelAverage: a second value of each parameter, kept beside the training.
 
     optimizer.minimize(loss)
     average = fluid.optimizer.ExponentialMovingAverage(0.999)
@@ -13,9 +13,10 @@ import contextlib
 import numpy
 
 from penstock.fluid import framework, layers, unique_name
+from penstock.fluid._optimizer_base import Optimizer
 from penstock.fluid.framework import Program, name_scope, program_guard
 
-__all__ = ['ExponentialMovingAverage']
+__all__ = ['ExponentialMovingAverage', 'ModelAverage']
 
 
 def _averaged_parameters(keeper):
@@ -122,6 +123,55 @@ class ExponentialMovingAverage(_Average):
             with self._ops_of(param, kept):
                 average = self._averages[param.name]
                 layers.assign(average * self._decay_var + param * (1 - self._decay_var), average)
+
+    def apply(self, executor, need_restore=True):
+        """Inside, the parameters hold their averages."""
+        return self._applied(executor, need_restore)
+
+    def restore(self, executor):
+        executor.run(self.restore_program)
+
+
+class ModelAverage(Optimizer, _Average):
+    """The mean of each parameter over the last steps: a share of all steps, within the bounds of the window."""
+
+    _SUMS = ('sum_1', 'sum_2', 'sum_3')
+    _COUNTS = ('num_accumulates', 'old_num_accumulates', 'num_updates')
+
+    def __init__(self, average_window_rate, min_average_window=10000, max_average_window=10000, regularization=None,
+                 name=None):
+        super().__init__(0.0, regularization=regularization, name=name)
+        self._attrs = {
+            'average_window': average_window_rate,
+            'min_average_window': min_average_window,
+            'max_average_window': max_average_window
+        }
+        self._pairs = _averaged_parameters(lambda param: '%s.tmp' % param.name)
+        for param, kept in self._pairs:
+            with param.block.program._optimized_guard([param, kept]), name_scope('move_average'):
+                self._append_accumulation(param)
+        self.apply_program = self._make_apply_program()
+        self.restore_program = _restore_program(self._pairs)
+
+    def _append_accumulation(self, param):
+        states = {name: self._add_accumulator(name, param) for name in self._SUMS}
+        states.update((name, self._add_accumulator(name, param, dtype='int64', shape=[1])) for name in self._COUNTS)
+        inputs = {'in_' + name: state for name, state in states.items()}
+        outputs = {'out_' + name: state for name, state in states.items()}
+        param.block.append_op('average_accumulates', dict(inputs, param=param), outputs, self._attrs)
+
+    def _make_apply_program(self):
+        program = Program()
+        block = program.global_block()
+        with program_guard(program):
+            for param, kept in self._pairs:
+                value = _in(block, param)
+                layers.assign(value, _in(block, kept, param.shape))
+                sums = [_in(block, self._get_accumulator(name, param)) for name in self._SUMS]
+                counts = [_in(block, self._get_accumulator(name, param)) for name in self._COUNTS[:2]]
+                steps = layers.cast(layers.sum(counts), param.dtype)
+                block.append_op('elementwise_div', {'X': layers.sum(sums), 'Y': steps}, {'Out': value})
+        return program
 
     def apply(self, executor, need_restore=True):
         """Inside, the parameters hold their averages."""

@@ -268,6 +268,6 @@ NAMES = _names({
         sequence_conv_pool
     ''',
     'fluid.optimizer': '''
-        DGCMomentumOptimizer LookaheadOptimizer ModelAverage PipelineOptimizer RecomputeOptimizer
+        DGCMomentumOptimizer LookaheadOptimizer PipelineOptimizer RecomputeOptimizer
     ''',
 })

@@ -1,6 +1,6 @@
 """The optimizers: each names its op and its hyperparameters."""
 
-from penstock.fluid._averaging import ExponentialMovingAverage
+from penstock.fluid._averaging import ExponentialMovingAverage, ModelAverage
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._optimizer_base import Optimizer
 from penstock.fluid.framework import Variable
@@ -9,7 +9,7 @@ __all__ = [
     'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',
     'AdamaxOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer',
     'ExponentialMovingAverage', 'Ftrl', 'FtrlOptimizer', 'Lamb', 'LambOptimizer', 'LarsMomentum',
-    'LarsMomentumOptimizer', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'RMSProp',
+    'LarsMomentumOptimizer', 'ModelAverage', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'RMSProp',
     'RMSPropOptimizer', 'SGD', 'SGDOptimizer',
 ]
 

@@ -26,8 +26,8 @@ The sum of X over all ranks is cut into nranks parts by rows; Out is, on rank r,
 c_allreduce_sum.)";
 
 constexpr char kOldReduceDoc[] = R"(
-Out is X reduced over all ranks of the first ring: reduce_type 0 is the sum, 1 the product, 2 the maximum, 3 the
-minimum. With sync_mode the computation waits for it.)";
+Out is X reduced over all ranks of the first ring: reduce_type 0 is the sum, 1 the product, 2 the maximum, 3
+the minimum. With sync_mode the computation waits for it.)";
 
 constexpr char kOldBroadcastDoc[] = R"(
 Out is, on every rank of the first ring, the X of rank `root`. With sync_mode the computation waits for it.)";

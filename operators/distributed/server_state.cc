@@ -11,8 +11,8 @@ Asks each server of epmap to save its part of table lookup_table under dir.)";
 
 constexpr char kSaveDoc[] = R"(
 Fetches the slices remote_varnames of one variable from endpoints, one address a slice, and writes them to
-file_path as one variable of attribute shape. slice_shapes holds each slice's shape as text, slice_varnames what
-it is called here.)";
+file_path as one variable of attribute shape. slice_shapes holds each slice's shape as text, slice_varnames
+what it is called here.)";
 
 constexpr char kLoadDoc[] = R"(
 Reads this server's rows of a table from a file that recv_save wrote.)";

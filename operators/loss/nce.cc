@@ -21,11 +21,11 @@ o    = sigmoid(Weight[class] . Input + Bias[class])        SampleLogits; SampleL
 b    = probability that the class is drawn * num_neg_samples
 Cost = SampleWeight * (sum over Label of -log(o / (o + b)) + sum over the drawn of -log(b / (o + b)))
 
-sampler 0 draws evenly; 1 by log(1 + 1 / (class + 1)), but never the last class; 2 by CustomDistProbs, for which CustomDistAlias and
-CustomDistAliasProbs are the tables of the alias method. Draws depend on seed and place only, the same at each
-run; seed 0 takes a new one from the process at every run. With is_sparse the gradient of Weight is selected
-rows, one for each class of each example.
-Gutmann, Hyvarinen: "Noise-contrastive estimation", AISTATS 2010.)";
+sampler 0 draws evenly; 1 by log(1 + 1 / (class + 1)), but never the last class; 2 by CustomDistProbs, for
+which CustomDistAlias and CustomDistAliasProbs are the tables of the alias method. Draws depend on seed and
+place only, the same at each run; seed 0 takes a new one from the process at every run. With is_sparse the
+gradient of Weight is selected rows, one for each class of each example. Gutmann, Hyvarinen:
+"Noise-contrastive estimation", AISTATS 2010.)";
 
 Status InferNce(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));

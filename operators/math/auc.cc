@@ -7,12 +7,11 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-A row's score is the last element of its row in Predict. Scores fall into num_thresholds + 1 buckets, each of
-which counts positive (StatPos) and negative labels (StatNeg); AUC is the area under the curve that the buckets
-give, by trapezoids, or 0 while only one kind of label was seen.
-slide_steps 0: the counts are those of all batches. Otherwise the statistics hold the counts of each of the last
-slide_steps batches, then their sum, then in one element more how many batches there were; AUC is that of the
-sum.)";
+A row's score is the last element of its row in Predict. Scores fall into num_thresholds + 1 buckets, each
+of which counts positive (StatPos) and negative labels (StatNeg); AUC is the area under the curve that the
+buckets give, by trapezoids, or 0 while only one kind of label was seen. slide_steps 0: the counts are those
+of all batches. Otherwise the statistics hold the counts of each of the last slide_steps batches, then their
+sum, then in one element more how many batches there were; AUC is that of the sum.)";
 
 // Elements of a statistic.
 Dim StatisticSize(int thresholds, int steps) {

@@ -17,10 +17,10 @@ Output[n, o, y * stride - padding + i * dilation, the same for x and j] += Filte
     Input[n, c, y, x]
 
 Input is [images, channels, height, width], Filter [channels, filters / groups, height, width]. An extent of
-Output is (extent of Input - 1) * stride - paddings + dilation * (extent of Filter - 1) + 1, or what output_size
-says, which may be up to stride - 1 more. padding_algorithm EXPLICIT takes `paddings`; SAME pads as a
-convolution of Input would that keeps ceil(extent of Input / stride) windows, and dilates nothing; VALID does
-not pad.)";
+Output is (extent of Input - 1) * stride - paddings + dilation * (extent of Filter - 1) + 1, or what
+output_size says, which may be up to stride - 1 more. padding_algorithm EXPLICIT takes `paddings`; SAME pads
+as a convolution of Input would that keeps ceil(extent of Input / stride) windows, and dilates nothing;
+VALID does not pad.)";
 
 // The window of the convolution whose input is our Output and whose output is our Input.
 template <typename Context>

@@ -15,7 +15,8 @@ constexpr char kDoc[] = R"(
 MidOut = k + alpha * (sum of X * X over the n channels around each element's own)
 Out    = X * MidOut ^ -beta
 
-Krizhevsky, Sutskever, Hinton: "ImageNet classification with deep convolutional neural networks", NIPS 2012.)";
+Krizhevsky, Sutskever, Hinton: "ImageNet classification with deep convolutional neural networks", NIPS
+2012.)";
 
 Status InferLrn(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 4));

@@ -9,9 +9,9 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Channel c of Out, at each place, is the largest of X's channels c * groups ... c * groups + groups - 1. Channels
-are extent `axis` of X: 1, or -1 or 3 for the last. The gradient goes to the first channel that is the largest.
-Goodfellow et al.: "Maxout networks", ICML 2013.)";
+Channel c of Out, at each place, is the largest of X's channels c * groups ... c * groups + groups - 1.
+Channels are extent `axis` of X: 1, or -1 or 3 for the last. The gradient goes to the first channel that is
+the largest. Goodfellow et al.: "Maxout networks", ICML 2013.)";
 
 template <typename Context>
 Result<int> ChannelsOf(const Context& c, const Shape& x) {

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = Start + i * Step, as far as that lies before End. There must be at least one number: Step is not 0 and
-leads from Start towards End.)";
+Out[i] = Start + i * Step, as far as that lies before End. There must be at least one number: Step is not 0
+and leads from Start towards End.)";
 
 constexpr double kMostNumbers = 1u << 31;
 

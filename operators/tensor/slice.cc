@@ -14,10 +14,10 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out holds the elements [starts[i], ends[i]) of Input's extent axes[i], and all of every other extent. A negative
-start or end counts from the end of the extent, and what lies outside is cut off; at least one element must be
-left. Extents in decrease_axis, which must be 1 then, go. Starts and ends may come from tensors (infer_flags
-is -1 for those); then Out's shape is known when the op runs.)";
+Out holds the elements [starts[i], ends[i]) of Input's extent axes[i], and all of every other extent. A
+negative start or end counts from the end of the extent, and what lies outside is cut off; at least one
+element must be left. Extents in decrease_axis, which must be 1 then, go. Starts and ends may come from
+tensors (infer_flags is -1 for those); then Out's shape is known when the op runs.)";
 
 constexpr int kMaxRank = StridedLoops::kMaxExtents;
 

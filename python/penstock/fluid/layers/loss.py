@@ -142,6 +142,6 @@ def margin_rank_loss(label, left, right, margin=0.1, name=None):
     helper = LayerHelper('margin_rank_loss', name=name)
     out = helper.create_variable_for_type_inference(left.dtype)
     activated = helper.create_variable_for_type_inference(left.dtype)
-    helper.append_op('margin_rank_loss', {'Label': label, 'X1': left, 'X2': right}, {'Out': out, 'Activated': activated},
-                     {'margin': margin})
+    helper.append_op('margin_rank_loss', {'Label': label, 'X1': left, 'X2': right},
+                     {'Out': out, 'Activated': activated}, {'margin': margin})
     return out

@@ -38,10 +38,11 @@ def gelu(x, approximate=False):
 
 def cumsum(x, axis=None, exclusive=None, reverse=None):
     """Running sums along `axis`, by default the last."""
-    given = {'axis': axis, 'exclusive': exclusive, 'reverse': reverse}
+    attrs = {'axis': axis, 'exclusive': exclusive, 'reverse': reverse}
+    attrs = {name: value for name, value in attrs.items() if value is not None}
     helper = LayerHelper('cumsum')
     out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('cumsum', {'X': x}, {'Out': out}, {name: value for name, value in given.items() if value is not None})
+    helper.append_op('cumsum', {'X': x}, {'Out': out}, attrs)
     return out
 
 

@@ -45,7 +45,7 @@ Status InferStackGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Y@GRAD", 0));
   int axis = 0;
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, dy.rank() - 1, axis));
-  const int parts = c.OutputCount("X@GRAD");
+  const int parts = static_cast<int>(c.op().Output("X@GRAD").size());  // also those that nobody reads
   if (!Compatible(dy[axis], parts)) {
     return c.Error("extent ", axis, " of Y@GRAD (", dy[axis], ") must equal the number of gradients (", parts,
                    ")");

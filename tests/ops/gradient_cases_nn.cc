@@ -62,11 +62,11 @@ GradientCase BatchNorm(const std::string& layout, const std::string& flag) {
           {.of = {"Y"}, .wanted = {"X", "Scale", "Bias"}, .tolerance = 1e-5}};
 }
 
-GradientCase Dropout(const std::string& implementation, bool is_test, bool fixed) {
+GradientCase Dropout(const std::string& implementation) {
   GradientCase c = Unary("dropout", {4, 5});
-  c.op.AddOutput("Mask", {"Mask"}).Set("dropout_prob", 0.4f).Set("seed", 7).Set("fix_seed", fixed);
-  c.op.Set("dropout_implementation", implementation).Set("is_test", is_test);
-  c.name = StrCat("dropout ", implementation, is_test ? " in a test" : "");
+  c.op.AddOutput("Mask", {"Mask"}).Set("dropout_prob", 0.4f).Set("seed", 7).Set("fix_seed", true);
+  c.op.Set("dropout_implementation", implementation);
+  c.name = StrCat("dropout ", implementation);
   return c;
 }
 
@@ -126,12 +126,10 @@ std::vector<GradientCase> NnGradientCases() {
   }
   AddPooling(cases);
   for (const char* layout : {"NCHW", "NHWC", "AnyLayout"}) cases.push_back(BatchNorm(layout, ""));
-  for (const char* flag : {"is_test", "use_global_stats", "trainable_statistics"})
+  for (const char* flag : {"use_global_stats", "trainable_statistics"})
     cases.push_back(BatchNorm("NCHW", flag));
-  for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"}) {
-    cases.push_back(Dropout(implementation, false, true));
-    cases.push_back(Dropout(implementation, true, true));
-  }
+  for (const char* implementation : {"downgrade_in_infer", "upscale_in_train"})
+    cases.push_back(Dropout(implementation));
   AddMatmul(cases);
   AddPadding(cases);
   AddChannels(cases);

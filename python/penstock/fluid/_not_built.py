@@ -156,6 +156,7 @@ NAMES = _names({
         instance_norm
         interpolate
         iou_similarity
+        is_empty
         kron
         linear_chain_crf
         linspace

@@ -9,8 +9,8 @@ from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers import arithmetic, tensor
 
 __all__ = [
-    'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'is_empty', 'less_equal',
-    'less_than', 'not_equal', 'switch_case',
+    'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'less_equal', 'less_than',
+    'not_equal', 'switch_case',
 ]
 
 
@@ -50,15 +50,6 @@ greater_than = _comparison('greater_than')
 greater_equal = _comparison('greater_equal')
 equal = _comparison('equal')
 not_equal = _comparison('not_equal')
-
-
-def is_empty(x, cond=None):
-    """Whether x has no elements; into `cond` if it is given."""
-    helper = LayerHelper('is_empty')
-    if cond is None:
-        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
-    helper.append_op('is_empty', {'X': x}, {'Out': cond})
-    return cond
 
 
 class ConditionalBlock:

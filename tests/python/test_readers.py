@@ -139,6 +139,20 @@ def test_what_a_loader_lacks_is_asked_for(fluid):
         next(iter(loader))
 
 
+def test_a_feeder_makes_readers_of_feeds(fluid):
+    feed_list, _ = twice(fluid)
+    feeder = fluid.DataFeeder(feed_list, fluid.CPUPlace())
+    batches = io.batch(samples(5), 2)
+    assert [np.array(feed['y']).ravel().tolist() for feed in feeder.decorate_reader(batches, False)()] == \
+        [[0, 1], [2, 3], [4]]
+    groups = list(feeder.decorate_reader(batches, True, num_places=2)())
+    assert [[np.array(feed['y']).ravel().tolist() for feed in group] for group in groups] == [[[0, 1], [2, 3]]]
+    with pytest.raises(ValueError, match='not enough for all 2 places'):
+        list(feeder.decorate_reader(batches, True, num_places=2, drop_last=False)())
+    with pytest.raises(ValueError, match='one batch for each of the 2 places, not 1'):
+        list(feeder.feed_parallel([list(samples(2)())], 2))
+
+
 class Squares:
 
     def __len__(self):

@@ -1,4 +1,5 @@
 // Rules about variables' names: declared, written before read, sent once.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <string_view>
@@ -26,13 +27,17 @@ void ForEachDeclared(const std::vector<Slot>& slots, std::vector<Declaration>::c
   }
 }
 
-// What a send op sends, with the name that it goes by where the op gives one for each.
+// What a send op sends, with the name that it goes by where the op gives one for each. One that is for no
+// parameter tells of rows that were touched, and may do so twice.
 std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
   const std::vector<std::string>& vars = op.Input("X");
   const auto names = op.GetOr<std::vector<std::string>>("send_varnames", {});
   std::vector<std::pair<std::string, std::string>> sent;
   for (std::size_t i = 0; i < vars.size(); ++i) {
-    if (IsName(vars[i])) sent.emplace_back(vars[i], names.size() == vars.size() ? names[i] : std::string());
+    if (!IsName(vars[i])) continue;
+    std::pair one(vars[i], names.size() == vars.size() ? names[i] : std::string());
+    const bool tells = !one.second.empty() && op.RolePairs().empty();
+    if (!tells || std::find(sent.begin(), sent.end(), one) == sent.end()) sent.push_back(std::move(one));
   }
   return sent;
 }

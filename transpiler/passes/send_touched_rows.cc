@@ -4,9 +4,11 @@
 //   before  a = lookup_table(W=table, Ids=i) ; b = lookup_table(W=table, Ids=j)
 //   after   __control_var@0.send = send(X=[i, j]) {send_varnames=["table", "table"]}
 //
-// Of a sampler these are the rows of the labels it drew. The op stands there without a table too: it is what
-// counts the steps.
+// Of a sampler these are the rows of the labels it drew. As in Fluid, the same rows are told once in a row,
+// and gradient ops take rows too: ids that two tables share are told a third time. The op stands there
+// without a table too: it is what counts the steps.
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "framework/ir/edit.h"
@@ -24,10 +26,8 @@ struct TouchedRows {
 
 // The rows of a table that an op takes; both names are empty if it takes none.
 TouchedRows RowsTakenBy(const Op& op) {
-  if (Has(op.role(), Role::kBackward)) return {};
-  if (const std::string& drawn = op.OutputName("SampleLabels"); !drawn.empty()) {
-    return {op.InputName("Weight"), drawn};
-  }
+  const std::string& drawn = op.OutputName("SampleLabels");
+  if (!drawn.empty() && !Has(op.role(), Role::kBackward)) return {op.InputName("Weight"), drawn};
   return {op.InputName("W"), op.InputName("Ids")};
 }
 
@@ -39,9 +39,13 @@ Result<Program> SendTouchedRows(const Program& in, const PassContext& context) {
     if (param.sparse) tables.insert(param.param);
   }
   NameList ids, touched;
+  std::unordered_map<std::string, std::string> last;  // table of which these ids were told
   for (const OpEntry& entry : in.main().ops()) {
     const TouchedRows rows = RowsTakenBy(*entry.op);
     if (rows.ids.empty() || !tables.contains(rows.table)) continue;
+    std::string& told = last[rows.ids];
+    if (told == rows.table) continue;
+    told = rows.table;
     ids.push_back(rows.ids);
     touched.push_back(rows.table);
   }

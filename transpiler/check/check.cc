@@ -62,10 +62,13 @@ namespace {
 void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry& ops,
                 const CheckOptions& options, Findings findings) {
   if (!options.verified) CheckPrograms(roles, ops, findings);
+  CheckDeclarations(facts, options.source, findings);
   CheckMessages(facts, findings);
   CheckTiling(facts, findings);
   CheckUpdates(facts, ops, findings);
+  CheckTrainerUpdates(facts, ops, findings);
   CheckServing(facts, findings);
+  CheckDelay(facts, findings);
   CheckMeasures(facts, ops, findings);
   CheckTables(facts, findings);
   CheckBarriers(facts, findings);
@@ -78,6 +81,7 @@ void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry
   CheckGeo(facts, findings);
   CheckProgress(facts, findings);
   CheckCollective(facts, findings);
+  CheckStreams(facts, findings);
   CheckRankStart(facts, findings);
 }
 

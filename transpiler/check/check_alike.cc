@@ -1,6 +1,7 @@
 // All trainers compute alike, all slices of a parameter are updated alike, and all pservers have the same
 // learning rate.
 #include <algorithm>
+#include <unordered_set>
 
 #include "transpiler/check/composition.h"
 
@@ -28,6 +29,7 @@ class AlikeRules {
   void CompareTrainers(std::size_t t) {
     const TrainerFacts& reference = set_.facts.trainers.front();
     const TrainerFacts& trainer = set_.facts.trainers[t];
+    differs_ = false;
     for (const Transfer& send : trainer.sends) {
       const Transfer* other = reference.FindSend(send.param);
       if (send.counts_steps) continue;
@@ -56,10 +58,44 @@ class AlikeRules {
       if (here == nullptr && there == nullptr) continue;
       Compare(t, nullptr, var->name, set_.trainers.front()->Get(var->name), set_.trainers[t]->Get(var->name));
     }
+    if (differs_) return;  // what follows from it differs too
+    for (const std::string_view name : ResultsOf(reference.file->program)) {
+      Compare(t, nullptr, name, set_.trainers.front()->Get(name), set_.trainers[t]->Get(name));
+    }
+    if (!differs_) CompareComputed(t);
+  }
+
+  // The same from the same values, whether a gradient needs it or not. How it is cut has rules of its own.
+  void CompareComputed(std::size_t t) {
+    using Computed = std::vector<std::pair<const Op*, ExprId>>;
+    const Computed& reference = set_.trainers.front()->computed();
+    const Computed& own = set_.trainers[t]->computed();
+    const auto same = [](const auto& a, const auto& b) { return a.second == b.second; };
+    if (std::equal(own.begin(), own.end(), reference.begin(), reference.end(), same)) return;
+    const auto missing = [](const Computed& from, const Computed& in) -> const Op* {
+      std::unordered_set<ExprId> known;
+      for (const auto& [op, value] : in) known.insert(value);
+      for (const auto& [op, value] : from) {
+        if (!known.contains(value) && !Has(op->role(), Role::kDist)) return op;
+      }
+      return nullptr;
+    };
+    const RoleProgram& first = *set_.facts.trainers.front().file;
+    const RoleProgram& trainer = *set_.facts.trainers[t].file;
+    if (const Op* op = missing(reference, own)) {
+      findings_.Error(
+          "E-check-trainers-differ", trainer,
+          StrCat("does not compute what ", op->type(), " of ", first.file, " does, from the same values"),
+          op);
+    } else if (const Op* more = missing(own, reference)) {
+      findings_.Error("E-check-trainers-differ", trainer,
+                      StrCat("computes by ", more->type(), " what ", first.file, " does not"), more);
+    }
   }
 
   void Compare(std::size_t t, const Op* op, std::string_view what, ExprId reference, ExprId own) {
     if (reference == own) return;
+    differs_ = true;
     const TrainerFacts& first = set_.facts.trainers.front();
     const TrainerFacts& trainer = set_.facts.trainers[t];
     findings_.Error("E-check-trainers-differ", *trainer.file,
@@ -153,6 +189,7 @@ class AlikeRules {
 
   Composition& set_;
   Findings& findings_;
+  bool differs_ = false;  // the trainer that is compared
 };
 
 }  // namespace

@@ -4,109 +4,17 @@
 #include <cmath>
 
 #include "framework/text/printer.h"
-#include "transpiler/check/facts.h"
+#include "transpiler/check/rank_facts.h"
 
 namespace penstock {
 namespace {
 
 constexpr float kScaleTolerance = 1e-6f;
 
-struct Collective {
-  const Op* op = nullptr;
-  int block = 0;
-  int position = 0;
-};
-
-struct RankFacts {
-  const TrainerFacts* trainer = nullptr;
-  const Op* joins = nullptr;  // the op that says who this rank is and who the others are
-  int rank = 0;
-  std::vector<std::string> endpoints;  // of all ranks, sorted
-  std::string endpoint;                // its own, if it says so
-  int ranks = 0;                       // 0: one for each device, however many there are
-  std::set<int> rings;
-  std::vector<Collective> main, startup;
-};
-
-bool IsCollective(const Op& op) {
-  return op.type() == "c_allreduce_sum" || op.type() == "c_broadcast" || op.type() == "c_allgather" ||
-         op.type() == "c_reducescatter";
-}
-
-// In the order of the ops, those of inner blocks where the blocks are entered.
-void AddCollectives(const Program& program, int block, std::vector<Collective>& out) {
-  const auto& entries = program.block(block).ops();
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Op& op = *entries[i].op;
-    if (IsCollective(op)) out.push_back({&op, block, static_cast<int>(i)});
-    for (const NamedAttr& attr : op.attrs()) {
-      const auto* inner = std::get_if<BlockRef>(&attr.value);
-      if (inner != nullptr && inner->index > block && inner->index < program.block_count())
-        AddCollectives(program, inner->index, out);
-    }
-  }
-}
-
-std::vector<Collective> CollectivesOf(const Program& program) {
-  std::vector<Collective> out;
-  AddCollectives(program, 0, out);
-  return out;
-}
-
-// What a start-up program says of its rank.
-void ReadRank(const Program& startup, RankFacts& facts) {
-  for (const OpEntry& entry : startup.main().ops()) {
-    const Op& op = *entry.op;
-    if (op.type() == "gen_nccl_id") {
-      facts.joins = &op;
-      facts.rank = op.GetOr<std::int32_t>("trainer_id", 0);
-      facts.endpoints = StringsOf(op, "trainers");
-      facts.ranks = static_cast<int>(facts.endpoints.size());
-    } else if (op.type() == "c_gen_nccl_id") {
-      facts.joins = &op;
-      facts.rank = op.GetOr<std::int32_t>("rank", 0);
-      facts.endpoint = op.GetOr<std::string>("endpoint", "");
-      facts.endpoints = StringsOf(op, "other_endpoints");
-      facts.endpoints.push_back(facts.endpoint);
-      std::sort(facts.endpoints.begin(), facts.endpoints.end());
-      facts.ranks = static_cast<int>(facts.endpoints.size());
-    } else if (op.type() == "c_comm_init") {
-      facts.rings.insert(op.GetOr<std::int32_t>("ring_id", 0));
-    } else if (op.type() == "c_comm_init_all") {
-      facts.joins = &op;
-      facts.rings.insert(op.GetOr<std::int32_t>("ring_id", 0));
-    }
-  }
-}
-
-// By how much the gradient of the loss is scaled, and the op that makes it; null: none does.
-std::pair<float, const Op*> LossScale(const Program& main) {
-  float scale = 1.0f;
-  const Op* loss = nullptr;
-  for (const OpEntry& entry : main.main().ops()) {
-    const Op& op = *entry.op;
-    if (op.role() == (Role::kBackward | Role::kLoss)) loss = &op;
-    if (loss != nullptr && op.type() == "scale" && op.InputName("X") == loss->OutputName("Out") &&
-        op.OutputName("Out") == op.InputName("X"))
-      scale *= op.GetOr<float>("scale", 1.0f);
-  }
-  return {scale, loss};
-}
-
 class CollectiveRules {
  public:
-  CollectiveRules(const RoleFacts& facts, Findings& findings) : findings_(findings) {
-    for (const TrainerFacts& trainer : facts.trainers) {
-      RankFacts rank;
-      rank.trainer = &trainer;
-      if (trainer.startup != nullptr) {
-        ReadRank(trainer.startup->program, rank);
-        rank.startup = CollectivesOf(trainer.startup->program);
-      }
-      rank.main = CollectivesOf(trainer.file->program);
-      ranks_.push_back(std::move(rank));
-    }
-  }
+  CollectiveRules(const RoleFacts& facts, Findings& findings)
+      : ranks_(ReadRanks(facts)), findings_(findings) {}
 
   void Run() {
     CheckJoined();
@@ -114,7 +22,6 @@ class CollectiveRules {
       if (rank.trainer->startup != nullptr) CheckMembers(rank);
       CheckRings(rank);
       CheckReduced(rank);
-      CheckStreams(rank);
       // The devices of one process start from its own scope.
       const bool processes = rank.ranks > 0 && !rank.rings.empty();
       if (processes || !rank.startup.empty()) CheckBroadcasts(rank);
@@ -181,12 +88,23 @@ class CollectiveRules {
       if (op.type() != "c_gen_nccl_id" && op.type() != "c_comm_init") continue;
       const auto id = op.GetOr<std::int32_t>("rank", 0);
       const auto count = op.GetOr<std::int32_t>("nranks", rank.ranks);
+      if (op.type() == "c_gen_nccl_id") CheckEndpoints(rank, op);
       if (id == rank.rank && count == rank.ranks) continue;
       findings_.Error("E-check-ranks", StartOf(rank),
                       StrCat(op.type(), " is for rank ", id, " of ", count, ", but the program is rank ",
                              rank.rank, " of ", rank.ranks),
                       &op);
     }
+  }
+
+  void CheckEndpoints(const RankFacts& rank, const Op& op) {
+    const auto own = op.GetOr<std::string>("endpoint", "");
+    const std::vector<std::string>& others = StringsOf(op, "other_endpoints");
+    if (own == rank.endpoint && others == StringsOf(*rank.joins, "other_endpoints")) return;
+    findings_.Error("E-check-ranks", StartOf(rank),
+                    StrCat("joins as ", own, " beside ", Join(others, ", "), ", and another ring as ",
+                           rank.endpoint, " beside ", Join(StringsOf(*rank.joins, "other_endpoints"), ", ")),
+                    &op);
   }
 
   void CheckRings(const RankFacts& rank) {
@@ -270,41 +188,6 @@ class CollectiveRules {
                     loss);
   }
 
-  // An operation on a stream of its own begins when its input is there, and is over before its result is
-  // read.
-  void CheckStreams(const RankFacts& rank) {
-    for (const Collective& one : rank.main) {
-      const auto& entries = rank.trainer->file->program.block(one.block).ops();
-      if (one.op->GetOr<bool>("use_calc_stream", false)) continue;
-      const std::string& name = one.op->InputName("X");
-      const auto ring = one.op->GetOr<std::int32_t>("ring_id", 0);
-      const auto at = static_cast<std::size_t>(one.position);
-      bool begun = false;  // a stream is waited for as a whole
-      for (std::size_t i = 0; i < at; ++i) {
-        const auto outputs = entries[i].op->OutputNames();
-        if (entries[i].op->type() == "c_sync_calc_stream") {
-          begun = true;
-        } else if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) {
-          begun = false;
-        }
-      }
-      bool over = false;
-      const Op* reader = nullptr;
-      for (std::size_t i = at + 1; i < entries.size() && reader == nullptr && !over; ++i) {
-        const Op& op = *entries[i].op;
-        const bool waits = op.type() == "c_sync_comm_stream";
-        over = waits && op.GetOr<std::int32_t>("ring_id", 0) == ring;
-        const auto names = op.InputNames();
-        if (!waits && std::find(names.begin(), names.end(), name) != names.end()) reader = &op;
-      }
-      if (begun && (over || reader == nullptr)) continue;
-      findings_.Error("E-check-streams", *rank.trainer->file,
-                      begun ? StrCat(reader->type(), " reads ", name, " before ring ", ring, " is waited for")
-                            : StrCat("adds up ", name, " without waiting until it is computed"),
-                      begun ? reader : one.op);
-    }
-  }
-
   // Every parameter starts as rank 0's.
   void CheckBroadcasts(const RankFacts& rank) {
     std::map<std::string, int> times;
@@ -326,22 +209,11 @@ class CollectiveRules {
     }
   }
 
+  const std::vector<RankFacts> ranks_;
   Findings& findings_;
-  std::vector<RankFacts> ranks_;
 };
 
 }  // namespace
-
-int RanksOf(const RoleFacts& facts) {
-  const TrainerFacts& first = facts.trainers.front();
-  RankFacts rank;
-  if (first.startup != nullptr) ReadRank(first.startup->program, rank);
-  if (rank.ranks > 0) return rank.ranks;
-  // Nothing says how many devices a process has but the mean that it takes over them.
-  const float scale = LossScale(first.file->program).first;
-  const bool devices = rank.joins != nullptr && scale > 0.0f && scale <= 1.0f;
-  return devices ? static_cast<int>(std::lround(1.0f / scale)) : static_cast<int>(facts.trainers.size());
-}
 
 void CheckCollective(const RoleFacts& facts, Findings& findings) {
   if (facts.pservers.empty() && !facts.trainers.empty()) CollectiveRules(facts, findings).Run();

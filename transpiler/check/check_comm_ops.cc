@@ -24,7 +24,10 @@ class CommOpRules {
     } else {
       CheckAsyncControl();
     }
+    CheckControl(*trainer_.file);
+    if (trainer_.startup == nullptr) return;
     file_ = trainer_.startup;
+    CheckControl(*trainer_.startup);
     for (const Transfer& recv : trainer_.startup_recvs) CheckRecv(recv);
     for (const Barrier& barrier : trainer_.startup_barriers) {
       CheckTrainerId(*barrier.op);
@@ -64,6 +67,62 @@ class CommOpRules {
             StrCat(op.type(), " of ", transfer.whole, " says of ", pairs.size(),
                    " (param, grad) pairs that it is for them; it is for one"),
             op);
+      return;
+    }
+    const Transfer* send = trainer_.FindSend(transfer.param);
+    if (send == nullptr || pairs.front() == MadeFor(transfer.param) || pairs.front().second == send->whole)
+      return;
+    Error("E-check-pair",
+          StrCat(op.type(), " says that ", pairs.front().second, " is the gradient of ", transfer.param,
+                 "; what is sent is ", send->whole),
+          op);
+  }
+
+  // The gradient as the backward pass calls it; rows may be sent with repeats merged.
+  std::pair<std::string, std::string> MadeFor(const std::string& param) const {
+    const auto made = trainer_.gradients.find(param);
+    if (made == trainer_.gradients.end()) return {};
+    for (auto& pair : made->second->RolePairs()) {
+      if (pair.first == param) return pair;
+    }
+    return {};
+  }
+
+  static bool SaysThatItIsDone(const Op& op, bool startup) {
+    return op.type() == "send" || op.type() == "send_barrier" || (op.type() == "fetch_barrier" && startup);
+  }
+
+  // What says that a communication is done says nothing else, and of one op. A step's fetch_barrier names
+  // what it completes.
+  void CheckControl(const RoleProgram& file) {
+    const bool startup = &file == trainer_.startup;
+    ViewMap<int> writers;
+    for (const OpEntry& entry : file.program.main().ops()) {
+      if (!SaysThatItIsDone(*entry.op, startup)) continue;
+      for (const std::string& name : entry.op->Output("Out")) writers.emplace(name, 0);
+    }
+    if (writers.empty()) return;
+    for (const OpEntry& entry : file.program.main().ops()) {
+      if (entry.op->type() == "fetch_barrier" && !startup) continue;
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) {
+          if (const auto known = writers.find(name); known != writers.end()) ++known->second;
+        }
+      }
+    }
+    for (const OpEntry& entry : file.program.main().ops()) {
+      const Op& op = *entry.op;
+      if (!SaysThatItIsDone(op, startup)) continue;
+      for (const std::string& name : op.Output("Out")) {
+        const Var* var = file.program.main().FindVar(name);
+        const bool control =
+            var == nullptr || (!var->persistable && (!var->type || var->shape().rank() == 0));
+        if (control && writers[name] == 1) continue;
+        Error("E-check-control",
+              StrCat(op.type(), " says by ", name, " that it is done, ",
+                     control ? "as does another op" : "which holds a value"),
+              op);
+      }
     }
   }
 
@@ -73,7 +132,12 @@ class CommOpRules {
     if (op.GetOr<std::int32_t>("trainer_id", 0) != 0) CheckTrainerId(op);
     CheckPair(op, send);
     Require(op, "num", std::int32_t{0}, "its pieces are counted by its variables");
-    Require(op, "merge_add", send.counts_steps, "gradients are averaged, steps are added");
+    if (op.GetOr<bool>("merge_add", false) != send.counts_steps) {
+      Error("E-check-attr",
+            StrCat("send has merge_add=", send.counts_steps ? "false, not true" : "true, not false",
+                   ": gradients are averaged, steps are added"),
+            op);
+    }
     if (StringsOf(op, "send_varnames").empty() && !LongsOf(op, "sections").empty()) {
       Error("E-check-attr", "send has sections, but no send_varnames for what they cut", op);
     }

@@ -1,5 +1,7 @@
-// What a trainer reads has been written, what it sends is final, and what it receives stays.
+// What a trainer reads has been written, what it sends is final, and what it receives stays. In start-up
+// programs nothing has a value before it is given one.
 #include <algorithm>
+#include <unordered_set>
 
 #include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
@@ -47,6 +49,21 @@ class OrderRules {
     }
   }
 
+  // Before a start-up program there is nothing. What a send tells a communicator is a name, not a value.
+  void CheckStartReads() {
+    std::unordered_set<std::string_view> given;
+    const auto& entries = file_.program.main().ops();
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const Op& op = *entries[i].op;
+      for (const Slot& slot : op.inputs()) {
+        for (const std::string& name : slot.args) {
+          if (!given.contains(name) && op.type() != "send") CheckGiven(name, static_cast<int>(i));
+        }
+      }
+      for (const Slot& slot : op.outputs()) given.insert(slot.args.begin(), slot.args.end());
+    }
+  }
+
   // The whole gradient, and then each piece, is final when it is cut and sent.
   void CheckSend(const Transfer& send) {
     if (send.counts_steps) return;
@@ -69,6 +86,18 @@ class OrderRules {
  private:
   const Op& OpAt(int position) const {
     return *file_.program.main().ops()[static_cast<std::size_t>(position)].op;
+  }
+
+  // Queues, ids and control variables have no value.
+  void CheckGiven(const std::string& name, int position) {
+    const Var* var = file_.program.main().FindVar(name);
+    if (var == nullptr || !var->type) return;
+    const auto it = writers_.find(name);
+    const bool later = it != writers_.end() && it->second.last > position;
+    findings_.Error(later ? "E-check-order" : "E-check-no-start", file_,
+                    StrCat(OpAt(position).type(), " reads ", name,
+                           later ? ", which gets its start value only later" : ", which gets no start value"),
+                    &OpAt(position));
   }
 
   void CheckRead(const std::string& name, int position) {
@@ -121,8 +150,11 @@ void CheckOrder(const RoleFacts& facts, Findings& findings) {
     for (const Transfer& recv : trainer.recvs) main.CheckRecv(recv);
     if (trainer.startup == nullptr) continue;
     OrderRules startup(*trainer.startup, findings);
-    startup.CheckReads();
+    startup.CheckStartReads();
     for (const Transfer& recv : trainer.startup_recvs) startup.CheckRecv(recv);
+  }
+  for (const PserverFacts& pserver : facts.pservers) {
+    if (pserver.startup != nullptr) OrderRules(*pserver.startup, findings).CheckStartReads();
   }
 }
 

@@ -31,9 +31,15 @@ class RankStartRules {
  private:
   // One exchange of ids for all rings.
   void CheckIds(const RoleProgram& startup) {
+    const Op* before = nullptr;
     for (const OpEntry& entry : startup.program.main().ops()) {
       const Op& op = *entry.op;
       if (op.type() != "gen_nccl_id") continue;
+      if (before != nullptr) {
+        findings_.Error("E-check-ring", startup,
+                        "exchanges ids twice: ranks that do so once would be waited for", &op);
+      }
+      before = &op;
       const auto ranks = static_cast<int>(StringsOf(op, "trainers").size());
       const auto rings = op.GetOr<std::int32_t>("nccl_comm_num", 1);
       const bool levels = op.GetOr<bool>("use_hierarchical_allreduce", false);
@@ -43,7 +49,7 @@ class RankStartRules {
             "E-check-ring", startup,
             StrCat(ranks, " ranks do not make nodes of ", node, ", of which there is more than one"), &op);
       }
-      CheckDeclared(startup, op, rings * (levels ? 3 : 1));
+      CheckDeclared(startup, op, rings, levels);
       if (reference_ == nullptr) {
         reference_ = &op;
         first_ = &startup;
@@ -66,15 +72,33 @@ class RankStartRules {
         StrCat(attr, " is ", own, ", in ", first_->file, " ", other, ": ranks would wait for ids"), &op);
   }
 
-  // The op says how many ids it makes; where there is no variable for one, its ring is never joined.
-  void CheckDeclared(const RoleProgram& startup, const Op& op, int needed) {
-    const auto& vars = startup.program.main().vars();
-    const auto ids = std::count_if(vars.begin(), vars.end(), [](const VarRef& var) {
-      return var->kind == VarKind::kRaw && var->persistable;
-    });
-    if (ids == needed) return;
-    findings_.Error("E-check-ring", startup,
-                    StrCat("declares ", ids, " variables for ids of rings; the op makes ", needed), &op);
+  // The op says how many ids it makes, and finds their variables by the names that the runtime has for them;
+  // where there is none, a ring is never joined. Other raw variables are the user's.
+  void CheckDeclared(const RoleProgram& startup, const Op& op, int rings, bool levels) {
+    constexpr char kFlat[] = "NCCLID";
+    if (op.OutputName("NCCLID") != kFlat) {
+      findings_.Error(
+          "E-check-ring", startup,
+          StrCat("makes its first id in ", Quote(op.OutputName("NCCLID")), "; ranks look for it in ", kFlat),
+          &op);
+    }
+    const auto check = [&](const std::string& name, bool needed) {
+      const Var* var = startup.program.main().FindVar(name);
+      const bool there = var != nullptr && var->kind == VarKind::kRaw && var->persistable;
+      if (there == needed) return;
+      findings_.Error("E-check-ring", startup,
+                      needed
+                          ? StrCat("has no raw persistable variable ", name, " for an id that the op makes")
+                          : StrCat("has a variable ", name, " for an id, but the op makes ids for ", rings,
+                                   rings == 1 ? " ring" : " rings", levels ? " of each level" : "", " only"),
+                      &op);
+    };
+    for (int ring = 0; ring <= rings; ++ring) {
+      check(ring == 0 ? std::string(kFlat) : StrCat(kFlat, "_", ring), ring < rings);
+      for (const char* level : {"Hierarchical_inter_NCCLID_", "Hierarchical_exter_NCCLID_"}) {
+        check(StrCat(level, ring), levels && ring < rings);
+      }
+    }
   }
 
   // An exchange of an id for each ring: each ring has its own.
@@ -82,7 +106,11 @@ class RankStartRules {
     std::map<std::string, const Op*> made;  // ids that no ring has taken
     for (const OpEntry& entry : startup.program.main().ops()) {
       const Op& op = *entry.op;
-      if (op.type() == "c_gen_nccl_id") made.emplace(op.OutputName("Out"), &op);
+      if (op.type() == "c_gen_nccl_id" && !made.emplace(op.OutputName("Out"), &op).second) {
+        findings_.Error("E-check-ring", startup,
+                        StrCat("makes the id ", op.OutputName("Out"), " again before a ring is joined by it"),
+                        &op);
+      }
       if (op.type() != "c_comm_init" || made.erase(op.InputName("X")) > 0) continue;
       findings_.Error("E-check-ring", startup,
                       StrCat("joins ring ", op.GetOr<std::int32_t>("ring_id", 0), " by ", op.InputName("X"),
@@ -120,18 +148,42 @@ class RankStartRules {
             &op);
       }
       const auto wait = waited.find(ring);
-      if (op.GetOr<bool>("use_calc_stream", false) || (wait != waited.end() && wait->second > at)) continue;
+      if (op.GetOr<bool>("use_calc_stream", false)) continue;
+      if (wait != waited.end() && wait->second > at) {
+        CheckReadLater(startup, name, at, wait->second);
+        continue;
+      }
       findings_.Error("E-check-streams", startup,
                       StrCat("ends without waiting for ring ", ring, ", which brings ", name), &op);
     }
   }
 
+  // What comes by a ring is not read before the ring is waited for.
+  void CheckReadLater(const RoleProgram& startup, const std::string& name, std::size_t given,
+                      std::size_t waited) {
+    const auto& ops = startup.program.main().ops();
+    for (std::size_t at = given + 1; at < waited; ++at) {
+      const Op& op = *ops[at].op;
+      const std::vector<std::string> inputs = op.InputNames();
+      if (op.type() == "c_sync_comm_stream" || std::find(inputs.begin(), inputs.end(), name) == inputs.end())
+        continue;
+      findings_.Error("E-check-streams", startup,
+                      StrCat(op.type(), " reads ", name, " before the ring that brings it is waited for"),
+                      &op);
+      return;
+    }
+  }
+
   // Local training: a step's update is the distance from a copy that the start-up program makes first.
   void CheckCopies(const TrainerFacts& trainer) {
-    std::map<std::string, const Op*> copies;  // and the op that reads it in a step
+    struct Copy {
+      std::string of;
+      const Op* reader = nullptr;  // in a step
+    };
+    std::map<std::string, Copy> copies;
     for (const OpEntry& entry : trainer.startup->program.main().ops()) {
       if (entry.op->type() == "assign" && trainer.updated_here.contains(entry.op->InputName("X")))
-        copies.emplace(entry.op->OutputName("Out"), nullptr);
+        copies.emplace(entry.op->OutputName("Out"), Copy{.of = entry.op->InputName("X")});
     }
     const Program& main = trainer.file->program;
     for (int b = 0; !copies.empty() && b < main.block_count(); ++b) {
@@ -139,15 +191,19 @@ class RankStartRules {
         if (EntersBlock(*entry.op)) continue;
         for (const std::string& name : entry.op->InputNames()) {
           const auto copy = copies.find(name);
-          if (copy != copies.end()) copy->second = entry.op.get();
+          if (copy != copies.end()) copy->second.reader = entry.op.get();
         }
-        for (const std::string& name : entry.op->OutputNames()) copies.erase(name);
+        for (const std::string& name : entry.op->OutputNames()) {
+          const auto copy = copies.find(name);
+          const bool renewed = copy != copies.end() && entry.op->InputNames() == std::vector{copy->second.of};
+          if (renewed) copies.erase(copy);
+        }
       }
     }
-    for (const auto& [copy, reader] : copies) {
-      if (reader == nullptr) continue;
+    for (const auto& [name, copy] : copies) {
+      if (copy.reader == nullptr) continue;
       findings_.Error("E-check-snapshot", *trainer.file,
-                      StrCat("no step renews ", copy, ", from which updates are measured"), reader);
+                      StrCat("no step renews ", name, ", from which updates are measured"), copy.reader);
     }
   }
 

@@ -19,7 +19,6 @@ class ServingRules {
     CheckReached();
     CheckGradients();
     CheckSparse();
-    CheckDelayCompensation();
     for (const char* attr : {"rpc_get_thread_num", "rpc_send_thread_num", "rpc_prefetch_thread_num"}) {
       const auto threads = serve_.GetOr<std::int32_t>(attr, 1);
       if (threads > 0) continue;
@@ -147,6 +146,11 @@ class ServingRules {
       measured = true;
       behind |= program_.block(shared).parent() == update.merge_block;
     }
+    if (!measured) {
+      Error("E-check-lr-block",
+            StrCat("block ", shared, " computes what all updates read, but lr_decay_block_id is ",
+                   pserver_.lr_block, ": nothing says that it is run before them"));
+    }
     if (!measured || behind) return;
     Error("E-check-parent", StrCat("block ", shared, " has parent ", program_.block(shared).parent(),
                                    "; it must be a block that measures a gradient, to run behind those"));
@@ -246,36 +250,6 @@ class ServingRules {
     for (const auto& [entry, update] : expected) {
       Error("E-check-sparse-map", StrCat("sparse_grad_to_param does not name ", update->grad,
                                          ", the rows that update ", update->param));
-    }
-  }
-
-  // Delay compensation is an attribute and ops; one without the other is neither. Rows are applied as they
-  // come.
-  void CheckDelayCompensation() {
-    const bool told = serve_.GetOr<bool>("dc_asgd", false);
-    for (const UpdateBlock& update : pserver_.updates) {
-      const auto& ops = program_.block(update.block).ops();
-      if (ops.empty()) continue;  // of a server that holds nothing
-      const auto own = std::find_if(ops.begin(), ops.end(), [](const OpEntry& entry) {
-        return entry.op->type() == "ref_by_trainer_id";
-      });
-      const bool done = own != ops.end();
-      if (done && static_cast<int>(own->op->Input("X").size()) != pserver_.trainers) {
-        findings_.Error("E-check-trainers", *pserver_.file,
-                        StrCat("keeps what ", own->op->Input("X").size(), " trainers have, but serves ",
-                               pserver_.trainers),
-                        own->op.get());
-      }
-      const Var* grad = program_.FindVar(update.block, update.grad);
-      const bool rows = grad != nullptr && grad->kind == VarKind::kSelectedRows;
-      if (told == done || (told && rows)) continue;
-      Error("E-check-dc-asgd", StrCat("dc_asgd is ", told ? "set" : "not set", ", but block ", update.block,
-                                      done ? " compensates for delay" : " does not compensate for delay"));
-    }
-    if (told && pserver_.mode == ServeMode::kSync) {
-      findings_.Warning("W-check-dc-asgd", *pserver_.file,
-                        "compensates for delay, but says that it serves in sync mode, where there is none",
-                        &serve_);
     }
   }
 

@@ -16,9 +16,10 @@ class SourceRules {
   void Run() {
     if (set_.trainers.empty()) return;
     whole_.CountSteps(&set_.counters);
-    whole_.RunBlock(0);
+    RunSource();
     NoteWriters();
     CheckComputed();
+    CheckResults();
     for (const auto& [param, update] : updates_) CheckUpdate(param, *update);
     for (const auto& [param, slices] : set_.slices) {
       if (updates_.contains(param)) continue;
@@ -36,6 +37,15 @@ class SourceRules {
     const auto [left, right] = set_.table.Difference(expected, given);
     findings_.Detail(StrCat("source:  ", left));
     findings_.Detail(StrCat("set:     ", right));
+  }
+
+  // A gradient may be changed when it is complete: by clipping, and by regularization.
+  void RunSource() {
+    for (const OpEntry& entry : source_.main.main().ops()) {
+      whole_.RunOp(*entry.op);
+      if (!Has(entry.op->role(), Role::kBackward)) continue;
+      for (const auto& [param, grad] : entry.op->RolePairs()) gradients_[param] = whole_.Get(grad);
+    }
   }
 
   void NoteWriters() {
@@ -60,6 +70,18 @@ class SourceRules {
           "E-check-source", Trainer(),
           StrCat("does not compute what ", op->type(), " of the source does, from the same values"), op);
       return;
+    }
+  }
+
+  // What a user may fetch is there under its name.
+  void CheckResults() {
+    for (const std::string_view name : ResultsOf(source_.main)) {
+      const ExprId given = set_.trainers.front()->Get(name);
+      if (given == whole_.Get(name)) continue;
+      findings_.Error("E-check-source", Trainer(), StrCat(name, " is not what the source computes"),
+                      writers_.find(name)->second);
+      Explain(whole_.Get(name), given);
+      return;  // what follows differs too
     }
   }
 
@@ -105,8 +127,10 @@ class SourceRules {
     const RoleProgram& file = *slice.pserver->file;
     const Op* op = slice.update->optimizer;
     // Fluid's distributed tables: a plain step with the gradient as it comes, whatever the user asked for.
+    const auto gradient = gradients_.find(slice.param);
     const bool plain = slice.update->by_id && slice.rate == whole_.Get(update.InputName("LearningRate")) &&
-                       slice.state.empty();
+                       slice.state.empty() && gradient != gradients_.end() &&
+                       gradient->second == slice.gradient;
     if (plain) {
       findings_.Warning("W-check-table-update", file,
                         StrCat("updates the table ", slice.param, " by ", op->type(),
@@ -150,6 +174,7 @@ class SourceRules {
   Evaluation whole_;
   Findings& findings_;
   std::map<std::string, const Op*> updates_;
+  std::map<std::string, ExprId> gradients_;  // as the backward pass completes them
   ViewMap<const Op*> writers_;
 };
 

@@ -24,6 +24,7 @@ class StartupRules {
       Use(*trainer.file, *trainer.startup);
       CheckStarted(ReadFirst({0}, {}));
       CheckFetchedAtStart(trainer);
+      CheckJoined(trainer);
     }
   }
 
@@ -95,11 +96,13 @@ class StartupRules {
 
   // A trainer's temporaries are fed; a pserver is fed nothing but what is local to a block, as the number of
   // the trainer it serves.
+  // What the start-up program gives a value to was meant to last.
   bool MustStart(int block, const std::string& name) const {
     const Program& program = main_->program;
     const Var* var = program.FindVar(block, name);
     if (var == nullptr || !var->type) return false;
-    return var->persistable || (block != 0 && program.BlockOfVar(block, name) == 0);
+    return var->persistable || writers_.contains(name) ||
+           (block != 0 && program.BlockOfVar(block, name) == 0);
   }
 
   void CheckStarted(const std::map<std::string, const Op*>& read) {
@@ -111,6 +114,24 @@ class StartupRules {
         continue;
       }
       CheckValue(name, *writer->second.back());
+      CheckLasts(name, *reader, *writer->second.back());
+    }
+  }
+
+  // A variable that is not persistable is made anew, and empty, for each run of its program. Copies of what
+  // trainers have fetched are the exception: the pserver makes them when it is asked.
+  void CheckLasts(const std::string& name, const Op& reader, const Op& writer) {
+    const Var* wanted = main_->program.main().FindVar(name);
+    const Var* given = startup_->program.main().FindVar(name);
+    if (given != nullptr && !given->persistable) {
+      Error("E-check-not-lasting",
+            StrCat("gives ", name, " a value, but does not declare it persistable: ", main_->file,
+                   " would find none"),
+            &writer);
+    } else if (wanted != nullptr && !wanted->persistable && reader.type() != "ref_by_trainer_id") {
+      findings_.Error("E-check-not-lasting", *main_,
+                      StrCat("reads the start value of ", name, ", but does not declare it persistable"),
+                      &reader);
     }
   }
 
@@ -190,6 +211,17 @@ class StartupRules {
             StrCat("receives ", recv.whole, " from other pieces or pservers than ", main_->file,
                    " does each step"),
             it->second->op);
+    }
+  }
+
+  // Pieces that come do not last.
+  void CheckJoined(const TrainerFacts& trainer) {
+    for (const Transfer& recv : trainer.startup_recvs) {
+      if (recv.cut_op == nullptr || !recv.whole.empty()) continue;
+      Error("E-check-start-recv",
+            StrCat(recv.cut_op->type(), " makes nothing of ", recv.pieces.front().local,
+                   ", which comes from ", recv.pieces.front().pserver),
+            recv.cut_op);
     }
   }
 

@@ -87,6 +87,13 @@ class CounterRules {
             StrCat("counts the steps of ", counted.size(), " trainers, but serves ", pserver.trainers),
             entry.op.get());
       }
+      const std::set<std::string_view> distinct(counted.begin(), counted.end());
+      if (distinct.size() != counted.size() || distinct.contains(counter)) {
+        findings_.Error(
+            "E-check-not-sent", *pserver.file,
+            StrCat("makes ", counter, " of ", Join(counted, ", "), "; it must be each trainer's once"),
+            entry.op.get());
+      }
       ReadSource(counter);
       for (const TrainerFacts& trainer : facts_.trainers) CheckTrainer(trainer, pserver, counted, counter);
       if (pserver.startup != nullptr) CheckBegin(pserver, counted, counter);

@@ -2,6 +2,7 @@
 // updated.
 #include <algorithm>
 
+#include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
@@ -86,6 +87,7 @@ class TableRules {
                    " outputs"),
             lookup.op);
     }
+    CheckAllLookedUp(lookup);
     const auto padding = lookup.op->GetOr<std::int64_t>("padding_idx", -1);
     std::set<std::int64_t> paddings;
     for (const OpEntry& entry : trainer_->file->program.main().ops()) {
@@ -99,6 +101,25 @@ class TableRules {
           StrCat("looks up with padding_idx ", padding, ", but the gradient is computed with ",
                  *paddings.begin()),
           lookup.op);
+  }
+
+  // Rows that have a gradient have been looked up, by one of the lookups of the table.
+  void CheckAllLookedUp(const Lookup& lookup) {
+    ViewSet asked;
+    for (const Lookup& one : trainer_->lookups) {
+      if (one.table != lookup.table) continue;
+      const auto& ids = one.op->Input("Ids");
+      asked.insert(ids.begin(), ids.end());
+    }
+    for (const OpEntry& entry : trainer_->file->program.main().ops()) {
+      const Op& op = *entry.op;
+      const std::string& ids = op.InputName("Ids");
+      if (!Has(op.role(), Role::kBackward) || op.InputName("W") != lookup.table || ids.empty()) continue;
+      if (asked.contains(ids)) continue;
+      Error("E-check-lookup",
+            StrCat("computes a gradient for rows ", ids, " of ", lookup.table, ", which are not looked up"),
+            &op);
+    }
   }
 
   void CheckById(const Lookup& lookup) {
@@ -130,12 +151,47 @@ class TableRules {
           lookup.op);
       return;
     }
+    CheckAnswerFits(lookup, piece, pserver, it->second, shard);
     const auto id = pserver.serve->GetOr<std::int32_t>("pserver_id", shard);
     if (id != shard) {
       Error("E-check-prefetch",
             StrCat("deals ids of shard ", shard, " to ", piece.pserver, ", which is pserver ", id),
             lookup.op);
     }
+  }
+
+  // What is asked is what the block reads, and its answer, called as the trainer calls it, what is awaited.
+  void CheckAnswerFits(const Lookup& lookup, const Piece& piece, const PserverFacts& pserver, int block,
+                       int shard) {
+    const Program& program = pserver.file->program;
+    const auto& awaited = lookup.op->Output("Out");
+    const auto at = static_cast<std::size_t>(shard);
+    if (block < 1 || block >= program.block_count() || at >= awaited.size()) return;
+    for (const OpEntry& entry : program.block(block).ops()) {
+      const std::string& answer = entry.op->OutputName("Out");
+      if (entry.op->InputName("Ids") != piece.remote) continue;
+      if (answer != awaited[at]) {
+        Error("E-check-prefetch",
+              StrCat("awaits ", awaited[at], " from ", piece.pserver, ", which answers with ", answer),
+              lookup.op);
+      }
+      CompareTypes(lookup, piece.local, pserver, block, piece.remote);
+      CompareTypes(lookup, awaited[at], pserver, block, answer);
+    }
+  }
+
+  void CompareTypes(const Lookup& lookup, const std::string& here, const PserverFacts& pserver, int block,
+                    const std::string& there) {
+    const Var* own = trainer_->file->program.main().FindVar(here);
+    const Var* other = pserver.file->program.FindVar(block, there);
+    if (own == nullptr || other == nullptr || !own->type || !other->type) return;
+    if (own->kind == other->kind && own->type->dtype == other->type->dtype &&
+        Compatible(own->shape(), other->shape()))
+      return;
+    Error("E-check-message-type",
+          StrCat(here, " is ", PrintVarType(*own), " here, but ", there, " is ", PrintVarType(*other), " in ",
+                 pserver.file->file),
+          lookup.op);
   }
 
   // Ids are dealt out to as many pservers as hold a shard, and gradients in the same order.
@@ -195,11 +251,21 @@ class TableRules {
       return;
     }
     const std::string& table = program.block(saved).ops().front().op->InputName("X");
-    if (pserver.UpdateOf(table) != nullptr) return;
+    if (const UpdateBlock* update = pserver.UpdateOf(table)) return CheckParent(pserver, saved, *update);
     findings_.Error(
         "E-check-block", *pserver.file,
         StrCat("checkpoint block ", saved, " saves ", Quote(table), ", which is not updated here"),
         program.block(saved).ops().front().op.get());
+  }
+
+  // What is done with a shard beside its update lies in the block of the update.
+  void CheckParent(const PserverFacts& pserver, int block, const UpdateBlock& update) {
+    const int parent = pserver.file->program.block(block).parent();
+    if (parent == update.block) return;
+    findings_.Error("E-check-parent", *pserver.file,
+                    StrCat("block ", block, " has parent ", parent, "; it must be block ", update.block,
+                           ", which updates ", update.param),
+                    pserver.serve);
   }
 
   void CheckAnswer(const PserverFacts& pserver, const std::string& ids, int block) {
@@ -220,6 +286,12 @@ class TableRules {
         findings_.Error("E-check-prefetch", *pserver.file,
                         StrCat("answers with rows of ", Quote(table), ", which no block here updates"),
                         entry.op.get());
+      } else {
+        CheckParent(pserver, block, *update);
+      }
+      if (entry.op->GetOr<bool>("is_test", false)) {
+        findings_.Error("E-check-prefetch", *pserver.file,
+                        "answers with zeros for rows that are still to be made", entry.op.get());
       }
       return;
     }

@@ -76,7 +76,7 @@ class UpdateRules {
             update.merge);
     }
     CheckGradient(update);
-    CheckOptimizer(update);
+    CheckUpdate(update);
   }
 
   void CheckGradient(const UpdateBlock& update) {
@@ -142,7 +142,25 @@ class UpdateRules {
     if (distinct.size() != update.merge_inputs.size()) {
       Error("E-check-merge", StrCat("block ", update.block, " merges one gradient twice"), update.merge);
     }
+    CheckMergedAlike(update);
     CheckScale(update);
+  }
+
+  // Also of trainers that are not in the folder.
+  void CheckMergedAlike(const UpdateBlock& update) {
+    const Var* first = update.merge_inputs.empty() ? nullptr : FindVar(0, update.merge_inputs.front());
+    if (first == nullptr || !first->type) return;
+    for (const std::string& name : update.merge_inputs) {
+      const Var* var = FindVar(0, name);
+      if (var == nullptr || !var->type ||
+          (var->kind == first->kind && var->type->dtype == first->type->dtype &&
+           Compatible(var->shape(), first->shape())))
+        continue;
+      Error("E-check-merge",
+            StrCat("block ", update.block, " merges ", first->name, " : ", PrintVarType(*first), " with ",
+                   name, " : ", PrintVarType(*var)),
+            update.merge);
+    }
   }
 
   void CheckScale(const UpdateBlock& update) {
@@ -177,44 +195,16 @@ class UpdateRules {
     }
   }
 
-  // What the declaration of the optimizer says of its parameter and its state.
-  void CheckOptimizer(const UpdateBlock& update) {
+  void CheckUpdate(const UpdateBlock& update) {
     const Op& op = *update.optimizer;
+    CheckOptimizer(*pserver_->file, update.block, op, ops_, findings_);
     const OpDef* def = ops_.Find(op.type());
-    const std::string param_slot = def == nullptr ? "Param" : def->optimizer()->param_slot;
-    CheckInPlace(op, param_slot, param_slot + "Out");
-    CheckLasting(update, update.param);
-    if (def == nullptr) return;
-    for (const StateDef& state : def->optimizer()->states) {
-      const std::string& name = op.InputName(state.slot);
-      if (name.empty()) continue;
-      if (state.output != "-") {
-        CheckInPlace(op, state.slot, state.output.empty() ? state.slot + "Out" : state.output);
-      }
-      CheckLasting(update, name);
-    }
-    if (sliced_.contains({pserver_->address, update.param}) && !def->optimizer()->elementwise) {
-      findings_.Warning(
-          "W-check-norms", *pserver_->file,
-          StrCat(op.type(), " needs the norm of a whole parameter, but ", update.param, " is a slice of one"),
-          &op);
-    }
-  }
-
-  // Empty outputs are left to the schema: state that is not kept is declared so.
-  void CheckInPlace(const Op& op, const std::string& in, const std::string& out) {
-    if (op.Output(out).empty() || op.InputName(in) == op.OutputName(out)) return;
-    Error("E-check-in-place",
-          StrCat(op.type(), " reads ", op.InputName(in), " (", in, ") but writes ", op.OutputName(out), " (",
-                 out, "): the next step would not see it"),
-          &op);
-  }
-
-  void CheckLasting(const UpdateBlock& update, const std::string& name) {
-    const Var* var = FindVar(update.block, name);
-    if (var == nullptr || var->persistable) return;
-    Error("E-check-not-lasting",
-          StrCat(name, " must last from step to step, but is not declared persistable"), update.optimizer);
+    if (def == nullptr || def->optimizer()->elementwise) return;
+    if (!sliced_.contains({pserver_->address, update.param})) return;
+    findings_.Warning(
+        "W-check-norms", *pserver_->file,
+        StrCat(op.type(), " needs the norm of a whole parameter, but ", update.param, " is a slice of one"),
+        &op);
   }
 
   // Pieces of parameters that come in several; trainers are cut alike, so the first one tells.
@@ -321,11 +311,28 @@ class UpdateRules {
     }
   }
 
+  // What a backward op says that it makes for a parameter, it does.
+  void CheckMadeGradients(const TrainerFacts& trainer, const Op& op) {
+    const std::vector<Slot>& outputs = op.outputs();
+    for (const auto& pair : op.RolePairs()) {
+      const auto& [param, grad] = pair;
+      const bool made = std::any_of(outputs.begin(), outputs.end(), [&](const Slot& slot) {
+        return std::find(slot.args.begin(), slot.args.end(), pair.second) != slot.args.end();
+      });
+      if (made) continue;
+      findings_.Error("E-check-pair", *trainer.file,
+                      StrCat(op.type(), " says that it makes ", grad, ", the gradient of ", param,
+                             ", but does not write it"),
+                      &op);
+    }
+  }
+
   // A parameter whose gradient is computed is sent somewhere or updated on the trainer; one of both.
   void CheckTrained(const TrainerFacts& trainer) {
     ViewSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
     for (const Transfer& send : trainer.sends) trained.insert(send.param);
     for (const auto& [param, op] : trainer.gradients) {
+      CheckMadeGradients(trainer, *op);
       if (trained.contains(param)) continue;
       findings_.Error("E-check-untrained", *trainer.file,
                       StrCat("the gradient of ", param, " is computed, but neither sent nor used here"), op);

@@ -39,6 +39,25 @@ const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
 
 }  // namespace
 
+std::vector<std::string_view> ResultsOf(const Program& program) {
+  ViewSet read;
+  for (const OpEntry& entry : program.main().ops()) {
+    for (const Slot& slot : entry.op->inputs()) read.insert(slot.args.begin(), slot.args.end());
+  }
+  std::vector<std::string_view> results;
+  for (const OpEntry& entry : program.main().ops()) {
+    const Role role = entry.op->role();
+    const bool loss = role == (Role::kForward | Role::kLoss);
+    if (role != Role::kForward && !loss) continue;
+    for (const Slot& slot : entry.op->outputs()) {
+      for (const std::string& name : slot.args) {
+        if (name != kEmptyVarName && (loss || !read.contains(name))) results.push_back(name);
+      }
+    }
+  }
+  return results;
+}
+
 Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
     : facts(given), ops(registry), table(registry, TrainersOf(given)) {
   if (facts.trainers.empty()) return;

@@ -60,6 +60,10 @@ struct Composition {
   std::vector<Run> waiting_;                                     // for what pservers share
 };
 
+// What a program computes for whoever runs it: of its forward ops, the outputs that none of its ops reads,
+// and its losses.
+std::vector<std::string_view> ResultsOf(const Program& program);
+
 // The rules that ask it.
 void CheckAlike(Composition& set, Findings& findings);
 void CheckSource(Composition& set, const SourcePrograms& source, Findings& findings);

@@ -77,6 +77,7 @@ bool Evaluation::RunCommunication(const Op& op) {
     RunRemoteLookup(op);
     return true;
   }
+  if (op.type() == "prefetch") return true;  // what it asks for has a value when it is put together
   if (op.type() == "merge_ids") {
     RunMergedLookup(op);
     return true;
@@ -128,8 +129,11 @@ void Evaluation::RunMergedLookup(const Op& op) {
   const auto asked = asked_.find(&op);
   for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
     if (const Op* grad = GradientFrom(ids[i], asked == asked_.end() ? "" : asked->second.name)) {
+      // Fluid answers for every id, and leaves out none but the gradient's.
+      const bool left_out = asked != asked_.end() && asked->second.padding_idx != -1;
       RunLookup(grad->type().substr(0, grad->type().size() - kGradOf.size()), ids[i], grad->InputName("W"),
-                grad->GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
+                left_out ? asked->second.padding_idx : grad->GetOr<std::int64_t>("padding_idx", -1),
+                outputs[i]);
     } else if (asked != asked_.end()) {
       RunLookup(LookupTypeOf(ids[i], outputs[i]), ids[i], asked->second.name, asked->second.padding_idx,
                 outputs[i]);
@@ -164,6 +168,7 @@ bool Evaluation::SameShape(const std::string& a, const std::string& b) const {
 bool Evaluation::IsLossScale(const Op& op) const {
   const std::string& name = op.InputName("X");
   return !computed_.empty() && op.OutputName("Out") == name && op.Input("ScaleTensor").empty() &&
+         op.GetOr<float>("bias", 0.0f) == 0.0f &&
          computed_.back().first->role() == (Role::kBackward | Role::kLoss) &&
          computed_.back().first->OutputName("Out") == name;
 }

@@ -203,14 +203,20 @@ void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& find
 void CheckMessages(const RoleFacts& facts, Findings& findings);
 void CheckTiling(const RoleFacts& facts, Findings& findings);
 void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
+// One optimizer op, wherever it stands; what is known of its type.
+void CheckOptimizer(const RoleProgram& file, int block, const Op& op, const OpRegistry& ops,
+                    Findings& findings);
+void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
 void CheckMeasures(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
 void CheckServing(const RoleFacts& facts, Findings& findings);
+void CheckDelay(const RoleFacts& facts, Findings& findings);
 void CheckTables(const RoleFacts& facts, Findings& findings);
 void CheckBarriers(const RoleFacts& facts, Findings& findings);
 void CheckCommOps(const RoleFacts& facts, Findings& findings);
 void CheckOrder(const RoleFacts& facts, Findings& findings);
 void CheckStartup(const RoleFacts& facts, Findings& findings);
 // Null: the source is not given.
+void CheckDeclarations(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
 void CheckStepCounters(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
 void CheckStartRows(const RoleFacts& facts, const OpRegistry& ops, const SourcePrograms* source,
                     Findings& findings);
@@ -218,6 +224,7 @@ void CheckSharedStart(const RoleFacts& facts, Findings& findings);
 void CheckGeo(const RoleFacts& facts, Findings& findings);
 void CheckProgress(const RoleFacts& facts, Findings& findings);
 void CheckCollective(const RoleFacts& facts, Findings& findings);
+void CheckStreams(const RoleFacts& facts, Findings& findings);
 void CheckRankStart(const RoleFacts& facts, Findings& findings);
 // How many ranks a job without pservers has; its trainers, if they do not say.
 int RanksOf(const RoleFacts& facts);

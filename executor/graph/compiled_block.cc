@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <unordered_map>
-#include <variant>
 
 #include "executor/graph/explain.h"
 #include "framework/base/near_names.h"
+#include "framework/ir/block_uses.h"
 
 namespace penstock {
 namespace {
@@ -27,6 +28,7 @@ class Compiler {
     out_->use = request.use;
     out_->feed_names = std::move(request.feeds);
     out_->fetch_names = std::move(request.fetches);
+    keeps_.insert(request.keeps.begin(), request.keeps.end());
   }
 
   Result<std::shared_ptr<const CompiledBlock>> Compile() {
@@ -42,6 +44,7 @@ class Compiler {
     }
     PENSTOCK_RETURN_IF_ERROR(AddFetches());
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
+    std::erase_if(out_->imports, [this](int index) { return slot(index).home == Home::kScope; });
     for (std::size_t s = 0; s < out_->slots.size(); ++s) {
       const SlotInfo& slot = out_->slots[s];
       if (slot.home == Home::kFeed || (slot.home == Home::kScope && slot.required)) {
@@ -59,13 +62,17 @@ class Compiler {
   int SlotOf(const std::string& name) {
     if (const auto it = slot_of_.find(name); it != slot_of_.end()) return it->second;
     const int declared_in = out_->program.BlockOfVar(out_->block, name);
-    if (declared_in < 0) return -1;
+    // Fluid's programs do not declare some of what an op hands to its block.
+    const bool undeclared = declared_in < 0 && keeps_.contains(name);
+    if (declared_in < 0 && !undeclared) return -1;
     SlotInfo info;
     info.name = name;
-    info.var = out_->program.block(declared_in).FindVarRef(name);
-    info.declared_here = declared_in == out_->block;
+    info.var = undeclared ? std::make_shared<const Var>(ControlVar(name))
+                          : out_->program.block(declared_in).FindVarRef(name);
+    info.declared_here = undeclared || declared_in == out_->block;
     const bool outer = out_->use == BlockUse::kNested && !info.declared_here;
-    if (info.var->persistable || outer) info.home = Home::kScope;
+    info.local = info.declared_here && keeps_.contains(name);
+    if (info.var->persistable || outer || info.local) info.home = Home::kScope;
     const int index = static_cast<int>(out_->slots.size());
     out_->slots.push_back(std::move(info));
     slot_of_.emplace(name, index);
@@ -125,12 +132,35 @@ class Compiler {
       for (const int index : args) {
         if (index < 0) continue;
         NoteWrite(slot(index), at);
-        // What a recv asked for may land when the op is long over.
-        slot(index).kept |= instruction.def->side_effect();
+        // What a recv asked for may land when the op is long over; what blocks write they may also replace.
+        slot(index).kept |= instruction.def->side_effect() || starts_blocks;
+        slot(index).written_by_block |= starts_blocks;
       }
+    }
+    if (starts_blocks) {
+      if (Status status = Import(*op, at); !status.ok()) return explain(std::move(status));
     }
     out_->has_side_effects |= instruction.def->side_effect();
     out_->instructions.push_back(std::move(instruction));
+    return OkStatus();
+  }
+
+  // What the blocks that `op` starts mention of this one: it stays where it is until they are done.
+  Status Import(const Op& op, int at) {
+    for (const int started : StartedBlocks(op)) {
+      if (started < 0 || started >= out_->program.block_count()) {
+        return InvalidArgument("E-block-index", op.type(), ": an attribute names block ", started,
+                               "; the program has ", out_->program.block_count(), " blocks");
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, OuterNames(out_->program, started));
+      for (const std::string& name : names) {
+        const auto it = slot_of_.find(name);
+        if (it == slot_of_.end()) continue;
+        slot(it->second).last_use = at;
+        slot(it->second).kept = true;
+        if (imported_.insert(it->second).second) out_->imports.push_back(it->second);
+      }
+    }
     return OkStatus();
   }
 
@@ -193,6 +223,7 @@ class Compiler {
 
   // What the program says is data comes from the caller, never from a scope that happens to hold the name.
   Status CheckFeedsAreThere() {
+    if (out_->use == BlockUse::kNested) return OkStatus();  // the block around has what was fed
     for (const auto& [column, name] : feed_columns_) {
       const auto it = slot_of_.find(name);
       if (it == slot_of_.end() || slot(it->second).home == Home::kFeed) continue;
@@ -217,17 +248,14 @@ class Compiler {
   const OpRegistry& ops_;
   std::shared_ptr<CompiledBlock> out_;
   std::unordered_map<std::string, int> slot_of_;
+  std::set<std::string> keeps_;
+  std::set<int> imported_;
   std::vector<std::pair<std::int32_t, std::string>> feed_columns_, fetch_columns_;
 };
 
 }  // namespace
 
-bool StartsBlocks(const Op& op) {
-  return std::any_of(op.attrs().begin(), op.attrs().end(), [](const NamedAttr& attr) {
-    return std::holds_alternative<BlockRef>(attr.value) ||
-           std::holds_alternative<std::vector<BlockRef>>(attr.value);
-  });
-}
+bool StartsBlocks(const Op& op) { return !StartedBlocks(op).empty(); }
 
 Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
                                                           CompileRequest request) {

@@ -28,7 +28,9 @@ struct SlotInfo {
   // Whether the block declares it itself: a variable of an outer block that the scope lacks is made in the
   // scope.
   bool declared_here = true;
+  bool local = false;  // of home kScope, and of the very scope the block runs in, not of a parent
   bool written = false;
+  bool written_by_block = false;  // some op writes it by starting a block, which may leave it alone
   bool required = false;  // some op reads the value that was there before the block, so there must be one
   int required_by = -1;   // the first such instruction; -1 also if a fetch asks for it
   // Its buffer is its own, not a part of the arena, because somebody may hold it after the run or beyond its
@@ -62,6 +64,8 @@ struct CompiledBlock {
   std::vector<Instruction> instructions;
   std::vector<int> feeds;    // slot of each feed, -1: declared, but no op reads it
   std::vector<int> fetches;  // slot of each fetch
+  // Temporaries and feeds that blocks started here mention: those find them by name.
+  std::vector<int> imports;
   std::vector<int>
       key;  // slots whose types before the run choose the specialisation: feeds and required ones
   std::vector<std::string> feed_names;
@@ -75,12 +79,15 @@ struct CompileRequest {
   std::vector<std::string> feeds;
   // Empty: what the program's own fetch ops name, in the order of their columns.
   std::vector<std::string> fetches;
+  // Of a nested block: its own variables that live in the scope it runs in, for somebody who looks there.
+  std::vector<std::string> keeps = {};
 };
 
 // kInvalidArgument: an op that the registry does not know (E-op-unknown), or that breaks its schema
 // (E-op-slot, E-op-attr); a variable that is not declared (E-var-undeclared); a feed that is missing
 // (E-feed-missing), unknown (E-feed-unknown) or given twice (E-feed-twice); a fetch of what is not declared
-// (E-fetch-unknown).
+// (E-fetch-unknown); an op starts a block that is not there (E-block-index), or one that starts itself
+// (E-block-cycle).
 Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
                                                           CompileRequest request);
 

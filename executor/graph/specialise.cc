@@ -25,7 +25,10 @@ class Specialiser {
  public:
   Specialiser(std::shared_ptr<const CompiledBlock> block, std::vector<VarInfo> known,
               const Services& services)
-      : services_(services), known_(std::move(known)), place_of_(block->slots.size(), -1) {
+      : services_(services),
+        known_(std::move(known)),
+        place_of_(block->slots.size(), -1),
+        block_written_(block->slots.size(), false) {
     out_ = std::make_unique<Specialisation>();
     out_->block = std::move(block);
   }
@@ -61,8 +64,10 @@ class Specialiser {
     Step& step = out_->steps.emplace_back();
     step.instruction = &instruction;
     step.lod_shares = inferred.lod_shares;
+    step.starts_blocks = StartsBlocks(*instruction.op);
+    NoteUncertain(instruction, step);
     // An op that starts blocks resolves what it reads when it runs.
-    if (StartsBlocks(*instruction.op) || InputsAreKnown(instruction)) {
+    if (step.starts_blocks || InputsAreKnown(instruction)) {
       PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
                                 PrepareKernel(*out_->block, instruction, inferred, known_, services_));
       step.kernel = std::move(prepared.kernel);
@@ -79,11 +84,23 @@ class Specialiser {
     return OkStatus();
   }
 
+  void NoteUncertain(const Instruction& instruction, Step& step) {
+    if (step.starts_blocks || instruction.def->reads_only_some()) return;
+    for (const auto& args : instruction.inputs) {
+      for (const int slot : args) {
+        if (slot >= 0 && block_written_[static_cast<std::size_t>(slot)]) step.uncertain.push_back(slot);
+      }
+    }
+  }
+
   void AddOutput(Step& step, int slot, const VarInfo& info) {
     Known(slot) = info;
+    // A block that is started makes what it writes, if it writes it.
+    block_written_[static_cast<std::size_t>(slot)] = step.starts_blocks;
     if (!IsKnownTensor(info)) return;
     const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
     step.outputs.push_back({slot, info});
+    if (step.starts_blocks) return;
     if (declared.home == Home::kScope) step.scope_outputs.push_back({slot, info});
     if (declared.home != Home::kFrame) return;
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
@@ -126,8 +143,9 @@ class Specialiser {
 
   const Services& services_;
   std::vector<VarInfo> known_;
-  std::vector<int> place_of_;      // index in places by slot, -1 if it has none
-  std::vector<int> changes_type_;  // slots
+  std::vector<int> place_of_;        // index in places by slot, -1 if it has none
+  std::vector<int> changes_type_;    // slots
+  std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
   std::unique_ptr<Specialisation> out_;
 };
 

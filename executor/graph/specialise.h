@@ -29,6 +29,9 @@ struct Step {
       scope_outputs;         // of those, the ones in the scope: made right before the op if they are not
   std::vector<int> rebound;  // of those, temporaries that change type within the block
   std::vector<LodShare> lod_shares;
+  bool starts_blocks = false;
+  // Slots it reads that a block may have written or not: looked at before it runs.
+  std::vector<int> uncertain;
 };
 
 // Where a temporary lies.

@@ -19,6 +19,7 @@ class CancellationSource {
 class Cancellation {
  public:
   explicit Cancellation(const CancellationSource& source) : source_(source), epoch_(source.epoch_.load()) {}
+  bool IsOf(const CancellationSource& source) const { return &source_ == &source; }
   bool requested() const { return source_.epoch_.load(std::memory_order_relaxed) != epoch_; }
 
  private:

@@ -35,6 +35,7 @@ using EntryRef = std::shared_ptr<Entry>;
 struct BlockKey {
   std::uint64_t content_id = 0;
   int block = 0;
+  std::vector<std::string> keeps;
   friend bool operator==(const BlockKey&, const BlockKey&) = default;
 };
 struct BlockKeyHash {
@@ -64,21 +65,34 @@ class TeamSize {
   int before_;
 };
 
-// Counts a run from its very beginning, so that a Cancel during the compilation is not lost.
+// Counts a run from its very beginning, so that a Cancel during the compilation is not lost. A run that a
+// kernel starts on its own thread belongs to the run of that kernel: a Cancel between two rounds of a loop
+// stops the loop.
 class Running {
  public:
-  Running(std::atomic<int>& count, const CancellationSource& source) : count_(count), cancellation_(source) {
+  Running(std::atomic<int>& count, const CancellationSource& source)
+      : count_(count),
+        outer_(innermost_),
+        cancellation_(outer_ != nullptr && outer_->cancellation_.IsOf(source) ? outer_->cancellation_
+                                                                              : Cancellation(source)) {
     count_.fetch_add(1);
+    innermost_ = this;
   }
-  ~Running() { count_.fetch_sub(1); }
+  ~Running() {
+    innermost_ = outer_;
+    count_.fetch_sub(1);
+  }
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
   const Cancellation& cancellation() const { return cancellation_; }
 
  private:
+  static thread_local const Running* innermost_;
   std::atomic<int>& count_;
+  const Running* const outer_;
   const Cancellation cancellation_;
 };
+thread_local const Running* Running::innermost_ = nullptr;
 
 }  // namespace
 
@@ -140,12 +154,13 @@ struct Executor::Impl {
     return it == block_entries.end() ? nullptr : it->second;
   }
 
-  Result<EntryRef> BlockEntry(const Program& program, int block) {
-    const BlockKey key = {program.content_id(), block};
+  Result<EntryRef> BlockEntry(const Program& program, int block, std::vector<std::string> keeps) {
+    const BlockKey key = {program.content_id(), block, std::move(keeps)};
     if (EntryRef found = FindBlock(key)) return found;
     PENSTOCK_ASSIGN_OR_RETURN(
         EntryRef entry,
-        Compile(program, {.block = block, .use = BlockUse::kNested, .feeds = {}, .fetches = {}}));
+        Compile(program,
+                {.block = block, .use = BlockUse::kNested, .feeds = {}, .fetches = {}, .keeps = key.keeps}));
     const std::lock_guard lock(mutex);
     const auto [it, added] = block_entries.emplace(key, entry);
     if (!added) return it->second;  // another thread was faster
@@ -260,8 +275,29 @@ Result<std::vector<Variable>> Executor::Run(const Program& program, Scope& scope
 
 Status Executor::RunBlock(const Program& program, int block, Scope& scope) {
   const Running run(impl_->running, impl_->cancel);
-  PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->BlockEntry(program, block));
+  PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->BlockEntry(program, block, {}));
   return impl_->RunGuarded(*entry, scope, {}, run.cancellation(), nullptr);
+}
+
+class Executor::Prepared : public PreparedBlock {
+ public:
+  Prepared(Impl& impl, EntryRef entry) : impl_(impl), entry_(std::move(entry)) {}
+  Status Run(Scope& scope) override {
+    const Running run(impl_.running, impl_.cancel);
+    // The block may be empty; the loop around it is stopped all the same.
+    if (run.cancellation().requested()) return Cancelled("E-run-cancelled", "the run was cancelled");
+    return impl_.RunGuarded(*entry_, scope, {}, run.cancellation(), nullptr);
+  }
+
+ private:
+  Impl& impl_;
+  const EntryRef entry_;
+};
+
+Result<std::unique_ptr<PreparedBlock>> Executor::PrepareBlock(const Program& program, int block,
+                                                              std::vector<std::string> keeps) {
+  PENSTOCK_ASSIGN_OR_RETURN(EntryRef entry, impl_->BlockEntry(program, block, std::move(keeps)));
+  return std::unique_ptr<PreparedBlock>(std::make_unique<Prepared>(*impl_, std::move(entry)));
 }
 
 void Executor::Cancel() {

@@ -84,6 +84,8 @@ class Executor : public BlockRunner {
   // some rows of a parameter will do); what is missing and written is made in `scope`. Fast when called
   // again, also with other scopes of the same shapes.
   Status RunBlock(const Program& program, int block, Scope& scope) override;
+  Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
+                                                      std::vector<std::string> keeps) override;
 
   // Makes the runs now in progress return kCancelled at their next op, or out of a wait for a peer. From any
   // thread.
@@ -93,6 +95,7 @@ class Executor : public BlockRunner {
 
  private:
   struct Impl;
+  class Prepared;
   std::unique_ptr<Impl> impl_;
 };
 

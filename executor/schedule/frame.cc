@@ -47,7 +47,7 @@ Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope) {
   for (std::size_t s = 0; s < block.slots.size(); ++s) {
     const SlotInfo& slot = block.slots[s];
     if (slot.home != Home::kScope) continue;
-    Variable* variable = scope.Find(slot.name);
+    Variable* variable = slot.local ? scope.FindLocal(slot.name) : scope.Find(slot.name);
     if (slot.required && (variable == nullptr || !variable->initialized())) return NotThere(block, slot);
     if (variable == nullptr && slot.written) {
       // As in Fluid, what outlives a run belongs to the outermost scope; a nested block's results to its
@@ -103,6 +103,12 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
     place_of_[static_cast<std::size_t>(place.slot)] = static_cast<int>(p);
     if (place.own_buffer) kept_.push_back({place, {}});
   }
+  for (std::size_t s = 0; s < own_.size(); ++s) {
+    const SlotInfo& slot = block().slots[s];
+    const bool grows = slot.var->kind == VarKind::kTensorArray;
+    if (slot.home == Home::kFrame && place_of_[s] < 0 && (grows || slot.written_by_block))
+      cleared_.push_back(static_cast<int>(s));
+  }
 }
 
 bool Frame::Accepts(std::span<const Feed> feeds, const ScopeBinding& binding) const {
@@ -124,6 +130,13 @@ void Frame::Bind(ScopeBinding binding) {
   for (std::size_t s = 0; s < variables_.size(); ++s) {
     Variable* found = binding_.variables[s];
     variables_[s] = found != nullptr ? found : &own_[s];
+  }
+  imports_.reset();
+  if (block().imports.empty()) return;
+  imports_ = std::make_unique<Scope>(binding_.scope);
+  for (const int slot : block().imports) {
+    const auto s = static_cast<std::size_t>(slot);
+    imports_->Bind(block().slots[s].name, std::shared_ptr<Variable>(std::shared_ptr<void>(), &own_[s]));
   }
 }
 
@@ -174,6 +187,7 @@ void Frame::BeginRun(std::span<const Feed> feeds) {
       own_[static_cast<std::size_t>(place.slot)].As<Tensor>() = TensorAt(place, place.dtype, place.shape);
     }
   }
+  for (const int slot : cleared_) own_[static_cast<std::size_t>(slot)].Clear();
   for (Kept& kept : kept_) BindKept(kept);
   disturbed_ = false;
 }

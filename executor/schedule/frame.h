@@ -69,6 +69,9 @@ class Frame {
   // Adds to an error of an instruction: the op as printed, what its inputs hold now, the user's line.
   Status Explain(Status status, const Instruction& instruction) const;
 
+  // What blocks that are started from here see: the run's scope, and over it the temporaries they mention.
+  Scope& ImportScope(Scope& scope) { return imports_ == nullptr ? scope : *imports_; }
+
   // A value that is still under way: whoever touches the slot waits for it first.
   void SetPending(int slot, std::shared_ptr<Completion> completion);
   bool has_pending() const { return pending_count_ > 0; }
@@ -89,6 +92,8 @@ class Frame {
   std::vector<Variable> own_;         // by slot; unused for those in the scope
   std::vector<Variable*> variables_;  // by slot
   ScopeBinding binding_;
+  std::unique_ptr<Scope> imports_;  // null: no block that is started mentions a temporary
+  std::vector<int> cleared_;        // slots: arrays that grow, and what a block may or may not write
   std::shared_ptr<Buffer> arena_;
   std::shared_ptr<Buffer> workspace_;
   std::vector<std::byte*> workspace_pointers_;

@@ -41,7 +41,8 @@ Result<std::vector<VarInfo>> InputInfos(Frame& frame, const Instruction& instruc
       }
       const SlotInfo& info = block.slots[static_cast<std::size_t>(slot)];
       const Variable& variable = frame.variable(slot);
-      if (info.var->type && !variable.initialized() && !StartsBlocks(*instruction.op)) {
+      if (info.var->type && !variable.initialized() && !StartsBlocks(*instruction.op) &&
+          !instruction.def->reads_only_some()) {
         return ExplainOp(FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
                                             " has no value: the op that should have made it did not"),
                          block.program, block.block, instruction.position);
@@ -118,13 +119,15 @@ Status LateSteps::Run(Frame& frame, int step, Scope& scope, const Services& serv
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<VarInfo> inputs, InputInfos(frame, instruction));
     PENSTOCK_RETURN_IF_ERROR(Prepare(frame, instruction, std::move(inputs), services, late));
   }
-  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+  const bool starts_blocks = steps[static_cast<std::size_t>(step)].starts_blocks;
+  for (std::size_t i = 0; i < instruction.outputs.size() && !starts_blocks; ++i) {
     for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
       const int slot = instruction.outputs[i][j];
       if (slot >= 0) MakeOutput(frame, instruction, slot, late.inferred.outputs[i][j]);
     }
   }
-  KernelRun run(frame.variables(), late.workspaces.data(), &scope);
+  Scope& seen = starts_blocks ? frame.ImportScope(scope) : scope;
+  KernelRun run(frame.variables(), late.workspaces.data(), &seen);
   Status status = late.kernel->Run(run);
   if (!status.ok()) return frame.Explain(std::move(status), instruction);
   ShareLods(instruction, late.inferred.lod_shares, frame.variables());

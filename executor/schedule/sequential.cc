@@ -1,5 +1,6 @@
 #include "executor/schedule/sequential.h"
 
+#include "executor/graph/explain.h"
 #include "executor/schedule/nan_check.h"
 
 namespace penstock {
@@ -32,10 +33,24 @@ void RebindOutputs(Frame& frame, const Step& step) {
 bool OutputsAreAsExpected(Frame& frame, const Step& step) {
   for (const OutputTensor& output : step.outputs) {
     const Tensor* tensor = frame.variable(output.slot).If<Tensor>();
+    // A block that did not run has left nothing; who reads it finds out.
+    if (step.starts_blocks && !frame.variable(output.slot).initialized()) continue;
     if (tensor == nullptr || tensor->shape() != output.info.shape || tensor->dtype() != output.info.dtype)
       return false;
   }
   return true;
+}
+
+Status CheckUncertain(Frame& frame, const Step& step) {
+  for (const int slot : step.uncertain) {
+    if (frame.variable(slot).initialized()) continue;
+    const SlotInfo& info = frame.block().slots[static_cast<std::size_t>(slot)];
+    return frame.Explain(
+        FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
+                           " has no value: the block that should have written it did not run or write it"),
+        *step.instruction);
+  }
+  return OkStatus();
 }
 
 }  // namespace
@@ -62,12 +77,16 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       }
       continue;
     }
+    if (!step.uncertain.empty()) [[unlikely]] {
+      PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, step));
+    }
     if (!step.scope_outputs.empty()) MakeScopeOutputs(frame, step);
     if (!step.rebound.empty()) [[unlikely]] {
       RebindOutputs(frame, step);
       frame.MarkDisturbed();
     }
-    KernelRun run(frame.variables(), frame.workspaces(static_cast<int>(i)), &scope);
+    Scope& seen = step.starts_blocks ? frame.ImportScope(scope) : scope;
+    KernelRun run(frame.variables(), frame.workspaces(static_cast<int>(i)), &seen);
     if (Status status = step.kernel->Run(run); !status.ok()) [[unlikely]] {
       return frame.Explain(std::move(status), instruction);
     }

@@ -14,8 +14,8 @@ std::vector<Slot> SortedByName(std::vector<Slot> slots) {
 
 class Accumulator {
  public:
-  Accumulator(std::vector<Op> grads, int block, GradNames& names)
-      : grads_(std::move(grads)), block_(block), names_(names) {}
+  Accumulator(std::vector<Op> grads, int block, GradNames& names, const IncomingGrads& incoming)
+      : grads_(std::move(grads)), block_(block), names_(names), incoming_(incoming) {}
 
   std::vector<Op> Run() && {
     for (at_ = 0; at_ < grads_.size(); ++at_) {
@@ -33,6 +33,7 @@ class Accumulator {
     std::vector<std::string> parts;
     std::size_t first = 0;  // position of the op that first writes it
     int next_part = 0;
+    bool came_in = false;  // the first part is what comes in, under the whole's name
   };
   struct PendingSum {
     std::size_t before;
@@ -42,6 +43,10 @@ class Accumulator {
   Written& WrittenOf(const std::string& grad) {
     const auto [it, inserted] = written_.try_emplace(grad);
     if (inserted) order_.push_back(grad);
+    if (inserted && incoming_.tensors.contains(grad)) {
+      it->second.parts = {grad};
+      it->second.came_in = true;
+    }
     return it->second;
   }
 
@@ -49,11 +54,22 @@ class Accumulator {
     for (const Slot& slot : SortedByName(grads_[at_].inputs())) {
       for (const std::string& name : slot.args) {
         Written& written = WrittenOf(name);
-        if (written.parts.size() < 2) continue;
-        sums_.push_back({at_, Sum(name)});
-        written.parts = {name};
+        if (written.parts.size() >= 2) {
+          sums_.push_back({at_, Sum(name)});
+          written.parts = {name};
+        }
+        if (incoming_.tensors.contains(name) && !Writes(grads_[at_], name)) {
+          // The gradient of an op that wrote over the variable: what came before has a gradient of its own.
+          written.parts.clear();
+          written.came_in = false;
+        }
       }
     }
+  }
+
+  static bool Writes(const Op& op, const std::string& name) {
+    const std::vector<std::string> outputs = op.OutputNames();
+    return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
   }
 
   void PartOutputs() {
@@ -67,13 +83,14 @@ class Accumulator {
     const std::string name = op.Output(slot)[i];
     const std::vector<std::string> inputs = op.InputNames();
     if (name == kEmptyVarName || std::find(inputs.begin(), inputs.end(), name) != inputs.end()) return;
+    if (incoming_.arrays.contains(name)) return;
     Written& written = WrittenOf(name);
     if (written.parts.empty()) {
       written.parts = {name};
       written.first = at_;
       return;
     }
-    if (written.parts.size() == 1) RenameFirst(name, written, slot, i);
+    if (written.parts.size() == 1 && !written.came_in) RenameFirst(name, written, slot, i);
     const std::string part = NewPart(name, written);
     std::vector<std::string> args = op.Output(slot);
     args[i] = part;
@@ -123,6 +140,7 @@ class Accumulator {
   std::vector<Op> grads_;
   int block_;
   GradNames& names_;
+  const IncomingGrads& incoming_;
   std::size_t at_ = 0;
   std::map<std::string, Written, std::less<>> written_;
   std::vector<std::string> order_;  // of first mention
@@ -131,8 +149,9 @@ class Accumulator {
 
 }  // namespace
 
-std::vector<Op> AddUpRepeatedOutputs(std::vector<Op> grads, int block, GradNames& names) {
-  return Accumulator(std::move(grads), block, names).Run();
+std::vector<Op> AddUpRepeatedOutputs(std::vector<Op> grads, int block, GradNames& names,
+                                     const IncomingGrads& incoming) {
+  return Accumulator(std::move(grads), block, names, incoming).Run();
 }
 
 }  // namespace penstock

@@ -13,6 +13,14 @@
 
 namespace penstock {
 
-std::vector<Op> AddUpRepeatedOutputs(std::vector<Op> grads, int block, GradNames& names);
+// Gradients that stand before the first of the ops, because the block around has them: what is written is
+// added to them, until an op has used them up. An array is added to in place, by the op that writes its
+// elements.
+struct IncomingGrads {
+  NameSet tensors, arrays;
+};
+
+std::vector<Op> AddUpRepeatedOutputs(std::vector<Op> grads, int block, GradNames& names,
+                                     const IncomingGrads& incoming = {});
 
 }  // namespace penstock

@@ -4,9 +4,8 @@
 #include <map>
 #include <optional>
 
-#include "framework/autodiff/accumulate.h"
-#include "framework/autodiff/op_path.h"
-#include "framework/autodiff/prune.h"
+#include "framework/autodiff/grad_list.h"
+#include "framework/ir/block_uses.h"
 #include "framework/text/describe.h"
 
 namespace penstock {
@@ -40,12 +39,6 @@ Op LossGradient(const Op& loss_op, const std::string& loss, DType dtype) {
   return op;
 }
 
-bool RunsBlocks(const Op& op) {
-  return std::any_of(op.attrs().begin(), op.attrs().end(), [](const NamedAttr& attr) {
-    return KindOf(attr.value) == AttrKind::kBlock || KindOf(attr.value) == AttrKind::kBlocks;
-  });
-}
-
 // One call of append_backward: first the gradient ops as a list, then, one by one, into the block.
 class Backward {
  public:
@@ -58,97 +51,15 @@ class Backward {
       Op marked = *program_.main().FindOp(loss_op);
       program_.MutableBlock(0).Replace(loss_op, marked.SetRole(Role::kForward | Role::kLoss));
     }
-    PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> grads, MakeAll());
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> grads, MakeGradList(ops_, program_, options_, grad_names_));
     const DType dtype = program_.main().FindVar(options_.loss)->type->dtype;
     grads.insert(grads.begin(), LossGradient(*program_.main().FindOp(loss_op), options_.loss, dtype));
     RenameTaken(grads);
-    PENSTOCK_RETURN_IF_ERROR(Place(std::move(grads)));
+    PENSTOCK_RETURN_IF_ERROR(Place(std::move(grads), 0, {}));
     return Pairs();
   }
 
  private:
-  Result<std::vector<Op>> MakeAll() {
-    const Block& block = program_.main();
-    NameSet no_grad = options_.no_grad;
-    for (const VarRef& var : block.vars()) {
-      if (var->facts.stop_gradient) no_grad.insert(var->name);
-    }
-    const std::vector<OpEntry> path = FindOpPath(block, options_.loss, no_grad);
-    no_grad.merge(FindUnusedOutputs(path, options_.loss, no_grad));
-    NameSet no_grad_names;
-    for (const std::string& name : no_grad) no_grad_names.insert(GradName(name));
-
-    // A second backward over the same program goes only where its own loss's gradient flows, because the
-    // block now holds gradient ops of the first.
-    const bool again = std::any_of(block.ops().begin(), block.ops().end(), [](const OpEntry& entry) {
-      return Has(entry.op->role(), Role::kBackward);
-    });
-    NameSet flowing;
-    if (again) flowing.insert(GradName(options_.loss));
-    std::vector<Op> grads;
-    for (auto it = path.rbegin(); it != path.rend(); ++it) {
-      PENSTOCK_RETURN_IF_ERROR(MakeOf(*it, no_grad_names, again ? &flowing : nullptr, grads));
-    }
-    grads = RemoveUnfed(std::move(grads), no_grad_names);
-    grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
-    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
-    grads = RemoveUnconnected(std::move(grads), path, flowing);
-    for (Op& op : grads) op.SetRole(Role::kBackward);
-    return grads;
-  }
-
-  Status MakeOf(const OpEntry& entry, const NameSet& no_grad_names, NameSet* flowing, std::vector<Op>& out) {
-    const auto here = [&](Status status) {
-      return AtOp(std::move(status), program_, 0, program_.main().PositionOf(entry.id), *entry.op);
-    };
-    if (RunsBlocks(*entry.op)) {
-      return here(Unimplemented("E-backward-block", "backward: ", entry.op->type(),
-                                " runs another block, and the loss ", options_.loss,
-                                " depends on it; gradients of control flow are not built yet"));
-    }
-    Result<std::vector<Op>> made = MakeGradOps(ops_, *entry.op, no_grad_names, grad_names_);
-    if (!made.ok()) return here(std::move(made).status().In("backward"));
-    for (Op& op : *made) {
-      if (flowing != nullptr && !Flows(op, *flowing)) continue;
-      out.push_back(std::move(op));
-    }
-    return OkStatus();
-  }
-
-  // Without ops that read gradients of which none is written: through ids, say, no gradient comes back. What
-  // they would write is no part of a sum. (What is marked as without gradient is filled with zeros later.)
-  std::vector<Op> RemoveUnfed(std::vector<Op> grads, const NameSet& no_grad_names) const {
-    NameSet fed = no_grad_names;
-    fed.insert(GradName(options_.loss));
-    std::vector<Op> out;
-    for (Op& op : grads) {
-      bool reads = false, reads_fed = false;
-      for (const std::string& name : op.InputNames()) {
-        if (!grad_names_.Contains(name)) continue;
-        reads = true;
-        reads_fed = reads_fed || fed.contains(name) || program_.FindVar(0, name) != nullptr;
-      }
-      if (reads && !reads_fed) continue;
-      for (std::string& name : op.OutputNames()) fed.insert(std::move(name));
-      out.push_back(std::move(op));
-    }
-    return out;
-  }
-
-  // An op that reads no gradient at all is let through: nothing says where it belongs.
-  bool Flows(const Op& op, NameSet& flowing) const {
-    bool reads_gradient = false;
-    bool flows = false;
-    for (const std::string& name : op.InputNames()) {
-      reads_gradient = reads_gradient || grad_names_.Contains(name);
-      flows = flows || flowing.contains(name);
-    }
-    if (!reads_gradient) return true;
-    if (!flows) return false;
-    for (const std::string& name : op.OutputNames()) flowing.insert(name);
-    return true;
-  }
-
   // A gradient whose name stands in the block already, from an earlier backward, goes on under a fresh one.
   void RenameTaken(std::vector<Op>& grads) {
     std::map<std::string, std::string> renamed;
@@ -174,25 +85,79 @@ class Backward {
     for (const auto& [from, to] : renamed) grad_names_.Rename(from, to);
   }
 
-  Status Place(std::vector<Op> grads) {
+  // Of the ops of a gradient block, those read gradients that are there which the op that runs it hands from
+  // one run to the next.
+  Status Place(std::vector<Op> grads, int block, const NameSet& handed_on) {
     for (Op& op : grads) {
-      if (!Wanted(op)) continue;
-      for (const std::string& name : op.OutputNames()) Declare(name);
-      PENSTOCK_RETURN_IF_ERROR(InferOutputs(op));
-      program_.MutableBlock(0).Append(std::move(op));
+      PENSTOCK_RETURN_IF_ERROR(PlaceBlocksOf(op, block));
+      if (!Wanted(op, block, handed_on)) continue;
+      for (const std::string& name : op.OutputNames()) Declare(name, block);
+      PENSTOCK_RETURN_IF_ERROR(InferOutputs(op, block));
+      program_.MutableBlock(block).Append(std::move(op));
     }
     return OkStatus();
   }
 
+  // The gradient blocks that an op runs hold their ops already, but no variables. Of the gradients that it
+  // says it reads, those that nobody gives become no argument.
+  Status PlaceBlocksOf(Op& op, int block) {
+    const std::vector<std::string> outputs = op.OutputNames();
+    bool runs_gradient = false;
+    for (const int started : StartedBlocks(op)) {
+      if (program_.block(started).forward_block() < 0) continue;
+      runs_gradient = true;
+      NameSet handed_on;
+      for (const std::string& name : op.InputNames()) {
+        if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) handed_on.insert(name);
+      }
+      DeclareHanded(op, started, handed_on);
+      std::vector<Op> inner;
+      for (const OpEntry& entry : program_.block(started).ops()) inner.push_back(*entry.op);
+      program_.MutableBlock(started).SetOps({});
+      PENSTOCK_RETURN_IF_ERROR(Place(std::move(inner), started, handed_on));
+    }
+    if (!runs_gradient) return OkStatus();
+    const std::vector<Slot> inputs = op.inputs();
+    for (Slot slot : inputs) {
+      for (std::string& name : slot.args) {
+        const bool own = std::find(outputs.begin(), outputs.end(), name) != outputs.end();
+        if (IsGradient(name) && !own && program_.FindVar(block, name) == nullptr) name = kEmptyVarName;
+      }
+      op.AddInput(slot.name, std::move(slot.args));
+    }
+    return OkStatus();
+  }
+
+  // Gradients of what the forward op hands from run to run come in without an argument that says so.
+  void DeclareHanded(const Op& op, int block, NameSet& handed_on) {
+    const Block& forward = program_.block(program_.block(block).forward_block());
+    for (const std::string& name : HandedNames(op, forward)) {
+      const std::string grad = GradName(name);
+      if (!handed_on.insert(grad).second || program_.FindVar(block, grad) != nullptr) continue;
+      const auto& ops = program_.block(block).ops();
+      const bool read = std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
+        const std::vector<std::string> inputs = entry.op->InputNames();
+        return std::find(inputs.begin(), inputs.end(), grad) != inputs.end();
+      });
+      if (!read) continue;
+      Var var = *forward.FindVar(name);
+      var.name = grad;
+      var.wire_bytes.clear();
+      var.facts = {};
+      program_.MutableBlock(block).SetVar(std::move(var));
+      made_.insert(grad);
+    }
+  }
+
   // It writes something, and if it reads gradients, one of them has been written.
-  bool Wanted(const Op& op) const {
+  bool Wanted(const Op& op, int block, const NameSet& handed_on) const {
     const std::vector<std::string> outputs = op.OutputNames();
     const auto real = [](const std::string& name) { return name != kEmptyVarName; };
     if (std::none_of(outputs.begin(), outputs.end(), real)) return false;
     bool reads_gradient = false;
     for (const std::string& name : op.InputNames()) {
       if (!IsGradient(name)) continue;
-      if (program_.FindVar(0, name) != nullptr) return true;
+      if (program_.FindVar(block, name) != nullptr || handed_on.contains(name)) return true;
       reads_gradient = true;
     }
     return !reads_gradient;
@@ -202,30 +167,31 @@ class Backward {
     return grad_names_.Contains(name) || made_.contains(name);
   }
 
-  void Declare(const std::string& name) {
-    if (name == kEmptyVarName || program_.FindVar(0, name) != nullptr) return;
-    program_.MutableBlock(0).SetVar(TensorVar(name, DType::kFp32, Shape()));
+  void Declare(const std::string& name, int block) {
+    if (name == kEmptyVarName || program_.FindVar(block, name) != nullptr) return;
+    program_.MutableBlock(block).SetVar(TensorVar(name, DType::kFp32, Shape()));
     made_.insert(name);
     fresh_.insert(name);
+    if (block != 0) return;
     if (const std::string& forward = grad_names_.ForwardOfWhole(name); !forward.empty())
       grad_of_[forward] = name;
   }
 
   // Kind and LoD level are the gradient op's to say (a sparse gradient is SelectedRows); element type and
   // shape are those of the variable it is the gradient of.
-  Status InferOutputs(const Op& op) {
-    const int position = static_cast<int>(program_.main().ops().size());
-    PENSTOCK_RETURN_IF_ERROR(AtOp(InferAndDeclare(ops_, program_, 0, op), program_, 0, position, op));
+  Status InferOutputs(const Op& op, int block) {
+    const int position = static_cast<int>(program_.block(block).ops().size());
+    PENSTOCK_RETURN_IF_ERROR(AtOp(InferAndDeclare(ops_, program_, block, op), program_, block, position, op));
     for (const std::string& name : op.OutputNames()) {
       if (!fresh_.contains(name)) continue;
       fresh_.erase(name);
-      const Var* forward = program_.FindVar(0, ForwardOf(name));
+      const Var* forward = program_.FindVar(block, ForwardOf(name));
       if (forward == nullptr || !forward->type) continue;
-      Var var = *program_.main().FindVar(name);
+      Var var = *program_.block(block).FindVar(name);
       if (!var.type) var.type.emplace();
       var.type->dtype = forward->type->dtype;
       var.type->shape = forward->type->shape;
-      program_.MutableBlock(0).SetVar(std::move(var));
+      program_.MutableBlock(block).SetVar(std::move(var));
     }
     return OkStatus();
   }
@@ -286,7 +252,7 @@ class Backward {
   UniqueNames& names_;
   const BackwardOptions& options_;
   GradNames grad_names_;
-  NameSet made_;                                // gradient variables declared by this call
+  NameSet made_;                                // gradient variables declared by this call, in any block
   NameSet fresh_;                               // of those, the ones whose type is not known yet
   std::map<std::string, std::string> grad_of_;  // by forward variable
 };

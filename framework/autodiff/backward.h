@@ -10,7 +10,11 @@
 // kInvalidArgument: the loss is unknown, nobody writes it, or it is not of one element (E-backward-loss); an
 // op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown, or none of
 // them is reached (E-backward-param).
-// kUnimplemented: an op on the way runs another block (E-backward-block).
+// Through an op that runs a block (GradOfBlock in op/op_def.h) the gradient is a new block.
+//
+// kInvalidArgument also: such an op names a block that is not there, or that starts itself (E-block-index,
+// E-block-cycle). kUnimplemented: an op on the way runs a block and has no gradient (E-backward-block); a
+// gradient in a block needs what the block has written over (E-backward-overwritten).
 #pragma once
 
 #include <set>

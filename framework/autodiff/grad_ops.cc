@@ -57,7 +57,8 @@ Op FromSpec(const OpDef& def, const GradSpec& spec, const Op& op, const NameSet&
   return grad;
 }
 
-Result<std::vector<Op>> FromMaker(const OpDef& def, const Op& op, const NameSet& no_grad, GradNames& names) {
+Result<std::vector<Op>> FromMaker(const OpDef& def, const Op& op, const NameSet& no_grad, GradNames& names,
+                                  const GradSite& site) {
   const std::vector<std::string> inputs = op.InputNames();
   const std::vector<std::string> outputs = op.OutputNames();
   const auto grad_of = [&](const std::string& var) -> std::string {
@@ -67,7 +68,7 @@ Result<std::vector<Op>> FromMaker(const OpDef& def, const Op& op, const NameSet&
     names.Add(GradName(var), var);
     return GradName(var);
   };
-  return def.grad_maker()({op, grad_of});
+  return def.grad_maker()({op, grad_of, site.program, site.block, site.grad_block});
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ const std::string& GradNames::ForwardOf(std::string_view name) const {
 }
 
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const NameSet& no_grad,
-                                    GradNames& names) {
+                                    GradNames& names, const GradSite& site) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops.Require(op));
   if (def->no_grad()) return std::vector<Op>();
   if (!def->has_grad()) {
@@ -108,7 +109,7 @@ Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const N
   }
   std::vector<Op> grads;
   if (def->grad_maker() != nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(grads, FromMaker(*def, op, no_grad, names));
+    PENSTOCK_ASSIGN_OR_RETURN(grads, FromMaker(*def, op, no_grad, names, site));
   } else {
     grads.push_back(FromSpec(*def, *def->grad(), op, no_grad, names));
   }

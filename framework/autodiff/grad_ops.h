@@ -14,6 +14,7 @@
 
 #include "framework/base/status.h"
 #include "framework/ir/op.h"
+#include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
 namespace penstock {
@@ -45,6 +46,13 @@ class GradNames {
   std::map<std::string, std::string, std::less<>> part_of_;
 };
 
+// Where an op stands, and the block that is the gradient of the one it runs (-1: it runs none).
+struct GradSite {
+  const Program* program = nullptr;
+  int block = 0;
+  int grad_block = -1;
+};
+
 // `no_grad` holds the names of gradients that nobody needs. An input of that kind gets no argument, or
 // "@EMPTY@" in a slot of several variables, where the others' places must not move. No ops if the declaration
 // says NoGrad, or if no input needs a gradient. Gradients of outputs are named in any case: who reads one
@@ -52,6 +60,6 @@ class GradNames {
 //
 // kInvalidArgument E-backward-no-grad: the op has no gradient.
 Result<std::vector<Op>> MakeGradOps(const OpRegistry& ops, const Op& op, const NameSet& no_grad,
-                                    GradNames& names);
+                                    GradNames& names, const GradSite& site = {});
 
 }  // namespace penstock

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/ir/block_uses.h"
+
 namespace penstock {
 
 std::vector<OpEntry> FindOpPath(const Block& block, const std::string& target, const NameSet& no_grad) {
@@ -27,7 +29,9 @@ NameSet FindUnusedOutputs(const std::vector<OpEntry>& path, const std::string& t
   NameSet unused;
   for (auto it = path.rbegin(); it != path.rend(); ++it) {
     const std::vector<std::string> inputs = it->op->InputNames();
-    for (const std::string& name : it->op->OutputNames()) {
+    // What an op that runs a block writes, the block may read too.
+    const bool runs_block = !StartedBlocks(*it->op).empty();
+    for (const std::string& name : runs_block ? std::vector<std::string>() : it->op->OutputNames()) {
       const bool in_place = std::find(inputs.begin(), inputs.end(), name) != inputs.end();
       if (!used.contains(name) && !in_place) unused.insert(name);
     }

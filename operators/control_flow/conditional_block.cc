@@ -1,6 +1,6 @@
 // conditional_block: a block that runs if a condition holds.
 #include "framework/op/op_registry.h"
-#include "operators/control_flow/not_run.h"
+#include "operators/control_flow/body.h"
 #include "operators/fluid_attrs.h"
 
 namespace penstock {
@@ -9,7 +9,96 @@ namespace {
 constexpr char kDoc[] = R"(
 Runs sub_block if Cond holds: with is_scalar_condition its one element, else if no variable of Cond is empty.
 Input names what the block reads of the blocks around it, Out what it writes there; those keep their values
-if it does not run. Scope holds the block's own variables for a gradient. Declared; not run yet.)";
+if it does not run, and one that had none is without a value still. Scope holds what the block's gradient
+reads, if there is one.)";
+
+constexpr char kGradDoc[] = R"(
+Runs sub_block, the gradient of the forward op's block, if that one has run (Scope says so); else the gradient
+of Input is zero, and that of a variable in both Input and Out is what comes in.)";
+
+class ConditionalBlockKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    const std::span<const Operand> conditions = k.Inputs("Cond");
+    conditions_.assign(conditions.begin(), conditions.end());
+    scalar_ = k.Attr<bool>("is_scalar_condition");
+    if (conditions_.empty() || (scalar_ && conditions_.size() != 1)) {
+      return k.Error("Cond has ", conditions_.size(), " arguments; it must have ",
+                     scalar_ ? "one" : "at least one");
+    }
+    scopes_ = k.Output("Scope");
+    return body_.Prepare(k);
+  }
+
+  Status Run(KernelRun& k) override {
+    StepScopes* left = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
+    if (left != nullptr) left->clear();
+    PENSTOCK_ASSIGN_OR_RETURN(const bool holds, Decide(k));
+    if (!holds) return OkStatus();
+    if (left == nullptr || !body_.has_gradient()) return body_.Run(k);
+    PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Scope> scope, body_.RunForGradient(k));
+    left->push_back(std::move(scope));
+    return OkStatus();
+  }
+
+ private:
+  Result<bool> Decide(KernelRun& k) {
+    if (scalar_) return ConditionHolds(k, conditions_.front(), "conditional_block");
+    for (const Operand& condition : conditions_) {
+      const Tensor* tensor = k.Var(condition).If<Tensor>();
+      if (tensor == nullptr || !tensor->initialized()) {
+        return FailedPrecondition("E-op-condition", "conditional_block: the condition ", condition.name,
+                                  " has no value");
+      }
+      if (tensor->count() == 0) return false;
+    }
+    return true;
+  }
+
+  std::vector<Operand> conditions_;
+  bool scalar_ = false;
+  Operand scopes_;
+  Body body_;
+};
+
+class ConditionalBlockGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    scopes_ = k.Input("Scope");
+    std::vector<std::string> of;
+    for (const std::string& out : k.op().Input("Out")) of.push_back(out + kGradSuffix);
+    return body_.Prepare(k, "Input", "Out@GRAD", of);
+  }
+
+  Status Run(KernelRun& k) override {
+    body_.Begin(k);
+    const auto* left = k.Var(scopes_).If<StepScopes>();
+    if (left == nullptr)
+      return FailedPrecondition("E-op-scopes", "conditional_block_grad: the forward op has not run");
+    for (const auto& scope : *left) PENSTOCK_RETURN_IF_ERROR(body_.Run(k, *scope));
+    return body_.End(k);
+  }
+
+ private:
+  Operand scopes_;
+  BodyGradient body_;
+};
+
+std::string OrEmpty(std::string name) { return name.empty() ? kEmptyVarName : name; }
+
+Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  Op grad("conditional_block_grad");
+  std::vector<std::string> of, yields;
+  for (const std::string& out : forward.Output("Out")) of.push_back(OrEmpty(request.grad_of(out)));
+  for (const std::string& input : forward.Input("Input")) yields.push_back(OrEmpty(request.grad_of(input)));
+  grad.AddInput("Cond", forward.Input("Cond")).AddInput("Input", forward.Input("Input"));
+  grad.AddInput("Out", forward.Output("Out")).AddInput("Out@GRAD", std::move(of));
+  grad.AddInput("Scope", forward.Output("Scope")).AddOutput("Input@GRAD", std::move(yields));
+  grad.Set("sub_block", BlockRef{request.grad_block});
+  grad.Set("is_scalar_condition", forward.GetOr("is_scalar_condition", false));
+  return std::vector<Op>{std::move(grad)};
+}
 
 }  // namespace
 
@@ -19,13 +108,27 @@ void RegisterConditionalBlock(OpRegistry& ops) {
       .Input("Cond", "the condition", AnyType(), Optional() | Repeated())
       .Input("Input", "what the block reads from outside", AnyType(), Optional() | Repeated())
       .Output("Out", "what the block writes outside", AnyType(), Optional() | Repeated())
-      .Output("Scope", "the block's own variables", AnyType(), Optional())
+      .Output("Scope", "what the block's gradient reads of its run", AnyType(), Optional())
       .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
       .Attr("is_scalar_condition", false, "whether Cond is one truth value")
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
       .InferShape(OutputsAsDeclared())
-      .KernelForAnyType<Cpu, BlockNotRunKernel>()
+      .KernelForAnyType<Cpu, ConditionalBlockKernel>()
       .SideEffect()
+      .GradOfBlock("sub_block")
+      .GradMadeBy(MakeGrad);
+  ops.Add("conditional_block_grad")
+      .Doc("The gradient of conditional_block.", kGradDoc)
+      .Input("Cond", "the forward condition", AnyType(), Optional() | Repeated())
+      .Input("Input", "what the forward block reads from outside", AnyType(), Optional() | Repeated())
+      .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated())
+      .Input("Out@GRAD", "gradients of those", AnyType(), Optional() | Repeated())
+      .Input("Scope", "what the forward run left", AnyType())
+      .Output("Input@GRAD", "gradients of what it reads", AnyType(), Optional() | Repeated())
+      .RequiredAttr("sub_block", AttrKind::kBlock, "the gradient of the forward op's block")
+      .Attr("is_scalar_condition", false, "as the forward op's")
+      .InferShape([](InferContext& c) { return LikeForward(c, "Input"); })
+      .KernelForAnyType<Cpu, ConditionalBlockGradKernel>()
       .NoGrad();
 }
 

@@ -1,4 +1,6 @@
 // increment: a counter goes one step on.
+#include <vector>
+
 #include "framework/op/op_registry.h"
 
 namespace penstock {
@@ -6,7 +8,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction. A
-counter has no gradient.)";
+counter has no gradient; the gradient of a block counts it back, so that what is read there under its name is
+what it was.)";
 
 Status InferIncrement(InferContext& c) {
   if (!Compatible(c.ShapeOf("X").Count(), 1)) {
@@ -34,6 +37,22 @@ class IncrementKernel : public Kernel {
   T step_ = 1;
 };
 
+// In place it is counted back. Else Out is X but for a constant.
+Result<std::vector<Op>> IncrementGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  if (forward.InputName("X") == forward.OutputName("Out")) {
+    Op back("increment");
+    back.AddInput("X", forward.Output("Out")).AddOutput("Out", forward.Input("X"));
+    back.Set("step", -forward.GetOr("step", 1.0f));
+    return std::vector<Op>{std::move(back)};
+  }
+  const std::string dx = request.grad_of(forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op assign("assign");
+  assign.AddInput("X", {request.grad_of(forward.OutputName("Out"))}).AddOutput("Out", {dx});
+  return std::vector<Op>{std::move(assign)};
+}
+
 }  // namespace
 
 void RegisterIncrement(OpRegistry& ops) {
@@ -45,7 +64,7 @@ void RegisterIncrement(OpRegistry& ops) {
       .InferShape(InferIncrement)
       .Elementwise()
       .Kernel<Cpu, IncrementKernel, float, double, std::int32_t, std::int64_t>()
-      .NoGrad();
+      .GradMadeBy(IncrementGrad);
 }
 
 }  // namespace penstock

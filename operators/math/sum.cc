@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/control_flow/add_gradient.h"
 #include "operators/fluid_attrs.h"
 
 namespace penstock {
@@ -23,7 +24,19 @@ Status Merge(const InferContext& c, const Shape& next, int i, Shape& shape) {
   return OkStatus();
 }
 
+// Arrays add up element by element: parts of the gradient of an array that is read more than once.
+Status InferArrays(InferContext& c) {
+  for (int i = 1; i < c.InputCount("X"); ++i) {
+    if (c.Input("X", i).kind != VarKind::kTensorArray)
+      return c.Error("X[", i, "] is no tensor array, but X[0] is");
+  }
+  c.SetKind("Out", VarKind::kTensorArray);
+  c.SetLodLevel("Out", c.Input("X").lod_level);
+  return c.SetShape("Out", c.ShapeOf("X"));
+}
+
 Status InferSum(InferContext& c) {
+  if (c.Input("X").kind == VarKind::kTensorArray) return InferArrays(c);
   Shape shape = c.ShapeOf("X");
   bool all_rows = true;
   for (int i = 0; i < c.InputCount("X"); ++i) {
@@ -40,6 +53,12 @@ template <typename Device, typename T>
 class SumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    if (k.Input("X").kind == VarKind::kTensorArray) {
+      array_inputs_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+      arrays_.resize(array_inputs_.size());
+      out_ = k.Output("Out");
+      return OkStatus();
+    }
     for (const Operand& x : k.Inputs("X")) {
       if (x.kind != VarKind::kTensor) {
         return Unimplemented("E-op-rows", "sum: X (", x.name,
@@ -54,6 +73,11 @@ class SumKernel : public Kernel {
 
   // Block by block through a small buffer: each argument is read once, and Out may be any of them.
   Status Run(KernelRun& k) override {
+    if (!arrays_.empty()) {
+      for (std::size_t i = 0; i < arrays_.size(); ++i)
+        arrays_[i] = &k.Var(array_inputs_[i]).template As<TensorArray>();
+      return AddArrays(arrays_, k.Var(out_).template As<TensorArray>());
+    }
     constexpr std::int64_t kBlock = 1024;
     T block[kBlock];
     for (std::size_t a = 0; a < inputs_.size(); ++a) data_[a] = k[inputs_[a]].template Data<T>();
@@ -73,7 +97,9 @@ class SumKernel : public Kernel {
 
  private:
   std::vector<Operand> inputs_;
-  std::vector<const T*> data_;  // of this run; sized once
+  std::vector<Operand> array_inputs_;
+  std::vector<const TensorArray*> arrays_;  // of this run; empty where X holds no arrays
+  std::vector<const T*> data_;              // of this run; sized once
   Operand out_;
 };
 

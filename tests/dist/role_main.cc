@@ -103,6 +103,10 @@ class FaultyRunner : public BlockRunner {
     faults_.CountDown();
     return inner_.RunBlock(program, block, scope);
   }
+  Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
+                                                      std::vector<std::string> keeps) override {
+    return inner_.PrepareBlock(program, block, std::move(keeps));
+  }
 
  private:
   BlockRunner& inner_;

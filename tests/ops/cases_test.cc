@@ -62,6 +62,7 @@ std::string SlotsText(const std::vector<SlotTypes>& slots) {
 std::string TypeText(const Var& var) {
   if (!var.type) return "none";
   const std::string dense = StrCat(DTypeName(var.type->dtype), var.type->shape);
+  if (var.kind == VarKind::kTensorArray) return StrCat("array<", dense, ">");
   return var.kind == VarKind::kSelectedRows ? StrCat("rows<", dense, ">") : dense;
 }
 

@@ -32,13 +32,6 @@ WAITING = (
     'fluid.layers.sequence_softmax',
     'fluid.nets.sequence_conv_pool',
 
-    # control flow
-    'fluid.layers.is_empty',
-    'fluid.layers.array_read',
-    'fluid.layers.array_write',
-    'fluid.layers.create_array',
-    'fluid.layers.while_loop',
-
     # training
     'fluid.gradients',
 )
@@ -89,13 +82,19 @@ def close(a, b):
     return a == b
 
 
+def in_any_order(op_type, slots):
+    """What crosses the border of a block comes out of Python sets there, in the order of their hashes."""
+    crossing = {'while': ('X', 'Out'), 'conditional_block': ('Input', 'Out')}.get(op_type, ())
+    return {slot: sorted(names) if slot in crossing else names for slot, names in slots.items()}
+
+
 def check_ops(ops, expected):
     assert [(op.block.idx, op.type) for op in ops] == [(op.get('block', 0), op['type']) for op in expected]
     for op, theirs in zip(ops, expected):
         inputs = {slot: names for slot, names in op._inputs().items() if names}
         outputs = {slot: names for slot, names in op._outputs().items() if names}
-        assert inputs == theirs['inputs'], op.type
-        assert outputs == theirs['outputs'], op.type
+        assert in_any_order(op.type, inputs) == in_any_order(op.type, theirs['inputs']), op.type
+        assert in_any_order(op.type, outputs) == in_any_order(op.type, theirs['outputs']), op.type
         attrs = op.all_attrs()
         for name, value in theirs['attrs'].items():
             value = value['block'] if isinstance(value, dict) else value
@@ -118,7 +117,8 @@ def check_vars(program, expected):
         assert var.type.name == theirs['type'], name
         assert var.dtype.name == theirs['dtype'], name
         # An extent of Fluid's may be a product with an unknown one.
-        assert list(var.shape) == [max(extent, -1) for extent in theirs['shape']], name
+        if theirs['shape'] is not None:    # Python says none of an array's
+            assert list(var.shape) == [max(extent, -1) for extent in theirs['shape']], name
         assert var.lod_level == theirs.get('lod_level', 0), name
         assert var.persistable == theirs['persistable'], name
         assert var.stop_gradient == theirs['stop_gradient'], name

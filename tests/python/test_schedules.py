@@ -1,4 +1,4 @@
-"""Learning-rate layers: Fluid's programs, name for name, and its rates as far as programs without blocks run."""
+"""Learning-rate layers: Fluid's programs, name for name, and its rates."""
 
 import json
 
@@ -19,9 +19,6 @@ BY_NAME = {
     'warmup_cosine': lambda L: L.linear_lr_warmup(L.cosine_decay(0.1, 3, 7), 5, 0.02, 0.1),
     'warmup_piecewise': lambda L: L.linear_lr_warmup(L.piecewise_decay([10, 15], [0.1, 0.01, 0.001]), 5, 0.0, 0.1),
 }
-# What runs in blocks is built, but not run yet.
-WITHOUT_BLOCKS = [name for name in BY_NAME if not name.startswith(('piecewise', 'warmup'))]
-
 
 def assert_same_program(made, path):
     ours, theirs = programs.read(made.desc.serialize_to_string()), programs.read(path.read_bytes())
@@ -42,7 +39,7 @@ def test_all_schedules_of_the_corpus_were_compared(corpus):
     assert {path.stem for path in (corpus / 'open' / 'lr').glob('*.json')} == set(BY_NAME)
 
 
-@pytest.mark.parametrize('name', WITHOUT_BLOCKS)
+@pytest.mark.parametrize('name', BY_NAME)
 def test_the_rates_are_fluids(corpus, fluid, name):
     facts = json.loads((corpus / 'open' / 'lr' / (name + '.json')).read_text())['alone']
     rate = BY_NAME[name](fluid.layers)
@@ -55,15 +52,6 @@ def test_the_rates_are_fluids(corpus, fluid, name):
         assert step[0] == count
         assert np.isclose(value[0], expected, rtol=1e-5) or value[0] == expected
     assert len(facts['values']) == 20
-
-
-def test_running_a_schedule_with_blocks_says_that_it_is_not_run_yet(fluid):
-    rate = fluid.layers.piecewise_decay([4], [0.1, 0.01])
-    exe = fluid.Executor(fluid.CPUPlace())
-    exe.run(fluid.default_startup_program())
-    with pytest.raises(NotImplementedError, match='conditional_block: blocks of conditions .* not run yet') as error:
-        exe.run(fetch_list=[rate])
-    assert error.value.id == 'E-op-block'
 
 
 def test_two_layers_share_one_counter(fluid):

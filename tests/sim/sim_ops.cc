@@ -145,4 +145,9 @@ Status SimBlockRunner::RunBlock(const Program& program, int block, Scope& scope)
   return OkStatus();
 }
 
+Result<std::unique_ptr<PreparedBlock>> SimBlockRunner::PrepareBlock(const Program&, int block,
+                                                                    std::vector<std::string>) {
+  return Unimplemented("E-sim-block", "block ", block, ": no op of these runs a block");
+}
+
 }  // namespace penstock::test

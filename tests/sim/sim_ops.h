@@ -13,6 +13,9 @@ const OpRegistry& SimOps();
 class SimBlockRunner : public BlockRunner {
  public:
   Status RunBlock(const Program& program, int block, Scope& scope) override;
+  // None of these ops runs a block.
+  Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
+                                                      std::vector<std::string> keeps) override;
 };
 
 }  // namespace penstock::test

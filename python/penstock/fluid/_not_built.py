@@ -59,20 +59,15 @@ NAMES = _names({
         Categorical
         DecodeHelper
         Decoder
-        DynamicRNN
         GRUCell
         GreedyEmbeddingHelper
-        IfElse
         LSTMCell
         MultivariateNormalDiag
         Normal
-        Print
         RNNCell
         SampleEmbeddingHelper
-        StaticRNN
         TrainingHelper
         Uniform
-        While
         acos
         adaptive_pool2d
         adaptive_pool3d
@@ -84,9 +79,6 @@ NAMES = _names({
         allclose
         anchor_generator
         arange
-        array_length
-        array_read
-        array_write
         asin
         beam_search
         beam_search_decode
@@ -105,7 +97,6 @@ NAMES = _names({
         continuous_value_model
         conv3d
         conv3d_transpose
-        create_array
         crf_decoding
         crop
         crop_tensor
@@ -156,7 +147,6 @@ NAMES = _names({
         instance_norm
         interpolate
         iou_similarity
-        is_empty
         kron
         linear_chain_crf
         linspace
@@ -194,7 +184,6 @@ NAMES = _names({
         rank
         reduce_all
         reduce_any
-        reorder_lod_tensor_by_rank
         resize_bilinear
         resize_nearest
         resize_trilinear
@@ -245,7 +234,6 @@ NAMES = _names({
         target_assign
         teacher_student_sigmoid_loss
         temporal_shift
-        tensor_array_to_tensor
         thresholded_relu
         trace
         tril
@@ -257,7 +245,6 @@ NAMES = _names({
         unstack
         warpctc
         where
-        while_loop
         yolo_box
         yolov3_loss
         zeros_like

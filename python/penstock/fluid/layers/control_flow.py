@@ -6,12 +6,20 @@ from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.layers import arithmetic, tensor
+from penstock.fluid.layers import arithmetic, arrays, dynamic_rnn, if_else, loops, static_rnn, tensor
+from penstock.fluid.layers.arrays import *
+from penstock.fluid.layers.arrays import array_to_lod_tensor, lod_rank_table, lod_tensor_to_array, max_sequence_len
+from penstock.fluid.layers.arrays import merge_lod_tensor, shrink_memory, split_lod_tensor
+from penstock.fluid.layers.blocks import ConditionalBlock
+from penstock.fluid.layers.dynamic_rnn import DynamicRNN
+from penstock.fluid.layers.if_else import IfElse
+from penstock.fluid.layers.loops import *
+from penstock.fluid.layers.static_rnn import StaticRNN, StaticRNNMemoryLink
 
-__all__ = [
-    'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'less_equal', 'less_than',
-    'not_equal', 'switch_case',
-]
+__all__ = ([
+    'Print', 'Switch', 'case', 'cond', 'equal', 'greater_equal', 'greater_than', 'increment', 'is_empty', 'less_equal',
+    'less_than', 'not_equal', 'switch_case'
+] + arrays.__all__ + dynamic_rnn.__all__ + if_else.__all__ + loops.__all__ + static_rnn.__all__)
 
 
 def increment(x, value=1.0, in_place=True):
@@ -52,60 +60,32 @@ equal = _comparison('equal')
 not_equal = _comparison('not_equal')
 
 
-class ConditionalBlock:
-    """Ops made inside block() run only if the condition holds.
-
-    inputs               the variables that decide
-    is_scalar_condition  whether that is one truth value; else the block runs if none of them is empty
-    """
-
-    def __init__(self, inputs, is_scalar_condition=False, name=None):
-        for each in inputs:
-            if not isinstance(each, Variable):
-                raise TypeError('a condition must be a Variable, not %s' % type(each).__name__)
-        self.inputs = inputs
-        self.is_scalar_condition = is_scalar_condition
-        self.helper = LayerHelper('conditional_block', name=name)
-
-    def block(self):
-        return self
-
-    def __enter__(self):
-        self._program = self.helper.main_program
-        self._program._create_block()
-
-    def __exit__(self, exc_type, exc_val, exc_tb):
-        inside = self._program.current_block()
-        self._program._rollback()
-        if exc_type is None:
-            self._append_op(inside)
-
-    def _append_op(self, inside):
-        """In the block around: what the block reads from there, and what it writes there."""
-        around = self._program.current_block()
-        reads, writes = _crossing_names(inside)
-        reads = [name for name in reads if name not in {var.name for var in self.inputs}]
-        scope = around.create_var(type=VarType.STEP_SCOPES)
-        around.append_op(
-            'conditional_block', {
-                'Cond': self.inputs,
-                'Input': [around._var_recursive(name) for name in reads]
-            }, {
-                'Out': [around._var_recursive(name) for name in writes if around._find_var_recursive(name) is not None],
-                'Scope': [scope]
-            }, {
-                'sub_block': inside,
-                'is_scalar_condition': self.is_scalar_condition
-            })
+def is_empty(x, cond=None):
+    """Whether x has no elements; into `cond` if it is given."""
+    helper = LayerHelper('is_empty')
+    if cond is None:
+        cond = helper.create_variable_for_type_inference('bool', stop_gradient=True)
+    helper.append_op('is_empty', {'X': x}, {'Out': cond})
+    return cond
 
 
-def _crossing_names(block):
-    """(names that the ops of a block read before they write them, names that they write); each once, in order."""
-    reads, writes = {}, {}
-    for op in block.ops:
-        reads.update((name, None) for name in op.input_arg_names if name not in writes)
-        writes.update((name, None) for name in op.output_arg_names)
-    return list(reads), list(writes)
+def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
+          print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
+    """The input again; it is printed when the op runs, and its gradient when that one does, each first_n times."""
+    helper = LayerHelper('print')
+    out = helper.create_variable_for_type_inference(input.dtype)
+    helper.append_op(
+        'print', {'In': input}, {'Out': out}, {
+            'first_n': first_n,
+            'summarize': summarize,
+            'message': message or '',
+            'print_tensor_name': print_tensor_name,
+            'print_tensor_type': print_tensor_type,
+            'print_tensor_shape': print_tensor_shape,
+            'print_tensor_lod': print_tensor_lod,
+            'print_phase': print_phase.upper()
+        })
+    return out
 
 
 class Switch:

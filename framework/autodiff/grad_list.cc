@@ -1,0 +1,209 @@
+#include "framework/autodiff/grad_list.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "framework/autodiff/accumulate.h"
+#include "framework/autodiff/op_path.h"
+#include "framework/autodiff/prune.h"
+#include "framework/ir/block_uses.h"
+#include "framework/text/describe.h"
+
+namespace penstock {
+namespace {
+
+class GradLister {
+ public:
+  GradLister(const OpRegistry& ops, Program& program, const BackwardOptions& options, GradNames& grad_names)
+      : ops_(ops), program_(program), options_(options), grad_names_(grad_names) {}
+
+  Result<std::vector<Op>> OfLoss() {
+    const Block& block = program_.main();
+    NameSet no_grad = options_.no_grad;
+    for (const VarRef& var : block.vars()) {
+      if (var->facts.stop_gradient) no_grad.insert(var->name);
+    }
+    const std::vector<OpEntry> path = FindOpPath(block, options_.loss, no_grad);
+    no_grad.merge(FindUnusedOutputs(path, options_.loss, no_grad));
+    NameSet no_grad_names;
+    for (const std::string& name : no_grad) no_grad_names.insert(GradName(name));
+
+    // A second backward over the same program goes only where its own loss's gradient flows, because the
+    // block now holds gradient ops of the first.
+    const bool again = std::any_of(block.ops().begin(), block.ops().end(), [](const OpEntry& entry) {
+      return Has(entry.op->role(), Role::kBackward);
+    });
+    NameSet flowing;
+    if (again) flowing.insert(GradName(options_.loss));
+    std::vector<Op> grads;
+    for (auto it = path.rbegin(); it != path.rend(); ++it) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> made, OfOp(*it, 0, 0, no_grad_names));
+      for (Op& op : made) {
+        if (again && !Flows(op, flowing)) continue;
+        grads.push_back(std::move(op));
+      }
+    }
+    grads = RemoveUnfed(std::move(grads), no_grad_names, {GradName(options_.loss)});
+    grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
+    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
+    grads = RemoveUnconnected(std::move(grads), path, flowing);
+    for (Op& op : grads) op.SetRole(Role::kBackward);
+    return grads;
+  }
+
+ private:
+  // `into`: the block that the gradient ops will stand in.
+  Result<std::vector<Op>> OfOp(const OpEntry& entry, int block, int into, const NameSet& no_grad_names) {
+    const Op op = *entry.op;
+    const int position = program_.block(block).PositionOf(entry.id);
+    const auto here = [&](Status status) { return AtOp(std::move(status), program_, block, position, op); };
+    PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(op));
+    GradSite site{&program_, block, -1};
+    std::optional<Program> before;
+    if (const auto* ref = op.Get<BlockRef>(def->grad_of_block()); ref != nullptr) {
+      before = program_;
+      Result<int> made = OfBlock(*ref, op, into, no_grad_names);
+      if (!made.ok()) return here(std::move(made).status());
+      site.grad_block = *made;
+    } else if (!StartedBlocks(op).empty() && !def->no_grad()) {
+      return here(Unimplemented("E-backward-block", "backward: ", op.type(),
+                                " runs another block, and the loss ", options_.loss,
+                                " depends on it; it has no gradient"));
+    }
+    Result<std::vector<Op>> grads = MakeGradOps(ops_, op, no_grad_names, grad_names_, site);
+    if (!grads.ok()) return here(std::move(grads).status().In("backward"));
+    // Then nobody runs the block that was made.
+    if (grads->empty() && before) program_ = *std::move(before);
+    return grads;
+  }
+
+  Result<int> OfBlock(BlockRef ref, const Op& runner, int parent, const NameSet& outer_no_grad) {
+    const int forward = ref.index;
+    if (forward < 0 || forward >= program_.block_count()) {
+      return InvalidArgument("E-block-index", runner.type(), ": an attribute names block ", forward,
+                             "; the program has ", program_.block_count(), " blocks");
+    }
+    PENSTOCK_RETURN_IF_ERROR(OuterNames(program_, forward).status());  // that it does not start itself
+    const int index = program_.block_count();
+    program_.AddBlock(parent).set_forward_block(forward);
+    NameSet no_grad_names;
+    for (const VarRef& var : program_.block(forward).vars()) {
+      if (var->facts.stop_gradient) no_grad_names.insert(GradName(var->name));
+    }
+    const std::vector<OpEntry> path = program_.block(forward).ops();
+    std::vector<Op> grads;
+    std::vector<LateRead> late_reads;
+    for (auto it = path.rbegin(); it != path.rend(); ++it) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> made, OfOp(*it, forward, index, no_grad_names));
+      for (Op& op : made) {
+        NoteLateReads(op, *it, forward, late_reads);
+        grads.push_back(std::move(op));
+      }
+    }
+    IncomingGrads incoming;
+    NameSet fed;
+    for (const std::string& name : runner.OutputNames()) {
+      const Var* var = program_.FindVar(forward, name);
+      if (var == nullptr || outer_no_grad.contains(GradName(name))) continue;
+      fed.insert(GradName(name));
+      (var->kind == VarKind::kTensorArray ? incoming.arrays : incoming.tensors).insert(GradName(name));
+    }
+    for (const std::string& name : HandedNames(runner, program_.block(forward))) fed.insert(GradName(name));
+    grads = RemoveUnfed(std::move(grads), no_grad_names, fed);
+    grads = AddUpRepeatedOutputs(std::move(grads), forward, grad_names_, incoming);
+    grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
+    for (Op& op : grads) program_.MutableBlock(index).Append(op.SetRole(Role::kBackward));
+    PENSTOCK_RETURN_IF_ERROR(CheckLateReads(index, forward, late_reads));
+    return index;
+  }
+
+  // An outer variable that the block wrote before the forward op read it. Who runs the block keeps what such
+  // a variable was before a run, not what it became on the way.
+  struct LateRead {
+    std::string name;
+    OpEntry reader;
+  };
+
+  void NoteLateReads(const Op& grad, const OpEntry& reader, int forward, std::vector<LateRead>& out) const {
+    const Block& block = program_.block(forward);
+    for (const std::string& name : grad.InputNames()) {
+      if (grad_names_.Contains(name) || block.FindVar(name) != nullptr) continue;
+      const Var* var = program_.FindVar(forward, name);
+      if (var == nullptr || var->kind != VarKind::kTensor) continue;
+      for (const OpEntry& writer : block.ops()) {
+        if (writer.id == reader.id) break;
+        const std::vector<std::string> outputs = writer.op->OutputNames();
+        if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) continue;
+        out.push_back({name, reader});
+        break;
+      }
+    }
+  }
+
+  // Where the gradient counts back (the counter of a loop), it has what it needs.
+  Status CheckLateReads(int grad_block, int forward, const std::vector<LateRead>& reads) const {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> counted,
+                              OuterNamesWritten(program_, grad_block));
+    for (const LateRead& read : reads) {
+      if (std::find(counted.begin(), counted.end(), read.name) != counted.end()) continue;
+      const int position = program_.block(forward).PositionOf(read.reader.id);
+      return AtOp(Unimplemented("E-backward-overwritten", "backward: the gradient of ",
+                                read.reader.op->type(), " needs ", read.name,
+                                " as it is here, where the block has already written over "
+                                "what it was before")
+                      .With(StrCat("note: give the value that the block makes of ", read.name,
+                                   " a variable of its own, and assign it to ", read.name, " at the end")),
+                  program_, forward, position, *read.reader.op);
+    }
+    return OkStatus();
+  }
+
+  // Without ops that read gradients of which none is written: through ids, say, no gradient comes back. What
+  // they would write is no part of a sum. (What is marked as without gradient is filled with zeros later.)
+  std::vector<Op> RemoveUnfed(std::vector<Op> grads, const NameSet& no_grad_names,
+                              const NameSet& given) const {
+    NameSet fed = no_grad_names;
+    fed.insert(given.begin(), given.end());
+    std::vector<Op> out;
+    for (Op& op : grads) {
+      bool reads = false, reads_fed = false;
+      for (const std::string& name : op.InputNames()) {
+        if (!grad_names_.Contains(name)) continue;
+        reads = true;
+        reads_fed = reads_fed || fed.contains(name) || program_.FindVar(0, name) != nullptr;
+      }
+      if (reads && !reads_fed) continue;
+      for (std::string& name : op.OutputNames()) fed.insert(std::move(name));
+      out.push_back(std::move(op));
+    }
+    return out;
+  }
+
+  // An op that reads no gradient at all is let through: nothing says where it belongs.
+  bool Flows(const Op& op, NameSet& flowing) const {
+    bool reads_gradient = false;
+    bool flows = false;
+    for (const std::string& name : op.InputNames()) {
+      reads_gradient = reads_gradient || grad_names_.Contains(name);
+      flows = flows || flowing.contains(name);
+    }
+    if (!reads_gradient) return true;
+    if (!flows) return false;
+    for (const std::string& name : op.OutputNames()) flowing.insert(name);
+    return true;
+  }
+
+  const OpRegistry& ops_;
+  Program& program_;
+  const BackwardOptions& options_;
+  GradNames& grad_names_;
+};
+
+}  // namespace
+
+Result<std::vector<Op>> MakeGradList(const OpRegistry& ops, Program& program, const BackwardOptions& options,
+                                     GradNames& grad_names) {
+  return GradLister(ops, program, options, grad_names).OfLoss();
+}
+
+}  // namespace penstock

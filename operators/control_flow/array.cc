@@ -1,0 +1,47 @@
+#include "operators/control_flow/array.h"
+
+#include <cstring>
+
+namespace penstock {
+namespace {
+
+// An index beyond this is a mistake, and growing to it would take the process's memory.
+constexpr std::int64_t kElementsMax = std::int64_t{1} << 24;
+
+}  // namespace
+
+Result<std::size_t> ArrayIndex(KernelRun& k, const Operand& index, std::string_view op) {
+  const Tensor* tensor = k.Var(index).If<Tensor>();
+  if (tensor == nullptr || !tensor->initialized() || tensor->count() != 1) {
+    return InvalidArgument("E-op-array-index", op, ": the index ", index.name, " must hold one element");
+  }
+  std::int64_t value = 0;
+  if (tensor->dtype() == DType::kInt64) {
+    value = *tensor->Data<std::int64_t>();
+  } else if (tensor->dtype() == DType::kInt32) {
+    value = *tensor->Data<std::int32_t>();
+  } else {
+    return InvalidArgument("E-op-array-index", op, ": the index ", index.name, " is ",
+                           DTypeName(tensor->dtype()), "; it must be i64");
+  }
+  if (value < 0 || value >= kElementsMax) {
+    return InvalidArgument("E-op-array-index", op, ": the index ", index.name, " is ", value,
+                           "; it must be from 0 to ", kElementsMax - 1);
+  }
+  return static_cast<std::size_t>(value);
+}
+
+Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_view op) {
+  if (auto* found = k.Var(array).If<TensorArray>()) return found;
+  return FailedPrecondition(
+      "E-op-array", op, ": ", array.name,
+      k.Var(array).initialized() ? " is no tensor array" : " has no value: nothing was written to it yet");
+}
+
+void CopyTensor(const Tensor& from, Tensor& to) {
+  to.Reset(from.dtype(), from.shape());
+  if (from.bytes() > 0) std::memcpy(to.raw(), from.raw(), from.bytes());
+  to.ShareLod(from);
+}
+
+}  // namespace penstock

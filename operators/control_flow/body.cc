@@ -1,0 +1,209 @@
+#include "operators/control_flow/body.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "framework/ir/block_uses.h"
+#include "framework/ir/program.h"
+#include "operators/control_flow/add_gradient.h"
+
+namespace penstock {
+namespace {
+
+// The variable, for a scope that must not own it.
+std::shared_ptr<Variable> Borrowed(Variable& variable) {
+  return std::shared_ptr<Variable>(std::shared_ptr<void>(), &variable);
+}
+
+Result<int> BlockOf(KernelSetup& k) {
+  if (k.services().blocks == nullptr || k.site().program == nullptr) {
+    return FailedPrecondition("E-op-block", k.op().type(), ": nobody runs blocks here");
+  }
+  const auto* ref = k.op().Get<BlockRef>("sub_block");
+  if (ref == nullptr || ref->index < 0 || ref->index >= k.site().program->block_count()) {
+    return k.Error("sub_block must name a block of the program");
+  }
+  return ref->index;
+}
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Of the outer variables that the block writes, those whose former value its gradients read. A counter that a
+// gradient itself counts back is none: it is where the forward run left it.
+Result<std::vector<std::string>> OverwrittenNames(const Program& program, int block,
+                                                  const std::vector<std::string>& writes) {
+  std::vector<std::string> names;
+  for (int b = 0; b < program.block_count(); ++b) {
+    if (program.block(b).forward_block() != block) continue;
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> mentioned, OuterNames(program, b));
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> counted, OuterNamesWritten(program, b));
+    for (const std::string& name : mentioned) {
+      const Var* var = program.FindVar(block, name);
+      const bool tensor = var != nullptr && var->kind == VarKind::kTensor;
+      if (tensor && Contains(writes, name) && !Contains(counted, name) && !Contains(names, name))
+        names.push_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_view op) {
+  const Tensor* tensor = k.Var(condition).If<Tensor>();
+  if (tensor == nullptr || !tensor->initialized()) {
+    return FailedPrecondition("E-op-condition", op, ": the condition ", condition.name, " has no value");
+  }
+  if (tensor->dtype() != DType::kBool || tensor->count() != 1) {
+    return InvalidArgument("E-op-condition", op, ": the condition ", condition.name, " is ",
+                           DTypeName(tensor->dtype()), tensor->shape(), "; it must be one bool");
+  }
+  return *tensor->Data<bool>();
+}
+
+Status LikeForward(InferContext& c, const std::string& slot) {
+  const std::string grad = slot + kGradSuffix;
+  const std::vector<std::string>& names = c.op().Output(grad);
+  for (int i = 0; i < static_cast<int>(names.size()); ++i) {
+    if (names[static_cast<std::size_t>(i)] == kEmptyVarName || i >= c.InputCount(slot)) continue;
+    const VarInfo& forward = c.Input(slot, i);
+    if (!forward.has_type) continue;
+    c.SetKind(grad, forward.kind, i);
+    c.SetDType(grad, forward.dtype, i);
+    c.SetLodLevel(grad, forward.lod_level, i);
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(grad, i, forward.shape));
+  }
+  return OkStatus();
+}
+
+Status Body::Prepare(KernelSetup& k) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int block, BlockOf(k));
+  const Program& program = *k.site().program;
+  has_gradient_ = HasGradient(program, block);
+  PENSTOCK_ASSIGN_OR_RETURN(keeps_, NamesForGradient(program, block));
+  PENSTOCK_ASSIGN_OR_RETURN(overwritten_, OverwrittenNames(program, block, k.op().OutputNames()));
+  PENSTOCK_ASSIGN_OR_RETURN(block_, k.services().blocks->PrepareBlock(program, block, keeps_));
+  return OkStatus();
+}
+
+Status Body::Run(KernelRun& k) {
+  // The same scope each time: the block finds its variables where they were.
+  if (scope_ == nullptr || scope_->parent() != &k.scope()) scope_ = std::make_unique<Scope>(&k.scope());
+  for (const std::string& name : keeps_) scope_->Erase(name);
+  return block_->Run(*scope_);
+}
+
+Result<std::shared_ptr<Scope>> Body::RunForGradient(KernelRun& k) {
+  // Without a parent: it outlives the frame that it ran over.
+  auto left = std::make_shared<Scope>();
+  Scope scope(&k.scope());
+  for (const std::string& name : keeps_)
+    scope.Bind(name, std::shared_ptr<Variable>(left, left->FindOrCreate(name)));
+  for (const std::string& name : overwritten_) {
+    const Variable* before = k.scope().Find(name);
+    const Tensor* tensor = before == nullptr ? nullptr : before->If<Tensor>();
+    if (tensor != nullptr) left->FindOrCreate(name)->As<Tensor>() = tensor->Clone();
+  }
+  PENSTOCK_RETURN_IF_ERROR(block_->Run(scope));
+  return left;
+}
+
+Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const char* of_slot,
+                             const std::vector<std::string>& of_names) {
+  PENSTOCK_ASSIGN_OR_RETURN(const int block, BlockOf(k));
+  const Program& program = *k.site().program;
+  const int forward = program.block(block).forward_block();
+  if (forward < 0 || forward >= program.block_count())
+    return k.Error("block ", block, " is the gradient of no block");
+
+  const std::span<const Operand> of = k.Inputs(of_slot);
+  if (of.size() != of_names.size()) {
+    return k.Error(of_slot, " has ", of.size(), " arguments; the block reads ", of_names.size(),
+                   " gradients");
+  }
+  for (std::size_t i = 0; i < of.size(); ++i) reads_.push_back({of_names[i], of[i], {}, false});
+  const std::span<const Operand> inputs = k.Inputs(forward_slot);
+  const std::span<const Operand> grads = k.Outputs(StrCat(forward_slot, kGradSuffix));
+  if (!grads.empty() && grads.size() != inputs.size()) {
+    return k.Error(forward_slot, " has ", inputs.size(), " arguments, and there are ", grads.size(),
+                   " gradients");
+  }
+  for (std::size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i]) continue;
+    const std::string inside = StrCat(inputs[i].name, kGradSuffix);
+    yields_.push_back({inside, grads[i], inputs[i], Contains(of_names, inside)});
+  }
+
+  std::vector<std::string> keeps;
+  for (const auto* pairs : {&reads_, &yields_}) {
+    for (const Pair& pair : *pairs) {
+      const bool own = program.block(block).FindVar(pair.inside) != nullptr;
+      if (own && !Contains(keeps, pair.inside)) keeps.push_back(pair.inside);
+    }
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(left_names_, NamesForGradient(program, forward));
+  const std::vector<std::string> writes = k.op().Input("Out");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> overwritten,
+                            OverwrittenNames(program, forward, writes));
+  left_names_.insert(left_names_.end(), overwritten.begin(), overwritten.end());
+  PENSTOCK_ASSIGN_OR_RETURN(block_, k.services().blocks->PrepareBlock(program, block, std::move(keeps)));
+  return OkStatus();
+}
+
+void BodyGradient::Begin(KernelRun& k) {
+  for (const Pair& pair : yields_) {
+    Variable& outside = k.Var(pair.outside);
+    if (!pair.carried) {
+      outside.Clear();
+      continue;
+    }
+    // It starts as the gradient that comes in, which may stand under another name.
+    const auto read = std::find_if(reads_.begin(), reads_.end(),
+                                   [&](const Pair& other) { return other.inside == pair.inside; });
+    if (!read->outside || read->outside.index == pair.outside.index) continue;
+    CopyVariable(k.Var(read->outside), outside);
+  }
+}
+
+Status BodyGradient::BindInside(KernelRun& k, const Scope& left, Scope& scope) {
+  for (const std::string& name : left_names_) {
+    if (Variable* variable = left.FindLocal(name)) scope.Bind(name, Borrowed(*variable));
+  }
+  for (const Pair& pair : reads_) {
+    if (pair.outside) scope.Bind(pair.inside, Borrowed(k.Var(pair.outside)));
+  }
+  for (const Pair& pair : yields_) {
+    if (!pair.carried) {
+      scope.Bind(pair.inside, std::make_shared<Variable>());
+      continue;
+    }
+    Variable& outside = k.Var(pair.outside);
+    if (!outside.initialized()) PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(pair.forward), outside));
+    scope.Bind(pair.inside, Borrowed(outside));
+  }
+  return OkStatus();
+}
+
+Status BodyGradient::Run(KernelRun& k, const Scope& left) {
+  Scope scope(&k.scope());
+  PENSTOCK_RETURN_IF_ERROR(BindInside(k, left, scope));
+  PENSTOCK_RETURN_IF_ERROR(block_->Run(scope));
+  for (const Pair& pair : yields_) {
+    if (pair.carried) continue;
+    Variable& given = *scope.FindLocal(pair.inside);
+    if (given.initialized()) PENSTOCK_RETURN_IF_ERROR(AddGradient(given, k.Var(pair.outside)));
+  }
+  return OkStatus();
+}
+
+Status BodyGradient::End(KernelRun& k) {
+  for (const Pair& pair : yields_) {
+    Variable& outside = k.Var(pair.outside);
+    if (!outside.initialized()) PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(pair.forward), outside));
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,39 @@
+// is_empty: whether a tensor has no elements.
+#include "framework/op/op_registry.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = whether X has no elements.)";
+
+class IsEmptyKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    *k[out_].Data<bool>() = k[x_].count() == 0;
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+};
+
+}  // namespace
+
+void RegisterIsEmpty(OpRegistry& ops) {
+  ops.Add("is_empty")
+      .Doc("Whether a tensor has no elements.", kDoc)
+      .Input("X", "any dense tensor", AnyType())
+      .Output("Out", "one truth value", Only(DType::kBool))
+      .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
+      .KernelForAnyType<Cpu, IsEmptyKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

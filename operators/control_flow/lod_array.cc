@@ -1,0 +1,330 @@
+// lod_tensor_to_array, array_to_lod_tensor, shrink_rnn_memory: sequences cut into steps, and back.
+#include <algorithm>
+#include <cstring>
+
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/array.h"
+#include "operators/control_flow/rank_table.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kCutDoc[] = R"(
+Out[t] = element t of each sequence of X that has one, the sequences in the order of RankTable; an element
+is a row, or a sequence of the level below the ranked one. The lengths must be the table's; X may come
+without LoD if they say where its sequences are.)";
+
+constexpr char kJoinDoc[] = R"(
+The opposite of lod_tensor_to_array: element t of the sequence that is p-th in RankTable is the p-th of X[t].
+Sequences stand in their own order again. An element that X lacks is zeros (nobody has read it, if X is a
+gradient).)";
+
+constexpr char kShrinkDoc[] = R"(
+Out = the first rows of X, one for each sequence of RankTable that is longer than I (or the first
+sequences, if X has LoD): those that take part in step I. The gradient fills up with zeros.)";
+
+// The sequences of the ranked level by their own order: offsets of the table's lengths.
+LoDLevel OffsetsOf(const RankTable& table) {
+  LoDLevel offsets(table.items.size() + 1, 0);
+  for (const RankTable::Item& item : table.items)
+    offsets[static_cast<std::size_t>(item.index) + 1] = static_cast<std::uint64_t>(item.length);
+  for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
+  return offsets;
+}
+
+std::int64_t LongestOf(const RankTable& table) {
+  return table.items.empty() ? 0 : table.items.front().length;
+}
+
+class CutKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    table_ = k.Input("RankTable");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensor || x_.shape.rank() == 0)
+      return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "lod_tensor_to_array"));
+    const Tensor& x = k[x_];
+    const std::size_t ranked = table->coarse.size();
+    const LoDLevel offsets = OffsetsOf(*table);
+    LoD lod = x.lod();
+    if (lod.empty() && ranked == 0) lod = {offsets};
+    if (lod.size() <= ranked || lod[ranked] != offsets || !IsValid(lod, x.shape()[0])) {
+      return InvalidArgument("E-op-rank-table", "lod_tensor_to_array: the sequences of X (", x_.name,
+                             ") have not the lengths of the rank table ", table_.name);
+    }
+    TensorArray& array = k.Var(out_).As<TensorArray>();
+    array.resize(static_cast<std::size_t>(LongestOf(*table)));
+    for (std::int64_t t = 0; t < LongestOf(*table); ++t)
+      CutStep(x, lod, ranked, *table, t, array[static_cast<std::size_t>(t)]);
+    return OkStatus();
+  }
+
+ private:
+  static void CutStep(const Tensor& x, const LoD& lod, std::size_t ranked, const RankTable& table,
+                      std::int64_t t, Tensor& out) {
+    std::vector<std::uint64_t> elements;
+    std::int64_t rows = 0;
+    for (const RankTable::Item& item : table.items) {
+      if (item.length <= t) break;
+      const std::uint64_t element =
+          lod[ranked][static_cast<std::size_t>(item.index)] + static_cast<std::uint64_t>(t);
+      const RowRange range = RowsOf(lod, ranked + 1, element);
+      rows += range.end - range.begin;
+      elements.push_back(element);
+    }
+    out.Reset(x.dtype(), x.shape().WithRows(rows));
+    RowWriter writer(out);
+    for (const std::uint64_t element : elements) writer.Append(x, RowsOf(lod, ranked + 1, element));
+    out.set_lod(LevelsInOrder(lod, ranked + 1, elements));
+  }
+
+  Operand x_, table_, out_;
+};
+
+class JoinKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    table_ = k.Input("RankTable");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensorArray) return k.Error("X (", x_.name, ") must be a tensor array");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "array_to_lod_tensor"));
+    const auto* array = k.Var(x_).If<TensorArray>();
+    static const TensorArray kNone;
+    if (array == nullptr) array = &kNone;
+    if (static_cast<std::int64_t>(array->size()) > LongestOf(*table)) {
+      return InvalidArgument("E-op-rank-table", "array_to_lod_tensor: ", x_.name, " has ", array->size(),
+                             " elements; the longest sequence of the rank table ", table_.name, " has ",
+                             LongestOf(*table));
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const Tensor* const like, Like(*array));
+    PENSTOCK_RETURN_IF_ERROR(CheckElements(*array, *table, like));
+    Join(*array, *table, like, k[out_]);
+    return OkStatus();
+  }
+
+ private:
+  // An element to take type and width from; null if there is none, and the declaration has to do.
+  Result<const Tensor*> Like(const TensorArray& array) const {
+    for (const Tensor& element : array) {
+      if (element.initialized() && element.shape().rank() > 0) return &element;
+    }
+    bool known = out_.shape.rank() > 0;
+    for (int d = 1; d < out_.shape.rank(); ++d) known = known && out_.shape[d] != kUnknownDim;
+    if (known) return nullptr;
+    return FailedPrecondition("E-op-array", "array_to_lod_tensor: ", x_.name,
+                              " has no elements, and nothing says how wide they are");
+  }
+
+  Status CheckElements(const TensorArray& array, const RankTable& table, const Tensor* like) const {
+    for (std::size_t t = 0; t < array.size(); ++t) {
+      const Tensor& element = array[t];
+      if (!element.initialized()) continue;
+      const std::int64_t wanted = LongerThan(table, static_cast<std::int64_t>(t));
+      const std::int64_t sequences = element.shape().rank() == 0 ? -1
+                                     : element.lod().empty()
+                                         ? element.shape()[0]
+                                         : static_cast<std::int64_t>(element.lod().front().size()) - 1;
+      const bool same = element.dtype() == like->dtype() && element.lod().size() == like->lod().size() &&
+                        element.shape().rank() == like->shape().rank() &&
+                        element.shape().RowWidth() == like->shape().RowWidth();
+      if (sequences == wanted && same && IsValid(element.lod(), element.shape()[0])) continue;
+      return InvalidArgument("E-op-rank-table", "array_to_lod_tensor: element ", t, " of ", x_.name, " (",
+                             DTypeName(element.dtype()), element.shape(), ") must have ", wanted,
+                             " sequences or rows, and the type and width of the others");
+    }
+    return OkStatus();
+  }
+
+  void Join(const TensorArray& array, const RankTable& table, const Tensor* like, Tensor& out) const {
+    const bool nested = like != nullptr && !like->lod().empty();
+    const auto present = [&](std::int64_t t) {
+      const auto i = static_cast<std::size_t>(t);
+      return i < array.size() && array[i].initialized() ? &array[i] : nullptr;
+    };
+    std::vector<std::size_t> rank_of(table.items.size());
+    for (std::size_t p = 0; p < table.items.size(); ++p)
+      rank_of[static_cast<std::size_t>(table.items[p].index)] = p;
+
+    std::int64_t rows = 0;
+    for (std::size_t p = 0; p < table.items.size(); ++p) {
+      for (std::int64_t t = 0; t < table.items[p].length; ++t) {
+        const Tensor* element = present(t);
+        const RowRange range =
+            element == nullptr ? RowRange{0, nested ? 0 : 1} : RowsOf(element->lod(), 0, p);
+        rows += range.end - range.begin;
+      }
+    }
+    out.Reset(like != nullptr ? like->dtype() : out_.dtype,
+              (like != nullptr ? like->shape() : out_.shape).WithRows(rows));
+    RowWriter writer(out);
+    LoD lod = table.coarse;
+    lod.push_back(OffsetsOf(table));
+    const std::size_t below = lod.size();
+    if (nested) lod.resize(below + like->lod().size(), {0});
+    for (const std::size_t p : rank_of) {
+      for (std::int64_t t = 0; t < table.items[p].length; ++t) {
+        const Tensor* element = present(t);
+        if (element == nullptr) {
+          if (!nested) writer.AppendZeros(1);
+          if (nested) lod[below].push_back(lod[below].back());
+          continue;
+        }
+        writer.Append(*element, RowsOf(element->lod(), 0, p));
+        const LoD levels = LevelsInOrder(element->lod(), 0, {p});
+        for (std::size_t l = 0; l < levels.size(); ++l) {
+          const std::uint64_t base = lod[below + l].back();
+          for (std::size_t i = 1; i < levels[l].size(); ++i) lod[below + l].push_back(base + levels[l][i]);
+        }
+      }
+    }
+    out.set_lod(std::move(lod));
+  }
+
+  Operand x_, table_, out_;
+};
+
+// The rows of the first `count` sequences of X, rows if it has no LoD; -1 if there are fewer.
+std::int64_t RowsOfFirst(const Tensor& x, std::int64_t count) {
+  if (x.lod().empty()) return count <= x.shape()[0] ? count : -1;
+  if (count > static_cast<std::int64_t>(x.lod().front().size()) - 1) return -1;
+  return count == 0 ? 0 : RowsOf(x.lod(), 0, static_cast<std::uint64_t>(count - 1)).end;
+}
+
+class ShrinkKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    index_ = k.Input("I");
+    table_ = k.Input("RankTable");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensor || x_.shape.rank() == 0)
+      return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "shrink_rnn_memory"));
+    PENSTOCK_ASSIGN_OR_RETURN(const std::size_t step, ArrayIndex(k, index_, "shrink_rnn_memory"));
+    const Tensor& x = k[x_];
+    const std::int64_t alive = LongerThan(*table, static_cast<std::int64_t>(step));
+    const std::int64_t rows = IsValid(x.lod(), x.shape()[0]) ? RowsOfFirst(x, alive) : -1;
+    if (rows < 0) {
+      return InvalidArgument("E-op-rank-table", "shrink_rnn_memory: X (", x_.name, ", ", x.shape(),
+                             ") has fewer sequences than take part in step ", step, " (", alive, ")");
+    }
+    Tensor& out = k[out_];
+    out.Reset(x.dtype(), x.shape().WithRows(rows));
+    RowWriter(out).Append(x, {0, rows});
+    if (x.lod().empty()) return OkStatus();
+    std::vector<std::uint64_t> order(static_cast<std::size_t>(alive));
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    out.set_lod(LevelsInOrder(x.lod(), 0, order));
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, index_, table_, out_;
+};
+
+class ShrinkGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    if (x_.shape.rank() == 0 || dout_.shape.rank() != x_.shape.rank() ||
+        dout_.shape.RowWidth() != x_.shape.RowWidth() || dout_.dtype != x_.dtype)
+      return k.Error("Out@GRAD (", dout_.shape, ") must have the type and width of X (", x_.shape, ")");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    const Tensor& dout = k[dout_];
+    const std::int64_t rows = k[x_].shape()[0], kept = dout.shape()[0];
+    if (kept > rows) {
+      return InvalidArgument("E-op-rank-table", "shrink_rnn_memory_grad: Out@GRAD has ", kept, " rows, X ",
+                             rows);
+    }
+    RowWriter writer(k[dx_]);
+    writer.Append(dout, {0, kept});
+    writer.AppendZeros(rows - kept);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, dout_, dx_;
+};
+
+// The gradient of either of the two is the other.
+GradMaker Reversed(const char* type) {
+  return [type](const GradRequest& request) -> Result<std::vector<Op>> {
+    const std::string dx = request.grad_of(request.forward.InputName("X"));
+    if (dx.empty()) return std::vector<Op>();
+    Op grad(type);
+    grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))});
+    grad.AddInput("RankTable", request.forward.Input("RankTable")).AddOutput("Out", {dx});
+    for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
+    return std::vector<Op>{std::move(grad)};
+  };
+}
+
+Status InferSteps(InferContext& c, VarKind kind, int level) {
+  Shape shape = c.ShapeOf("X");
+  if (shape.rank() == 0) return c.Error("X must have rank 1 or more");
+  shape.Set(0, kUnknownDim);
+  c.SetKind("Out", kind);
+  c.SetDType("Out", c.DTypeOf("X"));
+  c.SetLodLevel("Out", std::max(level, 0));
+  return c.SetShape("Out", shape);
+}
+
+}  // namespace
+
+void RegisterLodArray(OpRegistry& ops) {
+  ops.Add("lod_tensor_to_array")
+      .Doc("Sequences cut into steps.", kCutDoc)
+      .Input("X", "sequences", AnyType())
+      .Input("RankTable", "their order", AnyType())
+      .Output("Out", "an array of the steps", AnyType())
+      .InferShape(
+          [](InferContext& c) { return InferSteps(c, VarKind::kTensorArray, c.Input("X").lod_level - 1); })
+      .KernelForAnyType<Cpu, CutKernel>()
+      .GradMadeBy(Reversed("array_to_lod_tensor"));
+  ops.Add("array_to_lod_tensor")
+      .Doc("Steps joined to sequences.", kJoinDoc)
+      .Input("X", "an array of the steps", AnyType())
+      .Input("RankTable", "the order of the sequences", AnyType())
+      .Output("Out", "sequences", AnyType())
+      .InferShape([](InferContext& c) { return InferSteps(c, VarKind::kTensor, c.Input("X").lod_level + 1); })
+      .KernelForAnyType<Cpu, JoinKernel>()
+      .GradMadeBy(Reversed("lod_tensor_to_array"));
+  ops.Add("shrink_rnn_memory")
+      .Doc("The rows of the sequences that take part in a step.", kShrinkDoc)
+      .Input("X", "one row or sequence each, in the table's order", AnyType())
+      .Input("RankTable", "the sequences", AnyType())
+      .Input("I", "one integer: the step", Integers())
+      .Output("Out", "the first of X", SameTypeAs("X"))
+      .InferShape([](InferContext& c) {
+        PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+        c.SetLodLevel("Out", c.Input("X").lod_level);  // fewer offsets
+        return OkStatus();
+      })
+      .KernelTypeFrom("X")
+      .KernelForAnyType<Cpu, ShrinkKernel>()
+      .Grad({.reads = {"X"}, .yields = {"X"}})
+      .GradDef()
+      .KernelForAnyType<Cpu, ShrinkGradKernel>();
+}
+
+}  // namespace penstock

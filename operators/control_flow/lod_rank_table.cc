@@ -1,0 +1,171 @@
+// lod_rank_table: sequences by their length. max_sequence_len, reorder_lod_tensor_by_rank: what is made of
+// it.
+#include <algorithm>
+
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/rank_table.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kTableDoc[] = R"(
+Out lists the sequences of X's LoD level `level`, the longest first, equally long ones in their order:
+where each stands, and how many elements of the level below it has.)";
+
+constexpr char kMaxDoc[] = R"(
+Out = the length of the longest sequence of RankTable, 0 if it has none.)";
+
+constexpr char kReorderDoc[] = R"(
+Out = the sequences of X in the order of RankTable. Without LoD each row of X is a sequence. X must have
+as many as the table. The gradient puts them back.)";
+
+class RankTableKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    level_ = k.Attr<int>("level");
+    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const Tensor& x = k[x_];
+    const auto level = static_cast<std::size_t>(level_);
+    if (level >= x.lod().size()) {
+      return InvalidArgument("E-op-lod", "lod_rank_table: X (", x_.name, ") has ", x.lod().size(),
+                             " LoD levels; there is none of number ", level_);
+    }
+    if (!IsValid(x.lod(), x.shape()[0]))
+      return InvalidArgument("E-op-lod", "lod_rank_table: the LoD of X (", x_.name,
+                             ") does not match its rows");
+    RankTable& table = k.Var(out_).As<RankTable>();
+    table.coarse.assign(x.lod().begin(), x.lod().begin() + level_);
+    table.items.clear();
+    const LoDLevel& offsets = x.lod()[level];
+    for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+      table.items.push_back(
+          {static_cast<std::int64_t>(i), static_cast<std::int64_t>(offsets[i + 1] - offsets[i])});
+    }
+    std::stable_sort(table.items.begin(), table.items.end(),
+                     [](const RankTable::Item& a, const RankTable::Item& b) { return a.length > b.length; });
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  int level_ = 0;
+};
+
+class MaxSequenceLenKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    table_ = k.Input("RankTable");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "max_sequence_len"));
+    *k[out_].Data<std::int64_t>() = table->items.empty() ? 0 : table->items.front().length;
+    return OkStatus();
+  }
+
+ private:
+  Operand table_, out_;
+};
+
+// Sequences from the table's order into X's own, or the other way round.
+template <bool kBack>
+class ReorderKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    table_ = k.Input("RankTable");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensor || x_.shape.rank() == 0)
+      return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "reorder_lod_tensor_by_rank"));
+    const Tensor& x = k[x_];
+    const std::int64_t sequences =
+        x.lod().empty() ? x.shape()[0] : static_cast<std::int64_t>(x.lod().front().size()) - 1;
+    if (sequences != static_cast<std::int64_t>(table->items.size()) || !IsValid(x.lod(), x.shape()[0])) {
+      return InvalidArgument("E-op-rank-table", "reorder_lod_tensor_by_rank: X (", x_.name, ") has ",
+                             sequences, " sequences; the rank table ", table_.name, " has ",
+                             table->items.size());
+    }
+    std::vector<std::uint64_t> order(table->items.size());
+    for (std::size_t p = 0; p < order.size(); ++p) {
+      const auto index = static_cast<std::size_t>(table->items[p].index);
+      order[kBack ? index : p] = kBack ? p : index;
+    }
+    Tensor& out = k[out_];
+    out.Reset(x.dtype(), x.shape());
+    RowWriter writer(out);
+    for (const std::uint64_t i : order) writer.Append(x, RowsOf(x.lod(), 0, i));
+    out.set_lod(LevelsInOrder(x.lod(), 0, order));
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, table_, out_;
+};
+
+Result<std::vector<Op>> ReorderGrad(const GradRequest& request) {
+  const std::string dx = request.grad_of(request.forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op grad("reorder_lod_tensor_by_rank_grad");
+  grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))});
+  grad.AddInput("RankTable", request.forward.Input("RankTable")).AddOutput("Out", {dx});
+  for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+Status InferReorder(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  c.SetLodLevel("Out", c.Input("X").lod_level);  // other offsets
+  return OkStatus();
+}
+
+OpDef& DeclareReorder(OpRegistry& ops, const std::string& type, std::string summary) {
+  return ops.Add(type)
+      .Doc(std::move(summary), kReorderDoc)
+      .Input("X", "sequences, or one row each", AnyType())
+      .Input("RankTable", "the order", AnyType())
+      .Output("Out", "the same in another order", SameTypeAs("X"))
+      .InferShape(InferReorder);
+}
+
+}  // namespace
+
+void RegisterLodRankTable(OpRegistry& ops) {
+  ops.Add("lod_rank_table")
+      .Doc("Sequences by their length.", kTableDoc)
+      .Input("X", "sequences", AnyType())
+      .Output("Out", "the table", AnyType())
+      .Attr("level", 0, "which LoD level", AtLeast(0))
+      .InferShape([](InferContext& c) {
+        c.SetKind("Out", VarKind::kRankTable);
+        return OkStatus();
+      })
+      .KernelForAnyType<Cpu, RankTableKernel>()
+      .NoGrad();
+  ops.Add("max_sequence_len")
+      .Doc("The length of the longest sequence of a rank table.", kMaxDoc)
+      .Input("RankTable", "the table", AnyType())
+      .Output("Out", "one integer", Only(DType::kInt64))
+      .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
+      .KernelForAnyType<Cpu, MaxSequenceLenKernel>()
+      .NoGrad();
+  DeclareReorder(ops, "reorder_lod_tensor_by_rank", "Sequences in the order of a rank table.")
+      .KernelForAnyType<Cpu, ReorderKernel<false>>()
+      .GradMadeBy(ReorderGrad);
+  DeclareReorder(ops, "reorder_lod_tensor_by_rank_grad", "The gradient of reorder_lod_tensor_by_rank.")
+      .KernelForAnyType<Cpu, ReorderKernel<true>>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,370 @@
+// recurrent: a block that runs once for each row of its inputs.
+#include <cstring>
+
+#include "framework/ir/block_uses.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/add_gradient.h"
+#include "operators/control_flow/body.h"
+#include "operators/fluid_attrs.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Runs sub_block once for each step t, a row of the first extent of `inputs` (from the last one on with
+reverse). There each input's name stands for its row t, and ex_states[i] for what states[i] was in the
+step before, initial_states[i] in the first. Row t of each of `outputs` is what the block makes under that
+name. step_scopes keeps what the gradient reads of each step, with is_train.)";
+
+constexpr char kGradDoc[] = R"(
+Runs sub_block, the gradient of the forward op's block, for each step, the last one first: the gradient of
+ex_states[i] of a step is that of states[i] of the step before, and in the end that of initial_states[i].
+Those of `parameters` are the sums over all steps. It uses up step_scopes.)";
+
+using Names = std::vector<std::string>;
+
+// What forward and gradient have in common: the names inside, and one step's rows.
+class Steps {
+ public:
+  Status Prepare(KernelSetup& k) {
+    if (k.services().blocks == nullptr || k.site().program == nullptr)
+      return FailedPrecondition("E-op-block", k.op().type(), ": nobody runs blocks here");
+    block_ = k.Attr<BlockRef>("sub_block").index;
+    if (block_ < 0 || block_ >= k.site().program->block_count())
+      return k.Error("sub_block must name a block of the program");
+    inputs_.assign(k.Inputs("inputs").begin(), k.Inputs("inputs").end());
+    initial_.assign(k.Inputs("initial_states").begin(), k.Inputs("initial_states").end());
+    ex_states_ = k.Attr<Names>("ex_states");
+    states_ = k.Attr<Names>("states");
+    reverse_ = k.Attr<bool>("reverse");
+    if (inputs_.empty()) return k.Error("there must be an input: its rows are the steps");
+    if (states_.size() != ex_states_.size() || states_.size() != initial_.size()) {
+      return k.Error("there are ", states_.size(), " states, ", ex_states_.size(), " ex_states and ",
+                     initial_.size(), " initial_states; they belong together");
+    }
+    return OkStatus();
+  }
+
+  // The number of steps: all inputs must have as many rows.
+  Result<Dim> Count(KernelRun& k) const {
+    Dim count = -1;
+    for (const Operand& input : inputs_) {
+      const Tensor* tensor = k.Var(input).If<Tensor>();
+      if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0) {
+        return InvalidArgument("E-op-steps", "recurrent: input ", input.name,
+                               " must be a dense tensor of rank 1 or more");
+      }
+      if (count >= 0 && tensor->shape()[0] != count) {
+        return InvalidArgument("E-op-steps", "recurrent: input ", input.name, " has ", tensor->shape()[0],
+                               " rows; input ", inputs_.front().name, " has ", count);
+      }
+      count = tensor->shape()[0];
+    }
+    return count;
+  }
+
+  // Row t, sharing the memory.
+  static Tensor Row(const Tensor& tensor, Dim t) {
+    return tensor.Rows(t, t + 1).Reshaped(tensor.shape().From(1));
+  }
+
+  // Puts `row` at t of `whole`, which is made when the first one comes.
+  static Status SetRow(const Tensor& row, Dim t, Dim count, const std::string& name, Tensor& whole) {
+    if (!row.initialized())
+      return FailedPrecondition("E-op-steps", "recurrent: the block has made no ", name, " in step ", t);
+    Shape shape = {count};
+    for (int d = 0; d < row.shape().rank(); ++d) shape.Append(row.shape()[d]);
+    if (!whole.initialized() || whole.shape() != shape || whole.dtype() != row.dtype())
+      whole.Reset(row.dtype(), shape);
+    std::memcpy(whole.raw() + static_cast<std::size_t>(t) * row.bytes(), row.raw(), row.bytes());
+    return OkStatus();
+  }
+
+  int block_ = 0;
+  std::vector<Operand> inputs_, initial_;
+  Names ex_states_, states_;
+  bool reverse_ = false;
+};
+
+class RecurrentKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_RETURN_IF_ERROR(steps_.Prepare(k));
+    outputs_.assign(k.Outputs("outputs").begin(), k.Outputs("outputs").end());
+    scopes_ = k.Output("step_scopes");
+    const Program& program = *k.site().program;
+    trains_ = scopes_ && k.Attr<bool>("is_train") && HasGradient(program, steps_.block_);
+    PENSTOCK_ASSIGN_OR_RETURN(keeps_, NamesForGradient(program, steps_.block_));
+    for (const Operand& input : steps_.inputs_) keeps_.push_back(input.name);
+    for (const Operand& output : outputs_) keeps_.push_back(output.name);
+    keeps_.insert(keeps_.end(), steps_.ex_states_.begin(), steps_.ex_states_.end());
+    keeps_.insert(keeps_.end(), steps_.states_.begin(), steps_.states_.end());
+    PENSTOCK_ASSIGN_OR_RETURN(body_, k.services().blocks->PrepareBlock(program, steps_.block_, keeps_));
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    StepScopes* left = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
+    if (left != nullptr) left->clear();
+    PENSTOCK_ASSIGN_OR_RETURN(const Dim count, steps_.Count(k));
+    std::shared_ptr<Scope> before;
+    for (Dim s = 0; s < count; ++s) {
+      const Dim t = steps_.reverse_ ? count - 1 - s : s;
+      auto now = std::make_shared<Scope>();  // without a parent: it outlives the frame that it ran over
+      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, before.get(), now));
+      for (const Operand& output : outputs_) {
+        const auto* row = now->FindLocal(output.name)->If<Tensor>();
+        static const Tensor kNone;
+        PENSTOCK_RETURN_IF_ERROR(
+            Steps::SetRow(row == nullptr ? kNone : *row, t, count, output.name, k[output]));
+      }
+      if (trains_) left->push_back(now);
+      before = std::move(now);
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status RunStep(KernelRun& k, Dim t, const Scope* before, const std::shared_ptr<Scope>& now) {
+    Scope scope(&k.scope());
+    for (const std::string& name : keeps_)
+      scope.Bind(name, std::shared_ptr<Variable>(now, now->FindOrCreate(name)));
+    for (const Operand& input : steps_.inputs_)
+      now->FindOrCreate(input.name)->As<Tensor>() = Steps::Row(k[input], t).Clone();
+    for (std::size_t i = 0; i < steps_.states_.size(); ++i) {
+      const Variable* state =
+          before == nullptr ? &k.Var(steps_.initial_[i]) : before->FindLocal(steps_.states_[i]);
+      const Tensor* tensor = state == nullptr ? nullptr : state->If<Tensor>();
+      if (tensor == nullptr || !tensor->initialized()) {
+        return FailedPrecondition(
+            "E-op-steps", "recurrent: ", before == nullptr ? steps_.initial_[i].name : steps_.states_[i],
+            " has no value to begin step ", t, " with");
+      }
+      now->FindOrCreate(steps_.ex_states_[i])->As<Tensor>() = tensor->Clone();
+    }
+    return body_->Run(scope);
+  }
+
+  Steps steps_;
+  std::vector<Operand> outputs_;
+  Operand scopes_;
+  bool trains_ = false;
+  Names keeps_;
+  std::unique_ptr<PreparedBlock> body_;
+};
+
+class RecurrentGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_RETURN_IF_ERROR(steps_.Prepare(k));
+    const Program& program = *k.site().program;
+    const int forward = program.block(steps_.block_).forward_block();
+    if (forward < 0 || forward >= program.block_count())
+      return k.Error("block ", steps_.block_, " is the gradient of no block");
+    scopes_ = k.Input("step_scopes");
+    PENSTOCK_RETURN_IF_ERROR(Pair(k, "outputs", k.Inputs("outputs"), k.Inputs("outputs@GRAD"), outputs_));
+    PENSTOCK_RETURN_IF_ERROR(Pair(k, "inputs", k.Inputs("inputs"), k.Outputs("inputs@GRAD"), d_inputs_));
+    PENSTOCK_RETURN_IF_ERROR(
+        Pair(k, "initial_states", k.Inputs("initial_states"), k.Outputs("initial_states@GRAD"), d_initial_));
+    PENSTOCK_RETURN_IF_ERROR(
+        Pair(k, "parameters", k.Inputs("parameters"), k.Outputs("parameters@GRAD"), d_parameters_));
+    PENSTOCK_ASSIGN_OR_RETURN(left_names_, NamesForGradient(program, forward));
+    for (const auto* pairs : {&outputs_, &d_inputs_, &d_parameters_}) {
+      for (const Gradient& each : *pairs) keeps_.push_back(each.inside);
+    }
+    for (const Names* names : {&steps_.ex_states_, &steps_.states_}) {
+      for (const std::string& name : *names) keeps_.push_back(name + kGradSuffix);
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(body_, k.services().blocks->PrepareBlock(program, steps_.block_, keeps_));
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    auto* left = k.Var(scopes_).If<StepScopes>();
+    if (left == nullptr)
+      return FailedPrecondition("E-op-scopes", "recurrent_grad: the forward op has not run");
+    PENSTOCK_ASSIGN_OR_RETURN(const Dim count, steps_.Count(k));
+    if (static_cast<Dim>(left->size()) != count)
+      return FailedPrecondition("E-op-scopes", "recurrent_grad: the forward op has left ", left->size(),
+                                " steps of ", count);
+    Begin(k);
+    std::vector<Variable> states(steps_.states_.size());  // gradients of what the step at hand hands on
+    for (Dim s = count; s-- > 0; left->pop_back()) {
+      const Dim t = steps_.reverse_ ? count - 1 - s : s;
+      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, count, *left->back(), states));
+    }
+    return End(k, states);
+  }
+
+ private:
+  struct Gradient {
+    std::string inside;
+    Operand outside, forward;
+  };
+
+  static Status Pair(KernelSetup& k, const char* slot, std::span<const Operand> forward,
+                     std::span<const Operand> outside, std::vector<Gradient>& out) {
+    if (!outside.empty() && outside.size() != forward.size())
+      return k.Error(slot, " has ", forward.size(), " arguments, and there are ", outside.size(),
+                     " gradients");
+    for (std::size_t i = 0; i < outside.size(); ++i)
+      out.push_back({forward[i].name + kGradSuffix, outside[i], forward[i]});
+    return OkStatus();
+  }
+
+  void Begin(KernelRun& k) {
+    for (const auto* pairs : {&d_inputs_, &d_initial_, &d_parameters_}) {
+      for (const Gradient& each : *pairs) {
+        if (each.outside) k.Var(each.outside).Clear();
+      }
+    }
+  }
+
+  Status RunStep(KernelRun& k, Dim t, Dim count, const Scope& forward, std::vector<Variable>& states) {
+    Scope scope(&k.scope());
+    for (const std::string& name : left_names_) {
+      if (Variable* variable = forward.FindLocal(name))
+        scope.Bind(name, std::shared_ptr<Variable>(std::shared_ptr<void>(), variable));
+    }
+    for (const std::string& name : keeps_) scope.Bind(name, std::make_shared<Variable>());
+    for (const Gradient& each : outputs_) {
+      if (!each.outside || !k.Var(each.outside).initialized()) continue;
+      const Tensor& whole = k[each.outside];
+      if (whole.shape().rank() == 0 || whole.shape()[0] != count) {
+        return InvalidArgument("E-op-steps", "recurrent_grad: ", each.outside.name, " (", whole.shape(),
+                               ") must have ", count, " rows");
+      }
+      scope.FindLocal(each.inside)->As<Tensor>() = Steps::Row(whole, t).Clone();
+    }
+    for (std::size_t i = 0; i < states.size(); ++i) {
+      Variable& inside = *scope.FindLocal(steps_.states_[i] + kGradSuffix);
+      if (states[i].initialized()) {
+        inside = std::move(states[i]);
+      } else if (const Variable* state = forward.FindLocal(steps_.states_[i])) {
+        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(*state, inside));  // nobody reads it after the last step
+      }
+    }
+    PENSTOCK_RETURN_IF_ERROR(body_->Run(scope));
+    for (std::size_t i = 0; i < states.size(); ++i)
+      states[i] = std::move(*scope.FindLocal(steps_.ex_states_[i] + kGradSuffix));
+    return Collect(k, t, count, scope);
+  }
+
+  Status Collect(KernelRun& k, Dim t, Dim count, Scope& scope) {
+    for (const Gradient& each : d_parameters_) {
+      Variable& given = *scope.FindLocal(each.inside);
+      if (each.outside && given.initialized())
+        PENSTOCK_RETURN_IF_ERROR(AddGradient(given, k.Var(each.outside)));
+    }
+    for (const Gradient& each : d_inputs_) {
+      if (!each.outside) continue;
+      const Tensor* row = scope.FindLocal(each.inside)->If<Tensor>();
+      Tensor zeros;
+      if (row == nullptr || !row->initialized()) {
+        Variable made, like;
+        like.As<Tensor>() = Steps::Row(k[each.forward], t);
+        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(like, made));
+        zeros = made.As<Tensor>();
+        row = &zeros;
+      }
+      PENSTOCK_RETURN_IF_ERROR(Steps::SetRow(*row, t, count, each.inside, k[each.outside]));
+    }
+    return OkStatus();
+  }
+
+  Status End(KernelRun& k, std::vector<Variable>& states) {
+    for (std::size_t i = 0; i < d_initial_.size(); ++i) {
+      if (d_initial_[i].outside && states[i].initialized())
+        k.Var(d_initial_[i].outside) = std::move(states[i]);
+    }
+    for (const auto* pairs : {&d_inputs_, &d_initial_, &d_parameters_}) {
+      for (const Gradient& each : *pairs) {
+        if (!each.outside || k.Var(each.outside).initialized()) continue;
+        PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(each.forward), k.Var(each.outside)));
+      }
+    }
+    return OkStatus();
+  }
+
+  Steps steps_;
+  Operand scopes_;
+  std::vector<Gradient> outputs_, d_inputs_, d_initial_, d_parameters_;
+  Names left_names_, keeps_;
+  std::unique_ptr<PreparedBlock> body_;
+};
+
+Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  Op grad("recurrent_grad");
+  const auto grads = [&](const Names& vars) {
+    Names names;
+    for (const std::string& var : vars) {
+      const std::string name = request.grad_of(var);
+      names.push_back(name.empty() ? kEmptyVarName : name);
+    }
+    return names;
+  };
+  for (const char* slot : {"inputs", "initial_states", "parameters"}) {
+    grad.AddInput(slot, forward.Input(slot)).AddOutput(StrCat(slot, kGradSuffix), grads(forward.Input(slot)));
+  }
+  grad.AddInput("outputs", forward.Output("outputs"))
+      .AddInput("outputs@GRAD", grads(forward.Output("outputs")));
+  grad.AddInput("step_scopes", forward.Output("step_scopes"));
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  grad.Set("sub_block", BlockRef{request.grad_block});
+  return std::vector<Op>{std::move(grad)};
+}
+
+OpDef& DeclareAttrs(OpDef& def) {
+  return def.RequiredAttr("sub_block", AttrKind::kBlock, "the block of one step")
+      .Attr("has_states", false, "whether steps hand something on")
+      .Attr("ex_states", Names(), "what the block calls what the step before handed on")
+      .Attr("states", Names(), "what it calls what it hands on")
+      .Attr("reverse", false, "whether the last row is the first step")
+      .Attr("is_train", true, "whether a gradient may be asked for")
+      .Attr("skip_eager_deletion_vars", Names(), kNoEffect);
+}
+
+Status InferGrads(InferContext& c) {
+  for (const char* slot : {"inputs", "initial_states", "parameters"})
+    PENSTOCK_RETURN_IF_ERROR(LikeForward(c, slot));
+  return OkStatus();
+}
+
+}  // namespace
+
+void RegisterRecurrent(OpRegistry& ops) {
+  DeclareAttrs(
+      ops.Add("recurrent")
+          .Doc("Runs a block once for each row.", kDoc)
+          .Input("inputs", "what has a row for each step", AnyType(), Repeated())
+          .Input("initial_states", "what the first step starts from", AnyType(), Optional() | Repeated())
+          .Input("parameters", "what else the block reads", AnyType(), Optional() | Repeated())
+          .Output("outputs", "a row for each step", AnyType(), Optional() | Repeated())
+          .Output("step_scopes", "what the gradient reads of each step", AnyType(), Optional()))
+      .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, RecurrentKernel>()
+      .SideEffect()
+      .GradOfBlock("sub_block")
+      .GradMadeBy(MakeGrad);
+  DeclareAttrs(
+      ops.Add("recurrent_grad")
+          .Doc("The gradient of recurrent.", kGradDoc)
+          .Input("inputs", "the forward inputs", AnyType(), Repeated())
+          .Input("initial_states", "the forward initial states", AnyType(), Optional() | Repeated())
+          .Input("parameters", "what else the forward block reads", AnyType(), Optional() | Repeated())
+          .Input("outputs", "the forward outputs", AnyType(), Optional() | Repeated())
+          .Input("outputs@GRAD", "gradients of those", AnyType(), Optional() | Repeated())
+          .Input("step_scopes", "what the forward steps left", AnyType())
+          .Input("step_scopes@GRAD", "no value: Fluid's programs name it", AnyType(), Optional())
+          .Output("inputs@GRAD", "gradients of the inputs", AnyType(), Optional() | Repeated())
+          .Output("initial_states@GRAD", "gradients of the initial states", AnyType(),
+                  Optional() | Repeated())
+          .Output("parameters@GRAD", "gradients of the parameters", AnyType(), Optional() | Repeated()))
+      .InferShape(InferGrads)
+      .KernelForAnyType<Cpu, RecurrentGradKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,58 @@
+// rnn_memory_helper: a name for what a step hands on to the next one.
+#include <cstring>
+
+#include "framework/op/op_registry.h"
+#include "operators/fluid_attrs.h"
+#include "operators/tensor/copy.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = X. Gives what a step hands on to the next one a name of its own.)";
+
+// Of a state that no later step reads nothing comes back.
+class MemoryHelperGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    Tensor& dx = k[dx_];
+    const Tensor* dout = dout_ ? k.Var(dout_).If<Tensor>() : nullptr;
+    if (dout == nullptr || !dout->initialized()) {
+      if (dx.bytes() > 0) std::memset(dx.raw(), 0, dx.bytes());
+      return OkStatus();
+    }
+    if (dout->dtype() != dx.dtype() || dout->count() != dx.count()) {
+      return InvalidArgument("E-op-gradient", "rnn_memory_helper_grad: Out@GRAD (", dout->shape(),
+                             ") must have the shape of X (", dx.shape(), ")");
+    }
+    dx.CopyFrom(*dout);
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+};
+
+}  // namespace
+
+void RegisterRnnMemoryHelper(OpRegistry& ops) {
+  ops.Add("rnn_memory_helper")
+      .Doc("A name for what a step hands on.", kDoc)
+      .Input("X", "any dense tensor", AnyType())
+      .Output("Out", "the same", SameTypeAs("X"))
+      .Attr("dtype", 5, kNoEffect)
+      .InferShape(SameShape("X", "Out"))
+      .KernelForAnyType<Cpu, CopyXKernel>()
+      .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
+      .GradDef()
+      .ReadsOnlySome()
+      .KernelForAnyType<Cpu, MemoryHelperGradKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,159 @@
+// select_input: one of several variables, by number. select_output: into one of several.
+#include <cstring>
+
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/add_gradient.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kInputDoc[] = R"(
+Out = X[n], where Mask holds n in its one element. Put behind the two blocks of a condition, of which one has
+run; the others of X need hold no value. Its gradient is select_output.)";
+
+constexpr char kOutputDoc[] = R"(
+Out[n] = X, where Mask holds n in its one element; the others are left as they are. As the gradient of
+select_input (role backward) it makes them zeros where they hold a tensor.)";
+
+// What is not alike in all of X is known only at run time.
+Status InferSelectInput(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  c.SetLodLevel("Out", c.Input("X").lod_level);  // the offsets are those of the chosen one
+  Shape shape = c.ShapeOf("X");
+  for (int i = 1; i < c.InputCount("X"); ++i) {
+    if (c.ShapeOf("X", i).rank() != shape.rank()) {
+      return c.Error("X[", i, "] (", c.ShapeOf("X", i), ") must have the rank of X[0] (", shape, ")");
+    }
+    for (int d = 0; d < shape.rank(); ++d) {
+      if (shape[d] != c.ShapeOf("X", i)[d]) shape.Set(d, kUnknownDim);
+    }
+  }
+  return c.SetShape("Out", shape);
+}
+
+Status InferSelectOutput(InferContext& c) {
+  const VarInfo& x = c.Input("X");
+  for (int i = 0; i < static_cast<int>(c.op().Output("Out").size()); ++i) {
+    c.SetKind("Out", x.kind, i);
+    c.SetLodLevel("Out", x.lod_level, i);
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, x.shape));
+  }
+  return OkStatus();
+}
+
+// Which of `choices` the mask names.
+Result<std::size_t> Chosen(KernelRun& k, const Operand& mask, std::size_t choices, const char* op) {
+  const Tensor* tensor = k.Var(mask).If<Tensor>();
+  if (tensor == nullptr || !tensor->initialized() || tensor->count() != 1 ||
+      tensor->dtype() != DType::kInt32) {
+    return InvalidArgument("E-op-select", op, ": Mask (", mask.name, ") must hold one i32");
+  }
+  const std::int32_t n = *tensor->Data<std::int32_t>();
+  if (n < 0 || static_cast<std::size_t>(n) >= choices) {
+    return InvalidArgument("E-op-select", op, ": Mask (", mask.name, ") is ", n, "; there are ", choices,
+                           " variables to choose from");
+  }
+  return static_cast<std::size_t>(n);
+}
+
+class SelectInputKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    choices_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+    mask_ = k.Input("Mask");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::size_t n, Chosen(k, mask_, choices_.size(), "select_input"));
+    const Variable& chosen = k.Var(choices_[n]);
+    if (!chosen.initialized()) {
+      return FailedPrecondition("E-op-select", "select_input: X[", n, "] (", choices_[n].name,
+                                ") was chosen, but has no value");
+    }
+    CopyVariable(chosen, k.Var(out_));
+    return OkStatus();
+  }
+
+ private:
+  std::vector<Operand> choices_;
+  Operand mask_, out_;
+};
+
+class SelectOutputKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    mask_ = k.Input("Mask");
+    choices_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    clears_ = Has(k.op().role(), Role::kBackward);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::size_t n, Chosen(k, mask_, choices_.size(), "select_output"));
+    if (choices_[n]) CopyVariable(k.Var(x_), k.Var(choices_[n]));
+    for (std::size_t i = 0; clears_ && i < choices_.size(); ++i) {
+      Tensor* other = i == n || !choices_[i] ? nullptr : k.Var(choices_[i]).If<Tensor>();
+      if (other != nullptr && other->initialized() && other->bytes() > 0)
+        std::memset(other->raw(), 0, other->bytes());
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, mask_;
+  std::vector<Operand> choices_;
+  bool clears_ = false;
+};
+
+Result<std::vector<Op>> SelectInputGrad(const GradRequest& request) {
+  Op grad("select_output");
+  std::vector<std::string> outs;
+  bool any = false;
+  for (const std::string& x : request.forward.Input("X")) {
+    const std::string dx = request.grad_of(x);
+    any = any || !dx.empty();
+    outs.push_back(dx.empty() ? kEmptyVarName : dx);
+  }
+  if (!any) return std::vector<Op>();
+  grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))});
+  grad.AddInput("Mask", request.forward.Input("Mask")).AddOutput("Out", std::move(outs));
+  for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+Result<std::vector<Op>> SelectOutputGrad(const GradRequest& request) {
+  const std::string dx = request.grad_of(request.forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op grad("select_input");
+  std::vector<std::string> douts;
+  for (const std::string& out : request.forward.Output("Out")) douts.push_back(request.grad_of(out));
+  grad.AddInput("X", std::move(douts)).AddInput("Mask", request.forward.Input("Mask"));
+  grad.AddOutput("Out", {dx});
+  for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterSelect(OpRegistry& ops) {
+  ops.Add("select_input")
+      .Doc("One of several variables, by number.", kInputDoc)
+      .Input("X", "what is chosen from", AnyType(), Repeated())
+      .Input("Mask", "one element: which", Only(DType::kInt32))
+      .Output("Out", "the chosen one", SameTypeAs("X"))
+      .InferShape(InferSelectInput)
+      .ReadsOnlySome()
+      .KernelForAnyType<Cpu, SelectInputKernel>()
+      .GradMadeBy(SelectInputGrad);
+  ops.Add("select_output")
+      .Doc("Into one of several variables, by number.", kOutputDoc)
+      .Input("X", "what goes there", AnyType())
+      .Input("Mask", "one element: which", Only(DType::kInt32))
+      .Output("Out", "where it may go", SameTypeAs("X"), Repeated())
+      .InferShape(InferSelectOutput)
+      .KernelForAnyType<Cpu, SelectOutputKernel>()
+      .GradMadeBy(SelectOutputGrad);
+}
+
+}  // namespace penstock

@@ -1,0 +1,249 @@
+// split_lod_tensor: rows or sequences by a mask. merge_lod_tensor: put together again.
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/rank_table.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSplitDoc[] = R"(
+OutTrue gets the parts of X where Mask holds, OutFalse the others, in their order. A part is a sequence of LoD
+level `level`, or a row if X has no LoD. Mask has one truth value for each part.)";
+
+constexpr char kMergeDoc[] = R"(
+Out takes its next part from InTrue where Mask holds, else from InFalse: the opposite of split_lod_tensor.
+A part is a sequence of LoD level `level` of X, or a row if X has no LoD.)";
+
+// The mask's truth values. Null: it is something else.
+const Tensor* MaskIn(KernelRun& k, const Operand& mask) {
+  const Tensor* tensor = k.Var(mask).If<Tensor>();
+  return tensor != nullptr && tensor->initialized() && tensor->dtype() == DType::kBool ? tensor : nullptr;
+}
+
+Status NoMask(const char* op, const Operand& mask) {
+  return InvalidArgument("E-op-mask", op, ": Mask (", mask.name, ") must hold truth values");
+}
+
+std::int64_t PartsOf(const Tensor& x, std::size_t level) {
+  if (level < x.lod().size()) return static_cast<std::int64_t>(x.lod()[level].size()) - 1;
+  return x.shape().rank() == 0 ? 0 : x.shape()[0];
+}
+
+// The level parts are counted on: `level`, or rows.
+Status CheckParts(const char* op, const char* slot, const Operand& operand, const Tensor& x,
+                  std::size_t level) {
+  if (x.shape().rank() == 0 || !IsValid(x.lod(), x.shape()[0]) ||
+      (!x.lod().empty() && level >= x.lod().size()))
+    return InvalidArgument("E-op-lod", op, ": ", slot, " (", operand.name, ", ", x.shape(),
+                           ") has no parts of LoD level ", level);
+  return OkStatus();
+}
+
+class SplitKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    mask_ = k.Input("Mask");
+    outs_[1] = k.Output("OutTrue");
+    outs_[0] = k.Output("OutFalse");
+    level_ = static_cast<std::size_t>(k.Attr<int>("level"));
+    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const Tensor& x = k[x_];
+    const Tensor* mask = MaskIn(k, mask_);
+    if (mask == nullptr) return NoMask("split_lod_tensor", mask_);
+    PENSTOCK_RETURN_IF_ERROR(CheckParts("split_lod_tensor", "X", x_, x, level_));
+    if (PartsOf(x, level_) != mask->count()) {
+      return InvalidArgument("E-op-mask", "split_lod_tensor: X (", x_.name, ") has ", PartsOf(x, level_),
+                             " parts; Mask (", mask_.name, ") has ", mask->count(), " values");
+    }
+    for (const bool side : {false, true}) {
+      if (outs_[side]) Pick(x, mask->Data<bool>(), mask->count(), side, k[outs_[side]]);
+    }
+    return OkStatus();
+  }
+
+ private:
+  void Pick(const Tensor& x, const bool* mask, std::int64_t count, bool side, Tensor& out) const {
+    std::vector<std::uint64_t> parts;
+    std::int64_t rows = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (mask[i] != side) continue;
+      const RowRange range = RowsOf(x.lod(), level_, static_cast<std::uint64_t>(i));
+      rows += range.end - range.begin;
+      parts.push_back(static_cast<std::uint64_t>(i));
+    }
+    out.Reset(x.dtype(), x.shape().WithRows(rows));
+    RowWriter writer(out);
+    for (const std::uint64_t part : parts) writer.Append(x, RowsOf(x.lod(), level_, part));
+    out.set_lod(LevelsInOrder(x.lod(), level_, parts));
+  }
+
+  Operand x_, mask_;
+  Operand outs_[2];  // by the mask's value
+  std::size_t level_ = 0;
+};
+
+class MergeKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    mask_ = k.Input("Mask");
+    sides_[1] = k.Input("InTrue");
+    sides_[0] = k.Input("InFalse");
+    out_ = k.Output("Out");
+    level_ = static_cast<std::size_t>(k.Attr<int>("level"));
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const Tensor* mask = MaskIn(k, mask_);
+    if (mask == nullptr) return NoMask("merge_lod_tensor", mask_);
+    const Tensor* sides[2] = {};
+    PENSTOCK_RETURN_IF_ERROR(ReadSides(k, *mask, sides));
+    const Tensor& like = sides[1] != nullptr ? *sides[1] : *sides[0];
+    std::int64_t rows = 0;
+    for (const Tensor* side : sides) rows += side == nullptr ? 0 : side->shape()[0];
+    Tensor& out = k[out_];
+    out.Reset(like.dtype(), like.shape().WithRows(rows));
+    RowWriter writer(out);
+    std::uint64_t next[2] = {0, 0};
+    const std::size_t levels = like.lod().size();
+    LoD lod(levels, LoDLevel{0});
+    for (std::int64_t i = 0; i < mask->count(); ++i) {
+      const bool side = mask->Data<bool>()[i];
+      const Tensor& from = *sides[side];
+      writer.Append(from, RowsOf(from.lod(), 0, next[side]));
+      const LoD part = LevelsInOrder(from.lod(), 0, {next[side]});
+      for (std::size_t l = 0; l < part.size(); ++l) {
+        const std::uint64_t base = lod[l].back();
+        for (std::size_t p = 1; p < part[l].size(); ++p) lod[l].push_back(base + part[l][p]);
+      }
+      ++next[side];
+    }
+    out.set_lod(std::move(lod));
+    return KeepOuterLevels(k, out);
+  }
+
+ private:
+  // A side from which nothing is taken may have no value: its block did not run.
+  Status ReadSides(KernelRun& k, const Tensor& mask, const Tensor* (&sides)[2]) const {
+    std::int64_t wanted[2] = {0, 0};
+    for (std::int64_t i = 0; i < mask.count(); ++i) ++wanted[mask.Data<bool>()[i]];
+    for (const bool side : {false, true}) {
+      const char* slot = side ? "InTrue" : "InFalse";
+      const Tensor* tensor = k.Var(sides_[side]).If<Tensor>();
+      if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0) {
+        if (wanted[side] == 0) continue;
+        return FailedPrecondition("E-op-mask", "merge_lod_tensor: ", slot, " (", sides_[side].name,
+                                  ") has no value");
+      }
+      PENSTOCK_RETURN_IF_ERROR(CheckParts("merge_lod_tensor", slot, sides_[side], *tensor, 0));
+      if (PartsOf(*tensor, 0) != wanted[side]) {
+        return InvalidArgument("E-op-mask", "merge_lod_tensor: ", slot, " (", sides_[side].name, ") has ",
+                               PartsOf(*tensor, 0), " parts; Mask (", mask_.name, ") asks for ",
+                               wanted[side]);
+      }
+      sides[side] = tensor;
+    }
+    if (sides[0] == nullptr && sides[1] == nullptr)
+      return FailedPrecondition("E-op-mask", "merge_lod_tensor: neither side has a value");
+    if (sides[0] == nullptr || sides[1] == nullptr) return OkStatus();
+    const Tensor &no = *sides[0], &yes = *sides[1];
+    if (no.dtype() == yes.dtype() && no.shape().RowWidth() == yes.shape().RowWidth() &&
+        no.shape().rank() == yes.shape().rank() && no.lod().size() == yes.lod().size())
+      return OkStatus();
+    return InvalidArgument("E-op-mask", "merge_lod_tensor: InTrue (", DTypeName(yes.dtype()), yes.shape(),
+                           ") and InFalse (", DTypeName(no.dtype()), no.shape(),
+                           ") must agree but for their rows");
+  }
+
+  // X says how the parts themselves are grouped.
+  Status KeepOuterLevels(KernelRun& k, Tensor& out) const {
+    const Tensor* x = k.Var(x_).If<Tensor>();
+    if (level_ == 0 || x == nullptr || x->lod().size() < level_ || out.lod().empty()) return OkStatus();
+    LoD lod(x->lod().begin(), x->lod().begin() + static_cast<std::ptrdiff_t>(level_));
+    lod.insert(lod.end(), out.lod().begin(), out.lod().end());
+    if (!IsValid(lod, out.shape()[0])) {
+      return InvalidArgument("E-op-lod", "merge_lod_tensor: the LoD of X (", x_.name,
+                             ") does not match the parts that are merged");
+    }
+    out.set_lod(std::move(lod));
+    return OkStatus();
+  }
+
+  Operand x_, mask_, out_;
+  Operand sides_[2];  // by the mask's value
+  std::size_t level_ = 0;
+};
+
+Status InferSplit(InferContext& c) {
+  for (const char* out : {"OutTrue", "OutFalse"}) {
+    PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", out));
+    c.SetLodLevel(out, c.Input("X").lod_level);  // offsets of its own
+  }
+  return OkStatus();
+}
+
+Status InferMerge(InferContext& c) {
+  const char* like = c.Input("InTrue").has_type ? "InTrue" : "InFalse";
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll(like, "Out"));
+  c.SetLodLevel("Out", c.Input(like).lod_level);
+  return OkStatus();
+}
+
+Result<std::vector<Op>> SplitGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const std::string dx = request.grad_of(forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op grad("merge_lod_tensor");
+  grad.AddInput("InTrue", {request.grad_of(forward.OutputName("OutTrue"))});
+  grad.AddInput("InFalse", {request.grad_of(forward.OutputName("OutFalse"))});
+  grad.AddInput("Mask", forward.Input("Mask")).AddInput("X", forward.Input("X")).AddOutput("Out", {dx});
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+Result<std::vector<Op>> MergeGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const auto args = [&](const char* slot) {
+    const std::string name = request.grad_of(forward.InputName(slot));
+    return std::vector<std::string>{name.empty() ? kEmptyVarName : name};
+  };
+  Op grad("split_lod_tensor");
+  grad.AddInput("X", {request.grad_of(forward.OutputName("Out"))}).AddInput("Mask", forward.Input("Mask"));
+  grad.AddOutput("OutTrue", args("InTrue")).AddOutput("OutFalse", args("InFalse"));
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterSplitLodTensor(OpRegistry& ops) {
+  ops.Add("split_lod_tensor")
+      .Doc("Rows or sequences by a mask.", kSplitDoc)
+      .Input("X", "what is split", AnyType())
+      .Input("Mask", "one truth value for each part", Only(DType::kBool))
+      .Output("OutTrue", "the parts where it holds", SameTypeAs("X"))
+      .Output("OutFalse", "the others", SameTypeAs("X"))
+      .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
+      .InferShape(InferSplit)
+      .KernelForAnyType<Cpu, SplitKernel>()
+      .GradMadeBy(SplitGrad);
+  ops.Add("merge_lod_tensor")
+      .Doc("Rows or sequences of two tensors, by a mask.", kMergeDoc)
+      .Input("X", "what was split; says how parts are grouped", AnyType())
+      .Input("Mask", "one truth value for each part", Only(DType::kBool))
+      .Input("InTrue", "the parts where it holds", AnyType())
+      .Input("InFalse", "the others", SameTypeAs("InTrue"))
+      .Output("Out", "all parts", SameTypeAs("InTrue"))
+      .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
+      .InferShape(InferMerge)
+      .ReadsOnlySome()
+      .KernelForAnyType<Cpu, MergeKernel>()
+      .GradMadeBy(MergeGrad);
+}
+
+}  // namespace penstock

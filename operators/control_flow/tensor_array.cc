@@ -1,0 +1,185 @@
+// write_to_array, read_from_array, lod_array_length: single elements of an array of tensors.
+#include <cstring>
+
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/add_gradient.h"
+#include "operators/control_flow/array.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kWriteDoc[] = R"(
+Out[I] = a copy of X. The array grows as far as it must; elements in between are empty. As the gradient of
+read_from_array (role backward) it adds: an element may have been read more than once.)";
+
+constexpr char kReadDoc[] = R"(
+Out = a copy of X[I]. As the gradient of write_to_array (X_W is what was written) it gives zeros shaped
+like X_W if nobody has read that element. In a block that is the gradient of another it takes the element
+away: what was there before that write, in an earlier round, has a gradient of its own.)";
+
+constexpr char kLengthDoc[] = R"(
+Out = the number of elements of X, empty ones included.)";
+
+bool IsBackward(const Op& op) { return Has(op.role(), Role::kBackward); }
+
+Status InferWrite(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", c.ShapeOf("X")));
+  c.SetDType("Out", c.DTypeOf("X"));
+  c.SetLodLevel("Out", c.Input("X").lod_level);
+  c.SetKind("Out", VarKind::kTensorArray);
+  return OkStatus();
+}
+
+class WriteKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    index_ = k.Input("I");
+    out_ = k.Output("Out");
+    adds_ = IsBackward(k.op());
+    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::size_t index, ArrayIndex(k, index_, "write_to_array"));
+    TensorArray& array = k.Var(out_).As<TensorArray>();
+    if (array.size() <= index) array.resize(index + 1);
+    if (adds_) return AddGradient(k[x_], array[index]);
+    CopyTensor(k[x_], array[index]);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, index_, out_;
+  bool adds_ = false;
+};
+
+Result<std::vector<Op>> WriteGrad(const GradRequest& request) {
+  const std::string dx = request.grad_of(request.forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op read("read_from_array");
+  read.AddInput("I", request.forward.Input("I"));
+  read.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))});
+  read.AddInput("X_W", request.forward.Input("X")).AddOutput("Out", {dx});
+  for (const NamedAttr& attr : request.forward.attrs()) read.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(read)};
+}
+
+Status InferRead(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", c.ShapeOf("X")));
+  c.SetDType("Out", c.DTypeOf("X"));
+  c.SetKind("Out", VarKind::kTensor);
+  c.SetLodLevel("Out", c.Input("X").lod_level);
+  return OkStatus();
+}
+
+class ReadKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    array_ = k.Input("X");
+    index_ = k.Input("I");
+    written_ = k.Input("X_W");
+    out_ = k.Output("Out");
+    if (array_.kind != VarKind::kTensorArray) return k.Error("X (", array_.name, ") must be a tensor array");
+    const KernelSite& site = k.site();
+    takes_ = site.program != nullptr && site.program->block(site.block).forward_block() >= 0;
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::size_t index, ArrayIndex(k, index_, "read_from_array"));
+    if (written_) return TakeGradient(k, index);
+    PENSTOCK_ASSIGN_OR_RETURN(TensorArray* const array, ArrayIn(k, array_, "read_from_array"));
+    if (index >= array->size()) {
+      return InvalidArgument("E-op-array-index", "read_from_array: the index ", index_.name, " is ", index,
+                             "; ", array_.name, " has ", array->size(), " elements");
+    }
+    if (!(*array)[index].initialized()) {
+      return FailedPrecondition("E-op-array", "read_from_array: element ", index, " of ", array_.name,
+                                " is empty: nothing was written to it");
+    }
+    CopyTensor((*array)[index], k[out_]);
+    return OkStatus();
+  }
+
+ private:
+  Status TakeGradient(KernelRun& k, std::size_t index) {
+    auto* array = k.Var(array_).If<TensorArray>();
+    Tensor& out = k[out_];
+    if (array != nullptr && index < array->size() && (*array)[index].initialized()) {
+      CopyTensor((*array)[index], out);
+      if (takes_) (*array)[index] = Tensor();
+      return OkStatus();
+    }
+    const Tensor& written = k[written_];
+    out.Reset(written.dtype(), written.shape());
+    if (out.bytes() > 0) std::memset(out.raw(), 0, out.bytes());
+    out.ShareLod(written);
+    return OkStatus();
+  }
+
+  Operand array_, index_, written_, out_;
+  bool takes_ = false;
+};
+
+Result<std::vector<Op>> ReadGrad(const GradRequest& request) {
+  const std::string dx = request.grad_of(request.forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op write("write_to_array");
+  write.AddInput("I", request.forward.Input("I"));
+  write.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))}).AddOutput("Out", {dx});
+  for (const NamedAttr& attr : request.forward.attrs()) write.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(write)};
+}
+
+class LengthKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    if (x_.kind != VarKind::kTensorArray) return k.Error("X (", x_.name, ") must be a tensor array");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const TensorArray* const array, ArrayIn(k, x_, "lod_array_length"));
+    *k[out_].Data<std::int64_t>() = static_cast<std::int64_t>(array->size());
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+};
+
+}  // namespace
+
+void RegisterTensorArray(OpRegistry& ops) {
+  ops.Add("write_to_array")
+      .Doc("Sets one element of a tensor array.", kWriteDoc)
+      .Input("X", "the element", AnyType())
+      .Input("I", "one integer: which element", Integers())
+      .Output("Out", "the array; kept as it is but for that element", AnyType())
+      .InferShape(InferWrite)
+      .KernelForAnyType<Cpu, WriteKernel>()
+      .GradMadeBy(WriteGrad);
+  ops.Add("read_from_array")
+      .Doc("One element of a tensor array.", kReadDoc)
+      .Input("X", "the array", AnyType())
+      .Input("I", "one integer: which element", Integers())
+      .Input("X_W", "in gradients: what was written to the element", AnyType(), Optional())
+      .Output("Out", "the element", SameTypeAs("X"))
+      .InferShape(InferRead)
+      .ReadsOnlySome()
+      .KernelForAnyType<Cpu, ReadKernel>()
+      .GradMadeBy(ReadGrad);
+  ops.Add("lod_array_length")
+      .Doc("The number of elements of a tensor array.", kLengthDoc)
+      .Input("X", "the array", AnyType())
+      .Output("Out", "one integer", Only(DType::kInt64))
+      .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
+      .KernelForAnyType<Cpu, LengthKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,192 @@
+// tensor_array_to_tensor: the elements of an array joined along an extent, or stacked.
+#include <cstring>
+
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/array.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out = the elements of X one after the other along extent `axis`, in which they may differ; with use_stack
+along a new extent there, all being alike. OutIndex = how far each reaches along it. A negative axis
+counts from the end. The gradient cuts Out@GRAD again.)";
+
+// Elements side by side: `outer` times, a run of bytes of each.
+struct Runs {
+  std::int64_t outer = 1;
+  std::vector<std::size_t> bytes;  // by element
+};
+
+class Joined : public Kernel {
+ protected:
+  Status PrepareJoined(KernelSetup& k) {
+    x_ = k.Input("X");
+    axis_ = k.Attr<int>("axis");
+    stack_ = k.Attr<bool>("use_stack");
+    if (x_.kind != VarKind::kTensorArray) return k.Error("X (", x_.name, ") must be a tensor array");
+    return OkStatus();
+  }
+
+  // The shape of all elements joined; how they lie in it.
+  Result<Shape> Measure(const TensorArray& array, Runs& runs) const {
+    if (array.empty() || !array.front().initialized()) return Empty(0);
+    const Shape& first = array.front().shape();
+    const int rank = first.rank() + (stack_ ? 1 : 0);
+    const int axis = axis_ < 0 ? axis_ + rank : axis_;
+    if (axis < 0 || axis >= rank) {
+      return InvalidArgument("E-op-array", "tensor_array_to_tensor: axis (", axis_,
+                             ") is out of range; the elements have shape ", first);
+    }
+    Dim extent = 0;
+    for (std::size_t i = 0; i < array.size(); ++i) {
+      const Tensor& element = array[i];
+      if (!element.initialized()) return Empty(i);
+      bool alike = element.dtype() == array.front().dtype() && element.shape().rank() == first.rank();
+      for (int d = 0; alike && d < first.rank(); ++d)
+        alike = element.shape()[d] == first[d] || (!stack_ && d == axis);
+      if (!alike) {
+        return InvalidArgument("E-op-array", "tensor_array_to_tensor: element ", i, " of ", x_.name, " is ",
+                               DTypeName(element.dtype()), element.shape(), ", element 0 ",
+                               DTypeName(array.front().dtype()), first, "; they must be alike",
+                               stack_ ? "" : " but for extent `axis`");
+      }
+      const int from = axis;
+      runs.bytes.push_back(static_cast<std::size_t>(element.shape().Product(from, element.shape().rank())) *
+                           SizeOf(element.dtype()));
+      extent += stack_ ? 1 : element.shape()[axis];
+    }
+    runs.outer = first.Product(0, axis);
+    Shape shape = first.First(axis);
+    shape.Append(extent);
+    for (int d = stack_ ? axis : axis + 1; d < first.rank(); ++d) shape.Append(first[d]);
+    return shape;
+  }
+
+  Operand x_;
+  int axis_ = 0;
+  bool stack_ = false;
+
+ private:
+  Status Empty(std::size_t i) const {
+    return FailedPrecondition("E-op-array", "tensor_array_to_tensor: element ", i, " of ", x_.name,
+                              " is empty: nothing was written to it");
+  }
+};
+
+class JoinElementsKernel : public Joined {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    out_ = k.Output("Out");
+    index_ = k.Output("OutIndex");
+    return PrepareJoined(k);
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const TensorArray* const array, ArrayIn(k, x_, "tensor_array_to_tensor"));
+    Runs runs;
+    PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, Measure(*array, runs));
+    Tensor& out = k[out_];
+    out.Reset(array->front().dtype(), shape);
+    std::byte* to = out.raw();
+    for (std::int64_t o = 0; o < runs.outer; ++o) {
+      for (std::size_t i = 0; i < array->size(); ++i) {
+        const std::size_t bytes = runs.bytes[i];
+        if (bytes > 0) std::memcpy(to, (*array)[i].raw() + static_cast<std::size_t>(o) * bytes, bytes);
+        to += bytes;
+      }
+    }
+    if (index_) WriteIndex(*array, k[index_]);
+    return OkStatus();
+  }
+
+ private:
+  void WriteIndex(const TensorArray& array, Tensor& index) const {
+    index.Reset(DType::kInt32, {static_cast<Dim>(array.size())});
+    for (std::size_t i = 0; i < array.size(); ++i) {
+      const Shape& shape = array[i].shape();
+      const int axis = axis_ < 0 ? axis_ + shape.rank() : axis_;
+      index.Data<std::int32_t>()[i] = stack_ ? 1 : static_cast<std::int32_t>(shape[axis]);
+    }
+  }
+
+  Operand out_, index_;
+};
+
+class CutElementsKernel : public Joined {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    return PrepareJoined(k);
+  }
+
+  Status Run(KernelRun& k) override {
+    if (!dx_) return OkStatus();
+    PENSTOCK_ASSIGN_OR_RETURN(const TensorArray* const array, ArrayIn(k, x_, "tensor_array_to_tensor_grad"));
+    Runs runs;
+    PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, Measure(*array, runs));
+    const Tensor& dout = k[dout_];
+    if (dout.shape() != shape || dout.dtype() != array->front().dtype()) {
+      return InvalidArgument("E-op-array", "tensor_array_to_tensor_grad: Out@GRAD (", dout_.name, ", ",
+                             dout.shape(), ") must have the shape of the joined elements (", shape, ")");
+    }
+    TensorArray& grads = k.Var(dx_).As<TensorArray>();
+    grads.resize(array->size());
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      grads[i].Reset(dout.dtype(), (*array)[i].shape());
+      grads[i].ShareLod((*array)[i]);
+    }
+    const std::byte* from = dout.raw();
+    for (std::int64_t o = 0; o < runs.outer; ++o) {
+      for (std::size_t i = 0; i < grads.size(); ++i) {
+        const std::size_t bytes = runs.bytes[i];
+        if (bytes > 0) std::memcpy(grads[i].raw() + static_cast<std::size_t>(o) * bytes, from, bytes);
+        from += bytes;
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  Operand dout_, dx_;
+};
+
+Status InferJoined(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  const bool stack = c.Attr<bool>("use_stack");
+  const int rank = x.rank() + (stack ? 1 : 0);
+  const int axis = c.Attr<int>("axis") < 0 ? c.Attr<int>("axis") + rank : c.Attr<int>("axis");
+  c.SetDType("OutIndex", DType::kInt32);
+  if (x.rank() == 0 && !stack) return OkStatus();
+  if (axis < 0 || axis >= rank) return c.Error("axis (", c.Attr<int>("axis"), ") is out of range for ", x);
+  Shape shape = x.First(axis);
+  shape.Append(kUnknownDim);
+  for (int d = stack ? axis : axis + 1; d < x.rank(); ++d) shape.Append(x[d]);
+  c.SetKind("Out", VarKind::kTensor);
+  return c.SetShape("Out", shape);
+}
+
+}  // namespace
+
+void RegisterTensorArrayToTensor(OpRegistry& ops) {
+  ops.Add("tensor_array_to_tensor")
+      .Doc("The elements of an array joined.", kDoc)
+      .Input("X", "the array", AnyType())
+      .Output("Out", "all elements", SameTypeAs("X"))
+      .Output("OutIndex", "the extent of each", Only(DType::kInt32))
+      .Attr("axis", 0, "the extent they are joined along")
+      .Attr("use_stack", false, "whether that is a new one")
+      .InferShape(InferJoined)
+      .KernelForAnyType<Cpu, JoinElementsKernel>()
+      .Grad({.reads = {"X"}, .yields = {"X"}, .of = {"Out"}})
+      .GradDef()
+      .InferShape([](InferContext& c) {
+        c.SetKind("X@GRAD", VarKind::kTensorArray);
+        c.SetDType("X@GRAD", c.DTypeOf("X"));
+        return c.SetShape("X@GRAD", c.ShapeOf("X"));
+      })
+      .KernelForAnyType<Cpu, CutElementsKernel>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,154 @@
+// while: a block that runs as long as a condition holds.
+#include <algorithm>
+
+#include "framework/ir/block_uses.h"
+#include "framework/ir/program.h"
+#include "framework/op/op_registry.h"
+#include "operators/control_flow/body.h"
+#include "operators/fluid_attrs.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Runs sub_block again and again while Condition, one bool, holds; the block writes the condition's next
+value. X names what the block reads of the blocks around it, Out what it writes there. If the block has a
+gradient, StepScopes keeps for each round what that gradient reads of it, unless is_test; without one, all
+rounds run in the same place. A cancelled run stops between two ops.)";
+
+constexpr char kGradDoc[] = R"(
+Runs sub_block, the gradient of the forward op's block, once for each round, the last one first. The
+gradient of a variable that the rounds hand on (in X and in Out) goes from round to round; that of one
+they only read is the sum over all rounds, zero if there was none. original_output_grad is how the block
+calls what stands in Out@GRAD. It uses up StepScopes.)";
+
+class WhileKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    if (k.Inputs("Condition").size() != 1)
+      return k.Error("Condition has ", k.Inputs("Condition").size(), " arguments; it must have one");
+    condition_ = k.Input("Condition");
+    scopes_ = k.Output("StepScopes");
+    PENSTOCK_RETURN_IF_ERROR(body_.Prepare(k));
+    keeps_ = scopes_ && body_.has_gradient() && !k.Attr<bool>("is_test");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    StepScopes* rounds = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
+    if (rounds != nullptr) rounds->clear();
+    while (true) {
+      PENSTOCK_ASSIGN_OR_RETURN(const bool holds, ConditionHolds(k, condition_, "while"));
+      if (!holds) return OkStatus();
+      if (!keeps_) {
+        PENSTOCK_RETURN_IF_ERROR(body_.Run(k));
+        continue;
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Scope> left, body_.RunForGradient(k));
+      rounds->push_back(std::move(left));
+    }
+  }
+
+ private:
+  Operand condition_, scopes_;
+  bool keeps_ = false;
+  Body body_;
+};
+
+class WhileGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    scopes_ = k.Input("StepScopes");
+    return body_.Prepare(k, "X", "Out@GRAD", k.Attr<std::vector<std::string>>("original_output_grad"));
+  }
+
+  Status Run(KernelRun& k) override {
+    auto* rounds = k.Var(scopes_).If<StepScopes>();
+    if (rounds == nullptr) return FailedPrecondition("E-op-scopes", "while_grad: the loop has not run");
+    body_.Begin(k);
+    for (; !rounds->empty(); rounds->pop_back()) PENSTOCK_RETURN_IF_ERROR(body_.Run(k, *rounds->back()));
+    return body_.End(k);
+  }
+
+ private:
+  Operand scopes_;
+  BodyGradient body_;
+};
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// What the gradient's block reads before it writes it and that the forward program has not: gradients that
+// come in. The last one that is met first, as in Fluid.
+std::vector<std::string> IncomingGradients(const GradRequest& request) {
+  std::vector<std::string> known, incoming;
+  for (const OpEntry& entry : request.program->block(request.grad_block).ops()) {
+    for (const std::string& name : entry.op->InputNames()) {
+      if (name == kEmptyVarName || Contains(known, name) || Contains(incoming, name)) continue;
+      if (request.program->FindVar(request.grad_block, name) == nullptr) incoming.push_back(name);
+    }
+    for (const std::string& name : entry.op->OutputNames()) known.push_back(name);
+  }
+  std::reverse(incoming.begin(), incoming.end());
+  return incoming;
+}
+
+Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> written,
+                            OuterNamesWritten(*request.program, request.grad_block));
+  std::vector<std::string> yields;
+  bool any = false;
+  for (const std::string& x : forward.Input("X")) {
+    std::string name = request.grad_of(x);
+    if (name.empty() || !Contains(written, name)) name = kEmptyVarName;
+    any = any || name != kEmptyVarName;
+    yields.push_back(std::move(name));
+  }
+  if (!any) return std::vector<Op>();
+  const std::vector<std::string> incoming = IncomingGradients(request);
+  Op grad("while_grad");
+  grad.AddInput("X", forward.Input("X")).AddInput("Out", forward.Output("Out"));
+  grad.AddInput("Out@GRAD", incoming).AddInput("StepScopes", forward.Output("StepScopes"));
+  grad.AddOutput("X@GRAD", std::move(yields));
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  grad.Set("sub_block", BlockRef{request.grad_block}).Set("original_output_grad", incoming);
+  grad.Set("skip_eager_deletion_vars", std::vector<std::string>());
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterWhile(OpRegistry& ops) {
+  ops.Add("while")
+      .Doc("Runs a block as long as a condition holds.", kDoc)
+      .Input("X", "what the block reads from outside", AnyType(), Optional() | Repeated())
+      .Input("Condition", "one bool, which the block writes too", AnyType(), Repeated())
+      .Output("Out", "what the block writes outside", AnyType(), Optional() | Repeated())
+      .Output("StepScopes", "what the block's gradient reads of each round", AnyType(), Optional())
+      .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
+      .Attr("is_test", false, "whether no gradient will be asked for")
+      .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
+      .InferShape(OutputsAsDeclared())
+      .KernelForAnyType<Cpu, WhileKernel>()
+      .SideEffect()
+      .GradOfBlock("sub_block")
+      .GradMadeBy(MakeGrad);
+  ops.Add("while_grad")
+      .Doc("The gradient of while.", kGradDoc)
+      .Input("X", "what the forward block reads from outside", AnyType(), Optional() | Repeated())
+      .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated())
+      .Input("Out@GRAD", "gradients that come in", AnyType(), Optional() | Repeated())
+      .Input("StepScopes", "what the forward rounds left", AnyType())
+      .Output("X@GRAD", "gradients of what the block reads", AnyType(), Optional() | Repeated())
+      .RequiredAttr("sub_block", AttrKind::kBlock, "the gradient of the forward op's block")
+      .RequiredAttr("original_output_grad", AttrKind::kStrings, "Out@GRAD as the block calls them")
+      .Attr("is_test", false, "as the forward op's")
+      .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
+      .InferShape([](InferContext& c) { return LikeForward(c, "X"); })
+      .KernelForAnyType<Cpu, WhileGradKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

@@ -1,0 +1,200 @@
+"""DynamicRNN: ops that run once for each step of sequences of any length."""
+
+import contextlib
+
+from penstock.fluid import unique_name
+from penstock.fluid.core import VarType, to_dtype
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers import arrays, tensor
+from penstock.fluid.layers.loops import While
+
+__all__ = ['DynamicRNN']
+
+
+class DynamicRNN:
+    """The ops made inside block() run for each step; sequences that have ended take no part.
+
+        rnn = layers.DynamicRNN()
+        with rnn.block():
+            word = rnn.step_input(sentence)
+            before = rnn.memory(shape=[200])
+            state = layers.fc([word, before], 200, act='tanh')
+            rnn.update_memory(before, state)
+            rnn.output(state)
+        states = rnn()
+    """
+    BEFORE_RNN, IN_RNN, AFTER_RNN = range(3)
+
+    def __init__(self, name=None):
+        self.helper = LayerHelper('dynamic_rnn', name=name)
+        self.status = DynamicRNN.BEFORE_RNN
+        self.lod_rank_table = None
+        self.max_seq_len = None
+        self.step_idx = None
+        self.zero_idx = None
+        self.cond = self.helper.create_variable_for_type_inference('bool')
+        self.while_op = While(self.cond)
+        self.input_array = []
+        self.mem_dict = {}
+        self.mem_link = []
+        self.output_array = []
+        self.outputs = []
+
+    def step_input(self, x, level=0):
+        """The rows of x that belong to the step; x holds sequences."""
+        self._require_inside('step_input')
+        _require_variable('step_input', x)
+        around = self._around()
+        if self.lod_rank_table is None:
+            self.lod_rank_table = around.create_var(name=unique_name.generate('lod_rank_table'),
+                                                    type=VarType.LOD_RANK_TABLE, stop_gradient=True)
+            around.append_op('lod_rank_table', {'X': x}, {'Out': self.lod_rank_table}, {'level': level})
+            self.max_seq_len = around.create_var(name=unique_name.generate('dynamic_rnn_max_seq_len'), dtype='int64')
+            around.append_op('max_sequence_len', {'RankTable': self.lod_rank_table}, {'Out': self.max_seq_len})
+            around.append_op('less_than', {
+                'X': self.step_idx,
+                'Y': self.max_seq_len
+            }, {'Out': self.cond}, {'force_cpu': True})
+        array = around.create_var(name=unique_name.generate('dynamic_rnn_input_array'),
+                                  type=VarType.LOD_TENSOR_ARRAY, dtype=x.dtype)
+        self.input_array.append((array, x.dtype))
+        around.append_op('lod_tensor_to_array', {'X': x, 'RankTable': self.lod_rank_table}, {'Out': array})
+        return arrays.array_read(array, self.step_idx)
+
+    def static_input(self, x):
+        """All of x in each step, but for the sequences that have ended."""
+        self._require_inside('static_input')
+        _require_variable('static_input', x)
+        self._require_input('static_input')
+        reordered = self._around().create_var(name=unique_name.generate('dynamic_rnn_static_input_reordered'),
+                                              type=VarType.LOD_TENSOR, dtype=x.dtype)
+        self._reorder(x, reordered)
+        return arrays.shrink_memory(reordered, self.step_idx, self.lod_rank_table)
+
+    def _reorder(self, x, out):
+        self._around().append_op('reorder_lod_tensor_by_rank', {
+            'X': x,
+            'RankTable': self.lod_rank_table
+        }, {'Out': out})
+
+    @contextlib.contextmanager
+    def _steps(self):
+        if self.status != DynamicRNN.BEFORE_RNN:
+            raise ValueError('rnn.block() can only be invoke once')
+        self.step_idx = tensor.fill_constant([1], 'int64', 0, force_cpu=True)
+        self.step_idx.stop_gradient = False
+        self.status = DynamicRNN.IN_RNN
+        with self.while_op.block():
+            yield
+            self._require_input('block')
+            helper = self.helper
+            helper.append_op('increment', {'X': self.step_idx}, {'Out': self.step_idx}, {'step': 1.0})
+            for new, array in self.mem_link:
+                arrays.array_write(new, self.step_idx, array)
+            helper.append_op('less_than', {
+                'X': self.step_idx,
+                'Y': self.max_seq_len
+            }, {'Out': self.cond}, {'force_cpu': True})
+        self.status = DynamicRNN.AFTER_RNN
+        for array in self.output_array:
+            self.outputs.append(arrays.array_to_lod_tensor(array, self.lod_rank_table))
+
+    def block(self):
+        return self._steps()
+
+    def __call__(self, *args, **kwargs):
+        if self.status != DynamicRNN.AFTER_RNN:
+            raise ValueError('Output of the dynamic RNN can only be visited outside the rnn block.')
+        return self.outputs[0] if len(self.outputs) == 1 else self.outputs
+
+    def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype='float32'):
+        """What update_memory set in the step before; in the first one `init`, or a constant of one row a sequence."""
+        self._require_inside('memory')
+        self._make_zero()
+        if init is not None:
+            _require_variable('memory', init)
+            self._require_input('memory')
+            return self._memory_from(self._reordered_init(init) if need_reorder else init)
+        if not self.input_array:
+            raise ValueError('please invoke rnn.step_input(x) first: a memory has one row for each of its sequences')
+        if shape is None:
+            raise ValueError('a memory needs init or shape')
+        around = self._around()
+        init = around.create_var(name=unique_name.generate('mem_init'), dtype=to_dtype(dtype))
+        array, row_type = self.input_array[0]
+        first = around.create_var(name=unique_name.generate('in0'), dtype=row_type)
+        around.append_op('read_from_array', {'X': array, 'I': self.zero_idx}, {'Out': first})
+        around.append_op('fill_constant_batch_size_like', {'Input': first}, {'Out': init}, {
+            'shape': [-1] + list(shape),
+            'value': float(value),
+            'dtype': int(init.dtype)
+        })
+        return self._memory_from(init)
+
+    def _reordered_init(self, init):
+        reordered = self._around().create_var(name=unique_name.generate('dynamic_rnn_mem_init_reordered'),
+                                              type=VarType.LOD_TENSOR, dtype=init.dtype)
+        self._reorder(init, reordered)
+        return reordered
+
+    def _memory_from(self, init):
+        around = self._around()
+        array = around.create_var(name=unique_name.generate('dynamic_rnn_mem_array'),
+                                  type=VarType.LOD_TENSOR_ARRAY, dtype=init.dtype)
+        around.append_op('write_to_array', {'X': init, 'I': self.zero_idx}, {'Out': array})
+        before = arrays.array_read(array, self.step_idx)
+        before = arrays.shrink_memory(before, self.step_idx, self.lod_rank_table)
+        self.mem_dict[before.name] = array
+        return before
+
+    def _make_zero(self):
+        if self.zero_idx is not None:
+            return
+        around = self._around()
+        self.zero_idx = around.create_var(name=unique_name.generate('zero_idx'), dtype='int64')
+        around.append_op('fill_constant', None, {'Out': self.zero_idx}, {
+            'shape': [1],
+            'dtype': int(VarType.INT64),
+            'value': 0.0,
+            'force_cpu': True
+        })
+
+    def update_memory(self, ex_mem, new_mem):
+        """new_mem is what the memory ex_mem holds in the next step."""
+        self._require_inside('update_memory')
+        _require_variable('update_memory', ex_mem)
+        _require_variable('update_memory', new_mem)
+        array = self.mem_dict.get(ex_mem.name)
+        if array is None:
+            raise ValueError('Please invoke memory before update_memory')
+        self.mem_link.append((new_mem, array))
+
+    def output(self, *outputs):
+        """What rnn() gives: sequences as long as those that came in."""
+        self._require_inside('output')
+        around = self._around()
+        for each in outputs:
+            _require_variable('output', each)
+            array = around.create_var(
+                name=unique_name.generate('_'.join([self.helper.name, 'output_array', each.name])),
+                type=VarType.LOD_TENSOR_ARRAY, dtype=each.dtype)
+            arrays.array_write(each, self.step_idx, array)
+            self.output_array.append(array)
+
+    def _around(self):
+        program = self.helper.main_program
+        return program.block(program.current_block().parent_idx)
+
+    def _require_inside(self, method):
+        if self.status != DynamicRNN.IN_RNN:
+            raise ValueError('%s can only be invoked inside rnn block.' % method)
+
+    def _require_input(self, method):
+        if self.lod_rank_table is None:
+            raise RuntimeError('%s: there must be a step_input first: it says how many steps there are' % method)
+
+
+def _require_variable(method, var):
+    if not isinstance(var, Variable):
+        raise TypeError('DynamicRNN.%s takes Variables, not %s' % (method, type(var).__name__))

@@ -1,0 +1,173 @@
+"""StaticRNN: ops that run once for each row of their inputs, all sequences being equally long."""
+
+import contextlib
+
+from penstock.fluid import unique_name
+from penstock.fluid.core import VarType
+from penstock.fluid.framework import Variable
+from penstock.fluid.layer_helper import LayerHelper
+
+__all__ = ['StaticRNN']
+
+
+class StaticRNNMemoryLink:
+    """A memory: what it starts from, its value in a step, and what the step makes of it."""
+
+    def __init__(self, init, pre_mem, mem=None):
+        self.init = init
+        self.pre_mem = pre_mem
+        self.mem = mem
+
+
+class StaticRNN:
+    """The ops made inside step() run for each step: a row of the first extent of what comes in.
+
+        rnn = layers.StaticRNN()
+        with rnn.step():
+            word = rnn.step_input(words)
+            before = rnn.memory(shape=[-1, 200], batch_ref=word)
+            state = layers.fc([word, before], 200, act='tanh')
+            rnn.update_memory(before, state)
+            rnn.step_output(state)
+        states = rnn()
+    """
+    BEFORE_RNN_BLOCK, IN_RNN_BLOCK, AFTER_RNN_BLOCK = range(3)
+
+    def __init__(self, name=None):
+        self.helper = LayerHelper('static_rnn', name=name)
+        self.memories = {}
+        self.inputs = []
+        self.outputs = []
+        self.status = StaticRNN.BEFORE_RNN_BLOCK
+        self.seq_len = None
+
+    @contextlib.contextmanager
+    def _body(self):
+        program = self.helper.main_program
+        program._create_block()
+        self.status = StaticRNN.IN_RNN_BLOCK
+        try:
+            yield
+            self._complete()
+        except BaseException:
+            program._rollback()
+            raise
+
+    def step(self):
+        return self._body()
+
+    def memory(self, init=None, shape=None, batch_ref=None, init_value=0.0, init_batch_dim_idx=0, ref_batch_dim_idx=1):
+        """What update_memory set in the step before; in the first one `init`, or a constant like batch_ref."""
+        self._require_inside('memory')
+        if init is None:
+            if shape is None or batch_ref is None:
+                raise ValueError('if init is None, memory at least need shape and batch_ref')
+            around = self._around()
+            name = unique_name.generate('@'.join([self.helper.name, 'memory_boot']))
+            boot = around.create_var(name=name, shape=list(shape), dtype=batch_ref.dtype, persistable=False)
+            around.append_op('fill_constant_batch_size_like', {'Input': batch_ref}, {'Out': boot}, {
+                'value': float(init_value),
+                'shape': list(boot.shape),
+                'dtype': int(boot.dtype),
+                'input_dim_idx': ref_batch_dim_idx,
+                'output_dim_idx': init_batch_dim_idx
+            })
+            return self.memory(init=boot)
+        name = unique_name.generate('@'.join([self.helper.name, 'mem']))
+        before = self.helper.create_variable(name=name, dtype=init.dtype, shape=list(init.shape))
+        self.memories[before.name] = StaticRNNMemoryLink(init=init, pre_mem=before)
+        return before
+
+    def step_input(self, x):
+        """Row t of x, in step t."""
+        self._require_inside('step_input')
+        if not isinstance(x, Variable):
+            raise TypeError('step input takes a Variable')
+        if self.seq_len is None:
+            self.seq_len = x.shape[0]
+        elif x.shape[0] != -1 and self.seq_len != x.shape[0]:
+            raise ValueError('Static RNN only take fix seq_len input')
+        row = self.helper.create_variable(name=x.name, dtype=x.dtype, shape=list(x.shape[1:]), type=x.type)
+        self.inputs.append(row)
+        return row
+
+    def step_output(self, o):
+        """What rnn() gives has it as row t."""
+        self._require_inside('step_output')
+        if not isinstance(o, Variable):
+            raise TypeError('step output takes a Variable')
+        row = self.helper.create_variable_for_type_inference(o.dtype)
+        self.helper.append_op('rnn_memory_helper', {'X': o}, {'Out': row}, {'dtype': int(o.dtype)})
+        self.outputs.append(self._around().create_var(name=row.name, shape=[self.seq_len] + list(row.shape),
+                                                      dtype=row.dtype))
+
+    def output(self, *outputs):
+        for each in outputs:
+            self.step_output(each)
+
+    def update_memory(self, mem, var):
+        """`var` is what the memory `mem` holds in the next step."""
+        if not isinstance(mem, Variable) or not isinstance(var, Variable):
+            raise TypeError('update memory should take variables')
+        self.memories[mem.name].mem = var
+
+    def __call__(self, *args, **kwargs):
+        if self.status != StaticRNN.AFTER_RNN_BLOCK:
+            raise ValueError('RNN output can only be retrieved after rnn block')
+        if not self.outputs:
+            raise ValueError('RNN has no output')
+        return self.outputs[0] if len(self.outputs) == 1 else self.outputs
+
+    def _around(self):
+        program = self.helper.main_program
+        return program.block(program.current_block().parent_idx)
+
+    def _require_inside(self, method):
+        if self.status != StaticRNN.IN_RNN_BLOCK:
+            raise ValueError('You must invoke %s in rnn block' % method)
+
+    def _complete(self):
+        if not self.inputs:
+            raise ValueError('a StaticRNN needs a step_input: its rows are the steps')
+        helper, program = self.helper, self.helper.main_program
+        body, around = program.current_block(), self._around()
+        outside = around_names(body, [var.name for var in self.inputs] + list(self.memories))
+        parameters = [around._var_recursive(name) for name in outside]
+        scopes = around.create_var(type=VarType.STEP_SCOPES)
+        inits, befores, afters = [], [], []
+        for memory in self.memories.values():
+            if memory.mem is None:
+                raise ValueError('memory %s is never updated' % memory.pre_mem.name)
+            inits.append(memory.init)
+            befores.append(memory.pre_mem.name)
+            after = helper.create_variable_for_type_inference(memory.mem.dtype)
+            helper.append_op('rnn_memory_helper', {'X': memory.mem}, {'Out': after}, {'dtype': int(memory.mem.dtype)})
+            afters.append(after.name)
+        inputs = [around._var_recursive(var.name) for var in self.inputs]
+        program._rollback()
+        around.append_op(
+            'recurrent', {
+                'inputs': inputs,
+                'initial_states': inits,
+                'parameters': parameters
+            }, {
+                'outputs': self.outputs,
+                'step_scopes': scopes
+            }, {
+                'has_states': len(befores) > 0,
+                'ex_states': befores,
+                'states': afters,
+                'sub_block': body
+            })
+        self.status = StaticRNN.AFTER_RNN_BLOCK
+
+
+def around_names(body, own):
+    """The names that the body's ops read and none of them writes, nor are `own`; each once, in order."""
+    written = set(own)
+    for op in body.ops:
+        written.update(op.output_arg_names)
+    names = {}
+    for op in body.ops:
+        names.update((name, None) for name in op.input_arg_names if name not in written)
+    return list(names)

@@ -1,0 +1,406 @@
+"""Blocks that run if or as long as something holds, arrays, and RNNs: Fluid's programs, and what they compute."""
+
+import numpy as np
+import programs
+import pytest
+
+
+def array_concat(fluid, L):
+    x, y = fluid.data('x', [2, 3]), fluid.data('y', [1, 3])
+    i, j = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 1)
+    array = L.create_array('float32')
+    L.array_write(x, i, array)
+    L.array_write(y, j, array)
+    out, _ = L.tensor_array_to_tensor(array, axis=0)
+    L.mean(out)
+    L.array_length(array)
+
+
+def _pair(fluid, L):
+    x, y = fluid.data('x', [3, 4]), fluid.data('y', [3, 4])
+    return x, y, L.less_than(L.reduce_mean(x), L.reduce_mean(y))
+
+
+def cond_one(fluid, L):
+    x, y, less = _pair(fluid, L)
+    L.mean(L.cond(less, lambda: L.elementwise_mul(x, y), lambda: L.elementwise_sub(x, L.scale(y, 2.0))))
+
+
+def cond_tuple(fluid, L):
+    x, y, less = _pair(fluid, L)
+    a, b = L.cond(less, lambda: (L.square(x), L.scale(y, 3.0)), lambda: (L.scale(y, -1.0), L.square(y)))
+    L.mean(L.elementwise_add(a, b))
+
+
+def cond_nested(fluid, L):
+    x, y, less = _pair(fluid, L)
+    negative = L.less_than(L.reduce_sum(x), L.fill_constant([1], 'float32', 0.0))
+    L.mean(L.cond(less, lambda: L.cond(negative, lambda: L.scale(x, 2.0), lambda: L.scale(y, 3.0)),
+                  lambda: L.elementwise_add(x, y)))
+
+
+def switch_case_default(fluid, L):
+    x, k = fluid.data('x', [3, 4]), fluid.data('k', [1], 'int32')
+    L.mean(L.switch_case(k, {1: lambda: L.scale(x, 2.0), 4: lambda: L.square(x), 7: lambda: L.tanh(x)},
+                         default=lambda: L.scale(x, -1.0)))
+
+
+def ifelse(fluid, L):
+    x, y = fluid.data('x', [4, 3]), fluid.data('y', [4, 1])
+    limit = L.fill_constant_batch_size_like(y, [-1, 1], 'float32', 0.0)
+    either = L.IfElse(L.less_than(y, limit))
+    with either.true_block():
+        either.output(L.scale(either.input(x), 2.0))
+    with either.false_block():
+        either.output(L.square(either.input(x)))
+    L.mean(either()[0])
+
+
+def while_arrays(fluid, L):
+    data = [fluid.data('d%d' % i, [10]) for i in range(3)]
+    i = L.zeros([1], 'int64')
+    i.stop_gradient = True
+    state = L.array_write(L.zeros([10], 'float32'), i)
+    inputs = L.array_write(data[0], i)
+    for each in data[1:]:
+        L.increment(i)
+        L.array_write(each, i, inputs)
+    i, n = L.zeros([1], 'int64'), L.fill_constant([1], 'int64', 3)
+    more = L.less_than(i, n)
+    with L.While(more).block():
+        total = L.sums([L.array_read(inputs, i), L.array_read(state, i)])
+        L.increment(i)
+        L.array_write(total, i, state)
+        L.less_than(i, n, cond=more)
+    L.mean(L.array_read(state, i))
+    L.array_length(state)
+
+
+def while_loop_fn(fluid, L):
+    x = fluid.data('x', [2, 3])
+    i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 3)
+    _, x = L.while_loop(lambda i, x: L.less_than(i, n), lambda i, x: [L.increment(i), L.scale(x, 1.5)], [i, x])
+    L.mean(x)
+
+
+def while_nested(fluid, L):
+    i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 3)
+    total = L.fill_constant([1], 'float32', 0.0)
+    more = L.less_than(i, n)
+    with L.While(more).block():
+        j = L.fill_constant([1], 'int64', 0)
+        inner = L.less_than(j, i)
+        with L.While(inner).block():
+            L.assign(L.elementwise_add(total, L.fill_constant([1], 'float32', 1.5)), total)
+            L.increment(j)
+            L.less_than(j, i, cond=inner)
+        L.increment(i)
+        L.less_than(i, n, cond=more)
+
+
+def lod_rank_table(fluid, L):
+    x = fluid.data('x', [-1, 2], lod_level=1)
+    flow = L.control_flow
+    table = flow.lod_rank_table(x)
+    flow.max_sequence_len(table)
+    array = flow.lod_tensor_to_array(x, table)
+    flow.array_to_lod_tensor(array, table)
+    L.mean(L.array_read(array, L.fill_constant([1], 'int64', 1)))
+    L.array_length(array)
+    L.reorder_lod_tensor_by_rank(x, table)
+
+
+BUILDERS = [array_concat, cond_nested, cond_one, cond_tuple, ifelse, lod_rank_table, switch_case_default, while_arrays,
+            while_loop_fn, while_nested]
+# What crosses the border of a block comes out of Python sets there, in the order of their hashes.
+CROSSING = {'while': ('X', 'Out'), 'conditional_block': ('Input', 'Out')}
+
+
+def comparable(program, block):
+    out = []
+    for kind, inputs, outputs, attrs in programs.canonical_ops(program, block):
+        crossing = CROSSING.get(kind, ())
+        slots = [[(slot, sorted(names) if slot in crossing else names) for slot, names in side]
+                 for side in (inputs, outputs)]
+        # A zero is spelled 0 or 0.0, by the layer that was called.
+        out.append((kind, slots, [attr for attr in attrs if attr[0] != 'str_value']))
+    return out
+
+
+@pytest.mark.parametrize('build', BUILDERS, ids=lambda build: build.__name__)
+def test_layers_make_fluids_programs(corpus, fluid, build):
+    build(fluid, fluid.layers)
+    ours = programs.read(fluid.default_main_program().desc.serialize_to_string())
+    theirs = programs.read((corpus / 'open' / 'control' / (build.__name__ + '.pb')).read_bytes())
+    assert len(ours['blocks']) == len(theirs['blocks'])
+    for block in range(len(theirs['blocks'])):
+        assert comparable(ours, block) == comparable(theirs, block)
+        assert programs.canonical_vars(ours, block) == programs.canonical_vars(theirs, block)
+
+
+def started(fluid):
+    exe = fluid.Executor(fluid.CPUPlace())
+    exe.run(fluid.default_startup_program())
+    return exe
+
+
+def value_of(fluid, name):
+    return np.array(fluid.global_scope().find_var(name).get_tensor())
+
+
+def sequences(fluid, rows, lengths):
+    tensor = fluid.create_lod_tensor(rows, [lengths], fluid.CPUPlace())
+    return tensor
+
+
+def test_a_dynamic_rnn_runs_each_sequence_for_as_long_as_it_is(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [None, 1], lod_level=1)
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(x)
+        before = rnn.memory(shape=[1], value=10.0)
+        total = L.elementwise_add(word, before)
+        rnn.update_memory(before, total)
+        rnn.output(total)
+    out = rnn()
+    rows = np.arange(1, 7, dtype='float32').reshape(6, 1)
+    got, = started(fluid).run(feed={'x': sequences(fluid, rows, [1, 3, 2])}, fetch_list=[out], return_numpy=False)
+    np.testing.assert_allclose(np.array(got).ravel(), [11, 12, 15, 19, 15, 21])
+    assert got.recursive_sequence_lengths() == [[1, 3, 2]]
+
+
+def test_a_dynamic_rnn_learns(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [None, 2], lod_level=1)
+    x.stop_gradient = False
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(x)
+        before = rnn.memory(shape=[3])
+        state = L.fc([word, before], 3, act='tanh')
+        rnn.update_memory(before, state)
+        rnn.output(state)
+    loss = L.mean(L.square(rnn()))
+    fluid.optimizer.SGD(0.5).minimize(loss)
+    exe = started(fluid)
+    feed = {'x': sequences(fluid, np.random.RandomState(0).randn(6, 2).astype('float32'), [1, 3, 2])}
+    losses = [float(exe.run(feed=feed, fetch_list=[loss])[0].item()) for _ in range(20)]
+    assert losses[-1] < 0.2 * losses[0]
+
+
+def static_rnn(fluid, x, hidden):
+    L = fluid.layers
+    rnn = L.StaticRNN()
+    with rnn.step():
+        word = rnn.step_input(x)
+        before = rnn.memory(shape=[-1, hidden], batch_ref=word)
+        state = L.fc([word, before], hidden, act='tanh', bias_attr=False)
+        rnn.update_memory(before, state)
+        rnn.step_output(state)
+    return rnn()
+
+
+def test_a_static_rnn_runs_once_for_each_row_and_its_gradient_is_that_of_differences(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [4, 2, 3])
+    x.stop_gradient = False
+    loss = L.mean(L.square(static_rnn(fluid, x, 5)))
+    grads = dict((param.name, grad) for param, grad in fluid.backward.append_backward(loss))
+    exe = started(fluid)
+    rows = np.random.RandomState(1).randn(4, 2, 3).astype('float32')
+    names = sorted(grads)
+    weights = [value_of(fluid, name) for name in names]
+    fetched = exe.run(feed={'x': rows}, fetch_list=[loss, 'x@GRAD'] + [grads[name] for name in names])
+
+    def expected(rows, weights):
+        state, total = np.zeros((2, 5)), 0.0
+        by_height = {weight.shape[0]: weight for weight in weights}
+        for row in rows:
+            state = np.tanh(row @ by_height[3] + state @ by_height[5])
+            total += (state**2).sum()
+        return total / (4 * 2 * 5)
+
+    assert fetched[0].item() == pytest.approx(expected(rows, weights), rel=1e-5)
+    arguments = [rows.astype('float64')] + [weight.astype('float64') for weight in weights]
+    for which, got in enumerate(fetched[1:]):
+        moved = arguments[which]
+        for at in np.ndindex(moved.shape):
+            losses = []
+            for step in (1e-5, -1e-5):
+                moved[at] += step
+                losses.append(expected(arguments[0], arguments[1:]))
+                moved[at] -= step
+            assert got[at] == pytest.approx((losses[0] - losses[1]) / 2e-5, abs=1e-5), (which, at)
+
+
+def test_a_loop_hands_gradients_back_through_its_rounds(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [2, 3])
+    x.stop_gradient = False
+    i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 3)
+    state = L.assign(x)
+    _, state = L.while_loop(lambda i, s: L.less_than(i, n), lambda i, s: [L.increment(i), L.square(s)], [i, state])
+    fluid.backward.append_backward(L.mean(state))
+    rows = np.linspace(0.5, 1.5, 6, dtype='float32').reshape(2, 3)
+    for _ in range(2):
+        got, = started(fluid).run(feed={'x': rows}, fetch_list=['x@GRAD'])
+        np.testing.assert_allclose(got, 8 * rows**7 / 6, rtol=1e-5)
+
+
+def test_a_value_that_a_round_has_written_over_before_it_is_used_is_refused(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [2])
+    x.stop_gradient = False
+    state = L.assign(x)
+    more = L.less_than(L.fill_constant([1], 'float32', 0.0), L.fill_constant([1], 'float32', 1.0))
+    with L.While(more).block():
+        L.assign(L.scale(state, 2.0), state)
+        L.assign(L.square(state), state)
+    with pytest.raises(NotImplementedError, match='the gradient of square needs .* as it is here') as error:
+        fluid.backward.append_backward(L.mean(state))
+    assert error.value.id == 'E-backward-overwritten'
+
+
+def test_while_is_used_as_it_can_be(fluid):
+    L = fluid.layers
+    with pytest.raises(TypeError, match='cond must be a Variable of bool'):
+        L.While(fluid.data('x', [1]))
+    with pytest.raises(TypeError, match='must hold one truth value'):
+        L.While(fluid.data('b', [2], 'bool'))
+    with pytest.raises(ValueError, match='loop_vars is empty'):
+        L.while_loop(lambda: None, lambda: None, [])
+    i = L.zeros([1], 'int64')
+    with pytest.raises(ValueError, match='body returns 2 variables; there are 1 loop_vars'):
+        L.while_loop(lambda i: L.less_than(i, i), lambda i: [i, i], [i])
+    assert fluid.default_main_program().current_block().idx == 0
+
+
+def test_an_rnn_is_used_as_it_can_be(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [None, 2], lod_level=1)
+    rnn = L.DynamicRNN()
+    with pytest.raises(ValueError, match='step_input can only be invoked inside rnn block'):
+        rnn.step_input(x)
+    with pytest.raises(ValueError, match='outside the rnn block'):
+        rnn()
+    with pytest.raises(ValueError, match='invoke rnn.step_input'):
+        with rnn.block():
+            rnn.memory(shape=[2])
+    static = L.StaticRNN()
+    with pytest.raises(ValueError, match='needs a step_input'):
+        with static.step():
+            pass
+    assert fluid.default_main_program().current_block().idx == 0
+    either = L.IfElse(fluid.data('b', [None, 1], 'bool'))
+    with pytest.raises(ValueError, match='must in true/false blocks'):
+        either.input(x)
+    with pytest.raises(ValueError, match='Must set output inside block'):
+        with either.true_block():
+            pass
+    with pytest.raises(ValueError, match='Must invoke true_block/false_block'):
+        either()
+
+
+def test_print_shows_a_tensor(fluid, capfd):
+    L = fluid.layers
+    x = L.Print(fluid.data('x', [2, 2]), first_n=1, message='now', summarize=3)
+    exe = started(fluid)
+    for _ in range(2):
+        exe.run(feed={'x': np.array([[1, 2], [3, 4]], 'float32')}, fetch_list=[x])
+    assert capfd.readouterr().out == 'now x : f32[2, 2] [1, 2, 3, ...]\n'
+
+
+def differences(fluid, loss, feed, of):
+    """The gradient of a feed by central differences of the loss."""
+    exe = started(fluid)
+    main = fluid.default_main_program()
+    values = feed[of].astype('float64')
+    out = np.zeros_like(values)
+    for at in np.ndindex(values.shape):
+        losses = []
+        for step in (1e-2, -1e-2):
+            moved = values.astype('float32')
+            moved[at] += step
+            losses.append(exe.run(main, feed=dict(feed, **{of: moved}), fetch_list=[loss])[0].item())
+        out[at] = (losses[0] - losses[1]) / 2e-2
+    return out
+
+
+def loop_around_a_condition(L, x):
+    i, n = L.fill_constant([1], 'float32', 0.0), L.fill_constant([1], 'float32', 3.0)
+
+    def body(i, state):
+        small = L.less_than(L.reduce_sum(state), L.fill_constant([1], 'float32', 1.0))
+        return [L.scale(i, 1.0, bias=1.0), L.cond(small, lambda: L.square(state), lambda: L.scale(state, 0.5))]
+
+    return L.while_loop(lambda i, state: L.less_than(i, n), body, [i, L.assign(x)])[1]
+
+
+def loop_in_a_loop(L, x):
+    state = L.assign(x)
+    i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 2)
+    more = L.less_than(i, n)
+    with L.While(more).block():
+        j = L.fill_constant([1], 'int64', 0)
+        inner = L.less_than(j, n)
+        with L.While(inner).block():
+            L.assign(L.elementwise_mul(state, x), state)
+            L.increment(j)
+            L.less_than(j, n, cond=inner)
+        L.increment(i)
+        L.less_than(i, n, cond=more)
+    return state
+
+
+def rows_of_two_kinds(limit):
+
+    def build(L, x):
+        either = L.IfElse(L.less_than(x, L.fill_constant([3, 1], 'float32', limit)))
+        with either.true_block():
+            mine = either.input(x)
+            either.output(L.scale(mine, 2.0), L.square(mine))
+        with either.false_block():
+            mine = either.input(x)
+            either.output(L.square(mine), L.scale(mine, 3.0))
+        return L.elementwise_mul(*either())
+
+    return build
+
+
+BUILT = {'cond in while': loop_around_a_condition, 'while in while': loop_in_a_loop,
+         'IfElse': rows_of_two_kinds(0.8), 'IfElse without rows on one side': rows_of_two_kinds(9.0)}
+
+
+@pytest.mark.parametrize('kind', BUILT)
+def test_gradients_go_through_blocks_in_blocks(fluid, kind):
+    L = fluid.layers
+    x = fluid.data('x', [3, 1])
+    x.stop_gradient = False
+    loss = L.mean(BUILT[kind](L, x))
+    fluid.backward.append_backward(loss)
+    feed = {'x': np.array([[0.3], [0.9], [0.5]], 'float32')}
+    got, = started(fluid).run(feed=feed, fetch_list=['x@GRAD'])
+    np.testing.assert_allclose(got, differences(fluid, loss, feed, 'x'), atol=3e-3)
+
+
+def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [None, 2], lod_level=1)
+    static, start = fluid.data('static', [None, 2]), fluid.data('start', [None, 2])
+    static.stop_gradient = start.stop_gradient = False
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word, mine = rnn.step_input(x), rnn.static_input(static)
+        before = rnn.memory(init=start, need_reorder=True)
+        state = L.tanh(L.elementwise_add(L.elementwise_mul(word, before), mine))
+        rnn.update_memory(before, state)
+        rnn.output(state)
+    loss = L.mean(L.square(rnn()))
+    fluid.backward.append_backward(loss)
+    random = np.random.RandomState(0)
+    feed = {'x': sequences(fluid, random.randn(6, 2).astype('float32'), [1, 3, 2]),
+            'static': random.randn(3, 2).astype('float32'), 'start': random.randn(3, 2).astype('float32')}
+    got = started(fluid).run(feed=feed, fetch_list=['static@GRAD', 'start@GRAD'])
+    for name, grad in zip(['static', 'start'], got):
+        np.testing.assert_allclose(grad, differences(fluid, loss, feed, name), atol=3e-3)

@@ -35,6 +35,15 @@ std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
 const VarInfo kAbsent = {
     .kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
 
+// Whether a byte count of such a tensor fits 64 bits, whatever its element type.
+bool IsAddressable(const Shape& shape) {
+  Dim product = 16;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (shape[i] > 0 && __builtin_mul_overflow(product, shape[i], &product)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 InferContext::InferContext(const OpDef& def, const Op& op, const Lookup& lookup)
@@ -77,6 +86,7 @@ const penstock::Attr& InferContext::AttrValue(std::string_view name) const {
 }
 
 Status InferContext::SetShape(std::string_view slot, int i, const Shape& shape) {
+  if (!IsAddressable(shape)) return Error("shape of ", slot, " (", shape, ") is too large for any memory");
   if (VarInfo* info = MutableOutput(slot, i)) {
     info->shape = shape;
     info->has_type = true;

@@ -79,17 +79,19 @@ class SmoothGradKernel : public Kernel {
 };
 
 Status InferOneHot(InferContext& c) {
-  if (c.HasInput("depth_tensor")) {
-    return Unimplemented("E-op-unimplemented",
-                         "one_hot: input depth_tensor is not supported; give attribute depth");
-  }
   const Shape& x = c.ShapeOf("X");
   const int depth = c.Attr<int>("depth");
   if (x.rank() == 0 || !Compatible(x[x.rank() - 1], 1))
     return c.Error("the last extent of X (", x, ") must be 1");
-  if (depth < 1) return c.Error("depth (", depth, ") must be at least 1");
   Shape out = x;
-  out.Set(x.rank() - 1, depth);
+  if (c.HasInput("depth_tensor")) {
+    if (!Compatible(c.ShapeOf("depth_tensor").Count(), 1))
+      return c.Error("depth_tensor (", c.ShapeOf("depth_tensor"), ") must hold one element");
+    out.Set(x.rank() - 1, kUnknownDim);
+  } else {
+    if (depth < 1) return c.Error("depth (", depth, ") must be at least 1");
+    out.Set(x.rank() - 1, depth);
+  }
   c.ShareLod("X", "Out");
   return c.SetShape("Out", out);
 }
@@ -100,6 +102,8 @@ class OneHotKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
+    given_ = k.Input("depth_tensor");
+    shape_ = x_.shape;
     depth_ = k.Attr<int>("depth");
     lenient_ = k.Attr<bool>("allow_out_of_range");
     if (out_.dtype == DType::kFp32) fill_ = &OneHotKernel::Fill<float>;
@@ -109,9 +113,21 @@ class OneHotKernel : public Kernel {
     if (fill_ != nullptr) return OkStatus();
     return Unimplemented("E-op-unimplemented", "one_hot: dtype ", DTypeName(out_.dtype), " is not supported");
   }
-  Status Run(KernelRun& k) override { return (this->*fill_)(k); }
+  Status Run(KernelRun& k) override {
+    if (given_) PENSTOCK_RETURN_IF_ERROR(TakeDepth(k));
+    return (this->*fill_)(k);
+  }
 
  private:
+  Status TakeDepth(KernelRun& k) {
+    depth_ = *k[given_].template Data<std::int32_t>();
+    if (depth_ < 1)
+      return InvalidArgument("E-op-one-hot", "one_hot: depth (", depth_, ") must be at least 1");
+    shape_.Set(shape_.rank() - 1, depth_);
+    k[out_].Reset(out_.dtype, shape_);
+    return OkStatus();
+  }
+
   template <typename Out>
   Status Fill(KernelRun& k) {
     std::ranges::fill(k[out_].template Span<Out>(), Out{0});
@@ -127,7 +143,8 @@ class OneHotKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand x_, out_;
+  Operand x_, given_, out_;
+  Shape shape_;  // of Out
   std::int64_t depth_ = 1;
   bool lenient_ = false;
   Status (OneHotKernel::*fill_)(KernelRun&) = nullptr;
@@ -151,7 +168,7 @@ void RegisterLabelSmooth(OpRegistry& ops) {
   ops.Add("one_hot")
       .Doc("Class numbers as rows of 0 and 1.", kOneHotDoc)
       .Input("X", "class numbers; the last extent is 1", Integers())
-      .Input("depth_tensor", "depth as a tensor", Only(DType::kInt32), Optional())
+      .Input("depth_tensor", "depth as a tensor of one element", Only(DType::kInt32), Optional())
       .Output("Out", "X with its last extent made `depth`", TypeFromAttr("dtype"))
       .Attr("depth", -1, "how many classes")
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")

@@ -16,16 +16,18 @@ width * log(k).)";
 
 Status InferTopK(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
-  if (c.HasInput("K")) {
-    return Unimplemented("E-op-unimplemented", "top_k: input K is not supported; give attribute k");
-  }
   Shape shape = c.ShapeOf("X");
   const int last = shape.rank() - 1;
   const int k = c.Attr<int>("k");
-  if (shape[last] != kUnknownDim && shape[last] < k) {
+  if (c.HasInput("K")) {
+    if (!Compatible(c.ShapeOf("K").Count(), 1))
+      return c.Error("K (", c.ShapeOf("K"), ") must hold one element");
+    shape.Set(last, kUnknownDim);
+  } else if (shape[last] != kUnknownDim && shape[last] < k) {
     return c.Error("k (", k, ") must be at most the last extent of X (", shape[last], ")");
+  } else {
+    shape.Set(last, k);
   }
-  shape.Set(last, k);
   for (const char* out : {"Out", "Indices"}) {
     PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", out));
     PENSTOCK_RETURN_IF_ERROR(c.SetShape(out, shape));
@@ -50,13 +52,16 @@ class TopKKernel : public Kernel {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     indices_ = k.Output("Indices");
+    given_ = k.Input("K");
     k_ = k.Attr<int>("k");
+    chosen_ = x_.shape;
     width_ = x_.shape[x_.shape.rank() - 1];
     rows_ = x_.shape.Product(0, x_.shape.rank() - 1);
     order_ = k.Workspace(static_cast<std::size_t>(width_) * sizeof(std::int64_t));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (given_) PENSTOCK_RETURN_IF_ERROR(TakeK(k));
     const T* row = k[x_].template Data<T>();
     T* out = k[out_].template Data<T>();
     std::int64_t* indices = k[indices_].template Data<std::int64_t>();
@@ -65,7 +70,7 @@ class TopKKernel : public Kernel {
       std::iota(order, order + width_, std::int64_t{0});
       std::partial_sort(order, order + k_, order + width_,
                         [row](std::int64_t a, std::int64_t b) { return Precedes(row, a, b); });
-      for (int i = 0; i < k_; ++i) {
+      for (Dim i = 0; i < k_; ++i) {
         out[i] = row[order[i]];
         indices[i] = order[i];
       }
@@ -74,10 +79,23 @@ class TopKKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_, indices_;
+  Status TakeK(KernelRun& k) {
+    const Tensor& given = k[given_];
+    k_ = given.dtype() == DType::kInt32 ? Dim{*given.Data<std::int32_t>()} : Dim{*given.Data<std::int64_t>()};
+    if (k_ < 1 || k_ > width_) {
+      return InvalidArgument("E-op-top-k", "top_k: K holds ", k_, "; it must be in [1, ", width_,
+                             "], the last extent of X");
+    }
+    chosen_.Set(chosen_.rank() - 1, k_);
+    k[out_].Reset(DTypeOfT<T>::kValue, chosen_);
+    k[indices_].Reset(DType::kInt64, chosen_);
+    return OkStatus();
+  }
+
+  Operand x_, given_, out_, indices_;
   WorkspaceId order_;
-  int k_ = 1;
-  Dim width_ = 0, rows_ = 0;
+  Shape chosen_;  // of Out
+  Dim k_ = 1, width_ = 0, rows_ = 0;
 };
 
 // Each element of Out hands its gradient back to where it came from.
@@ -128,7 +146,7 @@ void RegisterTopK(OpRegistry& ops) {
   ops.Add("top_k")
       .Doc("The k largest elements of each row.", kDoc)
       .Input("X", "rank 1 or more; rows are its last extent", Numbers())
-      .Input("K", "k as a tensor", Integers(), Optional())
+      .Input("K", "k as a tensor of one element", Integers(), Optional())
       .Output("Out", "the largest elements, in descending order", SameTypeAs("X"))
       .Output("Indices", "their positions in the row", Only(DType::kInt64))
       .Attr("k", 1, "how many", AtLeast(1))

@@ -130,22 +130,24 @@ void RegisterRandom(OpRegistry& ops) {
   Finish(WithShapeInputs(
              ops.Add("uniform_random")
                  .Doc("Random numbers, even over an interval.", std::string(kUniformDoc) + "\n" + kSeedDoc)))
-      .Attr("shape", std::vector<std::int64_t>(), "Out's shape", AtLeast(0))
+      .Attr("shape", std::vector<std::int64_t>(), "Out's shape; -1 where it comes from tensors", AtLeast(-1))
       .Attr("min", -1.0f, "the least number")
       .Attr("max", 1.0f, "above all numbers")
       .Attr("diag_num", 0, "how many diagonal elements get diag_val", AtLeast(0))
       .Attr("diag_step", 0, "elements between two diagonal elements", AtLeast(0))
       .Attr("diag_val", 1.0f, "the diagonal's value")
-      .InferShape(InferShapeFromAttr<std::int64_t>)
+      .InferShape(InferGivenShape)
+      .KernelTypeFrom("Out")
       .Kernel<Cpu, RandomFill<Uniform>::Fill, float, double>();
   Finish(WithShapeInputs(
              ops.Add("gaussian_random")
                  .Doc("Random numbers, normally distributed.", std::string(kGaussianDoc) + "\n" + kSeedDoc)))
-      .Attr("shape", std::vector<std::int64_t>(), "Out's shape", AtLeast(0))
+      .Attr("shape", std::vector<std::int64_t>(), "Out's shape; -1 where it comes from tensors", AtLeast(-1))
       .Attr("mean", 0.0f, "the mean")
       .Attr("std", 1.0f, "the standard deviation", AtLeast(0))
       .Attr("use_mkldnn", false, kNoEffect)
-      .InferShape(InferShapeFromAttr<std::int64_t>)
+      .InferShape(InferGivenShape)
+      .KernelTypeFrom("Out")
       .Kernel<Cpu, RandomFill<Gaussian>::Fill, float, double>();
   Finish(ops.Add("truncated_gaussian_random")
              .Doc("Random numbers, normally distributed within two standard deviations.",

@@ -17,6 +17,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "framework/runtime/random.h"
+#include "operators/tensor/shape_attr.h"
 
 namespace penstock {
 
@@ -52,10 +53,12 @@ struct RandomFill {
       seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
       source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
       place_ = PlaceOf(k, out_);
+      shape_.Prepare(k);
       return distribution_.Read(k);
     }
 
     Status Run(KernelRun& k) override {
+      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
       Tensor& out = k[out_];
       T* const to = out.Data<T>();
       const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.name;
@@ -74,6 +77,7 @@ struct RandomFill {
     Operand out_;
     std::uint64_t seed_ = 0;
     RandomPlace place_;
+    GivenShape shape_;
     RandomSource* source_ = nullptr;
     Distribution distribution_;
   };

@@ -25,8 +25,13 @@ std::optional<std::string> TimesMistake(const Shape& x, const std::vector<std::i
   if (static_cast<int>(times.size()) != x.rank()) {
     return StrCat("expand_times has ", times.size(), " entries; X (", x, ") has ", x.rank(), " extents");
   }
-  for (const std::int32_t one : times) {
+  Dim bytes = 16;
+  for (int i = 0; i < x.rank(); ++i) {
+    const std::int32_t one = times[static_cast<std::size_t>(i)];
     if (one < 1) return StrCat("expand_times holds ", one, "; each must be at least 1");
+    const bool fits = !__builtin_mul_overflow(bytes, std::max<Dim>(x[i], 1), &bytes) &&
+                      !__builtin_mul_overflow(bytes, one, &bytes);
+    if (!fits) return StrCat("X (", x, "), expanded that often, is too large for any memory");
   }
   return std::nullopt;
 }
@@ -40,11 +45,11 @@ Status InferExpand(InferContext& c) {
     for (int i = 0; i < x.rank(); ++i) {
       if (x[i] != kUnknownDim) out.Set(i, x[i] * times[static_cast<std::size_t>(i)]);
     }
+    // Rows laid side by side are other sequences than X's.
+    if (!times.empty() && times[0] == 1) c.ShareLod("X", "Out");
   } else {
     for (int i = 0; i < x.rank(); ++i) out.Set(i, kUnknownDim);
   }
-  // Rows laid side by side are other sequences than X's.
-  if (x.rank() > 0 && out[0] == x[0] && x[0] != kUnknownDim) c.ShareLod("X", "Out");
   return c.SetShape("Out", out);
 }
 

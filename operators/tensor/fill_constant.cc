@@ -17,7 +17,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an
-int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element.)";
+int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element. The
+shape may come from tensors too; then it is known when the op runs.)";
 
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read.)";
@@ -48,13 +49,20 @@ class FillConstantKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     given_ = k.Input("ValueTensor");
     out_ = k.Output("Out");
+    shape_.Prepare(k);
     if (given_ && (given_.dtype != DTypeOfT<T>::kValue || given_.shape.Count() != 1)) {
       return k.Error("ValueTensor (", DTypeName(given_.dtype), given_.shape,
                      ") must be one element of Out's type");
     }
     const std::string text = k.Attr<std::string>("str_value");
     if (text.empty()) {
-      value_ = static_cast<T>(k.Attr<float>("value"));
+      const float value = k.Attr<float>("value");
+      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+        const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+        if (!(static_cast<double>(value) >= -limit && static_cast<double>(value) < limit))
+          return k.Error("attribute value (", value, ") must be a number that fits ", DTypeName(out_.dtype));
+      }
+      value_ = static_cast<T>(value);
       return OkStatus();
     }
     const std::optional<T> value = ParseValue<T>(text);
@@ -66,6 +74,7 @@ class FillConstantKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T value = given_ ? *k[given_].template Data<T>() : value_;
+    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
     std::ranges::fill(k[out_].template Span<T>(), value);
     return OkStatus();
   }
@@ -73,6 +82,7 @@ class FillConstantKernel : public Kernel {
  private:
   Operand given_, out_;
   T value_{};
+  GivenShape shape_;
 };
 
 class FillZerosLikeKernel : public Kernel {
@@ -100,11 +110,11 @@ void RegisterFillConstant(OpRegistry& ops) {
           .Input("ValueTensor", "one element that is used instead of `value`", AnyType(), Optional()))
       .Output("Out", "the tensor", TypeFromAttr("dtype"))
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
-      .Attr("shape", std::vector<std::int64_t>(), "Out's shape", AtLeast(0))
+      .Attr("shape", std::vector<std::int64_t>(), "Out's shape; -1 where it comes from tensors", AtLeast(-1))
       .Attr("value", 0.0f, "the value")
       .Attr("str_value", "", "the value as text; used instead of `value` if it is not empty")
       .Attr("force_cpu", false, kNoEffect)
-      .InferShape(InferShapeFromAttr<std::int64_t>)
+      .InferShape(InferGivenShape)
       .KernelTypeFrom("Out")
       .Kernel<Cpu, FillConstantKernel, float, double, std::int32_t, std::int64_t, bool>()
       .NoGrad();

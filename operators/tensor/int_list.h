@@ -21,11 +21,12 @@ inline bool IsKnownList(const InferContext& c, std::string_view tensor, std::str
   return !c.HasInput(tensor) && !c.HasInput(list);
 }
 
-class IntList {
+template <typename Integer>
+class ListOf {
  public:
   void Prepare(const KernelSetup& k, const char* attr, const char* tensor, const char* list) {
     type_ = k.op().type();
-    values_ = k.Attr<std::vector<std::int32_t>>(attr);
+    values_ = k.Attr<std::vector<Integer>>(attr);
     tensor_ = k.Input(tensor);
     list_.assign(k.Inputs(list).begin(), k.Inputs(list).end());
     if (tensor_) {
@@ -36,7 +37,7 @@ class IntList {
   }
 
   bool known() const { return !tensor_ && list_.empty(); }
-  const std::vector<std::int32_t>& values() const { return values_; }
+  const std::vector<Integer>& values() const { return values_; }
 
   Status Read(KernelRun& k) {
     if (tensor_) {
@@ -60,7 +61,7 @@ class IntList {
  private:
   Status Take(const Tensor& tensor, Dim at, const Operand& operand, std::size_t to) {
     if (tensor.dtype() == DType::kInt32) {
-      values_[to] = tensor.Data<std::int32_t>()[at];
+      values_[to] = static_cast<Integer>(tensor.Data<std::int32_t>()[at]);
       return OkStatus();
     }
     if (tensor.dtype() != DType::kInt64) {
@@ -68,16 +69,17 @@ class IntList {
                              DTypeName(tensor.dtype()));
     }
     const std::int64_t value = tensor.Data<std::int64_t>()[at];
-    values_[to] = static_cast<std::int32_t>(value);
+    values_[to] = static_cast<Integer>(value);
     if (values_[to] == value) return OkStatus();
     return InvalidArgument("E-op-int-list", type_, ": ", operand.name, " holds ", value,
                            ", which does not fit 32 bits");
   }
 
   std::string type_;
-  std::vector<std::int32_t> values_;
+  std::vector<Integer> values_;
   Operand tensor_;
   std::vector<Operand> list_;
 };
+using IntList = ListOf<std::int32_t>;
 
 }  // namespace penstock

@@ -1,7 +1,13 @@
 // reshape2, flatten2: the same elements in another shape.
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/tensor/copy.h"
+#include "operators/tensor/int_list.h"
+#include "operators/tensor/shape_attr.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {
@@ -9,45 +15,90 @@ namespace {
 
 constexpr char kReshapeDoc[] = R"(
 Out has X's elements in attribute shape, where 0 stands for X's extent at the same place and one extent may
-be -1: it follows from the number of elements.)";
+be -1: it follows from the number of elements. The shape may come from a tensor Shape, or from one tensor an
+extent; then it is known when the op runs.)";
 
 constexpr char kFlattenDoc[] = R"(
 Out is a matrix: its rows run over X's first `axis` extents, its columns over the rest.)";
 
-Status InferReshape(InferContext& c) {
-  if (c.HasInput("Shape") || c.HasInput("ShapeTensor")) {
-    return Unimplemented("E-op-unimplemented",
-                         "reshape2: a shape from tensors is not supported; give attribute shape");
+// The product of the extents, with 1 for extent `open`; nullopt if it does not fit 64 bits.
+std::optional<Dim> ProductWithout(const Shape& shape, int open) {
+  Dim product = 1;
+  for (int i = 0; i < shape.rank(); ++i) {
+    if (i != open && __builtin_mul_overflow(product, shape[i], &product)) return std::nullopt;
   }
-  const Shape& x = c.ShapeOf("X");
-  const std::vector<std::int32_t> wanted = c.Attr<std::vector<std::int32_t>>("shape");
-  if (wanted.empty()) return c.Error("attribute shape must not be empty");
-  Shape out;
+  return product;
+}
+
+// Makes `out` what `wanted` says of X; nullopt if it can, else what is wrong. An unknown extent of X leaves
+// the open one unknown.
+std::optional<std::string> Resolve(const Shape& x, const std::vector<std::int32_t>& wanted, Shape& out) {
+  if (wanted.empty()) return "attribute shape must not be empty";
   int open = -1;
   for (int i = 0; i < static_cast<int>(wanted.size()); ++i) {
     const std::int32_t extent = wanted[static_cast<std::size_t>(i)];
     if (extent == -1 && open >= 0)
-      return c.Error("attribute shape holds -1 twice (extents ", open, " and ", i, ")");
-    if (extent < -1) return c.Error("attribute shape holds ", extent, "; an extent is at least -1");
+      return StrCat("attribute shape holds -1 twice (extents ", open, " and ", i, ")");
+    if (extent < -1) return StrCat("attribute shape holds ", extent, "; an extent is at least -1");
     if (extent == 0 && i >= x.rank()) {
-      return c.Error("extent ", i, " of attribute shape is 0, which copies X's, and X has only ", x.rank(),
-                     " extents");
+      return StrCat("extent ", i, " of attribute shape is 0, which copies X's, and X has only ", x.rank(),
+                    " extents");
     }
     if (extent == -1) open = i;
     out.Append(extent == 0 ? x[i] : extent);
   }
-  if (x.IsKnown()) {
-    Dim rest = 1;
-    for (int i = 0; i < out.rank(); ++i) rest *= i == open ? 1 : out[i];
-    const bool fits = open < 0 ? rest == x.Count() : rest > 0 ? x.Count() % rest == 0 : x.Count() == 0;
-    if (!fits) return c.Error("X (", x, ", ", x.Count(), " elements) cannot take shape ", out);
-    if (open >= 0) out.Set(open, rest > 0 ? x.Count() / rest : 0);
+  if (!x.IsKnown()) return std::nullopt;
+  const std::optional<Dim> rest = ProductWithout(out, open);
+  const Dim count = x.Count();
+  const bool fits = rest && (open < 0 ? *rest == count : *rest > 0 ? count % *rest == 0 : count == 0);
+  if (!fits) return StrCat("X (", x, ", ", count, " elements) cannot take shape ", out);
+  if (open >= 0) out.Set(open, *rest > 0 ? count / *rest : 0);
+  return std::nullopt;
+}
+
+Status InferReshape(InferContext& c) {
+  const Shape& x = c.ShapeOf("X");
+  Shape out;
+  if (!IsKnownList(c, "Shape", "ShapeTensor")) {
+    PENSTOCK_ASSIGN_OR_RETURN(out, UnknownShape(c, "Shape", "ShapeTensor"));
+  } else if (const auto mistake = Resolve(x, c.Attr<std::vector<std::int32_t>>("shape"), out)) {
+    return c.Error(*mistake);
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   if (x.rank() > 0 && out[0] != x[0]) c.SetLodLevel("Out", 0);  // the rows are no longer X's rows
   PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
   return c.SetShape("Out", out);
 }
+
+class ReshapeKernel : public CopyKernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    shape_.Prepare(k, "shape", "Shape", "ShapeTensor");
+    if (shape_.known()) return PrepareCopy(k, "X", "Out");
+    if (x_.kind == VarKind::kTensor) return OkStatus();
+    return Unimplemented("E-op-rows", "reshape2: X (", x_.name, ") must be a dense tensor");
+  }
+  Status Run(KernelRun& k) override {
+    if (shape_.known()) return CopyKernel::Run(k);
+    PENSTOCK_RETURN_IF_ERROR(shape_.Read(k));
+    Shape shape;
+    if (const auto mistake = Resolve(x_.shape, shape_.values(), shape))
+      return InvalidArgument("E-op-reshape", "reshape2: ", *mistake);
+    if (x_.index == out_.index) {
+      k[out_] = k[x_].Reshaped(shape);
+      return OkStatus();
+    }
+    k[out_].Reset(x_.dtype, shape);
+    if (k[x_].bytes() > 0) k[out_].CopyFrom(k[x_]);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  IntList shape_;
+};
 
 Status InferFlatten(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -64,7 +115,6 @@ OpDef& Finish(OpDef& def) {
   def.Output("Out", "X's elements in their new shape", SameTypeAs("X"))
       .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
               Intermediate())
-      .KernelForAnyType<Cpu, CopyXKernel>()
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
   def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
   return def;
@@ -81,10 +131,12 @@ void RegisterReshape2(OpRegistry& ops) {
                     Optional() | Repeated()))
       .Attr("shape", std::vector<std::int32_t>(), "Out's shape, with 0 and -1 as above", AtLeast(-1))
       .Attr("use_quantizer", false, kNoEffect)
-      .InferShape(InferReshape);
+      .InferShape(InferReshape)
+      .KernelForAnyType<Cpu, ReshapeKernel>();
   Finish(ops.Add("flatten2").Doc("X as a matrix.", kFlattenDoc).Input("X", "any shape", AnyType()))
       .Attr("axis", 1, "how many extents of X form the rows", AtLeast(0))
-      .InferShape(InferFlatten);
+      .InferShape(InferFlatten)
+      .KernelForAnyType<Cpu, CopyXKernel>();
 }
 
 }  // namespace penstock

@@ -1,22 +1,30 @@
-// Shapes that a program gives as an attribute, for the ops that make a tensor from nothing.
+// Shapes that a program gives as an attribute or as tensors, for the ops that make a tensor from nothing.
 #pragma once
 
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/op/infer_context.h"
 #include "framework/op/op_def.h"
+#include "operators/tensor/int_list.h"
 
 namespace penstock {
 
-// Out gets the shape in attribute `shape`. Fluid can also take it from tensors; that is an error here, which
-// says so.
+// How many extents the tensors that stand for an attribute give; all of them unknown until the op runs.
+inline Result<Shape> UnknownShape(const InferContext& c, std::string_view tensor, std::string_view list) {
+  const Dim rank = c.HasInput(tensor) ? c.ShapeOf(tensor).Count() : c.InputCount(list);
+  if (rank == kUnknownDim || rank == 0) {
+    return c.Error(tensor, " (", c.ShapeOf(tensor),
+                   ") must hold one element for each extent, how many must be known");
+  }
+  return Shape(std::vector<Dim>(static_cast<std::size_t>(rank), kUnknownDim));
+}
+
+// Out gets the shape in attribute `shape`.
 template <typename Integer>
 Status InferShapeFromAttr(InferContext& c) {
-  for (const char* slot : {"ShapeTensor", "ShapeTensorList"}) {
-    if (!c.HasInput(slot)) continue;
-    return Unimplemented("E-op-unimplemented", c.op().type(), ": input ", slot,
-                         " is not supported; give attribute shape");
-  }
   Shape shape;
   for (const Integer extent : c.Attr<std::vector<Integer>>("shape")) {
     if (extent < 0) return c.Error("attribute shape holds ", extent, "; every extent must be known");
@@ -24,6 +32,41 @@ Status InferShapeFromAttr(InferContext& c) {
   }
   return c.SetShape("Out", shape);
 }
+
+// Out gets that shape, or the one in input ShapeTensor or ShapeTensorList when the op runs.
+inline Status InferGivenShape(InferContext& c) {
+  if (IsKnownList(c, "ShapeTensor", "ShapeTensorList")) return InferShapeFromAttr<std::int64_t>(c);
+  PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, UnknownShape(c, "ShapeTensor", "ShapeTensorList"));
+  return c.SetShape("Out", shape);
+}
+
+// For the kernels of ops that are inferred by InferGivenShape.
+class GivenShape {
+ public:
+  void Prepare(const KernelSetup& k) {
+    type_ = k.op().type();
+    extents_.Prepare(k, "shape", "ShapeTensor", "ShapeTensorList");
+  }
+  // Makes `out` that large, if its shape comes from tensors.
+  Status Make(KernelRun& k, const Operand& out) {
+    if (extents_.known()) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
+    const Shape shape(extents_.values());
+    Dim bytes = static_cast<Dim>(SizeOf(out.dtype));
+    for (const Dim extent : shape.dims()) {
+      if (extent < 0) return InvalidArgument("E-op-shape", type_, ": its shape from tensors holds ", extent);
+      if (__builtin_mul_overflow(bytes, std::max<Dim>(extent, 1), &bytes))
+        return InvalidArgument("E-op-shape", type_, ": its shape from tensors, ", shape,
+                               ", is too large for any memory");
+    }
+    k[out].Reset(out.dtype, shape);
+    return OkStatus();
+  }
+
+ private:
+  std::string type_;
+  ListOf<std::int64_t> extents_;
+};
 
 // The inputs of those ops and the attributes that all of them have.
 inline OpDef& WithShapeInputs(OpDef& def) {

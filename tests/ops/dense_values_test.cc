@@ -151,6 +151,60 @@ TEST(Expand, TakesItsTimesFromATensor) {
   ExpectError(op, inputs(-1), "expand: expand_times holds -1; each must be at least 1");
 }
 
+TEST(Reshape2, TakesItsShapeFromTensorsAlsoInPlace) {
+  for (const char* out : {"Out", "X"}) {
+    Op op = Op("reshape2").AddInput("X", {"X"}).AddInput("ShapeTensor", {"a", "b"}).AddOutput("Out", {out});
+    op.AddOutput("XShape", {"XShape"});
+    Tensors inputs = {{"X", Ramp(DType::kFp32, {2, 3}, 0, 1)},
+                      {"a", TensorOf<std::int32_t>({1}, {3})},
+                      {"b", TensorOf<std::int32_t>({1}, {-1})}};
+    EXPECT_EQ(RunOne(op, inputs, out).shape(), (Shape{3, 2}));
+    ExpectValues(RunOne(op, inputs, out), {0, 1, 2, 3, 4, 5});
+    inputs["a"] = TensorOf<std::int32_t>({1}, {4});
+    ExpectError(op, inputs, "reshape2: X ([2, 3], 6 elements) cannot take shape [4, ?]");
+  }
+}
+
+TEST(TopK, TakesKFromATensor) {
+  const Op op = WithSlots("top_k", {"X", "K"}, {"Out", "Indices"});
+  const Tensor x = TensorOf<float>({2, 3}, {1, 3, 2, 6, 5, 4});
+  ExpectValues(RunOne(op, {{"X", x}, {"K", TensorOf<std::int32_t>({1}, {2})}}, "Out"), {3, 2, 6, 5});
+  ExpectError(op, {{"X", x}, {"K", TensorOf<std::int64_t>({1}, {4})}},
+              "top_k: K holds 4; it must be in [1, 3], the last extent of X");
+}
+
+TEST(FillConstant, TakesItsShapeFromATensor) {
+  const Op op = WithSlots("fill_constant", {"ShapeTensor"}, {"Out"}).Set("value", 2.0f);
+  const Tensor out = RunOne(op, {{"ShapeTensor", TensorOf<std::int64_t>({2}, {1, 2})}}, "Out");
+  EXPECT_EQ(out.shape(), (Shape{1, 2}));
+  ExpectValues(out, {2, 2});
+  ExpectError(op, {{"ShapeTensor", TensorOf<std::int64_t>({1}, {-2})}},
+              "fill_constant: its shape from tensors holds -2");
+}
+
+TEST(OneHot, TakesItsDepthFromATensor) {
+  const Op op = WithSlots("one_hot", {"X", "depth_tensor"}, {"Out"});
+  const Tensor x = TensorOf<std::int64_t>({2, 1}, {1, 0});
+  ExpectValues(RunOne(op, {{"X", x}, {"depth_tensor", TensorOf<std::int32_t>({1}, {2})}}, "Out"),
+               {0, 1, 1, 0});
+  ExpectError(op, {{"X", x}, {"depth_tensor", TensorOf<std::int32_t>({1}, {0})}},
+              "one_hot: depth (0) must be at least 1");
+}
+
+TEST(UniformRandom, TakesItsShapeFromATensor) {
+  Op op = WithSlots("uniform_random", {"ShapeTensor"}, {"Out"}).Set("seed", 5);
+  const Tensor whole = RunOne(op, {{"ShapeTensor", TensorOf<std::int32_t>({2}, {2, 3})}}, "Out");
+  Op fixed = Op("uniform_random").AddOutput("Out", {"Out"}).Set("seed", 5);
+  fixed.Set("shape", std::vector<std::int64_t>{2, 3});
+  EXPECT_EQ(Near(whole, RunOne(fixed, {}, "Out"), 0, 0).ToString(), "ok");
+}
+
+TEST(FillConstant, RefusesAValueThatItsTypeCannotHold) {
+  Op op = Op("fill_constant").AddOutput("Out", {"Out"}).Set("shape", std::vector<std::int64_t>{1});
+  op.Set("dtype", static_cast<std::int32_t>(DType::kInt32)).Set("value", 1e10f);
+  ExpectError(op, {}, "fill_constant: attribute value (1e+10) must be a number that fits i32");
+}
+
 TEST(Pad2d, TakesItsPaddingsFromATensor) {
   Op op = WithSlots("pad2d", {"X", "Paddings"}, {"Out"}).Set("paddings", std::vector<std::int32_t>{});
   op.Set("mode", "reflect");

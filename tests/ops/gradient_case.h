@@ -29,5 +29,7 @@ std::vector<GradientCase> TensorGradientCases();
 std::vector<GradientCase> LossGradientCases();
 std::vector<GradientCase> NnGradientCases();
 std::vector<GradientCase> SequenceGradientCases();
+// Those and the ones of gradient_test.cc.
+std::vector<GradientCase> AllGradientCases();
 
 }  // namespace penstock::test

@@ -184,17 +184,6 @@ std::vector<GradientCase> LossCases() {
   return cases;
 }
 
-std::vector<GradientCase> AllCases() {
-  std::vector<GradientCase> all;
-  for (std::vector<GradientCase> (*cases)() :
-       {BinaryCases, OneOperandCases, SeveralOperandsCases, ReduceCases, PointwiseLossCases, LookupCases,
-        LossCases, MathGradientCases, TensorGradientCases, LossGradientCases, NnGradientCases,
-        SequenceGradientCases}) {
-    for (GradientCase& c : cases()) all.push_back(std::move(c));
-  }
-  return all;
-}
-
 void ExpectAgreement(const std::vector<GradientCase>& cases) {
   for (const GradientCase& c : cases) {
     const Status status = CheckGradient(AllOps(), c.op, c.inputs, c.check);
@@ -243,7 +232,7 @@ const std::set<std::string> kInPrograms = {"conditional_block", "print", "recurr
 
 TEST(Gradients, AreCheckedForEachValueOfEachDeclaredDomain) {
   std::map<std::string, std::set<std::string>> checked;  // by "op.attr", what cases hold
-  for (const GradientCase& c : AllCases()) {
+  for (const GradientCase& c : AllGradientCases()) {
     for (const AttrDef& attr : AllOps().Find(c.op.type())->attrs()) {
       const Attr* given = c.op.FindAttr(attr.name);
       if (given == nullptr && !attr.default_value) continue;
@@ -337,4 +326,16 @@ TEST(Gradients, AreMadeOnlyForInputsThatWantOne) {
 }
 
 }  // namespace
+
+std::vector<GradientCase> AllGradientCases() {
+  std::vector<GradientCase> all;
+  for (std::vector<GradientCase> (*cases)() :
+       {BinaryCases, OneOperandCases, SeveralOperandsCases, ReduceCases, PointwiseLossCases, LookupCases,
+        LossCases, MathGradientCases, TensorGradientCases, LossGradientCases, NnGradientCases,
+        SequenceGradientCases}) {
+    for (GradientCase& c : cases()) all.push_back(std::move(c));
+  }
+  return all;
+}
+
 }  // namespace penstock::test

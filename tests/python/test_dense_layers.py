@@ -9,8 +9,13 @@ X = RANDOM.uniform(-2, 2, (3, 4)).astype('float32')
 IMAGE = RANDOM.uniform(-2, 2, (2, 4, 3, 3)).astype('float32')
 
 
-def learn(fluid, loss, feed, steps=30):
-    fluid.optimizer.SGD(0.5).minimize(loss)
+@pytest.fixture(autouse=True)
+def the_same_start_each_time(fluid):
+    fluid.default_startup_program().random_seed = 3
+
+
+def learn(fluid, loss, feed, steps=30, rate=0.5):
+    fluid.optimizer.SGD(rate).minimize(loss)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     return [exe.run(feed=feed, fetch_list=[loss])[0][0] for _ in range(steps)]
@@ -89,7 +94,7 @@ def test_a_transposed_convolution_undoes_the_shape_of_a_convolution_and_learns(f
     larger = layers.conv2d_transpose(image, 2, output_size=7, stride=2)
     assert larger.shape[1:] == (2, 7, 7)
     loss = layers.reduce_mean(layers.square(layers.conv2d(larger, 4, 3, stride=2) - image))
-    losses = learn(fluid, loss, {'image': IMAGE}, steps=5)
+    losses = learn(fluid, loss, {'image': IMAGE}, steps=5, rate=0.01)
     assert losses[-1] < losses[0]
 
 
@@ -105,6 +110,21 @@ def test_bounds_of_a_slice_and_times_of_expand_may_be_variables(fluid):
     np.testing.assert_array_equal(got[0], X[1:2, 0:3])
     np.testing.assert_array_equal(got[1], np.tile(X[1:2, 0:3], (1, 2)))
     np.testing.assert_allclose(got[2], [2 * X[1, :3].sum()], rtol=1e-6)
+
+
+def test_shapes_may_be_or_hold_variables(fluid):
+    layers = fluid.layers
+    x, rows = fluid.data('x', [3, 4], 'float32'), fluid.data('rows', [1], 'int32')
+    whole = layers.concat([rows, layers.fill_constant([1], 'int32', 2)])
+    out = [layers.reshape(x, [rows, -1]), layers.reshape(x, whole), layers.fill_constant([rows, 2], 'float32', 1.5),
+           layers.fill_constant(whole, 'int64', 7)]
+    got = run_once(fluid, {'x': X, 'rows': np.array([6], 'int32')}, out)
+    np.testing.assert_array_equal(got[0], X.reshape(6, 2))
+    np.testing.assert_array_equal(got[1], X.reshape(6, 2))
+    np.testing.assert_array_equal(got[2], np.full((6, 2), 1.5))
+    np.testing.assert_array_equal(got[3], np.full((6, 2), 7))
+    with pytest.raises(ValueError, match='cannot take shape'):
+        run_once(fluid, {'x': X, 'rows': np.array([5], 'int32')}, out[:1])
 
 
 def test_range_takes_numbers_and_variables(fluid):

@@ -1,5 +1,6 @@
 """Losses, one value an example."""
 
+from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
 __all__ = [
@@ -90,7 +91,12 @@ def one_hot(input, depth, allow_out_of_range=False):
     """Class numbers, whose last extent is 1, as rows of 0 and 1."""
     helper = LayerHelper('one_hot')
     out = helper.create_variable_for_type_inference('float32')
-    helper.append_op('one_hot', {'X': input}, {'Out': out}, {'depth': depth, 'allow_out_of_range': allow_out_of_range})
+    inputs, attrs = {'X': input}, {'allow_out_of_range': allow_out_of_range}
+    if isinstance(depth, Variable):
+        inputs['depth_tensor'] = depth
+    else:
+        attrs['depth'] = depth
+    helper.append_op('one_hot', inputs, {'Out': out}, attrs)
     out.stop_gradient = True
     return out
 

@@ -6,6 +6,7 @@ from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layers.tensor import int_list
 
 __all__ = [
     'autoincreased_step_counter', 'cos_sim', 'dropout', 'embedding', 'fc', 'flatten',
@@ -146,11 +147,14 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     inputs = {'X': x}
     if isinstance(shape, Variable):
         actual_shape, shape = shape, []
+    shape, variables = int_list(helper, shape)
     if isinstance(actual_shape, Variable):
         inputs['Shape'] = actual_shape
+    elif variables:
+        inputs['ShapeTensor'] = variables
     out = x if inplace else helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('reshape2', inputs, {'Out': out, 'XShape': xshape}, {'shape': list(shape)})
+    helper.append_op('reshape2', inputs, {'Out': out, 'XShape': xshape}, {'shape': shape})
     return helper.append_activation(out)
 
 

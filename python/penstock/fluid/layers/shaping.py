@@ -2,7 +2,7 @@
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.layers.tensor import fill_constant
+from penstock.fluid.layers.tensor import int_list
 
 __all__ = ['expand', 'gather', 'pad', 'pad2d', 'shape', 'slice', 'stack']
 
@@ -26,9 +26,9 @@ def slice(input, axes, starts, ends):
             inputs[slot] = given
             flags = [-1] * len(axes)
             continue
-        attrs[name] = [-1 if isinstance(one, Variable) else int(one) for one in given]
-        if _holds_variable(given):
-            inputs[slot + 'List'] = _as_variables(helper, given)
+        attrs[name], variables = int_list(helper, given)
+        if variables:
+            inputs[slot + 'List'] = variables
             flags = [-1 if isinstance(one, Variable) else flag for one, flag in zip(given, flags)]
     attrs['infer_flags'] = flags
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -43,27 +43,12 @@ def expand(x, expand_times, name=None):
     if isinstance(expand_times, Variable):
         inputs['ExpandTimes'] = expand_times
     else:
-        attrs['expand_times'] = [-1 if isinstance(one, Variable) else int(one) for one in expand_times]
-        if _holds_variable(expand_times):
-            inputs['expand_times_tensor'] = _as_variables(helper, expand_times)
+        attrs['expand_times'], variables = int_list(helper, expand_times)
+        if variables:
+            inputs['expand_times_tensor'] = variables
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('expand', inputs, {'Out': out}, attrs)
     return out
-
-
-def _holds_variable(numbers):
-    return any(isinstance(one, Variable) for one in numbers)
-
-
-def _as_variables(helper, numbers):
-    """Each number as a Variable of one element."""
-    variables = []
-    for one in numbers:
-        if not isinstance(one, Variable):
-            out = helper.create_variable_for_type_inference('int32')
-            one = fill_constant([1], 'int32', int(one), force_cpu=True, out=out)
-        variables.append(one)
-    return variables
 
 
 def gather(input, index, overwrite=True):

@@ -34,14 +34,36 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     return var
 
 
+def int_list(helper, numbers):
+    """(attribute, Variables of one element) for numbers some of which may be Variables; no Variables if none is."""
+    attr = [-1 if isinstance(one, Variable) else int(one) for one in numbers]
+    if not any(isinstance(one, Variable) for one in numbers):
+        return attr, []
+    variables = []
+    for one in numbers:
+        if not isinstance(one, Variable):
+            out = helper.create_variable_for_type_inference('int32')
+            one = fill_constant([1], 'int32', int(one), force_cpu=True, out=out)
+        variables.append(one)
+    return attr, variables
+
+
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
+    """A tensor of one value; its shape may be a Variable, or hold some."""
     helper = LayerHelper('fill_constant')
     dtype = to_dtype(dtype)
+    inputs = {}
+    if isinstance(shape, Variable):
+        inputs['ShapeTensor'], shape = shape, []
+    else:
+        shape, variables = int_list(helper, shape)
+        if variables:
+            inputs['ShapeTensorList'] = variables
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
     helper.append_op(
-        'fill_constant', {}, {'Out': out}, {
-            'shape': list(shape),
+        'fill_constant', inputs, {'Out': out}, {
+            'shape': shape,
             'dtype': int(out.dtype),
             'value': float(value),
             'str_value': _text_of(value, dtype),

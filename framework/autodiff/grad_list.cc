@@ -44,6 +44,7 @@ class GradLister {
       }
     }
     grads = RemoveUnfed(std::move(grads), no_grad_names, {GradName(options_.loss)});
+    grads = LeaveOutUnwritten(std::move(grads), {GradName(options_.loss)});
     grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
     grads = RemoveUnconnected(std::move(grads), path, flowing);
@@ -110,6 +111,7 @@ class GradLister {
     }
     for (const std::string& name : HandedNames(runner, program_.block(forward))) fed.insert(GradName(name));
     grads = RemoveUnfed(std::move(grads), no_grad_names, fed);
+    grads = LeaveOutUnwritten(std::move(grads), fed);
     grads = AddUpRepeatedOutputs(std::move(grads), forward, grad_names_, incoming);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
     for (Op& op : grads) program_.MutableBlock(index).Append(op.SetRole(Role::kBackward));
@@ -177,6 +179,26 @@ class GradLister {
       out.push_back(std::move(op));
     }
     return out;
+  }
+
+  // The gradient of an output that does not matter is no argument, where the declaration lets the op do
+  // without (lstm's Cell): it needs no zeros.
+  std::vector<Op> LeaveOutUnwritten(std::vector<Op> grads, NameSet written) const {
+    for (Op& op : grads) {
+      const OpDef* def = ops_.Find(op.type());
+      const std::vector<Slot> inputs = op.inputs();
+      for (const Slot& slot : inputs) {
+        const SlotDef* declared = def == nullptr ? nullptr : def->FindInput(slot.name);
+        if (declared == nullptr || !declared->optional || slot.args.empty()) continue;
+        const bool left_out = std::all_of(slot.args.begin(), slot.args.end(), [&](const std::string& name) {
+          return grad_names_.Contains(name) && !written.contains(name) &&
+                 program_.FindVar(0, name) == nullptr;
+        });
+        if (left_out) op.RemoveInput(slot.name);
+      }
+      for (std::string& name : op.OutputNames()) written.insert(std::move(name));
+    }
+    return grads;
   }
 
   // An op that reads no gradient at all is let through: nothing says where it belongs.

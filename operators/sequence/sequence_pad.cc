@@ -14,7 +14,8 @@ constexpr char kPadDoc[] = R"(
 Out[s, i] = X[begin(s) + i] for i < length(s), PadValue from there on;  Length[s] = length(s)
 
 s runs over X's innermost sequences, i up to padded_length, or (-1) to the length of the longest. PadValue is
-one element for all, or one step. While X's rows are not known, the longest is declared to be 1, as Fluid does.)";
+one element for all, or one step. While X's rows are not known, the longest is declared to be 1, as in
+Fluid.)";
 
 constexpr char kUnpadDoc[] = R"(
 Sequence s of Out holds the first Length[s] steps of X[s]
@@ -29,10 +30,10 @@ Status InferSequencePad(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   const Shape& pad = c.ShapeOf("PadValue");
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 1));
-  if (c.Input("X").lod_level < 1) return c.Error("X must have a level of sequences");
   const Shape step = x.From(1);
   if (!Compatible(pad, Shape{1}) && !Compatible(pad, step))
     return c.Error("shape of PadValue (", pad, ") must be [1] or ", step, ", a step of X");
+  if (c.Input("X").lod_level < 1) return c.Error("X must have a level of sequences");
   const Dim length = c.Attr<std::int32_t>("padded_length");
   const Dim longest = length != kUnknownDim ? length : x[0] == kUnknownDim ? 1 : kUnknownDim;
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Length", {kUnknownDim}));

@@ -13,7 +13,8 @@ constexpr char kDoc[] = R"(
 Out = X;  Out[s, Ids[i]] += Updates[i] for each i of sequence s
 
 Ids and Updates have the same number of elements and one level of sequences, as many as X has rows. An index
-that is named twice gets both updates; one outside of a row is an error. dX = dOut, dUpdates[i] = dOut[s, Ids[i]].)";
+that is named twice gets both updates; one outside of a row is an error. dX = dOut,
+dUpdates[i] = dOut[s, Ids[i]].)";
 
 Status InferSequenceScatter(InferContext& c) {
   const Shape& ids = c.ShapeOf("Ids");

@@ -221,7 +221,6 @@ const std::map<std::string, std::string> kElsewhere = {
     {"lookup_table.remote_prefetch true", "says where the table is"},
     {"lookup_table_v2.remote_prefetch true", "says where the table is"},
     {"softmax_with_cross_entropy.numeric_stable_mode false", "one algorithm serves both"},
-    {"sequence_pool.is_test true", "it keeps nothing for the gradient"},
     {"dropout.is_test true", "has no gradient"},
     {"dropout.fix_seed false", "draws another mask for each difference"},
 };

@@ -80,7 +80,6 @@ NAMES = _names({
         anchor_generator
         arange
         asin
-        beam_search
         beam_search_decode
         bilinear_tensor_product
         bipartite_match
@@ -97,11 +96,9 @@ NAMES = _names({
         continuous_value_model
         conv3d
         conv3d_transpose
-        crf_decoding
         crop
         crop_tensor
         cross
-        ctc_greedy_decoder
         data_norm
         deformable_conv
         deformable_roi_pooling
@@ -114,10 +111,6 @@ NAMES = _names({
         distribute_fpn_proposals
         dot
         dynamic_decode
-        dynamic_gru
-        dynamic_lstm
-        dynamic_lstmp
-        edit_distance
         elementwise_equal
         erf
         expand_as
@@ -135,10 +128,8 @@ NAMES = _names({
         generate_proposals
         grid_sampler
         group_norm
-        gru_unit
         hard_shrink
         hash
-        im2sequence
         image_resize
         image_resize_short
         index_sample
@@ -151,13 +142,10 @@ NAMES = _names({
         linear_chain_crf
         linspace
         locality_aware_nms
-        lod_append
-        lod_reset
         log1p
         log_softmax
         logsumexp
         lstm
-        lstm_unit
         matrix_nms
         mean_iou
         meshgrid
@@ -195,7 +183,6 @@ NAMES = _names({
         roi_perspective_transform
         roi_pool
         roll
-        row_conv
         rpn_target_assign
         sampled_softmax_with_cross_entropy
         sampling_id
@@ -203,22 +190,6 @@ NAMES = _names({
         scatter_nd
         scatter_nd_add
         selu
-        sequence_concat
-        sequence_conv
-        sequence_enumerate
-        sequence_expand
-        sequence_expand_as
-        sequence_first_step
-        sequence_last_step
-        sequence_mask
-        sequence_pad
-        sequence_pool
-        sequence_reshape
-        sequence_reverse
-        sequence_scatter
-        sequence_slice
-        sequence_softmax
-        sequence_unpad
         shard_index
         shuffle_channel
         sigmoid_focal_loss
@@ -251,9 +222,6 @@ NAMES = _names({
     ''',
     'fluid.metrics': '''
         DetectionMAP
-    ''',
-    'fluid.nets': '''
-        sequence_conv_pool
     ''',
     'fluid.optimizer': '''
         DGCMomentumOptimizer LookaheadOptimizer PipelineOptimizer RecomputeOptimizer

@@ -94,6 +94,12 @@ class LayerHelper:
                                                                  **attr._to_kwargs())
 
     # Variables.
+    def get_parameter(self, name):
+        block = self.main_program.global_block()
+        if not block.has_var(name):
+            raise ValueError('%s: the program has no parameter %s' % (self.layer_type, name))
+        return block.var(name)
+
     def create_variable_for_type_inference(self, dtype, stop_gradient=False):
         """A temporary of the layer; its shape comes from the op that writes it."""
         block = framework.default_main_program().current_block()

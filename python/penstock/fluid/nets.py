@@ -3,7 +3,7 @@
 from penstock.fluid import layers
 from penstock.fluid._not_built import getattr_of
 
-__all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'simple_img_conv_pool']
+__all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'sequence_conv_pool', 'simple_img_conv_pool']
 
 
 def simple_img_conv_pool(input, num_filters, filter_size, pool_size, pool_stride, pool_padding=0, pool_type='max',
@@ -41,6 +41,14 @@ def img_conv_group(input, conv_num_filter, pool_size, conv_padding=1, conv_filte
             if abs(drop_rates[i]) > 1e-5:
                 out = layers.dropout(out, drop_rates[i])
     return layers.pool2d(out, pool_size, pool_type, pool_stride, use_cudnn=use_cudnn)
+
+
+def sequence_conv_pool(input, num_filters, filter_size, param_attr=None, act='sigmoid', pool_type='max',
+                       bias_attr=None):
+    """A convolution along each sequence, then one row for each."""
+    features = layers.sequence_conv(input, num_filters, filter_size, param_attr=param_attr, bias_attr=bias_attr,
+                                    act=act)
+    return layers.sequence_pool(features, pool_type)
 
 
 def glu(input, dim=-1):

@@ -191,6 +191,30 @@ b@GRAD = fill_zeros_like(X=b) @backward
 )");
 }
 
+// lstm's Cell is such an output: Fluid's gradient has no argument for it, and needs none where nobody reads
+// it.
+TEST(BackwardTest, AnOutputThatMayBeLeftOutNeedsNoZeros) {
+  const char* const kForward = R"(
+  param w : f32[4]
+  (Low=a : f32[4], High=b : f32[4]) = extra(X=w)
+)";
+  const Made low = Differentiate(StrCat(kForward, "  loss : f32[1] = mean(X=a)\n"), {.loss = "loss"});
+  ASSERT_TRUE(low.status.ok()) << low.status.ToString();
+  EXPECT_EQ(low.ops,
+            R"(loss@GRAD = fill_constant() {shape=[1l], value=1.0, dtype=5, force_cpu=false} @backward|loss
+(X@GRAD=a@GRAD) = mean_grad(X=a, Out@GRAD=loss@GRAD) @backward
+(X@GRAD=w@GRAD) = extra_grad(X=w, Low@GRAD=a@GRAD) @backward(w, w@GRAD)
+)");
+  const Made high = Differentiate(StrCat(kForward, "  loss : f32[1] = mean(X=b)\n"), {.loss = "loss"});
+  ASSERT_TRUE(high.status.ok()) << high.status.ToString();
+  EXPECT_EQ(high.ops,
+            R"(loss@GRAD = fill_constant() {shape=[1l], value=1.0, dtype=5, force_cpu=false} @backward|loss
+(X@GRAD=b@GRAD) = mean_grad(X=b, Out@GRAD=loss@GRAD) @backward
+a@GRAD = fill_zeros_like(X=a) @backward
+(X@GRAD=w@GRAD) = extra_grad(X=w, Low@GRAD=a@GRAD, High@GRAD=b@GRAD) @backward(w, w@GRAD)
+)");
+}
+
 // Fluid adds up a part that no op writes.
 TEST(BackwardTest, WhereNoGradientComesBackNoPartIsAddedUp) {
   const Made made = Differentiate(R"(

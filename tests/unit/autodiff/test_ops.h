@@ -54,6 +54,15 @@ inline void AddForwardOps(OpRegistry& ops) {
         return c.ShareAll("X", "High");
       })
       .Grad({.reads = {"X"}, .yields = {"X"}});
+  ops.Add("extra")  // two outputs; its gradient does without that of High, if that does not matter
+      .Input("X", "", Floats())
+      .Output("Low", "", SameTypeAs("X"))
+      .Output("High", "", SameTypeAs("X"), Optional())
+      .InferShape([](InferContext& c) {
+        PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Low"));
+        return c.ShareAll("X", "High");
+      })
+      .Grad({.reads = {"X"}, .yields = {"X"}});
   ops.Add("round")  // a gradient stops here
       .Input("X", "", Floats())
       .Output("Out", "", SameTypeAs("X"))

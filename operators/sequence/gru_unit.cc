@@ -1,0 +1,175 @@
+// gru_unit: one step of a gated recurrent unit.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
+#include "operators/sequence/gru_steps.h"
+#include "operators/sequence/recurrent.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+One step of gru for every row: HiddenPrev is h_before, Hidden is h, Gate holds u, r, c and ResetHiddenPrev r *
+h_before. The activations are numbers: 0 identity, 1 sigmoid, 2 tanh, 3 relu.)";
+
+AttrCheck ActivationNumber() {
+  return {[](const Attr& value) -> std::optional<std::string> {
+    const auto* number = std::get_if<std::int32_t>(&value);
+    if (number != nullptr && *number >= 0 && *number <= 3) return std::nullopt;
+    return "0, 1, 2 or 3";
+  }};
+}
+
+Status InferGruUnit(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("HiddenPrev", 2));
+  const Shape& input = c.ShapeOf("Input");
+  const Shape& before = c.ShapeOf("HiddenPrev");
+  const Dim width = before[1];
+  if (width == kUnknownDim) return c.Error("the width of HiddenPrev (", before, ") must be known");
+  if (!Compatible(input, Shape{before[0], 3 * width}))
+    return c.Error("shape of Input (", input, ") must be ", Shape{before[0], 3 * width});
+  const Shape weight = {width, 3 * width}, bias = {1, 3 * width};
+  if (!Compatible(c.ShapeOf("Weight"), weight))
+    return c.Error("shape of Weight (", c.ShapeOf("Weight"), ") must be ", weight);
+  if (c.HasInput("Bias") && !Compatible(c.ShapeOf("Bias"), bias))
+    return c.Error("shape of Bias (", c.ShapeOf("Bias"), ") must be ", bias);
+  const Dim rows = input[0] == kUnknownDim ? before[0] : input[0];
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("Gate", {rows, 3 * width}));
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("ResetHiddenPrev", {rows, width}));
+  return c.SetShape("Hidden", {rows, width});
+}
+
+template <typename T>
+GruSteps<T> MakeSteps(const KernelSetup& k) {
+  GruSteps<T> steps;
+  steps.width = k.Input("HiddenPrev").shape[1];
+  steps.gate = static_cast<GateActivation>(k.Attr<std::int32_t>("gate_activation"));
+  steps.candidate = static_cast<GateActivation>(k.Attr<std::int32_t>("activation"));
+  steps.origin = k.Attr<bool>("origin_mode");
+  steps.threads = k.threads();
+  return steps;
+}
+
+template <typename Device, typename T>
+class GruUnitKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    steps_ = MakeSteps<T>(k);
+    input_ = k.Input("Input");
+    before_ = k.Input("HiddenPrev");
+    weight_ = k.Input("Weight");
+    bias_ = k.Input("Bias");
+    gates_ = k.Output("Gate");
+    reset_ = k.Output("ResetHiddenPrev");
+    hidden_ = k.Output("Hidden");
+    for (const Slot& slot : k.op().outputs()) PENSTOCK_RETURN_IF_ERROR(RequireApart(k, slot.name));
+    if (gates_ && reset_ && hidden_) return OkStatus();
+    return k.Error("outputs Gate, ResetHiddenPrev and Hidden must be given");
+  }
+
+  Status Run(KernelRun& k) override {
+    const Tensor& input = k[input_];
+    T* const gates = k[gates_].template Data<T>();
+    const Dim rows = input_.shape[0], stride = 3 * steps_.width;
+    std::ranges::copy(input.Span<T>(), gates);
+    if (bias_) {
+      const T* const bias = std::as_const(k[bias_]).template Data<T>();
+      for (Dim r = 0; r < rows; ++r) {
+        for (Dim j = 0; j < stride; ++j) gates[r * stride + j] += bias[j];
+      }
+    }
+    return steps_.Forward(std::as_const(k[weight_]).template Data<T>(), rows, gates,
+                          std::as_const(k[before_]).template Data<T>(), k[reset_].template Data<T>(),
+                          k[hidden_].template Data<T>());
+  }
+
+ private:
+  GruSteps<T> steps_;
+  Operand input_, before_, weight_, bias_, gates_, reset_, hidden_;
+};
+
+template <typename Device, typename T>
+class GruUnitGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    before_ = k.Input("HiddenPrev");
+    if (before_.shape.rank() != 2) return k.Error("rank of HiddenPrev (", before_.shape, ") must be 2");
+    steps_ = MakeSteps<T>(k);
+    weight_ = k.Input("Weight");
+    gates_ = k.Input("Gate");
+    reset_ = k.Input("ResetHiddenPrev");
+    dhidden_ = k.Input("Hidden@GRAD");
+    dinput_ = k.Output("Input@GRAD");
+    dbefore_ = k.Output("HiddenPrev@GRAD");
+    dweight_ = k.Output("Weight@GRAD");
+    dbias_ = k.Output("Bias@GRAD");
+    const Dim width = steps_.width;
+    rows_ = before_.shape[0];
+    for (const char* slot : {"Input", "Gate"})
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {rows_, 3 * width}));
+    for (const char* slot : {"ResetHiddenPrev", "Hidden@GRAD"})
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, {rows_, width}));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Weight", {width, 3 * width}));
+    if (dbias_ || k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Bias", {1, 3 * width}));
+    dgates_.Prepare(k, rows_ * 3 * width);
+    dbefores_.Prepare(k, rows_ * width);
+    dreset_.Prepare(k, rows_ * width);
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    const T* const before = std::as_const(k[before_]).template Data<T>();
+    T* const dgates = dgates_.At(k);
+    T* const dbefore = dbefores_.At(k);
+    PENSTOCK_RETURN_IF_ERROR(steps_.Backward(std::as_const(k[weight_]).template Data<T>(), rows_,
+                                             std::as_const(k[gates_]).template Data<T>(), before,
+                                             {.out = std::as_const(k[dhidden_]).template Data<T>(),
+                                              .gates = dgates,
+                                              .before = dbefore,
+                                              .reset = dreset_.At(k)}));
+    const Dim width = steps_.width;
+    if (dinput_) std::copy_n(dgates, rows_ * 3 * width, k[dinput_].template Data<T>());
+    if (dbefore_) std::copy_n(dbefore, rows_ * width, k[dbefore_].template Data<T>());
+    if (dbias_) SumRows(dgates, rows_, 3 * width, k[dbias_].template Data<T>());
+    if (!dweight_) return OkStatus();
+    return steps_.BackwardWeight(before, std::as_const(k[reset_]).template Data<T>(), dgates, rows_,
+                                 k[dweight_].template Data<T>());
+  }
+
+ private:
+  GruSteps<T> steps_;
+  Dim rows_ = 0;
+  Operand before_, weight_, gates_, reset_, dhidden_, dinput_, dbefore_, dweight_, dbias_;
+  Scratch<T> dgates_, dbefores_, dreset_;
+};
+
+}  // namespace
+
+void RegisterGruUnit(OpRegistry& ops) {
+  ops.Add("gru_unit")
+      .Doc("One step of a gated recurrent unit.", kDoc)
+      .Input("Input", "[rows, 3 * width]", Floats())
+      .Input("HiddenPrev", "what the step before put out", SameTypeAs("Input"))
+      .Input("Weight", "[width, 3 * width]: two matrices in one buffer", SameTypeAs("Input"))
+      .Input("Bias", "[1, 3 * width]", SameTypeAs("Input"), Optional())
+      .Output("Gate", "the activated gates", SameTypeAs("Input"), Intermediate())
+      .Output("ResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"), Intermediate())
+      .Output("Hidden", "what the step puts out", SameTypeAs("Input"))
+      .Attr("activation", 2, "of the candidate", ActivationNumber())
+      .Attr("gate_activation", 1, "of the update and reset gate", ActivationNumber())
+      .Attr("origin_mode", false, "whether the update gate says how much of the old is kept")
+      .InferShape(InferGruUnit)
+      .Kernel<Cpu, GruUnitKernel, float, double>()
+      .Grad({.reads = {"Input", "HiddenPrev", "Weight", "Bias"},
+             .reads_outputs = {"Gate", "ResetHiddenPrev"},
+             .yields = {"Input", "HiddenPrev", "Weight", "Bias"},
+             .of = {"Hidden"}})
+      .GradKernel<Cpu, GruUnitGradKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,243 @@
+// lstm, lstmp: long short-term memory over sequences, without and with a projection.
+#include "operators/sequence/lstm.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr char kLstmDoc[] = R"(
+c' = candidate(x_c + b_c + h_before . W_c)
+i  = gate(x_i + b_i + h_before . W_i + w_ic * cell_before)
+f  = gate(x_f + b_f + h_before . W_f + w_fc * cell_before)
+cell = c' * i + cell_before * f
+o  = gate(x_o + b_o + h_before . W_o + w_oc * cell)
+h  = o * cell_activation(cell)
+
+Input holds x_c, x_i, x_f, x_o side by side, Weight W_c, W_i, W_f, W_o, and Bias b_c, b_i, b_f, b_o, followed,
+with use_peepholes, by w_ic, w_fc, w_oc. "before" is the row before in the same sequence (is_reverse: the row
+after); at the first one H0 and C0, a row for each sequence, or zero. BatchGate (c', i, f, o) and
+BatchCellPreAct (cell_activation(cell)) are in the order in which the steps run, the longest sequence
+first.)";
+
+constexpr char kLstmpDoc[] = R"(
+As lstm, but what the next step sees, and what the op puts out, is a projection of h:
+
+p = clip(proj_activation(h . ProjWeight), proj_clip);  c', i, f and o see p_before . W instead of h_before . W
+
+The cell is clipped to [-cell_clip, cell_clip] before o and h see it, and p likewise by proj_clip; 0: not at
+all. H0 is the projection before the first step. BatchHidden holds h in the order in which the steps run.)";
+
+Status InferLstm(InferContext& c) {
+  const bool projected = c.op().type() == "lstmp";
+  const Shape& input = c.ShapeOf("Input");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Weight", 2));
+  const Dim gates = input[1] == kUnknownDim ? c.ShapeOf("Weight")[1] : input[1];
+  if (gates == kUnknownDim || gates % 4 != 0) {
+    return c.Error("width of Input (", gates, ") must be four times that of the cell");
+  }
+  const Dim width = gates / 4;
+  if (projected) PENSTOCK_RETURN_IF_ERROR(c.RequireRank("ProjWeight", 2));
+  const Dim recurrent = projected ? c.ShapeOf("ProjWeight")[1] : width;
+  const Dim bias = (c.Attr<bool>("use_peepholes") ? 7 : 4) * width;
+  const auto require = [&c](const char* slot, const Shape& expected) {
+    if (!c.HasInput(slot) || Compatible(c.ShapeOf(slot), expected)) return OkStatus();
+    return c.Error("shape of ", slot, " (", c.ShapeOf(slot), ") must be ", expected);
+  };
+  PENSTOCK_RETURN_IF_ERROR(require("Weight", {recurrent, gates}));
+  PENSTOCK_RETURN_IF_ERROR(require("Bias", {1, bias}));
+  PENSTOCK_RETURN_IF_ERROR(require("ProjWeight", {width, recurrent}));
+  PENSTOCK_RETURN_IF_ERROR(require("H0", {kUnknownDim, recurrent}));
+  PENSTOCK_RETURN_IF_ERROR(require("C0", {kUnknownDim, width}));
+  if (c.HasInput("H0") != c.HasInput("C0")) return c.Error("H0 and C0 must be given both, or none of them");
+  const char* const out = projected ? "Projection" : "Hidden";
+  for (const char* slot : {out, "Cell"}) {
+    if (!c.HasOutput(slot)) return c.Error("output ", slot, " is missing");
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(slot, {input[0], slot == out ? recurrent : width}));
+    c.ShareLod("Input", slot);
+  }
+  PENSTOCK_RETURN_IF_ERROR(c.SetShape("BatchGate", {input[0], gates}));
+  if (projected) PENSTOCK_RETURN_IF_ERROR(c.SetShape("BatchHidden", {input[0], width}));
+  return c.SetShape("BatchCellPreAct", {input[0], width});
+}
+
+template <typename Device, typename T>
+class LstmKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    input_.Prepare(k, "Input");
+    s_.Prepare(k, input_.operand().shape);
+    weight_ = k.Input("Weight");
+    project_ = k.Input("ProjWeight");
+    bias_ = k.Input("Bias");
+    h0_.Prepare(k, "H0", s_.recurrent);
+    c0_.Prepare(k, "C0", s_.width);
+    gates_ = k.Output("BatchGate");
+    active_ = k.Output("BatchCellPreAct");
+    hidden_ = k.Output("BatchHidden");
+    cell_ = k.Output("Cell");
+    out_ = k.Output(s_.output());
+    states_.Prepare(k, s_.rows * s_.width);
+    outs_.Prepare(k, s_.rows * s_.recurrent);
+    first_.Prepare(k, h0_.rows() * s_.recurrent);
+    for (const Slot& slot : k.op().outputs()) PENSTOCK_RETURN_IF_ERROR(RequireApart(k, slot.name));
+    if (!gates_ || !active_ || !hidden_ == s_.projected)
+      return k.Error("outputs BatchGate, BatchCellPreAct", s_.projected ? " and BatchHidden" : "",
+                     " must be given: the gradient reads them");
+    return OkStatus();
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets sequences, input_.Innermost(k));
+    batches_.Make(sequences, s_.reversed);
+    PENSTOCK_ASSIGN_OR_RETURN(const T* const h0, h0_.Find(k, sequences.count()));
+    PENSTOCK_ASSIGN_OR_RETURN(c0_rows_, c0_.Find(k, sequences.count()));
+    if (h0 != nullptr) {
+      for (Dim p = 0; p < sequences.count(); ++p)
+        std::copy_n(h0 + batches_.sequence(p) * s_.recurrent, s_.recurrent, first_.At(k) + p * s_.recurrent);
+    }
+    StartGates(k);
+    for (Dim t = 0; t < batches_.steps(); ++t) {
+      const T* const before = t > 0           ? outs_.At(k) + batches_.begin(t - 1) * s_.recurrent
+                              : h0 != nullptr ? first_.At(k)
+                                              : nullptr;
+      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, before));
+    }
+    batches_.Scatter(states_.At(k), s_.width, k[cell_].template Data<T>());
+    batches_.Scatter(outs_.At(k), s_.recurrent, k[out_].template Data<T>());
+    return OkStatus();
+  }
+
+ private:
+  // BatchGate = Input + Bias
+  void StartGates(KernelRun& k) {
+    const Dim width = 4 * s_.width;
+    const T* const bias = k[bias_].template Data<T>();
+    s_.cell.peepholes = s_.peepholes ? bias + width : nullptr;
+    T* gates = k[gates_].template Data<T>();
+    batches_.Gather(k[input_.operand()].template Data<T>(), width, gates);
+    for (Dim i = 0; i < batches_.rows(); ++i, gates += width) {
+      for (Dim j = 0; j < width; ++j) gates[j] += bias[j];
+    }
+  }
+
+  // `before`: what the step before put out, one row for each place; null: zero.
+  Status RunStep(KernelRun& k, Dim t, const T* before) {
+    const Dim begin = batches_.begin(t), size = batches_.size(t), width = s_.width;
+    T* const gates = k[gates_].template Data<T>() + begin * 4 * width;
+    if (before != nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(
+          Gemm<T>(RowMajor(before, size, s_.recurrent),
+                  RowMajor(std::as_const(k[weight_]).template Data<T>(), s_.recurrent, 4 * width),
+                  RowMajor(gates, size, 4 * width), {.add = true, .threads = s_.threads}));
+    }
+    T* const active = k[active_].template Data<T>() + begin * width;
+    T* const states = states_.At(k) + begin * width;
+    T* const outs = outs_.At(k) + begin * s_.recurrent;
+    T* const hidden = s_.projected ? k[hidden_].template Data<T>() + begin * width : outs;
+    for (Dim p = 0; p < size; ++p) {
+      s_.cell.Forward(gates + p * 4 * width, StateBefore(k, t, p), states + p * width, active + p * width,
+                      hidden + p * width);
+    }
+    return s_.projected ? Project(k, hidden, size, outs) : OkStatus();
+  }
+
+  const T* StateBefore(KernelRun& k, Dim t, Dim place) const {
+    if (t > 0) return states_.At(k) + (batches_.begin(t - 1) + place) * s_.width;
+    return c0_rows_ == nullptr ? nullptr : c0_rows_ + batches_.sequence(place) * s_.width;
+  }
+
+  Status Project(KernelRun& k, const T* hidden, Dim size, T* outs) {
+    PENSTOCK_RETURN_IF_ERROR(
+        Gemm<T>(RowMajor(hidden, size, s_.width),
+                RowMajor(std::as_const(k[project_]).template Data<T>(), s_.width, s_.recurrent),
+                RowMajor(outs, size, s_.recurrent), {.threads = s_.threads}));
+    const Dim count = size * s_.recurrent;
+    Activate(s_.projection, outs, count);
+    if (s_.projection_clip <= T{0}) return OkStatus();
+    for (Dim j = 0; j < count; ++j) outs[j] = std::clamp(outs[j], -s_.projection_clip, s_.projection_clip);
+    return OkStatus();
+  }
+
+  LstmSetup<T> s_;
+  SequenceInput input_;
+  InitialState<T> h0_, c0_;
+  Operand weight_, project_, bias_, gates_, active_, hidden_, cell_, out_;
+  StepBatches batches_;
+  Scratch<T> states_, outs_, first_;  // in the order of the batches: the cells, what is put out, H0
+  const T* c0_rows_ = nullptr;
+};
+
+void AddCommonAttrs(OpDef& def) {
+  def.Attr("use_peepholes", true, "whether the gates see the cell")
+      .Attr("is_reverse", false, "whether each sequence is run from its last row to its first");
+}
+
+void AddActivations(OpDef& def) {
+  def.Attr("gate_activation", "sigmoid", "of the input, forget and output gate", GateActivationNames())
+      .Attr("cell_activation", "tanh", "of the cell, where it is put out", GateActivationNames())
+      .Attr("candidate_activation", "tanh", "of what may enter the cell", GateActivationNames());
+}
+
+void AddLstm(OpRegistry& ops) {
+  OpDef& def = ops.Add("lstm");
+  def.Doc("Long short-term memory over sequences.", kLstmDoc)
+      .Input("Input", "rows in sequences, four times the cell's width", Floats())
+      .Input("H0", "what the first step sees of the one before; zero if absent", SameTypeAs("Input"),
+             Optional())
+      .Input("C0", "the cell before the first step; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("Weight", "[width, 4 * width]", SameTypeAs("Input"))
+      .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs("Input"))
+      .Output("Hidden", "what the steps put out", SameTypeAs("Input"))
+      .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional())
+      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate())
+      .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate());
+  AddCommonAttrs(def);
+  AddActivations(def);
+  def.InferShape(InferLstm).Kernel<Cpu, LstmKernel, float, double>().Grad(
+      {.reads = {"Input", "H0", "C0", "Weight", "Bias"},
+       .reads_outputs = {"Hidden", "Cell", "BatchGate", "BatchCellPreAct"},
+       .yields = {"Input", "H0", "C0", "Weight", "Bias"},
+       .of = {"Hidden", "Cell"}});
+  DeclareLstmGrad(def);
+}
+
+void AddLstmp(OpRegistry& ops) {
+  OpDef& def = ops.Add("lstmp");
+  def.Doc("Long short-term memory over sequences, with a projection.", kLstmpDoc)
+      .Input("Input", "rows in sequences, four times the cell's width", Floats())
+      .Input("H0", "the projection before the first step; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("C0", "the cell before the first step; zero if absent", SameTypeAs("Input"), Optional())
+      .Input("Weight", "[projection, 4 * width]", SameTypeAs("Input"))
+      .Input("ProjWeight", "[width, projection]", SameTypeAs("Input"))
+      .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs("Input"))
+      .Output("Projection", "the projections of what the steps put out", SameTypeAs("Input"))
+      .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional())
+      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate())
+      .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate())
+      .Output("BatchHidden", "what is projected", SameTypeAs("Input"), Intermediate());
+  AddCommonAttrs(def);
+  def.Attr("cell_clip", 0.0f, "bound of the cell; 0: none", AtLeast(0))
+      .Attr("proj_clip", 0.0f, "bound of the projection; 0: none", AtLeast(0));
+  AddActivations(def);
+  def.Attr("proj_activation", "tanh", "of the projection", GateActivationNames())
+      .InferShape(InferLstm)
+      .Kernel<Cpu, LstmKernel, float, double>()
+      .Grad({.reads = {"Weight", "ProjWeight", "Bias", "H0", "C0"},
+             .reads_outputs = {"Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden"},
+             .yields = {"Input", "Weight", "ProjWeight", "Bias", "H0", "C0"},
+             .of = {"Projection", "Cell"}});
+  DeclareLstmGrad(def);
+}
+
+}  // namespace
+
+void RegisterLstm(OpRegistry& ops) {
+  AddLstm(ops);
+  AddLstmp(ops);
+}
+
+}  // namespace penstock

@@ -1,0 +1,50 @@
+// What lstm and lstmp, and their gradients, share.
+#pragma once
+
+#include <string>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/gemm.h"
+#include "operators/sequence/lstm_cell.h"
+#include "operators/sequence/recurrent.h"
+#include "operators/sequence/step_batches.h"
+
+namespace penstock {
+
+// The sizes and attributes of one op. lstmp projects what a step puts out to `recurrent` elements before the
+// next step and the outside see it; in lstm, they see it as it is.
+template <typename T>
+struct LstmSetup {
+  bool projected = false;
+  Dim rows = 0, width = 0, recurrent = 0;
+  bool reversed = false, peepholes = false;
+  GateActivation projection = GateActivation::kIdentity;
+  T projection_clip = 0;
+  int threads = 1;
+  LstmCell<T> cell;
+
+  // `rows` from `gates`, the op's argument of four times the cell's width.
+  void Prepare(const KernelSetup& k, const Shape& gates) {
+    projected = k.op().type().starts_with("lstmp");
+    rows = gates[0];
+    width = gates[1] / 4;
+    recurrent = projected ? k.Input("ProjWeight").shape[1] : width;
+    reversed = k.Attr<bool>("is_reverse");
+    peepholes = k.Attr<bool>("use_peepholes");
+    threads = k.threads();
+    cell.width = width;
+    cell.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
+    cell.cell = GateActivationOf(k.Attr<std::string>("cell_activation"));
+    cell.candidate = GateActivationOf(k.Attr<std::string>("candidate_activation"));
+    if (!projected) return;
+    cell.clip = static_cast<T>(k.Attr<float>("cell_clip"));
+    projection_clip = static_cast<T>(k.Attr<float>("proj_clip"));
+    projection = GateActivationOf(k.Attr<std::string>("proj_activation"));
+  }
+  const char* output() const { return projected ? "Projection" : "Hidden"; }
+};
+
+// The kernels and shapes of lstm_grad and lstmp_grad.
+void DeclareLstmGrad(OpDef& forward);
+
+}  // namespace penstock

@@ -1,0 +1,107 @@
+// One row of one step of an LSTM, forward and backward, without its matrix products.
+//
+// A gate row holds the candidate and the input, forget and output gates, each `width` elements.
+#pragma once
+
+#include <algorithm>
+
+#include "framework/op/kernel.h"
+#include "operators/sequence/gate_activation.h"
+
+namespace penstock {
+
+template <typename T>
+struct LstmCell {
+  Dim width = 0;
+  GateActivation gate = GateActivation::kSigmoid;
+  GateActivation cell = GateActivation::kTanh;
+  GateActivation candidate = GateActivation::kTanh;
+  T clip = 0;  // 0: the cell is not clipped
+
+  // The weights by which the gates look at the cell, three times `width`; null: they do not.
+  const T* peepholes = nullptr;
+  const T* check_input() const { return peepholes; }
+  const T* check_forget() const { return peepholes + width; }
+  const T* check_output() const { return peepholes + 2 * width; }
+
+  // gates: in, what the products and the bias add up to; out, activated. `before`: the cell of the step
+  // before, or null: zero. Gives the cell, the activated cell and what the step puts out.
+  void Forward(T* gates, const T* before, T* state, T* active, T* out) const {
+    T* const c = gates;
+    T* const i = gates + width;
+    T* const f = gates + 2 * width;
+    T* const o = gates + 3 * width;
+    if (peepholes != nullptr && before != nullptr) {
+      for (Dim j = 0; j < width; ++j) i[j] += before[j] * check_input()[j];
+      for (Dim j = 0; j < width; ++j) f[j] += before[j] * check_forget()[j];
+    }
+    Activate(candidate, c, width);
+    Activate(gate, i, 2 * width);
+    for (Dim j = 0; j < width; ++j) state[j] = c[j] * i[j];
+    if (before != nullptr) {
+      for (Dim j = 0; j < width; ++j) state[j] += before[j] * f[j];
+    }
+    if (clip > T{0}) {
+      for (Dim j = 0; j < width; ++j) state[j] = std::clamp(state[j], -clip, clip);
+    }
+    if (peepholes != nullptr) {
+      for (Dim j = 0; j < width; ++j) o[j] += state[j] * check_output()[j];
+    }
+    Activate(gate, o, width);
+    std::copy_n(state, width, active);
+    Activate(cell, active, width);
+    for (Dim j = 0; j < width; ++j) out[j] = o[j] * active[j];
+  }
+
+  struct Gradients {
+    T* gates;   // what the products and the bias add up to: set
+    T* state;   // in, that of the cell; out, that of the cell before
+    T* checks;  // of the peepholes: added to; null if nobody reads it
+  };
+  // gates, active: as Forward left them. dout: of what the step puts out.
+  void Backward(const T* gates, const T* before, const T* state, const T* active, const T* dout,
+                const Gradients& d) const {
+    const T* const c = gates;
+    const T* const i = gates + width;
+    const T* const f = gates + 2 * width;
+    const T* const o = gates + 3 * width;
+    T* const dc = d.gates;
+    T* const di = d.gates + width;
+    T* const df = d.gates + 2 * width;
+    T* const d_o = d.gates + 3 * width;
+    for (Dim j = 0; j < width; ++j) d_o[j] = dout[j] * active[j];
+    ActivateGrad(gate, o, d_o, width);
+    // dc holds, for now, what comes through the activated cell.
+    for (Dim j = 0; j < width; ++j) dc[j] = dout[j] * o[j];
+    ActivateGrad(cell, active, dc, width);
+    for (Dim j = 0; j < width; ++j) d.state[j] += dc[j];
+    if (peepholes != nullptr) {
+      for (Dim j = 0; j < width; ++j) d.state[j] += d_o[j] * check_output()[j];
+    }
+    if (clip > T{0}) {
+      for (Dim j = 0; j < width; ++j) d.state[j] = state[j] > -clip && state[j] < clip ? d.state[j] : T{0};
+    }
+    for (Dim j = 0; j < width; ++j) dc[j] = d.state[j] * i[j];
+    for (Dim j = 0; j < width; ++j) di[j] = d.state[j] * c[j];
+    for (Dim j = 0; j < width; ++j) df[j] = before == nullptr ? T{0} : d.state[j] * before[j];
+    ActivateGrad(candidate, c, dc, width);
+    ActivateGrad(gate, i, di, 2 * width);
+    for (Dim j = 0; j < width; ++j) d.state[j] *= f[j];
+    if (peepholes != nullptr) BackwardChecks(before, state, d);
+  }
+
+ private:
+  void BackwardChecks(const T* before, const T* state, const Gradients& d) const {
+    const T* const di = d.gates + width;
+    const T* const df = d.gates + 2 * width;
+    const T* const d_o = d.gates + 3 * width;
+    for (Dim j = 0; j < width; ++j) d.state[j] += di[j] * check_input()[j] + df[j] * check_forget()[j];
+    if (d.checks == nullptr) return;
+    for (Dim j = 0; j < width; ++j) d.checks[2 * width + j] += d_o[j] * state[j];
+    if (before == nullptr) return;
+    for (Dim j = 0; j < width; ++j) d.checks[j] += di[j] * before[j];
+    for (Dim j = 0; j < width; ++j) d.checks[width + j] += df[j] * before[j];
+  }
+};
+
+}  // namespace penstock

@@ -1,0 +1,56 @@
+// What the kernels of recurrent ops share beside the order of their steps.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+#include "operators/sequence/lod.h"
+
+namespace penstock {
+
+// Scratch memory of one run.
+template <typename T>
+class Scratch {
+ public:
+  void Prepare(KernelSetup& k, Dim count) { id_ = k.Workspace(static_cast<std::size_t>(count) * sizeof(T)); }
+  T* At(KernelRun& k) const { return reinterpret_cast<T*>(k.Workspace(id_)); }
+
+ private:
+  WorkspaceId id_;
+};
+
+// What the first step sees of the one before: an optional input with one row for each sequence.
+template <typename T>
+class InitialState {
+ public:
+  void Prepare(const KernelSetup& k, std::string_view slot, Dim width) {
+    operand_ = k.Input(slot);
+    what_ = StrCat(k.op().type(), ": ", slot);
+    width_ = width;
+  }
+  Dim rows() const { return operand_ ? operand_.shape[0] : 0; }
+  // Its values, null if it is not given; checked against the number of sequences.
+  Result<const T*> Find(KernelRun& k, Dim sequences) const {
+    if (!operand_) return static_cast<const T*>(nullptr);
+    const Tensor& tensor = k[operand_];
+    PENSTOCK_RETURN_IF_ERROR(CheckRows(what_, tensor, sequences, width_));
+    return tensor.Data<T>();
+  }
+
+ private:
+  Operand operand_;
+  std::string what_;
+  Dim width_ = 0;
+};
+
+// to[j] = sum over the rows of from[row, j]
+template <typename T>
+void SumRows(const T* from, Dim rows, Dim width, T* to) {
+  std::fill_n(to, width, T{0});
+  for (Dim r = 0; r < rows; ++r, from += width) {
+    for (Dim j = 0; j < width; ++j) to[j] += from[j];
+  }
+}
+
+}  // namespace penstock

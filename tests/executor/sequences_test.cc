@@ -84,8 +84,8 @@ TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
   EXPECT_EQ(executor.stats().specialised_count, 3);
 }
 
-// Fluid declares sequence_pad's longest sequence to be 1. The sum over the sequences seems to have a known shape
-// then, and is another one.
+// Fluid declares sequence_pad's longest sequence to be 1. The sum over the sequences seems to have a known
+// shape then, and is another one.
 TEST(SequencesOfEachRun, AreNotWhatADeclarationGuesses) {
   const Result<Program> program = ParseText(R"(program
 block 0 {

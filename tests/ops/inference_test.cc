@@ -80,8 +80,9 @@ void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
   }
   // What Fluid declares there is not what it makes: a row for each image instead of each window, for each row
   // instead of each sequence.
-  static const std::set<std::string> kGuesses = {"im2sequence Out: f32[8, 8] where Fluid declared f32[2, 8]",
-                                                 "sequence_pool Out: f32[?, 4] where Fluid declared f32[9, 4]"};
+  static const std::set<std::string> kGuesses = {
+      "im2sequence Out: f32[8, 8] where Fluid declared f32[2, 8]",
+      "sequence_pool Out: f32[?, 4] where Fluid declared f32[9, 4]"};
   for (const std::string& complaint : tally.complaints) {
     if (!kGuesses.contains(complaint)) ADD_FAILURE() << complaint;
   }

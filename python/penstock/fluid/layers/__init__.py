@@ -2,7 +2,8 @@
 
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layers import (activation, arithmetic, control_flow, conv, io, learning_rate_scheduler, loss,
-                                   many_classes, math_op_patch, metric_op, nn, norm, ops, rnn, sequence, shaping, tensor)
+                                   many_classes, math_op_patch, metric_op, nn, norm, ops, rnn, sequence, shaping,
+                                   tensor)
 from penstock.fluid.layers.activation import *
 from penstock.fluid.layers.arithmetic import *
 from penstock.fluid.layers.control_flow import *

@@ -12,12 +12,12 @@ __all__ = [
 ]
 
 
-def _one_op(op_type, inputs, attrs=None, out='Out', dtype=None, name=None, stop_gradient=False):
-    """The layer that is one op with one output."""
-    helper = LayerHelper(op_type, name=name)
+def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_gradient=False):
+    """The layer that is one op with one output, and has the op's name unless `layer` says another."""
+    helper = LayerHelper(layer or op_type, name=name)
     first = next(iter(inputs.values()))
     first = first[0] if isinstance(first, (list, tuple)) else first
-    var = helper.create_variable_for_type_inference(dtype or first.dtype, stop_gradient=stop_gradient)
+    var = helper.create_variable_for_type_inference(first.dtype, stop_gradient=stop_gradient)
     helper.append_op(op_type, inputs, {out: var}, attrs)
     return var
 
@@ -152,10 +152,10 @@ def lod_reset(x, y=None, target_lod=None):
 def lod_append(x, level):
     """x with one more level of sequences, below its own: offsets, or a variable that holds them or has them."""
     if isinstance(level, Variable):
-        return _one_op('lod_reset', {'X': x, 'Y': level}, {'append': True})
+        return _one_op('lod_reset', {'X': x, 'Y': level}, {'append': True}, layer='lod_append')
     if not isinstance(level, (list, tuple)):
         raise ValueError('lod_append: level must be a list, a tuple or a variable, not %r' % (level,))
-    return _one_op('lod_reset', {'X': x}, {'append': True, 'target_lod': list(level)})
+    return _one_op('lod_reset', {'X': x}, {'append': True, 'target_lod': list(level)}, layer='lod_append')
 
 
 def im2sequence(input, filter_size=1, stride=1, padding=0, input_image_size=None, out_stride=1, name=None):

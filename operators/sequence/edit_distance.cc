@@ -20,6 +20,8 @@ padded matrices.)";
 
 Status InferEditDistance(InferContext& c) {
   const Shape& hyps = c.ShapeOf("Hyps");
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Hyps", 0));
+  PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("Refs", 0));
   if (c.HasInput("HypsLength") != c.HasInput("RefsLength"))
     return c.Error("HypsLength and RefsLength must be given both, or none of them");
   if (c.HasInput("HypsLength") && !Compatible(hyps[0], c.ShapeOf("Refs")[0]))

@@ -48,7 +48,8 @@ Status InferGru(InferContext& c) {
 template <typename T>
 GruSteps<T> MakeSteps(const KernelSetup& k) {
   GruSteps<T> steps;
-  steps.width = k.Input("Weight").shape[0];
+  const Shape& weight = k.Input("Weight").shape;
+  steps.width = weight.rank() == 2 ? weight[0] : 0;
   steps.gate = GateActivationOf(k.Attr<std::string>("gate_activation"));
   steps.candidate = GateActivationOf(k.Attr<std::string>("activation"));
   steps.origin = k.Attr<bool>("origin_mode");

@@ -17,7 +17,7 @@ Sequence n of Out holds the windows of image n, line by line; a row is a window:
 
 There are 1 + (extent + paddings - kernel + stride - 1) / stride windows along an axis; what lies outside the
 image is zero. With Y, the extent of image n is its own, Y[n] = (height, width), divided by out_stride and
-rounded up.)";
+rounded up, and at most that of X. The gradient takes all images to be whole: Fluid's gets no Y.)";
 
 // Windows along one axis.
 struct Axis {
@@ -46,6 +46,8 @@ Result<WindowSetup> MakeWindowSetup(const Context& c, const Shape& x) {
     return c.Error("kernels, strides and out_stride must have 2 values, not ", kernels.size(), ", ",
                    strides.size(), " and ", out_stride.size(), ", paddings 4, not ", paddings.size());
   }
+  if (Dim{kernels[0]} * kernels[1] > Dim{1} << 31)
+    return c.Error("a window of ", kernels[0], " x ", kernels[1], " elements is too large");
   if (x.rank() != 4) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be 4");
   WindowSetup w;
   w.images = x[0];

@@ -28,7 +28,8 @@ struct LstmSetup {
     projected = k.op().type().starts_with("lstmp");
     rows = gates[0];
     width = gates[1] / 4;
-    recurrent = projected ? k.Input("ProjWeight").shape[1] : width;
+    const Shape& project = k.Input("ProjWeight").shape;
+    recurrent = !projected ? width : project.rank() == 2 ? project[1] : 0;
     reversed = k.Attr<bool>("is_reverse");
     peepholes = k.Attr<bool>("use_peepholes");
     threads = k.threads();

@@ -29,7 +29,7 @@ class InitialState {
     what_ = StrCat(k.op().type(), ": ", slot);
     width_ = width;
   }
-  Dim rows() const { return operand_ ? operand_.shape[0] : 0; }
+  Dim rows() const { return operand_ && operand_.shape.rank() > 0 ? operand_.shape[0] : 0; }
   // Its values, null if it is not given; checked against the number of sequences.
   Result<const T*> Find(KernelRun& k, Dim sequences) const {
     if (!operand_) return static_cast<const T*>(nullptr);

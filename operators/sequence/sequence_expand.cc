@@ -80,7 +80,9 @@ class ExpansionInputs {
     const LoDLevel& times = (*y)[static_cast<std::size_t>(ref)];
     PENSTOCK_ASSIGN_OR_RETURN(const LoD* const x, LevelsOfX(k));
     const Expansion found(x == nullptr || x->empty() ? nullptr : &x->front(), times);
-    const Dim parts = found.has_levels() ? Offsets(x->front()).count() : k[x_.operand()].shape()[0];
+    const Shape& shape = k[x_.operand()].shape();
+    const Dim rows = shape.rank() == 0 ? 0 : shape[0];
+    const Dim parts = found.has_levels() ? Offsets(x->front()).count() : rows;
     if (parts == found.count()) return found;
     return LodError(x_.what(), " has ", parts, found.has_levels() ? " sequences" : " rows", "; Y has ",
                     found.count(), " sequences in level ", ref, ", one for each");

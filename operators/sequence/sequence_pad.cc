@@ -206,6 +206,7 @@ class SequenceUnpadGradKernel : public Kernel {
     dx_ = k.Output("X@GRAD");
     const Operand& x = k.Input("X");
     padded_ = x.shape;
+    if (padded_.rank() < 2) return k.Error("rank of X (", padded_, ") must be above 1");
     step_bytes_ = StepBytes(padded_, 2, x.dtype);
     if (dout_.operand().dtype == x.dtype) return OkStatus();
     return k.Error("element type of Out@GRAD (", DTypeName(dout_.operand().dtype), ") must be that of X (",

@@ -33,9 +33,12 @@ Status InferSequenceScatter(InferContext& c) {
 class ScatterIds {
  public:
   // The width of X is that of the matrix in `slot`.
-  void Prepare(const KernelSetup& k, std::string_view slot) {
+  Status Prepare(const KernelSetup& k, std::string_view slot) {
     ids_.Prepare(k, "Ids");
     matrix_ = k.Input(slot).shape;
+    const DType type = ids_.operand().dtype;
+    if (type == DType::kInt64 || type == DType::kInt32) return OkStatus();
+    return k.Error("element type of Ids (", DTypeName(type), ") must be i32 or i64");
   }
 
   template <typename Visit>
@@ -71,7 +74,7 @@ template <typename Device, typename T>
 class SequenceScatterKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    ids_.Prepare(k, "X");
+    PENSTOCK_RETURN_IF_ERROR(ids_.Prepare(k, "X"));
     x_ = k.Input("X");
     updates_ = k.Input("Updates");
     out_ = k.Output("Out");
@@ -97,7 +100,7 @@ class SequenceScatterGradKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     const Shape& dout = k.Input("Out@GRAD").shape;
     if (dout.rank() != 2) return k.Error("rank of Out@GRAD (", dout, ") must be 2");
-    ids_.Prepare(k, "Out@GRAD");
+    PENSTOCK_RETURN_IF_ERROR(ids_.Prepare(k, "Out@GRAD"));
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     dupdates_ = k.Output("Updates@GRAD");

@@ -28,10 +28,13 @@ Status InferSequenceSlice(InferContext& c) {
 // The parts that the inputs ask for, checked against the sequences of X.
 class Parts {
  public:
-  void Prepare(const KernelSetup& k) {
+  Status Prepare(const KernelSetup& k) {
     x_.Prepare(k, "X");
     offset_ = k.Input("Offset");
     length_ = k.Input("Length");
+    if (offset_.dtype == DType::kInt64 && length_.dtype == DType::kInt64) return OkStatus();
+    return k.Error("element types of Offset (", DTypeName(offset_.dtype), ") and Length (",
+                   DTypeName(length_.dtype), ") must be i64");
   }
   const SequenceInput& x() const { return x_; }
 
@@ -74,7 +77,7 @@ template <typename Device, typename T>
 class SequenceSliceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    parts_.Prepare(k);
+    PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k));
     const Operand& x = parts_.x().operand();
     return out_.Prepare(k, "Out", x.dtype, x.shape);
   }
@@ -103,7 +106,7 @@ template <typename Device, typename T>
 class SequenceSliceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    parts_.Prepare(k);
+    PENSTOCK_RETURN_IF_ERROR(parts_.Prepare(k));
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     what_ = StrCat(k.op().type(), ": Out@GRAD");

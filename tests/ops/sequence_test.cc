@@ -321,5 +321,33 @@ TEST(Sequences, OfBeamsGoOnWithTheBestTokens) {
             "beam_search: scores has 2 levels of sequences; level (2) must name one of them");
 }
 
+// A program need not come from append_backward: every input of a gradient is the same tensor, of ranks that
+// it does not expect. It may still fit (a copy of what has its size), but nothing may crash.
+TEST(Sequences, GradientsRefuseWhatDoesNotFit) {
+  int refused = 0;
+  for (const OpDef* def : AllOps().All()) {
+    if (!def->type().ends_with("_grad")) continue;
+    const OpDef* const forward = AllOps().Find(def->type().substr(0, def->type().size() - 5));
+    if (forward == nullptr || forward->doc().find("sequence") == std::string::npos) continue;
+    for (const Tensor& tensor :
+         {Rows({}, {}), Rows({2}, {{0, 2}}), Rows({2, 2}, {{0, 1, 2}}), Rows({1, 1, 4}, {{0, 1}})}) {
+      Op op(def->type());
+      for (const SlotDef& slot : def->inputs()) op.AddInput(slot.name, {"given"});
+      for (const SlotDef& slot : def->outputs()) op.AddOutput(slot.name, {StrCat(slot.name, " made")});
+      for (const AttrDef& attr : def->attrs()) {
+        if (attr.kind == AttrKind::kInt && !attr.default_value) op.Set(attr.name, 2);
+        if (attr.kind == AttrKind::kInts && !attr.default_value)
+          op.Set(attr.name, std::vector<std::int32_t>{1, 1});
+      }
+      const Result<Tensors> out = RunOp(AllOps(), op, {{"given", tensor}});
+      if (out.ok()) continue;
+      EXPECT_EQ(out.status().code(), StatusCode::kInvalidArgument)
+          << def->type() << ": " << out.status().ToString();
+      ++refused;
+    }
+  }
+  EXPECT_GE(refused, 40);
+}
+
 }  // namespace
 }  // namespace penstock::test

@@ -2,7 +2,6 @@
 // final values.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "executor/schedule/executor.h"
@@ -75,20 +74,6 @@ void CompareFinal(const Case& c, const Arrays& golden, Scope& scope) {
   EXPECT_GE(compared, 3) << "two parameters and the learning rate at least";
 }
 
-// Rows in sequences are another number in each step, and what is made of each sequence is known while it
-// runs.
-void ExpectShapesKnown(const Arrays& feeds, const Executor& executor) {
-  const ExecutorStats stats = executor.stats();
-  if (std::ranges::any_of(feeds, [](const auto& feed) { return feed.first.ends_with(":lens"); })) {
-    EXPECT_GT(stats.late_step_count, 0);
-    EXPECT_LE(stats.specialised_count, 1 + kSteps);
-    return;
-  }
-  EXPECT_EQ(stats.late_step_count, 0) << "every shape of these programs is known before it runs";
-  EXPECT_EQ(stats.specialised_count, 2) << "start-up and main";
-  EXPECT_EQ(stats.fast_run_count, kSteps - 1);
-}
-
 void RunCase(const Case& c) {
   const Program startup = test::ProgramOf(StrCat(c.folder, "/", c.optimizer, ".startup.pb"));
   const Program main = test::ProgramOf(StrCat(c.folder, "/", c.optimizer, ".main.pb"));
@@ -112,7 +97,9 @@ void RunCase(const Case& c) {
     if (step == 0) CompareStepZero(names, *got, golden);
   }
   CompareFinal(c, golden, scope);
-  ExpectShapesKnown(feeds, executor);
+  EXPECT_EQ(executor.stats().late_step_count, 0) << "every shape of these programs is known before it runs";
+  EXPECT_EQ(executor.stats().specialised_count, 2) << "start-up and main";
+  EXPECT_EQ(executor.stats().fast_run_count, kSteps - 1);
 }
 
 class Numeric : public testing::TestWithParam<std::pair<std::string, std::string>> {};
@@ -127,11 +114,6 @@ INSTANTIATE_TEST_SUITE_P(Corpus, Numeric, testing::ValuesIn([] {
                            for (const char* optimizer : {"sgd", "sgd_l2", "momentum", "nesterov", "adam"}) {
                              for (const char* model : {"linear", "softmax_reg"})
                                cases.emplace_back(model, optimizer);
-                           }
-                           // The selection in the tree has no model with sequences.
-                           if (!test::CorpusFolder().empty()) {
-                             for (const char* optimizer : {"sgd", "momentum", "adagrad", "adam"})
-                               cases.emplace_back("ctr_small", optimizer);
                            }
                            return cases;
                          }()),

@@ -229,7 +229,7 @@ void ExpectCases(const std::string& folder, int expected) {
 
 TEST(CorpusOps, GiveFluidsNumbersAndGradients) {
   if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
-  ExpectCases(CorpusFolder() + "/open/ops/", 105);
+  ExpectCases(CorpusFolder() + "/open/ops/", 118);
 }
 
 // Where Fluid's sequences are none: the right answer is an error, or other sequences.

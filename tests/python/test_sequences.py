@@ -153,7 +153,8 @@ def test_a_net_over_sequences_learns(fluid, net):
     for _ in range(40):
         sequences = [random.randint(1, 6, random.randint(1, 6)).tolist() for _ in range(16)]
         label = np.array([[int(3 in sequence)] for sequence in sequences])
-        losses.append(float(exe.run(feed={'ids': tokens(fluid, *sequences), 'label': label}, fetch_list=[loss])[0]))
+        feed = {'ids': tokens(fluid, *sequences), 'label': label}
+        losses.append(exe.run(feed=feed, fetch_list=[loss])[0].item())
     assert np.mean(losses[-5:]) < 0.8 * np.mean(losses[:5]), losses
 
 
@@ -169,7 +170,8 @@ def test_the_gradient_of_the_cell_is_not_lost(fluid):
     rows = np.random.RandomState(0).uniform(-1, 1, (3, 8)).astype('float32')
 
     def at(rows, fetch):
-        return exe.run(feed={'x': lod_tensor(fluid, rows, [1, 2])}, fetch_list=[fetch])[0]
+        feed = {'x': lod_tensor(fluid, rows, [1, 2])}
+        return np.array(exe.run(feed=feed, fetch_list=[fetch], return_numpy=False)[0])
 
     given = at(rows, 'x@GRAD')
     for i, j in ((0, 0), (1, 3), (2, 7)):

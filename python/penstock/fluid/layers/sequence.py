@@ -2,7 +2,8 @@
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.layers.nn import _pair, squeeze, topk
+from penstock.fluid.layers.conv import _pair
+from penstock.fluid.layers.nn import squeeze, topk
 
 __all__ = [
     'crf_decoding', 'ctc_greedy_decoder', 'edit_distance', 'im2sequence', 'lod_append', 'lod_reset', 'row_conv',

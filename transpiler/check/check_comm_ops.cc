@@ -141,6 +141,10 @@ class CommOpRules {
     if (StringsOf(op, "send_varnames").empty() && !LongsOf(op, "sections").empty()) {
       Error("E-check-attr", "send has sections, but no send_varnames for what they cut", op);
     }
+    if (send.cut == Cut::kAtRunTime && op.Input("X").size() != 1) {
+      Error("E-check-attr",
+            StrCat("send_varnames name the pieces of one variable, not of ", op.Input("X").size()), op);
+    }
     if (send.cut_op != nullptr && send.cut_op->InputNames().size() != 1) {
       Error("E-check-sections", StrCat(send.cut_op->type(), " cuts more than one variable"), *send.cut_op);
     }

@@ -39,6 +39,10 @@ Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_vie
 }
 
 void CopyTensor(const Tensor& from, Tensor& to) {
+  if (!from.initialized()) {
+    to = Tensor();
+    return;
+  }
   to.Reset(from.dtype(), from.shape());
   if (from.bytes() > 0) std::memcpy(to.raw(), from.raw(), from.bytes());
   to.ShareLod(from);

@@ -30,6 +30,30 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+// Whether an op reads the name that does not hand it to a further block.
+bool ReadByPlainOp(const Block& block, const std::string& name) {
+  return std::any_of(block.ops().begin(), block.ops().end(), [&](const OpEntry& entry) {
+    return StartedBlocks(*entry.op).empty() && Contains(entry.op->InputNames(), name);
+  });
+}
+
+// Whether a variable that an op's block writes had a value already that a gradient may be asked for. `block`
+// is where the gradient op stands.
+bool WrittenBefore(const Program& program, int block, const std::string& name) {
+  const int forward = program.block(block).forward_block();
+  const Block& there = program.block(forward >= 0 ? forward : block);
+  if (forward >= 0 && there.FindVar(name) == nullptr) return true;
+  return std::any_of(there.ops().begin(), there.ops().end(), [&](const OpEntry& entry) {
+    return StartedBlocks(*entry.op).empty() && Contains(entry.op->OutputNames(), name);
+  });
+}
+
+void Zero(Variable& variable) {
+  Tensor* tensor = variable.If<Tensor>();
+  if (tensor != nullptr && tensor->initialized() && tensor->bytes() > 0)
+    std::memset(tensor->raw(), 0, tensor->bytes());
+}
+
 // Of the outer variables that the block writes, those whose former value its gradients read. A counter that a
 // gradient itself counts back is none: it is where the forward run left it.
 Result<std::vector<std::string>> OverwrittenNames(const Program& program, int block,
@@ -123,7 +147,11 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
     return k.Error(of_slot, " has ", of.size(), " arguments; the block reads ", of_names.size(),
                    " gradients");
   }
-  for (std::size_t i = 0; i < of.size(); ++i) reads_.push_back({of_names[i], of[i], {}, false});
+  for (std::size_t i = 0; i < of.size(); ++i) {
+    reads_.push_back({.inside = of_names[i], .outside = of[i], .forward = {}});
+    reads_.back().used_up =
+        of[i] && of[i].kind == VarKind::kTensor && ReadByPlainOp(program.block(block), of_names[i]);
+  }
   const std::span<const Operand> inputs = k.Inputs(forward_slot);
   const std::span<const Operand> grads = k.Outputs(StrCat(forward_slot, kGradSuffix));
   if (!grads.empty() && grads.size() != inputs.size()) {
@@ -133,7 +161,17 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i]) continue;
     const std::string inside = StrCat(inputs[i].name, kGradSuffix);
-    yields_.push_back({inside, grads[i], inputs[i], Contains(of_names, inside)});
+    yields_.push_back(
+        {.inside = inside, .outside = grads[i], .forward = inputs[i], .carried = Contains(of_names, inside)});
+  }
+  for (Pair& read : reads_) {
+    const bool carried = std::any_of(yields_.begin(), yields_.end(), [&](const Pair& yield) {
+      return yield.carried && yield.inside == read.inside;
+    });
+    read.used_up = read.used_up && !carried;
+    for (const std::string& out : k.op().Input("Out")) {
+      if (out + kGradSuffix == read.inside) read.hands_back = WrittenBefore(program, k.site().block, out);
+    }
   }
 
   std::vector<std::string> keeps;
@@ -153,6 +191,10 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
 }
 
 void BodyGradient::Begin(KernelRun& k) {
+  ran_ = false;
+  for (Pair& pair : reads_) {
+    if (pair.used_up) CopyVariable(k.Var(pair.outside), pair.rest);
+  }
   for (const Pair& pair : yields_) {
     Variable& outside = k.Var(pair.outside);
     if (!pair.carried) {
@@ -171,8 +213,8 @@ Status BodyGradient::BindInside(KernelRun& k, const Scope& left, Scope& scope) {
   for (const std::string& name : left_names_) {
     if (Variable* variable = left.FindLocal(name)) scope.Bind(name, Borrowed(*variable));
   }
-  for (const Pair& pair : reads_) {
-    if (pair.outside) scope.Bind(pair.inside, Borrowed(k.Var(pair.outside)));
+  for (Pair& pair : reads_) {
+    if (pair.outside) scope.Bind(pair.inside, Borrowed(pair.used_up ? pair.rest : k.Var(pair.outside)));
   }
   for (const Pair& pair : yields_) {
     if (!pair.carried) {
@@ -190,6 +232,10 @@ Status BodyGradient::Run(KernelRun& k, const Scope& left) {
   Scope scope(&k.scope());
   PENSTOCK_RETURN_IF_ERROR(BindInside(k, left, scope));
   PENSTOCK_RETURN_IF_ERROR(block_->Run(scope));
+  ran_ = true;
+  for (Pair& pair : reads_) {
+    if (pair.used_up) Zero(pair.rest);
+  }
   for (const Pair& pair : yields_) {
     if (pair.carried) continue;
     Variable& given = *scope.FindLocal(pair.inside);
@@ -199,6 +245,9 @@ Status BodyGradient::Run(KernelRun& k, const Scope& left) {
 }
 
 Status BodyGradient::End(KernelRun& k) {
+  for (const Pair& pair : reads_) {
+    if (ran_ && pair.used_up && pair.hands_back) Zero(k.Var(pair.outside));
+  }
   for (const Pair& pair : yields_) {
     Variable& outside = k.Var(pair.outside);
     if (!outside.initialized()) PENSTOCK_RETURN_IF_ERROR(ZeroGradient(k.Var(pair.forward), outside));

@@ -52,6 +52,11 @@ class BodyGradient {
     Operand outside;       // absent: nobody has it, or nobody wants it
     Operand forward;       // absent for what is only read
     bool carried = false;  // what a run gives is what the run before it starts from
+    // The gradient of a variable that a run writes over without reading it: of what it was before, there is
+    // none.
+    bool used_up = false;
+    bool hands_back = false;  // and somebody before it asks for that gradient
+    Variable rest = {};       // what is left of that for the run at hand
   };
   // Attribute sub_block. `of_names`: how the block calls the gradients in slot `of_slot`.
   Status Prepare(KernelSetup& k, const char* forward_slot, const char* of_slot,
@@ -69,6 +74,7 @@ class BodyGradient {
   std::unique_ptr<PreparedBlock> block_;
   std::vector<std::string> left_names_;
   std::vector<Pair> yields_, reads_;
+  bool ran_ = false;
 };
 
 }  // namespace penstock

@@ -111,6 +111,17 @@ def switch_3(fluid, L):
             L.assign(constant(0.001), rate)
 
 
+def dynamic_rnn(fluid, L):
+    x = fluid.data('x', [-1, 4], lod_level=1)
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word, before = rnn.step_input(x), rnn.memory(shape=[2])
+        state = L.fc([word, before], 2, act='tanh')
+        rnn.update_memory(before, state)
+        rnn.output(state)
+    L.mean(L.sequence_last_step(rnn()))
+
+
 def while_nested(fluid, L):
     i, n = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 3)
     total = L.fill_constant([1], 'float32', 0.0)
@@ -138,8 +149,8 @@ def lod_rank_table(fluid, L):
     L.reorder_lod_tensor_by_rank(x, table)
 
 
-BUILDERS = [array_concat, cond_nested, cond_one, cond_tuple, ifelse, lod_rank_table, switch_3, switch_case_default,
-            while_arrays, while_loop_fn, while_nested, while_param]
+BUILDERS = [array_concat, cond_nested, cond_one, cond_tuple, dynamic_rnn, ifelse, lod_rank_table, switch_3,
+            switch_case_default, while_arrays, while_loop_fn, while_nested, while_param]
 # What crosses the border of a block comes out of Python sets there, in the order of their hashes.
 CROSSING = {'while': ('X', 'Out'), 'conditional_block': ('Input', 'Out')}
 

@@ -153,7 +153,7 @@ class DynamicRNN:
             return
         around = self._around()
         self.zero_idx = around.create_var(name=unique_name.generate('zero_idx'), dtype='int64')
-        around.append_op('fill_constant', None, {'Out': self.zero_idx}, {
+        around.append_op('fill_constant', {}, {'Out': self.zero_idx}, {
             'shape': [1],
             'dtype': int(VarType.INT64),
             'value': 0.0,

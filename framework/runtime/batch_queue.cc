@@ -24,7 +24,7 @@ std::shared_ptr<BatchQueue> BatchQueue::Make(std::size_t capacity) {
   Registry& all = AllQueues();
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.queues, [](const auto& entry) { return entry.second.expired(); });
-  const std::shared_ptr<BatchQueue> queue(new BatchQueue(std::max<std::size_t>(capacity, 1), ++all.last));
+  std::shared_ptr<BatchQueue> queue(new BatchQueue(std::max<std::size_t>(capacity, 1), ++all.last));
   all.queues.emplace(queue->number_, queue);
   return queue;
 }

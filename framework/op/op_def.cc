@@ -180,23 +180,29 @@ OnSlices OpDef::on_slices(const Op& op) const {
 void OpDef::BuildGradDef() {
   if (!grad_) return;
   OpDef& def = GradDef();
-  const auto add_input = [&def](const SlotDef& slot, std::string name, bool optional, TypeRule type) {
-    def.Input(std::move(name), slot.doc, std::move(type), {.optional = optional, .repeated = slot.repeated});
+  // Slots that have one type in the forward op have one here too, whichever of them the gradient reads.
+  std::map<std::string, std::string> first_of;  // by the forward slot that gives the type
+  const auto add_input = [&](const SlotDef& slot, const std::string& name) {
+    const bool follows = slot.type.kind == TypeRule::Kind::kSameAs;
+    const auto [first, is_new] = first_of.emplace(follows ? slot.type.slot_or_attr : slot.name, name);
+    TypeRule type = slot.type.kind == TypeRule::Kind::kOneOf ? slot.type : AnyType();
+    if (!is_new) type = SameTypeAs(first->second);
+    def.Input(name, slot.doc, std::move(type), {.optional = slot.optional, .repeated = slot.repeated});
   };
   for (const std::string& name : grad_->reads) {
     const SlotDef* slot = FindInput(name);
     PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient reads ", name, ", which is no input"));
-    add_input(*slot, name, slot->optional, AnyType());
+    add_input(*slot, name);
   }
   for (const std::string& name : grad_->reads_outputs) {
     const SlotDef* slot = FindOutput(name);
     PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient reads ", name, ", which is no output"));
-    add_input(*slot, name, slot->optional, AnyType());
+    add_input(*slot, name);
   }
   for (const SlotDef& slot : outputs_) {
     const bool chosen = std::find(grad_->of.begin(), grad_->of.end(), slot.name) != grad_->of.end();
     if (grad_->of.empty() ? !slot.intermediate : chosen) {
-      add_input(slot, slot.name + kGradSuffix, slot.optional, AnyType());
+      add_input(slot, slot.name + kGradSuffix);
     }
   }
   for (const std::string& name : grad_->yields) {

@@ -76,7 +76,13 @@ class Ways {
     table_ = k.Input("PathTable");
     code_ = k.Input("PathCode");
     classes_ = k.Attr<int>("num_classes");
-    nodes_ = k.Input("W").shape[0];
+    const Shape &x = k.Input("X").shape, &w = k.Input("W").shape;
+    if (x.rank() != 2 || w.rank() != 2 || x[1] != w[1])
+      return k.Error("X (", x, ") and W (", w, ") must have rank 2 and one width");
+    nodes_ = w[0];
+    if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Bias", nodes_));
+    if (table_ && table_.shape.rank() != 2)
+      return k.Error("rank of PathTable (", table_.shape, ") must be 2");
     longest_ = table_ ? table_.shape[1] : Halvings(classes_ - 1);
     if (table_) {
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PathCode", table_.shape));

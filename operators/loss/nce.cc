@@ -159,8 +159,11 @@ class NceGradKernel : public Kernel {
     dweight_ = k.Output("Weight@GRAD");
     dbias_ = k.Output("Bias@GRAD");
     const Shape& label = k.Input("Label").shape;
-    if (input_.shape.rank() != 2 || weight_.shape.rank() != 2)
-      return k.Error("ranks of Input (", input_.shape, ") and Weight (", weight_.shape, ") must be 2");
+    if (input_.shape.rank() != 2 || weight_.shape != Shape{k.Attr<int>("num_total_classes"), input_.shape[1]})
+      return k.Error("Input (", input_.shape, ") must have rank 2, and Weight (", weight_.shape,
+                     ") one row as wide for each class");
+    if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Bias", weight_.shape[0]));
+    if (sample_weight_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "SampleWeight", input_.shape[0]));
     drawn_ = k.Attr<int>("num_neg_samples");
     truths_ = label.rank() == 2 ? label[1] : 1;
     const Shape chosen = {input_.shape[0], truths_ + drawn_};

@@ -52,6 +52,7 @@ class PowGradKernel : public Kernel {
     dx_ = k.Output("X@GRAD");
     given_ = k.Input("FactorTensor");
     factor_ = static_cast<T>(k.Attr<float>("factor"));
+    if (given_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "FactorTensor", 1));
     return RequireShape(k, "Out@GRAD", x_.shape);
   }
   Status Run(KernelRun& k) override {

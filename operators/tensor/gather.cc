@@ -66,6 +66,7 @@ class GatherGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     overwrites_ = k.Attr<bool>("overwrite");
+    if (k.Input("X").shape.rank() == 0) return k.Error("rank of X (0) must be above 0");
     rows_ = k.Input("X").shape[0];
     width_ = k.Input("X").shape.RowWidth();
     if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)

@@ -94,6 +94,7 @@ class LookupGradKernel : public Kernel {
     dw_ = k.Output("W@GRAD");
     padding_ = k.Attr<std::int64_t>("padding_idx");
     table_ = k.Input("W").shape;
+    if (table_.rank() != 2) return k.Error("rank of W (", table_.rank(), ", shape ", table_, ") must be 2");
     return RequireCount(k, "Out@GRAD", ids_.shape.Count() * table_.RowWidth());
   }
   Status Run(KernelRun& k) override {

@@ -3,86 +3,129 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "operators/rows.h"
 
 namespace penstock {
 
-// Adds up what belongs to one row. Keeps its memory between calls.
+// Adds up what belongs to one row. Keeps its memory between calls. What it is given fits RequireRows.
 class RowMerger {
  public:
-  // `out` gets each row of `x` once: in x's order if no row occurs twice, else ascending, as Fluid. Values of
-  // a row are added in x's order. `out` may be `x` only if no row of x occurs twice.
+  // `out` gets each row of all of `from`, which are rows of one tensor, once: in their order if no row occurs
+  // twice, else ascending, as Fluid. Values of a row are added in that order. `out` is none of them.
+  template <typename T>
+  void Merge(std::span<const SelectedRows* const> from, SelectedRows& out) {
+    const bool repeats = List<T>(from);
+    if (!repeats) {  // back into the given order
+      std::sort(entries_.begin(), entries_.end(),
+                [](const Entry& a, const Entry& b) { return a.position < b.position; });
+    }
+    Collect<T>(from, out);
+  }
   template <typename T>
   void Merge(const SelectedRows& x, SelectedRows& out) {
-    const bool repeats = Sort(x.rows);
-    out.height = x.height;
-    if (!x.value.initialized()) {  // no rows, and so no width either
-      out.rows.clear();
-      out.value.Reset(DTypeOfT<T>::kValue, {0});
-      return;
+    const SelectedRows* const from[] = {&x};
+    Merge<T>(from, out);
+  }
+  // The same, always ascending.
+  template <typename T>
+  void MergeAscending(const SelectedRows& x, SelectedRows& out) {
+    const SelectedRows* const from[] = {&x};
+    List<T>(from);
+    Collect<T>(from, out);
+  }
+
+ private:
+  struct Entry {
+    std::int64_t row;
+    std::size_t position;  // among all that were given
+    const void* values;
+  };
+
+  // Entries by row, those of one row in the given order. Whether a row occurs twice.
+  template <typename T>
+  bool List(std::span<const SelectedRows* const> from) {
+    entries_.clear();
+    for (const SelectedRows* x : from) {
+      if (!x->value.initialized()) continue;  // no rows, and so no width either
+      const Dim width = x->value.shape().RowWidth();
+      const T* values = x->value.Data<T>();
+      for (const std::int64_t row : x->rows) {
+        entries_.push_back({row, entries_.size(), values});
+        values += width;
+      }
     }
-    const Dim width = x.value.shape().RowWidth();
-    if (!repeats) {
-      if (&out == &x) return;
-      out.rows = x.rows;
-      out.value.Reset(x.value.dtype(), x.value.shape());
-      std::copy_n(x.value.Data<T>(), x.value.count(), out.value.Data<T>());
-      return;
-    }
+    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
+      return a.row != b.row ? a.row < b.row : a.position < b.position;
+    });
+    const auto same_row = [](const Entry& a, const Entry& b) { return a.row == b.row; };
+    return std::adjacent_find(entries_.begin(), entries_.end(), same_row) != entries_.end();
+  }
+
+  template <typename T>
+  void Collect(std::span<const SelectedRows* const> from, SelectedRows& out) {
+    out.height = from.empty() ? 0 : from.front()->height;
     out.rows.clear();
-    for (const auto& [row, position] : order_) {
-      if (out.rows.empty() || out.rows.back() != row) out.rows.push_back(row);
+    for (const Entry& entry : entries_) {
+      if (out.rows.empty() || out.rows.back() != entry.row) out.rows.push_back(entry.row);
     }
-    out.value.Reset(x.value.dtype(), x.value.shape().WithRows(static_cast<Dim>(out.rows.size())));
+    const auto shaped =
+        std::find_if(from.begin(), from.end(), [](const SelectedRows* x) { return x->value.initialized(); });
+    if (shaped == from.end()) {
+      out.value.Reset(DTypeOfT<T>::kValue, NoRows());
+      return;
+    }
+    shape_ = (*shaped)->value.shape();
+    const Dim width = shape_.RowWidth();
+    shape_.Set(0, static_cast<Dim>(out.rows.size()));
+    out.value.Reset(DTypeOfT<T>::kValue, shape_);
     T* to = out.value.Data<T>();
-    for (std::size_t i = 0; i < order_.size(); ++i) {
-      const T* const from = x.value.Data<T>() + order_[i].second * width;
-      if (i > 0 && order_[i].first == order_[i - 1].first) {
-        for (Dim j = 0; j < width; ++j) to[j - width] += from[j];
+    for (std::size_t i = 0; i < entries_.size(); ++i) {
+      const T* const values = static_cast<const T*>(entries_[i].values);
+      if (i > 0 && entries_[i].row == entries_[i - 1].row) {
+        for (Dim j = 0; j < width; ++j) to[j - width] += values[j];
       } else {
-        std::copy_n(from, width, to);
-        to += width;
+        to = std::copy_n(values, width, to);
       }
     }
   }
 
- private:
-  // (row, position in x), sorted. Whether a row occurs twice.
-  bool Sort(const std::vector<std::int64_t>& rows) {
-    order_.clear();
-    for (std::size_t i = 0; i < rows.size(); ++i) order_.emplace_back(rows[i], static_cast<Dim>(i));
-    std::sort(order_.begin(), order_.end());
-    const auto same_row = [](const auto& a, const auto& b) { return a.first == b.first; };
-    return std::adjacent_find(order_.begin(), order_.end(), same_row) != order_.end();
-  }
-
-  std::vector<std::pair<std::int64_t, Dim>> order_;
+  std::vector<Entry> entries_;
+  Shape shape_;  // of the result; kept for its memory
 };
 
 // The values of an operand that is a tensor or selected rows, for kernels that write a result of X's kind and
 // shape.
 class DenseOrMergedRows {
  public:
-  // X's values: the tensor, or its rows, each once. Makes Out's rows alike.
-  template <typename T>
-  const Tensor& Of(KernelRun& k, const Operand& x, const Operand& out) {
-    if (x.kind == VarKind::kTensor) return k[x];
-    merger_.Merge<T>(k.Var(x).As<SelectedRows>(), merged_);
-    auto& rows = k.Var(out).As<SelectedRows>();
-    rows.rows = merged_.rows;
-    rows.height = merged_.height;
-    rows.value.Reset(merged_.value.dtype(), merged_.value.shape());
-    return merged_.value;
+  void Prepare(const Operand& x, const Operand& out) {
+    x_ = x;
+    out_ = out;
   }
-  // Where the results go. After Of.
-  Tensor& Out(KernelRun& k, const Operand& out) {
-    return out.kind == VarKind::kTensor ? k[out] : k.Var(out).As<SelectedRows>().value;
+  // X's values are the tensor's, or those of its rows, each once. Makes Out's rows alike.
+  template <typename T>
+  Status Load(KernelRun& k, std::string_view op) {
+    if (x_.kind == VarKind::kTensor) return OkStatus();
+    const SelectedRows& x = k.Var(x_).As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows(op, "X", x, DTypeOfT<T>::kValue));
+    merger_.Merge<T>(x, merged_);
+    SelectedRows& out = k.Var(out_).As<SelectedRows>();
+    out.rows = merged_.rows;
+    out.height = merged_.height;
+    out.value.Reset(merged_.value.dtype(), merged_.value.shape());
+    return OkStatus();
+  }
+  // After Load, of the same run.
+  const Tensor& From(KernelRun& k) const { return x_.kind == VarKind::kTensor ? k[x_] : merged_.value; }
+  Tensor& To(KernelRun& k) const {
+    return out_.kind == VarKind::kTensor ? k[out_] : k.Var(out_).As<SelectedRows>().value;
   }
 
  private:
+  Operand x_, out_;
   RowMerger merger_;
   SelectedRows merged_;
 };

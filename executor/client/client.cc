@@ -79,9 +79,15 @@ Status TrainerClient::Wait(const std::function<bool()>& answer) {
 }
 
 Status TrainerClient::Push(PushHandle piece, const Variable& value) {
+  if (const auto* rows = value.If<SelectedRows>()) return session_.PushRows(piece, *rows);
   const auto* tensor = value.If<Tensor>();
-  if (tensor == nullptr) return Unimplemented("E-send-kind", "send: only dense tensors are sent so far");
+  if (tensor == nullptr)
+    return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
   return session_.Push(piece, *tensor);
+}
+
+Status TrainerClient::CompleteRows() {
+  return Wait([&] { return session_.RowsDone(); });
 }
 
 Status TrainerClient::EndStep(PeersHandle pservers) {

@@ -27,6 +27,7 @@ class TrainerClient : public RpcClient {
   Status Attach(const Program& program) override { return session_.Attach(program); }
   Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return session_.DeclarePush(piece); }
   Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return session_.DeclarePull(piece); }
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece) override { return session_.DeclareRows(piece); }
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int) override {
     return session_.DeclarePeers(pservers);
   }
@@ -34,6 +35,10 @@ class TrainerClient : public RpcClient {
   Status Push(PushHandle piece, const Variable& value) override;
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
+  Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
+    return session_.PullRows(piece, ids, out);
+  }
+  Status CompleteRows() override;
   Status CompletePulls(PeersHandle pservers) override;
   Status Complete() override;
   void Cancel() override { session_.Cancel(); }

@@ -137,7 +137,8 @@ Status Session::CheckOpen() const {
 namespace {
 
 Status RequireType(const Piece& piece, const Tensor& value) {
-  if (value.initialized() && value.dtype() == piece.dtype && value.shape() == piece.shape) return OkStatus();
+  if (!piece.rows && value.initialized() && value.dtype() == piece.dtype && value.shape() == piece.shape)
+    return OkStatus();
   return InvalidArgument(
       "E-send-shape", "send: ", piece, " is declared, the value is ",
       value.initialized() ? StrCat(DTypeName(value.dtype()), value.shape()) : std::string("missing"));
@@ -152,12 +153,8 @@ Status Session::Push(PushHandle handle, const Tensor& value) {
   Peer& peer = *declared.peer;
   const int grad = peer.contract.FindGrad(declared.name);
   if (grad < 0) return PushStart(peer, peer.contract.FindParam(declared.name), value);
-  PENSTOCK_RETURN_IF_ERROR(RequireType(peer.contract.grads[static_cast<std::size_t>(grad)], value));
-  const auto variable =
-      static_cast<std::uint32_t>(peer.contract.params.size()) + static_cast<std::uint32_t>(grad);
-  if (!peer.pushed.insert(variable).second) {
-    return FailedPrecondition("E-send-twice", "send: ", declared.name, " was sent before in step ", step_);
-  }
+  PENSTOCK_RETURN_IF_ERROR(RequireType(PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
   peer.ready.push_back({.kind = MessageKind::kPush,
                         .step = step_,
                         .variable = variable,
@@ -166,6 +163,12 @@ Status Session::Push(PushHandle handle, const Tensor& value) {
                         .body = {}});
   Flush(peer);
   return OkStatus();
+}
+
+Result<std::uint32_t> Session::OpenPush(const Declared& declared) {
+  const auto variable = static_cast<std::uint32_t>(declared.peer->contract.FindGrad(declared.name));
+  if (declared.peer->pushed.insert(variable).second) return variable;
+  return FailedPrecondition("E-send-twice", "send: ", declared.name, " was sent before in step ", step_);
 }
 
 // A first value travels as a push of the parameter itself, in step 0. It is copied, because what comes back
@@ -307,11 +310,6 @@ void Session::SendKept(Peer& peer, Envelope envelope, Payload body) {
   if (!peer.closed) peer.connection->Send(std::move(message));
 }
 
-const Piece& Session::PieceOf(const Peer& peer, std::uint32_t variable) {
-  const std::size_t params = peer.contract.params.size();
-  return variable < params ? peer.contract.params[variable] : peer.contract.grads[variable - params];
-}
-
 std::size_t Session::ChunkCount(const Peer& peer, std::uint32_t variable) {
   const Shape& shape = PieceOf(peer, variable).shape;
   const std::uint64_t rows = shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(shape[0]);
@@ -336,6 +334,8 @@ void Session::Flush(Peer& peer) {
       if (!FlushPush(peer, ready)) later.push_back(std::move(ready));
     } else if (ready.kind == MessageKind::kPull) {
       FlushPull(peer, ready);
+    } else if (ready.kind == MessageKind::kPullRows) {
+      FlushRowsPull(peer, ready);
     } else if (ready.kind == MessageKind::kComplete && !(peer.sent.empty() && later.empty())) {
       later.push_back(std::move(ready));  // the last word: the server must have everything before it
     } else {
@@ -350,6 +350,10 @@ bool Session::FlushPush(Peer& peer, Ready& ready) {
   for (; ready.chunk < chunks; ++ready.chunk) {
     const auto credit = peer.credit.find({ready.variable, ready.chunk});
     if (ready.step >= (credit == peer.credit.end() ? peer.cut.window : credit->second)) return false;
+    if (PieceOf(peer, ready.variable).rows) {
+      FlushRows(peer, ready);
+      return true;  // not cut into chunks
+    }
     const auto [begin, bytes] = ChunkBytes(peer, ready.variable, ready.chunk);
     Envelope envelope{
         .kind = MessageKind::kPush, .step = ready.step, .variable = ready.variable, .chunk = ready.chunk};

@@ -53,11 +53,14 @@ class Session : public ConnectionHandler {
   Status Attach(const Program& program);
   Result<PushHandle> DeclarePush(const RemotePiece& piece);
   Result<PullHandle> DeclarePull(const RemotePiece& piece);
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece);
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers);
 
   Status Push(PushHandle handle, const Tensor& value);
+  Status PushRows(PushHandle handle, const SelectedRows& value);  // copied
   Status EndStep(PeersHandle handle);
   Status Pull(PullHandle handle, Tensor& out);
+  Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
   Status Complete();
   void Cancel();
   // Ends all connections, in order or at once, without completing: for the servers this trainer is dead.
@@ -68,6 +71,7 @@ class Session : public ConnectionHandler {
   // Every push of steps before `step` has arrived, and every first value.
   bool EarlierPushesDone(std::uint64_t step) const;
   bool PullsDone() const;
+  bool RowsDone() const;
   bool IsPulling(PullHandle handle) const;
   bool PullWaitsAtBarrier(PullHandle handle) const;
   bool CompleteDone() const;  // all servers know
@@ -96,15 +100,25 @@ class Session : public ConnectionHandler {
     MessageKind kind;
     std::uint64_t step;
     std::uint32_t variable;
-    std::uint32_t chunk;  // of a push: those before it were sent
-    Tensor value;         // of a push
-    Payload body;         // of others
+    std::uint32_t chunk;        // of a push: those before it were sent
+    Tensor value;               // of a push of a tensor
+    Payload body;               // of others
+    std::uint64_t rows = 0;     // of a push of rows: how many
+    Nanoseconds asked{0};       // of a push that lacks credit: when we asked for some
+    std::uint32_t request = 0;  // of a question for rows
   };
   struct Arriving {  // one pull
     std::uint64_t version;
     Tensor out;                                       // shares the caller's buffer
     std::map<std::uint32_t, std::vector<bool>> have;  // by chunk not yet whole: the parts that came
     std::size_t chunks_left = 0;
+  };
+  struct ArrivingRows {  // those of one request
+    std::uint64_t version;
+    std::uint32_t variable;
+    Tensor out;  // shares the caller's buffer
+    std::size_t begin = 0, bytes = 0;
+    std::vector<bool> have;  // the parts that came; empty until it was sent
   };
   struct Peer {
     std::string address;
@@ -120,10 +134,12 @@ class Session : public ConnectionHandler {
     std::deque<Ready> ready;
     std::map<Key, Sent> sent;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>
-        credit;                                  // by variable, chunk; default: the window
-    std::map<std::uint32_t, Arriving> arriving;  // by param
-    std::set<std::uint32_t> pushed;              // in the open step
-    std::set<std::uint32_t> started;             // params whose first value was sent
+        credit;                                           // by variable, chunk; default: the window
+    std::map<std::uint32_t, Arriving> arriving;           // by param
+    std::map<std::uint32_t, ArrivingRows> arriving_rows;  // by request
+    std::uint32_t requests = 0;                           // for rows, so far
+    std::set<std::uint32_t> pushed;                       // in the open step
+    std::set<std::uint32_t> started;                      // params whose first value was sent
     std::string answer;
   };
   struct Declared {
@@ -138,17 +154,26 @@ class Session : public ConnectionHandler {
   void Hello(Peer& peer);
   void Flush(Peer& peer);
   bool FlushPush(Peer& peer, Ready& ready);  // false: some of it lacks credit
+  void FlushRows(Peer& peer, const Ready& ready);
   void FlushPull(Peer& peer, const Ready& ready);
+  void FlushRowsPull(Peer& peer, const Ready& ready);
   void SendKept(Peer& peer, Envelope envelope, Payload body);
   Message SealFor(const Peer& peer, Envelope envelope, Payload body) const;
   Status OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message);
   Status OnWelcome(Peer& peer, const Envelope& envelope, const Message& message);
   Status CheckOpen() const;
   Status OnPulled(Peer& peer, const Envelope& envelope, const Payload& body);
+  static void TakeCredit(Peer& peer, const Envelope& envelope);
+  Status OnRows(Peer& peer, const Envelope& envelope, const Payload& body);
+  Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
   void Fail(Status why);
   bool CompleteDoneLocked() const;
   Peer* PeerOf(const std::shared_ptr<Connection>& connection);
-  static const Piece& PieceOf(const Peer& peer, std::uint32_t variable);
+  static const Piece& PieceOf(const Peer& peer, std::uint32_t variable) {
+    return peer.contract.Variable(variable);
+  }
+  // The gradient that is pushed now, once a step.
+  Result<std::uint32_t> OpenPush(const Declared& declared);
   static std::size_t ChunkCount(const Peer& peer, std::uint32_t variable);
   static std::pair<std::size_t, std::size_t> ChunkBytes(const Peer& peer, std::uint32_t variable,
                                                         std::uint32_t chunk);
@@ -164,6 +189,7 @@ class Session : public ConnectionHandler {
   std::map<std::string, std::unique_ptr<Peer>> peers_;
   std::vector<Declared> pushes_;
   std::deque<Declared> pulls_;
+  std::vector<Declared> tables_;
   std::vector<std::vector<Peer*>> groups_;
 };
 

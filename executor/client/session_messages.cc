@@ -47,10 +47,12 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
                       envelope->incarnation == options_.incarnation;
   if (!for_us && envelope->kind != MessageKind::kError) return;
   const bool busy = !peer->arriving.empty() || !peer->sent.empty();
+  const std::size_t rows_before = peer->arriving_rows.size();
   Status status = OnEnvelope(*peer, *envelope, message);
   if (!status.ok()) {
     Fail(std::move(status));
-  } else if (peer->arriving.empty() || (busy && peer->sent.empty()) || peer->completed) {
+  } else if (peer->arriving.empty() || (busy && peer->sent.empty()) || peer->completed ||
+             peer->arriving_rows.size() != rows_before) {
     options_.on_change();
   }
 }
@@ -64,8 +66,7 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
     case MessageKind::kWelcome:
       return OnWelcome(peer, envelope, message);
     case MessageKind::kPushed: {
-      std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
-      credit = std::max(credit, envelope.credit);
+      TakeCredit(peer, envelope);
       acknowledge(MessageKind::kPush);
       return OkStatus();
     }
@@ -81,13 +82,23 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
                                 PieceOf(peer, envelope.variable).name, " on pserver ", peer.address,
                                 " is overwritten by a later one; receive before the next gradients are sent");
     }
+    case MessageKind::kRows:
+      return OnRows(peer, envelope, message.body);
+    case MessageKind::kRowsGone:
+      return OnRowsGone(peer, envelope);
     case MessageKind::kCompleted:
       peer.completed = true;
       acknowledge(MessageKind::kComplete);
       peer.connection->Close();
       return OkStatus();
+    case MessageKind::kCredit:
+      TakeCredit(peer, envelope);
+      Flush(peer);
+      return OkStatus();
     case MessageKind::kAnswer:
       peer.answer = message.body.ToText();
+      TakeCredit(peer, envelope);
+      Flush(peer);
       return OkStatus();
     case MessageKind::kError:
       return ReadStatus(message.body.ToText());
@@ -95,6 +106,11 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
       return DataLoss("E-rpc-envelope", "pserver ", peer.address,
                       " sent a message that only a trainer may send");
   }
+}
+
+void Session::TakeCredit(Peer& peer, const Envelope& envelope) {
+  std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
+  credit = std::max({credit, envelope.credit, std::uint64_t{peer.cut.window}});
 }
 
 Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& message) {
@@ -105,7 +121,7 @@ Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& m
                               ": it was started again");
   }
   PENSTOCK_ASSIGN_OR_RETURN(WelcomeBody cut, ReadWelcome(message.body.ToText()));
-  const std::size_t variables = peer.contract.params.size() + peer.contract.grads.size();
+  const std::size_t variables = peer.contract.variable_count();
   const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
                     cut.chunk_rows.size() >= variables &&
                     std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
@@ -175,6 +191,15 @@ void Session::Tick() {
       if (now - peer->closed_at >= options_.reconnect_after) Connect(*peer);
       continue;
     }
+    for (Ready& ready : peer->ready) {  // what would have brought credit may have been lost
+      if (!peer->welcome || ready.kind != MessageKind::kPush) continue;
+      if (now - ready.asked < options_.resend_after) continue;
+      ready.asked = now;
+      peer->connection->Send(SealFor(
+          *peer,
+          {.kind = MessageKind::kAsk, .step = ready.step, .variable = ready.variable, .chunk = ready.chunk},
+          {}));
+    }
     for (auto& [key, sent] : peer->sent) {
       if (now - sent.at < options_.resend_after) continue;
       sent.at = now;
@@ -187,12 +212,20 @@ void Session::Ask() {
   const std::lock_guard lock(mutex_);
   for (auto& [address, peer] : peers_) {
     peer->answer.clear();
-    if (peer->closed || !peer->welcome || peer->arriving.empty()) continue;
-    const auto& [variable, arriving] = *peer->arriving.begin();
-    const std::uint32_t chunk = arriving.have.empty() ? 0 : arriving.have.begin()->first;
-    peer->connection->Send(SealFor(
-        *peer, {.kind = MessageKind::kAsk, .step = arriving.version, .variable = variable, .chunk = chunk},
-        {}));
+    if (peer->closed || !peer->welcome) continue;
+    Envelope question{.kind = MessageKind::kAsk};
+    if (!peer->arriving.empty()) {
+      const auto& [variable, arriving] = *peer->arriving.begin();
+      question.step = arriving.version;
+      question.variable = variable;
+      question.chunk = arriving.have.empty() ? 0 : arriving.have.begin()->first;
+    } else if (!peer->arriving_rows.empty()) {
+      question.step = peer->arriving_rows.begin()->second.version;
+      question.variable = peer->arriving_rows.begin()->second.variable;
+    } else {
+      continue;
+    }
+    peer->connection->Send(SealFor(*peer, question, {}));
   }
 }
 
@@ -204,7 +237,15 @@ std::string Session::WaitingFor() const {
                     peer->was_welcome ? " to accept the program" : " to start (nothing answers there yet)");
     }
   }
+  const auto because = [](const Peer& peer) {
+    return peer.answer.empty() ? std::string() : StrCat(", which waits for ", peer.answer);
+  };
   for (const auto& [address, peer] : peers_) {
+    if (!peer->arriving_rows.empty()) {
+      const ArrivingRows& arriving = peer->arriving_rows.begin()->second;
+      return StrCat("rows of version ", arriving.version, " of ", PieceOf(*peer, arriving.variable).name,
+                    " on pserver ", address, because(*peer));
+    }
     if (peer->arriving.empty()) continue;
     const auto& [variable, arriving] = *peer->arriving.begin();
     const Piece& piece = PieceOf(*peer, variable);
@@ -216,7 +257,7 @@ std::string Session::WaitingFor() const {
       rows = StrCat(" (rows ", begin, "-", end, ")");
     }
     return StrCat("version ", arriving.version, " of ", piece.name, rows, " on pserver ", address,
-                  peer->answer.empty() ? std::string() : StrCat(", which waits for ", peer->answer));
+                  because(*peer));
   }
   for (const auto& [address, peer] : peers_) {
     if (!peer->sent.empty() || !peer->ready.empty())

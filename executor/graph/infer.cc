@@ -40,8 +40,9 @@ VarInfo InfoOf(const Variable& variable, const Var& declared) {
     info = InfoOf(*tensor);
   } else if (const auto* rows = variable.If<SelectedRows>()) {
     info.kind = VarKind::kSelectedRows;
-    info.dtype = rows->value.dtype();
-    // The tall tensor that the rows stand for; how many rows there are is not part of the type.
+    // The tall tensor that the rows stand for; how many rows there are is not part of the type. Rows that
+    // never had a value know nothing but their height.
+    if (rows->value.initialized()) info.dtype = rows->value.dtype();
     info.shape = rows->value.initialized() ? rows->value.shape().WithRows(rows->height) : Shape{rows->height};
     info.lod_level = 0;
     info.has_type = true;

@@ -1,30 +1,43 @@
 #include "executor/pserver/admission.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "framework/base/hash.h"
 
 namespace penstock {
 
-TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer)
-    : contract_(ContractOf(facts, trainer)),
+TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer, SparseParams sparse)
+    : contract_(ContractOf(facts, trainer, sparse)),
       startup_hash_(contract_.Startup().Hash()),
       hash_(contract_.Hash()),
-      param_of_(contract_.params.size() + contract_.grads.size()) {
+      param_of_(contract_.variable_count()) {
   for (std::size_t p = 0; p < facts.params.size(); ++p) {
     const ServedParam& served = facts.params[p];
-    std::size_t pushed = p;
-    if (!served.start) {
-      const int grad = contract_.FindGrad(served.grads[static_cast<std::size_t>(trainer)]);
-      pushed = contract_.params.size() + static_cast<std::size_t>(grad);
-    }
+    const int param = contract_.FindParam(served.param.name);
+    const int itself = param >= 0 ? param : contract_.FindTable(served.param.name);
+    const int pushed =
+        served.start ? itself : contract_.FindGrad(served.grads[static_cast<std::size_t>(trainer)]);
+    variable_of_.push_back(static_cast<std::uint32_t>(itself));
     pushed_for_.push_back(static_cast<std::uint32_t>(pushed));
-    param_of_[p] = param_of_[pushed] = static_cast<int>(p);
+    param_of_[variable_of_.back()] = param_of_[pushed_for_.back()] = static_cast<int>(p);
   }
 }
 
 std::optional<int> TrainerTerms::ParamOfGrad(std::uint32_t variable) const {
-  if (variable < contract_.params.size() || variable >= param_of_.size()) return std::nullopt;
+  if (variable < contract_.params.size() + contract_.tables.size() || variable >= param_of_.size())
+    return std::nullopt;
+  return param_of_[variable];
+}
+
+std::optional<int> TrainerTerms::ParamOfPull(std::uint32_t variable) const {
+  if (variable >= contract_.params.size()) return std::nullopt;
+  return param_of_[variable];
+}
+
+std::optional<int> TrainerTerms::ParamOfTable(std::uint32_t variable) const {
+  if (variable < contract_.params.size() || variable >= contract_.params.size() + contract_.tables.size())
+    return std::nullopt;
   return param_of_[variable];
 }
 
@@ -38,7 +51,13 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
 
 Admission::Admission(const ServerFacts& facts, std::string job)
     : address_(facts.address), job_(std::move(job)), job_hash_(Fnv1a64(job_)) {
-  for (int t = 0; t < facts.trainers; ++t) trainers_.push_back({.terms = TrainerTerms(facts, t)});
+  const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),
+                                  [](const ServedParam& served) { return served.rows; });
+  for (int t = 0; t < facts.trainers; ++t) {
+    Trainer& trainer = trainers_.emplace_back();
+    trainer.terms.emplace_back(facts, t, SparseParams::kAsTables);
+    if (sparse) trainer.terms.emplace_back(facts, t, SparseParams::kAsParams);
+  }
 }
 
 Status Admission::Check(const Envelope& envelope, const HelloBody& hello) const {
@@ -72,8 +91,10 @@ Status Admission::Check(const Envelope& envelope, const HelloBody& hello) const 
 }
 
 Status Admission::CheckContract(const Envelope& envelope, const HelloBody& hello) const {
-  const TrainerTerms& terms = trainers_[envelope.trainer].terms;
-  if (terms.Accepts(envelope.contract)) return OkStatus();
+  const std::vector<TrainerTerms>& possible = trainers_[envelope.trainer].terms;
+  const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(envelope.contract); };
+  if (std::any_of(possible.begin(), possible.end(), fits)) return OkStatus();
+  const TrainerTerms& terms = possible.front();
   Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", address_, " and trainer ",
                                   envelope.trainer, " were made by different plans");
   const bool startup =
@@ -84,7 +105,15 @@ Status Admission::CheckContract(const Envelope& envelope, const HelloBody& hello
       "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
 }
 
-void Admission::Admit(int trainer, std::uint64_t incarnation) { At(trainer).incarnation = incarnation; }
+void Admission::Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract) {
+  Trainer& admitted = At(trainer);
+  admitted.incarnation = incarnation;
+  if (admitted.terms[admitted.chosen].Accepts(contract)) return;
+  const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(contract); };
+  const auto found = std::find_if(admitted.terms.begin(), admitted.terms.end(), fits);
+  if (found != admitted.terms.end())
+    admitted.chosen = static_cast<std::size_t>(found - admitted.terms.begin());
+}
 
 std::vector<int> Admission::Awaited() const {
   std::vector<int> awaited;

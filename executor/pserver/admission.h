@@ -18,11 +18,10 @@
 
 namespace penstock {
 
-// What one trainer must believe, and the numbers by which it names variables: positions in its contract,
-// first the params, in the order of the server's facts, then its own grads.
+// What one trainer must believe, and the numbers by which it names variables: positions in its contract.
 class TrainerTerms {
  public:
-  TrainerTerms(const ServerFacts& facts, int trainer);
+  TrainerTerms(const ServerFacts& facts, int trainer, SparseParams sparse = SparseParams::kAsTables);
 
   const Contract& contract() const { return contract_; }
   // Its start-up program knows a part of the contract, its main program all of it.
@@ -31,18 +30,21 @@ class TrainerTerms {
 
   // The param that each variable is, or is the gradient of.
   const std::vector<int>& params_of_variables() const { return param_of_; }
-  std::optional<int> ParamOfGrad(std::uint32_t variable) const;  // nothing if it is no gradient
+  std::optional<int> ParamOfGrad(std::uint32_t variable) const;   // nothing if it is no gradient
+  std::optional<int> ParamOfPull(std::uint32_t variable) const;   // nothing if it is no param
+  std::optional<int> ParamOfTable(std::uint32_t variable) const;  // nothing if it is no table
   // What a push under the contract of that hash is for: the param of a gradient, or a first value that this
   // trainer sends. Nothing if it may not push that.
   std::optional<int> ParamOfPush(std::uint32_t variable, std::uint64_t contract) const;
-  // The variable that it pushes for a param.
+  // The variable that the param itself is, and the one that the trainer pushes for it.
+  std::uint32_t VariableOf(int param) const { return variable_of_[static_cast<std::size_t>(param)]; }
   std::uint32_t PushedFor(int param) const { return pushed_for_[static_cast<std::size_t>(param)]; }
 
  private:
   Contract contract_;
   std::uint64_t startup_hash_ = 0, hash_ = 0;
   std::vector<int> param_of_;
-  std::vector<std::uint32_t> pushed_for_;
+  std::vector<std::uint32_t> variable_of_, pushed_for_;
 };
 
 // Not thread-safe.
@@ -51,14 +53,16 @@ class Admission {
   Admission(const ServerFacts& facts, std::string job);
 
   std::uint64_t job_hash() const { return job_hash_; }
-  const TrainerTerms& terms(int trainer) const { return At(trainer).terms; }
+  // Those that the trainer came with last.
+  const TrainerTerms& terms(int trainer) const { return At(trainer).terms[At(trainer).chosen]; }
 
   // Ok if the hello is that of a trainer of this job which may take part, for the first time or again.
   // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-rpc-fenced (an older
   // process of that trainer), E-rpc-restart (a newer one).
   Status Check(const Envelope& envelope, const HelloBody& hello) const;
 
-  void Admit(int trainer, std::uint64_t incarnation);
+  // `contract` is that of the hello.
+  void Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract);
   // One that said this id was told why it may not take part: it is not waited for.
   void TurnAway(int trainer) { At(trainer).turned_away = true; }
   bool Admitted(int trainer) const { return At(trainer).incarnation.has_value(); }
@@ -69,7 +73,8 @@ class Admission {
 
  private:
   struct Trainer {
-    TrainerTerms terms;
+    std::vector<TrainerTerms> terms;  // any of which it may come with
+    std::size_t chosen = 0;
     std::optional<std::uint64_t> incarnation;
     bool turned_away = false;
   };

@@ -1,7 +1,9 @@
 #include "executor/pserver/chunk_store.h"
 
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "framework/ir/program.h"
 #include "framework/tensor/chunk.h"
@@ -27,6 +29,30 @@ void Place(const std::vector<Payload>& parts, Tensor& to) {
     part.CopyTo(at);
     at += part.size();
   }
+}
+
+// `size` bytes from `begin` on of the parts, laid end to end.
+void CopyRange(const std::vector<Payload>& parts, std::size_t begin, std::size_t size, std::byte* to) {
+  for (const Payload& part : parts) {
+    for (const Bytes& piece : part.pieces()) {
+      if (begin >= piece.size) {
+        begin -= piece.size;
+        continue;
+      }
+      const std::size_t here = std::min(size, piece.size - begin);
+      if (here == 0) return;
+      std::memcpy(to, piece.data + begin, here);
+      to += here;
+      size -= here;
+      begin = 0;
+    }
+  }
+}
+
+std::vector<std::int64_t> NumbersOf(const Payload& ids) {
+  std::vector<std::int64_t> numbers(ids.size() / sizeof(std::int64_t));
+  CopyRange({ids}, 0, numbers.size() * sizeof(std::int64_t), reinterpret_cast<std::byte*>(numbers.data()));
+  return numbers;
 }
 
 }  // namespace
@@ -56,6 +82,7 @@ Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) 
   Param& param = params_.emplace_back();
   param.piece = piece;
   param.start = served.start;
+  param.rows = served.rows;
   param.block = served.block;
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
   const auto row_bytes = piece.shape.RowWidth() * static_cast<Dim>(SizeOf(piece.dtype));
@@ -76,7 +103,12 @@ Status ChunkStore::AddChunk(const ServedParam& served, const Tensor& whole, Dim 
   chunk->param = cut ? whole.Rows(begin, end) : whole;
   for (const std::string& grad : served.grads) {
     auto variable = std::make_shared<Variable>();
-    variable->As<Tensor>() = Tensor(served.param.dtype, chunk->param.shape());
+    if (served.rows) {
+      variable->As<SelectedRows>() = {
+          {}, chunk->param.shape()[0], Tensor(served.param.dtype, chunk->param.shape().WithRows(0))};
+    } else {
+      variable->As<Tensor>() = Tensor(served.param.dtype, chunk->param.shape());
+    }
     chunk->scope->Bind(grad, variable);
     chunk->grads.push_back(std::move(variable));
   }
@@ -119,16 +151,24 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
     MachineConfig::Param& shape = shapes.emplace_back();
     shape.name = param.piece.name;
     shape.start = param.start;
+    if (param.rows) {
+      shape.pushed_row_bytes = sizeof(std::int64_t) + static_cast<std::size_t>(param.piece.shape.RowWidth()) *
+                                                          SizeOf(param.piece.dtype);
+    }
     for (const auto& chunk : param.chunks) shape.chunk_bytes.push_back(chunk->param.bytes());
   }
   return shapes;
 }
 
-void ChunkStore::Merge(const MergeAction& merge) {
+Status ChunkStore::Merge(const MergeAction& merge) {
   Chunk& chunk = At(merge.param, merge.chunk);
-  if (params_[static_cast<std::size_t>(merge.param)].start) {
+  const Param& param = params_[static_cast<std::size_t>(merge.param)];
+  if (param.start) {
     Place(merge.parts, chunk.param);
-    return;
+    return OkStatus();
+  }
+  if (param.rows) {
+    return MergeRows(merge, chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<SelectedRows>());
   }
   Tensor& gradient = chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<Tensor>();
   // The block may have replaced the buffer of a variable that it also writes.
@@ -137,9 +177,65 @@ void ChunkStore::Merge(const MergeAction& merge) {
   }
   if (merge.parts.empty()) {
     std::memset(gradient.raw(), 0, gradient.bytes());
-    return;
+    return OkStatus();
   }
   Place(merge.parts, gradient);
+  return OkStatus();
+}
+
+namespace {
+
+Status NoSuchRow(int trainer, const char* did, std::int64_t row, const Piece& piece) {
+  return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
+                         ", which has ", piece.shape[0]);
+}
+
+// The first id that is no row of the piece.
+std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const Piece& piece) {
+  const auto outside = [&](std::int64_t id) { return id < 0 || id >= piece.shape[0]; };
+  const auto found = std::find_if(ids.begin(), ids.end(), outside);
+  return found == ids.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace
+
+// The parts hold all ids, then the values, as many bytes as `merge.rows` says: the state machine has
+// compared.
+Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) const {
+  const Piece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
+  const std::size_t id_bytes = merge.rows * sizeof(std::int64_t);
+  gradient.height = piece.shape[0];
+  gradient.rows.resize(merge.rows);
+  gradient.value.Reset(piece.dtype, piece.shape.WithRows(static_cast<Dim>(merge.rows)));
+  if (merge.rows == 0) return OkStatus();
+  CopyRange(merge.parts, 0, id_bytes, reinterpret_cast<std::byte*>(gradient.rows.data()));
+  CopyRange(merge.parts, id_bytes, gradient.value.bytes(), gradient.value.raw());
+  const std::optional<std::int64_t> outside = Outside(gradient.rows, piece);
+  return outside ? NoSuchRow(merge.trainer, "sent a gradient of", *outside, piece) : OkStatus();
+}
+
+Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
+  const Piece& piece = params_[static_cast<std::size_t>(param)].piece;
+  if (ids.size() % sizeof(std::int64_t) != 0) {
+    return DataLoss("E-rpc-row", "trainer ", trainer, " asked for rows of ", piece.name, " in ", ids.size(),
+                    " bytes, which are no numbers of rows");
+  }
+  const std::optional<std::int64_t> outside = Outside(NumbersOf(ids), piece);
+  return outside ? NoSuchRow(trainer, "asked for", *outside, piece) : OkStatus();
+}
+
+Tensor ChunkStore::Gather(int param, const Payload& ids) const {
+  const Param& p = params_[static_cast<std::size_t>(param)];
+  const Tensor& table = p.chunks.front()->param;
+  const std::size_t row = static_cast<std::size_t>(p.piece.shape.RowWidth()) * SizeOf(p.piece.dtype);
+  const std::vector<std::int64_t> numbers = NumbersOf(ids);
+  Tensor rows(p.piece.dtype, p.piece.shape.WithRows(static_cast<Dim>(numbers.size())));
+  std::byte* to = rows.raw();
+  for (const std::int64_t id : numbers) {
+    std::memcpy(to, table.raw() + static_cast<std::size_t>(id) * row, row);
+    to += row;
+  }
+  return rows;
 }
 
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {

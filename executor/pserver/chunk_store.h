@@ -1,8 +1,8 @@
 // The memory of a parameter server: for every chunk a scope in which each variable shaped like the piece is
 // the chunk's rows of it, and what the optimizer keeps whole (adam's beta powers) is the chunk's own, so that
 // all chunks evolve alike. Of a start value there is only the chunk itself, which its one merge fills.
-// Merging copies a gradient to where the optimize block reads it; the block's own `sum` and `scale` add them
-// up, in trainer order.
+// Merging copies a gradient, a tensor or rows of one, to where the optimize block reads it; the block's own
+// `sum` and `scale` add them up, in trainer order.
 //
 // Thread-safe for different chunks; what is done to one chunk is done one at a time (the state machine sees
 // to it).
@@ -31,11 +31,16 @@ class ChunkStore {
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
 
-  void Merge(const MergeAction& merge);
+  // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have.
+  Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
   // The chunk as it is at this version: copied once, shared by all who ask. No block may run on it the first
   // time.
   const Tensor& Snapshot(int param, int chunk, std::uint64_t version);
+  // Rows of a table as they are now, one for each of the int64 ids. No block may run on it.
+  Tensor Gather(int param, const Payload& ids) const;
+  // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table.
+  Status CheckIds(int param, int trainer, const Payload& ids) const;
 
  private:
   struct View {  // a variable that the block writes, and the memory where the result belongs
@@ -53,6 +58,7 @@ class ChunkStore {
   struct Param {
     Piece piece;
     bool start = false;
+    bool rows = false;  // its gradients are
     int block = 0;
     Dim chunk_rows = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
@@ -61,6 +67,7 @@ class ChunkStore {
   ChunkStore(const Program& program, const ServerFacts& facts, Scope& scope)
       : program_(program), facts_(facts), scope_(scope) {}
   Status AddParam(const ServedParam& served, std::size_t chunk_bytes);
+  Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Chunk& At(int param, int chunk) {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];

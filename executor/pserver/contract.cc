@@ -16,19 +16,35 @@ int FindPiece(const std::vector<Piece>& pieces, std::string_view name) {
 
 }  // namespace
 
-std::string Piece::ToString() const { return StrCat(name, " : ", DTypeName(dtype), shape); }
+std::string Piece::ToString() const {
+  return rows ? StrCat(name, " : rows<", DTypeName(dtype), shape, ">")
+              : StrCat(name, " : ", DTypeName(dtype), shape);
+}
 
 std::string Contract::ToText() const {
   std::string text;
   for (const Piece& piece : params) text += StrCat("param ", piece, "\n");
   for (const Piece& piece : starts) text += StrCat("start ", piece, "\n");
+  for (const Piece& piece : tables) text += StrCat("table ", piece, "\n");
   for (const Piece& piece : grads) text += StrCat("grad ", piece, "\n");
   return text;
 }
 
 std::uint64_t Contract::Hash() const { return Fnv1a64(ToText()); }
 int Contract::FindParam(std::string_view name) const { return FindPiece(params, name); }
-int Contract::FindGrad(std::string_view name) const { return FindPiece(grads, name); }
+int Contract::FindTable(std::string_view name) const {
+  const int at = FindPiece(tables, name);
+  return at < 0 ? -1 : static_cast<int>(params.size()) + at;
+}
+int Contract::FindGrad(std::string_view name) const {
+  const int at = FindPiece(grads, name);
+  return at < 0 ? -1 : static_cast<int>(params.size() + tables.size()) + at;
+}
+const Piece& Contract::Variable(std::size_t position) const {
+  if (position < params.size()) return params[position];
+  position -= params.size();
+  return position < tables.size() ? tables[position] : grads[position - tables.size()];
+}
 bool Contract::Starts(std::string_view name) const { return FindPiece(starts, name) >= 0; }
 
 namespace {
@@ -53,6 +69,7 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
   Contract joined = a;
   PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.params, b.params, pserver));
   PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.starts, b.starts, pserver));
+  PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.tables, b.tables, pserver));
   PENSTOCK_RETURN_IF_ERROR(JoinInto(joined.grads, b.grads, pserver));
   return joined;
 }

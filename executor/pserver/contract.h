@@ -28,20 +28,27 @@ struct Piece {
   std::string name;
   DType dtype = DType::kFp32;
   Shape shape;
-  std::string ToString() const;  // "w : f32[7, 2048]"
+  bool rows = false;             // travels as some rows of it: a sparse gradient
+  std::string ToString() const;  // "w : f32[7, 2048]", "w@GRAD : rows<f32[7, 2048]>"
 };
 
-// A variable travels as its position here: first the params, then the grads.
+// A variable travels as its position here: first the params, then the tables, then the grads.
 struct Contract {
   std::vector<Piece> params;  // what the trainer pulls, by name
   std::vector<Piece> starts;  // those of the params whose first value it sends, by name; trainer 0's
   std::vector<Piece> grads;   // what it pushes each step, by name; none in a start-up program
+  // Of which it asks for single rows and never pulls the whole, by name; none in a start-up program.
+  std::vector<Piece> tables = {};
 
-  std::string ToText() const;  // a line for each, "param ...", "start ..." and "grad ..."
+  std::string ToText() const;  // a line for each, "param ...", "start ...", "table ..." and "grad ..."
   std::uint64_t Hash() const;
-  Contract Startup() const { return {.params = params, .starts = starts, .grads = {}}; }
-  int FindParam(std::string_view name) const;  // -1 if it is not there
+  Contract Startup() const { return {.params = params, .starts = starts, .grads = {}, .tables = {}}; }
+  // Positions among the variables; -1 if it is not there.
+  int FindParam(std::string_view name) const;
+  int FindTable(std::string_view name) const;
   int FindGrad(std::string_view name) const;
+  std::size_t variable_count() const { return params.size() + tables.size() + grads.size(); }
+  const Piece& Variable(std::size_t position) const;
   bool Starts(std::string_view name) const;
 };
 
@@ -60,6 +67,7 @@ struct ServedParam {
   int block = 0;                   // the optimize block that updates it
   std::vector<std::string> grads;  // by trainer: the order in which the merge adds them
   bool elementwise = false;        // every op of the block: it may run on a row range
+  bool rows = false;               // the gradients are rows: then it is not cut into chunks
 };
 
 struct ServerFacts {
@@ -70,7 +78,10 @@ struct ServerFacts {
 };
 
 Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv);
-Contract ContractOf(const ServerFacts& facts, int trainer);
+// What a trainer's programs say of such a server. Of what is updated by rows they may ask for single rows, or
+// for the whole; the server's program does not tell.
+enum class SparseParams { kAsTables, kAsParams };
+Contract ContractOf(const ServerFacts& facts, int trainer, SparseParams sparse = SparseParams::kAsTables);
 
 struct TrainerFacts {
   std::optional<int> trainer_id;              // absent if no op says it

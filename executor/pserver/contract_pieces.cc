@@ -24,7 +24,7 @@ Result<Piece> PieceOf(const Program& program, int block, const std::string& loca
     return InvalidArgument("E-contract-shape", "communication needs the whole shape of ", local,
                            ", which is declared ", var->shape());
   }
-  return Piece{remote, var->type->dtype, var->shape()};
+  return Piece{remote, var->type->dtype, var->shape(), var->kind == VarKind::kSelectedRows};
 }
 
 }  // namespace penstock

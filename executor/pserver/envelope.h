@@ -24,7 +24,8 @@ namespace penstock {
 enum class MessageKind : std::uint8_t {
   kHello = 1,    // trainer: who I am, what I believe you hold         body: Hello
   kWelcome = 2,  // server: how variables are cut into chunks          body: Welcome
-  kPush = 3,     // a part of a chunk of a gradient                    body: its bytes
+  kPush =
+      3,  // a part of a chunk of a gradient, or of rows of one  body: its bytes; of rows: int64 ids, values
   kPushed = 4,   // the server has it (or had it before)
   kEndStep = 5,  // the step is over                                   body: which variables were pushed
   kStepEnded = 6,
@@ -32,10 +33,15 @@ enum class MessageKind : std::uint8_t {
   kPulled = 8,    // a part of it                                       body: its bytes
   kComplete = 9,  // the trainer is done for good
   kCompleted = 10,
-  kAsk = 11,     // what does this pull wait for?
-  kAnswer = 12,  //                                                    body: text
+  kAsk = 11,     // what does this pull wait for? Or: is this push welcome now?
+  kAnswer = 12,  // `credit` as for a push                              body: text
   kError = 13,   // the job is over for the receiver                   body: a status
   kGone = 14,    // that version was overwritten; `credit` is the one there now
+  kPullRows =
+      15,      // asks for rows of version `step` of a table; `part` is the request's number   body: int64 ids
+  kRows = 16,  // a part of them, in the order of the ids; `credit` is the request's number    body: its bytes
+  kRowsGone = 17,  // that version was overwritten; `credit` is the request's number
+  kCredit = 18,    // pushes of a gradient of rows are welcome for steps below `credit`
 };
 
 constexpr std::size_t kEnvelopeBytes = 144;
@@ -51,7 +57,9 @@ struct Envelope {
   std::uint64_t incarnation = 0;      // grows with each start of this trainer
   std::uint64_t step = 0;             // of a push; the version of a pull
   std::uint64_t durable_version = 0;  // the newest version that a checkpoint holds; 0: none
-  std::uint64_t credit = 0;           // pushes of this variable are welcome for steps below this
+  // Of an answer: pushes of this variable are welcome for steps below this. Of a push of rows: how many there
+  // are.
+  std::uint64_t credit = 0;
   std::uint32_t trainer = 0;
   std::uint32_t variable = 0;  // position in the contract
   std::uint32_t chunk = 0;

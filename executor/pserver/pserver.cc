@@ -120,7 +120,7 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
     Refuse(caller.connection, options_.token, over);
     return;
   }
-  admission_.Admit(id, caller.envelope.incarnation);
+  admission_.Admit(id, caller.envelope.incarnation, caller.envelope.contract);
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.connection = caller.connection;
   trainer.heard = options_.clock->Now();
@@ -138,111 +138,6 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   SendTo(trainer,
          {.kind = MessageKind::kWelcome, .contract = contract, .step = machine_->steps_ended(trainer)},
          Payload::Of(WriteWelcome(body)));
-}
-
-void Pserver::Dispatch(const Caller& caller, Actions& actions) {
-  const auto known = trainer_of_.find(caller.connection.get());
-  if (known == trainer_of_.end() || static_cast<std::uint32_t>(known->second) != caller.envelope.trainer ||
-      admission_.incarnation(known->second) != caller.envelope.incarnation) {
-    Refuse(caller.connection, options_.token,
-           FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
-    return;
-  }
-  trainers_[caller.envelope.trainer].heard = options_.clock->Now();
-  if (!admission_.terms(known->second).Accepts(caller.envelope.contract)) {
-    machine_->Fail(
-        InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second, " changed its plan on the way"),
-        actions);
-    return;
-  }
-  switch (caller.envelope.kind) {
-    case MessageKind::kPush:
-      return OnPush(caller, actions);
-    case MessageKind::kEndStep:
-      return OnEndStep(caller, actions);
-    case MessageKind::kPull:
-      return OnPull(caller, actions);
-    case MessageKind::kAsk:
-      return OnAsk(caller);
-    case MessageKind::kComplete:
-      return machine_->Complete(known->second, actions);
-    case MessageKind::kError: {  // the trainer failed and says why before it goes
-      const Status why = ReadStatus(caller.message.body.ToText());
-      machine_->Gone(known->second, Status(why).In(StrCat("trainer ", known->second, " failed")), actions);
-      return;
-    }
-    default:
-      machine_->Fail(
-          DataLoss("E-rpc-envelope", "trainer ", known->second, " sent a message only a pserver may send"),
-          actions);
-  }
-}
-
-void Pserver::OnPush(const Caller& caller, Actions& actions) {
-  const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
-  const std::optional<int> param = terms.ParamOfPush(caller.envelope.variable, caller.envelope.contract);
-  if (!param) {
-    machine_->Fail(
-        InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
-                        caller.envelope.variable, ", which is neither a gradient nor a first value"),
-        actions);
-    return;
-  }
-  machine_->Push({.trainer = static_cast<int>(caller.envelope.trainer),
-                  .param = *param,
-                  .chunk = static_cast<int>(caller.envelope.chunk),
-                  .step = caller.envelope.step,
-                  .part = caller.envelope.part,
-                  .bytes = caller.message.body},
-                 actions);
-}
-
-void Pserver::OnEndStep(const Caller& caller, Actions& actions) {
-  const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
-  const Result<std::vector<std::uint32_t>> variables = ReadVariables(caller.message.body.ToText());
-  if (!variables.ok()) {
-    machine_->Fail(variables.status(), actions);
-    return;
-  }
-  std::set<int> params;
-  for (const std::uint32_t variable : *variables) {
-    if (const std::optional<int> param = terms.ParamOfGrad(variable)) params.insert(*param);
-  }
-  machine_->EndStep(static_cast<int>(caller.envelope.trainer), caller.envelope.step, params, actions);
-}
-
-void Pserver::OnPull(const Caller& caller, Actions& actions) {
-  if (caller.envelope.variable >= facts_.params.size()) {
-    machine_->Fail(InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pulled variable ",
-                                   caller.envelope.variable, ", which is no parameter"),
-                   actions);
-    return;
-  }
-  machine_->Pull(static_cast<int>(caller.envelope.trainer), static_cast<int>(caller.envelope.variable),
-                 static_cast<int>(caller.envelope.chunk), caller.envelope.step, actions);
-}
-
-void Pserver::OnAsk(const Caller& caller) {
-  const Envelope& e = caller.envelope;
-  if (e.variable >= facts_.params.size()) return;
-  if (e.chunk >= store_->chunk_count(static_cast<int>(e.variable))) return;
-  SendTo(static_cast<int>(e.trainer),
-         {.kind = MessageKind::kAnswer, .step = e.step, .variable = e.variable, .chunk = e.chunk},
-         Payload::Of(Lacking(static_cast<int>(e.variable), static_cast<int>(e.chunk))));
-}
-
-// "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody.
-std::string Pserver::Lacking(int param, int chunk) const {
-  std::string text;
-  for (const int t : machine_->Lacks(param, chunk)) {
-    const Trainer& trainer = trainers_[static_cast<std::size_t>(t)];
-    if (!text.empty()) text += ", ";
-    text += StrCat("trainer ", t,
-                   admission_.Admitted(t)
-                       ? StrCat(" (last heard ", Seconds(options_.clock->Now() - trainer.heard), " s ago)")
-                       : std::string(" (not started yet)"));
-  }
-  return text;
 }
 
 void Pserver::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
@@ -311,16 +206,22 @@ void Pserver::OnEnd(const Status& why) {
 void Pserver::Start(const MergeAction& merge, Actions& actions) {
   std::size_t bytes = 0;
   for (const Payload& part : merge.parts) bytes += part.size();
+  const auto done = [this](const MergeAction& merged, const Status& status, Actions& next) {
+    if (status.ok()) {
+      machine_->MergeDone(merged.param, merged.chunk, next);
+    } else {
+      machine_->Fail(status, next);
+    }
+  };
   if (bytes <= options_.inline_bytes) {
-    store_->Merge(merge);
-    machine_->MergeDone(merge.param, merge.chunk, actions);
+    done(merge, store_->Merge(merge), actions);
     return;
   }
-  options_.run([this, merge] {
-    store_->Merge(merge);
+  options_.run([this, merge, done] {
+    const Status status = store_->Merge(merge);
     const std::lock_guard lock(mutex_);
     Actions next;
-    machine_->MergeDone(merge.param, merge.chunk, next);
+    done(merge, status, next);
     Execute(std::move(next));
   });
 }
@@ -330,30 +231,50 @@ void Pserver::Reply(const ReplyAction& reply) {
     ReplyChunk(reply);
     return;
   }
+  if (reply.kind == MessageKind::kRows || reply.kind == MessageKind::kRowsGone) {
+    ReplyRows(reply);
+    return;
+  }
   Envelope envelope{.kind = reply.kind,
                     .step = reply.step,
                     .credit = reply.credit,
-                    .variable = static_cast<std::uint32_t>(reply.param),
                     .chunk = static_cast<std::uint32_t>(reply.chunk),
                     .part = reply.part};
   Payload body;
-  if (reply.kind == MessageKind::kPushed) {
-    envelope.variable = admission_.terms(reply.trainer).PushedFor(reply.param);
-  }
+  const TrainerTerms& terms = admission_.terms(reply.trainer);
+  if (reply.kind == MessageKind::kPushed || reply.kind == MessageKind::kCredit)
+    envelope.variable = terms.PushedFor(reply.param);
+  if (reply.kind == MessageKind::kGone) envelope.variable = terms.VariableOf(reply.param);
   if (reply.kind == MessageKind::kError) body = Payload::Of(WriteStatus(reply.error));
   SendTo(reply.trainer, envelope, std::move(body));
 }
 
 void Pserver::ReplyChunk(const ReplyAction& reply) {
-  const Tensor& chunk = store_->Snapshot(reply.param, reply.chunk, reply.step);
-  Envelope envelope{.kind = MessageKind::kPulled,
-                    .step = reply.step,
-                    .credit = reply.credit,
-                    .variable = static_cast<std::uint32_t>(reply.param),
-                    .chunk = static_cast<std::uint32_t>(reply.chunk)};
-  for (std::size_t begin = 0; begin < chunk.bytes(); begin += options_.part_bytes) {
-    SendTo(reply.trainer, envelope,
-           Payload::Of(chunk, begin, std::min(options_.part_bytes, chunk.bytes() - begin)));
+  SendParts(reply.trainer,
+            {.kind = MessageKind::kPulled,
+             .step = reply.step,
+             .credit = reply.credit,
+             .variable = admission_.terms(reply.trainer).VariableOf(reply.param),
+             .chunk = static_cast<std::uint32_t>(reply.chunk)},
+            store_->Snapshot(reply.param, reply.chunk, reply.step));
+}
+
+void Pserver::ReplyRows(const ReplyAction& reply) {
+  const Envelope envelope{.kind = reply.kind,
+                          .step = reply.step,
+                          .credit = reply.request,
+                          .variable = admission_.terms(reply.trainer).VariableOf(reply.param)};
+  if (reply.kind == MessageKind::kRowsGone) {
+    SendTo(reply.trainer, envelope, {});
+  } else {
+    SendParts(reply.trainer, envelope, store_->Gather(reply.param, reply.ids));
+  }
+}
+
+void Pserver::SendParts(int trainer, Envelope envelope, const Tensor& value) {
+  for (std::size_t begin = 0; begin < value.bytes(); begin += options_.part_bytes) {
+    SendTo(trainer, envelope,
+           Payload::Of(value, begin, std::min(options_.part_bytes, value.bytes() - begin)));
     ++envelope.part;
   }
 }

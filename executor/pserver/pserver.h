@@ -75,6 +75,7 @@ class Pserver : public ConnectionHandler {
   void Dispatch(const Caller& caller, Actions& actions);
   void OnPush(const Caller& caller, Actions& actions);
   void OnEndStep(const Caller& caller, Actions& actions);
+  void OnPullRows(const Caller& caller, Actions& actions);
   void OnPull(const Caller& caller, Actions& actions);
   void OnAsk(const Caller& caller);
   void Refuse(const std::shared_ptr<Connection>& connection, const Token& token, const Status& why);
@@ -82,6 +83,8 @@ class Pserver : public ConnectionHandler {
   void OnEnd(const Status& why);
   void Start(const MergeAction& merge, Actions& actions);
   void Reply(const ReplyAction& reply);
+  void ReplyRows(const ReplyAction& reply);
+  void SendParts(int trainer, Envelope envelope, const Tensor& value);
   void ReplyChunk(const ReplyAction& reply);
   void SendTo(int trainer, Envelope envelope, Payload body);
   std::string Lacking(int param, int chunk) const;

@@ -32,6 +32,10 @@ class BlockReader {
                              " gradients for ", served_.param.name, ", but there are ", trainers,
                              " trainers");
     }
+    if (served_.rows && served_.param.shape.rank() == 0) {
+      return InvalidArgument("E-server-merge", served_.param.name, " has no rows, but its gradient does");
+    }
+    served_.elementwise = served_.elementwise && !served_.rows;
     return std::move(served_);
   }
 
@@ -50,9 +54,8 @@ class BlockReader {
     for (const Slot& slot : op.inputs()) {
       for (const std::string& arg : slot.args) {
         if (!received_.contains(arg)) continue;
-        if (std::find(served_.grads.begin(), served_.grads.end(), arg) == served_.grads.end()) {
-          served_.grads.push_back(arg);
-        }
+        if (std::find(served_.grads.begin(), served_.grads.end(), arg) != served_.grads.end()) continue;
+        PENSTOCK_RETURN_IF_ERROR(AddGradient(arg));
       }
     }
     if (!def->optimizer().has_value()) return OkStatus();
@@ -64,6 +67,23 @@ class BlockReader {
     }
     const std::string& param = op.InputName(def->optimizer()->param_slot);
     PENSTOCK_ASSIGN_OR_RETURN(served_.param, PieceOf(program_, block_, param, param));
+    if (!served_.param.rows) return OkStatus();
+    return AddPlace(Unimplemented("E-server-table", "the table ", param,
+                                  " is dealt out row by row (is_distributed), which does not run yet; use ",
+                                  "is_sparse=True and is_distributed=False"),
+                    op);
+  }
+
+  // All trainers send rows, or none does.
+  Status AddGradient(const std::string& name) {
+    const Var* var = program_.FindVar(block_, name);
+    const bool rows = var != nullptr && var->kind == VarKind::kSelectedRows;
+    if (!served_.grads.empty() && rows != served_.rows) {
+      return InvalidArgument("E-server-merge", "block ", block_, " merges ", served_.grads.front(), " and ",
+                             name, ", of which one is selected rows");
+    }
+    served_.rows = rows;
+    served_.grads.push_back(name);
     return OkStatus();
   }
 
@@ -139,16 +159,17 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
   return facts;
 }
 
-Contract ContractOf(const ServerFacts& facts, int trainer) {
+Contract ContractOf(const ServerFacts& facts, int trainer, SparseParams sparse) {
   Contract contract;
   for (const ServedParam& served : facts.params) {
-    contract.params.push_back(served.param);
+    const bool table = served.rows && sparse == SparseParams::kAsTables;
+    (table ? contract.tables : contract.params).push_back(served.param);
     if (served.start) {
       if (trainer == 0) contract.starts.push_back(served.param);
       continue;
     }
-    contract.grads.push_back(
-        {served.grads[static_cast<std::size_t>(trainer)], served.param.dtype, served.param.shape});
+    contract.grads.push_back({served.grads[static_cast<std::size_t>(trainer)], served.param.dtype,
+                              served.param.shape, served.rows});
   }
   SortByName(contract.grads);
   return contract;

@@ -23,13 +23,12 @@ class TrainerReader {
     }
     for (auto& [address, contract] : facts_.contracts) {
       SortByName(contract.params);
+      SortByName(contract.tables);
       SortByName(contract.grads);
       TakeStarts(contract);
-      const auto same = [](const Piece& a, const Piece& b) {
-        return a.name == b.name;
-      };  // a variable may be pulled twice
-      contract.params.erase(std::unique(contract.params.begin(), contract.params.end(), same),
-                            contract.params.end());
+      const auto same = [](const Piece& a, const Piece& b) { return a.name == b.name; };
+      for (std::vector<Piece>* pulled : {&contract.params, &contract.tables})  // one may be pulled twice
+        pulled->erase(std::unique(pulled->begin(), pulled->end(), same), pulled->end());
       for (std::size_t i = 1; i < contract.grads.size(); ++i) {
         if (contract.grads[i].name != contract.grads[i - 1].name) continue;
         return InvalidArgument("E-contract-twice", "two sends of ", contract.grads[i].name, " to pserver ",
@@ -43,6 +42,7 @@ class TrainerReader {
   Status ReadOp(const Op& op) {
     if (op.type() == "send") return ReadSend(op);
     if (op.type() == "recv") return ReadRecv(op);
+    if (op.type() == "distributed_lookup_table") return ReadLookup(op);
     if (op.type() == "fetch_barrier") facts_.pulls_complete_at_barrier = true;
     if (op.type() == "send_barrier" || op.type() == "fetch_barrier") {
       for (const std::string& address : op.GetOr<std::vector<std::string>>("endpoints", {}))
@@ -85,6 +85,27 @@ class TrainerReader {
     const auto remote = op.GetOr<std::vector<std::string>>("varnames", {});
     PENSTOCK_RETURN_IF_ERROR(ReadTrainerId(op));
     return ReadPieces(op, op.Output("Out"), remote.empty() ? op.Output("Out") : remote, false);
+  }
+
+  // Slices of the table W, from its first row on.
+  Status ReadLookup(const Op& op) {
+    const auto names = op.GetOr<std::vector<std::string>>("table_names", {});
+    const auto sections = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
+    const auto addresses = op.GetOr<std::vector<std::string>>("endpoints", {});
+    if (names.size() != sections.size() || names.size() != addresses.size()) {
+      return InvalidArgument("E-contract-epmap", op.type(), " names ", names.size(), " slices, ",
+                             sections.size(), " heights and ", addresses.size(), " addresses");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const Piece table, PieceOf(program_, 0, op.InputName("W"), op.InputName("W")));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      if (sections[i] <= 0 || table.shape.rank() == 0) {
+        return InvalidArgument("E-contract-shape", op.type(), ": slice ", names[i], " has ", sections[i],
+                               " rows");
+      }
+      facts_.contracts[addresses[i]].tables.push_back(
+          {names[i], table.dtype, table.shape.WithRows(sections[i])});
+    }
+    return OkStatus();
   }
 
   Status ReadPieces(const Op& op, const std::vector<std::string>& local,

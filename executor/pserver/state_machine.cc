@@ -4,6 +4,14 @@
 #include <utility>
 
 namespace penstock {
+namespace {
+
+// What nobody sends, so that what a message claims is not believed: parts of a gradient of rows, and
+// questions of a trainer for rows that wait.
+constexpr std::size_t kPartsMax = std::size_t{1} << 20;
+constexpr std::size_t kWaitingRowsMax = 1024;
+
+}  // namespace
 
 StateMachine::StateMachine(MachineConfig config)
     : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
@@ -36,6 +44,12 @@ std::vector<int> StateMachine::Lacks(int param, int chunk) const {
   return lacking;
 }
 
+// How long the whole is of which the push is a part.
+std::size_t StateMachine::PushedBytes(const PushEvent& push) const {
+  const std::size_t row_bytes = config_.params[static_cast<std::size_t>(push.param)].pushed_row_bytes;
+  return row_bytes == 0 ? At(push.param, push.chunk).bytes : push.rows * row_bytes;
+}
+
 bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
   const MachineConfig::Param& param = config_.params[static_cast<std::size_t>(push.param)];
   if (push.chunk < 0 || static_cast<std::size_t>(push.chunk) >= param.chunk_bytes.size()) {
@@ -44,9 +58,16 @@ bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
          out);
     return false;
   }
-  const std::size_t bytes = At(push.param, push.chunk).bytes;
+  if (param.pushed_row_bytes > 0 && push.rows > kPartsMax * config_.part_bytes / param.pushed_row_bytes) {
+    Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.rows, " rows of ",
+                         param.name, ", which are too many for a message of ", kPartsMax, " parts"),
+         out);
+    return false;
+  }
+  const std::size_t bytes = PushedBytes(push);
   const std::size_t begin = push.part * config_.part_bytes;
-  if (begin >= bytes || push.bytes.size() != std::min(config_.part_bytes, bytes - begin)) {
+  const bool within = begin < bytes || (bytes == 0 && push.part == 0);  // no rows are one part
+  if (!within || push.bytes.size() != std::min(config_.part_bytes, bytes - begin)) {
     Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.bytes.size(),
                          " bytes as part ", push.part, " of a chunk of ", param.name, " that has ", bytes),
          out);
@@ -69,7 +90,15 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
          out);
     return;
   }
-  if (push.step >= c.version) Collect(push, push.step - c.version);  // else it was merged already
+  if (push.step >= c.version) {  // else it was merged already
+    if (Collect(push, push.step - c.version).rows != push.rows) {
+      Fail(
+          InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed parts of two gradients of ",
+                          config_.params[static_cast<std::size_t>(push.param)].name, " for step ", push.step),
+          out);
+      return;
+    }
+  }
   Acknowledge(push, limit, out);
   Advance(push.param, push.chunk, out);
 }
@@ -92,11 +121,13 @@ StateMachine::Gradient& StateMachine::Collect(const PushEvent& push, std::uint64
   Gradient& gradient = c.ahead[ahead][static_cast<std::size_t>(push.trainer)];
   if (!gradient.begun) {
     gradient.begun = true;
-    gradient.missing = (c.bytes + config_.part_bytes - 1) / config_.part_bytes;
+    gradient.rows = push.rows;
+    gradient.missing =
+        std::max<std::size_t>(1, (PushedBytes(push) + config_.part_bytes - 1) / config_.part_bytes);
     gradient.parts.resize(gradient.missing);
     gradient.have.resize(gradient.missing);
   }
-  if (!gradient.have[push.part]) {
+  if (gradient.rows == push.rows && !gradient.have[push.part]) {
     gradient.have[push.part] = true;
     gradient.parts[push.part] = push.bytes;
     --gradient.missing;
@@ -108,17 +139,22 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
   Chunk& c = At(push.param, push.chunk);
   if (c.awaited && !c.merging) {  // else this is a repeat
     Gradient& value = Collect(push, 0);
-    if (value.Whole()) StartMerge(push.param, push.chunk, push.trainer, std::move(value.parts), out);
+    if (value.Whole()) StartMerge(push.param, push.chunk, push.trainer, &value, out);
   }
   Acknowledge(push, config_.window, out);
 }
 
-void StateMachine::StartMerge(int param, int chunk, int trainer, std::vector<Payload> parts, Actions& out) {
+// `gradient` is left without its parts, but known to have been there; null: zeros.
+void StateMachine::StartMerge(int param, int chunk, int trainer, Gradient* gradient, Actions& out) {
   Chunk& c = At(param, chunk);
   c.merging = true;
   ++busy_;
-  out.push_back(MergeAction{
-      .param = param, .chunk = chunk, .trainer = trainer, .step = c.version, .parts = std::move(parts)});
+  MergeAction merge{.param = param, .chunk = chunk, .trainer = trainer, .step = c.version, .parts = {}};
+  if (gradient != nullptr) {
+    merge.parts = std::move(gradient->parts);
+    merge.rows = gradient->rows;
+  }
+  out.push_back(std::move(merge));
 }
 
 // Starts whatever the chunk is ready for: the next merge in trainer order, or its block.
@@ -134,9 +170,9 @@ void StateMachine::Advance(int param, int chunk, Actions& out) {
   const int trainer = c.merged;
   Gradient* gradient = c.ahead.empty() ? nullptr : &c.ahead.front()[static_cast<std::size_t>(trainer)];
   if (gradient != nullptr && gradient->Whole()) {
-    StartMerge(param, chunk, trainer, std::move(gradient->parts), out);
+    StartMerge(param, chunk, trainer, gradient, out);
   } else if (IsAbsent(trainer, c.version)) {
-    StartMerge(param, chunk, trainer, {}, out);
+    StartMerge(param, chunk, trainer, nullptr, out);
   }
 }
 
@@ -147,8 +183,7 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
   if (IsStart(param)) {
     c.awaited = false;
     c.ahead.clear();
-    const auto pulls = std::exchange(c.pulls, {});
-    for (const auto& [version, trainer] : pulls) Pull(trainer, param, chunk, version, out);
+    AnswerWaiting(param, chunk, out);
   } else {
     ++c.merged;
     Advance(param, chunk, out);
@@ -202,10 +237,33 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
     const auto ready = std::exchange(wait_for_lr_, {});
     for (const auto& [p, k] : ready) StartBlock(p, k, out);
   }
-  const auto pulls = std::exchange(c.pulls, {});
-  for (const auto& [version, trainer] : pulls) Pull(trainer, param, chunk, version, out);
+  GiveCredit(param, chunk, out);
+  AnswerWaiting(param, chunk, out);
   Advance(param, chunk, out);
   EndIfDrained(out);
+}
+
+// Who pulls every version of what it trains has credit for the next step when it sends that: the chunk's
+// version is there. Of a table, a trainer may look up nothing, and be ahead of the version; the answer to its
+// last push leaves it without credit, and nothing else would bring it any.
+void StateMachine::GiveCredit(int param, int chunk, Actions& out) {
+  if (config_.params[static_cast<std::size_t>(param)].pushed_row_bytes == 0) return;
+  for (int t = 0; t < config_.trainers; ++t) {
+    if (completed(t)) continue;
+    out.push_back(ReplyAction{.trainer = t,
+                              .kind = MessageKind::kCredit,
+                              .param = param,
+                              .chunk = chunk,
+                              .credit = credit(param, chunk)});
+  }
+}
+
+void StateMachine::AnswerWaiting(int param, int chunk, Actions& out) {
+  Chunk& c = At(param, chunk);
+  const auto pulls = std::exchange(c.pulls, {});
+  for (const auto& [version, trainer] : pulls) Pull(trainer, param, chunk, version, out);
+  const auto row_pulls = std::exchange(c.row_pulls, {});
+  for (const RowsEvent& pull : row_pulls) PullRows(pull, out);
 }
 
 bool StateMachine::AllCompleted() const {
@@ -258,6 +316,34 @@ void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t v
                             .part = 0,
                             .step = version,
                             .credit = c.version + config_.window});
+}
+
+void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
+  if (ended_) return;
+  Chunk& c = At(pull.param, 0);
+  if (pull.version > c.version) {
+    const auto same = [&](const RowsEvent& other) {
+      return other.trainer == pull.trainer && other.request == pull.request;
+    };
+    if (std::any_of(c.row_pulls.begin(), c.row_pulls.end(), same)) return;  // a repeat
+    if (c.row_pulls.size() >= kWaitingRowsMax * static_cast<std::size_t>(config_.trainers)) {
+      Fail(FailedPrecondition("E-rpc-credit", "trainer ", pull.trainer, " asked for rows of ",
+                              config_.params[static_cast<std::size_t>(pull.param)].name, " while ",
+                              c.row_pulls.size(), " such questions wait"),
+           out);
+      return;
+    }
+    c.row_pulls.push_back(pull);
+    return;
+  }
+  // The version before the block that runs now is not kept: who asked for it has sent its gradient since.
+  const bool here = pull.version == c.version && !c.running;
+  out.push_back(ReplyAction{.trainer = pull.trainer,
+                            .kind = here ? MessageKind::kRows : MessageKind::kRowsGone,
+                            .param = pull.param,
+                            .step = pull.version,
+                            .request = pull.request,
+                            .ids = here ? pull.ids : Payload()});
 }
 
 void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed,

@@ -14,6 +14,9 @@
 // again and changes nothing. A trainer that has completed counts as a gradient of zeros in the steps that it
 // no longer takes part in, as in Fluid.
 //
+// A gradient may be rows: of a table, which is one chunk. It says itself how long it is, and every trainer
+// sends one each step, if with no rows. Single rows of a table are asked for by version, as chunks are.
+//
 // A start value is a parameter that is never updated: trainer 0 pushes it once, and every version of it is
 // that one. Pulls wait until it is there.
 #pragma once
@@ -36,13 +39,15 @@ struct MergeAction {
   int param = 0, chunk = 0, trainer = 0;
   std::uint64_t step = 0;
   std::vector<Payload> parts;  // in order
+  std::uint64_t rows = 0;      // of a gradient of rows
 };
 // Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
 struct RunAction {
   int param = 0, chunk = 0;
   std::uint64_t step = 0;
 };
-// kPulled: send the chunk as it is now (no block runs on it), in parts. Others: what the fields say.
+// kPulled: send the chunk as it is now (no block runs on it), in parts. kRows: the same of the rows `ids`.
+// Others: what the fields say.
 struct ReplyAction {
   int trainer = 0;
   MessageKind kind = MessageKind::kPushed;
@@ -50,7 +55,9 @@ struct ReplyAction {
   std::uint32_t part = 0;
   std::uint64_t step = 0;
   std::uint64_t credit = 0;
-  Status error = {};  // of kError
+  Status error = {};          // of kError
+  std::uint64_t request = 0;  // of kRows and kRowsGone
+  Payload ids = {};           // of kRows
 };
 // The server is done: ok when all trainers have completed and nothing is under way. The last action ever.
 struct EndAction {
@@ -68,6 +75,7 @@ struct MachineConfig {
     std::string name;
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
+    std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
   };
   std::vector<Param> params;
 };
@@ -77,6 +85,14 @@ struct PushEvent {
   std::uint64_t step = 0;
   std::uint32_t part = 0;
   Payload bytes;
+  std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
+};
+
+struct RowsEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint64_t request = 0;  // the trainer's number for it
+  Payload ids;                // int64, each within the table
 };
 
 class StateMachine {
@@ -87,6 +103,7 @@ class StateMachine {
   void Push(const PushEvent& push, Actions& out);
   void EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed, Actions& out);
   void Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
+  void PullRows(const RowsEvent& pull, Actions& out);
   void Complete(int trainer, Actions& out);
   // The trainer is dead (and had not completed): nobody can go on.
   void Gone(int trainer, const Status& why, Actions& out);
@@ -103,6 +120,8 @@ class StateMachine {
     return trainers_[static_cast<std::size_t>(trainer)].steps_ended;
   }
   std::uint64_t version(int param, int chunk) const;
+  // Gradients of this chunk are welcome for steps below it.
+  std::uint64_t credit(int param, int chunk) const { return version(param, chunk) + config_.window; }
   // Whose gradient the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
 
@@ -111,6 +130,7 @@ class StateMachine {
     std::vector<Payload> parts;
     std::vector<bool> have;
     std::size_t missing = 0;
+    std::uint64_t rows = 0;
     bool begun = false;
     bool Whole() const { return begun && missing == 0; }
   };
@@ -124,6 +144,7 @@ class StateMachine {
     bool published = false;                   // this version was sent to somebody, so there is a copy of it
     std::deque<std::vector<Gradient>> ahead;  // by step from `version` on, by trainer; made when needed
     std::set<std::pair<std::uint64_t, int>> pulls;  // waiting: version, trainer
+    std::vector<RowsEvent> row_pulls;               // waiting
   };
   struct Trainer {
     std::uint64_t steps_ended = 0;
@@ -137,11 +158,14 @@ class StateMachine {
     return chunks_[static_cast<std::size_t>(param)][static_cast<std::size_t>(chunk)];
   }
   bool IsStart(int param) const { return config_.params[static_cast<std::size_t>(param)].start; }
+  std::size_t PushedBytes(const PushEvent& push) const;
   bool CheckPush(const PushEvent& push, Actions& out);
   Gradient& Collect(const PushEvent& push, std::uint64_t ahead);
   void PushStart(const PushEvent& push, Actions& out);
   void Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out);
-  void StartMerge(int param, int chunk, int trainer, std::vector<Payload> parts, Actions& out);
+  void StartMerge(int param, int chunk, int trainer, Gradient* gradient, Actions& out);
+  void AnswerWaiting(int param, int chunk, Actions& out);
+  void GiveCredit(int param, int chunk, Actions& out);
   void RequireStarter(int param, int chunk, Actions& out);
   bool IsAbsent(int trainer, std::uint64_t step) const;
   void Advance(int param, int chunk, Actions& out);

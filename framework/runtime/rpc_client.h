@@ -7,11 +7,13 @@
 //
 // Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's
 // buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
-// returned. EndStep, Pull, CompletePulls and Complete may wait, report every 10 s what for, and give up only
-// when a peer is gone or the run is cancelled. After the first error every later call returns that error.
+// returned. EndStep, Pull, CompleteRows, CompletePulls and Complete may wait, report every 10 s what for, and
+// give up only when a peer is gone or the run is cancelled. After the first error every later call returns
+// that error.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,9 @@ struct PushHandle {
 struct PullHandle {
   int index = -1;
 };
+struct RowsHandle {
+  int index = -1;
+};
 struct PeersHandle {
   int index = -1;
 };
@@ -50,10 +55,12 @@ class RpcClient {
 
   virtual Result<PushHandle> DeclarePush(const RemotePiece& piece) = 0;
   virtual Result<PullHandle> DeclarePull(const RemotePiece& piece) = 0;
+  // A piece of a table, of which single rows are asked for; its shape says how many there are.
+  virtual Result<RowsHandle> DeclareRows(const RemotePiece& piece) = 0;
   virtual Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) = 0;
 
-  // Hands the gradient of the step now open to its server. Twice in one step for one piece is
-  // kFailedPrecondition.
+  // Hands the gradient of the step now open to its server: a tensor, or rows of one. Twice in one step for
+  // one piece is kFailedPrecondition.
   virtual Status Push(PushHandle piece, const Variable& value) = 0;
   // send_barrier: this trainer's step is over, the set of its variables is complete at each of these servers.
   virtual Status EndStep(PeersHandle pservers) = 0;
@@ -61,6 +68,10 @@ class RpcClient {
   // program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read or write
   // `out` before that returns.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
+  // Asks for rows `ids` of the piece, in that order, of the version that Pull would give. `out` gets one row
+  // for each, and has them when CompleteRows returns; nobody may read or write it before. `ids` is copied.
+  virtual Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) = 0;
+  virtual Status CompleteRows() = 0;
   // fetch_barrier: all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
   // Tells every server that this trainer is done for good. Idempotent.

@@ -12,6 +12,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 
 namespace penstock {
 
@@ -28,29 +29,33 @@ void ReadAttrs(Math& math, const KernelSetup& k) {
   if constexpr (requires { math.Read(k); }) math.Read(k);
 }
 
+// Whether X may be selected rows: then Out is, of each value that X lists.
+template <typename Math>
+inline constexpr bool kTakesRows = false;
+
 template <typename Math>
 struct Activation {
   template <typename Device, typename T>
   class Forward : public Kernel {
    public:
     Status Prepare(KernelSetup& k) override {
-      x_ = k.Input("X");
-      out_ = k.Output("Out");
+      type_ = k.op().type();
+      values_.Prepare(k.Input("X"), k.Output("Out"));
       ReadAttrs(math_, k);
-      if (x_.kind == VarKind::kTensor) return OkStatus();
-      return Unimplemented("E-op-rows", k.op().type(),
-                           ": selected rows are not supported; use a dense tensor");
+      return kTakesRows<Math> ? OkStatus() : RequireTensor(k, "X");
     }
     Status Run(KernelRun& k) override {
-      const T* const x = k[x_].template Data<T>();
-      T* const out = k[out_].template Data<T>();
-      const std::int64_t count = k[x_].count();
+      PENSTOCK_RETURN_IF_ERROR(values_.template Load<T>(k, type_));
+      const T* const x = values_.template from<T>();
+      T* const out = values_.template to<T>();
+      const std::int64_t count = values_.count();
       for (std::int64_t i = 0; i < count; ++i) out[i] = math_.Out(x[i]);
       return OkStatus();
     }
 
    private:
-    Operand x_, out_;
+    std::string type_;
+    ValuesOf values_;
     Math math_;
   };
 

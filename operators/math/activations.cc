@@ -240,6 +240,13 @@ struct Round : Step {
   }
 };
 
+}  // namespace
+
+template <>
+inline constexpr bool kTakesRows<Square> = true;
+
+namespace {
+
 template <typename Math>
 void Add(OpRegistry& ops, const std::string& type, std::string summary, const std::string& doc) {
   AddActivation<Math>(ops, type, std::move(summary), doc)

@@ -56,14 +56,14 @@ template <typename Device, typename T>
 class ClipKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    values_.Prepare(k.Input("X"), k.Output("Out"));
     bounds_.Prepare(k);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const Tensor& x = values_.Of<T>(k, x_, out_);
-    Tensor& out = values_.Out(k, out_);
+    PENSTOCK_RETURN_IF_ERROR(values_.template Load<T>(k, "clip"));
+    const Tensor& x = values_.From(k);
+    Tensor& out = values_.To(k);
     const T low = bounds_.Min(k), high = bounds_.Max(k);
     const T* const from = x.Data<T>();
     T* const to = out.Data<T>();
@@ -73,7 +73,6 @@ class ClipKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
   Bounds<T> bounds_;
   DenseOrMergedRows values_;
 };
@@ -108,14 +107,14 @@ template <typename Device, typename T>
 class ClipByNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    values_.Prepare(k.Input("X"), k.Output("Out"));
     max_norm_ = static_cast<double>(k.Attr<float>("max_norm"));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const Tensor& x = values_.Of<T>(k, x_, out_);
-    Tensor& out = values_.Out(k, out_);
+    PENSTOCK_RETURN_IF_ERROR(values_.template Load<T>(k, "clip_by_norm"));
+    const Tensor& x = values_.From(k);
+    Tensor& out = values_.To(k);
     const T* const from = x.Data<T>();
     T* const to = out.Data<T>();
     const std::int64_t count = x.count();
@@ -128,7 +127,6 @@ class ClipByNormKernel : public Kernel {
   }
 
  private:
-  Operand x_, out_;
   double max_norm_ = 0;
   DenseOrMergedRows values_;
 };

@@ -153,6 +153,11 @@ struct Mod {
 
 }  // namespace
 
+template <>
+inline constexpr bool kScalesRows<Mul> = true;
+template <>
+inline constexpr bool kScalesRows<Div> = true;
+
 Status InferElementwise(InferContext& c) {
   Result<AlignedShapes> shapes = AlignShapes(c.ShapeOf("X"), c.ShapeOf("Y"), c.Attr<int>("axis"));
   if (!shapes.ok()) return c.Error(shapes.status().message());
@@ -180,9 +185,12 @@ void RegisterElementwise(OpRegistry& ops) {
   RegisterElementwiseAddCuda(
       AddElementwise<Add>(ops, "elementwise_add", "The sum of X and Y.", "Out = X + Y"));
   AddElementwise<Sub>(ops, "elementwise_sub", "The difference of X and Y.", "Out = X - Y");
-  AddElementwise<Mul>(ops, "elementwise_mul", "The product of X and Y, element by element.", "Out = X * Y");
-  AddElementwise<Div>(ops, "elementwise_div", "The quotient of X and Y.",
-                      "Out = X / Y; of integers, rounded towards zero, and a zero in Y is an error");
+  AddElementwise<Mul>(ops, "elementwise_mul", "The product of X and Y, element by element.",
+                      "Out = X * Y. Selected rows X take a Y of one element");
+  AddElementwise<Div>(
+      ops, "elementwise_div", "The quotient of X and Y.",
+      "Out = X / Y; of integers, rounded towards zero, and a zero in Y is an error. Selected rows X take "
+      "a Y of one element");
   AddElementwise<Max>(ops, "elementwise_max", "The larger of X and Y.",
                       "Out = max(X, Y); where they are equal the gradient goes to Y");
   AddElementwise<Min>(ops, "elementwise_min", "The smaller of X and Y.",

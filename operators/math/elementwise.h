@@ -16,6 +16,7 @@
 #include "operators/math/broadcast.h"
 #include "operators/math/reduce.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 
 namespace penstock {
 
@@ -23,6 +24,11 @@ Status InferElementwise(InferContext& c);
 // Schema and shapes of an elementwise op, all but its gradient and kernels.
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
                           const std::string& formula, TypeRule types);
+
+// Whether X may be selected rows and Y a factor for them: then Out is rows too, and each value that X lists
+// meets Y.
+template <typename Math>
+inline constexpr bool kScalesRows = false;
 
 template <typename Math>
 struct Elementwise {
@@ -34,11 +40,17 @@ struct Elementwise {
       x_ = k.Input("X");
       y_ = k.Input("Y");
       out_ = k.Output("Out");
+      if (kScalesRows<Math> && x_.kind == VarKind::kSelectedRows && y_.kind == VarKind::kTensor) {
+        on_rows_ = true;
+        rows_.Prepare(x_, out_);
+        return RequireCount(k, "Y", 1);
+      }
       PENSTOCK_ASSIGN_OR_RETURN(loops_, LoopsOver(k, x_, y_, k.Attr<int>("axis")));
       return OkStatus();
     }
 
     Status Run(KernelRun& k) override {
+      if (on_rows_) return RunOnRows(k);
       const T* const x = k[x_].template Data<T>();
       const T* const y = k[y_].template Data<T>();
       T* const out = k[out_].template Data<T>();
@@ -66,9 +78,23 @@ struct Elementwise {
     }
 
    private:
+    Status RunOnRows(KernelRun& k) {
+      PENSTOCK_RETURN_IF_ERROR(rows_.template Load<T>(k, type_));
+      const T y = *k[y_].template Data<T>();
+      if (Math::kDivides && std::is_integral_v<T> && y == T{0})
+        return InvalidArgument("E-op-divide-zero", type_, ": Y (", y_.name, ") holds a zero");
+      const T* const x = rows_.template from<T>();
+      T* const out = rows_.template to<T>();
+      const std::int64_t count = rows_.count();
+      for (std::int64_t i = 0; i < count; ++i) out[i] = Math::Out(x[i], y);
+      return OkStatus();
+    }
+
     std::string type_;
     Operand x_, y_, out_;
     BroadcastLoops loops_;
+    bool on_rows_ = false;
+    ValuesOf rows_;
   };
 
   template <typename Device, typename T>

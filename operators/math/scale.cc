@@ -1,5 +1,6 @@
 // scale: each element times a factor, plus a bias.
 #include "framework/op/op_registry.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -9,7 +10,7 @@ Out = scale * X + bias           if bias_after_scale
 Out = scale * (X + bias)         otherwise
 
 ScaleTensor, where given, holds the factor in its one element. Integers are scaled in their own type, as in
-Fluid: the factor loses its fraction.)";
+Fluid: the factor loses its fraction. Of selected rows, the values are scaled as they are listed.)";
 
 Status InferScale(InferContext& c) {
   if (c.HasInput("ScaleTensor") && !Compatible(c.ShapeOf("ScaleTensor").Count(), 1)) {
@@ -22,20 +23,19 @@ template <typename Device, typename T>
 class ScaleKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    values_.Prepare(k.Input("X"), k.Output("Out"));
     factor_ = k.Input("ScaleTensor");
     scale_ = static_cast<T>(k.Attr<float>("scale"));
     bias_ = static_cast<T>(k.Attr<float>("bias"));
     bias_after_scale_ = k.Attr<bool>("bias_after_scale");
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "scale: selected rows are not supported; use a dense tensor");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const T* const x = k[x_].template Data<T>();
-    T* const out = k[out_].template Data<T>();
+    PENSTOCK_RETURN_IF_ERROR(values_.template Load<T>(k, "scale"));
+    const T* const x = values_.template from<T>();
+    T* const out = values_.template to<T>();
     const T scale = factor_ ? *k[factor_].template Data<T>() : scale_;
-    const std::int64_t count = k[x_].count();
+    const std::int64_t count = values_.count();
     if (bias_after_scale_) {
       for (std::int64_t i = 0; i < count; ++i) out[i] = scale * x[i] + bias_;
     } else {
@@ -45,7 +45,8 @@ class ScaleKernel : public Kernel {
   }
 
  private:
-  Operand x_, factor_, out_;
+  ValuesOf values_;
+  Operand factor_;
   T scale_ = 1, bias_ = 0;
   bool bias_after_scale_ = true;
 };
@@ -67,7 +68,7 @@ Result<std::vector<Op>> ScaleGrad(const GradRequest& request) {
 void RegisterScale(OpRegistry& ops) {
   ops.Add("scale")
       .Doc("Each element times a factor, plus a bias.", kDoc)
-      .Input("X", "any shape", Numbers())
+      .Input("X", "any shape, or selected rows", Numbers())
       .Input("ScaleTensor", "one element that is used instead of `scale`", SameTypeAs("X"), Optional())
       .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
       .Attr("scale", 1.0f, "the factor")

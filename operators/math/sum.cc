@@ -5,13 +5,16 @@
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/add_gradient.h"
 #include "operators/fluid_attrs.h"
+#include "operators/merge_rows.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
 Out = X[0] + X[1] + ..., added in the order of the arguments, so equal arguments give equal bytes. Out may
-be one of them. Its gradient is one scale by 1 for each argument.)";
+be one of them. Selected rows count as the tensor that they are rows of; if all arguments are such, so is Out:
+it lists each row once, ascending if a row occurred twice, else in the order of the arguments. The gradient
+is one scale by 1 for each argument.)";
 
 // An extent that one argument knows is known; two that differ are an error.
 Status Merge(const InferContext& c, const Shape& next, int i, Shape& shape) {
@@ -41,8 +44,10 @@ Status InferSum(InferContext& c) {
   bool all_rows = true;
   for (int i = 0; i < c.InputCount("X"); ++i) {
     all_rows = all_rows && c.Input("X", i).kind == VarKind::kSelectedRows;
-    if (c.Input("X", i).kind == VarKind::kTensor)
-      PENSTOCK_RETURN_IF_ERROR(Merge(c, c.ShapeOf("X", i), i, shape));
+    // Rows that were never given a value know nothing but their height.
+    const bool unshaped = c.Input("X", i).kind == VarKind::kSelectedRows && c.ShapeOf("X", i).rank() <= 1;
+    if (shape.rank() <= 1 && c.Input("X").kind == VarKind::kSelectedRows) shape = c.ShapeOf("X", i);
+    if (!unshaped) PENSTOCK_RETURN_IF_ERROR(Merge(c, c.ShapeOf("X", i), i, shape));
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   c.SetKind("Out", all_rows ? VarKind::kSelectedRows : VarKind::kTensor);
@@ -59,25 +64,41 @@ class SumKernel : public Kernel {
       out_ = k.Output("Out");
       return OkStatus();
     }
-    for (const Operand& x : k.Inputs("X")) {
-      if (x.kind != VarKind::kTensor) {
-        return Unimplemented("E-op-rows", "sum: X (", x.name,
-                             ") holds selected rows, which are not supported; use dense tensors");
-      }
-      inputs_.push_back(x);
-    }
     out_ = k.Output("Out");
+    for (const Operand& x : k.Inputs("X")) {
+      if (x.kind != VarKind::kTensor && x.kind != VarKind::kSelectedRows)
+        return k.Error("X (", x.name, ") must be a tensor or selected rows, as the first is");
+      (x.kind == VarKind::kTensor ? inputs_ : row_inputs_).push_back(x);
+      if (x.kind != out_.kind && x.name == out_.name)
+        return k.Error("Out is a tensor and cannot be X (", x.name, "), which holds selected rows");
+    }
     data_.resize(inputs_.size());
+    rows_.resize(row_inputs_.size());
     return OkStatus();
   }
 
-  // Block by block through a small buffer: each argument is read once, and Out may be any of them.
   Status Run(KernelRun& k) override {
     if (!arrays_.empty()) {
       for (std::size_t i = 0; i < arrays_.size(); ++i)
         arrays_[i] = &k.Var(array_inputs_[i]).template As<TensorArray>();
       return AddArrays(arrays_, k.Var(out_).template As<TensorArray>());
     }
+    if (!inputs_.empty()) AddTensors(k);
+    if (row_inputs_.empty()) return OkStatus();
+    const Shape* tall = inputs_.empty() ? nullptr : &k[out_].shape();
+    PENSTOCK_RETURN_IF_ERROR(LoadRows(k, tall));
+    if (tall != nullptr) {
+      AddRows(k[out_]);
+    } else {
+      merger_.Merge<T>(rows_, merged_);
+      std::swap(k.Var(out_).template As<SelectedRows>(), merged_);
+    }
+    return OkStatus();
+  }
+
+ private:
+  // Block by block through a small buffer: each argument is read once, and Out may be any of them.
+  void AddTensors(KernelRun& k) {
     constexpr std::int64_t kBlock = 1024;
     T block[kBlock];
     for (std::size_t a = 0; a < inputs_.size(); ++a) data_[a] = k[inputs_[a]].template Data<T>();
@@ -92,15 +113,52 @@ class SumKernel : public Kernel {
       }
       std::copy_n(block, n, out + begin);
     }
-    return OkStatus();
   }
 
- private:
-  std::vector<Operand> inputs_;
-  std::vector<Operand> array_inputs_;
+  // All are rows of one tensor: that of `tall`, if it is known, else that of the first.
+  Status LoadRows(KernelRun& k, const Shape* tall) {
+    const SelectedRows* first = nullptr;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const SelectedRows& rows = k.Var(row_inputs_[i]).template As<SelectedRows>();
+      rows_[i] = &rows;
+      if (tall != nullptr) {
+        PENSTOCK_RETURN_IF_ERROR(RequireRows("sum", "X", rows, DTypeOfT<T>::kValue, *tall));
+        continue;
+      }
+      PENSTOCK_RETURN_IF_ERROR(RequireRows("sum", "X", rows, DTypeOfT<T>::kValue));
+      if (rows.height != rows_.front()->height) return NotAlike(row_inputs_[i]);
+      if (rows.rows.empty()) continue;
+      if (first == nullptr) first = &rows;
+      if (rows.value.shape().rank() != first->value.shape().rank() ||
+          rows.value.shape().RowWidth() != first->value.shape().RowWidth())
+        return NotAlike(row_inputs_[i]);
+    }
+    return OkStatus();
+  }
+  static Status NotAlike(const Operand& x) {
+    return InvalidArgument("E-op-rows", "sum: X (", x.name, ") holds rows of another tensor than the first");
+  }
+
+  void AddRows(Tensor& out) {
+    const Dim width = out.shape().RowWidth();
+    for (const SelectedRows* x : rows_) {
+      if (x->rows.empty()) continue;
+      const T* from = x->value.Data<T>();
+      for (const std::int64_t row : x->rows) {
+        T* const to = out.Data<T>() + row * width;
+        for (Dim j = 0; j < width; ++j) to[j] += from[j];
+        from += width;
+      }
+    }
+  }
+
+  std::vector<Operand> inputs_, row_inputs_, array_inputs_;
   std::vector<const TensorArray*> arrays_;  // of this run; empty where X holds no arrays
   std::vector<const T*> data_;              // of this run; sized once
+  std::vector<const SelectedRows*> rows_;   // the same
   Operand out_;
+  RowMerger merger_;
+  SelectedRows merged_;  // what Out held before, to be written next time
 };
 
 Result<std::vector<Op>> SumGrad(const GradRequest& request) {
@@ -121,7 +179,7 @@ Result<std::vector<Op>> SumGrad(const GradRequest& request) {
 void RegisterSum(OpRegistry& ops) {
   ops.Add("sum")
       .Doc("The sum of its arguments.", kDoc)
-      .Input("X", "tensors of one shape", Numbers(), Repeated())
+      .Input("X", "tensors of one shape, or rows of such tensors", Numbers(), Repeated())
       .Output("Out", "their sum", SameTypeAs("X"))
       .Attr("use_mkldnn", false, kNoEffect)
       .InferShape(InferSum)

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -20,7 +21,6 @@ class AdadeltaKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     grads_ = k.Input("AvgSquaredGrad");
     steps_ = k.Input("AvgSquaredUpdate");
     param_out_ = k.Output("ParamOut");
@@ -28,30 +28,30 @@ class AdadeltaKernel : public Kernel {
     steps_out_ = k.Output("AvgSquaredUpdateOut");
     rho_ = static_cast<T>(k.Attr<float>("rho"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const grads = k[grads_].template Data<T>();
     const T* const steps = k[steps_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const grads_out = k[grads_out_].template Data<T>();
     T* const steps_out = k[steps_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T g = grad[i];
-      const T squares = rho_ * grads[i] + (T{1} - rho_) * g * g;
-      const T step = -std::sqrt((steps[i] + epsilon_) / (squares + epsilon_)) * g;
+    const T rho = rho_, epsilon = epsilon_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      const T squares = rho * grads[i] + (T{1} - rho) * g * g;
+      const T step = -std::sqrt((steps[i] + epsilon) / (squares + epsilon)) * g;
       grads_out[i] = squares;
-      steps_out[i] = rho_ * steps[i] + (T{1} - rho_) * step * step;
+      steps_out[i] = rho * steps[i] + (T{1} - rho) * step * step;
       param_out[i] = param[i] + step;
-    }
+    });
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, grads_, steps_, param_out_, grads_out_, steps_out_;
+  Operand param_, grads_, steps_, param_out_, grads_out_, steps_out_;
+  Gradient<T> grad_;
   T rho_ = 0, epsilon_ = 0;
 };
 
@@ -61,7 +61,7 @@ void RegisterAdadelta(OpRegistry& ops) {
   ops.Add("adadelta")
       .Doc("A step whose size follows from earlier steps.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("AvgSquaredGrad", "running average of squared gradients; shaped like Param", SameTypeAs("Param"))
       .Input("AvgSquaredUpdate", "running average of squared steps; shaped like Param", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -25,7 +26,6 @@ struct Adagrad {
    public:
     Status Prepare(KernelSetup& k) override {
       param_ = k.Input("Param");
-      grad_ = k.Input("Grad");
       moment_ = k.Input("Moment");
       rate_ = k.Input("LearningRate");
       param_out_ = k.Output("ParamOut");
@@ -35,27 +35,28 @@ struct Adagrad {
         kept_ = static_cast<T>(k.Attr<float>("decay"));
         added_ = T{1} - kept_;
       }
-      return RequireDenseGrad(k);
+      return grad_.Prepare(k, kDecays ? WithoutGradient::kMoves : WithoutGradient::kStays,
+                           {{param_, param_out_}, {moment_, moment_out_}});
     }
     Status Run(KernelRun& k) override {
+      PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
       const T* const param = k[param_].template Data<T>();
-      const T* const grad = k[grad_].template Data<T>();
       const T* const moment = k[moment_].template Data<T>();
       const T rate = *k[rate_].template Data<T>();
       T* const param_out = k[param_out_].template Data<T>();
       T* const moment_out = k[moment_out_].template Data<T>();
-      const std::int64_t count = k[param_].count();
-      for (std::int64_t i = 0; i < count; ++i) {
-        const T g = grad[i];
-        const T m = kept_ * moment[i] + added_ * g * g;
+      const T kept = kept_, added = added_, epsilon = epsilon_;
+      grad_.ForEach([=](std::int64_t i, T g) {
+        const T m = kept * moment[i] + added * g * g;
         moment_out[i] = m;
-        param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon_);
-      }
+        param_out[i] = param[i] - rate * g / (std::sqrt(m) + epsilon);
+      });
       return OkStatus();
     }
 
    private:
-    Operand param_, grad_, moment_, rate_, param_out_, moment_out_;
+    Operand param_, moment_, rate_, param_out_, moment_out_;
+    Gradient<T> grad_;
     T kept_ = 1, added_ = 1, epsilon_ = 0;
   };
 };
@@ -63,7 +64,7 @@ struct Adagrad {
 OpDef& Declare(OpRegistry& ops, const char* type) {
   return ops.Add(type)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("Moment", "what squares of gradients have added up to; shaped like Param", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -14,8 +15,9 @@ rate       = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)
 ParamOut   = Param - rate * Moment1Out / (sqrt(Moment2Out) + epsilon * sqrt(1 - Beta2Pow))
 Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
 
-Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where given, hold
-the betas. The factor of epsilon is Fluid's; it is left out in the paper's last formula.
+Rows that a gradient of rows does not list move as with a gradient of 0; with lazy_mode they and their
+moments stay. Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where
+given, hold the betas. The factor of epsilon is Fluid's; it is left out in the paper's last formula.
 Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>
@@ -23,7 +25,6 @@ class AdamKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     moment1_ = k.Input("Moment1");
     moment2_ = k.Input("Moment2");
@@ -39,10 +40,13 @@ class AdamKernel : public Kernel {
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    return RequireDenseGrad(k);
+    const bool lazy = k.Attr<bool>("lazy_mode");
+    return grad_.Prepare(k, lazy ? WithoutGradient::kStays : WithoutGradient::kMoves,
+                         {{param_, param_out_}, {moment1_, moment1_out_}, {moment2_, moment2_out_}});
   }
 
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T beta1 = beta1_given_ ? *k[beta1_given_].template Data<T>() : beta1_;
     const T beta2 = beta2_given_ ? *k[beta2_given_].template Data<T>() : beta2_;
     const T beta1_pow = *k[beta1_pow_].template Data<T>();
@@ -51,29 +55,27 @@ class AdamKernel : public Kernel {
     const T rate = *k[rate_].template Data<T>() * (correction / (T{1} - beta1_pow));
     const T epsilon = epsilon_ * correction;
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const moment1 = k[moment1_].template Data<T>();
     const T* const moment2 = k[moment2_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const moment1_out = k[moment1_out_].template Data<T>();
     T* const moment2_out = k[moment2_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T g = grad[i];
+    grad_.ForEach([=](std::int64_t i, T g) {
       const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
       const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
       moment1_out[i] = m1;
       moment2_out[i] = m2;
       param_out[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
-    }
+    });
     *k[beta1_pow_out_].template Data<T>() = beta1 * beta1_pow;
     *k[beta2_pow_out_].template Data<T>() = beta2 * beta2_pow;
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, rate_, moment1_, moment2_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
+  Operand param_, rate_, moment1_, moment2_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
   Operand param_out_, moment1_out_, moment2_out_, beta1_pow_out_, beta2_pow_out_;
+  Gradient<T> grad_;
   T beta1_ = 0, beta2_ = 0, epsilon_ = 0;
 };
 
@@ -92,7 +94,7 @@ void RegisterAdam(OpRegistry& ops) {
   ops.Add("adam")
       .Doc("A step scaled by running averages of the gradient and its square.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Input("Moment1", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
       .Input("Moment2", "running average of its square; shaped like Param", SameTypeAs("Param"))

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -21,7 +22,6 @@ class AdamaxKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     moment_ = k.Input("Moment");
     norm_ = k.Input("InfNorm");
@@ -32,30 +32,31 @@ class AdamaxKernel : public Kernel {
     beta1_ = static_cast<T>(k.Attr<float>("beta1"));
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const moment = k[moment_].template Data<T>();
     const T* const norm = k[norm_].template Data<T>();
     const T rate = *k[rate_].template Data<T>() / (T{1} - *k[beta1_pow_].template Data<T>());
     T* const param_out = k[param_out_].template Data<T>();
     T* const moment_out = k[moment_out_].template Data<T>();
     T* const norm_out = k[norm_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T m = beta1_ * moment[i] + (T{1} - beta1_) * grad[i];
-      const T n = std::max(std::abs(grad[i]), beta2_ * norm[i] + epsilon_);
+    const T beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      const T m = beta1 * moment[i] + (T{1} - beta1) * g;
+      const T n = std::max(std::abs(g), beta2 * norm[i] + epsilon);
       moment_out[i] = m;
       norm_out[i] = n;
       param_out[i] = param[i] - rate * (m / n);
-    }
+    });
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, rate_, moment_, norm_, beta1_pow_, param_out_, moment_out_, norm_out_;
+  Operand param_, rate_, moment_, norm_, beta1_pow_, param_out_, moment_out_, norm_out_;
+  Gradient<T> grad_;
   T beta1_ = 0, beta2_ = 0, epsilon_ = 0;
 };
 
@@ -65,7 +66,7 @@ void RegisterAdamax(OpRegistry& ops) {
   ops.Add("adamax")
       .Doc("Adam, scaled by the largest gradient seen.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Input("Moment", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
       .Input("InfNorm", "the largest gradient seen, decaying; shaped like Param", SameTypeAs("Param"))

@@ -2,6 +2,7 @@
 // keeps a momentum of its own.
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/update.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -37,7 +38,8 @@ class DgcMomentumKernel : public Kernel {
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     nesterov_ = k.Attr<bool>("use_nesterov");
     begin_ = static_cast<int>(k.Attr<float>("rampup_begin_step"));
-    return RequireDenseGrad(k);
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "Param"));
+    return RequireTensor(k, "Grad");
   }
 
   Status Run(KernelRun& k) override {

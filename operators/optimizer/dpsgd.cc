@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/runtime/random.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/norm.h"
 #include "operators/optimizer/update.h"
 
@@ -24,7 +25,6 @@ class DpsgdKernel : public Kernel {
   DpsgdKernel() : own_(1) {}
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     param_out_ = k.Output("ParamOut");
     clip_ = static_cast<T>(k.Attr<float>("clip"));
@@ -35,17 +35,16 @@ class DpsgdKernel : public Kernel {
       own_.Reseed(static_cast<std::uint64_t>(static_cast<std::int64_t>(seed)));
       source_ = &own_;
     }
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const out = k[param_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    const T scale = std::max(T{1}, Norm(grad, count) / clip_);
+    const T scale = std::max(T{1}, Norm(grad_.values()) / clip_);
     const T noise = sigma_ == T{0} ? T{0} : sigma_ * Normal() / batch_;
-    for (std::int64_t i = 0; i < count; ++i) out[i] = param[i] - rate * (grad[i] / scale + noise);
+    grad_.ForEach([=](std::int64_t i, T g) { out[i] = param[i] - rate * (g / scale + noise); });
     return OkStatus();
   }
 
@@ -58,7 +57,8 @@ class DpsgdKernel : public Kernel {
     return static_cast<T>(radius * std::cos(2.0 * std::numbers::pi * Uniform()));
   }
 
-  Operand param_, grad_, rate_, param_out_;
+  Operand param_, rate_, param_out_;
+  Gradient<T> grad_;
   T clip_ = 1, batch_ = 1, sigma_ = 0;
   RandomSource own_;
   RandomSource* source_ = nullptr;
@@ -70,7 +70,7 @@ void RegisterDpsgd(OpRegistry& ops) {
   ops.Add("dpsgd")
       .Doc("A step along a clipped gradient with noise.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Attr("clip", 10.0f, "the largest norm of a gradient", AtLeast(1e-30))

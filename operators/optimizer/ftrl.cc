@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -22,7 +23,6 @@ class FtrlKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     squared_ = k.Input("SquaredAccumulator");
     linear_ = k.Input("LinearAccumulator");
     rate_ = k.Input("LearningRate");
@@ -32,36 +32,38 @@ class FtrlKernel : public Kernel {
     l1_ = static_cast<T>(k.Attr<float>("l1"));
     l2_ = static_cast<T>(k.Attr<float>("l2"));
     power_ = static_cast<T>(k.Attr<float>("lr_power"));
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const squared = k[squared_].template Data<T>();
     const T* const linear = k[linear_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const squared_out = k[squared_out_].template Data<T>();
     T* const linear_out = k[linear_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T g = grad[i];
-      const T before = Grown(squared[i]);
+    const T l1 = l1_, l2 = l2_, power = power_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      const T before = Grown(squared[i], power);
       const T squares = squared[i] + g * g;
-      const T now = Grown(squares);
+      const T now = Grown(squares, power);
       const T line = linear[i] + g - (now - before) / rate * param[i];
       squared_out[i] = squares;
       linear_out[i] = line;
-      const T pull = std::copysign(l1_, line) - line;
-      param_out[i] = std::abs(line) > l1_ ? pull / (now / rate + T{2} * l2_) : T{0};
-    }
+      const T pull = std::copysign(l1, line) - line;
+      param_out[i] = std::abs(line) > l1 ? pull / (now / rate + T{2} * l2) : T{0};
+    });
     return OkStatus();
   }
 
  private:
-  T Grown(T squares) const { return power_ == T{-0.5} ? std::sqrt(squares) : std::pow(squares, -power_); }
+  static T Grown(T squares, T power) {
+    return power == T{-0.5} ? std::sqrt(squares) : std::pow(squares, -power);
+  }
 
-  Operand param_, grad_, squared_, linear_, rate_, param_out_, squared_out_, linear_out_;
+  Operand param_, squared_, linear_, rate_, param_out_, squared_out_, linear_out_;
+  Gradient<T> grad_;
   T l1_ = 0, l2_ = 0, power_ = 0;
 };
 
@@ -73,7 +75,7 @@ void RegisterFtrl(OpRegistry& ops) {
       .Input("Param", "the parameter", Floats())
       .Input("SquaredAccumulator", "the sum of squared gradients; shaped like Param", SameTypeAs("Param"))
       .Input("LinearAccumulator", "the sum of corrected gradients; shaped like Param", SameTypeAs("Param"))
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Output("SquaredAccumOut", "names SquaredAccumulator's variable", SameTypeAs("Param"))

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/norm.h"
 #include "operators/optimizer/update.h"
 
@@ -23,7 +24,6 @@ class LambKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     moment1_ = k.Input("Moment1");
     moment2_ = k.Input("Moment2");
@@ -35,11 +35,11 @@ class LambKernel : public Kernel {
     beta2_ = static_cast<T>(k.Attr<float>("beta2"));
     epsilon_ = static_cast<T>(k.Attr<float>("epsilon"));
     step_ = k.Workspace(static_cast<std::size_t>(param_.shape.Count()) * sizeof(T));
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const moment1 = k[moment1_].template Data<T>();
     const T* const moment2 = k[moment2_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
@@ -47,16 +47,16 @@ class LambKernel : public Kernel {
     T* const moment2_out = k[moment2_out_].template Data<T>();
     T* const step = reinterpret_cast<T*>(k.Workspace(step_));
     const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T g = grad[i];
-      const T m1 = beta1_ * moment1[i] + (T{1} - beta1_) * g;
-      const T m2 = beta2_ * moment2[i] + (T{1} - beta2_) * g * g;
+    const T beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_, decay = decay_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      const T m1 = beta1 * moment1[i] + (T{1} - beta1) * g;
+      const T m2 = beta2 * moment2[i] + (T{1} - beta2) * g * g;
       moment1_out[i] = m1;
       moment2_out[i] = m2;
-      step[i] = m1 / (std::sqrt(m2) + epsilon_) + decay_ * param[i];
-    }
-    const T param_norm = Norm(param, count);
-    const T step_norm = Norm(step, count);
+      step[i] = m1 / (std::sqrt(m2) + epsilon) + decay * param[i];
+    });
+    const T param_norm = Norm<T>({param, static_cast<std::size_t>(count)});
+    const T step_norm = Norm<T>({step, static_cast<std::size_t>(count)});
     T rate = *k[rate_].template Data<T>();
     if (param_norm > 0 && step_norm > 0) rate *= param_norm / step_norm;
     for (std::int64_t i = 0; i < count; ++i) param_out[i] = param[i] - rate * step[i];
@@ -64,7 +64,8 @@ class LambKernel : public Kernel {
   }
 
  private:
-  Operand param_, grad_, rate_, moment1_, moment2_, param_out_, moment1_out_, moment2_out_;
+  Operand param_, rate_, moment1_, moment2_, param_out_, moment1_out_, moment2_out_;
+  Gradient<T> grad_;
   WorkspaceId step_;
   T decay_ = 0, beta1_ = 0, beta2_ = 0, epsilon_ = 0;
 };
@@ -85,7 +86,7 @@ void RegisterLamb(OpRegistry& ops) {
   ops.Add("lamb")
       .Doc("Adam, scaled layer by layer.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Input("Moment1", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
       .Input("Moment2", "running average of its square; shaped like Param", SameTypeAs("Param"))

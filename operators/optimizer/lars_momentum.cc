@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/norm.h"
 #include "operators/optimizer/update.h"
 
@@ -21,7 +22,6 @@ class LarsMomentumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     velocity_ = k.Input("Velocity");
     rate_ = k.Input("LearningRate");
     param_out_ = k.Output("ParamOut");
@@ -29,31 +29,32 @@ class LarsMomentumKernel : public Kernel {
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     coefficient_ = static_cast<T>(k.Attr<float>("lars_coeff"));
     decay_ = static_cast<T>(k.Attr<float>("lars_weight_decay"));
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const velocity = k[velocity_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const velocity_out = k[velocity_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
     T rate = *k[rate_].template Data<T>();
-    const T param_norm = Norm(param, count);
-    const T grad_norm = Norm(grad, count);
+    const T param_norm = Norm<T>(k[param_].template Span<T>());
+    const T grad_norm = Norm(grad_.values());
     if (decay_ > 0 && param_norm > 0 && grad_norm > 0) {
       rate *= coefficient_ * param_norm / (grad_norm + decay_ * param_norm);
     }
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T v = mu_ * velocity[i] + rate * (grad[i] + decay_ * param[i]);
+    const T mu = mu_, decay = decay_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      const T v = mu * velocity[i] + rate * (g + decay * param[i]);
       velocity_out[i] = v;
       param_out[i] = param[i] - v;
-    }
+    });
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, velocity_, rate_, param_out_, velocity_out_;
+  Operand param_, velocity_, rate_, param_out_, velocity_out_;
+  Gradient<T> grad_;
   T mu_ = 0, coefficient_ = 0, decay_ = 0;
 };
 
@@ -63,7 +64,7 @@ void RegisterLarsMomentum(OpRegistry& ops) {
   ops.Add("lars_momentum")
       .Doc("Momentum, scaled layer by layer.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("Velocity", "the running sum of steps; shaped like Param", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

@@ -1,5 +1,6 @@
 // momentum: a step along a running sum of gradients, with Nesterov's look ahead by choice.
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -18,42 +19,41 @@ class MomentumKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     velocity_ = k.Input("Velocity");
     rate_ = k.Input("LearningRate");
     param_out_ = k.Output("ParamOut");
     velocity_out_ = k.Output("VelocityOut");
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     nesterov_ = k.Attr<bool>("use_nesterov");
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const velocity = k[velocity_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const velocity_out = k[velocity_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
+    const T mu = mu_;
     if (nesterov_) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const T g = grad[i];
-        const T v = velocity[i] * mu_ + g;
+      grad_.ForEach([=](std::int64_t i, T g) {
+        const T v = velocity[i] * mu + g;
         velocity_out[i] = v;
-        param_out[i] = param[i] - (g + v * mu_) * rate;
-      }
+        param_out[i] = param[i] - (g + v * mu) * rate;
+      });
     } else {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const T v = velocity[i] * mu_ + grad[i];
+      grad_.ForEach([=](std::int64_t i, T g) {
+        const T v = velocity[i] * mu + g;
         velocity_out[i] = v;
         param_out[i] = param[i] - rate * v;
-      }
+      });
     }
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, velocity_, rate_, param_out_, velocity_out_;
+  Operand param_, velocity_, rate_, param_out_, velocity_out_;
+  Gradient<T> grad_;
   T mu_ = 0;
   bool nesterov_ = false;
 };
@@ -64,7 +64,7 @@ void RegisterMomentum(OpRegistry& ops) {
   ops.Add("momentum")
       .Doc("A step along a running sum of gradients.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("Velocity", "the running sum; shaped like Param", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

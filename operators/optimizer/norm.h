@@ -3,16 +3,16 @@
 #pragma once
 
 #include <cmath>
-#include <cstdint>
+#include <span>
 
 namespace penstock {
 
 // The root of the sum of squares, added up in double: the same for any order of magnitude of the count.
 template <typename T>
-T Norm(const T* values, std::int64_t count) {
+T Norm(std::span<const T> values) {
   double squares = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const double value = static_cast<double>(values[i]);
+  for (const T element : values) {
+    const double value = static_cast<double>(element);
     squares += value * value;
   }
   return static_cast<T>(std::sqrt(squares));

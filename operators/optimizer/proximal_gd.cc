@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -19,29 +20,29 @@ class ProximalGdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     param_out_ = k.Output("ParamOut");
     l1_ = static_cast<T>(k.Attr<float>("l1"));
     l2_ = static_cast<T>(k.Attr<float>("l2"));
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const out = k[param_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T step = param[i] - rate * grad[i];
-      const T size = std::max(std::abs(step) - rate * l1_, T{0});
-      out[i] = std::copysign(size, step) / (T{1} + rate * l2_);
-    }
+    const T l1 = l1_, l2 = l2_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      const T step = param[i] - rate * g;
+      const T size = std::max(std::abs(step) - rate * l1, T{0});
+      out[i] = std::copysign(size, step) / (T{1} + rate * l2);
+    });
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, rate_, param_out_;
+  Operand param_, rate_, param_out_;
+  Gradient<T> grad_;
   T l1_ = 0, l2_ = 0;
 };
 
@@ -51,7 +52,7 @@ void RegisterProximalGd(OpRegistry& ops) {
   ops.Add("proximal_gd")
       .Doc("A step against the gradient, then a pull towards 0.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Attr("l1", 0.0f, "how strongly small values are made 0", AtLeast(0))

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
 namespace penstock {
@@ -26,7 +27,6 @@ class RmspropKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
     square_ = k.Input("MeanSquare");
     mean_ = k.Input("MeanGrad");
     moment_ = k.Input("Moment");
@@ -40,40 +40,41 @@ class RmspropKernel : public Kernel {
     momentum_ = static_cast<T>(k.Attr<float>("momentum"));
     centered_ = k.Attr<bool>("centered");
     if (centered_ && (!mean_ || !mean_out_)) return k.Error("MeanGrad is needed if centered is set");
-    return RequireDenseGrad(k);
+    return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T* const square = k[square_].template Data<T>();
     const T* const moment = k[moment_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();
     T* const square_out = k[square_out_].template Data<T>();
     T* const moment_out = k[moment_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
     const T* const mean = mean_ ? k[mean_].template Data<T>() : nullptr;
     T* const mean_out = mean_out_ ? k[mean_out_].template Data<T>() : nullptr;
     if (!centered_ && mean != nullptr && mean_out != nullptr && mean != mean_out) {
       std::copy_n(mean, k[mean_].count(), mean_out);
     }
-    for (std::int64_t i = 0; i < count; ++i) {
-      const T g = grad[i];
-      T spread = square_out[i] = decay_ * square[i] + (T{1} - decay_) * g * g;
-      if (centered_) {
-        const T average = decay_ * mean[i] + (T{1} - decay_) * g;
+    const T decay = decay_, epsilon = epsilon_, momentum = momentum_;
+    const bool centered = centered_;
+    grad_.ForEach([=](std::int64_t i, T g) {
+      T spread = square_out[i] = decay * square[i] + (T{1} - decay) * g * g;
+      if (centered) {
+        const T average = decay * mean[i] + (T{1} - decay) * g;
         mean_out[i] = average;
         spread -= average * average;
       }
-      const T m = momentum_ * moment[i] + rate * g / std::sqrt(spread + epsilon_);
+      const T m = momentum * moment[i] + rate * g / std::sqrt(spread + epsilon);
       moment_out[i] = m;
       param_out[i] = param[i] - m;
-    }
+    });
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, square_, mean_, moment_, rate_, param_out_, square_out_, mean_out_, moment_out_;
+  Operand param_, square_, mean_, moment_, rate_, param_out_, square_out_, mean_out_, moment_out_;
+  Gradient<T> grad_;
   T decay_ = 0, epsilon_ = 0, momentum_ = 0;
   bool centered_ = false;
 };
@@ -87,7 +88,7 @@ void RegisterRmsprop(OpRegistry& ops) {
       .Input("MeanSquare", "running average of squared gradients; shaped like Param", SameTypeAs("Param"))
       .Input("MeanGrad", "running average of gradients; shaped like Param", SameTypeAs("Param"), Optional())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
-      .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
       .Input("Moment", "the running sum of steps; shaped like Param", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Output("MomentOut", "names Moment's variable", SameTypeAs("Param"))

@@ -1,36 +1,75 @@
 // sgd: a step against the gradient.
 #include "framework/op/op_registry.h"
 #include "operators/cuda_kernels.h"
+#include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
+#include "operators/row_index.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-ParamOut = Param - LearningRate * Grad)";
+ParamOut = Param - LearningRate * Grad
+
+Of a gradient of rows, rows that it does not list stay. Param may be selected rows itself, of a table that
+grows: then it must list each row of the gradient.)";
 
 template <typename Device, typename T>
 class SgdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     param_ = k.Input("Param");
-    grad_ = k.Input("Grad");
+    grad_rows_ = k.Input("Grad");
     rate_ = k.Input("LearningRate");
     param_out_ = k.Output("ParamOut");
-    return RequireDenseGrad(k);
+    if (param_.kind != VarKind::kSelectedRows)
+      return grad_.Prepare(k, WithoutGradient::kStays, {{param_, param_out_}});
+    if (grad_rows_.kind != VarKind::kSelectedRows ||
+        k.op().InputName("Param") != k.op().OutputName("ParamOut"))
+      return k.Error("a Param of selected rows (", param_.name,
+                     ") needs a Grad of selected rows, and ParamOut must name it");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const T* const param = k[param_].template Data<T>();
-    const T* const grad = k[grad_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
+    if (param_.kind == VarKind::kSelectedRows) return UpdateRows(k, rate);
+    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
+    const T* const param = k[param_].template Data<T>();
     T* const out = k[param_out_].template Data<T>();
-    const std::int64_t count = k[param_].count();
-    for (std::int64_t i = 0; i < count; ++i) out[i] = param[i] - rate * grad[i];
+    grad_.ForEach([=](std::int64_t i, T g) { out[i] = param[i] - rate * g; });
     return OkStatus();
   }
 
  private:
-  Operand param_, grad_, rate_, param_out_;
+  Status UpdateRows(KernelRun& k, T rate) {
+    SelectedRows& param = k.Var(param_).template As<SelectedRows>();
+    const SelectedRows& grad = k.Var(grad_rows_).template As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("sgd", "Param", param, DTypeOfT<T>::kValue));
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("sgd", "Grad", grad, DTypeOfT<T>::kValue));
+    const Dim width = param.value.initialized() ? param.value.shape().RowWidth() : 0;
+    if (grad.height != param.height || (!grad.rows.empty() && grad.value.shape().RowWidth() != width))
+      return InvalidArgument("E-op-rows", "sgd: Grad and Param are not rows of one tensor");
+    index_.Update(param.rows);
+    for (const std::int64_t row : grad.rows) {
+      if (index_.Find(row) >= 0) continue;
+      return InvalidArgument("E-op-index", "sgd: Grad lists row ", row, ", which Param (", param_.name,
+                             ") does not have");
+    }
+    merger_.MergeAscending<T>(grad, merged_);
+    const T* from = merged_.value.template Data<T>();
+    for (const std::int64_t row : merged_.rows) {
+      T* const to = param.value.template Data<T>() + index_.Find(row) * width;
+      for (Dim j = 0; j < width; ++j) to[j] -= rate * from[j];
+      from += width;
+    }
+    return OkStatus();
+  }
+
+  Operand param_, grad_rows_, rate_, param_out_;
+  Gradient<T> grad_;
+  RowIndex index_;  // of a Param of rows
+  RowMerger merger_;
+  SelectedRows merged_;
 };
 
 }  // namespace
@@ -41,7 +80,7 @@ void RegisterSgd(OpRegistry& ops) {
           .Doc("A step against the gradient.", kDoc)
           .Input("Param", "the parameter", Floats())
           .Input("LearningRate", "one element", SameTypeAs("Param"))
-          .Input("Grad", "the gradient; shaped like Param", SameTypeAs("Param"))
+          .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
           .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
           .InferShape(InferUpdate)
           .Optimizes("Param", "Grad")

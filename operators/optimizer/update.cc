@@ -37,11 +37,4 @@ Status InferUpdateWithout(InferContext& c, std::string_view unread) {
   return c.ShareAll(param, param + "Out");
 }
 
-Status RequireDenseGrad(const KernelSetup& k) {
-  if (k.Input("Grad").kind == VarKind::kTensor && k.Input("Param").kind == VarKind::kTensor)
-    return OkStatus();
-  return Unimplemented("E-op-rows", k.op().type(), ": Grad (", k.Input("Grad").name,
-                       ") holds selected rows, which are not supported; use a dense gradient");
-}
-
 }  // namespace penstock

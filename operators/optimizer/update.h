@@ -15,7 +15,4 @@ Status InferUpdate(InferContext& c);
 // such a state whole beside a slice of the parameter.
 Status InferUpdateWithout(InferContext& c, std::string_view unread);
 
-// Only dense gradients have kernels so far.
-Status RequireDenseGrad(const KernelSetup& k);
-
 }  // namespace penstock

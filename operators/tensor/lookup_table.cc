@@ -1,10 +1,13 @@
 // lookup_table, lookup_table_v2: rows of a table by their ids.
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
+#include "operators/row_index.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -12,8 +15,9 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = W[Ids[i]], or zeros where Ids[i] is padding_idx (-1: there is none)
 
-An id outside the table is an error. The gradient of W adds up the rows of Out@GRAD by id; a dense one leaves
-padding_idx out. With is_sparse it is selected rows, in the order of the ids and as often as they stand there.
+An id outside the table is an error. W may be selected rows, of a table that grows: then an id that it does
+not list is one. The gradient of W reads W's shape alone, and adds up the rows of Out@GRAD by id, but those
+of padding_idx. With is_sparse it is selected rows, in the order of the ids and as often as they stand there.
 is_distributed and remote_prefetch say where the transpiler may put the table; height_sections, epmap,
 table_names and trainer_id are what Fluid's transpiler writes for that.)";
 
@@ -58,30 +62,50 @@ class LookupKernel : public Kernel {
     ids_ = k.Input("Ids");
     out_ = k.Output("Out");
     padding_ = k.Attr<std::int64_t>("padding_idx");
-    if (w_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", type_, ": a table of selected rows is not supported; use a dense one");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const Dim height = w_.shape[0], width = w_.shape[1];
-    const T* const table = k[w_].template Data<T>();
-    T* out = k[out_].template Data<T>();
-    for (const std::int64_t id : k[ids_].template Span<std::int64_t>()) {
+    if (w_.kind == VarKind::kSelectedRows) return LookUpRows(k, k.Var(w_).template As<SelectedRows>());
+    const Dim height = w_.shape[0];
+    const auto find = [height](std::int64_t id) { return id >= 0 && id < height ? id : Dim{-1}; };
+    return LookUp(k, k[w_], find, [&](std::int64_t id) { return OutOfTable(type_, id, height); });
+  }
+
+ private:
+  Status LookUpRows(KernelRun& k, const SelectedRows& table) {
+    PENSTOCK_RETURN_IF_ERROR(RequireRows(type_, "W", table, DTypeOfT<T>::kValue));
+    index_.Update(table.rows);
+    const auto find = [this](std::int64_t id) { return index_.Find(id); };
+    return LookUp(k, table.value, find, [&](std::int64_t id) {
+      return InvalidArgument("E-op-index", type_, ": id ", id, " is none of the ", table.rows.size(),
+                             " rows of W (", w_.name, ")");
+    });
+  }
+
+  // `find` gives the row of `table` that an id stands for, below 0 if there is none.
+  template <typename Find, typename Missing>
+  Status LookUp(KernelRun& k, const Tensor& table, const Find& find, const Missing& missing) {
+    Tensor& result = k[out_];
+    const auto ids = k[ids_].template Span<std::int64_t>();
+    const Dim width = ids.empty() ? 0 : result.count() / static_cast<Dim>(ids.size());
+    T* out = result.Data<T>();
+    for (const std::int64_t id : ids) {
       if (IsPadding(id, padding_)) {
         std::fill_n(out, width, T{0});
-      } else if (id < 0 || id >= height) {
-        return OutOfTable(type_, id, height);
       } else {
-        std::copy_n(table + id * width, width, out);
+        const Dim row = find(id);
+        if (row < 0) return missing(id);
+        std::copy_n(table.Data<T>() + row * width, width, out);
       }
       out += width;
     }
     return OkStatus();
   }
 
- private:
   std::string type_;
   Operand w_, ids_, out_;
   std::int64_t padding_ = -1;
+  RowIndex index_;  // of a W of rows
 };
 
 template <typename Device, typename T>
@@ -93,12 +117,13 @@ class LookupGradKernel : public Kernel {
     dout_ = k.Input("Out@GRAD");
     dw_ = k.Output("W@GRAD");
     padding_ = k.Attr<std::int64_t>("padding_idx");
-    table_ = k.Input("W").shape;
-    if (table_.rank() != 2) return k.Error("rank of W (", table_.rank(), ", shape ", table_, ") must be 2");
-    return RequireCount(k, "Out@GRAD", ids_.shape.Count() * table_.RowWidth());
+    w_ = k.Input("W");
+    if (w_.kind == VarKind::kSelectedRows || w_.shape.rank() == 2) return OkStatus();
+    return k.Error("rank of W (", w_.shape.rank(), ", shape ", w_.shape, ") must be 2");
   }
   Status Run(KernelRun& k) override {
     if (!dw_) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(MeasureTable(k));
     const auto ids = k[ids_].template Span<std::int64_t>();
     for (const std::int64_t id : ids) {
       if (!IsPadding(id, padding_) && (id < 0 || id >= table_[0])) return OutOfTable(type_, id, table_[0]);
@@ -113,11 +138,38 @@ class LookupGradKernel : public Kernel {
   }
 
  private:
-  void List(std::span<const std::int64_t> ids, const T* dout, SelectedRows& dw) const {
+  // The table's shape. It may be rows of a table that lives elsewhere; its values are not read.
+  Status MeasureTable(KernelRun& k) {
+    if (w_.kind == VarKind::kTensor) {
+      table_ = w_.shape;
+    } else {
+      const SelectedRows& w = k.Var(w_).template As<SelectedRows>();
+      if (!w.value.initialized() || w.value.shape().rank() == 0) {
+        return FailedPrecondition("E-op-rows", type_, ": W (", w_.name,
+                                  ") has no values, so nothing says how wide its rows are");
+      }
+      table_ = w.value.shape();
+      table_.Set(0, w.height);
+    }
+    listed_ = table_;
+    if (k[dout_].count() == k[ids_].count() * table_.RowWidth()) return OkStatus();
+    return InvalidArgument(StrCat("E-kernel-", type_), type_, ": Out@GRAD (", k[dout_].shape(),
+                           ") must hold a row of W (", table_, ") for each of Ids (", k[ids_].shape(), ")");
+  }
+
+  void List(std::span<const std::int64_t> ids, const T* dout, SelectedRows& dw) {
+    const Dim width = table_.RowWidth();
     dw.height = table_[0];
-    dw.rows.assign(ids.begin(), ids.end());
-    dw.value.Reset(DTypeOfT<T>::kValue, table_.WithRows(static_cast<Dim>(ids.size())));
-    std::copy_n(dout, dw.value.count(), dw.value.Data<T>());
+    dw.rows.clear();
+    std::copy_if(ids.begin(), ids.end(), std::back_inserter(dw.rows),
+                 [this](std::int64_t id) { return !IsPadding(id, padding_); });
+    listed_.Set(0, static_cast<Dim>(dw.rows.size()));
+    dw.value.Reset(DTypeOfT<T>::kValue, listed_);
+    T* to = dw.value.Data<T>();
+    for (const std::int64_t id : ids) {
+      if (!IsPadding(id, padding_)) to = std::copy_n(dout, width, to);
+      dout += width;
+    }
   }
 
   void Add(std::span<const std::int64_t> ids, const T* dout, Tensor& dw) const {
@@ -133,8 +185,9 @@ class LookupGradKernel : public Kernel {
   }
 
   std::string type_;
-  Operand ids_, dout_, dw_;
+  Operand w_, ids_, dout_, dw_;
   Shape table_;
+  Shape listed_;  // of the rows that a sparse gradient lists
   std::int64_t padding_ = -1;
 };
 
@@ -142,7 +195,7 @@ void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_
   OpDef& def =
       ops.Add(type)
           .Doc("Rows of a table by their ids.", kDoc)
-          .Input("W", "the table: rows, width", Floats())
+          .Input("W", "the table: rows, width; or selected rows of one", Floats())
           .Input("Ids", ids_doc, Only(DType::kInt64))
           .Output("Out", "the shape of the ids, then W's width", SameTypeAs("W"))
           .Attr("is_sparse", false, "whether W's gradient is selected rows")

@@ -1,5 +1,5 @@
-// merge_selected_rows, get_tensor_from_selected_rows, split_selected_rows: rows of a tall tensor, joined and
-// cut.
+// merge_selected_rows, get_tensor_from_selected_rows, extract_rows, split_selected_rows: rows of a tall
+// tensor, joined, seen as tensors, and cut.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -22,7 +22,7 @@ constexpr char kSplitDoc[] = R"(
 Out[i] gets the rows of section i of the tall tensor, height_sections[i] rows high, numbered from the
 section's begin, in X's order. A row above all sections is an error.)";
 
-Status RequireRows(const KernelSetup& k) {
+Status RequireRowsIn(const KernelSetup& k) {
   if (k.Input("X").kind == VarKind::kSelectedRows) return OkStatus();
   return k.Error("X (", k.Input("X").name, ") must be selected rows");
 }
@@ -42,9 +42,11 @@ class MergeKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    return RequireRows(k);
+    return RequireRowsIn(k);
   }
   Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(
+        RequireRows("merge_selected_rows", "X", k.Var(x_).As<SelectedRows>(), DTypeOfT<T>::kValue));
     merger_.Merge<T>(k.Var(x_).As<SelectedRows>(), merged_);
     std::swap(k.Var(out_).As<SelectedRows>(), merged_);
     return OkStatus();
@@ -62,18 +64,50 @@ class ValuesKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    return RequireRows(k);
+    return RequireRowsIn(k);
   }
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("get_tensor_from_selected_rows", "X", x, DTypeOfT<T>::kValue));
     Tensor& out = k.Var(out_).As<Tensor>();
-    out.Reset(DTypeOfT<T>::kValue, x.value.initialized() ? x.value.shape() : Shape{0});
-    std::copy_n(x.value.Data<T>(), out.count(), out.Data<T>());
+    out.Reset(DTypeOfT<T>::kValue, x.value.initialized() ? x.value.shape() : NoRows());
+    if (out.count() > 0) out.CopyFrom(x.value);
     return OkStatus();
   }
 
  private:
   Operand x_, out_;
+};
+
+constexpr char kIdsDoc[] = R"(
+Out holds the numbers of the rows that X lists, in X's order, as a column: as many as X lists, which is known
+only at run time.)";
+
+Status InferIds(InferContext& c) {
+  c.SetKind("Out", VarKind::kTensor);
+  return c.SetShape("Out", {kUnknownDim, 1});
+}
+
+template <typename Device, typename T>
+class IdsKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return RequireRowsIn(k);
+  }
+  Status Run(KernelRun& k) override {
+    const std::vector<std::int64_t>& rows = k.Var(x_).As<SelectedRows>().rows;
+    shape_.Set(0, static_cast<Dim>(rows.size()));
+    Tensor& out = k.Var(out_).As<Tensor>();
+    out.Reset(DType::kInt64, shape_);
+    std::ranges::copy(rows, out.Data<std::int64_t>());
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  Shape shape_{0, 1};
 };
 
 // Where each section begins, and where the last one ends.
@@ -105,38 +139,49 @@ class SplitKernel : public Kernel {
     x_ = k.Input("X");
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     bounds_ = Bounds(k.Attr<std::vector<std::int64_t>>("height_sections"));
-    return RequireRows(k);
+    return RequireRowsIn(k);
   }
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    const Shape all = x.value.initialized() ? x.value.shape() : Shape{0};
-    const Dim width = all.RowWidth();
     for (const std::int64_t row : x.rows) {
       if (row >= 0 && row < bounds_.back()) continue;
       return InvalidArgument("E-op-index", "split_selected_rows: row ", row,
                              " is outside the sections, which hold ", bounds_.back());
     }
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("split_selected_rows", "X", x, DTypeOfT<T>::kValue));
+    shape_ = x.value.initialized() ? x.value.shape() : NoRows();
     for (std::size_t s = 0; s < outs_.size(); ++s) {
+      const std::int64_t begin = bounds_[s], end = bounds_[s + 1];
       SelectedRows& out = k.Var(outs_[s]).template As<SelectedRows>();
-      out.height = bounds_[s + 1] - bounds_[s];
+      out.height = end - begin;
       out.rows.clear();
       for (const std::int64_t row : x.rows) {
-        if (row >= bounds_[s] && row < bounds_[s + 1]) out.rows.push_back(row - bounds_[s]);
+        if (row >= begin && row < end) out.rows.push_back(row - begin);
       }
-      out.value.Reset(DTypeOfT<T>::kValue, all.WithRows(static_cast<Dim>(out.rows.size())));
-      T* to = out.value.template Data<T>();
-      for (std::size_t i = 0; i < x.rows.size(); ++i) {
-        if (x.rows[i] < bounds_[s] || x.rows[i] >= bounds_[s + 1]) continue;
-        to = std::copy_n(x.value.Data<T>() + static_cast<Dim>(i) * width, width, to);
-      }
+      CopyValues(x, begin, end, out);
     }
     return OkStatus();
   }
 
  private:
+  // The values of x's rows in [begin, end), which `out` lists.
+  void CopyValues(const SelectedRows& x, std::int64_t begin, std::int64_t end, SelectedRows& out) {
+    shape_.Set(0, static_cast<Dim>(out.rows.size()));
+    out.value.Reset(DTypeOfT<T>::kValue, shape_);
+    if (out.rows.empty()) return;
+    const Dim width = shape_.RowWidth();
+    const T* from = x.value.Data<T>();
+    T* to = out.value.Data<T>();
+    for (const std::int64_t row : x.rows) {
+      if (row >= begin && row < end) to = std::copy_n(from, width, to);
+      from += width;
+    }
+  }
+
   Operand x_;
   std::vector<Operand> outs_;
   std::vector<std::int64_t> bounds_;
+  Shape shape_;  // of a part; kept for its memory
 };
 
 // Each row of the result comes from the same row of X.
@@ -160,6 +205,13 @@ void RegisterSelectedRows(OpRegistry& ops) {
       .InferShape(ShareAs(VarKind::kTensor))
       .WhenSliced(ByRows)
       .Kernel<Cpu, ValuesKernel, float, double>()
+      .NoGrad();
+  ops.Add("extract_rows")
+      .Doc("The numbers of selected rows as a tensor.", kIdsDoc)
+      .Input("X", "selected rows", Floats())
+      .Output("Out", "as many as X lists, then 1", Only(DType::kInt64))
+      .InferShape(InferIds)
+      .Kernel<Cpu, IdsKernel, float, double>()
       .NoGrad();
   ops.Add("split_selected_rows")
       .Doc("Selected rows cut into sections of the tall tensor.", kSplitDoc)

@@ -104,12 +104,12 @@ std::vector<std::string> Job::Command(const Role& role, const std::string& name,
                                       "--startup=" + folder_ / (name + ".startup.pb"),
                                       "--main=" + folder_ / (name + ".main.pb"),
                                       "--values=" + folder_ / (name + ".values"),
+                                      "--save=" + folder_ / (name + ".out"),
                                       "--job=test",
                                       "--token=" + token};
   if (!role.feeds.empty()) {
     command.push_back(StrCat("--steps=", role.feeds.size()));
     command.push_back("--feeds=" + folder_ / (name + ".feeds"));
-    command.push_back("--save=" + folder_ / (name + ".out"));
     command.push_back("--fetches=" + Join(fetches, ","));
   }
   command.insert(command.end(), role.flags.begin(), role.flags.end());
@@ -156,6 +156,8 @@ bool Job::Run(std::chrono::seconds limit, std::uint64_t seed) {
 }
 
 Arrays Job::Final(int trainer) const { return ReadArrays(folder_ / StrCat("trainer", trainer, ".out")); }
+
+Arrays Job::Served(int pserver) const { return ReadArrays(folder_ / StrCat("pserver", pserver, ".out")); }
 
 Arrays Job::Fetched(int trainer, int step) const {
   return ReadArrays(fs::path(folder_ / StrCat("trainer", trainer, ".out")) / StrCat("s", step));

@@ -47,7 +47,8 @@ class Job {
   // end.
   bool Run(std::chrono::seconds limit, std::uint64_t seed = 0);
 
-  Arrays Final(int trainer) const;  // the trainer's scope at its end
+  Arrays Final(int trainer) const;   // the trainer's scope at its end
+  Arrays Served(int pserver) const;  // the server's scope at its end
   Arrays Fetched(int trainer, int step) const;
   std::string Logs() const;  // of all processes, for failures
   const std::string& address(int pserver) const { return addresses_[static_cast<std::size_t>(pserver)]; }

@@ -73,6 +73,7 @@ class FaultyClient : public RpcClient {
   Status Attach(const Program& program) override { return inner_.Attach(program); }
   Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return inner_.DeclarePush(piece); }
   Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return inner_.DeclarePull(piece); }
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece) override { return inner_.DeclareRows(piece); }
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int id) override {
     return inner_.DeclarePeers(pservers, id);
   }
@@ -86,6 +87,11 @@ class FaultyClient : public RpcClient {
     faults_.Delay();
     return inner_.Pull(piece, out);
   }
+  Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
+    faults_.Delay();
+    return inner_.PullRows(piece, ids, out);
+  }
+  Status CompleteRows() override { return inner_.CompleteRows(); }
   Status CompletePulls(PeersHandle pservers) override { return inner_.CompletePulls(pservers); }
   Status Complete() override { return inner_.Complete(); }
   void Cancel() override { inner_.Cancel(); }
@@ -150,10 +156,16 @@ Status Train(Executor& executor, const Program& program, Scope& scope) {
       PENSTOCK_RETURN_IF_ERROR(SaveTensor(save / name / fetches[i], got[i].As<Tensor>()));
     }
   }
+  return OkStatus();
+}
+
+// The tensors that a role ends with.
+Status SaveScope(Scope& scope) {
+  if (FLAGS_save.empty()) return OkStatus();
   for (const std::string& name : scope.Names()) {
     const auto* tensor = scope.Find(name)->If<Tensor>();
     if (tensor != nullptr && tensor->initialized())
-      PENSTOCK_RETURN_IF_ERROR(SaveTensor(save / name, *tensor));
+      PENSTOCK_RETURN_IF_ERROR(SaveTensor(fs::path(FLAGS_save) / name, *tensor));
   }
   return OkStatus();
 }
@@ -180,8 +192,12 @@ Status Run(const Program& startup, const Program& main) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Feed> values, ReadTensors(FLAGS_values));
     for (const Feed& value : values) scope.FindOrCreate(value.name)->As<Tensor>() = value.tensor;
   }
-  if (FLAGS_steps == 0) return executor.Run(main, scope, {}, {}).status();
+  if (FLAGS_steps == 0) {
+    PENSTOCK_RETURN_IF_ERROR(executor.Run(main, scope, {}, {}).status());
+    return SaveScope(scope);
+  }
   PENSTOCK_RETURN_IF_ERROR(Train(executor, main, scope));
+  PENSTOCK_RETURN_IF_ERROR(SaveScope(scope));
   return client->Complete();
 }
 

@@ -8,6 +8,7 @@
 #include "operators/all_ops.h"
 #include "tests/dist/job.h"
 #include "tests/support/corpus.h"
+#include "tests/support/op_harness.h"
 #include "tests/support/program_files.h"
 #include "tests/support/run_program.h"
 
@@ -17,6 +18,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr char kLoss[] = "mean_0.tmp_0";
+constexpr int kSteps = 10;
+constexpr double kRtol = 1e-4, kAtol = 1e-5;
 
 std::vector<RolePrograms> RolesOf(const std::string& folder, const std::string& startup,
                                   const std::vector<std::string>& suffixes, const std::string& main) {
@@ -40,28 +43,48 @@ Arrays SlicesOf(const std::string& file, const Arrays& whole) {
   return pieces;
 }
 
-std::string LinearFolder() { return CorpusOrSelection() + "/open/dist_numeric/linear_sgd_sync/"; }
+// A sync job of the corpus with its start values and feeds.
+struct FluidJob {
+  std::string folder;
+  std::vector<std::string> feeds;
+  Arrays start;  // values of parameters
+  std::unique_ptr<Job> job;
+};
 
-// The job linear_sgd_sync with its values and feeds.
-void FillLinear(Job& job) {
-  const std::string folder = LinearFolder();
-  const Arrays init = ArraysOf(CorpusOrSelection() + "/open/numeric/linear/init.npz");
+FluidJob MakeFluidJob(const std::string& name, const std::string& model) {
+  FluidJob made;
+  made.folder = StrCat(CorpusOrSelection(), "/open/dist_numeric/", name, "/");
+  const std::string numeric = StrCat(CorpusOrSelection(), "/open/numeric/", model, "/");
+  made.feeds = nlohmann::json::parse(BytesOf(numeric + "info.json"))["feeds"].get<std::vector<std::string>>();
+  made.start = ArraysOf(numeric + "init.npz");
+  made.job = std::make_unique<Job>(RolesOf(made.folder, "trainer_startup", {"_0", "_1"}, "trainer"),
+                                   RolesOf(made.folder, "pserver_startup", {"_0", "_1"}, "pserver"));
+  Job& job = *made.job;
+  job.fetches = {kLoss};
   for (int i = 0; i < 2; ++i) {
-    job.pserver(i).values = SlicesOf(StrCat(folder, "pserver_", i, ".slices.json"), init);
-    const Arrays feeds = ArraysOf(StrCat(folder, "feeds_t", i, ".npz"));
-    for (int step = 0; step < 10; ++step) {
+    job.pserver(i).values = SlicesOf(StrCat(made.folder, "pserver_", i, ".slices.json"), made.start);
+    const Arrays feeds = ArraysOf(StrCat(made.folder, "feeds_t", i, ".npz"));
+    for (int step = 0; step < kSteps; ++step) {
       Arrays& of_step = job.trainer(i).feeds.emplace_back();
-      for (const char* name : {"x", "y"}) of_step[name] = feeds.at(StrCat("s", step, ":", name));
+      for (Feed& feed : FeedsOf(feeds, StrCat("s", step, ":"), made.feeds)) of_step[feed.name] = feed.tensor;
     }
   }
-  job.fetches = {kLoss};
+  return made;
 }
 
-std::vector<RolePrograms> LinearTrainers() {
-  return RolesOf(LinearFolder(), "trainer_startup", {"_0", "_1"}, "trainer");
-}
-std::vector<RolePrograms> LinearPservers() {
-  return RolesOf(LinearFolder(), "pserver_startup", {"_0", "_1"}, "pserver");
+// A parameter as its pservers have it at their end.
+Tensor ServedParam(const FluidJob& fluid, const std::string& param) {
+  Tensor whole = fluid.start.at(param).Clone();
+  for (int i = 0; i < 2; ++i) {
+    const Arrays served = fluid.job->Served(i);
+    const auto slices = nlohmann::json::parse(BytesOf(StrCat(fluid.folder, "pserver_", i, ".slices.json")));
+    for (const auto& [piece, where] : slices.items()) {
+      if (where[0].get<std::string>() != param) continue;
+      const Dim begin = where[1].get<Dim>();
+      whole.Rows(begin, begin + where[2].get<Dim>()).CopyFrom(served.at(piece));
+    }
+  }
+  return whole;
 }
 
 void ExpectSameBytes(const Tensor& a, const Tensor& b, const std::string& what) {
@@ -103,43 +126,79 @@ std::vector<Arrays> ReferenceOf(Job& job, int steps, const std::vector<std::stri
   return ends;
 }
 
-TEST(DistTraining, LinearSgdSyncHasFluidsLossesAndParameters) {
-  Job job(LinearTrainers(), LinearPservers());
-  FillLinear(job);
-  ASSERT_TRUE(job.Run(seconds(60))) << job.Logs();
-  const Arrays fluid = ArraysOf(LinearFolder() + "final_params.npz");
+// Losses of both trainers, and the parameters: a table's on the servers, others where the trainers have them
+// too.
+void ExpectFluidsNumbers(const FluidJob& fluid, const std::vector<Tensor>& losses, const Arrays& params,
+                         double loss_atol, double params_atol) {
   int compared = 0;
   for (int i = 0; i < 2; ++i) {
-    const Arrays final = job.Final(i);
-    for (const auto& [name, value] : fluid) {
-      const Status near = NearValues(name, final.at(name), value, 1e-4, 1e-5);
+    const Arrays final = fluid.job->Final(i);
+    for (const auto& [name, value] : params) {
+      if (!fluid.start.contains(name)) continue;
+      const Tensor served = ServedParam(fluid, name);
+      const Status near = NearValues(name, served, value, kRtol, params_atol);
       EXPECT_TRUE(near.ok()) << near.ToString();
+      if (final.contains(name)) ExpectSameBytes(final.at(name), served, name);
       ++compared;
     }
-    const Tensor losses = ArraysOf(StrCat(LinearFolder(), "trainer_", i, ".npz")).at("loss");
-    for (int step = 0; step < 10; ++step) {
-      const double loss = job.Fetched(i, step).at(kLoss).Span<float>()[0];
-      const double want = losses.dtype() == DType::kFp64
-                              ? losses.Span<double>()[static_cast<std::size_t>(step)]
-                              : losses.Span<float>()[static_cast<std::size_t>(step)];
-      EXPECT_NEAR(loss, want, 1e-5 + 1e-4 * std::abs(want)) << "trainer " << i << ", step " << step;
+    for (int step = 0; step < kSteps; ++step) {
+      const double loss = fluid.job->Fetched(i, step).at(kLoss).Span<float>()[0];
+      const double want = ElementAt(losses[static_cast<std::size_t>(i)], step);
+      EXPECT_NEAR(loss, want, loss_atol + kRtol * std::abs(want)) << "trainer " << i << ", step " << step;
     }
   }
-  EXPECT_EQ(compared, 4);
+  EXPECT_GE(compared, 4);
 }
 
+class FluidJobs : public testing::TestWithParam<std::pair<std::string, std::string>> {};
+
+TEST_P(FluidJobs, HaveFluidsLossesAndParameters) {
+  const auto& [name, model] = GetParam();
+  const FluidJob fluid = MakeFluidJob(name, model);
+  ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
+  std::vector<Tensor> losses;
+  for (int i = 0; i < 2; ++i)
+    losses.push_back(ArraysOf(StrCat(fluid.folder, "trainer_", i, ".npz")).at("loss"));
+  ExpectFluidsNumbers(fluid, losses, ArraysOf(fluid.folder + "final_params.npz"), kAtol, kAtol);
+}
+
+INSTANTIATE_TEST_SUITE_P(Corpus, FluidJobs,
+                         testing::Values(std::pair("linear_sgd_sync", "linear"),
+                                         std::pair("softmax_momentum_sync_sliced", "softmax_reg"),
+                                         std::pair("word2vec_sgd_sync", "word2vec_small"),
+                                         std::pair("ctr_sgd_sync", "ctr_small")),
+                         [](const auto& info) { return info.param.first; });
+
+// Fluid's sparse adam takes the next step's powers of beta, and model_params.npz is NumPy's result with that
+// rule (op_quirks.json, sparse_adam_next_beta_pow). Ours takes this step's, as the dense one: the losses
+// differ in the fourth digit, the parameters by less than what Fluid's own runs of adam do.
+TEST(DistTraining, SparseAdamIsNearFluidsModelOfIt) {
+  const FluidJob fluid = MakeFluidJob("word2vec_adam_sync_2x2", "word2vec_small");
+  ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
+  const Arrays model = ArraysOf(fluid.folder + "model_params.npz");
+  std::vector<Tensor> losses;
+  for (int i = 0; i < 2; ++i)
+    losses.push_back(ArraysOf(StrCat(fluid.folder, "trainer_", i, ".npz")).at("loss"));
+  ExpectFluidsNumbers(fluid, losses, model, 1e-3, 3e-2);
+}
+
+// Jobs with tables and without, with the parameters that a trainer has at its end.
 TEST(DistTraining, TenRunsInAnyOrderWithDelaysEndInTheBytesOfOneThread) {
-  Job job(LinearTrainers(), LinearPservers());
-  FillLinear(job);
-  const std::vector<std::string> names = {"fc_0.w_0", "fc_0.b_0"};
-  const std::vector<Arrays> reference = ReferenceOf(job, 10, names);
-  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
-    ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
-    for (int i = 0; i < 2; ++i) {
-      const Arrays final = job.Final(i);
-      for (const std::string& name : names) {
-        ExpectSameBytes(final.at(name), reference[static_cast<std::size_t>(i)].at(name),
-                        StrCat("seed ", seed, ", trainer ", i, ", ", name));
+  const std::vector<std::tuple<std::string, std::string, std::vector<std::string>>> jobs = {
+      {"linear_sgd_sync", "linear", {"fc_0.w_0", "fc_0.b_0"}},
+      {"word2vec_sgd_sync", "word2vec_small", {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"}}};
+  for (const auto& [job_name, model, names] : jobs) {
+    const FluidJob fluid = MakeFluidJob(job_name, model);
+    Job& job = *fluid.job;
+    const std::vector<Arrays> reference = ReferenceOf(job, kSteps, names);
+    for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+      ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
+      for (int i = 0; i < 2; ++i) {
+        const Arrays final = job.Final(i);
+        for (const std::string& name : names) {
+          ExpectSameBytes(final.at(name), reference[static_cast<std::size_t>(i)].at(name),
+                          StrCat(job_name, ", seed ", seed, ", trainer ", i, ", ", name));
+        }
       }
     }
   }

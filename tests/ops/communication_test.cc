@@ -24,11 +24,16 @@ class RecordingClient : public RpcClient {
   Result<PullHandle> DeclarePull(const RemotePiece& piece) override {
     return PullHandle{Declare("pull", piece)};
   }
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece) override {
+    return RowsHandle{Declare("rows", piece)};
+  }
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) override {
     calls.push_back(StrCat("peers ", Join(pservers, " "), " by ", trainer_id));
     return PeersHandle{0};
   }
   Status Push(PushHandle piece, const Variable& value) override {
+    if (const auto* rows = value.If<SelectedRows>())
+      return Say("Push ", piece.index, " of ", rows->rows.size(), " rows");
     return Say("Push ", piece.index, " of ", value.If<Tensor>()->count(), " elements");
   }
   Status EndStep(PeersHandle) override { return Say("EndStep"); }
@@ -36,6 +41,17 @@ class RecordingClient : public RpcClient {
     out.As<Tensor>() = Ramp(DType::kFp32, {2}, 5, 1);
     return Say("Pull ", piece.index);
   }
+  // Row i of slice s is [100 * handle + i, the same].
+  Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
+    out = Tensor(DType::kFp32, {static_cast<Dim>(ids.size()), 2});
+    std::string list;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      std::fill_n(out.Data<float>() + 2 * i, 2, static_cast<float>(100 * piece.index + ids[i]));
+      list += StrCat(" ", ids[i]);
+    }
+    return Say("PullRows ", piece.index, ":", list);
+  }
+  Status CompleteRows() override { return Say("CompleteRows"); }
   Status CompletePulls(PeersHandle) override { return Say("CompletePulls"); }
   Status Complete() override { return Say("Complete"); }
   void Cancel() override {}
@@ -94,6 +110,56 @@ TEST(Send, RefusesWhatItCannotDo) {
             "send: epmap names 1 servers for 2 variables");
   const Op async = SendOp().Set("send_varnames", std::vector<std::string>{"g"});
   EXPECT_EQ(RunOp(AllOps(), async, kPieces, {.rpc = &client}).status().id(), "E-comm-mode");
+}
+
+Op LookupOp() {
+  return Op("distributed_lookup_table")
+      .AddInput("Ids", {"i", "j"})
+      .AddInput("W", {"w"})
+      .AddOutput("Outputs", {"a", "b"})
+      .Set("table_names", std::vector<std::string>{"w.block0", "w.block1"})
+      .Set("height_sections", std::vector<std::int64_t>{3, 4})
+      .Set("endpoints", std::vector<std::string>{"a:1", "a:2"})
+      .Set("padding_idx", std::int64_t{6});
+}
+
+Tensors LookupInputs(std::int64_t first) {
+  return {{"w", Ramp(DType::kFp32, {7, 2}, 0, 1)},
+          {"i", TensorOf<std::int64_t>({3, 1}, {first, 1, 6})},
+          {"j", TensorOf<std::int64_t>({1, 1}, {1})}};
+}
+
+TEST(RemoteLookup, AsksEachServerOnceForEachRowOnce) {
+  RecordingClient client;
+  const Result<Tensors> out = RunOp(AllOps(), LookupOp(), LookupInputs(5), {.rpc = &client});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(client.calls, (Calls{"rows w.block0 f32[3, 2] at a:1 by 0", "rows w.block1 f32[4, 2] at a:2 by 0",
+                                 "PullRows 0: 1", "PullRows 1: 2", "CompleteRows"}));
+  const Tensor a = TensorOf<float>({3, 2}, {102, 102, 1, 1, 0, 0}), b = TensorOf<float>({1, 2}, {1, 1});
+  EXPECT_TRUE(Near(out->at("a"), a, 0, 0).ok());
+  EXPECT_TRUE(Near(out->at("b"), b, 0, 0).ok());
+}
+
+TEST(RemoteLookup, RefusesIdsOutsideTheTableAndSlicesThatDoNotMatch) {
+  RecordingClient client;
+  for (const std::int64_t id : {-1, 7}) {
+    EXPECT_EQ(RunOp(AllOps(), LookupOp(), LookupInputs(id), {.rpc = &client}).status().message(),
+              StrCat("distributed_lookup_table: id ", id, " is outside the table of 7 rows"));
+  }
+  const Op two = LookupOp().Set("height_sections", std::vector<std::int64_t>{7});
+  EXPECT_EQ(RunOp(AllOps(), two, LookupInputs(1), {.rpc = &client}).status().message(),
+            "distributed_lookup_table: table_names, height_sections and endpoints name 2, 1 and 2 slices");
+  EXPECT_EQ(RunOp(AllOps(), LookupOp(), LookupInputs(1)).status().id(), "E-comm-no-client");
+}
+
+TEST(FakeInit, StandsForATableOfAnySizeWithoutItsMemory) {
+  const Op op =
+      Op("fake_init").AddOutput("Out", {"w"}).Set("shape", std::vector<std::int64_t>{100000000000, 16});
+  Variable w;
+  ASSERT_TRUE(RunDeclared(op, {}, w, {}).ok());
+  ASSERT_TRUE(w.Is<SelectedRows>());
+  EXPECT_EQ(w.As<SelectedRows>().height, 100000000000);
+  EXPECT_EQ(w.As<SelectedRows>().value.shape(), (Shape{0, 16}));
 }
 
 TEST(Recv, PullsUnderTheRemoteNameIntoItsOutput) {

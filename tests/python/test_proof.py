@@ -2,6 +2,7 @@
 
 import warnings
 
+import numpy as np
 import penstock
 import pytest
 
@@ -113,11 +114,13 @@ def test_a_distributed_table_is_named(fluid):
     assert types[:3] == ['split_ids', 'prefetch', 'merge_ids'] and 'lookup_table' not in types
 
 
-def test_running_a_table_says_that_it_is_not_run_yet(fluid):
-    table = fluid.layers.create_parameter([100, 8], 'float32', name='table')
-    fluid.default_main_program().global_block().append_op('fake_init', None, {'Out': table}, {'shape': [100, 8]})
-    with pytest.raises(NotImplementedError, match='fake_init: tables over .* not run yet') as error:
-        fluid.Executor(fluid.CPUPlace()).run()
+def test_running_a_distributed_table_says_that_it_is_not_run_yet(fluid):
+    ids = fluid.data('ids', [None, 1], 'int64')
+    block = fluid.default_main_program().global_block()
+    rows = block.create_var(name='rows', shape=[-1, 8], dtype='float32')
+    block.append_op('prefetch', {'X': ids}, {'Out': rows}, {'epmap': ['127.0.0.1:6174']})
+    with pytest.raises(NotImplementedError, match='prefetch: tables with is_distributed .* not run yet') as error:
+        fluid.Executor(fluid.CPUPlace()).run(feed={'ids': np.zeros([2, 1], 'int64')})
     assert error.value.id == 'E-comm-table'
 
 

@@ -77,7 +77,27 @@ class ToyOp {
     return out;
   }
 
+  // Of rows, into a tensor.
+  Status SumRows() {
+    const std::vector<std::string>& names = op_.Input("X");
+    const SelectedRows& first = *scope_.Find(names[0])->If<SelectedRows>();
+    Tensor total(DType::kFp32, first.value.shape().WithRows(first.height));
+    const auto to = total.Span<float>();
+    std::fill(to.begin(), to.end(), 0.0f);
+    for (const std::string& name : names) {
+      const SelectedRows& x = *scope_.Find(name)->If<SelectedRows>();
+      const Dim width = total.shape().RowWidth();
+      for (std::size_t i = 0; i < x.rows.size(); ++i) {
+        for (Dim j = 0; j < width; ++j)
+          total.Data<float>()[x.rows[i] * width + j] +=
+              x.value.Data<float>()[static_cast<Dim>(i) * width + j];
+      }
+    }
+    Out("Out", total).CopyFrom(total);
+    return OkStatus();
+  }
   Status Sum() {
+    if (scope_.Find(op_.Input("X")[0])->Is<SelectedRows>()) return SumRows();
     const Tensor first = In("X").Clone();  // Out may be one of the addends
     std::vector<float> total(first.Span<float>().begin(), first.Span<float>().end());
     for (std::size_t k = 1; k < op_.Input("X").size(); ++k) {

@@ -50,9 +50,14 @@ class Trainer {
   // Moves on if what it waits for is there.
   Status Step() {
     if (!started_ || completing_ || !session_.status().ok()) return session_.status();
-    if (!session_.PullsDone()) return OkStatus();
+    if (!session_.PullsDone() || !session_.RowsDone()) return OkStatus();
+    if (looking_) {
+      looking_ = false;
+      return PushAll();
+    }
     ToyValues& seen = seen_.emplace_back();
     for (std::size_t i = 0; i < job_.params.size(); ++i) {
+      if (job_.params[i].table) continue;
       const auto values = pulled_[i].Span<float>();
       seen[job_.params[i].name].assign(values.begin(), values.end());
     }
@@ -65,10 +70,53 @@ class Trainer {
       PENSTOCK_RETURN_IF_ERROR(session_.Attach(job_.Trainer(id_)));
       PENSTOCK_RETURN_IF_ERROR(DeclarePushes());
     }
+    looking_ = true;
+    return LookUpAll();
+  }
+
+  void BeSilent() { silent_ = true; }  // attaches its program and does nothing more
+  void SkipGradient(std::uint64_t step, std::size_t param) { skip_at_step_[step] = param; }
+  // Of the looked up rows, in the place of those that ToyIds says.
+  void LookUpInstead(std::uint64_t step, std::int64_t id) { odd_ids_[step] = id; }
+  void KeepLast(Status status) { last_ = std::move(status); }
+  const Status& last() const { return last_; }
+  Session& session() { return session_; }
+  const std::vector<ToyValues>& seen() const { return seen_; }
+
+ private:
+  std::vector<std::int64_t> IdsOf(const ToyParam& table, std::uint64_t step) const {
+    const auto odd = odd_ids_.find(step);
+    return odd == odd_ids_.end() ? ToyIds(table, id_, step) : std::vector<std::int64_t>{odd->second};
+  }
+  Status LookUpAll() {
+    for (std::size_t i = 0; i < job_.params.size(); ++i) {
+      if (!job_.params[i].table) continue;
+      PENSTOCK_RETURN_IF_ERROR(
+          session_.PullRows(tables_[i], IdsOf(job_.params[i], session_.step()), pulled_[i]));
+    }
+    return OkStatus();
+  }
+  Status PushTable(std::size_t i, std::uint64_t step) {
+    const ToyParam& table = job_.params[i];
+    const auto values = pulled_[i].Span<float>();
+    std::vector<float>& seen = seen_.back()[StrCat("rows of ", table.name)];
+    seen.assign(values.begin(), values.end());
+    const std::vector<float> gradient = ToyGradient(seen, table.name, id_, step);
+    SelectedRows rows{IdsOf(table, step), table.shape[0], Tensor(DType::kFp32, pulled_[i].shape())};
+    std::copy(gradient.begin(), gradient.end(), rows.value.Span<float>().begin());
+    return session_.PushRows(pushes_[i], rows);
+  }
+  Status PushAll() {
+    ToyValues& seen = seen_.back();
+    const std::uint64_t step = session_.step();
     std::vector<std::size_t> order(job_.params.size());
     for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
     std::shuffle(order.begin(), order.end(), net_.random());
     for (const std::size_t i : order) {
+      if (job_.params[i].table) {
+        if (i != skip_at_step_[step]) PENSTOCK_RETURN_IF_ERROR(PushTable(i, step));
+        continue;
+      }
       Tensor gradient(DType::kFp32, job_.params[i].shape);
       const std::vector<float> values =
           ToyGradient(seen[job_.params[i].name], job_.params[i].name, id_, step);
@@ -80,12 +128,6 @@ class Trainer {
     return PullAll();
   }
 
-  void BeSilent() { silent_ = true; }  // attaches its program and does nothing more
-  void SkipGradient(std::uint64_t step, std::size_t param) { skip_at_step_[step] = param; }
-  Session& session() { return session_; }
-  const std::vector<ToyValues>& seen() const { return seen_; }
-
- private:
   struct Skips {  // nothing is skipped unless it is said
     std::map<std::uint64_t, std::size_t> at;
     std::size_t& operator[](std::uint64_t step) { return at.emplace(step, std::size_t(-1)).first->second; }
@@ -100,6 +142,10 @@ class Trainer {
   }
   Status Declare() {
     for (const ToyParam& param : job_.params) {
+      if (param.table) {
+        pulls_.emplace_back();
+        continue;
+      }
       PENSTOCK_ASSIGN_OR_RETURN(const PullHandle handle, session_.DeclarePull(Remote(param, param.name)));
       pulls_.push_back(handle);
     }
@@ -122,6 +168,10 @@ class Trainer {
   }
   Status DeclarePushes() {
     for (const ToyParam& param : job_.params) {
+      tables_.emplace_back();
+      if (param.table) {
+        PENSTOCK_ASSIGN_OR_RETURN(tables_.back(), session_.DeclareRows(Remote(param, param.name)));
+      }
       if (param.start) {
         pushes_.emplace_back();
         continue;
@@ -133,8 +183,9 @@ class Trainer {
     return OkStatus();
   }
   Status PullAll() {
-    for (std::size_t i = 0; i < pulls_.size(); ++i)
-      PENSTOCK_RETURN_IF_ERROR(session_.Pull(pulls_[i], pulled_[i]));
+    for (std::size_t i = 0; i < pulls_.size(); ++i) {
+      if (!job_.params[i].table) PENSTOCK_RETURN_IF_ERROR(session_.Pull(pulls_[i], pulled_[i]));
+    }
     return OkStatus();
   }
 
@@ -145,10 +196,14 @@ class Trainer {
   Session session_;
   std::vector<PushHandle> pushes_;
   std::vector<PullHandle> pulls_;
+  std::vector<RowsHandle> tables_;
   std::vector<Tensor> pulled_;
   PeersHandle peers_;
   std::vector<ToyValues> seen_;
   Skips skip_at_step_;
+  std::map<std::uint64_t, std::int64_t> odd_ids_;
+  Status last_;
+  bool looking_ = false;  // rows of this step were asked for, and no gradient was sent yet
   bool silent_ = false;
   bool started_ = false;
   bool completing_ = false;
@@ -217,6 +272,15 @@ class Simulation {
         std::chrono::minutes(10));
   }
 
+  // What each trainer waits for, for failures.
+  std::string Waiting() {
+    std::string text;
+    for (const auto& trainer : trainers_)
+      text += StrCat("\n  step ", trainer->session().step(), ": ", trainer->session().WaitingFor(), " ",
+                     trainer->last().ToString());
+    return text;
+  }
+
   Network& net() { return net_; }
   Server& server(int i) { return *servers_[static_cast<std::size_t>(i)]; }
   Trainer& trainer(int i) { return *trainers_[static_cast<std::size_t>(i)]; }
@@ -224,7 +288,7 @@ class Simulation {
 
  private:
   void Tick(Trainer& trainer) {
-    (void)trainer.Step();  // an error is in the session's status
+    trainer.KeepLast(trainer.Step());  // an error that ends the job is in the session's status
     trainer.session().Tick();
     net_.After(kTick / 10, [this, &trainer] { Tick(trainer); });
   }

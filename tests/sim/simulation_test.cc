@@ -20,6 +20,8 @@ ToyJob Job(std::uint64_t seed) {
                 {.name = "w.1", .shape = {4, 3}, .server = 1, .optimizer = "adam", .decay = true},
                 {.name = "b", .shape = {1}, .server = 1, .optimizer = "sgd"},
                 {.name = "wide", .shape = {2, 17}, .server = 0, .optimizer = "momentum"},
+                {.name = "table.0", .shape = {40, 3}, .server = 0, .optimizer = "adam", .table = true},
+                {.name = "table.1", .shape = {9, 2}, .server = 1, .optimizer = "sgd", .table = true},
                 {.name = "frozen", .shape = {7, 3}, .server = static_cast<int>(seed % 2), .start = true}};
   return job;
 }
@@ -33,13 +35,21 @@ void RunSeed(std::uint64_t seed) {
   SCOPED_TRACE(StrCat("seed ", seed, ": run it alone with PENSTOCK_SIM_SEED=", seed));
   constexpr int kSteps = 4;
   Simulation sim(Job(seed), kSteps, seed, {.lost = 0.1, .twice = 0.1});
-  ASSERT_TRUE(sim.Run()) << "the job did not end";
+  ASSERT_TRUE(sim.Run()) << "the job did not end: " << sim.Waiting();
   const std::vector<ToyValues> reference = ToyReference(sim.job(), kSteps);
   for (int t = 0; t < sim.job().trainers; ++t) {
     ASSERT_TRUE(sim.trainer(t).session().status().ok()) << sim.trainer(t).session().status().ToString();
     ASSERT_EQ(sim.trainer(t).seen().size(), reference.size());
     for (std::size_t v = 0; v < reference.size(); ++v) {
-      for (const auto& [name, values] : reference[v]) {
+      for (const ToyParam& param : sim.job().params) {
+        const std::vector<float>& values = reference[v].at(param.name);
+        if (param.table && v < kSteps) {
+          ExpectSameBytes(sim.trainer(t).seen()[v].at(StrCat("rows of ", param.name)),
+                          ToyRows(param, values, ToyIds(param, t, v)),
+                          StrCat("trainer ", t, ", rows of version ", v, " of ", param.name));
+        }
+        if (param.table) continue;
+        const std::string& name = param.name;
         ExpectSameBytes(sim.trainer(t).seen()[v].at(name), values,
                         StrCat("trainer ", t, ", version ", v, " of ", name));
       }
@@ -69,6 +79,28 @@ TEST(Simulation, AMissingGradientIsAnErrorThatNamesIt) {
   EXPECT_EQ(sim.trainer(1).session().status().message(),
             "trainer 1 ended step 1 without sending the gradient of wide");
   EXPECT_FALSE(sim.trainer(0).session().status().ok());
+}
+
+TEST(Simulation, ATrainersEmptyGradientOfATableIsSentAllTheSame) {
+  Simulation sim(Job(0), 3, 1, {});
+  sim.trainer(1).SkipGradient(1, 4);
+  ASSERT_TRUE(sim.Run());
+  EXPECT_EQ(sim.trainer(1).session().status().message(),
+            "trainer 1 ended step 1 without sending the gradient of table.0");
+}
+
+TEST(Simulation, ARowThatATableDoesNotHaveIsAnErrorWithItsNumber) {
+  for (const std::int64_t id : {std::int64_t{40}, std::int64_t{-1}, std::int64_t{1} << 62}) {
+    Simulation sim(Job(0), 3, 1, {});
+    sim.trainer(1).LookUpInstead(1, id);
+    ASSERT_TRUE(sim.Run());
+    const Status why = sim.trainer(1).session().status();
+    EXPECT_EQ(why.id(), "E-rpc-row");
+    const bool named = why.message() == StrCat("trainer 1 asked for row ", id, " of table.1, which has 9") ||
+                       why.message() == StrCat("trainer 1 asked for row ", id, " of table.0, which has 40");
+    EXPECT_TRUE(named) << why.ToString();
+    EXPECT_FALSE(sim.trainer(0).session().status().ok());
+  }
 }
 
 TEST(Simulation, AStartValueThatTrainer0NeverSendsIsAnErrorAndNoHang) {

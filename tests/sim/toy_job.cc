@@ -37,6 +37,19 @@ void Fill(Scope& scope, const std::string& name, const Shape& shape,
   for (std::size_t i = 0; i < tensor.Span<float>().size(); ++i) tensor.Span<float>()[i] = value(i);
 }
 
+Var GradVar(const ToyParam& param, std::string name) {
+  Var var = TensorVar(std::move(name), DType::kFp32, param.shape);
+  if (param.table) var.kind = VarKind::kSelectedRows;
+  return var;
+}
+
+void FillRows(Scope& scope, const std::string& name, const ToyParam& table, std::vector<std::int64_t> ids,
+              const std::vector<float>& values) {
+  Tensor tensor(DType::kFp32, table.shape.WithRows(static_cast<Dim>(ids.size())));
+  std::copy(values.begin(), values.end(), tensor.Span<float>().begin());
+  scope.FindOrCreate(name)->As<SelectedRows>() = {std::move(ids), table.shape[0], tensor};
+}
+
 }  // namespace
 
 std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
@@ -69,7 +82,7 @@ Program ToyJob::Pserver(int server) const {
     for (int t = 0; t < trainers; ++t) {
       grads.push_back(GradName(param, t));
       received.push_back(grads.back());
-      main.SetVar(TensorVar(grads.back(), DType::kFp32, param.shape));
+      main.SetVar(GradVar(param, grads.back()));
     }
     const std::string grad = param.name + "@GRAD";
     main.SetVar(Persistable(param.name, param.shape));
@@ -110,6 +123,7 @@ Program ToyJob::TrainerStartup(int trainer) const {
   Block& main = program.MutableBlock(0);
   for (const ToyParam& param : params) {
     main.SetVar(Persistable(param.name, param.shape));
+    if (param.table) continue;
     const std::vector<std::string> server = {servers[static_cast<std::size_t>(param.server)]};
     if (param.start && trainer == 0) main.Append(Op("send").AddInput("X", {param.name}).Set("epmap", server));
     main.Append(Op("recv")
@@ -126,7 +140,15 @@ Program ToyJob::Trainer(int trainer) const {
   Block& main = program.MutableBlock(0);
   for (const ToyParam& param : params) {
     if (param.start) continue;
-    main.SetVar(TensorVar(GradName(param, trainer), DType::kFp32, param.shape));
+    if (param.table) {
+      main.Append(
+          Op("distributed_lookup_table")
+              .AddInput("W", {param.name})
+              .Set("table_names", std::vector<std::string>{param.name})
+              .Set("height_sections", std::vector<std::int64_t>{param.shape[0]})
+              .Set("endpoints", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
+    }
+    main.SetVar(GradVar(param, GradName(param, trainer)));
     main.Append(Op("send")
                     .AddInput("X", {GradName(param, trainer)})
                     .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
@@ -158,6 +180,23 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
   return gradient;
 }
 
+std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64_t step) {
+  const std::uint64_t salt = Fnv1a64(StrCat(table.name, " ", trainer, " ", step));
+  std::vector<std::int64_t> ids(salt % 5);
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    ids[i] = static_cast<std::int64_t>((salt >> (8 * i)) % static_cast<std::uint64_t>(table.shape[0]));
+  return ids;
+}
+
+std::vector<float> ToyRows(const ToyParam& table, const std::vector<float>& values,
+                           const std::vector<std::int64_t>& ids) {
+  const Dim width = table.shape.RowWidth();
+  std::vector<float> rows;
+  for (const std::int64_t id : ids)
+    rows.insert(rows.end(), values.begin() + id * width, values.begin() + (id + 1) * width);
+  return rows;
+}
+
 std::vector<float> ToyStart(const ToyParam& param) {
   std::vector<float> values(static_cast<std::size_t>(param.shape.Count()));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -184,6 +223,12 @@ std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
         auto& now = versions[static_cast<std::size_t>(step)][param.name];
         now.assign(values.begin(), values.end());
         for (int t = 0; t < job.trainers; ++t) {
+          if (param.table) {
+            const auto ids = ToyIds(param, t, static_cast<std::uint64_t>(step));
+            FillRows(scope, job.GradName(param, t), param, ids,
+                     ToyGradient(ToyRows(param, now, ids), param.name, t, static_cast<std::uint64_t>(step)));
+            continue;
+          }
           const std::vector<float> gradient =
               ToyGradient(now, param.name, t, static_cast<std::uint64_t>(step));
           Fill(scope, job.GradName(param, t), param.shape, [&](std::size_t i) { return gradient[i]; });

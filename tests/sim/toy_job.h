@@ -20,6 +20,7 @@ struct ToyParam {
   std::string optimizer = "sgd";  // sgd momentum adam
   bool decay = false;             // an L2 term between merge and update
   bool start = false;             // never updated: trainer 0 sends its value at the start
+  bool table = false;             // trainers look single rows up and send gradients of rows
 };
 
 struct ToyJob {
@@ -43,6 +44,11 @@ using ToyValues = std::map<std::string, std::vector<float>>;  // by parameter
 // A gradient that depends on everything it may depend on.
 std::vector<float> ToyGradient(const std::vector<float>& param, const std::string& name, int trainer,
                                std::uint64_t step);
+// The rows that a trainer looks up in a step, some of them twice, in some steps none; and the rows
+// themselves.
+std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64_t step);
+std::vector<float> ToyRows(const ToyParam& table, const std::vector<float>& values,
+                           const std::vector<std::int64_t>& ids);
 // Versions 0 to `steps` of every parameter, made by one thread.
 std::vector<ToyValues> ToyReference(const ToyJob& job, int steps);
 

@@ -29,6 +29,10 @@ class ReferenceJob::Client : public RpcClient {
     PENSTOCK_RETURN_IF_ERROR(Declare(piece));
     return PullHandle{static_cast<int>(pieces_.size()) - 1};
   }
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece) override {
+    PENSTOCK_RETURN_IF_ERROR(Declare(piece));
+    return RowsHandle{static_cast<int>(pieces_.size()) - 1};
+  }
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>&, int) override { return PeersHandle{0}; }
 
   Status Push(PushHandle handle, const Variable& value) override {
@@ -61,6 +65,20 @@ class ReferenceJob::Client : public RpcClient {
     }
     return OkStatus();
   }
+  Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) override {
+    const auto& [server, name] = pieces_[static_cast<std::size_t>(handle.index)];
+    const Variable* variable = server->scope.Find(name);
+    const Tensor* table = variable == nullptr ? nullptr : variable->If<Tensor>();
+    if (table == nullptr || !table->initialized())
+      return FailedPrecondition("E-ref-empty", "pserver ", server->address, " has no table ", name);
+    out.Reset(table->dtype(), table->shape().WithRows(static_cast<Dim>(ids.size())));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const auto at = static_cast<Dim>(i);
+      out.Rows(at, at + 1).CopyFrom(table->Rows(ids[i], ids[i] + 1));
+    }
+    return OkStatus();
+  }
+  Status CompleteRows() override { return OkStatus(); }
   Status CompletePulls(PeersHandle) override { return OkStatus(); }
   Status Complete() override { return OkStatus(); }
   void Cancel() override {}

@@ -91,7 +91,7 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
 
 TEST(Admission, ATrainerHasOneProcess) {
   Admission admission(Facts(), "job");
-  admission.Admit(1, 5);
+  admission.Admit(1, 5, admission.terms(1).hash());
   const HelloBody hello = HelloOf(admission, 1);
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1, 5), hello).ok());
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
@@ -101,10 +101,40 @@ TEST(Admission, ATrainerHasOneProcess) {
 TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
   Admission admission(Facts(), "job");
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{0, 1}));
-  admission.Admit(0, 1);
+  admission.Admit(0, 1, admission.terms(0).hash());
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{1}));
   admission.TurnAway(1);
   EXPECT_TRUE(admission.Awaited().empty());
+}
+
+// emb is updated by rows: a trainer may look rows up, or pull the whole.
+TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
+  ServerFacts facts;
+  facts.address = "a:1";
+  facts.trainers = 1;
+  facts.params = {{.param = {"emb", DType::kFp32, {9, 2}}, .grads = {"emb.0"}, .rows = true},
+                  {.param = {"w", DType::kFp32, {6, 4}}, .grads = {"w.0"}}};
+  Admission admission(facts, "job");
+  const Contract looks_up = ContractOf(facts, 0);
+  const Contract pulls = ContractOf(facts, 0, SparseParams::kAsParams);
+  EXPECT_EQ(
+      looks_up.ToText(),
+      "param w : f32[6, 4]\ntable emb : f32[9, 2]\ngrad emb.0 : rows<f32[9, 2]>\ngrad w.0 : f32[6, 4]\n");
+  for (const Contract& contract : {looks_up, looks_up.Startup(), pulls, pulls.Startup()}) {
+    Envelope envelope = EnvelopeOf(admission, 0);
+    envelope.contract = contract.Hash();
+    EXPECT_TRUE(admission.Check(envelope, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());
+  }
+  admission.Admit(0, 1, looks_up.Startup().Hash());
+  EXPECT_EQ(admission.terms(0).ParamOfPull(0), 1);
+  EXPECT_EQ(admission.terms(0).ParamOfPull(1), std::nullopt);
+  EXPECT_EQ(admission.terms(0).ParamOfTable(1), 0);
+  EXPECT_EQ(admission.terms(0).ParamOfTable(0), std::nullopt);
+  EXPECT_EQ(admission.terms(0).VariableOf(0), 1u);
+  EXPECT_EQ(admission.terms(0).PushedFor(0), 2u);
+  admission.Admit(0, 1, pulls.Hash());
+  EXPECT_EQ(admission.terms(0).ParamOfPull(0), 0);
+  EXPECT_EQ(admission.terms(0).ParamOfTable(0), std::nullopt);
 }
 
 }  // namespace

@@ -30,5 +30,72 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   EXPECT_EQ(chunks(32), std::pair(std::size_t{1}, Dim{6}));
 }
 
+// What a trainer sends of rows: ids, then values.
+std::vector<Payload> Parts(const std::vector<std::int64_t>& ids, const std::vector<float>& values,
+                           std::size_t part_bytes) {
+  std::string bytes(reinterpret_cast<const char*>(ids.data()), ids.size() * sizeof(std::int64_t));
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  std::vector<Payload> parts;
+  for (std::size_t at = 0; at < bytes.size(); at += part_bytes)
+    parts.push_back(Payload::Of(bytes.substr(at, part_bytes)));
+  return parts;
+}
+
+Payload Ids(const std::vector<std::int64_t>& ids) { return Parts(ids, {}, 1000).front(); }
+
+struct TableStore {
+  TableStore() {
+    job.servers = {"a:1"};
+    job.params = {{.name = "emb", .shape = {6, 2}, .server = 0, .optimizer = "sgd", .table = true}};
+    program = job.Pserver(0);
+    job.Start(0, scope);
+    const ServerFacts facts = ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+    store = ChunkStore::Make(program, facts, scope, 8).value();
+  }
+  ToyJob job;
+  Program program;
+  Scope scope;
+  std::unique_ptr<ChunkStore> store;
+};
+
+TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
+  TableStore table;
+  EXPECT_EQ(table.store->chunk_count(0), 1u);
+  EXPECT_EQ(table.store->Shapes().front().pushed_row_bytes, 16u);
+  const Tensor before = table.scope.Find("emb")->As<Tensor>().Clone();
+  ASSERT_TRUE(table.store
+                  ->Merge({.param = 0,
+                           .chunk = 0,
+                           .trainer = 0,
+                           .step = 0,
+                           .parts = Parts({4, 1, 4}, {1, 2, 3, 4, 5, 6}, 7),
+                           .rows = 3})
+                  .ok());
+  ASSERT_TRUE(table.store->Merge({.param = 0, .chunk = 0, .trainer = 1, .step = 0, .parts = {}}).ok());
+  SimBlockRunner runner;
+  ASSERT_TRUE(table.store->Run({.param = 0, .chunk = 0, .step = 0}, runner).ok());
+  const Tensor after = table.store->Gather(0, Ids({1, 4, 0}));
+  const float rate = 0.1f / 2;  // of two trainers' mean
+  EXPECT_FLOAT_EQ(after.Span<float>()[0], before.Span<float>()[2] - rate * 3);
+  EXPECT_FLOAT_EQ(after.Span<float>()[2], before.Span<float>()[8] - rate * (1 + 5));
+  EXPECT_EQ(after.Span<float>()[4], before.Span<float>()[0]);
+}
+
+TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {
+  TableStore table;
+  for (const std::int64_t id : {std::int64_t{6}, std::int64_t{-1}}) {
+    EXPECT_EQ(
+        table.store
+            ->Merge(
+                {.param = 0, .chunk = 0, .trainer = 1, .parts = Parts({2, id}, {1, 1, 1, 1}, 100), .rows = 2})
+            .message(),
+        StrCat("trainer 1 sent a gradient of row ", id, " of emb, which has 6"));
+    EXPECT_EQ(table.store->CheckIds(0, 1, Ids({2, id})).message(),
+              StrCat("trainer 1 asked for row ", id, " of emb, which has 6"));
+  }
+  EXPECT_EQ(table.store->CheckIds(0, 1, Payload::Of("123")).id(), "E-rpc-row");
+  EXPECT_TRUE(table.store->CheckIds(0, 1, Ids({0, 5, 5})).ok());
+}
+
 }  // namespace
 }  // namespace penstock::test

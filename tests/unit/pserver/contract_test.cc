@@ -170,5 +170,47 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
             "E-op-unknown");
 }
 
+TEST(Contract, OfTablesBothSidesComputeTheSame) {
+  ToyJob job = Job();
+  job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
+  const Program program = job.Pserver(0);
+  const ServerFacts facts = ReadServer(SimOps(), program, ServeOf(program)).value();
+  EXPECT_TRUE(facts.params[0].rows);
+  EXPECT_FALSE(facts.params[0].elementwise) << "rows are not cut into chunks";
+  const TrainerFacts trainer = ReadTrainer(job.Trainer(1)).value();
+  EXPECT_EQ(ContractOf(facts, 1).ToText(), trainer.contracts.at("a:1").ToText());
+  const TrainerFacts startup = ReadTrainer(job.TrainerStartup(1)).value();
+  EXPECT_EQ(ContractOf(facts, 1).Startup().ToText(), startup.contracts.at("a:1").ToText());
+  const Contract joined =
+      penstock::Join(startup.contracts.at("a:1"), trainer.contracts.at("a:1"), "a:1").value();
+  EXPECT_EQ(joined.ToText(), trainer.contracts.at("a:1").ToText());
+}
+
+TEST(Contract, ALookupWhoseSlicesDoNotMatchIsAnError) {
+  ToyJob job = Job();
+  job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
+  const auto of = [&](const std::vector<std::int64_t>& sections) {
+    return ReadTrainer(Changed(job.Trainer(0), 0,
+                               [&](Op& op) {
+                                 if (op.type() == "distributed_lookup_table")
+                                   op.Set("height_sections", sections);
+                               }))
+        .status();
+  };
+  EXPECT_EQ(of({4, 5}).message(), "distributed_lookup_table names 1 slices, 2 heights and 1 addresses");
+  EXPECT_EQ(of({0}).message(), "distributed_lookup_table: slice emb has 0 rows");
+}
+
+TEST(Contract, AMergeOfRowsAndATensorIsAnError) {
+  ToyJob job = Job();
+  job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
+  Program program = job.Pserver(0);
+  Var dense = *program.FindVar(0, job.GradName(job.params.back(), 1));
+  dense.kind = VarKind::kTensor;
+  program.MutableBlock(0).SetVar(dense);
+  EXPECT_EQ(ReadServer(SimOps(), program, ServeOf(program)).status().message(),
+            "block 2 merges gradient of emb by 0 and gradient of emb by 1, of which one is selected rows");
+}
+
 }  // namespace
 }  // namespace penstock::test

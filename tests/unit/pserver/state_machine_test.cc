@@ -17,17 +17,21 @@ std::string Describe(const Actions& actions) {
   for (const Action& action : actions) {
     if (!text.empty()) text += "; ";
     if (const auto* merge = std::get_if<MergeAction>(&action)) {
-      text += StrCat("merge t", merge->trainer, " c", merge->chunk, " s", merge->step,
-                     merge->parts.empty() ? " zeros" : "");
+      text +=
+          StrCat("merge t", merge->trainer, " c", merge->chunk, " s", merge->step,
+                 merge->parts.empty() ? " zeros" : "", merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
     } else if (const auto* run = std::get_if<RunAction>(&action)) {
       text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
-      const char* names[] = {"?",      "hello",    "welcome",   "push", "pushed", "end",   "ended", "pull",
-                             "pulled", "complete", "completed", "ask",  "answer", "error", "gone"};
+      const char* names[] = {"?",    "hello",    "welcome",  "push",      "pushed", "end",    "ended",
+                             "pull", "pulled",   "complete", "completed", "ask",    "answer", "error",
+                             "gone", "pullrows", "rows",     "rowsgone",  "credit"};
       text += StrCat(names[static_cast<int>(reply->kind)], " t", reply->trainer);
       if (reply->kind == MessageKind::kError) text += StrCat(" ", reply->error.id());
       if (reply->kind == MessageKind::kPulled || reply->kind == MessageKind::kGone)
         text += StrCat(" v", reply->step);
+      if (reply->kind == MessageKind::kRows || reply->kind == MessageKind::kRowsGone)
+        text += StrCat(" v", reply->step, " r", reply->request);
     } else {
       text +=
           StrCat("end ", std::get<EndAction>(action).why.ok() ? "ok" : std::get<EndAction>(action).why.id());
@@ -247,6 +251,86 @@ TEST(StateMachine, ABlocksErrorReachesEveryTrainer) {
   Driver d(Config(2));
   EXPECT_EQ(d.Do([&](Actions& out) { d.machine.BlockDone(0, 0, InternalError("E-x", "no"), out); }),
             "error t0 E-x; error t1 E-x; end E-x");
+}
+
+// A table: rows of 12 bytes with their ids, parts of 8.
+MachineConfig TableConfig(int trainers) {
+  return {.trainers = trainers,
+          .part_bytes = 8,
+          .params = {{.name = "emb", .chunk_bytes = {40}, .pushed_row_bytes = 12}}};
+}
+
+PushEvent RowsPush(int trainer, std::uint64_t step, std::uint64_t rows, std::uint32_t part = 0) {
+  const std::size_t bytes = rows * 12;
+  return {.trainer = trainer,
+          .step = step,
+          .part = part,
+          .bytes = Gradient(std::min<std::size_t>(8, bytes - part * 8)),
+          .rows = rows};
+}
+
+std::string PullRows(Driver& driver, int trainer, std::uint64_t version, std::uint64_t request) {
+  return driver.Do([&](Actions& out) {
+    driver.machine.PullRows(
+        {.trainer = trainer, .param = 0, .version = version, .request = request, .ids = Gradient(8)}, out);
+  });
+}
+
+TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
+  Driver driver(TableConfig(2));
+  const auto push = [&](const PushEvent& event) {
+    return driver.Do([&](Actions& out) { driver.machine.Push(event, out); });
+  };
+  EXPECT_EQ(push(RowsPush(0, 0, 1, 1)), "pushed t0");
+  EXPECT_EQ(push(RowsPush(0, 0, 1, 1)), "pushed t0") << "a repeat";
+  EXPECT_EQ(push(RowsPush(0, 0, 1, 0)), "pushed t0; merge t0 c0 s0 of 1");
+  EXPECT_EQ(push(RowsPush(1, 0, 0)), "pushed t1");
+  EXPECT_EQ(driver.Merged(), "merge t1 c0 s0");
+  EXPECT_EQ(push(RowsPush(1, 0, 0)), "pushed t1") << "a repeat";
+  EXPECT_EQ(driver.Merged(), "run c0 s0");
+  EXPECT_EQ(driver.Ran(), "credit t0; credit t1") << "who looks nothing up has no other way to learn of it";
+  EXPECT_EQ(driver.machine.version(0, 0), 1u);
+  EXPECT_EQ(driver.machine.credit(0, 0), 3u);
+}
+
+TEST(StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
+  const auto push = [](const std::vector<PushEvent>& events) {
+    Driver driver(TableConfig(2));
+    std::string last;
+    for (const PushEvent& event : events)
+      last = driver.Do([&](Actions& out) { driver.machine.Push(event, out); });
+    return last;
+  };
+  const std::string failed = "error t0 E-rpc-size; error t1 E-rpc-size; end E-rpc-size";
+  PushEvent huge = RowsPush(0, 0, 1);
+  for (const std::uint64_t rows : {~std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{0}}) {
+    huge.rows = rows;
+    EXPECT_EQ(push({huge}), failed) << rows;
+  }
+  EXPECT_EQ(push({RowsPush(0, 0, 2, 0), RowsPush(0, 0, 3, 1)}), failed) << "two gradients";
+  PushEvent beyond = RowsPush(0, 0, 1, 1);
+  beyond.part = 2;
+  EXPECT_EQ(push({beyond}), failed);
+}
+
+TEST(StateMachine, RowsAreGivenOfTheVersionAskedFor) {
+  Driver driver(TableConfig(1));
+  EXPECT_EQ(PullRows(driver, 0, 0, 7), "rows t0 v0 r7");
+  EXPECT_EQ(PullRows(driver, 0, 1, 8), "") << "waits";
+  EXPECT_EQ(PullRows(driver, 0, 1, 8), "") << "a repeat";
+  driver.Do([&](Actions& out) { driver.machine.Push(RowsPush(0, 0, 0), out); });
+  EXPECT_EQ(driver.Merged(), "run c0 s0");
+  EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9") << "its block runs";
+  EXPECT_EQ(driver.Ran(), "credit t0; rows t0 v1 r8");
+  EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9");
+}
+
+TEST(StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
+  Driver driver(TableConfig(1));
+  std::string last;
+  for (std::uint64_t request = 0; request < 2000 && last.empty(); ++request)
+    last = PullRows(driver, 0, 1, request);
+  EXPECT_EQ(last, "error t0 E-rpc-credit; end E-rpc-credit");
 }
 
 }  // namespace

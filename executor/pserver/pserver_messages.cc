@@ -1,0 +1,149 @@
+// What a pserver does with each message of a trainer that it has admitted.
+#include "executor/pserver/pserver.h"
+
+namespace penstock {
+namespace {
+
+long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
+
+}  // namespace
+
+void Pserver::Dispatch(const Caller& caller, Actions& actions) {
+  const auto known = trainer_of_.find(caller.connection.get());
+  if (known == trainer_of_.end() || static_cast<std::uint32_t>(known->second) != caller.envelope.trainer ||
+      admission_.incarnation(known->second) != caller.envelope.incarnation) {
+    Refuse(caller.connection, options_.token,
+           FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
+    return;
+  }
+  trainers_[caller.envelope.trainer].heard = options_.clock->Now();
+  if (!admission_.terms(known->second).Accepts(caller.envelope.contract)) {
+    machine_->Fail(
+        InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second, " changed its plan on the way"),
+        actions);
+    return;
+  }
+  switch (caller.envelope.kind) {
+    case MessageKind::kPush:
+      return OnPush(caller, actions);
+    case MessageKind::kEndStep:
+      return OnEndStep(caller, actions);
+    case MessageKind::kPull:
+      return OnPull(caller, actions);
+    case MessageKind::kPullRows:
+      return OnPullRows(caller, actions);
+    case MessageKind::kAsk:
+      return OnAsk(caller);
+    case MessageKind::kComplete:
+      return machine_->Complete(known->second, actions);
+    case MessageKind::kError: {  // the trainer failed and says why before it goes
+      const Status why = ReadStatus(caller.message.body.ToText());
+      machine_->Gone(known->second, Status(why).In(StrCat("trainer ", known->second, " failed")), actions);
+      return;
+    }
+    default:
+      machine_->Fail(
+          DataLoss("E-rpc-envelope", "trainer ", known->second, " sent a message only a pserver may send"),
+          actions);
+  }
+}
+
+void Pserver::OnPush(const Caller& caller, Actions& actions) {
+  const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
+  const std::optional<int> param = terms.ParamOfPush(caller.envelope.variable, caller.envelope.contract);
+  if (!param) {
+    machine_->Fail(
+        InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
+                        caller.envelope.variable, ", which is neither a gradient nor a first value"),
+        actions);
+    return;
+  }
+  machine_->Push({.trainer = static_cast<int>(caller.envelope.trainer),
+                  .param = *param,
+                  .chunk = static_cast<int>(caller.envelope.chunk),
+                  .step = caller.envelope.step,
+                  .part = caller.envelope.part,
+                  .bytes = caller.message.body,
+                  .rows = caller.envelope.credit},
+                 actions);
+}
+
+void Pserver::OnEndStep(const Caller& caller, Actions& actions) {
+  const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
+  const Result<std::vector<std::uint32_t>> variables = ReadVariables(caller.message.body.ToText());
+  if (!variables.ok()) {
+    machine_->Fail(variables.status(), actions);
+    return;
+  }
+  std::set<int> params;
+  for (const std::uint32_t variable : *variables) {
+    if (const std::optional<int> param = terms.ParamOfGrad(variable)) params.insert(*param);
+  }
+  machine_->EndStep(static_cast<int>(caller.envelope.trainer), caller.envelope.step, params, actions);
+}
+
+void Pserver::OnPull(const Caller& caller, Actions& actions) {
+  const int trainer = static_cast<int>(caller.envelope.trainer);
+  const std::optional<int> param = admission_.terms(trainer).ParamOfPull(caller.envelope.variable);
+  if (!param) {
+    machine_->Fail(InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pulled variable ",
+                                   caller.envelope.variable, ", which is no parameter"),
+                   actions);
+    return;
+  }
+  machine_->Pull(trainer, *param, static_cast<int>(caller.envelope.chunk), caller.envelope.step, actions);
+}
+
+void Pserver::OnPullRows(const Caller& caller, Actions& actions) {
+  const int trainer = static_cast<int>(caller.envelope.trainer);
+  const std::optional<int> param = admission_.terms(trainer).ParamOfTable(caller.envelope.variable);
+  if (!param) {
+    machine_->Fail(
+        InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " asked for rows of variable ",
+                        caller.envelope.variable, ", which is no table"),
+        actions);
+    return;
+  }
+  if (const Status ids = store_->CheckIds(*param, trainer, caller.message.body); !ids.ok()) {
+    machine_->Fail(ids, actions);
+    return;
+  }
+  machine_->PullRows({.trainer = trainer,
+                      .param = *param,
+                      .version = caller.envelope.step,
+                      .request = caller.envelope.part,
+                      .ids = caller.message.body},
+                     actions);
+}
+
+void Pserver::OnAsk(const Caller& caller) {
+  const Envelope& e = caller.envelope;
+  const TrainerTerms& terms = admission_.terms(static_cast<int>(e.trainer));
+  std::optional<int> param = terms.ParamOfPull(e.variable);
+  if (!param) param = terms.ParamOfTable(e.variable);
+  if (!param) param = terms.ParamOfGrad(e.variable);
+  if (!param || e.chunk >= store_->chunk_count(*param)) return;
+  SendTo(static_cast<int>(e.trainer),
+         {.kind = MessageKind::kAnswer,
+          .step = e.step,
+          .credit = machine_->credit(*param, static_cast<int>(e.chunk)),
+          .variable = e.variable,
+          .chunk = e.chunk},
+         Payload::Of(Lacking(*param, static_cast<int>(e.chunk))));
+}
+
+// "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody.
+std::string Pserver::Lacking(int param, int chunk) const {
+  std::string text;
+  for (const int t : machine_->Lacks(param, chunk)) {
+    const Trainer& trainer = trainers_[static_cast<std::size_t>(t)];
+    if (!text.empty()) text += ", ";
+    text += StrCat("trainer ", t,
+                   admission_.Admitted(t)
+                       ? StrCat(" (last heard ", Seconds(options_.clock->Now() - trainer.heard), " s ago)")
+                       : std::string(" (not started yet)"));
+  }
+  return text;
+}
+
+}  // namespace penstock

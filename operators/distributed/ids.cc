@@ -1,0 +1,202 @@
+// split_ids, merge_ids: row numbers dealt out to servers, and their answers put back in order.
+#include <algorithm>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/merge_rows.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kSplitDoc[] = R"(
+Deals ids out to n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
+Ids may be selected rows; then Out[i] is selected rows with the values of those ids, added up where an id
+stands there twice.)";
+
+constexpr char kMergeDoc[] = R"(
+Undoes split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets, for each id of Ids[i] in order, its
+row.)";
+
+// Which of n servers has a row.
+std::size_t ServerOf(std::int64_t id, std::size_t servers) { return static_cast<std::size_t>(id) % servers; }
+
+Status InferSplit(InferContext& c) {
+  const bool rows = c.Input("Ids").kind == VarKind::kSelectedRows;
+  if (rows && c.InputCount("Ids") > 1) return c.Error("selected rows in Ids must be the only argument");
+  for (int i = 0; i < c.OutputCount("Out"); ++i) {
+    c.SetKind("Out", rows ? VarKind::kSelectedRows : VarKind::kTensor, i);
+    c.SetDType("Out", c.DTypeOf("Ids"), i);
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, rows ? c.ShapeOf("Ids") : Shape{kUnknownDim, 1}));
+  }
+  return OkStatus();
+}
+
+class SplitIdsKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    inputs_.assign(k.Inputs("Ids").begin(), k.Inputs("Ids").end());
+    outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    if (inputs_.front().kind == VarKind::kTensor && inputs_.front().dtype != DType::kInt64)
+      return k.Error("Ids (", inputs_.front().name, ") must be int64 or selected rows");
+    if (inputs_.front().kind == VarKind::kSelectedRows && inputs_.front().dtype != DType::kFp32 &&
+        inputs_.front().dtype != DType::kFp64)
+      return k.Error("Ids (", inputs_.front().name, ") must have values of float32 or float64");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (inputs_.front().kind == VarKind::kTensor) return SplitTensors(k);
+    const SelectedRows& x = k.Var(inputs_.front()).As<SelectedRows>();
+    return x.value.dtype() == DType::kFp64 ? SplitRows<double>(k, x) : SplitRows<float>(k, x);
+  }
+
+ private:
+  Status SplitTensors(KernelRun& k) {
+    all_.clear();
+    for (const Operand& input : inputs_) {
+      const auto ids = k[input].Span<std::int64_t>();
+      all_.insert(all_.end(), ids.begin(), ids.end());
+    }
+    std::sort(all_.begin(), all_.end());
+    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+    if (!all_.empty() && all_.front() < 0)
+      return InvalidArgument("E-op-index", "split_ids: id ", all_.front(), " is below 0");
+    const std::size_t servers = outs_.size();
+    for (std::size_t s = 0; s < servers; ++s) {
+      const auto ours = [=](std::int64_t id) { return ServerOf(id, servers) == s; };
+      shape_.Set(0, static_cast<Dim>(std::count_if(all_.begin(), all_.end(), ours)));
+      Tensor& out = k.Var(outs_[s]).As<Tensor>();
+      out.Reset(DType::kInt64, shape_);
+      std::copy_if(all_.begin(), all_.end(), out.Data<std::int64_t>(), ours);
+    }
+    return OkStatus();
+  }
+
+  template <typename T>
+  Status SplitRows(KernelRun& k, const SelectedRows& x) {
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("split_ids", "Ids", x, DTypeOfT<T>::kValue));
+    merger_.MergeAscending<T>(x, merged_);
+    Shape& shape = row_shape_;
+    shape = merged_.value.shape();
+    const Dim width = shape.RowWidth();
+    const std::size_t servers = outs_.size();
+    for (std::size_t s = 0; s < servers; ++s) {
+      SelectedRows& out = k.Var(outs_[s]).As<SelectedRows>();
+      const auto ours = [=](std::int64_t id) { return ServerOf(id, servers) == s; };
+      out.height = x.height;
+      out.rows.clear();
+      std::copy_if(merged_.rows.begin(), merged_.rows.end(), std::back_inserter(out.rows), ours);
+      shape.Set(0, static_cast<Dim>(out.rows.size()));
+      out.value.Reset(DTypeOfT<T>::kValue, shape);
+      if (out.rows.empty()) continue;
+      const T* from = merged_.value.Data<T>();
+      T* to = out.value.Data<T>();
+      for (const std::int64_t row : merged_.rows) {
+        if (ours(row)) to = std::copy_n(from, width, to);
+        from += width;
+      }
+    }
+    return OkStatus();
+  }
+
+  std::vector<Operand> inputs_, outs_;
+  std::vector<std::int64_t> all_;
+  Shape shape_{0, 1}, row_shape_;
+  RowMerger merger_;
+  SelectedRows merged_;
+};
+
+Status InferMerge(InferContext& c) {
+  if (c.InputCount("Rows") != c.InputCount("X"))
+    return c.Error("Rows has ", c.InputCount("Rows"), " variables, X has ", c.InputCount("X"));
+  if (c.InputCount("Ids") != c.OutputCount("Out"))
+    return c.Error("Ids has ", c.InputCount("Ids"), " variables, Out has ", c.OutputCount("Out"));
+  for (int i = 0; i < c.OutputCount("Out"); ++i) {
+    const Shape& ids = c.ShapeOf("Ids", i);
+    const Shape& rows = c.ShapeOf("X");
+    c.SetKind("Out", VarKind::kTensor, i);
+    c.SetDType("Out", c.DTypeOf("X"), i);
+    // A lookup_table's ids end in an extent of 1 that its rows do not have; a lookup_table_v2's rows have
+    // all.
+    const VarInfo& declared = c.Output("Out", i);
+    const bool whole = declared.has_type && declared.shape.rank() == ids.rank() + 1;
+    Shape out = whole || ids.rank() == 0 ? ids : ids.First(ids.rank() - 1);
+    out.Append(rows.rank() == 2 ? rows[1] : kUnknownDim);
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, out));
+    c.ShareLod("Ids", i, "Out", i);
+  }
+  return OkStatus();
+}
+
+class MergeIdsKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    ids_.assign(k.Inputs("Ids").begin(), k.Inputs("Ids").end());
+    rows_.assign(k.Inputs("Rows").begin(), k.Inputs("Rows").end());
+    answers_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+    outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    for (std::size_t s = 0; s < answers_.size(); ++s) {
+      const Operand& x = answers_[s];
+      if (x.shape.rank() == 2 && x.shape[1] == answers_[0].shape[1] && x.dtype == answers_[0].dtype &&
+          x.shape[0] == rows_[s].shape.Count())
+        continue;
+      return k.Error("X (", x.name, " ", x.shape, ") must hold a row for each id of ", rows_[s].name, " (",
+                     rows_[s].shape, "), as wide as those of ", answers_[0].name, " (", answers_[0].shape,
+                     ")");
+    }
+    row_bytes_ = static_cast<std::size_t>(answers_[0].shape[1]) * SizeOf(answers_[0].dtype);
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    order_.clear();
+    for (std::size_t s = 0; s < rows_.size(); ++s) {
+      const std::byte* from = k[answers_[s]].raw();
+      for (const std::int64_t id : k[rows_[s]].Span<std::int64_t>()) {
+        order_.emplace_back(id, from);
+        from += row_bytes_;
+      }
+    }
+    std::sort(order_.begin(), order_.end());
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      std::byte* to = k[outs_[i]].raw();
+      for (const std::int64_t id : k[ids_[i]].Span<std::int64_t>()) {
+        const auto at =
+            std::lower_bound(order_.begin(), order_.end(), id,
+                             [](const Answer& a, std::int64_t wanted) { return a.first < wanted; });
+        if (at == order_.end() || at->first != id)
+          return InvalidArgument("E-op-index", "merge_ids: id ", id, " of ", ids_[i].name,
+                                 " is in none of Rows");
+        to = std::copy_n(at->second, row_bytes_, to);
+      }
+    }
+    return OkStatus();
+  }
+
+ private:
+  using Answer = std::pair<std::int64_t, const std::byte*>;
+  std::vector<Operand> ids_, rows_, answers_, outs_;
+  std::size_t row_bytes_ = 0;
+  std::vector<Answer> order_;
+};
+
+}  // namespace
+
+void RegisterIds(OpRegistry& ops) {
+  ops.Add("split_ids")
+      .Doc("Deals ids out to servers.", kSplitDoc)
+      .Input("Ids", "row numbers, or selected rows", AnyType(), Repeated())
+      .Output("Out", "one variable a server", AnyType(), Repeated())
+      .InferShape(InferSplit)
+      .KernelForAnyType<Cpu, SplitIdsKernel>()
+      .NoGrad();
+  ops.Add("merge_ids")
+      .Doc("Puts the servers' answers in the order of the ids.", kMergeDoc)
+      .Input("Ids", "row numbers, one variable a lookup", Only(DType::kInt64), Repeated())
+      .Input("Rows", "the ids that each server was asked for", Only(DType::kInt64), Repeated())
+      .Input("X", "its answer", AnyType(), Repeated())
+      .Output("Out", "the rows of each lookup", AnyType(), Repeated())
+      .InferShape(InferMerge)
+      .KernelForAnyType<Cpu, MergeIdsKernel>()
+      .NoGrad();
+}
+
+}  // namespace penstock

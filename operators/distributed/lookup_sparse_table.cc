@@ -1,0 +1,112 @@
+// lookup_sparse_table: rows of a table that holds only those that were asked for.
+#include <algorithm>
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/row_index.h"
+#include "operators/rows.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[i] = the row of table W for Ids[i], zeros where Ids[i] is padding_idx. W is selected rows: those that have
+been made. With auto_grown_table a row that W does not have yet is made, of zeros, unless is_test; then it
+counts as zeros and is not kept. Without auto_grown_table it is an error.)";
+
+Status InferLookup(InferContext& c) {
+  const Shape& table = c.ShapeOf("W");
+  return c.SetShape("Out", {c.ShapeOf("Ids").Count(), table.rank() == 2 ? table[1] : kUnknownDim});
+}
+
+template <typename Device, typename T>
+class LookupSparseTableKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    w_ = k.Input("W");
+    ids_ = k.Input("Ids");
+    out_ = k.Output("Out");
+    padding_ = k.Attr<std::int64_t>("padding_idx");
+    grows_ = k.Attr<bool>("auto_grown_table");
+    is_test_ = k.Attr<bool>("is_test");
+    if (w_.kind == VarKind::kSelectedRows) return OkStatus();
+    return k.Error("W (", w_.name, ") must be selected rows");
+  }
+  Status Run(KernelRun& k) override {
+    SelectedRows& table = k.Var(w_).template As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("lookup_sparse_table", "W", table, DTypeOfT<T>::kValue));
+    if (!table.value.initialized())
+      return FailedPrecondition("E-op-rows", "lookup_sparse_table: W (", w_.name,
+                                ") has no values, so nothing says how wide its rows are");
+    const auto ids = k[ids_].template Span<std::int64_t>();
+    for (const std::int64_t id : ids) {
+      if (IsPadding(id) || (id >= 0 && id < table.height)) continue;
+      return InvalidArgument("E-op-index", "lookup_sparse_table: id ", id, " is outside the table of ",
+                             table.height, " rows");
+    }
+    index_.Update(table.rows);
+    if (grows_ && !is_test_) Grow(ids, table);
+    shape_ = table.value.shape();
+    shape_.Set(0, static_cast<Dim>(ids.size()));
+    Tensor& out = k.Var(out_).template As<Tensor>();
+    out.Reset(DTypeOfT<T>::kValue, shape_);
+    const Dim width = shape_.RowWidth();
+    T* to = out.template Data<T>();
+    for (const std::int64_t id : ids) {
+      const Dim at = IsPadding(id) ? -1 : index_.Find(id);
+      if (at < 0 && !IsPadding(id) && !grows_)
+        return InvalidArgument("E-op-index", "lookup_sparse_table: id ", id, " is none of the ",
+                               table.rows.size(), " rows of W (", w_.name, ")");
+      to = at < 0 ? std::fill_n(to, width, T{0})
+                  : std::copy_n(table.value.template Data<T>() + at * width, width, to);
+    }
+    return OkStatus();
+  }
+
+ private:
+  bool IsPadding(std::int64_t id) const { return padding_ != -1 && id == padding_; }
+
+  // Adds the rows that the table lacks, in the order of the ids, and finds them.
+  void Grow(std::span<const std::int64_t> ids, SelectedRows& table) {
+    missing_.clear();
+    for (const std::int64_t id : ids) {
+      if (!IsPadding(id) && index_.Find(id) < 0) missing_.push_back(id);
+    }
+    if (missing_.empty()) return;
+    std::sort(missing_.begin(), missing_.end());
+    missing_.erase(std::unique(missing_.begin(), missing_.end()), missing_.end());
+    const Dim before = table.value.count();
+    table.rows.insert(table.rows.end(), missing_.begin(), missing_.end());
+    Tensor grown(DTypeOfT<T>::kValue, table.value.shape().WithRows(static_cast<Dim>(table.rows.size())));
+    std::copy_n(table.value.template Data<T>(), before, grown.template Data<T>());
+    std::fill(grown.template Data<T>() + before, grown.template Data<T>() + grown.count(), T{0});
+    table.value = std::move(grown);
+    index_.Update(table.rows);
+  }
+
+  Operand w_, ids_, out_;
+  std::int64_t padding_ = -1;
+  bool grows_ = true, is_test_ = false;
+  RowIndex index_;
+  std::vector<std::int64_t> missing_;
+  Shape shape_;
+};
+
+}  // namespace
+
+void RegisterLookupSparseTable(OpRegistry& ops) {
+  ops.Add("lookup_sparse_table")
+      .Doc("Rows of a table that grows.", kDoc)
+      .Input("W", "the table's shard: selected rows", Floats())
+      .Input("Ids", "row numbers", Only(DType::kInt64))
+      .Output("Out", "one row for each id", SameTypeAs("W"))
+      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none", AtLeast(-1))
+      .Attr("auto_grown_table", true, "whether missing rows are made")
+      .Attr("is_test", false, "whether missing rows are zeros that are not kept")
+      .InferShape(InferLookup)
+      .Kernel<Cpu, LookupSparseTableKernel, float, double>()
+      .SideEffect()
+      .NoGrad();
+}
+
+}  // namespace penstock

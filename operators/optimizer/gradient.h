@@ -1,0 +1,103 @@
+// The gradient of an update, dense or rows of one. An optimizer writes its rule for one element once; here it
+// meets all elements that move.
+//
+//   PENSTOCK_RETURN_IF_ERROR(grad_.Prepare(k, WithoutGradient::kMoves));
+//   ... each run:
+//   PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
+//   grad_.ForEach([=](std::int64_t i, T g) { out[i] = param[i] - rate * g; });
+//
+// Rows that are listed twice count with the sum of their values. A gradient of rows does what the dense one
+// with zeros everywhere else would.
+#pragma once
+
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/op/kernel.h"
+#include "operators/merge_rows.h"
+
+namespace penstock {
+
+// What happens to rows that a gradient of rows does not list.
+enum class WithoutGradient {
+  kMoves,  // the rule applies, with a gradient of 0: what the optimizer keeps of them decays
+  kStays,  // nothing: with a gradient of 0 the rule changes nothing, or shall not be applied
+};
+
+template <typename T>
+class Gradient {
+ public:
+  // What the op reads and where its new value goes: copied first, where these are two variables and rows
+  // stay.
+  using Kept = std::pair<Operand, Operand>;
+
+  Status Prepare(const KernelSetup& k, WithoutGradient rest, std::initializer_list<Kept> kept = {}) {
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "Param"));
+    op_ = k.op().type();
+    grad_ = k.Input("Grad");
+    param_ = k.Input("Param");
+    moves_ = rest == WithoutGradient::kMoves;
+    kept_.assign(kept);
+    return OkStatus();
+  }
+
+  Status Load(KernelRun& k) {
+    count_ = k[param_].count();
+    if (grad_.kind == VarKind::kTensor) {
+      values_ = k[grad_].template Span<T>();
+      return OkStatus();
+    }
+    const SelectedRows& grad = k.Var(grad_).template As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows(op_, "Grad", grad, DTypeOfT<T>::kValue, k[param_].shape()));
+    merger_.MergeAscending<T>(grad, merged_);
+    values_ = merged_.value.template Span<T>();
+    width_ = k[param_].shape().RowWidth();
+    if (moves_) return OkStatus();
+    for (const auto& [from, to] : kept_) {
+      if (k[from].raw() != k[to].raw()) k[to].CopyFrom(k[from]);
+    }
+    return OkStatus();
+  }
+
+  // After Load, of the same run: rule(i, g) for each element i that moves, once, in ascending order.
+  template <typename Rule>
+  void ForEach(const Rule& rule) const {
+    if (grad_.kind == VarKind::kTensor) {
+      const T* const grad = values_.data();
+      for (std::int64_t i = 0; i < count_; ++i) rule(i, grad[i]);
+      return;
+    }
+    const T* grad = values_.data();
+    std::int64_t done = 0;
+    for (const std::int64_t row : merged_.rows) {
+      const std::int64_t begin = row * width_;
+      if (moves_) {
+        for (std::int64_t i = done; i < begin; ++i) rule(i, T{0});
+      }
+      for (std::int64_t j = 0; j < width_; ++j) rule(begin + j, grad[j]);
+      grad += width_;
+      done = begin + width_;
+    }
+    if (moves_) {
+      for (std::int64_t i = done; i < count_; ++i) rule(i, T{0});
+    }
+  }
+
+  // All values that are not left out, for norms.
+  std::span<const T> values() const { return values_; }
+
+ private:
+  std::string op_;
+  Operand grad_, param_;
+  bool moves_ = true;
+  std::vector<Kept> kept_;
+  RowMerger merger_;
+  SelectedRows merged_;
+  std::span<const T> values_;
+  std::int64_t count_ = 0, width_ = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,57 @@
+#include "operators/rows.h"
+
+namespace penstock {
+
+Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type) {
+  const auto count = static_cast<Dim>(rows.rows.size());
+  const auto error = [&](const auto&... parts) {
+    return InvalidArgument("E-op-rows", op, ": ", slot, " ", StrCat(parts...));
+  };
+  if (!rows.value.initialized()) {
+    if (count > 0) return error("lists ", count, " rows and has no values");
+    return OkStatus();
+  }
+  if (rows.value.dtype() != type)
+    return error("has values of type ", DTypeName(rows.value.dtype()), ", not ", DTypeName(type));
+  const Shape& shape = rows.value.shape();
+  if (shape.rank() == 0 || shape[0] != count)
+    return error("lists ", count, " rows and has values of shape ", shape);
+  for (const std::int64_t row : rows.rows) {
+    if (row >= 0 && row < rows.height) continue;
+    return InvalidArgument("E-op-index", op, ": ", slot, " lists row ", row, " of a tensor of ", rows.height,
+                           " rows");
+  }
+  return OkStatus();
+}
+
+Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type,
+                   const Shape& tall) {
+  const Dim height = tall.rank() == 0 ? 1 : tall[0];
+  if (rows.height != height) {
+    return InvalidArgument("E-op-rows", op, ": ", slot, " holds rows of a tensor of ", rows.height,
+                           " rows, not ", height);
+  }
+  PENSTOCK_RETURN_IF_ERROR(RequireRows(op, slot, rows, type));
+  const Shape& shape = rows.value.shape();
+  bool same = rows.rows.empty() || shape.rank() == tall.rank();
+  for (int d = 1; d < shape.rank() && same; ++d) same = rows.rows.empty() || shape[d] == tall[d];
+  if (same) return OkStatus();
+  return InvalidArgument("E-op-rows", op, ": ", slot, " has values of shape ", rows.value.shape(),
+                         " for rows of ", tall);
+}
+
+const Shape& NoRows() {
+  static const Shape none{0};
+  return none;
+}
+
+Status RequireTensor(const KernelSetup& k, std::string_view slot) {
+  for (const Operand& operand : k.Inputs(slot)) {
+    if (operand.kind == VarKind::kTensor) continue;
+    return Unimplemented("E-op-rows", k.op().type(), ": ", slot, " (", operand.name,
+                         ") holds selected rows, which are not supported; use a dense tensor");
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock

@@ -1,0 +1,162 @@
+#include "tests/ops/rows_runner.h"
+
+#include <algorithm>
+
+#include "operators/all_ops.h"
+
+namespace penstock::test {
+namespace {
+
+VarInfo InfoOf(const Variable& variable) {
+  VarInfo info;
+  const SelectedRows* rows = variable.If<SelectedRows>();
+  const Tensor& tensor = rows == nullptr ? *variable.If<Tensor>() : rows->value;
+  info.kind = rows == nullptr ? VarKind::kTensor : VarKind::kSelectedRows;
+  info.dtype = tensor.dtype();
+  info.shape = rows == nullptr        ? tensor.shape()
+               : tensor.initialized() ? tensor.shape().WithRows(rows->height)
+                                      : Shape{rows->height};
+  return info;
+}
+
+std::unique_ptr<Variable> CopyOf(const Variable& variable) {
+  auto copy = std::make_unique<Variable>();
+  if (const auto* rows = variable.If<SelectedRows>()) {
+    copy->As<SelectedRows>() = {rows->rows, rows->height, rows->value.Clone()};
+  } else {
+    copy->As<Tensor>() = variable.If<Tensor>()->Clone();
+  }
+  return copy;
+}
+
+// One entry a variable, however often the op names it.
+class Frame {
+ public:
+  explicit Frame(Variables& variables) : variables_(variables) {}
+  Operand Take(const std::string& name, const VarInfo& info) {
+    std::unique_ptr<Variable>& variable = variables_[name];
+    if (variable == nullptr) variable = std::make_unique<Variable>();
+    if (info.kind == VarKind::kTensor && !variable->initialized() && info.shape.IsKnown())
+      variable->As<Tensor>().Reset(info.dtype, info.shape);
+    const auto [at, added] = index_.emplace(name, static_cast<int>(pointers_.size()));
+    if (added) pointers_.push_back(variable.get());
+    return Operand{at->second, info.kind, info.dtype, info.kind == VarKind::kTensor ? info.shape : Shape(),
+                   name};
+  }
+  Variable* const* pointers() const { return pointers_.data(); }
+
+ private:
+  Variables& variables_;
+  std::map<std::string, int> index_;
+  std::vector<Variable*> pointers_;
+};
+
+}  // namespace
+
+Variables ReadVariables(const Arrays& arrays, const std::string& prefix) {
+  Variables variables;
+  for (const auto& [key, array] : arrays) {
+    if (!StartsWith(key, prefix)) continue;
+    const std::vector<std::string> parts = Split(key.substr(prefix.size()), ':');
+    std::unique_ptr<Variable>& variable = variables[parts[0]];
+    if (variable == nullptr) variable = std::make_unique<Variable>();
+    if (parts.size() == 1) {
+      variable->As<Tensor>() = array.Clone();
+      continue;
+    }
+    SelectedRows& rows = variable->As<SelectedRows>();
+    if (parts[1] == "rows")
+      rows.rows.assign(array.Data<std::int64_t>(), array.Data<std::int64_t>() + array.count());
+    if (parts[1] == "height") rows.height = *array.Data<std::int64_t>();
+    if (parts[1] == "value") rows.value = array.Clone();
+  }
+  return variables;
+}
+
+Status RunTwice(const Op& op, Variables& variables) {
+  PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, AllOps().Require(op));
+  PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
+  InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::make_optional(InfoOf(*found->second));
+  });
+  PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
+  Frame frame(variables);
+  std::vector<KernelSetup::Argument> in, out;
+  for (const Slot& slot : op.inputs()) {
+    in.push_back({slot.name, {}});
+    for (std::size_t i = 0; i < slot.args.size(); ++i)
+      in.back().operands.push_back(frame.Take(slot.args[i], context.Input(slot.name, static_cast<int>(i))));
+  }
+  for (const Slot& slot : op.outputs()) {
+    out.push_back({slot.name, {}});
+    for (std::size_t i = 0; i < slot.args.size(); ++i)
+      out.back().operands.push_back(frame.Take(slot.args[i], context.Output(slot.name, static_cast<int>(i))));
+  }
+  const KernelFactory factory = def->FindKernel(DeviceKind::kCpu, def->KernelType(context));
+  if (factory == nullptr) return Unimplemented("E-harness", op.type(), " has no kernel");
+  const std::unique_ptr<Kernel> kernel = factory();
+  KernelSetup setup(*def, op, std::move(in), std::move(out), Services());
+  PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
+  std::vector<std::shared_ptr<Buffer>> buffers;
+  std::vector<std::byte*> workspaces;
+  for (const std::size_t bytes : setup.workspaces()) {
+    buffers.push_back(Buffer::Allocate(bytes));
+    workspaces.push_back(buffers.back()->data());
+  }
+  KernelRun run(frame.pointers(), workspaces.data(), nullptr);
+  PENSTOCK_RETURN_IF_ERROR(kernel->Run(run));
+  const std::vector<std::string> inputs = op.InputNames(), outputs = op.OutputNames();
+  const bool in_place = std::any_of(outputs.begin(), outputs.end(), [&](const std::string& name) {
+    return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
+  });
+  return in_place ? OkStatus() : kernel->Run(run);
+}
+
+Tensor Densify(const SelectedRows& rows, const Shape& like) {
+  Tensor dense(DType::kFp32, rows.value.initialized() ? rows.value.shape().WithRows(rows.height) : like);
+  std::fill_n(dense.Data<float>(), dense.count(), 0.0f);
+  const Dim width = dense.shape().RowWidth();
+  for (std::size_t i = 0; i < rows.rows.size(); ++i) {
+    const float* from = rows.value.Data<float>() + static_cast<Dim>(i) * width;
+    for (Dim j = 0; j < width; ++j) dense.Data<float>()[rows.rows[i] * width + j] += from[j];
+  }
+  return dense;
+}
+
+SelectedRows SomeRowsOf(const Tensor& tall, const std::vector<std::int64_t>& rows) {
+  const Dim width = tall.shape().RowWidth();
+  SelectedRows some{rows, tall.shape()[0],
+                    Tensor(DType::kFp32, tall.shape().WithRows(static_cast<Dim>(rows.size())))};
+  float* to = some.value.Data<float>();
+  for (const std::int64_t row : rows) to = std::copy_n(tall.Data<float>() + row * width, width, to);
+  return some;
+}
+
+Result<Variables> DenseUpdate(const Op& op, const Variables& in) {
+  const OptimizerDef& optimizer = *AllOps().Find(op.type())->optimizer();
+  const std::string& grad = op.InputName(optimizer.grad_slot);
+  const SelectedRows& rows = *in.at(grad)->If<SelectedRows>();
+  const Shape& shape = in.at(op.InputName(optimizer.param_slot))->If<Tensor>()->shape();
+  Variables dense;
+  for (const auto& [name, variable] : in) dense[name] = CopyOf(*variable);
+  dense[grad]->As<Tensor>() = Densify(rows, shape);
+  PENSTOCK_RETURN_IF_ERROR(RunTwice(op, dense));
+  if (!op.GetOr("lazy_mode", false)) return dense;
+  const auto keep = [&](const std::string& from, const std::string& to) {
+    const Tensor& before = *in.at(op.InputName(from))->If<Tensor>();
+    if (before.shape() != shape) return;
+    Tensor& after = dense.at(op.OutputName(to))->As<Tensor>();
+    for (Dim row = 0; row < shape[0]; ++row) {
+      if (std::find(rows.rows.begin(), rows.rows.end(), row) == rows.rows.end())
+        after.Rows(row, row + 1).CopyFrom(before.Rows(row, row + 1));
+    }
+  };
+  keep(optimizer.param_slot, optimizer.param_slot + "Out");
+  for (const StateDef& state : optimizer.states) {
+    if (state.output != "-") keep(state.slot, state.output);
+  }
+  return dense;
+}
+
+}  // namespace penstock::test

@@ -66,26 +66,37 @@ std::optional<float> FloatOf(std::string_view text) {
 
 }  // namespace
 
-Result<Cursor> Cursor::Over(std::string_view text, std::string_view filename) {
-  PENSTOCK_ASSIGN_OR_RETURN(std::vector<Token> tokens, Lex(text, filename));
-  return Cursor(text, filename, std::move(tokens));
+void Cursor::Hold(std::size_t count) {
+  const auto skipped = [this](const Token& token) { return depth_ > 0 && token.kind == TokenKind::kNewline; };
+  if (depth_ > 0) std::erase_if(ahead_, skipped);
+  while (ahead_.size() < count) {
+    const bool ended = !ahead_.empty() && (ahead_.back().kind == TokenKind::kEnd || !bad_.ok());
+    Result<Token> token = ended ? ahead_.back() : lexer_.Next();
+    if (!token.ok()) {
+      bad_ = std::move(token).status();
+      token = Token();
+      token->kind = TokenKind::kNone;
+    }
+    if (!skipped(*token)) ahead_.push_back(*std::move(token));
+  }
 }
 
 const Token& Cursor::Peek() {
-  while (depth_ > 0 && tokens_[at_].kind == TokenKind::kNewline) ++at_;
-  return tokens_[at_];
+  Hold(1);
+  return ahead_[0];
 }
 
 const Token& Cursor::PeekSecond() {
-  if (AtEnd()) return tokens_[at_];
-  std::size_t next = at_ + 1;
-  while (depth_ > 0 && tokens_[next].kind == TokenKind::kNewline) ++next;
-  return tokens_[next];
+  Hold(2);
+  return ahead_[1];
 }
 
 Token Cursor::Take() {
-  Token token = Peek();
-  if (token.kind != TokenKind::kEnd) ++at_;
+  Hold(1);
+  const bool stays = ahead_[0].kind == TokenKind::kEnd || ahead_[0].kind == TokenKind::kNone;
+  if (stays) return ahead_[0];
+  Token token = std::move(ahead_[0]);
+  ahead_.pop_front();
   return token;
 }
 
@@ -242,6 +253,11 @@ Result<std::vector<NamedAttr>> Cursor::Attrs() {
   }
   PENSTOCK_RETURN_IF_ERROR(Close("}"));
   return attrs;
+}
+
+Status Cursor::Error(const std::string& message) {
+  const Token& next = Peek();
+  return next.kind == TokenKind::kNone ? bad_ : ErrorAt(next, message);
 }
 
 Status Cursor::ErrorAt(const Token& token, const std::string& message) const {

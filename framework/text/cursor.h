@@ -1,12 +1,14 @@
 // Walks over the tokens of a text, for parsers by recursive descent.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(Cursor in, Cursor::Over(text, "main.ir"));
+//   Cursor in(text, "main.ir");
 //   PENSTOCK_RETURN_IF_ERROR(in.Expect("program"));
 //   if (in.TakeIf("=")) ...
 //
-// Line ends separate statements, but between Open and Close of a bracket they are skipped.
+// Line ends separate statements, but between Open and Close of a bracket they are skipped. Where the text is
+// cut into no tokens, a token comes that is none, which nothing takes; the error at it is the lexer's.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,8 +24,9 @@ namespace penstock {
 
 class Cursor {
  public:
-  static Result<Cursor> Over(std::string_view text,
-                             std::string_view filename);  // both must outlive the cursor
+  // Both must outlive the cursor.
+  Cursor(std::string_view text, std::string_view filename)
+      : text_(text), filename_(filename), lexer_(text, filename) {}
 
   const Token& Peek();
   const Token& PeekSecond();  // the one after Peek
@@ -52,20 +55,21 @@ class Cursor {
   Result<std::vector<NamedAttr>> Attrs();
 
   // An error at the next token, or at one that was taken.
-  Status Error(const std::string& message) { return ErrorAt(Peek(), message); }
+  Status Error(const std::string& message);
   Status ErrorAt(const Token& token, const std::string& message) const;
   std::string Found();  // "found ..." for messages
 
  private:
-  Cursor(std::string_view text, std::string_view filename, std::vector<Token> tokens)
-      : text_(text), filename_(filename), tokens_(std::move(tokens)) {}
+  // Makes sure that this many tokens are held, or that the last one held is the end or none.
+  void Hold(std::size_t count);
   Result<Attr> Scalar();
   Result<Attr> List();
 
   std::string_view text_;
   std::string_view filename_;
-  std::vector<Token> tokens_;
-  std::size_t at_ = 0;
+  Lexer lexer_;
+  std::deque<Token> ahead_;  // cut and not taken yet
+  Status bad_;               // why a token is none
   int depth_ = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "framework/base/status.h"
 
@@ -19,6 +18,7 @@ enum class TokenKind {
   kNewline,  // one or more line ends
   kPunct,    // one of ( ) [ ] { } < > , : = ^ @ | ?
   kEnd,
+  kNone,  // what comes is no token
 };
 
 struct Token {
@@ -29,8 +29,31 @@ struct Token {
   int line = 1, column = 1;  // from 1; a column counts bytes
 };
 
-// The whole text; the last token is kEnd. kInvalidArgument E-text-syntax with file:line:column.
-Result<std::vector<Token>> Lex(std::string_view text, std::string_view filename);
+// Cuts one token after the other, so that a long text needs room for those alone that somebody looks at.
+class Lexer {
+ public:
+  // Both must outlive the lexer.
+  Lexer(std::string_view text, std::string_view filename) : text_(text), filename_(filename) {}
+  // The next token; kEnd at the end, as often as it is asked. kInvalidArgument E-text-syntax with
+  // file:line:column.
+  Result<Token> Next();
+
+ private:
+  char Peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  void SkipBlanks();
+  Status Error(const Token& token, const std::string& message) const;
+  Status Cut(Token& token);
+  Status Number(Token& token);
+  Status String(Token& token);
+  Status Escape(Token& token);
+
+  std::string_view text_;
+  std::string_view filename_;
+  std::size_t at_ = 0;
+  std::size_t line_begin_ = 0;
+  int line_ = 1;
+  bool after_newline_ = false;  // several line ends are one token
+};
 
 // "file:line:column: message", and below it the line with a mark under the place.
 Status TextError(std::string_view text, std::string_view filename, int line, int column,

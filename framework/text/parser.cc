@@ -210,7 +210,7 @@ Status ParseHeader(Cursor& in, ProgramMeta& meta) {
 }  // namespace
 
 Result<Program> ParseText(std::string_view text, std::string_view filename) {
-  PENSTOCK_ASSIGN_OR_RETURN(Cursor in, Cursor::Over(text, filename));
+  Cursor in(text, filename);
   Program program;
   in.SkipNewlines();
   PENSTOCK_RETURN_IF_ERROR(ParseHeader(in, program.mutable_meta()));

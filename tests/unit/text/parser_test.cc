@@ -149,6 +149,16 @@ TEST(Parser, AnErrorHasThePlaceTheLineAndAMark) {
             "                   ^");
 }
 
+// What comes first in the text is said first, whether it is a token or not.
+TEST(Parser, AnErrorBeforeWhatIsNoTokenComesFirst) {
+  EXPECT_EQ(ParseText("program\nblock 0 {\n  a(\n$\n", "t").status().message(),
+            "t:4:1: character \"$\" has no meaning here");
+  EXPECT_EQ(ParseText("program\nblock 1 {\n  $\n", "t").status().message(),
+            "t:2:7: this is block 0, but it says 1");
+  EXPECT_EQ(ParseText("program\nblock 0 { }\n$", "t").status().message(),
+            "t:3:1: character \"$\" has no meaning here");
+}
+
 TEST(Parser, ErrorsSayWhatWasExpected) {
   EXPECT_EQ(ErrorOf(""), "1:1: expected \"program\", found the end of the text");
   EXPECT_EQ(ErrorOf("program\n"), "2:1: expected \"block\", found the end of the text");

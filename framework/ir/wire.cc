@@ -8,11 +8,13 @@
 #include "framework.pb.h"
 #include "framework/ir/wire_items.h"
 #include "framework/ir/wire_plain.h"
+#include "framework/ir/wire_write.h"
 
 namespace penstock {
 namespace {
 
 using google::protobuf::io::CodedInputStream;
+using wire::AppendMessage;
 
 // Tags: field number and wire type of the two outer messages, which are read by hand to keep the bytes of
 // each item.
@@ -80,17 +82,18 @@ bool ParseQuietly(std::string_view bytes, google::protobuf::MessageLite& message
          message.IsInitialized();
 }
 
-// The parts of one BlockDesc.
+// One BlockDesc: what stands in it beside its items, and how many ops there are.
 struct RawBlock {
+  std::string_view bytes;
   std::int32_t index = -1;
   std::int32_t parent = -1;
   std::optional<std::int32_t> forward;
-  std::vector<std::string_view> vars;
-  std::vector<std::string_view> ops;
+  std::size_t ops = 0;
 };
 
 Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
   RawBlock raw;
+  raw.bytes = bytes;
   bool has_index = false, has_parent = false;
   const std::string what = StrCat("block ", position);
   PENSTOCK_RETURN_IF_ERROR(ForEachField(bytes, what, [&](const Field& field) -> Status {
@@ -109,10 +112,8 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
       has_parent = true;
     } else if (field.number == kBlockForward) {
       raw.forward = number;
-    } else if (field.number == kBlockVars) {
-      raw.vars.push_back(field.bytes);
     } else if (field.number == kBlockOps) {
-      raw.ops.push_back(field.bytes);
+      ++raw.ops;
     }
     return OkStatus();
   }));
@@ -129,28 +130,55 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
   return raw;
 }
 
-Status FillBlock(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
-  if (raw.forward) block.set_forward_block(*raw.forward);
-  for (std::size_t i = 0; i < raw.vars.size(); ++i) {
-    auto var = ParseVar(raw.vars[i]);
+// Calls `visit` with the bytes of each item of one kind and its place among them.
+Status ForEachItem(const RawBlock& raw, int kind,
+                   const std::function<Status(std::string_view, std::size_t)>& visit) {
+  std::size_t next = 0;
+  return ForEachField(raw.bytes, "block", [&](const Field& field) {
+    return field.number == kind ? visit(field.bytes, next++) : OkStatus();
+  });
+}
+
+Status FillVars(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
+  const VarFactsByName facts = VarFactsOf(extra);
+  PENSTOCK_RETURN_IF_ERROR(ForEachItem(raw, kBlockVars, [&](std::string_view bytes, std::size_t i) -> Status {
+    auto var = ParseVar(bytes);
     if (!var.ok()) return std::move(var).status().In(StrCat("variable ", i, " of block ", raw.index));
+    if (const auto of = facts.find(var->name); of != facts.end()) ApplyVarFacts(*of->second, *var);
     if (block.FindVar(var->name) != nullptr) {
       return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ", Quote(var->name),
                              " twice");
     }
     block.SetVar(*std::move(var));
+    return OkStatus();
+  }));
+  for (const auto& [name, of] : facts) {
+    if (block.FindVar(name) != nullptr) continue;
+    return InvalidArgument("E-program-extra", "facts are given for ", Quote(name), ", which block ",
+                           block.index(), " does not declare");
   }
-  PENSTOCK_RETURN_IF_ERROR(ApplyVarFacts(extra, block));
-  std::vector<Op> ops;
-  ops.reserve(raw.ops.size());
-  for (std::size_t i = 0; i < raw.ops.size(); ++i) {
-    auto op = ParseOp(raw.ops[i]);
-    if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", raw.index));
-    ops.push_back(*std::move(op));
-  }
-  PENSTOCK_RETURN_IF_ERROR(ApplyOpFacts(extra, raw.index, ops));
-  for (Op& op : ops) block.Append(std::move(op));
   return OkStatus();
+}
+
+Status FillOps(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
+  std::vector<OpEntry> ops;
+  ops.reserve(raw.ops);
+  PENSTOCK_ASSIGN_OR_RETURN(const auto facts, OpFactsOf(extra, raw.index, raw.ops));
+  PENSTOCK_RETURN_IF_ERROR(ForEachItem(raw, kBlockOps, [&](std::string_view bytes, std::size_t i) -> Status {
+    auto op = ParseOp(bytes);
+    if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", raw.index));
+    if (!facts.empty() && facts[i] != nullptr) ApplyOpFacts(*facts[i], *op);
+    ops.push_back({block.NewId(), std::make_shared<const Op>(*std::move(op))});
+    return OkStatus();
+  }));
+  block.SetOps(std::move(ops));
+  return OkStatus();
+}
+
+Status FillBlock(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
+  if (raw.forward) block.set_forward_block(*raw.forward);
+  PENSTOCK_RETURN_IF_ERROR(FillVars(raw, extra, block));
+  return FillOps(raw, extra, block);
 }
 
 struct RawProgram {
@@ -190,22 +218,46 @@ Result<RawProgram> ReadRawProgram(std::string_view bytes) {
   return raw;
 }
 
+// Makes room for all items of a list by the length of those that are done, so that the bytes do not move each
+// time they double.
+class ItemRoom {
+ public:
+  ItemRoom(std::size_t count, std::string& out) : count_(count), begin_(out.size()), out_(out) {}
+  void Next() {
+    constexpr std::size_t kBetween = 256;
+    if (++done_ % kBetween != 0) return;
+    const std::size_t all = (out_.size() - begin_) / done_ * count_;
+    // And for facts of each that come later.
+    if (begin_ + all > out_.capacity()) out_.reserve(begin_ + all + all / 4);
+  }
+
+ private:
+  std::size_t count_, begin_;
+  std::size_t done_ = 0;
+  std::string& out_;
+};
+
 void AppendBlock(const Block& block, std::string& out) {
   proto::BlockDesc head;
   head.set_idx(block.index());
   head.set_parent_idx(block.parent());
   out += head.SerializePartialAsString();
-  std::string fields;
+  ItemRoom var_room(block.vars().size(), out);
   for (const VarRef& var : block.vars()) {
-    fields.clear();
-    if (var->wire_bytes.empty()) AppendVarFields(*var, fields);
-    AppendBytesField(kBlockVars, var->wire_bytes.empty() ? fields : var->wire_bytes, out);
+    AppendMessage(kBlockVars, out, [&] {
+      if (var->wire_bytes.empty()) AppendVarFields(*var, out);
+      out += var->wire_bytes;
+    });
+    var_room.Next();
   }
+  ItemRoom op_room(block.ops().size(), out);
   for (const OpEntry& entry : block.ops()) {
     const Op& op = *entry.op;
-    fields.clear();
-    if (op.wire_bytes().empty()) AppendOpFields(op, fields);
-    AppendBytesField(kBlockOps, op.wire_bytes().empty() ? fields : op.wire_bytes(), out);
+    AppendMessage(kBlockOps, out, [&] {
+      if (op.wire_bytes().empty()) AppendOpFields(op, out);
+      out += op.wire_bytes();
+    });
+    op_room.Next();
   }
   if (!block.has_forward_block()) return;
   proto::BlockDesc tail;
@@ -237,11 +289,8 @@ Result<Program> ParseProgram(std::string_view bytes) {
 
 std::string SerializeProgram(const Program& program, const WireOptions& options) {
   std::string out;
-  std::string block;
   for (int i = 0; i < program.block_count(); ++i) {
-    block.clear();
-    AppendBlock(program.block(i), block);
-    AppendBytesField(kProgramBlocks, block, out);
+    AppendMessage(kProgramBlocks, out, [&] { AppendBlock(program.block(i), out); });
   }
   const ProgramMeta& meta = program.meta();
   if (meta.op_compatible_map) AppendBytesField(kProgramCompatibility, *meta.op_compatible_map, out);
@@ -251,8 +300,10 @@ std::string SerializeProgram(const Program& program, const WireOptions& options)
     AppendBytesField(kProgramVersion, version.SerializeAsString(), out);
   }
   if (options.extra) {
-    const std::string extra = MakeExtra(program);
-    if (!extra.empty()) AppendBytesField(kProgramExtra, extra, out);
+    const std::size_t before = out.size();
+    bool needed = false;
+    AppendMessage(kProgramExtra, out, [&] { needed = AppendExtra(program, out); });
+    if (!needed) out.resize(before);
   }
   out += meta.unknown_fields;
   return out;

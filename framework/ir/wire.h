@@ -1,8 +1,8 @@
 // Programs to and from Fluid's binary form.
 //
-// Reading keeps the bytes of every op and variable; writing puts them back for what was not changed, so
-// binary to binary is byte-equal. Facts travel in extension 1000 (proto/extra.proto) and are left out when
-// all are defaults.
+// Reading keeps the bytes of ops and variables that would not be written as they are; writing puts them back
+// if they were not changed, so binary to binary is byte-equal. Facts travel in extension 1000
+// (proto/extra.proto) and are left out when all are defaults.
 //
 // kDataLoss: truncated or foreign bytes, with the place. kInvalidArgument: well-formed but not a program (a
 // block index that is not its position, a required field missing, an element type that does not exist).

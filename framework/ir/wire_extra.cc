@@ -68,8 +68,7 @@ VarFacts ReadFacts(const proto::VarExtra& in) {
 }  // namespace
 
 // By hand: protobuf's message objects, one for each op, cost several times the work of the bytes.
-std::string MakeExtra(const Program& program) {
-  std::string out;
+bool AppendExtra(const Program& program, std::string& out) {
   bool needed = false;
   for (int i = 0; i < program.block_count(); ++i) {
     AppendMessage(kExtraBlocks, out, [&] {
@@ -89,7 +88,7 @@ std::string MakeExtra(const Program& program) {
       AppendTextField(kPolicyValue, policy.second, out);
     });
   }
-  return needed || out.size() > blocks_end ? out : std::string();
+  return needed || out.size() > blocks_end;
 }
 
 Status ReadExtra(std::string_view bytes, int block_count, proto::ProgramExtra& extra) {
@@ -101,29 +100,31 @@ Status ReadExtra(std::string_view bytes, int block_count, proto::ProgramExtra& e
                          " blocks; the program has ", block_count);
 }
 
-Status ApplyVarFacts(const proto::BlockExtra& extra, Block& block) {
-  for (const proto::VarExtra& facts : extra.vars()) {
-    const Var* var = block.FindVar(facts.name());
-    if (var == nullptr) {
-      return InvalidArgument("E-program-extra", "facts are given for ", Quote(facts.name()), ", which block ",
-                             block.index(), " does not declare");
-    }
-    Var changed = *var;  // the VarDesc itself is unchanged, so its bytes stay
-    changed.facts = ReadFacts(facts);
-    block.SetVar(std::move(changed));
-  }
-  return OkStatus();
+VarFactsByName VarFactsOf(const proto::BlockExtra& extra) {
+  VarFactsByName facts;
+  facts.reserve(static_cast<std::size_t>(extra.vars_size()));
+  for (const proto::VarExtra& of : extra.vars()) facts[of.name()] = &of;
+  return facts;
 }
 
-Status ApplyOpFacts(const proto::BlockExtra& extra, int block, std::vector<Op>& ops) {
-  for (const proto::OpExtra& facts : extra.ops()) {
-    if (facts.index() < 0 || facts.index() >= static_cast<int>(ops.size())) {
-      return InvalidArgument("E-program-extra", "facts are given for op ", facts.index(), " of block ", block,
-                             ", which has ", ops.size());
+void ApplyVarFacts(const proto::VarExtra& facts, Var& var) { var.facts = ReadFacts(facts); }
+
+Result<std::vector<const proto::OpExtra*>> OpFactsOf(const proto::BlockExtra& extra, int block,
+                                                     std::size_t op_count) {
+  std::vector<const proto::OpExtra*> facts;
+  if (extra.ops_size() > 0) facts.resize(op_count);
+  for (const proto::OpExtra& of : extra.ops()) {
+    if (of.index() < 0 || static_cast<std::size_t>(of.index()) >= op_count) {
+      return InvalidArgument("E-program-extra", "facts are given for op ", of.index(), " of block ", block,
+                             ", which has ", op_count);
     }
-    ops[static_cast<std::size_t>(facts.index())].SetLocation(facts.location()).SetMadeBy(facts.made_by());
+    facts[static_cast<std::size_t>(of.index())] = &of;
   }
-  return OkStatus();
+  return facts;
+}
+
+void ApplyOpFacts(const proto::OpExtra& facts, Op& op) {
+  op.SetLocation(facts.location()).SetMadeBy(facts.made_by());
 }
 
 void ApplyMeta(const proto::ProgramExtra& extra, ProgramMeta& meta) {

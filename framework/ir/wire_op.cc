@@ -123,8 +123,8 @@ Result<Var> ParseVarByProtobuf(std::string_view bytes) {
 }  // namespace
 
 Result<Op> ParseOp(std::string_view bytes) {
-  std::optional<Op> plain = ReadPlainOp(bytes);
-  Result<Op> op = plain ? Result<Op>(*std::move(plain)) : ParseOpByProtobuf(bytes);
+  if (std::optional<Op> plain = ReadPlainOp(bytes)) return *std::move(plain);
+  Result<Op> op = ParseOpByProtobuf(bytes);
   if (op.ok()) op->set_wire_bytes(std::string(bytes));
   return op;
 }
@@ -137,8 +137,8 @@ std::string SerializeOp(const Op& op) {
 }
 
 Result<Var> ParseVar(std::string_view bytes) {
-  std::optional<Var> plain = ReadPlainVar(bytes);
-  Result<Var> var = plain ? Result<Var>(*std::move(plain)) : ParseVarByProtobuf(bytes);
+  if (std::optional<Var> plain = ReadPlainVar(bytes)) return *std::move(plain);
+  Result<Var> var = ParseVarByProtobuf(bytes);
   if (var.ok()) var->wire_bytes = std::string(bytes);
   return var;
 }

@@ -17,9 +17,12 @@ struct Field {
   std::string_view bytes;  // kBytes, kFixed32
 };
 
+// Notes in `as_written` what AppendOpFields and AppendVarFields would write otherwise: numbers that are
+// longer than need be; what else there is, who uses the reader notes.
 class Reader {
  public:
-  explicit Reader(std::string_view bytes) : at_(bytes.data()), end_(bytes.data() + bytes.size()) {}
+  Reader(std::string_view bytes, bool& as_written)
+      : at_(bytes.data()), end_(bytes.data() + bytes.size()), as_written_(as_written) {}
 
   // False at the end, or where the bytes make no sense: see ok().
   bool Next(Field& field) {
@@ -41,6 +44,7 @@ class Reader {
     return true;
   }
   bool ok() const { return ok_; }
+  std::string_view rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
 
  private:
   bool Fail() {
@@ -52,13 +56,16 @@ class Reader {
     for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<unsigned char>(*at_++);
       value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
-      if (byte < 0x80) return shift < 63 || byte < 2;
+      if (byte >= 0x80) continue;
+      if (byte == 0 && shift > 0) as_written_ = false;
+      return shift < 63 || byte < 2;
     }
     return false;
   }
 
   const char* at_;
   const char* end_;
+  bool& as_written_;
   bool ok_ = true;
 };
 
@@ -66,12 +73,24 @@ bool Is(const Field& field, int number, int wire_type) {
   return field.number == number && field.wire_type == wire_type;
 }
 
-bool ReadSlot(std::string_view bytes, Slot& slot) {
-  Reader reader(bytes);
+// How many fields of this number follow, for room that is made at once.
+std::size_t CountOf(int number, std::string_view bytes) {
+  bool ignored = true;
+  Reader reader(bytes, ignored);
+  Field field;
+  std::size_t count = 0;
+  while (reader.Next(field)) count += field.number == number ? 1 : 0;
+  return count;
+}
+
+bool ReadSlot(std::string_view bytes, Slot& slot, bool& as_written) {
+  Reader reader(bytes, as_written);
   Field field;
   bool named = false;
+  slot.args.reserve(CountOf(kSlotArgs, bytes));
   while (reader.Next(field)) {
     if (Is(field, kSlotName, kBytes)) {
+      if (named || !slot.args.empty()) as_written = false;
       slot.name = field.bytes;
       named = true;
     } else if (Is(field, kSlotArgs, kBytes)) {
@@ -110,50 +129,76 @@ struct IsList : std::false_type {};
 template <typename T>
 struct IsList<std::vector<T>> : std::true_type {};
 
+// The number as it is written again.
+template <typename T>
+std::uint64_t Rewritten(const T& value) {
+  if constexpr (std::is_same_v<T, BlockRef>) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value.index));
+  } else {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
+  }
+}
+
+template <typename T>
+T ValueOf(const Field& field, bool& as_written) {
+  T value = NumberOf<T>(field);
+  if constexpr (kWireTypeOf<T> == kVarint) as_written = as_written && Rewritten(value) == field.varint;
+  return value;
+}
+
 // What is left of an attribute: its values, all in the field of its kind.
 template <std::size_t kKind>
-bool ReadValue(Reader& reader, Attr& value) {
+bool ReadValue(Reader& reader, std::string_view rest, Attr& value, bool& as_written) {
   using T = std::variant_alternative_t<kKind, Attr>;
   T out = {};
   Field field;
-  while (reader.Next(field)) {
-    if constexpr (IsList<T>::value) {
-      using Element = typename T::value_type;
+  if constexpr (IsList<T>::value) {
+    using Element = typename T::value_type;
+    out.reserve(CountOf(kValueField[kKind], rest));
+    while (reader.Next(field)) {
       if (!Is(field, kValueField[kKind], kWireTypeOf<Element>)) return false;
-      out.push_back(NumberOf<Element>(field));
-    } else {
-      if (!Is(field, kValueField[kKind], kWireTypeOf<T>)) return false;
-      out = NumberOf<T>(field);
+      out.push_back(ValueOf<Element>(field, as_written));
     }
+  } else {
+    int values = 0;
+    for (; reader.Next(field); ++values) {
+      if (!Is(field, kValueField[kKind], kWireTypeOf<T>)) return false;
+      out = ValueOf<T>(field, as_written);
+    }
+    as_written = as_written && values == 1;
   }
   value = std::move(out);
   return reader.ok();
 }
 
 template <std::size_t... kKinds>
-bool ReadValueOf(std::size_t kind, Reader& reader, Attr& value, std::index_sequence<kKinds...>) {
-  using Read = bool (*)(Reader&, Attr&);
+bool ReadValueOf(std::size_t kind, Reader& reader, std::string_view rest, Attr& value, bool& as_written,
+                 std::index_sequence<kKinds...>) {
+  using Read = bool (*)(Reader&, std::string_view, Attr&, bool&);
   static constexpr Read kRead[] = {&ReadValue<kKinds>...};
-  return kRead[kind](reader, value);
+  return kRead[kind](reader, rest, value, as_written);
 }
 
 // Name, then type, then values.
-bool ReadAttr(std::string_view bytes, std::string_view& name, Attr& value) {
-  Reader reader(bytes);
+bool ReadAttr(std::string_view bytes, std::string_view& name, Attr& value, bool& as_written) {
+  Reader reader(bytes, as_written);
   Field field;
   if (!reader.Next(field) || !Is(field, kAttrName, kBytes)) return false;
   name = field.bytes;
   if (!reader.Next(field) || !Is(field, kAttrType, kVarint) || field.varint >= kAttrKinds) return false;
-  return ReadValueOf(field.varint, reader, value, std::make_index_sequence<kAttrKinds>());
+  return ReadValueOf(field.varint, reader, reader.rest(), value, as_written,
+                     std::make_index_sequence<kAttrKinds>());
 }
 
-bool ReadTensor(std::string_view bytes, TensorType& type) {
-  Reader reader(bytes);
+bool ReadTensor(std::string_view bytes, TensorType& type, bool& as_written) {
+  Reader reader(bytes, as_written);
   Field field;
   bool typed = false;
   std::vector<Dim> dims;
+  dims.reserve(CountOf(kTensorDims, bytes));
   while (reader.Next(field)) {
     if (Is(field, kTensorType, kVarint) && field.varint < 64 && IsDType(static_cast<int>(field.varint))) {
+      if (typed || !dims.empty()) as_written = false;
       type.dtype = static_cast<DType>(field.varint);
       typed = true;
     } else if (Is(field, kTensorDims, kVarint)) {
@@ -166,13 +211,15 @@ bool ReadTensor(std::string_view bytes, TensorType& type) {
   return reader.ok() && typed;
 }
 
-bool ReadLodTensor(std::string_view bytes, TensorType& type) {
-  Reader reader(bytes);
+bool ReadLodTensor(std::string_view bytes, TensorType& type, bool& as_written) {
+  Reader reader(bytes, as_written);
   Field field;
-  if (!reader.Next(field) || !Is(field, kLodTensor, kBytes) || !ReadTensor(field.bytes, type)) return false;
+  if (!reader.Next(field) || !Is(field, kLodTensor, kBytes)) return false;
+  if (!ReadTensor(field.bytes, type, as_written)) return false;
   while (reader.Next(field)) {
     if (!Is(field, kLodLevel, kVarint)) return false;
-    type.lod_level = static_cast<std::int32_t>(field.varint);
+    if (type.has_lod_level) as_written = false;
+    type.lod_level = ValueOf<std::int32_t>(field, as_written);
     type.has_lod_level = true;
   }
   return reader.ok();
@@ -184,8 +231,8 @@ bool IsVarKind(std::uint64_t number) {
 }
 
 // Kind, then at most one description.
-bool ReadType(std::string_view bytes, Var& var) {
-  Reader reader(bytes);
+bool ReadType(std::string_view bytes, Var& var, bool& as_written) {
+  Reader reader(bytes, as_written);
   Field field;
   if (!reader.Next(field) || !Is(field, kTypeKind, kVarint) || !IsVarKind(field.varint)) return false;
   var.kind = static_cast<VarKind>(field.varint);
@@ -194,7 +241,14 @@ bool ReadType(std::string_view bytes, Var& var) {
   if (field.wire_type != kBytes) return false;
   const bool tensor = field.number == kTypeTensor || field.number == kTypeArray;
   const bool rows = field.number == kTypeRows;
-  if (rows ? !ReadTensor(field.bytes, type) : !tensor || !ReadLodTensor(field.bytes, type)) return false;
+  if (rows ? !ReadTensor(field.bytes, type, as_written)
+           : !tensor || !ReadLodTensor(field.bytes, type, as_written)) {
+    return false;
+  }
+  const int written = var.kind == VarKind::kSelectedRows  ? kTypeRows
+                      : var.kind == VarKind::kTensorArray ? kTypeArray
+                                                          : kTypeTensor;
+  if (field.number != written) as_written = false;
   var.type = std::move(type);
   return !reader.Next(field) && reader.ok();
 }
@@ -202,61 +256,80 @@ bool ReadType(std::string_view bytes, Var& var) {
 }  // namespace
 
 std::optional<Op> ReadPlainOp(std::string_view bytes) {
-  Reader reader(bytes);
+  bool as_written = true;
+  Reader reader(bytes, as_written);
   Field field;
   std::optional<Op> op(std::in_place);
   bool typed = false;
+  int last = 0;  // number of a field; they are written in this order
+  std::size_t attrs = 0, inputs = 0, outputs = 0;
   while (reader.Next(field)) {
+    if (field.number < last) as_written = false;
+    last = field.number;
     if (Is(field, kOpInputs, kBytes) || Is(field, kOpOutputs, kBytes)) {
       Slot slot;
-      if (!ReadSlot(field.bytes, slot)) return std::nullopt;
+      if (!ReadSlot(field.bytes, slot, as_written)) return std::nullopt;
       if (field.number == kOpInputs) {
+        ++inputs;
         op->AddInput(std::move(slot.name), std::move(slot.args));
       } else {
+        ++outputs;
         op->AddOutput(std::move(slot.name), std::move(slot.args));
       }
     } else if (Is(field, kOpType, kBytes)) {
+      if (typed) as_written = false;
       op->SetType(std::string(field.bytes));
       typed = true;
     } else if (Is(field, kOpAttrs, kBytes)) {
       std::string_view name;
       Attr value;
-      if (!ReadAttr(field.bytes, name, value)) return std::nullopt;
+      if (!ReadAttr(field.bytes, name, value, as_written)) return std::nullopt;
+      ++attrs;
       op->Set(name, std::move(value));
     } else if (Is(field, kOpTarget, kVarint)) {
+      if (op->is_target() || field.varint != 1) as_written = false;
       op->SetTarget(field.varint != 0);
     } else {
       return std::nullopt;
     }
   }
   if (!reader.ok() || !typed) return std::nullopt;
+  // Of two of one name the last counts.
+  if (inputs != op->inputs().size() || outputs != op->outputs().size() || attrs != op->attrs().size())
+    as_written = false;
+  if (!as_written) op->set_wire_bytes(std::string(bytes));
   return op;
 }
 
 std::optional<Var> ReadPlainVar(std::string_view bytes) {
-  Reader reader(bytes);
+  bool as_written = true;
+  Reader reader(bytes, as_written);
   Field field;
   std::optional<Var> var(std::in_place);
   var->has_persistable = false;
   bool named = false, typed = false;
+  int last = 0;
   while (reader.Next(field)) {
+    if (field.number <= last) as_written = false;
+    last = field.number;
     if (Is(field, kVarName, kBytes)) {
       var->name = field.bytes;
       named = true;
     } else if (Is(field, kVarType, kBytes) && !typed) {
-      if (!ReadType(field.bytes, *var)) return std::nullopt;
+      if (!ReadType(field.bytes, *var, as_written)) return std::nullopt;
       typed = true;
     } else if (Is(field, kVarPersistable, kVarint)) {
-      var->persistable = field.varint != 0;
+      var->persistable = ValueOf<bool>(field, as_written);
       var->has_persistable = true;
     } else if (Is(field, kVarCheckFeed, kVarint)) {
-      var->need_check_feed = field.varint != 0;
+      var->need_check_feed = ValueOf<bool>(field, as_written);
       var->has_need_check_feed = true;
     } else {
       return std::nullopt;
     }
   }
   if (!reader.ok() || !named || !typed) return std::nullopt;
+  if (!as_written) var->wire_bytes = std::string(bytes);
   return var;
 }
 

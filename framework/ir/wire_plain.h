@@ -13,7 +13,8 @@
 
 namespace penstock {
 
-// Without wire_bytes. nullopt: not in the plain form; nothing is said of whether the bytes are right.
+// nullopt: not in the plain form; nothing is said of whether the bytes are right. wire_bytes is set only
+// where writing would give other bytes.
 std::optional<Op> ReadPlainOp(std::string_view bytes);
 std::optional<Var> ReadPlainVar(std::string_view bytes);
 

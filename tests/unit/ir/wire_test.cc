@@ -6,6 +6,7 @@
 
 #include "extra.pb.h"
 #include "framework/ir/unique_name.h"
+#include "framework/ir/wire_write.h"
 
 namespace penstock {
 namespace {
@@ -57,6 +58,78 @@ TEST(WireTest, UnknownFieldsOfAnUntouchedOpArePutBack) {
   const Result<Program> back = ParseProgram(bytes);
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(SerializeProgram(*back), bytes);
+}
+
+std::string Field(int number, std::string_view bytes) {
+  std::string field;
+  wire::AppendTextField(number, bytes, field);
+  return field;
+}
+
+// A program with one item, as field `number` of its block.
+std::string ProgramOf(int number, const std::string& item) {
+  return Field(1,
+               std::string("\x08\x00\x10\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 13) + Field(number, item));
+}
+
+// What is as it would be written anyway need not be kept; what is not comes back as it was.
+TEST(WireTest, BytesThatWouldBeWrittenOtherwiseAreKept) {
+  constexpr int kVars = 3, kOps = 4;
+  const std::string x = Field(1, "X"), a = Field(2, "a"), type = Field(3, "mul");
+  const std::string attr = Field(1, "n") + "\x10" + '\0';  // an int, without its value
+  const struct {
+    const char* what;
+    int number;
+    std::string item;
+    bool kept;
+  } cases[] = {
+      {"an op", kOps, Field(1, x + a + a) + Field(2, x) + type + Field(4, attr + "\x18\x05") + "\x28\x01",
+       false},
+      {"the type before the slots", kOps, type + Field(1, x + a), true},
+      {"two types", kOps, Field(3, "add") + type, true},
+      {"an argument before the slot's name", kOps, Field(1, a + x) + type, true},
+      {"a slot with two names", kOps, Field(1, Field(1, "Y") + x + a) + type, true},
+      {"a slot that comes twice", kOps, Field(1, x) + Field(1, x + a) + type, true},
+      {"an attribute that comes twice", kOps,
+       type + Field(4, attr + "\x18\x05") + Field(4, attr + "\x18\x06"), true},
+      {"an attribute with two values", kOps, type + Field(4, attr + "\x18\x05\x18\x06"), true},
+      {"an attribute without a value", kOps, type + Field(4, attr), true},
+      {"a number with a byte more than it needs", kOps,
+       type + Field(4, attr + "\x18" + std::string("\x85\x00", 2)), true},
+      {"an int of more than 32 bits", kOps, type + Field(4, attr + "\x18\xff\xff\xff\xff\x0f"), true},
+      {"a negative int", kOps, type + Field(4, attr + "\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), false},
+      {"a flag that is 2", kOps, type + Field(4, Field(1, "n") + "\x10\x06" + "\x50\x02"), true},
+      {"a list of flags, one of them 2", kOps,
+       type + Field(4, Field(1, "n") + "\x10\x07" + "\x58\x01\x58\x02"), true},
+      {"a list of longs", kOps, type + Field(4, Field(1, "n") + "\x10\x0b" + "\x78\x01\x78\x02"), false},
+      {"no target, and said so", kOps, type + std::string("\x28\x00", 2), true},
+      {"a target twice", kOps, type + "\x28\x01\x28\x01", true},
+      {"a variable", kVars,
+       Field(1, "v") + Field(2, "\x08\x07" + Field(3, Field(1, "\x08\x05\x10\x03"))) + "\x18\x01", false},
+      {"a control variable", kVars, Field(1, "v") + Field(2, "\x08\x07"), false},
+      {"the type before the name", kVars, Field(2, "\x08\x07") + Field(1, "v"), true},
+      {"two names", kVars, Field(1, "u") + Field(1, "v") + Field(2, "\x08\x07"), true},
+      {"extents before the element type", kVars,
+       Field(1, "v") + Field(2, "\x08\x07" + Field(3, Field(1, "\x10\x03\x08\x05"))), true},
+      {"two element types", kVars,
+       Field(1, "v") + Field(2, "\x08\x07" + Field(3, Field(1, "\x08\x05\x08\x05"))), true},
+      {"two LoD levels", kVars,
+       Field(1, "v") + Field(2, "\x08\x07" + Field(3, Field(1, "\x08\x05") + "\x10\x01\x10\x01")), true},
+      {"an array's description on a tensor", kVars,
+       Field(1, "v") + Field(2, "\x08\x07" + Field(4, Field(1, "\x08\x05"))), true},
+      {"persistable, as 2", kVars, Field(1, "v") + Field(2, "\x08\x07") + "\x18\x02", true},
+      {"persistable twice", kVars, Field(1, "v") + Field(2, "\x08\x07") + "\x18\x01\x18\x01", true},
+      {"fed before persistable", kVars, Field(1, "v") + Field(2, "\x08\x07") + "\x20\x01\x18\x01", true},
+  };
+  for (const auto& item : cases) {
+    const std::string bytes = ProgramOf(item.number, item.item);
+    const Result<Program> program = ParseProgram(bytes);
+    ASSERT_TRUE(program.ok()) << item.what << ": " << program.status().ToString();
+    EXPECT_TRUE(SerializeProgram(*program) == bytes) << item.what;
+    const std::string& kept = item.number == kOps ? program->main().ops()[0].op->wire_bytes()
+                                                  : program->main().vars()[0]->wire_bytes;
+    EXPECT_EQ(kept, item.kept ? item.item : "") << item.what;
+  }
 }
 
 TEST(WireTest, FactsTravelInTheExtensionAndOnlyIfThereAreAny) {

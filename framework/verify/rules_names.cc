@@ -1,6 +1,7 @@
 // Rules about variables' names: declared, written before read, sent once.
 #include <algorithm>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,10 +19,11 @@ namespace {
 
 constexpr std::string_view kSend = "send";
 
-// Calls visit(slot, argument, declaration) for each; `next` goes through VerifyScene::DeclarationsIn.
+// Calls visit(slot, argument, declaration) for each.
 template <typename Visit>
-void ForEachDeclared(const std::vector<Slot>& slots, std::vector<Declaration>::const_iterator& next,
+void ForEachDeclared(const std::vector<Slot>& slots, std::span<const Declaration> declarations,
                      const Visit& visit) {
+  auto next = declarations.begin();
   for (const Slot& slot : slots) {
     for (const std::string& arg : slot.args) visit(slot, arg, *next++);
   }
@@ -50,36 +52,45 @@ bool IsTemporary(const Declaration& declaration) {
          (var->kind == VarKind::kTensor || var->kind == VarKind::kSelectedRows);
 }
 
+using FirstWrites = std::unordered_map<const Var*, std::size_t>;  // of temporaries; asked, never walked
+
+// What no op writes is fed; what an op that reads it writes first itself is updated in place.
+bool ReadsEarly(const Declaration& input, std::size_t reader, const FirstWrites& first_write) {
+  if (!IsTemporary(input)) return false;
+  const auto write = first_write.find(input.var);
+  return write != first_write.end() && write->second > reader;
+}
+
+void ReportOrder(const Block& block, std::size_t reader, const FirstWrites& first_write,
+                 std::unordered_set<const Var*>& reported, VerifyScene& scene) {
+  const Op& op = *block.ops()[reader].op;
+  ForEachDeclared(
+      op.inputs(), scene.DeclarationsIn(block.index()).InputsOf(reader),
+      [&](const Slot& slot, const std::string& arg, const Declaration& input) {
+        if (!ReadsEarly(input, reader, first_write) || !reported.insert(input.var).second) return;
+        const std::size_t write = first_write.at(input.var);
+        scene.AddAt(InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name),
+                                    " (", SpellName(arg), ") is read before op ", write, " (",
+                                    SpellName(block.ops()[write].op->type()), ") first writes it"),
+                    block, reader);
+      });
+}
+
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
-  const std::vector<Declaration>& declarations = scene.DeclarationsIn(block.index());
-  const auto ignore = [](const Slot&, const std::string&, const Declaration&) {};
-  std::unordered_map<const Var*, std::size_t> first_write;  // of temporaries; asked, never walked
-  auto next = declarations.begin();
+  const Declarations& declarations = scene.DeclarationsIn(block.index());
+  FirstWrites first_write;
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
-    ForEachDeclared(block.ops()[i].op->inputs(), next, ignore);
-    ForEachDeclared(block.ops()[i].op->outputs(), next,
-                    [&](const Slot&, const std::string&, const Declaration& declaration) {
-                      if (IsTemporary(declaration)) first_write.emplace(declaration.var, i);
-                    });
+    for (const Declaration& declaration : declarations.OutputsOf(i)) {
+      if (IsTemporary(declaration)) first_write.emplace(declaration.var, i);
+    }
   }
   std::unordered_set<const Var*> reported;
-  next = declarations.begin();
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
-    const Op& op = *block.ops()[i].op;
-    ForEachDeclared(
-        op.inputs(), next, [&](const Slot& slot, const std::string& arg, const Declaration& declaration) {
-          if (!IsTemporary(declaration)) return;
-          const auto write = first_write.find(declaration.var);
-          // What no op writes is fed; what this op itself writes first is updated in place.
-          if (write == first_write.end() || write->second <= i) return;
-          if (!reported.insert(declaration.var).second) return;
-          scene.AddAt(
-              InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name), " (",
-                              SpellName(arg), ") is read before op ", write->second, " (",
-                              SpellName(block.ops()[write->second].op->type()), ") first writes it"),
-              block, i);
-        });
-    ForEachDeclared(op.outputs(), next, ignore);
+    const auto inputs = declarations.InputsOf(i);
+    const bool early = std::any_of(inputs.begin(), inputs.end(), [&](const Declaration& input) {
+      return ReadsEarly(input, i, first_write);
+    });
+    if (early) ReportOrder(block, i, first_write, reported, scene);
   }
 }
 
@@ -88,22 +99,23 @@ void CheckOrderIn(const Block& block, VerifyScene& scene) {
 void CheckDeclared(VerifyScene& scene) {
   const Program& program = scene.program();
   for (int b = 0; b < program.block_count(); ++b) {
-    if (scene.LeftBehind(b)) continue;
+    if (scene.LeftBehind(b) || scene.DeclarationsIn(b).Complete()) continue;
     const Block& block = program.block(b);
-    auto next = scene.DeclarationsIn(b).begin();
+    const Declarations& declarations = scene.DeclarationsIn(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i].op;
-      const auto check = [&](std::string_view what, const std::vector<Slot>& slots) {
-        ForEachDeclared(slots, next, [&](const Slot& slot, const std::string& arg, const Declaration& found) {
-          if (found.var != nullptr || !IsName(arg)) return;
+      const auto check = [&](std::string_view what, const std::vector<Slot>& slots,
+                             std::span<const Declaration> found) {
+        ForEachDeclared(slots, found, [&](const Slot& slot, const std::string& arg, const Declaration& of) {
+          if (!of.missing) return;
           scene.AddAt(InvalidArgument("E-verify-undeclared", SpellName(op.type()), ": ", what, " ",
                                       SpellName(slot.name), " (", SpellName(arg),
                                       ") is not declared in block ", b, " or around it"),
                       block, i);
         });
       };
-      check("input", op.inputs());
-      check("output", op.outputs());
+      check("input", op.inputs(), declarations.InputsOf(i));
+      check("output", op.outputs(), declarations.OutputsOf(i));
     }
   }
 }

@@ -11,11 +11,6 @@
 namespace penstock {
 namespace {
 
-std::optional<VarInfo> Declared(const Program& program, int block, const std::string& name) {
-  const Var* var = program.FindVar(block, name);
-  return var == nullptr ? std::nullopt : std::optional(InfoOf(*var));
-}
-
 // Calls visit(def, block, position) for each op to be checked that the registry knows.
 template <typename Visit>
 void ForEachKnownOp(VerifyScene& scene, const Visit& visit) {
@@ -39,21 +34,25 @@ std::string Disagreement(const Var& declared, const VarInfo& inferred) {
 }
 
 void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, VerifyScene& scene) {
-  const Program& program = scene.program();
   const Op& op = *block.ops()[position].op;
   if (!def.has_infer_shape() || !scene.WellFormed(op)) return;
-  InferContext context(def, op,
-                       [&](const std::string& name) { return Declared(program, block.index(), name); });
+  const Declarations& declarations = scene.DeclarationsIn(block.index());
+  auto next = declarations.ArgumentsOf(position).begin();  // asked for in this order
+  InferContext context(def, op, [&next](const std::string&) -> std::optional<VarInfo> {
+    const Var* var = (next++)->var;
+    return var == nullptr ? std::nullopt : std::optional(InfoOf(*var));
+  });
   if (Status status = def.Infer(context); !status.ok()) {
     scene.AddAt(std::move(status), block, position);
     return;
   }
+  auto declared = declarations.OutputsOf(position).begin();
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
     const Slot& slot = op.outputs()[s];
     for (std::size_t a = 0; a < slot.args.size(); ++a) {
-      const Var* declared = program.FindVar(block.index(), slot.args[a]);
-      if (declared == nullptr) continue;
-      const std::string disagreement = Disagreement(*declared, context.outputs()[s][a]);
+      const Var* var = (declared++)->var;
+      if (var == nullptr) continue;
+      const std::string disagreement = Disagreement(*var, context.outputs()[s][a]);
       if (disagreement.empty()) continue;
       scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), SpellName(op.type()), ": ",
                                   SpellName(slot.name), " (", SpellName(slot.args[a]), ") ", disagreement),

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <set>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
@@ -14,6 +15,30 @@ namespace penstock {
 struct Declaration {
   const Var* var = nullptr;  // null: there is none, or the argument is no name
   bool here = false;         // in the op's own block
+  bool missing = false;      // a name that nothing declares
+};
+
+// Of every argument of a block's ops, by the op's position: what the rules ask, without a walk over the ops.
+class Declarations {
+ public:
+  Declarations(const Program& program, int block);
+
+  bool Complete() const { return complete_; }  // none is missing
+  // In the order of the op's slots and of each slot's arguments.
+  std::span<const Declaration> InputsOf(std::size_t op) const { return Between(2 * op, 2 * op + 1); }
+  std::span<const Declaration> OutputsOf(std::size_t op) const { return Between(2 * op + 1, 2 * op + 2); }
+  std::span<const Declaration> ArgumentsOf(std::size_t op) const {  // inputs, then outputs
+    return Between(2 * op, 2 * op + 2);
+  }
+
+ private:
+  std::span<const Declaration> Between(std::size_t i, std::size_t j) const {
+    return std::span(all_).subspan(begins_[i], begins_[j] - begins_[i]);
+  }
+
+  std::vector<Declaration> all_;
+  std::vector<std::size_t> begins_;  // of each op's inputs and of its outputs in all_; where all end
+  bool complete_ = true;
 };
 
 class VerifyScene {
@@ -25,9 +50,8 @@ class VerifyScene {
   // False for an op that the program before the pass already held, in the same block.
   bool Touched(const Block& block, const OpEntry& entry) const;
 
-  // Of every argument of the block's ops, in their order: inputs, then outputs, slot by slot. Looked up once
-  // for all rules.
-  const std::vector<Declaration>& DeclarationsIn(int block);
+  // Looked up once for all rules.
+  const Declarations& DeclarationsIn(int block);
 
   // True for a block that no op enters any more, since the pass took the op away: it stays for its index
   // alone.
@@ -48,14 +72,14 @@ class VerifyScene {
   const VerifyOptions& options_;
   std::unordered_set<const Op*> malformed_;  // asked, never walked
   std::set<int> left_behind_;
-  std::vector<std::optional<std::vector<Declaration>>> declarations_;  // by block
+  std::vector<std::optional<Declarations>> declarations_;  // by block
   std::vector<Status> violations_;
 };
 
-bool IsName(const std::string& arg);  // not empty, nor what stands for none
+bool IsName(std::string_view arg);  // not empty, nor what stands for none
 
 // The blocks that an attribute names; none if it names no blocks.
-std::vector<BlockRef> BlocksOf(const Attr& attr);
+std::span<const BlockRef> BlocksOf(const Attr& attr);
 
 // The rules, by what they look at.
 void CheckBlockParents(VerifyScene& scene);  // rules_blocks.cc

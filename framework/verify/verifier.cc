@@ -21,8 +21,8 @@ std::set<int> EnteredBlocks(const Program& program) {
 
 }  // namespace
 
-std::vector<BlockRef> BlocksOf(const Attr& attr) {
-  if (const auto* one = std::get_if<BlockRef>(&attr)) return {*one};
+std::span<const BlockRef> BlocksOf(const Attr& attr) {
+  if (const auto* one = std::get_if<BlockRef>(&attr)) return {one, 1};
   if (const auto* many = std::get_if<std::vector<BlockRef>>(&attr)) return *many;
   return {};
 }
@@ -52,25 +52,35 @@ VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
   for (const int block : EnteredBlocks(program)) left_behind_.erase(block);
 }
 
-bool IsName(const std::string& arg) { return !arg.empty() && arg != kEmptyVarName; }
+bool IsName(std::string_view arg) { return !arg.empty() && arg != kEmptyVarName; }
 
-const std::vector<Declaration>& VerifyScene::DeclarationsIn(int block) {
-  std::optional<std::vector<Declaration>>& found = declarations_[static_cast<std::size_t>(block)];
-  if (found) return *found;
-  found.emplace();
-  const Block& here = program_.block(block);
+Declarations::Declarations(const Program& program, int block) {
+  const Block& here = program.block(block);
   const auto look = [&](const std::string& name) {
     if (!IsName(name)) return Declaration();
-    if (const Var* var = here.FindVar(name)) return Declaration{var, true};
-    return Declaration{block == 0 ? nullptr : program_.FindVar(block, name), false};
+    if (const Var* var = here.FindVar(name)) return Declaration{.var = var, .here = true};
+    const Var* around = block == 0 ? nullptr : program.FindVar(block, name);
+    return Declaration{.var = around, .missing = around == nullptr};
   };
+  begins_.reserve(2 * here.ops().size() + 1);
+  all_.reserve(2 * here.ops().size());
   for (const OpEntry& entry : here.ops()) {
     for (const auto* slots : {&entry.op->inputs(), &entry.op->outputs()}) {
+      begins_.push_back(all_.size());
       for (const Slot& slot : *slots) {
-        for (const std::string& name : slot.args) found->push_back(look(name));
+        for (const std::string& name : slot.args) {
+          all_.push_back(look(name));
+          complete_ = complete_ && !all_.back().missing;
+        }
       }
     }
   }
+  begins_.push_back(all_.size());
+}
+
+const Declarations& VerifyScene::DeclarationsIn(int block) {
+  std::optional<Declarations>& found = declarations_[static_cast<std::size_t>(block)];
+  if (!found) found.emplace(program_, block);
   return *found;
 }
 

@@ -68,14 +68,17 @@ class StartupRules {
     return given;
   }
 
-  // Variables that are read before anything writes them, with the op that does.
-  std::map<std::string, const Op*> ReadFirst(const std::vector<int>& blocks, ViewSet written) const {
-    std::map<std::string, const Op*> read;
+  // Variables that are read before anything writes them, by name, with the op that does.
+  using Readers = std::vector<std::pair<std::string_view, const Op*>>;
+  Readers ReadFirst(const std::vector<int>& blocks, ViewSet written) const {
+    ViewMap<const Op*> read;
     for (const int block : blocks) ReadFirstIn(block, written, read);
-    return read;
+    Readers sorted(read.begin(), read.end());
+    std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    return sorted;
   }
 
-  void ReadFirstIn(int block, ViewSet& written, std::map<std::string, const Op*>& read) const {
+  void ReadFirstIn(int block, ViewSet& written, ViewMap<const Op*>& read) const {
     const Program& program = main_->program;
     for (const OpEntry& entry : program.block(block).ops()) {
       const Op& op = *entry.op;
@@ -105,7 +108,7 @@ class StartupRules {
            (block != 0 && program.BlockOfVar(block, name) == 0);
   }
 
-  void CheckStarted(const std::map<std::string, const Op*>& read) {
+  void CheckStarted(const Readers& read) {
     for (const auto& [name, reader] : read) {
       const auto writer = writers_.find(name);
       if (writer == writers_.end()) {
@@ -120,7 +123,7 @@ class StartupRules {
 
   // A variable that is not persistable is made anew, and empty, for each run of its program. Copies of what
   // trainers have fetched are the exception: the pserver makes them when it is asked.
-  void CheckLasts(const std::string& name, const Op& reader, const Op& writer) {
+  void CheckLasts(std::string_view name, const Op& reader, const Op& writer) {
     const Var* wanted = main_->program.main().FindVar(name);
     const Var* given = startup_->program.main().FindVar(name);
     if (given != nullptr && !given->persistable) {
@@ -135,7 +138,7 @@ class StartupRules {
     }
   }
 
-  void CheckValue(const std::string& name, const Op& writer) {
+  void CheckValue(std::string_view name, const Op& writer) {
     const Var* wanted = main_->program.main().FindVar(name);
     const Var* given = startup_->program.main().FindVar(name);
     if (wanted == nullptr || !wanted->type) return;
@@ -161,7 +164,7 @@ class StartupRules {
   }
 
   // A slice may be filled as the whole that its rows are taken from.
-  void CheckFilledShape(const std::string& name, const Var& wanted, const Var* given, const Op& writer) {
+  void CheckFilledShape(std::string_view name, const Var& wanted, const Var* given, const Op& writer) {
     const Attr* attr = writer.FindAttr("shape");
     const auto dims = attr == nullptr ? std::nullopt : AttrAs<std::vector<std::int64_t>>(*attr);
     if (!dims || writer.type() == "fake_init") return;

@@ -223,15 +223,10 @@ bool Evaluation::CountsStep(const Op& op) {
 }
 
 void Evaluation::RunAny(const Op& op) {
-  std::vector<const Slot*> slots;
-  for (const Slot& slot : op.inputs()) {
-    if (!slot.args.empty()) slots.push_back(&slot);
-  }
-  std::sort(slots.begin(), slots.end(), [](const Slot* a, const Slot* b) { return a->name < b->name; });
   std::vector<ExprId> args;
-  for (const Slot* slot : slots) {
-    for (const std::string& name : slot->args) args.push_back(Get(name));
-  }
+  ForEachSlotByName(op.inputs(), [&](const Slot& slot) {
+    for (const std::string& name : slot.args) args.push_back(Get(name));
+  });
   std::set<std::string_view> written;
   // An op that stands in no program may go before the table does.
   const bool own = !made_.empty() && &op == &made_.back();

@@ -118,7 +118,11 @@ ExprId ExprTable::Apply(const Op& op, std::string_view label, const std::vector<
 
 ExprId ExprTable::Apply(const Op& op, bool with_shape, const std::vector<ExprId>& args) {
   const auto [it, fresh] = op_labels_[with_shape ? 1 : 0].try_emplace(&op, 0);
-  if (fresh) it->second = Intern(SlotLabel(op, with_shape));
+  if (fresh) {
+    label_.clear();
+    AppendSlotLabel(op, with_shape, label_);
+    it->second = Intern(label_);
+  }
   return Add({.kind = Kind::kOp, .label = it->second, .args = args}, &op);
 }
 
@@ -224,6 +228,12 @@ ExprId ExprTable::Linear(const std::vector<Term>& terms) {
 }
 
 std::string ExprTable::Label(const Op& op, bool with_shape) const {
+  std::string label;
+  AppendLabel(op, with_shape, label);
+  return label;
+}
+
+void ExprTable::AppendLabel(const Op& op, bool with_shape, std::string& label) const {
   const OpDef* def = ops_.Find(op.type());
   std::vector<const NamedAttr*> attrs;
   const bool looks_up =
@@ -236,29 +246,31 @@ std::string ExprTable::Label(const Op& op, bool with_shape) const {
   }
   std::sort(attrs.begin(), attrs.end(),
             [](const NamedAttr* a, const NamedAttr* b) { return a->name < b->name; });
-  std::string label = op.type();
+  label += op.type();
   for (const NamedAttr* attr : attrs) {
     label += ' ';
     label += attr->name;
     label += '=';
     label += AttrToString(attr->value);
   }
-  return label;
 }
 
 std::string ExprTable::SlotLabel(const Op& op, bool with_shape) const {
-  std::string label = Label(op, with_shape);
-  for (const bool inputs : {true, false}) {
-    std::vector<const Slot*> slots;
-    for (const Slot& slot : inputs ? op.inputs() : op.outputs()) {
-      if (!slot.args.empty()) slots.push_back(&slot);
-    }
-    std::sort(slots.begin(), slots.end(), [](const Slot* a, const Slot* b) { return a->name < b->name; });
-    for (const Slot* slot : slots) {
-      label += StrCat(inputs ? " " : " ->", slot->name, ":", slot->args.size());
-    }
-  }
+  std::string label;
+  AppendSlotLabel(op, with_shape, label);
   return label;
+}
+
+void ExprTable::AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const {
+  AppendLabel(op, with_shape, label);
+  for (const bool inputs : {true, false}) {
+    ForEachSlotByName(inputs ? op.inputs() : op.outputs(), [&](const Slot& slot) {
+      label += inputs ? " " : " ->";
+      label += slot.name;
+      label += ':';
+      AppendTo(label, slot.args.size());
+    });
+  }
 }
 
 std::string ExprTable::Describe(ExprId id, int depth) const {

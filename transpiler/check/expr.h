@@ -10,6 +10,7 @@
 // mean over all trainers of what each computes alike is what one computes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -25,6 +26,26 @@
 namespace penstock {
 
 enum class ExprId : std::int32_t { kNone = -1 };
+
+// Calls `visit` with each slot that has arguments, in the order of their names: mostly that in which they
+// stand.
+template <typename Visit>
+void ForEachSlotByName(const std::vector<Slot>& slots, const Visit& visit) {
+  const auto before = [](const Slot& a, const Slot& b) { return a.name < b.name; };
+  if (std::is_sorted(slots.begin(), slots.end(), before)) {
+    for (const Slot& slot : slots) {
+      if (!slot.args.empty()) visit(slot);
+    }
+    return;
+  }
+  std::vector<const Slot*> sorted;
+  sorted.reserve(slots.size());
+  for (const Slot& slot : slots) sorted.push_back(&slot);
+  std::sort(sorted.begin(), sorted.end(), [&](const Slot* a, const Slot* b) { return before(*a, *b); });
+  for (const Slot* slot : sorted) {
+    if (!slot->args.empty()) visit(*slot);
+  }
+}
 
 class ExprTable {
  public:
@@ -89,6 +110,8 @@ class ExprTable {
   void CollectParts(std::vector<Term>& terms) const;
   static void Normalize(std::vector<Term>& terms);
   std::string Describe(ExprId id, int depth) const;
+  void AppendLabel(const Op& op, bool with_shape, std::string& label) const;
+  void AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const;
 
   const OpRegistry& ops_;
   int trainers_;
@@ -97,6 +120,7 @@ class ExprTable {
   std::vector<double> factors_;  // likewise
   FlatIndex ids_;                // of nodes_
   std::vector<std::string> labels_;
+  std::string label_;                                         // in the making; kept for its room
   FlatIndex label_ids_;                                       // of labels_
   std::unordered_map<const Op*, std::int32_t> op_labels_[2];  // without and with shapes
 };

@@ -15,7 +15,7 @@ namespace penstock {
 using NameList = std::vector<std::string>;
 
 // With the attributes that Fluid writes on every op.
-Op& WithFrame(Op& op, Role role, NameList role_pair = {});
+Op WithFrame(Op op, Role role, NameList role_pair = {});
 
 // grad -> its slices, by rows. Dense gradients share memory with the whole.
 Op MakeSplitRows(const ParamPlacement& param, const std::string& grad, const NameList& pieces);

@@ -40,17 +40,19 @@ Result<Program> QuoteGradients(const Program& in, const PassContext& context) {
   }
   for (int block = 1; block < in.block_count(); ++block) {
     for (const OpEntry& entry : in.block(block).ops()) {
-      std::vector<std::string> pair = entry.op->GetOr(kRoleVarAttr, std::vector<std::string>());
-      bool changed = false;
-      for (std::string& name : pair) {
-        std::optional<std::string> quoted = Quoted(name, context);
+      const auto* pair = entry.op->Get<std::vector<std::string>>(kRoleVarAttr);
+      if (pair == nullptr) continue;
+      std::optional<std::vector<std::string>> changed;
+      for (std::size_t i = 0; i < pair->size(); ++i) {
+        std::optional<std::string> quoted = Quoted((*pair)[i], context);
         if (!quoted) continue;
-        name = *std::move(quoted);
-        changed = true;
+        if (!changed) changed = *pair;
+        (*changed)[i] = *std::move(quoted);
       }
       if (!changed) continue;
       Op copy = *entry.op;
-      edit.block(block).Replace(entry.id, std::move(copy.Set(kRoleVarAttr, std::move(pair))));
+      copy.Set(kRoleVarAttr, *std::move(changed));
+      edit.block(block).Replace(entry.id, std::move(copy));
     }
   }
   return edit.Apply();

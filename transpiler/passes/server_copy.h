@@ -4,9 +4,9 @@
 
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
+#include "framework/base/view_map.h"
 #include "framework/ir/program.h"
 #include "transpiler/passes/context.h"
 
@@ -47,7 +47,7 @@ class ServerNames {
   std::vector<std::string_view> Replaced() const;
 
  private:
-  std::unordered_map<std::string, std::vector<std::string>> pieces_, own_;
+  ViewMap<std::vector<std::string>> pieces_, own_;  // by names of the plan and the analysis
 };
 
 }  // namespace penstock

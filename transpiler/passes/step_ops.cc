@@ -14,27 +14,27 @@ Op MakeCount(const std::string& var, std::int64_t value, Role role) {
   op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kInt64));
   // The text is exact where a float is not.
   op.Set("value", static_cast<float>(value)).Set("str_value", StrCat(value)).Set("force_cpu", false);
-  return WithFrame(op, role);
+  return WithFrame(std::move(op), role);
 }
 
 Op MakeIncrement(const std::string& var) {
   Op op("increment");
   op.AddInput("X", {var}).AddOutput("Out", {var}).Set("step", 1.0f);
-  return WithFrame(op, Role::kOptimize);
+  return WithFrame(std::move(op), Role::kOptimize);
 }
 
 Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into) {
   Op op("elementwise_mod");
   op.AddInput("X", {of}).AddInput("Y", {by}).AddOutput("Out", {into});
   op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
-  return WithFrame(op, Role::kOptimize);
+  return WithFrame(std::move(op), Role::kOptimize);
 }
 
 Op MakeEqual(const std::string& a, const std::string& b, const std::string& into) {
   Op op("equal");
   op.AddInput("X", {a}).AddInput("Y", {b}).AddOutput("Out", {into});
   op.Set("axis", -1).Set("force_cpu", false);
-  return WithFrame(op, Role::kOptimize);
+  return WithFrame(std::move(op), Role::kOptimize);
 }
 
 Op MakeConditional(const ConditionalSpec& spec) {
@@ -43,7 +43,7 @@ Op MakeConditional(const ConditionalSpec& spec) {
   op.AddOutput("Out", spec.in_place).AddOutput("Scope", {spec.scope});
   op.Set("sub_block", BlockRef{spec.block}).Set("is_scalar_condition", true);
   op.Set("skip_eager_deletion_vars", NameList());
-  return WithFrame(op, Role::kOptimize);
+  return WithFrame(std::move(op), Role::kOptimize);
 }
 
 }  // namespace penstock

@@ -82,8 +82,15 @@ class BlockVerifier {
         std::equal(before_->vars().begin(), before_->vars().end(), block.vars().begin())) {
       return;
     }
-    for (const VarRef& var : before_->vars()) {
-      if (block.FindVar(var->name) == nullptr) lost_.insert(var->name);
+    // A pass that takes some away, or puts others in their place, leaves the rest in its order.
+    const std::vector<VarRef>& was = before_->vars();
+    const std::vector<VarRef>& is = block.vars();
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < was.size(); ++i) {
+      const bool stays = at < is.size() && was[i] == is[at];
+      if (!stays && block.FindVar(was[i]->name) == nullptr) lost_.insert(was[i]->name);
+      const bool taken_away = !stays && at < is.size() && i + 1 < was.size() && was[i + 1] == is[at];
+      if (!taken_away) ++at;
     }
   }
 

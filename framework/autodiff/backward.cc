@@ -1,6 +1,7 @@
 #include "framework/autodiff/backward.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 
@@ -39,30 +40,126 @@ Op LossGradient(const Op& loss_op, const std::string& loss, DType dtype) {
   return op;
 }
 
-// One call of append_backward: first the gradient ops as a list, then, one by one, into the block.
+// Ones, as many as the target has elements when the program runs: its shape is read by an op of its own.
+std::vector<Op> Ones(const Program& program, const std::string& target) {
+  const Var& var = *program.main().FindVar(target);
+  const std::string shape = StrCat(target, "_shape");
+  Op extents("shape");
+  extents.AddInput("Input", {target}).AddOutput("Out", {shape});
+  Op fill("fill_constant");
+  fill.AddInput("ShapeTensor", {shape}).AddOutput("Out", {GradName(target)});
+  fill.Set("shape", std::vector<std::int64_t>(var.shape().dims()))
+      .Set("value", 1.0f)
+      .Set("dtype", static_cast<std::int32_t>(var.type->dtype));
+  std::vector<Op> ops = {std::move(extents), std::move(fill)};
+  for (Op& op : ops) op.SetRole(Role::kBackward);
+  return ops;
+}
+
+Status CheckGradients(const Program& program, const GradientsOptions& options) {
+  const auto var_of = [&](const std::string& name) { return program.main().FindVar(name); };
+  for (const auto* names : {&options.targets, &options.inputs}) {
+    if (names->empty())
+      return InvalidArgument("E-gradients-none", "gradients: no target or no input is given");
+    for (const std::string& name : *names) {
+      if (var_of(name) != nullptr && var_of(name)->type) continue;
+      return InvalidArgument("E-gradients-var", "gradients: ", name, " is no tensor of block 0");
+    }
+  }
+  const std::size_t given = options.target_gradients.size();
+  if (given != 0 && given != options.targets.size()) {
+    return InvalidArgument("E-gradients-count", "gradients: ", options.targets.size(), " targets, but ",
+                           given, " gradients of them");
+  }
+  for (std::size_t i = 0; i < given; ++i) {
+    const std::string& name = options.target_gradients[i];
+    if (name.empty()) continue;
+    const Var* grad = var_of(name);
+    if (grad == nullptr || !grad->type) {
+      return InvalidArgument("E-gradients-var", "gradients: ", name, " is no tensor of block 0");
+    }
+    const Shape& shape = var_of(options.targets[i])->shape();
+    if (!Compatible(grad->shape(), shape)) {
+      return InvalidArgument("E-gradients-shape", "gradients: the shapes of target ", options.targets[i], " ",
+                             shape, " and of its gradient ", name, " ", grad->shape(), " are different");
+    }
+  }
+  return OkStatus();
+}
+
+// One call of append_backward or gradients: first the gradient ops as a list, then, one by one, into the
+// block.
 class Backward {
  public:
-  Backward(const OpRegistry& ops, Program& program, UniqueNames& names, const BackwardOptions& options)
-      : ops_(ops), program_(program), names_(names), options_(options) {}
+  Backward(const OpRegistry& ops, Program& program, UniqueNames& names)
+      : ops_(ops), program_(program), names_(names) {}
 
-  Result<BackwardResult> Run() {
-    PENSTOCK_ASSIGN_OR_RETURN(const OpId loss_op, FindLossOp(program_.main(), options_.loss));
+  Result<BackwardResult> OfLoss(const BackwardOptions& options) {
+    PENSTOCK_ASSIGN_OR_RETURN(const OpId loss_op, FindLossOp(program_.main(), options.loss));
     {
       Op marked = *program_.main().FindOp(loss_op);
       program_.MutableBlock(0).Replace(loss_op, marked.SetRole(Role::kForward | Role::kLoss));
     }
-    PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> grads, MakeGradList(ops_, program_, options_, grad_names_));
-    const DType dtype = program_.main().FindVar(options_.loss)->type->dtype;
-    grads.insert(grads.begin(), LossGradient(*program_.main().FindOp(loss_op), options_.loss, dtype));
-    RenameTaken(grads);
+    targets_ = {options.loss};
+    PENSTOCK_ASSIGN_OR_RETURN(
+        std::vector<Op> grads,
+        MakeGradList(ops_, program_, {.targets = targets_, .inputs = {}, .no_grad = options.no_grad},
+                     grad_names_));
+    const DType dtype = program_.main().FindVar(options.loss)->type->dtype;
+    grads.insert(grads.begin(), LossGradient(*program_.main().FindOp(loss_op), options.loss, dtype));
+    RenameTaken(grads, {});
     PENSTOCK_RETURN_IF_ERROR(Place(std::move(grads), 0, {}));
-    return Pairs();
+    return Pairs(options);
+  }
+
+  Result<std::vector<std::string>> OfTargets(const GradientsOptions& options) {
+    PENSTOCK_RETURN_IF_ERROR(CheckGradients(program_, options));
+    targets_.insert(options.targets.begin(), options.targets.end());
+    const NameSet inputs(options.inputs.begin(), options.inputs.end());
+    PENSTOCK_ASSIGN_OR_RETURN(
+        std::vector<Op> made,
+        MakeGradList(ops_, program_, {.targets = targets_, .inputs = inputs, .no_grad = options.no_grad},
+                     grad_names_));
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(made));
+    std::vector<Op> grads;
+    std::map<std::string, std::string> given;
+    for (std::size_t i = 0; i < options.targets.size(); ++i) {
+      const std::string& target = options.targets[i];
+      if (!options.target_gradients.empty() && !options.target_gradients[i].empty()) {
+        given[GradName(target)] = options.target_gradients[i];
+        continue;
+      }
+      for (Op& op : Ones(program_, target)) grads.push_back(std::move(op));
+    }
+    std::move(made.begin(), made.end(), std::back_inserter(grads));
+    RenameTaken(grads, std::move(given));
+    PENSTOCK_RETURN_IF_ERROR(Place(std::move(grads), 0, {}));
+    std::vector<std::string> out;
+    for (const std::string& input : options.inputs) {
+      const auto it = grad_of_.find(input);
+      out.push_back(it == grad_of_.end() ? "" : it->second);
+    }
+    return out;
   }
 
  private:
+  // What flows into a target comes from the caller alone.
+  Status RequireApart(const std::vector<Op>& grads) const {
+    for (const Op& op : grads) {
+      for (const std::string& name : op.OutputNames()) {
+        for (const std::string& target : targets_) {
+          if (name != GradName(target)) continue;
+          return Unimplemented("E-gradients-apart", "gradients: another target depends on ", target)
+              .With("note: take the gradients of each target by itself, and add them");
+        }
+      }
+    }
+    return OkStatus();
+  }
+
   // A gradient whose name stands in the block already, from an earlier backward, goes on under a fresh one.
-  void RenameTaken(std::vector<Op>& grads) {
-    std::map<std::string, std::string> renamed;
+  // `renamed`: gradients that the caller has under another name.
+  void RenameTaken(std::vector<Op>& grads, std::map<std::string, std::string> renamed) {
     for (Op& op : grads) {
       std::vector<Slot> inputs = op.inputs();
       for (Slot& slot : inputs) {
@@ -197,12 +294,15 @@ class Backward {
   }
 
   std::string ForwardOf(const std::string& grad) const {
-    return grad == GradName(options_.loss) ? options_.loss : grad_names_.ForwardOf(grad);
+    for (const std::string& target : targets_) {
+      if (grad == GradName(target)) return target;
+    }
+    return grad_names_.ForwardOf(grad);
   }
 
-  Result<BackwardResult> Pairs() {
+  Result<BackwardResult> Pairs(const BackwardOptions& options) {
     BackwardResult result;
-    for (const std::string& param : options_.parameters) {
+    for (const std::string& param : options.parameters) {
       if (program_.main().FindVar(param) == nullptr) {
         return InvalidArgument("E-backward-param", "backward: parameter ", param,
                                " is no variable of block 0");
@@ -210,12 +310,12 @@ class Backward {
       const auto it = grad_of_.find(param);
       if (it != grad_of_.end()) result.params_grads.emplace_back(param, it->second);
     }
-    if (!options_.parameters.empty() && result.params_grads.empty()) {
-      return InvalidArgument("E-backward-param", "backward: the loss ", options_.loss,
+    if (!options.parameters.empty() && result.params_grads.empty()) {
+      return InvalidArgument("E-backward-param", "backward: the loss ", options.loss,
                              " depends on none of the parameters that were asked for (",
-                             Join(options_.parameters, ", "), ")");
+                             Join(options.parameters, ", "), ")");
     }
-    if (options_.parameters.empty()) {
+    if (options.parameters.empty()) {
       for (const VarRef& var : program_.main().vars()) {
         const auto it = grad_of_.find(var->name);
         if (it == grad_of_.end() || !var->facts.is_parameter || !var->facts.trainable) continue;
@@ -250,7 +350,7 @@ class Backward {
   const OpRegistry& ops_;
   Program& program_;
   UniqueNames& names_;
-  const BackwardOptions& options_;
+  NameSet targets_;
   GradNames grad_names_;
   NameSet made_;                                // gradient variables declared by this call, in any block
   NameSet fresh_;                               // of those, the ones whose type is not known yet
@@ -262,7 +362,16 @@ class Backward {
 Result<BackwardResult> AppendBackward(const OpRegistry& ops, Program& program, UniqueNames& names,
                                       const BackwardOptions& options) {
   Program changed = program;
-  PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, Backward(ops, changed, names, options).Run());
+  PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, Backward(ops, changed, names).OfLoss(options));
+  program = std::move(changed);
+  return result;
+}
+
+Result<std::vector<std::string>> AppendGradients(const OpRegistry& ops, Program& program, UniqueNames& names,
+                                                 const GradientsOptions& options) {
+  Program changed = program;
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::string> result,
+                            Backward(ops, changed, names).OfTargets(options));
   program = std::move(changed);
   return result;
 }

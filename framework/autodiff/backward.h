@@ -47,6 +47,22 @@ struct BackwardResult {
 Result<BackwardResult> AppendBackward(const OpRegistry& ops, Program& program, UniqueNames& names,
                                       const BackwardOptions& options);
 
+struct GradientsOptions {
+  std::vector<std::string> targets;
+  std::vector<std::string> inputs;
+  std::vector<std::string> target_gradients = {};  // a variable each, "" for ones; empty: ones for all
+  NameSet no_grad = {};                            // beside the variables marked stop_gradient
+};
+
+// Adds the ops of the gradients of the targets, as Fluid's `gradients`: for each input the variable that
+// holds the gradient of the targets' sum, weighted by target_gradients; "" where the targets do not depend on
+// it.
+//
+// kInvalidArgument: E-gradients-none, E-gradients-var, E-gradients-count, E-gradients-shape;
+// E-backward-no-grad. kUnimplemented E-gradients-apart: one target depends on another.
+Result<std::vector<std::string>> AppendGradients(const OpRegistry& ops, Program& program, UniqueNames& names,
+                                                 const GradientsOptions& options);
+
 // The parameters of block 0 that are not trainable. An optimizer asks for no gradient of theirs;
 // append_backward by itself does not look at it, as in Fluid.
 NameSet FrozenParameters(const Program& program);

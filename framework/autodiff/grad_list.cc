@@ -14,27 +14,29 @@ namespace {
 
 class GradLister {
  public:
-  GradLister(const OpRegistry& ops, Program& program, const BackwardOptions& options, GradNames& grad_names)
-      : ops_(ops), program_(program), options_(options), grad_names_(grad_names) {}
+  GradLister(const OpRegistry& ops, Program& program, const GradTargets& wanted, GradNames& grad_names)
+      : ops_(ops), program_(program), wanted_(wanted), grad_names_(grad_names) {}
 
-  Result<std::vector<Op>> OfLoss() {
+  Result<std::vector<Op>> OfTargets() {
     const Block& block = program_.main();
-    NameSet no_grad = options_.no_grad;
+    NameSet no_grad = wanted_.no_grad;
     for (const VarRef& var : block.vars()) {
       if (var->facts.stop_gradient) no_grad.insert(var->name);
     }
-    const std::vector<OpEntry> path = FindOpPath(block, options_.loss, no_grad);
-    no_grad.merge(FindUnusedOutputs(path, options_.loss, no_grad));
+    const std::vector<OpEntry> path = FindOpPath(block, wanted_.targets, wanted_.inputs, no_grad);
+    no_grad.merge(FindUnusedOutputs(path, wanted_.targets, no_grad));
     NameSet no_grad_names;
     for (const std::string& name : no_grad) no_grad_names.insert(GradName(name));
+    NameSet given;
+    for (const std::string& target : wanted_.targets) given.insert(GradName(target));
 
-    // A second backward over the same program goes only where its own loss's gradient flows, because the
+    // A second backward over the same program goes only where its own targets' gradients flow, because the
     // block now holds gradient ops of the first.
     const bool again = std::any_of(block.ops().begin(), block.ops().end(), [](const OpEntry& entry) {
       return Has(entry.op->role(), Role::kBackward);
     });
     NameSet flowing;
-    if (again) flowing.insert(GradName(options_.loss));
+    if (again) flowing = given;
     std::vector<Op> grads;
     for (auto it = path.rbegin(); it != path.rend(); ++it) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> made, OfOp(*it, 0, 0, no_grad_names));
@@ -43,8 +45,8 @@ class GradLister {
         grads.push_back(std::move(op));
       }
     }
-    grads = RemoveUnfed(std::move(grads), no_grad_names, {GradName(options_.loss)});
-    grads = LeaveOutUnwritten(std::move(grads), {GradName(options_.loss)});
+    grads = RemoveUnfed(std::move(grads), no_grad_names, given);
+    grads = LeaveOutUnwritten(std::move(grads), given);
     grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);
     grads = RemoveUnconnected(std::move(grads), path, flowing);
@@ -67,9 +69,8 @@ class GradLister {
       if (!made.ok()) return here(std::move(made).status());
       site.grad_block = *made;
     } else if (!StartedBlocks(op).empty() && !def->no_grad()) {
-      return here(Unimplemented("E-backward-block", "backward: ", op.type(),
-                                " runs another block, and the loss ", options_.loss,
-                                " depends on it; it has no gradient"));
+      return here(Unimplemented("E-backward-block", "backward: ", op.type(), " runs another block, and ",
+                                Join(wanted_.targets, ", "), " depends on it; it has no gradient"));
     }
     Result<std::vector<Op>> grads = MakeGradOps(ops_, op, no_grad_names, grad_names_, site);
     if (!grads.ok()) return here(std::move(grads).status().In("backward"));
@@ -217,15 +218,15 @@ class GradLister {
 
   const OpRegistry& ops_;
   Program& program_;
-  const BackwardOptions& options_;
+  const GradTargets& wanted_;
   GradNames& grad_names_;
 };
 
 }  // namespace
 
-Result<std::vector<Op>> MakeGradList(const OpRegistry& ops, Program& program, const BackwardOptions& options,
+Result<std::vector<Op>> MakeGradList(const OpRegistry& ops, Program& program, const GradTargets& wanted,
                                      GradNames& grad_names) {
-  return GradLister(ops, program, options, grad_names).OfLoss();
+  return GradLister(ops, program, wanted, grad_names).OfTargets();
 }
 
 }  // namespace penstock

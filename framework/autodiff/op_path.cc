@@ -6,14 +6,33 @@
 
 namespace penstock {
 
-std::vector<OpEntry> FindOpPath(const Block& block, const std::string& target, const NameSet& no_grad) {
-  NameSet wanted = {target};
+namespace {
+
+bool AnyOf(const std::vector<std::string>& names, const NameSet& set) {
+  return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
+}
+
+std::vector<OpEntry> ThatDependOn(NameSet inputs, const std::vector<OpEntry>& ops, const NameSet& no_grad) {
+  std::vector<OpEntry> out;
+  for (const OpEntry& entry : ops) {
+    if (!AnyOf(entry.op->InputNames(), inputs)) continue;
+    out.push_back(entry);
+    for (std::string& name : entry.op->OutputNames()) {
+      if (!no_grad.contains(name)) inputs.insert(std::move(name));
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<OpEntry> FindOpPath(const Block& block, const NameSet& targets, const NameSet& inputs,
+                                const NameSet& no_grad) {
+  NameSet wanted = targets;
   std::vector<OpEntry> path;
-  for (auto it = block.ops().rbegin(); it != block.ops().rend(); ++it) {
-    const std::vector<std::string> outputs = it->op->OutputNames();
-    const bool relevant = std::any_of(outputs.begin(), outputs.end(),
-                                      [&](const std::string& name) { return wanted.contains(name); });
-    if (!relevant) continue;
+  const std::vector<OpEntry> ops = inputs.empty() ? block.ops() : ThatDependOn(inputs, block.ops(), no_grad);
+  for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
+    if (!AnyOf(it->op->OutputNames(), wanted)) continue;
     path.push_back(*it);
     for (const std::string& name : it->op->InputNames()) {
       if (!no_grad.contains(name)) wanted.insert(name);
@@ -23,9 +42,8 @@ std::vector<OpEntry> FindOpPath(const Block& block, const std::string& target, c
   return path;
 }
 
-NameSet FindUnusedOutputs(const std::vector<OpEntry>& path, const std::string& target,
-                          const NameSet& no_grad) {
-  NameSet used = {target};
+NameSet FindUnusedOutputs(const std::vector<OpEntry>& path, const NameSet& targets, const NameSet& no_grad) {
+  NameSet used = targets;
   NameSet unused;
   for (auto it = path.rbegin(); it != path.rend(); ++it) {
     const std::vector<std::string> inputs = it->op->InputNames();

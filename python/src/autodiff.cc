@@ -111,6 +111,15 @@ void BindAutodiff(py::module_& m) {
                                Options(std::move(loss), std::move(parameters), no_grad)))
         .params_grads;
   });
+  m.def("gradients", [](ProgramBox& main, UniqueNames& names, std::vector<std::string> targets,
+                        std::vector<std::string> inputs, std::vector<std::string> target_gradients,
+                        const std::vector<std::string>& no_grad) {
+    return Take(AppendGradients(AllOps(), main.program, names,
+                                {.targets = std::move(targets),
+                                 .inputs = std::move(inputs),
+                                 .target_gradients = std::move(target_gradients),
+                                 .no_grad = NameSet(no_grad.begin(), no_grad.end())}));
+  });
   m.def("optimizer_backward",
         [](ProgramBox& main, UniqueNames& names, std::string loss, std::vector<std::string> parameters,
            const std::vector<std::string>& no_grad) {

@@ -27,6 +27,15 @@ def test_the_exponential_average_follows_each_step(fluid, net):
         expected = 0.9 * expected + 0.1 * value(fluid, 'w')
     np.testing.assert_allclose(value(fluid, 'w_ema_0'), expected, rtol=1e-6)
     assert value(fluid, '@EMA_STEP_COUNTER@').tolist() == [3]
+    trained = value(fluid, 'w')
+    with average.apply(exe):
+        np.testing.assert_allclose(value(fluid, 'w'), expected / (1 - 0.9**3), rtol=1e-5)
+    np.testing.assert_array_equal(value(fluid, 'w'), trained)
+    with average.apply(exe, need_restore=False):
+        pass
+    np.testing.assert_allclose(value(fluid, 'w'), expected / (1 - 0.9**3), rtol=1e-5)
+    average.restore(exe)
+    np.testing.assert_array_equal(value(fluid, 'w'), trained)
 
 
 def test_the_model_average_is_the_mean_over_its_window(fluid, net):

@@ -15,6 +15,7 @@ from penstock.fluid import (average, backward, clip, core, data_feeder, executor
                             layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, reader,
                             regularizer, transpiler, unique_name)
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid.backward import gradients
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
 from penstock.fluid.data_feeder import DataFeeder
@@ -35,10 +36,10 @@ __all__ = [
     'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
     'WeightNormParamAttr', 'average', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor',
     'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program', 'default_startup_program',
-    'embedding', 'executor', 'framework', 'get_flags', 'global_scope', 'in_dygraph_mode', 'initializer', 'input', 'io',
-    'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize', 'metrics',
-    'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'reader', 'regularizer', 'release_memory',
-    'require_version', 'save', 'scope_guard', 'set_flags', 'transpiler', 'unique_name',
+    'embedding', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'initializer',
+    'input', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize',
+    'metrics', 'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'reader', 'regularizer',
+    'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'transpiler', 'unique_name',
 ]
 
 __getattr__ = getattr_of(__name__)

@@ -41,11 +41,8 @@ NAMES = _names({
         BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
         ParallelExecutor Tensor communicator compiler contrib cuda_pinned_places
         cuda_places dataset device_guard disable_dygraph disable_imperative dygraph enable_dygraph
-        enable_imperative evaluator gradients install_check load_op_library log_helper one_hot
+        enable_imperative evaluator install_check load_op_library log_helper one_hot
         parallel_executor profiler
-    ''',
-    'fluid.backward': '''
-        gradients
     ''',
     'fluid.framework': '''
         ComplexVariable cuda_pinned_places cuda_places device_guard load_op_library

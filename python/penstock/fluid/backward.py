@@ -2,9 +2,8 @@
 
 from penstock import _penstock
 from penstock.fluid import unique_name
-from penstock.fluid._not_built import getattr_of
 
-__all__ = ['append_backward']
+__all__ = ['append_backward', 'gradients']
 
 
 def names_of(variables):
@@ -29,4 +28,27 @@ def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None,
     return pairs_of(program.global_block(), pairs)
 
 
-__getattr__ = getattr_of(__name__)
+def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
+    """As gradients, but the one result itself where there is one input."""
+    targets, inputs = _as_list(targets), _as_list(inputs)
+    given = ['' if one is None else names_of([one])[0] for one in _as_list(target_gradients)]
+    block = targets[0].block
+    made = _penstock.gradients(block.program.desc, unique_name.generator, names_of(targets), names_of(inputs), given,
+                               names_of(no_grad_set))
+    grads = [block.var(name) if name else None for name in made]
+    return grads[0] if len(grads) == 1 else grads
+
+
+def gradients(targets, inputs, target_gradients=None, no_grad_set=None):
+    """Adds the gradient ops of the targets' sum; returns a variable for each input, or None where the targets do not
+    depend on it. (A single None is an empty list, as in Fluid.)
+
+    target_gradients  what stands in front of each target in that sum: a variable of its shape, or None for ones
+    """
+    return _as_list(calc_gradient(targets, inputs, target_gradients, no_grad_set))
+
+
+def _as_list(value):
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]

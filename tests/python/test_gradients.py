@@ -1,0 +1,79 @@
+"""fluid.gradients: of any variables, with respect to any others."""
+
+import numpy as np
+import penstock
+import pytest
+
+
+def data(fluid, name, shape):
+    var = fluid.data(name, shape)
+    var.stop_gradient = False
+    return var
+
+
+def run(fluid, fetch, **feed):
+    feed = {name: np.asarray(value, 'float32') for name, value in feed.items()}
+    return fluid.Executor().run(feed=feed, fetch_list=fetch)
+
+
+X = [[1., 2.], [3., 4.], [5., 6.]]
+
+
+def test_of_a_tensor_it_is_the_gradient_of_the_sum(fluid):
+    x, w = data(fluid, 'x', [None, 2]), data(fluid, 'w', [None, 2])
+    y = fluid.layers.elementwise_mul(fluid.layers.square(x), w)
+    dx, dw = fluid.gradients(y, [x, w])
+    got = run(fluid, [dx, dw], x=X, w=np.full((3, 2), 3.0))
+    np.testing.assert_allclose(got[0], 6 * np.array(X))
+    np.testing.assert_allclose(got[1], np.square(X))
+
+
+def test_targets_are_weighted_by_their_gradients(fluid):
+    x, weight = data(fluid, 'x', [None, 2]), fluid.data('weight', [None, 2])
+    square, thrice = fluid.layers.square(x), fluid.layers.scale(x, 3.0)
+    dx, = fluid.gradients([square, thrice], x, target_gradients=[weight, None])
+    got, = run(fluid, [dx], x=X, weight=np.array(X) + 1)
+    np.testing.assert_allclose(got, 2 * np.array(X) * (np.array(X) + 1) + 3)
+
+
+def test_where_nothing_flows_there_is_none(fluid):
+    x, other = data(fluid, 'x', [None, 2]), data(fluid, 'other', [None, 2])
+    y = fluid.layers.square(x)
+    assert fluid.gradients(y, other) == []
+    assert fluid.gradients(y, [other, fluid.data('still', [None, 2])]) == [None, None]
+    assert fluid.gradients(y, [x, other], no_grad_set=[x]) == [None, None]
+
+
+def test_only_the_way_to_the_inputs_is_gone(fluid):
+    x = data(fluid, 'x', [None, 2])
+    middle = fluid.layers.square(x)
+    y = fluid.layers.exp(middle)
+    fluid.gradients(y, middle)
+    assert [op.type for op in fluid.default_main_program().global_block().ops[2:]] == ['shape', 'fill_constant',
+                                                                                       'exp_grad']
+
+
+def test_a_second_call_has_gradients_of_its_own(fluid):
+    x = data(fluid, 'x', [None, 2])
+    y = fluid.layers.square(x)
+    z = fluid.layers.scale(y, 5.0)
+    first, = fluid.gradients(y, x)
+    second, = fluid.gradients(z, x)
+    assert first.name != second.name
+    got = run(fluid, [first, second], x=X)
+    np.testing.assert_allclose(got[0], 2 * np.array(X))
+    np.testing.assert_allclose(got[1], 10 * np.array(X))
+
+
+def test_what_cannot_be_asked_is_told(fluid):
+    x, row = data(fluid, 'x', [3, 2]), fluid.data('row', [1, 2])
+    y = fluid.layers.square(x)
+    z = fluid.layers.scale(y, 5.0)
+    for arguments, says in ((([y], [x], [row]), 'shapes of target .* are different'),
+                            (([y, z], [x], [row]), '2 targets, but 1 gradients'), (([y], []), 'no target or no input'),
+                            (([y], ['nobody']), 'nobody is no tensor of block 0')):
+        with pytest.raises(penstock.ProgramError, match=says):
+            fluid.gradients(*arguments)
+    with pytest.raises(NotImplementedError, match='another target depends on square_0.tmp_0'):
+        fluid.gradients([y, z], x)
+    assert [op.type for op in fluid.default_main_program().global_block().ops] == ['square', 'scale']

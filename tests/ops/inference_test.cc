@@ -79,10 +79,13 @@ void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
     }
   }
   // What Fluid declares there is not what it makes: a row for each image instead of each window, for each row
-  // instead of each sequence.
+  // instead of each sequence. An array is declared by what was written to it last, though it holds tensors of
+  // several shapes.
   static const std::set<std::string> kGuesses = {
       "im2sequence Out: f32[8, 8] where Fluid declared f32[2, 8]",
-      "sequence_pool Out: f32[?, 4] where Fluid declared f32[9, 4]"};
+      "sequence_pool Out: f32[?, 4] where Fluid declared f32[9, 4]",
+      "read_from_array Out: f32[1, 3] where Fluid declared f32[2, 3]",
+      "write_to_array Out: f32[2, 3] where Fluid declared f32[1, 3]"};
   for (const std::string& complaint : tally.complaints) {
     if (!kGuesses.contains(complaint)) ADD_FAILURE() << complaint;
   }

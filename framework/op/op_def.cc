@@ -184,9 +184,13 @@ void OpDef::BuildGradDef() {
   std::map<std::string, std::string> first_of;  // by the forward slot that gives the type
   const auto add_input = [&](const SlotDef& slot, const std::string& name) {
     const bool follows = slot.type.kind == TypeRule::Kind::kSameAs;
-    const auto [first, is_new] = first_of.emplace(follows ? slot.type.slot_or_attr : slot.name, name);
+    const std::string& giver = follows ? slot.type.slot_or_attr : slot.name;
     TypeRule type = slot.type.kind == TypeRule::Kind::kOneOf ? slot.type : AnyType();
-    if (!is_new) type = SameTypeAs(first->second);
+    if (const auto first = first_of.find(giver); first != first_of.end()) {
+      type = SameTypeAs(first->second);
+    } else if (!slot.optional) {
+      first_of.emplace(giver, name);
+    }
     def.Input(name, slot.doc, std::move(type), {.optional = slot.optional, .repeated = slot.repeated});
   };
   for (const std::string& name : grad_->reads) {

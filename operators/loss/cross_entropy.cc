@@ -121,6 +121,7 @@ class CrossEntropyGradKernel : public Kernel {
     if (x_.shape.rank() < 2) return k.Error("rank of X (", x_.shape.rank(), ") must be above 1");
     classes_ = x_.shape[x_.shape.rank() - 1];
     labels_.Prepare(k, classes_);
+    PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, x_.dtype));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? x_.shape : ScoreShape(x_.shape)));
     return RequireShape(k, "Y@GRAD", ScoreShape(x_.shape));
   }

@@ -74,4 +74,12 @@ class ClassLabels {
   const std::int32_t* narrow_ = nullptr;
 };
 
+// What inference of the forward op says of the labels' type, for gradient kernels.
+inline Status RequireLabelType(const KernelSetup& k, bool soft, DType scores) {
+  const DType type = k.Input("Label").dtype;
+  if (soft ? type == scores : type == DType::kInt32 || type == DType::kInt64) return OkStatus();
+  return k.Error("element type of Label (", DTypeName(type), ") must be ",
+                 soft ? DTypeName(scores) : "i32 or i64");
+}
+
 }  // namespace penstock

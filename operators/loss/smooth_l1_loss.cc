@@ -90,8 +90,13 @@ class SmoothL1GradKernel : public Kernel {
     dy_ = k.Output("Y@GRAD");
     sigma2_ = static_cast<T>(k.Attr<float>("sigma")) * static_cast<T>(k.Attr<float>("sigma"));
     if (diff_.shape.rank() < 2) return k.Error("rank of Diff (", diff_.shape, ") must be at least 2");
-    if (inside_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "InsideWeight", diff_.shape));
-    if (outside_) PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "OutsideWeight", diff_.shape));
+    for (const char* slot : {"InsideWeight", "OutsideWeight"}) {
+      if (!k.Input(slot)) continue;
+      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, diff_.shape));
+      if (k.Input(slot).dtype != diff_.dtype)
+        return k.Error("element type of ", slot, " (", DTypeName(k.Input(slot).dtype),
+                       ") must be that of Diff");
+    }
     return RequireCount(k, "Out@GRAD", diff_.shape[0]);
   }
   Status Run(KernelRun& k) override {

@@ -122,6 +122,7 @@ class SoftmaxWithCrossEntropyGradKernel : public Kernel {
     labels_.Prepare(k, layout_.classes);
     Shape rows = softmax_.shape;
     rows.Set(axis, 1);
+    PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, softmax_.dtype));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? softmax_.shape : rows));
     return RequireShape(k, "Loss@GRAD", rows);
   }

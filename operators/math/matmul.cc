@@ -85,6 +85,8 @@ struct Product {
 Result<Product> ProductOf(const KernelSetup& k, const Operand& x, const Operand& y, const Operand& out) {
   const bool transpose_x = k.Attr<bool>("transpose_X");
   const bool transpose_y = k.Attr<bool>("transpose_Y");
+  if (x.shape.rank() == 0 || y.shape.rank() == 0)
+    return k.Error("ranks of X (", x.shape.rank(), ") and Y (", y.shape.rank(), ") must be above 0");
   const Factor a = FactorOf(x.shape, true, transpose_x);
   const Factor b = FactorOf(y.shape, false, transpose_y);
   if (a.batch && b.batch && a.batch != b.batch) {

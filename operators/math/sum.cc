@@ -43,6 +43,10 @@ Status InferSum(InferContext& c) {
   Shape shape = c.ShapeOf("X");
   bool all_rows = true;
   for (int i = 0; i < c.InputCount("X"); ++i) {
+    if (c.DTypeOf("X", i) != c.DTypeOf("X")) {
+      return c.Error("element type of X[", i, "] (", DTypeName(c.DTypeOf("X", i)),
+                     ") must equal that of X[0] (", DTypeName(c.DTypeOf("X")), ")");
+    }
     all_rows = all_rows && c.Input("X", i).kind == VarKind::kSelectedRows;
     // Rows that were never given a value know nothing but their height.
     const bool unshaped = c.Input("X", i).kind == VarKind::kSelectedRows && c.ShapeOf("X", i).rank() <= 1;

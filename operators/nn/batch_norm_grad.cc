@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "operators/nn/batch_norm.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -31,7 +32,15 @@ class BatchNormGradKernel : public Kernel {
     mean_ = k.Input(uses_running_ ? "Mean" : "SavedMean");
     variance_ = k.Input(uses_running_ ? "Variance" : "SavedVariance");
     if (!mean_ || !variance_) return k.Error("use_global_stats needs Mean and Variance");
+    if (x_.shape.rank() < 2 || x_.shape.rank() > 5)
+      return k.Error("rank of X (", x_.shape.rank(), ", shape ", x_.shape, ") must be 2 to 5");
     shape_ = MakeChannelShape(x_.shape, k.Attr<std::string>("data_layout"));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x_.shape));
+    for (const Operand* each : {&scale_, &bias_, &mean_, &variance_}) {
+      if (!*each || (each->shape.Count() == shape_.channels && each->dtype == x_.dtype)) continue;
+      return k.Error(each->name, " (", DTypeName(each->dtype), each->shape, ") must hold one ",
+                     DTypeName(x_.dtype), " for each of the ", shape_.channels, " channels of X");
+    }
     moment_ = k.Workspace(static_cast<std::size_t>(shape_.channels) * sizeof(T));
     if constexpr (std::is_same_v<T, float>) {
       if (CopiesOnly()) return OkStatus();

@@ -165,9 +165,10 @@ Result<ConvArguments> ConvArgumentsOf(const KernelSetup& k, const Operand& outpu
   a.kernel_height = filter[2];
   a.kernel_width = filter[3];
   const Window& w = a.geometry.window;
-  if (a.output.height != w[0].out || a.output.width != w[1].out || a.output.channels != a.filters) {
-    return k.Error("shape of ", output.name, " (", output.shape, ") must have ", a.filters, " channels of ",
-                   w[0].out, " x ", w[1].out);
+  if (a.output.images != a.input.images || a.output.height != w[0].out || a.output.width != w[1].out ||
+      a.output.channels != a.filters) {
+    return k.Error("shape of ", output.name, " (", output.shape, ") must be ", a.input.images, " images of ",
+                   a.filters, " channels of ", w[0].out, " x ", w[1].out);
   }
   return a;
 }

@@ -70,22 +70,21 @@ class CommOpRules {
       return;
     }
     const Transfer* send = trainer_.FindSend(transfer.param);
-    if (send == nullptr || pairs.front() == MadeFor(transfer.param) || pairs.front().second == send->whole)
-      return;
+    const std::string& grad = pairs.front().second;
+    if (send == nullptr || grad == send->whole || IsMadeOf(send->whole, grad)) return;
     Error("E-check-pair",
-          StrCat(op.type(), " says that ", pairs.front().second, " is the gradient of ", transfer.param,
-                 "; what is sent is ", send->whole),
+          StrCat(op.type(), " says that ", grad, " is the gradient of ", transfer.param, "; what is sent is ",
+                 send->whole),
           op);
   }
 
-  // The gradient as the backward pass calls it; rows may be sent with repeats merged.
-  std::pair<std::string, std::string> MadeFor(const std::string& param) const {
-    const auto made = trainer_.gradients.find(param);
-    if (made == trainer_.gradients.end()) return {};
-    for (auto& pair : made->second->RolePairs()) {
-      if (pair.first == param) return pair;
-    }
-    return {};
+  // Rows may be sent with repeats merged.
+  bool IsMadeOf(const std::string& sent, const std::string& grad) const {
+    const auto& ops = trainer_.file->program.main().ops();
+    return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
+      return entry.op->type() == "merge_selected_rows" && entry.op->OutputName("Out") == sent &&
+             entry.op->InputName("X") == grad;
+    });
   }
 
   static bool SaysThatItIsDone(const Op& op, bool startup) {

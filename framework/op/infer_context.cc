@@ -113,6 +113,11 @@ void InferContext::ShareLod(std::string_view in, int i, std::string_view out, in
   lod_shares_.push_back({SlotIndex(op_.inputs(), in), i, SlotIndex(op_.outputs(), out), j});
 }
 
+void InferContext::ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j) {
+  ShareLod(in, i, out, j);
+  if (VarInfo* info = MutableOutput(out, j)) info->lod_level = 0;
+}
+
 void InferContext::SetKind(std::string_view slot, VarKind kind, int i) {
   if (VarInfo* info = MutableOutput(slot, i)) info->kind = kind;
 }

@@ -62,6 +62,9 @@ class InferContext {
   // Out gets In's LoD: its level now, its offsets when the op has run.
   void ShareLod(std::string_view in, std::string_view out) { ShareLod(in, 0, out, 0); }
   void ShareLod(std::string_view in, int i, std::string_view out, int j);
+  // Out gets In's offsets when the op has run, but is declared to have none (gradients of Fluid's mul and its
+  // kin).
+  void ShareLodUndeclared(std::string_view in, int i, std::string_view out, int j);
   void SetKind(std::string_view slot, VarKind kind, int i = 0);
   // Out gets In's shape, type and LoD.
   Status ShareAll(std::string_view in, std::string_view out);

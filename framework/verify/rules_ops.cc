@@ -1,4 +1,5 @@
 // Rules that ask the registry: schemas and shapes.
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -25,10 +26,16 @@ void ForEachKnownOp(VerifyScene& scene, const Visit& visit) {
   }
 }
 
+// An array is declared by what was written to it last, but may hold tensors of several shapes.
+bool IsArray(const Declaration& argument) {
+  return argument.var != nullptr && argument.var->kind == VarKind::kTensorArray;
+}
+
 // Empty if the inferred type agrees with the declared one; an unknown extent agrees with any.
-std::string Disagreement(const Var& declared, const VarInfo& inferred) {
+std::string Disagreement(const Var& declared, const VarInfo& inferred, bool compare_shapes) {
   if (!declared.type || !inferred.has_type || declared.kind != inferred.kind) return "";
-  if (declared.type->dtype == inferred.dtype && Compatible(declared.type->shape, inferred.shape)) return "";
+  const bool fits = !compare_shapes || Compatible(declared.type->shape, inferred.shape);
+  if (declared.type->dtype == inferred.dtype && fits) return "";
   return StrCat("is declared ", DTypeName(declared.type->dtype), declared.type->shape, ", but ",
                 DTypeName(inferred.dtype), inferred.shape, " follows from the inputs");
 }
@@ -46,13 +53,14 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
     scene.AddAt(std::move(status), block, position);
     return;
   }
+  const bool compare_shapes = std::ranges::none_of(declarations.ArgumentsOf(position), IsArray);
   auto declared = declarations.OutputsOf(position).begin();
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
     const Slot& slot = op.outputs()[s];
     for (std::size_t a = 0; a < slot.args.size(); ++a) {
       const Var* var = (declared++)->var;
       if (var == nullptr) continue;
-      const std::string disagreement = Disagreement(*var, context.outputs()[s][a]);
+      const std::string disagreement = Disagreement(*var, context.outputs()[s][a], compare_shapes);
       if (disagreement.empty()) continue;
       scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), SpellName(op.type()), ": ",
                                   SpellName(slot.name), " (", SpellName(slot.args[a]), ") ", disagreement),

@@ -26,7 +26,11 @@ Status InferSplit(InferContext& c) {
   for (int i = 0; i < c.OutputCount("Out"); ++i) {
     c.SetKind("Out", rows ? VarKind::kSelectedRows : VarKind::kTensor, i);
     c.SetDType("Out", c.DTypeOf("Ids"), i);
-    PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, rows ? c.ShapeOf("Ids") : Shape{kUnknownDim, 1}));
+    if (rows) {
+      PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, c.ShapeOf("Ids")));
+    } else if (!c.Output("Out", i).has_type) {  // Fluid declares a server's part like the ids themselves
+      PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, {kUnknownDim, 1}));
+    }
   }
   return OkStatus();
 }

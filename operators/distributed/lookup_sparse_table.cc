@@ -16,7 +16,8 @@ counts as zeros and is not kept. Without auto_grown_table it is an error.)";
 
 Status InferLookup(InferContext& c) {
   const Shape& table = c.ShapeOf("W");
-  return c.SetShape("Out", {c.ShapeOf("Ids").Count(), table.rank() == 2 ? table[1] : kUnknownDim});
+  // A row for each id. Fluid declares two, however many ids there are, so none is declared here.
+  return c.SetShape("Out", {kUnknownDim, table.rank() == 2 ? table[1] : kUnknownDim});
 }
 
 template <typename Device, typename T>

@@ -2,6 +2,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/cuda_kernels.h"
 #include "operators/fluid_attrs.h"
+#include "operators/grad_shapes.h"
 #include "operators/math/mul_kernels.h"
 
 namespace penstock {
@@ -53,6 +54,7 @@ void RegisterMul(OpRegistry& ops) {
                    .Kernel<Cpu, MulKernel, float, double>()
                    .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}})
                    .GradKernel<Cpu, MulGradKernel, float, double>();
+  mul.GradDef().InferShape(GradsWithLodUndeclared({"X", "Y"}));
   RegisterMulCuda(mul);
 }
 

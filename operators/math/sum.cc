@@ -51,7 +51,11 @@ Status InferSum(InferContext& c) {
     // Rows that were never given a value know nothing but their height.
     const bool unshaped = c.Input("X", i).kind == VarKind::kSelectedRows && c.ShapeOf("X", i).rank() <= 1;
     if (shape.rank() <= 1 && c.Input("X").kind == VarKind::kSelectedRows) shape = c.ShapeOf("X", i);
-    if (!unshaped) PENSTOCK_RETURN_IF_ERROR(Merge(c, c.ShapeOf("X", i), i, shape));
+    if (unshaped) continue;
+    // A shard of a distributed table is declared with the number of its own rows; they are numbered as in the
+    // whole table all the same.
+    const Shape next = all_rows ? c.ShapeOf("X", i).WithRows(shape[0]) : c.ShapeOf("X", i);
+    PENSTOCK_RETURN_IF_ERROR(Merge(c, next, i, shape));
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   c.SetKind("Out", all_rows ? VarKind::kSelectedRows : VarKind::kTensor);

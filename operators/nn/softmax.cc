@@ -190,7 +190,11 @@ void RegisterSoftmax(OpRegistry& ops) {
       .Grad({.reads_outputs = {"Out"}, .yields = {"X"}})
       .GradKernel<Cpu, SoftmaxGradKernel, float, double>()
       .GradDef()
-      .InferShape(SameShape("Out", "X@GRAD"));
+      .InferShape([](InferContext& c) {
+        c.ShareLodUndeclared("Out", 0, "X@GRAD", 0);
+        c.SetDType("X@GRAD", c.DTypeOf("Out"));
+        return c.SetShape("X@GRAD", c.ShapeOf("Out"));
+      });
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/sequence/gru_steps.h"
 #include "operators/sequence/recurrent.h"
 #include "operators/sequence/step_batches.h"
@@ -243,7 +244,9 @@ void RegisterGru(OpRegistry& ops) {
       .Grad({.reads = {"Input", "H0", "Weight", "Bias"},
              .reads_outputs = {"BatchGate", "BatchResetHiddenPrev", "BatchHidden", "Hidden"},
              .yields = {"Input", "H0", "Weight", "Bias"}})
-      .GradKernel<Cpu, GruGradKernel, float, double>();
+      .GradKernel<Cpu, GruGradKernel, float, double>()
+      .GradDef()
+      .InferShape(GradsWithLodUndeclared({"Input", "H0", "Weight", "Bias"}));
 }
 
 }  // namespace penstock

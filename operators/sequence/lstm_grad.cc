@@ -11,10 +11,9 @@ namespace {
 
 // Input is no argument of lstmp_grad: its shape is that of the gates.
 Status InferLstmGrad(InferContext& c) {
-  const char* const out = c.HasInput("ProjWeight") ? "Projection" : "Hidden";
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Input@GRAD", c.ShapeOf("BatchGate")));
   c.SetDType("Input@GRAD", c.DTypeOf("BatchGate"));
-  c.ShareLod(out, "Input@GRAD");
+  c.ShareLodUndeclared(c.HasInput("ProjWeight") ? "Projection" : "Hidden", 0, "Input@GRAD", 0);
   for (const std::string slot : {"Weight", "ProjWeight", "Bias", "H0", "C0"})
     PENSTOCK_RETURN_IF_ERROR(c.ShareAll(slot, slot + kGradSuffix));
   return OkStatus();

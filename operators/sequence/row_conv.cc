@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
@@ -141,7 +142,9 @@ void RegisterRowConv(OpRegistry& ops) {
       .InferShape(InferRowConv)
       .Kernel<Cpu, RowConvKernel, float, double>()
       .Grad({.reads = {"X", "Filter"}, .yields = {"X", "Filter"}})
-      .GradKernel<Cpu, RowConvGradKernel, float, double>();
+      .GradKernel<Cpu, RowConvGradKernel, float, double>()
+      .GradDef()
+      .InferShape(GradsWithLodUndeclared({"X", "Filter"}));
 }
 
 }  // namespace penstock

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {
@@ -172,7 +173,7 @@ void RegisterSequenceConcat(OpRegistry& ops) {
       .InferShape(InferSequenceConcat)
       .KernelForAnyType<Cpu, SequenceConcatKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  def.GradDef().KernelForAnyType<Cpu, SequenceConcatGradKernel>();
+  def.GradDef().InferShape(GradsWithLodUndeclared({"X"})).KernelForAnyType<Cpu, SequenceConcatGradKernel>();
 }
 
 }  // namespace penstock

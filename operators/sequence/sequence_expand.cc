@@ -4,6 +4,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {
@@ -184,7 +185,9 @@ void RegisterSequenceExpand(OpRegistry& ops) {
       .InferShape(InferSequenceExpand)
       .KernelForAnyType<Cpu, SequenceExpandKernel>()
       .Grad({.reads = {"X", "Y"}, .yields = {"X"}})
-      .GradKernel<Cpu, SequenceExpandGradKernel, float, double, std::int32_t, std::int64_t>();
+      .GradKernel<Cpu, SequenceExpandGradKernel, float, double, std::int32_t, std::int64_t>()
+      .GradDef()
+      .InferShape(GradsWithLodUndeclared({"X"}));
   ops.Add("sequence_expand_as")
       .Doc("Rows repeated to the length of another input's sequences.", kExpandAsDoc)
       .Input("X", "one row for each sequence of Y", Numbers())

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
@@ -123,7 +124,7 @@ class SequenceScatterGradKernel : public Kernel {
 // X itself is not read: its gradient is shaped like Out's.
 Status InferSequenceScatterGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Out@GRAD", "X@GRAD"));
-  return c.ShareAll("Updates", "Updates@GRAD");
+  return GradsWithLodUndeclared({"Updates"})(c);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {
@@ -146,7 +147,9 @@ void RegisterSequenceSlice(OpRegistry& ops) {
       .InferShape(InferSequenceSlice)
       .Kernel<Cpu, SequenceSliceKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X", "Offset", "Length"}, .yields = {"X"}})
-      .GradKernel<Cpu, SequenceSliceGradKernel, float, double, std::int32_t, std::int64_t>();
+      .GradKernel<Cpu, SequenceSliceGradKernel, float, double, std::int32_t, std::int64_t>()
+      .GradDef()
+      .InferShape(GradsWithLodUndeclared({"X"}));
 }
 
 }  // namespace penstock

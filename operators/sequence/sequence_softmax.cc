@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/grad_shapes.h"
 #include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
@@ -96,7 +97,9 @@ void RegisterSequenceSoftmax(OpRegistry& ops) {
       .InferShape(InferSequenceSoftmax)
       .Kernel<Cpu, SequenceSoftmaxKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
-      .GradKernel<Cpu, SequenceSoftmaxGradKernel, float, double>();
+      .GradKernel<Cpu, SequenceSoftmaxGradKernel, float, double>()
+      .GradDef()
+      .InferShape(GradsWithLodUndeclared({"X"}));
 }
 
 }  // namespace penstock

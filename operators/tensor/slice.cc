@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/grad_shapes.h"
 #include "operators/require_shape.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/strided_loops.h"
@@ -236,6 +237,7 @@ void RegisterSlice(OpRegistry& ops) {
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
              .yields = {"Input"}})
       .GradDef()
+      .InferShape(GradsWithLodUndeclared({"Input"}))
       .KernelForAnyType<Cpu, SliceGradKernel>();
 }
 

@@ -58,10 +58,11 @@ void CheckOutputs(const Program& program, int block, const Op& op, Tally& tally)
 
 // Fluid declares the parameters of local SGD as bool (its rewrite copies them without a type), and a
 // transpiler that makes all roles edits the start-up program of the trainer in place. The case of one op on
-// integers declares its result f32.
+// integers declares its result f32; of extract_rows, which it had not registered, there is a bare op.
 bool IsWrongInFluid(const std::string& path) {
   return path.find("@coll_localsgd") != std::string::npos || path.find("@shared_") != std::string::npos ||
-         path.find("/ops/elementwise_mod_int.") != std::string::npos;
+         path.find("/ops/elementwise_mod_int.") != std::string::npos ||
+         path.find("/ops_sr/extract_rows.") != std::string::npos;
 }
 
 void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
@@ -87,6 +88,8 @@ void ExpectFluidsShapes(const std::string& folder, int ops_expected) {
       "read_from_array Out: f32[1, 3] where Fluid declared f32[2, 3]",
       "write_to_array Out: f32[2, 3] where Fluid declared f32[1, 3]"};
   for (const std::string& complaint : tally.complaints) {
+    // It declares two rows, however many are looked up.
+    if (StartsWith(complaint, "lookup_sparse_table Out: ")) continue;
     if (!kGuesses.contains(complaint)) ADD_FAILURE() << complaint;
   }
   EXPECT_GE(tally.ops, ops_expected) << folder;

@@ -87,7 +87,7 @@ const std::map<std::string, Listed>& ListedCases() {
       {"lookup_table_on_sr_table_missing", {Listed::kRaises, "the table lacks the row", "E-op-index"}},
       {"split_selected_rows_row_out_of_range", {Listed::kRaises, "a row above all sections", "E-op-index"}},
       {"sgd_sr_height_mismatch", {Listed::kRaises, "rows of another tensor", "E-op-rows"}},
-      {"sum_sr_height_mismatch", {Listed::kRaises, "rows of two tensors", "E-shape-sum"}},
+      {"sum_sr_height_mismatch", {Listed::kRaises, "rows of two tensors", "E-op-rows"}},
       {"elementwise_add_sr_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
       {"cast_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
       {"mean_sr", {Listed::kRaises, dense_only, "E-op-rows"}},

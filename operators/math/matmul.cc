@@ -6,6 +6,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/math/matmul_device.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -92,6 +93,10 @@ Result<Product> ProductOf(const KernelSetup& k, const Operand& x, const Operand&
   if (a.batch && b.batch && a.batch != b.batch) {
     return k.Error("X ", x.shape, " and Y ", y.shape, " must have the same number of matrices");
   }
+  if (a.columns != b.rows) {
+    return k.Error("width of X (", a.columns, ", shape ", x.shape, ") must equal height of Y (", b.rows,
+                   ", shape ", y.shape, ")");
+  }
   const bool batched = a.batch || b.batch;
   const Dim batch = a.batch ? *a.batch : b.batch.value_or(1);
   Product p;
@@ -126,6 +131,7 @@ class MatMulGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(Product p, ProductOf(k, k.Input("X"), k.Input("Y"), k.Input("Out@GRAD")));
+    PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out@GRAD", p.out.batch * p.out.rows * p.out.columns));
     const double alpha = k.Attr<float>("alpha");
     if (const Operand& wanted = k.Output("X@GRAD")) {
       MatrixSlot dx = p.x;

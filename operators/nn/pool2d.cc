@@ -7,6 +7,7 @@
 #include "operators/fluid_attrs.h"
 #include "operators/nn/onednn.h"
 #include "operators/nn/window.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -134,6 +135,10 @@ class PoolKernelBase : public Kernel {
       return k.Error("shape of ", out.name, " (", out.shape, ") must have ", g_.window[0].out, " x ",
                      g_.window[1].out, " windows");
     }
+    if (out_shape_.images != x_shape_.images || out_shape_.channels != x_shape_.channels) {
+      return k.Error("shape of ", out.name, " (", out.shape, ") must have the images and channels of X (", x,
+                     ")");
+    }
     return OkStatus();
   }
 
@@ -219,6 +224,7 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
     PENSTOCK_RETURN_IF_ERROR(this->PrepareGeometry(k, dout_));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out", dout_.shape));
     if (!dx_ || !std::is_same_v<T, float> || this->g_.is_max || !OnednnCanPool(this->g_, this->x_shape_))
       return OkStatus();
     return OnednnTry(k, [&] {

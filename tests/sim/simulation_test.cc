@@ -28,6 +28,7 @@ ToyJob Job(std::uint64_t seed) {
 
 void ExpectSameBytes(const std::vector<float>& got, const std::vector<float>& want, const std::string& what) {
   ASSERT_EQ(got.size(), want.size()) << what;
+  if (got.empty()) return;  // a table that no step looked up
   EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size() * sizeof(float)), 0) << what;
 }
 

@@ -60,6 +60,11 @@ std::vector<std::int64_t> NumbersOf(const Payload& ids) {
 Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const ServerFacts& facts,
                                                      Scope& scope, std::size_t chunk_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope));
+  if (facts.lr_block >= 0) {
+    for (const auto& [name, written] : NamesOf(program.block(facts.lr_block))) {
+      if (written) store->made_by_schedule_.insert(name);
+    }
+  }
   for (const ServedParam& served : store->facts_.params)
     PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
   return store;
@@ -118,6 +123,7 @@ Status ChunkStore::AddChunk(const ServedParam& served, const Tensor& whole, Dim 
   }
   for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
+    if (made_by_schedule_.contains(name)) continue;  // found in the scope around, when it is there
     Variable* shared = scope_.Find(name);
     if (shared == nullptr || !shared->initialized()) {  // a temporary of the block
       chunk->scope->FindOrCreate(name);

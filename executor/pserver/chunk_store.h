@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,7 @@ class ChunkStore {
   const Program& program_;
   const ServerFacts facts_;
   Scope& scope_;
+  std::set<std::string> made_by_schedule_;  // variables that the block of the learning rate writes
   std::vector<Param> params_;
 };
 

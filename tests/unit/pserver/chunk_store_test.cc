@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "framework/ir/program.h"
 #include "framework/tensor/chunk.h"
 #include "tests/sim/sim_ops.h"
 #include "tests/sim/toy_job.h"
+#include "tests/support/op_harness.h"
 
 namespace penstock::test {
 namespace {
@@ -79,6 +82,31 @@ TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
   EXPECT_FLOAT_EQ(after.Span<float>()[0], before.Span<float>()[2] - rate * 3);
   EXPECT_FLOAT_EQ(after.Span<float>()[2], before.Span<float>()[8] - rate * (1 + 5));
   EXPECT_EQ(after.Span<float>()[4], before.Span<float>()[0]);
+}
+
+TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
+  ToyJob job;
+  job.servers = {"a:1"};
+  job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
+  job.lr_block = true;
+  const Program program = job.Pserver(0);
+  const ServerFacts facts = ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  Scope scope;
+  job.Start(0, scope);
+  const Tensor before = scope.Find("w")->As<Tensor>().Clone();
+  *scope.Find("rate") = Variable();  // no start-up program makes it
+  const auto store = ChunkStore::Make(program, facts, scope, kChunkBytes).value();
+  scope.Find("rate")->As<Tensor>() = TensorOf<float>({1}, {4});
+  const std::string ones(reinterpret_cast<const char*>(std::array<float, 2>{1, 1}.data()), 8);
+  for (int t = 0; t < job.trainers; ++t) {
+    ASSERT_TRUE(
+        store->Merge({.param = 0, .chunk = 0, .trainer = t, .step = 0, .parts = {Payload::Of(ones)}}).ok());
+  }
+  SimBlockRunner runner;
+  ASSERT_TRUE(store->Run({.param = -1, .chunk = 0, .step = 0}, runner).ok());  // halves it
+  const Status updated = store->Run({.param = 0, .chunk = 0, .step = 0}, runner);
+  ASSERT_TRUE(updated.ok()) << updated.ToString();
+  EXPECT_FLOAT_EQ(scope.Find("w")->As<Tensor>().Span<float>()[1], before.Span<float>()[1] - 2);
 }
 
 TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {

@@ -10,10 +10,13 @@ namespace {
 
 constexpr char kDoc[] = R"(
 AvgSquaredGradOut   = rho * AvgSquaredGrad + (1 - rho) * Grad^2
-step                = -sqrt((AvgSquaredUpdate + epsilon) / (AvgSquaredGradOut + epsilon)) * Grad
-AvgSquaredUpdateOut = rho * AvgSquaredUpdate + (1 - rho) * step^2
-ParamOut            = Param + step
+step(u)             = -sqrt((u + epsilon) / (AvgSquaredGradOut + epsilon)) * Grad
+AvgSquaredUpdateOut = rho * AvgSquaredUpdate + (1 - rho) * step(AvgSquaredUpdate)^2
+ParamOut            = Param + step(AvgSquaredUpdate)
 
+As in Fluid, the last line reads AvgSquaredUpdate after the line before has written: where the new average
+takes the old one's place, as an optimizer makes it, the parameter goes by step(AvgSquaredUpdateOut). The
+paper's goes by the old average.
 Zeiler: "ADADELTA: an adaptive learning rate method", 2012.)";
 
 template <typename Device, typename T>
@@ -41,10 +44,11 @@ class AdadeltaKernel : public Kernel {
     const T rho = rho_, epsilon = epsilon_;
     grad_.ForEach([=](std::int64_t i, T g) {
       const T squares = rho * grads[i] + (T{1} - rho) * g * g;
-      const T step = -std::sqrt((steps[i] + epsilon) / (squares + epsilon)) * g;
+      const auto step = [=] { return -std::sqrt((steps[i] + epsilon) / (squares + epsilon)) * g; };
+      const T old = step();
       grads_out[i] = squares;
-      steps_out[i] = rho * steps[i] + (T{1} - rho) * step * step;
-      param_out[i] = param[i] + step;
+      steps_out[i] = rho * steps[i] + (T{1} - rho) * old * old;
+      param_out[i] = param[i] + step();  // of the new average, where that is in place
     });
     return OkStatus();
   }

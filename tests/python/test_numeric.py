@@ -4,14 +4,21 @@ values."""
 import gzip
 import json
 
+import conftest
 import numpy as np
 import pytest
 
-# With plain sgd also a schedule (sgd_exp) and clipping by global norm.
-BOTH = ('sgd', 'sgd_exp', 'sgd_gnorm', 'sgd_l2', 'momentum', 'nesterov', 'adagrad', 'adam', 'adamax', 'ftrl')
-LINEAR = ('decayed_adagrad', 'lamb', 'lars', 'rmsprop')
-CASES = [(model, optimizer) for model in ('linear', 'softmax_reg') for optimizer in BOTH] + \
-    [('linear', optimizer) for optimizer in LINEAR]
+NUMERIC = conftest.CORPUS / 'open' / 'numeric'
+CASES = sorted((path.parent.name, path.stem) for path in NUMERIC.glob('*/*.npz') if path.stem not in ('init', 'feeds'))
+
+# Where Fluid is wrong in updates by rows: what is still compared. tests/executor/numeric_test.cc makes Fluid's errors
+# on purpose and compares all.
+LOSSES_ARE_NEAR = {('ctr_small', 'adam'), ('word2vec_small', 'adam')}  # its powers of beta are a step ahead
+LOST_GRADIENTS = {('ctr_small', 'momentum'): ('deep_embedding', 'wide_embedding')}  # of rows in no order
+AUC_COUNTS = '_generated_var_'  # of predictions, which end in one of 4096 bins
+# One gradient is 1.3e-6, the difference of two numbers and no more than epsilon; in double precision the element lies
+# between ours and Fluid's.
+FINAL_ATOL = {('ctr_small', 'adagrad'): 2e-5}
 
 
 def load(fluid, folder, name):
@@ -20,9 +27,20 @@ def load(fluid, folder, name):
     return fluid.Program.parse_from_string(data)
 
 
-@pytest.mark.parametrize('model, optimizer', CASES)
-def test_ten_steps_give_fluids_numbers(corpus, fluid, model, optimizer):
-    folder = corpus / 'open' / 'numeric' / model
+def fed(fluid, feeds, key):
+    if key + ':lens' not in feeds.files:
+        return feeds[key]
+    return fluid.create_lod_tensor(feeds[key], [feeds[key + ':lens'].tolist()], fluid.CPUPlace())
+
+
+def test_all_cases_are_there(corpus):
+    assert len(CASES) >= 33
+
+
+@pytest.mark.parametrize('case', CASES, ids='-'.join)
+def test_ten_steps_give_fluids_numbers(fluid, case):
+    model, optimizer = case
+    folder = NUMERIC / model
     info = json.loads((folder / 'info.json').read_text())
     expected = np.load(folder / (optimizer + '.npz'))
     feeds = np.load(folder / 'feeds.npz')
@@ -34,13 +52,17 @@ def test_ten_steps_give_fluids_numbers(corpus, fluid, model, optimizer):
     main = load(fluid, folder, optimizer + '.main.pb')
     losses = []
     for step in range(10):
-        feed = {name: feeds['s%d:%s' % (step, name)] for name in info['feeds']}
+        feed = {name: fed(fluid, feeds, 's%d:%s' % (step, name)) for name in info['feeds']}
         losses.append(exe.run(main, feed=feed, fetch_list=[info['loss']])[0][0])
-    np.testing.assert_allclose(losses, np.ravel(expected['loss']), rtol=1e-4, atol=1e-5)
+    near = case in LOSSES_ARE_NEAR
+    np.testing.assert_allclose(losses, np.ravel(expected['loss']), rtol=2e-3 if near else 1e-4, atol=1e-5)
     # Fluid's own runs with these differ by as much.
-    atol = 3e-2 if optimizer in ('adam', 'adamax', 'lamb') else 1e-5
-    finals = [name for name in expected.files if name.startswith('final:')]
-    assert len(finals) > len(start.files)
-    for name in finals:
-        got = np.array(fluid.global_scope().find_var(name[len('final:'):]).get_tensor())
-        np.testing.assert_allclose(got, expected[name], rtol=1e-4, atol=atol, err_msg=name)
+    atol = 3e-2 if optimizer in ('adam', 'adamax', 'lamb') else FINAL_ATOL.get(case, 1e-5)
+    compared = 0
+    for name in (key[len('final:'):] for key in expected.files if key.startswith('final:')):
+        if name.startswith(LOST_GRADIENTS.get(case, ())) or (near and name.startswith(AUC_COUNTS)):
+            continue
+        got = np.array(fluid.global_scope().find_var(name).get_tensor())
+        np.testing.assert_allclose(got, expected['final:' + name], rtol=1e-4, atol=atol, err_msg=name)
+        compared += 1
+    assert compared > len(start.files)

@@ -8,16 +8,19 @@
 #include "framework/base/files.h"
 #include "framework/op/op_registry.h"
 #include "framework/tensor/serialize.h"
+#include "operators/tensor/convert.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kSaveDoc[] = R"(
 Writes X, dense or selected rows, to file_path. The folders on the way are made. The file is replaced in one
-step, so a reader sees the old value or the new one.)";
+step, so a reader sees the old value or the new one. With save_as_fp16 the file has tensors in half precision,
+rounded to the nearest.)";
 
 constexpr char kLoadDoc[] = R"(
-Out gets the value in the file at file_path. If Out is declared with a type, the file must hold that type.
+Out gets the value in the file at file_path. If Out is declared with a type, the file must hold that type;
+with load_as_fp16, tensors are turned into half precision first.
 With seek >= 0, Out is a slice of it: the elements from number `seek` on that fill `shape`.)";
 
 constexpr char kSaveCombineDoc[] = R"(
@@ -39,13 +42,23 @@ std::int64_t CountOf(const Shape& shape) {
   return count;
 }
 
+// The tensor in half precision; one of a type that is no number stays as it is.
+Tensor AsFp16(const Tensor& tensor) {
+  const Converter convert = ConverterOf(tensor.dtype(), DType::kFp16);
+  if (convert == nullptr) return tensor;
+  Tensor half(DType::kFp16, tensor.shape());
+  convert(tensor, half);
+  half.ShareLod(tensor);
+  return half;
+}
+
 class SaveKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     variables_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
     path_ = k.Attr<std::string>("file_path");
     overwrite_ = k.Attr<bool>("overwrite");
-    if (k.Attr<bool>("save_as_fp16")) return Unsupported(k, "save_as_fp16");
+    as_fp16_ = k.Attr<bool>("save_as_fp16");
     if (k.op().GetOr("save_to_memory", false)) return Unsupported(k, "save_to_memory");
     return OkStatus();
   }
@@ -54,7 +67,7 @@ class SaveKernel : public Kernel {
     for (const Operand& x : variables_) {
       const Variable& variable = k.Var(x);
       if (const Tensor* tensor = variable.If<Tensor>(); tensor != nullptr && tensor->initialized()) {
-        AppendTensor(bytes, *tensor);
+        AppendTensor(bytes, as_fp16_ ? AsFp16(*tensor) : *tensor);
       } else if (const SelectedRows* rows = variable.If<SelectedRows>()) {
         AppendSelectedRows(bytes, *rows);
       } else {
@@ -75,7 +88,7 @@ class SaveKernel : public Kernel {
  private:
   std::vector<Operand> variables_;
   std::string path_;
-  bool overwrite_ = true;
+  bool overwrite_ = true, as_fp16_ = false;
 };
 
 class LoadKernel : public Kernel {
@@ -83,7 +96,7 @@ class LoadKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     variables_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     path_ = k.Attr<std::string>("file_path");
-    if (k.Attr<bool>("load_as_fp16")) return Unsupported(k, "load_as_fp16");
+    as_fp16_ = k.Attr<bool>("load_as_fp16");
     if (k.op().GetOr("model_from_memory", false)) return Unsupported(k, "model_from_memory");
     seek_ = k.op().GetOr("seek", std::int64_t{-1});
     slice_ = Shape(k.op().GetOr("shape", std::vector<std::int64_t>()));
@@ -96,6 +109,10 @@ class LoadKernel : public Kernel {
       Result<Variable> value = ReadValue(out, rest);
       if (!value.ok()) return std::move(value).status().In(StrCat("load: ", path_, ": ", out.name));
       if (seek_ >= 0) PENSTOCK_RETURN_IF_ERROR(TakeSlice(*value));
+      if (const Tensor* read = value->If<Tensor>(); as_fp16_ && read != nullptr) {
+        Tensor half = AsFp16(*read);
+        value->As<Tensor>() = std::move(half);
+      }
       PENSTOCK_RETURN_IF_ERROR(Put(k.Var(out), out, *std::move(value)));
     }
     if (rest.empty()) return OkStatus();
@@ -156,13 +173,14 @@ class LoadKernel : public Kernel {
 
   std::vector<Operand> variables_;
   std::string path_;
+  bool as_fp16_ = false;
   std::int64_t seek_ = -1;  // the whole value
   Shape slice_;
 };
 
 OpDef& FinishSave(OpDef& def) {
   return def.Attr("overwrite", true, "whether a file that is there is replaced")
-      .Attr("save_as_fp16", false, "must be false")
+      .Attr("save_as_fp16", false, "whether tensors are saved in half precision")
       .RequiredAttr("file_path", AttrKind::kString, "the file")
       .InferShape(OutputsAsDeclared())
       .SideEffect()
@@ -171,7 +189,7 @@ OpDef& FinishSave(OpDef& def) {
 }
 
 OpDef& FinishLoad(OpDef& def) {
-  return def.Attr("load_as_fp16", false, "must be false")
+  return def.Attr("load_as_fp16", false, "whether tensors become half precision")
       .RequiredAttr("file_path", AttrKind::kString, "the file")
       .InferShape(OutputsAsDeclared())
       .SideEffect()

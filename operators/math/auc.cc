@@ -63,7 +63,8 @@ class Counts {
 
 double AreaOf(const std::int64_t* positive, const std::int64_t* negative, Dim buckets) {
   double area = 0, positives = 0, negatives = 0;
-  for (Dim i = buckets - 1; i >= 0; --i) {  // from the surest scores down
+  for (Dim i = buckets - 1; i >= 0; --i) {           // from the surest scores down
+    if ((positive[i] | negative[i]) == 0) continue;  // as most are
     const auto more_positive = static_cast<double>(positive[i]);
     const auto more_negative = static_cast<double>(negative[i]);
     area += more_negative * (positives + more_positive / 2);

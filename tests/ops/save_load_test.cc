@@ -57,6 +57,23 @@ TEST(SaveLoad, CombinesVariablesInTheOrderOfTheArguments) {
             "E-load-rest");
 }
 
+TEST(SaveLoad, TakesHalfPrecisionFromEitherSide) {
+  const TempDir dir;
+  const Tensors x = {{"x", TensorOf<float>({3}, {0.5f, 1.0f / 3, -70000})}};
+  const Op save = FileOp("save", dir / "x").AddInput("X", {"x"});
+  const Op load = FileOp("load", dir / "x").AddOutput("Out", {"y"});
+  const std::vector<std::uint16_t> halves = {0x3800, 0x3555, 0xfc00};  // -70000 is too large: -infinity
+  for (const bool when_saved : {true, false}) {
+    ASSERT_TRUE(RunOp(AllOps(), Op(save).Set("save_as_fp16", when_saved), x).ok());
+    const Result<Tensors> loaded = RunOp(AllOps(), Op(load).Set("load_as_fp16", !when_saved), {});
+    ASSERT_TRUE(loaded.ok()) << loaded.status().ToString();
+    const Tensor& y = loaded->at("y");
+    ASSERT_EQ(y.dtype(), DType::kFp16);
+    const auto* const bits = reinterpret_cast<const std::uint16_t*>(y.raw());
+    EXPECT_EQ(std::vector<std::uint16_t>(bits, bits + y.count()), halves);
+  }
+}
+
 TEST(SaveLoad, RefusesAFileThatIsThereOrMissingOrTorn) {
   const TempDir dir;
   const Tensors x = {{"x", TensorOf<float>({1}, {3})}};

@@ -111,6 +111,31 @@ def test_selected_rows_have_files_of_their_own(fluid, tmp_path):
         fluid.io.save_vars(None, str(tmp_path), vars=[var], filename='all')
 
 
+def test_half_precision_is_saved_loaded_and_converted(fluid, tmp_path):
+    L = fluid.layers
+    x = fluid.data('x', [None])
+    program = fluid.default_main_program()
+    half = program.global_block().create_var(name='half', shape=[6], dtype='float16', persistable=True)
+    fluid.layers.assign(L.cast(x, 'float16'), half)
+    back = L.cast(half, 'float32')
+    exe = fluid.Executor()
+    numbers = np.array([0.1, -1 / 3, 65519, 65520, 6e-8, 2.9e-8], 'float32')
+    fetched = exe.run(feed={'x': numbers}, fetch_list=[back])[0]
+    with np.errstate(over='ignore'):
+        expected = numbers.astype('float16')
+    np.testing.assert_array_equal(fetched, expected.astype('float32'))
+    fluid.save(program, str(tmp_path / 'm'))
+    fluid.io.save_vars(exe, str(tmp_path), vars=[half])
+    record = struct.pack('<IQIi', 0, 0, 0, 4) + bytes.fromhex('08041006') + expected.tobytes()
+    assert (tmp_path / 'half').read_bytes() == record
+    for load in (lambda: fluid.load(program, str(tmp_path / 'm'), exe),
+                 lambda: fluid.io.load_vars(exe, str(tmp_path), vars=[half])):
+        fluid.global_scope().find_var('half').get_tensor().set(np.zeros(6, 'float16'), fluid.CPUPlace())
+        load()
+        assert value(fluid, 'half').dtype == np.float16
+        np.testing.assert_array_equal(value(fluid, 'half'), expected)
+
+
 # Inference models.
 @pytest.mark.parametrize('kind, model, params', [('separate', None, None), ('combined', 'model', 'params')])
 @pytest.mark.parametrize('name', MODELS)

@@ -48,6 +48,10 @@ VarInfo InfoOf(const Variable& variable, const Var& declared) {
     info.has_type = true;
   } else if (variable.Is<TensorArray>()) {
     info.kind = VarKind::kTensorArray;
+  } else if (variable.Is<RankTable>()) {
+    info.kind = VarKind::kRankTable;
+  } else if (variable.Is<StepScopes>()) {
+    info.kind = VarKind::kStepScopes;
   }
   return info;
 }
@@ -67,7 +71,8 @@ bool Holds(const Variable& variable, const VarInfo& info) {
            rows->value.shape().RowWidth() == info.shape.RowWidth();
   }
   if (variable.Is<TensorArray>()) return info.kind == VarKind::kTensorArray;
-  return false;
+  if (variable.Is<RankTable>()) return info.kind == VarKind::kRankTable;
+  return variable.Is<StepScopes>() && info.kind == VarKind::kStepScopes;
 }
 
 bool IsKnownTensor(const VarInfo& info) {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/schedule/executor.h"
+#include "framework/text/parser.h"
 #include "operators/all_ops.h"
 #include "tests/executor/control_case.h"
 #include "tests/support/corpus.h"
@@ -88,6 +89,48 @@ TEST(ControlFlow, TheRateBlockOfAPserverRunsWithItsBlocks) {
     ASSERT_TRUE(status.ok()) << status.ToString();
     EXPECT_EQ(*scope.Find("learning_rate")->As<Tensor>().Data<float>(), rate) << "step " << step;
   }
+}
+
+// As many rounds as a sequence has rows; each keeps the rows of `m` whose sequence goes on.
+constexpr char kRounds[] = R"(program
+block 0 {
+  data x : f32[?, 1] lod=1
+  data m : f32[?, 1]
+  var t : rank_table
+  var i : i64[1]
+  var n : i64[1]
+  var c : bool[1]
+  var kept : f32[?, 1]
+  var s : step_scopes
+  t = lod_rank_table(X=x)
+  n = max_sequence_len(RankTable=t)
+  i = fill_constant() {shape=[1l], dtype=3, value=0.0}
+  c = less_than(X=i, Y=n)
+  (Out=[i, c, kept], StepScopes=[s]) = while(X=[i, m, n, t], Condition=[c]) {sub_block=^1}
+}
+block 1 in 0 {
+  kept = shrink_rnn_memory(X=m, RankTable=t, I=i)
+  i = increment(X=i) {step=1.0}
+  c = less_than(X=i, Y=n)
+}
+)";
+
+TEST(ControlFlow, RoundsThatReadARankTableArePreparedOnce) {
+  const Result<Program> program = ParseText(kRounds, "rounds");
+  ASSERT_TRUE(program.ok()) << program.status().ToString();
+  Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  Tensor x = test::Ramp(DType::kFp32, {6, 1}, 0, 1);
+  x.set_lod({{0, 3, 6}});
+  const std::vector<Feed> feeds = {{"x", x}, {"m", test::Ramp(DType::kFp32, {2, 1}, 5, 1)}};
+  for (int run = 0; run < 3; ++run) {
+    const auto got = executor.Run(*program, scope, feeds, std::vector<std::string>{"kept", "i"});
+    ASSERT_TRUE(got.ok()) << got.status().ToString();
+    EXPECT_EQ((*got)[0].If<Tensor>()->shape(), (Shape{2, 1}));
+    EXPECT_EQ(test::ElementAt(*(*got)[1].If<Tensor>(), 0), 3);
+  }
+  // The program, its block before the first round has written `kept`, and after it.
+  EXPECT_LE(executor.stats().specialised_count, 3);
 }
 
 }  // namespace

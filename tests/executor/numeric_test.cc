@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "executor/schedule/executor.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/fluid_errors.h"
+#include "tests/support/numeric_case.h"
 #include "tests/support/op_harness.h"
 #include "tests/support/run_program.h"
 
@@ -19,7 +19,7 @@ namespace {
 using test::Arrays;
 using test::NearValues;
 
-constexpr int kSteps = 10;
+constexpr int kSteps = test::kNumericSteps;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
 // Fluid's own runs with these differ by that much from each other in their final values.
 constexpr double kAdamFinalAtol = 3e-2;
@@ -44,28 +44,14 @@ const std::map<std::string, Listed>& ListedCases() {
   return listed;
 }
 
-struct Case {
-  std::string folder;
-  std::string optimizer;
-  std::vector<std::string> feeds;
-  std::string loss;
-  Program startup, main;
-  Arrays start, values, golden;  // start values; feeds by step; what Fluid computed
+struct Case : test::NumericCase {
+  bool adam = false;  // or of its kind
   Listed listed;
 };
 
 Case ReadCase(const std::string& model, const std::string& optimizer) {
-  Case c;
-  c.folder = StrCat(test::CorpusOrSelection(), "/open/numeric/", model);
-  c.optimizer = optimizer;
-  const auto info = nlohmann::json::parse(test::BytesOf(c.folder + "/info.json"));
-  c.feeds = info["feeds"].get<std::vector<std::string>>();
-  c.loss = info["loss"].get<std::string>();
-  c.startup = test::ProgramOf(StrCat(c.folder, "/", optimizer, ".startup.pb"));
-  c.main = test::ProgramOf(StrCat(c.folder, "/", optimizer, ".main.pb"));
-  c.start = test::ArraysOf(c.folder + "/init.npz");
-  c.values = test::ArraysOf(c.folder + "/feeds.npz");
-  c.golden = test::ArraysOf(StrCat(c.folder, "/", optimizer, ".npz"));
+  Case c = {test::ReadNumericCase(model, optimizer)};
+  c.adam = optimizer == "adam" || optimizer == "adamax" || optimizer == "lamb";
   const auto listed = ListedCases().find(StrCat(model, "/", optimizer));
   if (listed != ListedCases().end()) c.listed = listed->second;
   return c;
@@ -104,7 +90,6 @@ void StepBack(Scope& scope, const std::map<std::string, float>& betas) {
 }
 
 void CompareFinal(const Case& c, Scope& scope) {
-  const bool adam = c.optimizer == "adam" || c.optimizer == "adamax" || c.optimizer == "lamb";
   std::size_t compared = 0;
   for (const auto& [key, expected] : c.golden) {
     if (!StartsWith(key, kFinal)) continue;
@@ -112,7 +97,9 @@ void CompareFinal(const Case& c, Scope& scope) {
     Variable* variable = scope.Find(name);
     ASSERT_TRUE(variable != nullptr && variable->initialized()) << name;
     const auto listed = c.listed.final_atol.find(name);
-    const double atol = listed != c.listed.final_atol.end() ? listed->second : adam ? kAdamFinalAtol : kAtol;
+    const double atol = listed != c.listed.final_atol.end() ? listed->second
+                        : c.adam                            ? kAdamFinalAtol
+                                                            : kAtol;
     const Status near = NearValues(name, variable->As<Tensor>(), expected, kRtol, atol);
     EXPECT_TRUE(near.ok()) << near.ToString();
     ++compared;
@@ -139,30 +126,12 @@ Status Start(Executor& executor, const Case& c, Scope& scope) {
   return OkStatus();
 }
 
-std::vector<Feed> FeedsOfStep(const Case& c, int step) {
-  return test::FeedsOf(c.values, StrCat("s", step, ":"), c.feeds);
-}
-
-using Names = std::vector<std::pair<std::string, std::string>>;
-
-std::string NameOf(const testing::TestParamInfo<Names::value_type>& info) {
+std::string NameOf(const testing::TestParamInfo<test::NumericNames::value_type>& info) {
   return StrCat(info.param.first, "_", info.param.second);
 }
 
-// Every case of which there are numbers: (model, optimizer).
-Names AllCases() {
-  Names cases;
-  const std::string numeric = test::CorpusOrSelection() + "/open/numeric";
-  for (const std::string& model : test::FilesEndingIn(numeric, "")) {
-    for (const std::string& name : test::FilesEndingIn(StrCat(numeric, "/", model), ".npz")) {
-      if (name != "init" && name != "feeds") cases.emplace_back(model, name);
-    }
-  }
-  return cases;
-}
-
 TEST(NumericCases, AllAreThere) {
-  const Names all = AllCases();
+  const test::NumericNames all = test::AllNumericCases();
   EXPECT_GE(all.size(), test::CorpusFolder().empty() ? 19u : 33u);
   for (const auto& [name, listed] : ListedCases()) {
     if (test::CorpusFolder().empty() && StartsWith(name, "word2vec")) continue;  // not in the selection
@@ -171,7 +140,7 @@ TEST(NumericCases, AllAreThere) {
   }
 }
 
-class Numeric : public testing::TestWithParam<Names::value_type> {};
+class Numeric : public testing::TestWithParam<test::NumericNames::value_type> {};
 
 TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
   const Case c = ReadCase(GetParam().first, GetParam().second);
@@ -202,21 +171,21 @@ TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
   ExpectShapesKnown(c.values, executor.stats());
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, Numeric, testing::ValuesIn(AllCases()), NameOf);
+INSTANTIATE_TEST_SUITE_P(Corpus, Numeric, testing::ValuesIn(test::AllNumericCases()), NameOf);
 
 // Those with gradients of rows.
-Names CasesWithRows() {
-  Names cases = AllCases();
+test::NumericNames CasesWithRows() {
+  test::NumericNames cases = test::AllNumericCases();
   std::erase_if(cases, [](const auto& name) {
-    const Program main = test::ProgramOf(
-        StrCat(test::CorpusOrSelection(), "/open/numeric/", name.first, "/", name.second, ".main.pb"));
+    const Program main =
+        test::ProgramOf(StrCat(test::NumericFolder(), name.first, "/", name.second, ".main.pb"));
     return std::ranges::none_of(main.main().vars(),
                                 [](const VarRef& var) { return var->kind == VarKind::kSelectedRows; });
   });
   return cases;
 }
 
-class NumericRows : public testing::TestWithParam<Names::value_type> {};
+class NumericRows : public testing::TestWithParam<test::NumericNames::value_type> {};
 
 // The losses of ten steps of `main`, and what the scope holds afterwards.
 std::vector<double> Train(const Case& c, const Program& main, Scope& scope) {

@@ -87,10 +87,10 @@ JOB = textwrap.dedent('''
 class Job:
     """Two pservers and two trainers, and nothing left of them."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, script=JOB):
         self.folder = folder
         self.script = folder / 'job.py'
-        self.script.write_text(JOB)
+        self.script.write_text(script)
         ports = []
         sockets = [socket.socket() for _ in range(2)]
         for one in sockets:

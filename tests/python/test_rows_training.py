@@ -121,19 +121,51 @@ def adadelta(p, g, s, t):
     p -= np.sqrt((s.w + 1e-4) / (s.v + 1e-4)) * g  # by the new average, as Fluid does
 
 
+def clipped_by_global_norm(grads, params):
+    norm = np.sqrt(sum((grad * grad).sum() for grad in grads.values()))
+    return {name: grad * 0.2 / max(0.2, norm) for name, grad in grads.items()}
+
+
+def clipped_by_norm(grads, params):
+    return {name: grad * 0.1 / max(0.1, np.sqrt((grad * grad).sum())) for name, grad in grads.items()}
+
+
+def clipped_by_value(grads, params):
+    return {name: np.clip(grad, -0.03, 0.02) for name, grad in grads.items()}
+
+
+def with_decay(grads, params):
+    return {name: grad + 0.1 * params[name] for name, grad in grads.items()}
+
+
+def with_sign(grads, params):
+    return {name: grad + 0.1 * np.sign(params[name]) for name, grad in grads.items()}
+
+
+# The rule, what becomes of gradients before it, and the optimizer.
 OPTIMIZERS = {
-    'sgd': (sgd, lambda O: O.SGD(RATE)),
-    'momentum': (momentum, lambda O: O.Momentum(RATE, 0.9)),
-    'nesterov': (nesterov, lambda O: O.Momentum(RATE, 0.9, use_nesterov=True)),
-    'adagrad': (adagrad, lambda O: O.Adagrad(RATE)),
-    'decayed_adagrad': (decayed_adagrad, lambda O: O.DecayedAdagrad(RATE)),
-    'adam': (adam, lambda O: O.Adam(RATE, epsilon=1e-6)),
-    'lazy_adam': (adam, lambda O: O.Adam(RATE, epsilon=1e-6, lazy_mode=True)),
-    'adamax': (adamax, lambda O: O.Adamax(RATE, epsilon=1e-6)),
-    'rmsprop': (rmsprop, lambda O: O.RMSProp(RATE, epsilon=1e-4, momentum=0.5)),
-    'centered_rmsprop': (centered_rmsprop, lambda O: O.RMSProp(RATE, epsilon=1e-4, momentum=0.5, centered=True)),
-    'ftrl': (ftrl, lambda O: O.Ftrl(RATE, l1=0.01, l2=0.02)),
-    'adadelta': (adadelta, lambda O: O.Adadelta(RATE, epsilon=1e-4)),
+    'sgd': (sgd, None, lambda F: F.optimizer.SGD(RATE)),
+    'momentum': (momentum, None, lambda F: F.optimizer.Momentum(RATE, 0.9)),
+    'nesterov': (nesterov, None, lambda F: F.optimizer.Momentum(RATE, 0.9, use_nesterov=True)),
+    'adagrad': (adagrad, None, lambda F: F.optimizer.Adagrad(RATE)),
+    'decayed_adagrad': (decayed_adagrad, None, lambda F: F.optimizer.DecayedAdagrad(RATE)),
+    'adam': (adam, None, lambda F: F.optimizer.Adam(RATE, epsilon=1e-6)),
+    'lazy_adam': (adam, None, lambda F: F.optimizer.Adam(RATE, epsilon=1e-6, lazy_mode=True)),
+    'adamax': (adamax, None, lambda F: F.optimizer.Adamax(RATE, epsilon=1e-6)),
+    'rmsprop': (rmsprop, None, lambda F: F.optimizer.RMSProp(RATE, epsilon=1e-4, momentum=0.5)),
+    'centered_rmsprop': (centered_rmsprop, None, lambda F: F.optimizer.RMSProp(
+        RATE, epsilon=1e-4, momentum=0.5, centered=True)),
+    'ftrl': (ftrl, None, lambda F: F.optimizer.Ftrl(RATE, l1=0.01, l2=0.02)),
+    'adadelta': (adadelta, None, lambda F: F.optimizer.Adadelta(RATE, epsilon=1e-4)),
+    'global_norm': (sgd, clipped_by_global_norm, lambda F: F.optimizer.SGD(
+        RATE, grad_clip=F.clip.GradientClipByGlobalNorm(0.2))),
+    'norm': (momentum, clipped_by_norm, lambda F: F.optimizer.Momentum(
+        RATE, 0.9, grad_clip=F.clip.GradientClipByNorm(0.1))),
+    'value': (adagrad, clipped_by_value, lambda F: F.optimizer.Adagrad(
+        RATE, grad_clip=F.clip.GradientClipByValue(0.02, -0.03))),
+    'decay': (momentum, with_decay, lambda F: F.optimizer.Momentum(
+        RATE, 0.9, regularization=F.regularizer.L2Decay(0.1))),
+    'sign': (sgd, with_sign, lambda F: F.optimizer.SGD(RATE, regularization=F.regularizer.L1Decay(0.1))),
 }
 
 
@@ -152,13 +184,14 @@ class State:
 
 
 def expected(name):
-    rule = OPTIMIZERS[name][0]
+    rule, prepared, _ = OPTIMIZERS[name]
     p = {key: value.astype('float64') for key, value in start_values().items()}
     states = {key: State(value.shape) for key, value in p.items()}
     losses = []
     for t, (ids, lengths, labels) in enumerate(batches(), 1):
         loss, grads = loss_and_gradients(p, ids, lengths, labels)
         losses.append(loss)
+        grads = prepared(grads, p) if prepared else grads
         for key, grad in grads.items():
             if name != 'lazy_adam' or key not in TABLES:
                 rule(p[key], grad, states[key], t)
@@ -194,7 +227,7 @@ def feed_of(fluid, ids, lengths, labels):
 @pytest.mark.parametrize('name', OPTIMIZERS)
 def test_ten_steps_are_those_of_numpy(fluid, name):
     loss = model(fluid)
-    OPTIMIZERS[name][1](fluid.optimizer).minimize(loss)
+    OPTIMIZERS[name][2](fluid).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(fluid.default_startup_program())
     scope = fluid.global_scope()

@@ -1,7 +1,6 @@
 #include "framework/ir/edit.h"
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "framework/base/check.h"
 
@@ -9,7 +8,7 @@ namespace penstock {
 namespace {
 
 // The op with its arguments renamed; itself if it has none of them.
-OpRef Renamed(const OpRef& op, const std::unordered_map<std::string_view, const std::string*>& names) {
+OpRef Renamed(const OpRef& op, const ViewMap<const std::string*>& names) {
   std::optional<Op> renamed;
   const auto visit = [&](const std::string& name) {
     const auto it = names.find(name);
@@ -53,11 +52,38 @@ std::optional<OpId> BlockEdit::LastWriter(std::string_view var) const {
   return it->second;
 }
 
+std::size_t BlockEdit::ChangesAt(OpId id) const {
+  const std::size_t ops = before_.ops().size();
+  const auto behind = static_cast<std::uint64_t>(id) - static_cast<std::uint64_t>(first_inserted_);
+  if (behind < inserted_count_) return ops + behind;
+  const int position = before_.PositionOf(id);
+  return position < 0 ? ops + inserted_count_ : static_cast<std::size_t>(position);
+}
+
+BlockEdit::Change& BlockEdit::ChangeOf(OpId id) {
+  const std::size_t at = ChangesAt(id);
+  if (const Change* known = ChangeAt(at)) return const_cast<Change&>(*known);
+  if (at < before_.ops().size() + inserted_count_) {
+    if (change_at_.size() <= at) change_at_.resize(std::max(at + 1, before_.ops().size()), -1);
+    change_at_[at] = static_cast<std::int32_t>(changes_.size());
+  } else {
+    all_known_ = false;
+  }
+  return changes_.emplace_back();
+}
+
+const BlockEdit::Change* BlockEdit::ChangeAt(std::size_t at) const {
+  if (at >= change_at_.size() || change_at_[at] < 0) return nullptr;
+  return &changes_[static_cast<std::size_t>(change_at_[at])];
+}
+
+const BlockEdit::Change* BlockEdit::FindChange(OpId id) const { return ChangeAt(ChangesAt(id)); }
+
 const Op* BlockEdit::FindOp(OpId id) const {
-  const auto it = changes_.find(id);
-  if (it == changes_.end()) return before_.FindOp(id);
-  if (it->second.removed) return nullptr;
-  return it->second.replacement != nullptr ? it->second.replacement.get() : before_.FindOp(id);
+  const Change* change = FindChange(id);
+  if (change == nullptr) return before_.FindOp(id);
+  if (change->removed) return nullptr;
+  return change->replacement != nullptr ? change->replacement.get() : before_.FindOp(id);
 }
 
 BlockEdit::Inserted BlockEdit::Insert(Op op) {
@@ -67,19 +93,19 @@ BlockEdit::Inserted BlockEdit::Insert(Op op) {
 }
 
 OpId BlockEdit::InsertAfter(OpId at, Op op) {
-  return changes_[at].after.emplace_back(Insert(std::move(op))).id;
+  return ChangeOf(at).after.emplace_back(Insert(std::move(op))).id;
 }
 
 OpId BlockEdit::InsertBefore(OpId at, Op op) {
-  return changes_[at].before.emplace_back(Insert(std::move(op))).id;
+  return ChangeOf(at).before.emplace_back(Insert(std::move(op))).id;
 }
 
 OpId BlockEdit::Append(Op op) { return appended_.emplace_back(Insert(std::move(op))).id; }
 
 void BlockEdit::Replace(OpId id, Op op) {
-  changes_[id].replacement = std::make_shared<const Op>(std::move(op));
+  ChangeOf(id).replacement = std::make_shared<const Op>(std::move(op));
 }
-void BlockEdit::Remove(OpId id) { changes_[id].removed = true; }
+void BlockEdit::Remove(OpId id) { ChangeOf(id).removed = true; }
 
 void BlockEdit::SetVar(Var var) {
   removed_vars_.erase(var.name);
@@ -97,34 +123,30 @@ void BlockEdit::RenameVar(std::string from, std::string to) {
 }
 
 // Insertions may hang on inserted ops, so each op brings its own lists with it.
-void BlockEdit::Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const {
-  const auto it = changes_.find(id);
-  if (it == changes_.end()) {
-    out.push_back({id, op});
+void BlockEdit::Place(const OpEntry& entry, const Change* change, std::vector<OpEntry>& out) const {
+  if (change == nullptr) {
+    out.push_back(entry);
     return;
   }
-  const Change& change = it->second;
-  for (const Inserted& inserted : change.before) Place(inserted.id, inserted.op, out);
-  if (!change.removed) out.push_back({id, change.replacement != nullptr ? change.replacement : op});
-  for (const Inserted& inserted : change.after) Place(inserted.id, inserted.op, out);
+  PlaceAll(change->before, out);
+  if (!change->removed)
+    out.push_back({entry.id, change->replacement != nullptr ? change->replacement : entry.op});
+  PlaceAll(change->after, out);
 }
 
-bool BlockEdit::AllKnown() const {
-  return std::all_of(changes_.begin(), changes_.end(), [&](const auto& change) {
-    const auto behind =
-        static_cast<std::uint64_t>(change.first) - static_cast<std::uint64_t>(first_inserted_);
-    return behind < inserted_count_ || before_.PositionOf(change.first) >= 0;
-  });
+void BlockEdit::PlaceAll(const std::vector<Inserted>& inserted, std::vector<OpEntry>& out) const {
+  for (const Inserted& one : inserted) Place({one.id, one.op}, FindChange(one.id), out);
 }
 
 Block BlockEdit::Apply() && {
   std::vector<OpEntry> ops;
   ops.reserve(before_.ops().size() + inserted_count_);
-  for (const OpEntry& entry : before_.ops()) Place(entry.id, entry.op, ops);
-  for (const Inserted& inserted : appended_) Place(inserted.id, inserted.op, ops);
+  for (std::size_t i = 0; i < before_.ops().size(); ++i) Place(before_.ops()[i], ChangeAt(i), ops);
+  PlaceAll(appended_, ops);
   after_.RemoveVars(removed_vars_);
   if (!renames_.empty()) {
-    std::unordered_map<std::string_view, const std::string*> names;  // asked for every argument there is
+    ViewMap<const std::string*> names;  // asked for every argument there is
+    names.reserve(renames_.size());
     for (const auto& [from, to] : renames_) names.emplace(from, &to);
     for (OpEntry& entry : ops) entry.op = Renamed(entry.op, names);
     for (const auto& [from, to] : renames_) after_.RenameDeclaration(from, to);
@@ -143,7 +165,7 @@ int ProgramEdit::AddBlock(int parent) { return out_.AddBlock(parent).index(); }
 
 Result<Program> ProgramEdit::Apply() {
   for (const auto& [index, edit] : blocks_) {
-    if (edit->AllKnown()) continue;
+    if (edit->all_known_) continue;
     return InternalError("E-edit-anchor", "an edit of block ", index, " names an op that is not there");
   }
   for (auto& [index, edit] : blocks_) {

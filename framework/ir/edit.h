@@ -19,7 +19,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -67,13 +66,21 @@ class BlockEdit {
   };
   explicit BlockEdit(const Block& block);
   Inserted Insert(Op op);
-  bool AllKnown() const;  // each change is of the block's own op, or of an inserted one
-  void Place(OpId id, const OpRef& op, std::vector<OpEntry>& out) const;
+  std::size_t ChangesAt(OpId id) const;     // in change_at_; its size for what is no op of this block
+  Change& ChangeOf(OpId id);                // made if there is none
+  const Change* FindChange(OpId id) const;  // null if there is none
+  const Change* ChangeAt(std::size_t at) const;
+  void Place(const OpEntry& entry, const Change* change, std::vector<OpEntry>& out) const;
+  void PlaceAll(const std::vector<Inserted>& inserted, std::vector<OpEntry>& out) const;
   Block Apply() &&;
 
   const Block& before_;  // the program's own; outlives the edit
   Block after_;          // variables are edited here directly
-  std::unordered_map<OpId, Change> changes_;
+  std::vector<Change> changes_;
+  // Which of changes_ is of an op, -1 if none is: first of the block's ops by their positions, then of the
+  // inserted ones.
+  std::vector<std::int32_t> change_at_;
+  bool all_known_ = true;  // each change is of the block's own op, or of an inserted one
   std::vector<Inserted> appended_;
   OpId first_inserted_ = OpId::kNone;  // ids are given in a row
   std::uint64_t inserted_count_ = 0;

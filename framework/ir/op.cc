@@ -8,8 +8,14 @@ namespace {
 const std::vector<std::string> kNoArgs;
 const std::string kNoName;
 
-// Room that is made at once for what most ops have: growing one by one is most of what making an op costs.
-constexpr std::size_t kUsualSlots = 2, kUsualAttrs = 8;
+// Room is made for a few at once: growing one by one is most of what making an op costs, and doubling leaves
+// half of it empty in each of many ops.
+constexpr std::size_t kSlotsAtOnce = 1, kAttrsAtOnce = 3;
+
+template <typename Item>
+void MakeRoom(std::vector<Item>& items, std::size_t at_once) {
+  if (items.size() == items.capacity()) items.reserve(items.size() + at_once);
+}
 
 template <typename Slots>
 auto* FindSlot(Slots& slots, std::string_view name) {
@@ -23,7 +29,7 @@ void SetSlot(std::vector<Slot>& slots, std::string name, std::vector<std::string
     slot->args = std::move(args);
     return;
   }
-  if (slots.empty()) slots.reserve(kUsualSlots);
+  MakeRoom(slots, kSlotsAtOnce);
   slots.push_back({std::move(name), std::move(args)});
 }
 
@@ -126,7 +132,7 @@ Op& Op::Set(std::string_view name, Attr value) {
       return *this;
     }
   }
-  if (attrs_.empty()) attrs_.reserve(kUsualAttrs);
+  MakeRoom(attrs_, kAttrsAtOnce);
   attrs_.push_back({std::string(name), std::move(value)});
   return *this;
 }

@@ -4,11 +4,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "framework/base/pointer_map.h"
 #include "framework/base/view_map.h"
 #include "framework/ir/role.h"
 #include "framework/text/lexer.h"
@@ -52,13 +52,13 @@ bool IsTemporary(const Declaration& declaration) {
          (var->kind == VarKind::kTensor || var->kind == VarKind::kSelectedRows);
 }
 
-using FirstWrites = std::unordered_map<const Var*, std::size_t>;  // of temporaries; asked, never walked
+using FirstWrites = PointerMap<Var, std::size_t>;  // of temporaries
 
 // What no op writes is fed; what an op that reads it writes first itself is updated in place.
 bool ReadsEarly(const Declaration& input, std::size_t reader, const FirstWrites& first_write) {
   if (!IsTemporary(input)) return false;
-  const auto write = first_write.find(input.var);
-  return write != first_write.end() && write->second > reader;
+  const std::size_t* write = first_write.Find(input.var);
+  return write != nullptr && *write > reader;
 }
 
 void ReportOrder(const Block& block, std::size_t reader, const FirstWrites& first_write,
@@ -68,7 +68,7 @@ void ReportOrder(const Block& block, std::size_t reader, const FirstWrites& firs
       op.inputs(), scene.DeclarationsIn(block.index()).InputsOf(reader),
       [&](const Slot& slot, const std::string& arg, const Declaration& input) {
         if (!ReadsEarly(input, reader, first_write) || !reported.insert(input.var).second) return;
-        const std::size_t write = first_write.at(input.var);
+        const std::size_t write = *first_write.Find(input.var);
         scene.AddAt(InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name),
                                     " (", SpellName(arg), ") is read before op ", write, " (",
                                     SpellName(block.ops()[write].op->type()), ") first writes it"),
@@ -79,9 +79,10 @@ void ReportOrder(const Block& block, std::size_t reader, const FirstWrites& firs
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
   const Declarations& declarations = scene.DeclarationsIn(block.index());
   FirstWrites first_write;
+  first_write.Reserve(block.vars().size());
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     for (const Declaration& declaration : declarations.OutputsOf(i)) {
-      if (IsTemporary(declaration)) first_write.emplace(declaration.var, i);
+      if (IsTemporary(declaration)) first_write.Emplace(declaration.var, i);
     }
   }
   std::unordered_set<const Var*> reported;

@@ -1,7 +1,6 @@
 // What a trainer reads has been written, what it sends is final, and what it receives stays. In start-up
 // programs nothing has a value before it is given one.
 #include <algorithm>
-#include <unordered_set>
 
 #include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
@@ -19,6 +18,7 @@ using Writers = ViewMap<Written>;
 
 Writers WritersOf(const Program& program) {
   Writers writers;
+  writers.reserve(program.main().vars().size());
   const auto& entries = program.main().ops();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     for (const Slot& slot : entries[i].op->outputs()) {
@@ -51,7 +51,7 @@ class OrderRules {
 
   // Before a start-up program there is nothing. What a send tells a communicator is a name, not a value.
   void CheckStartReads() {
-    std::unordered_set<std::string_view> given;
+    ViewSet given;
     const auto& entries = file_.program.main().ops();
     for (std::size_t i = 0; i < entries.size(); ++i) {
       const Op& op = *entries[i].op;

@@ -1,7 +1,7 @@
 // The set composes to the program that it was made of: trainers compute what its forward and backward ops
 // compute, and parameters, their state and all else that lasts end a step as they do there.
 #include <algorithm>
-#include <unordered_set>
+#include <vector>
 
 #include "transpiler/check/composition.h"
 
@@ -61,11 +61,12 @@ class SourceRules {
   // Forward and backward ops of the source, each computed by the trainers from the same values. The first
   // that is missing tells; what follows from it is missing too.
   void CheckComputed() {
-    std::unordered_set<ExprId> computed;
-    for (const auto& [op, value] : set_.trainers.front()->computed()) computed.insert(value);
+    std::vector<bool> computed(set_.table.size());  // by id
+    const auto at = [](ExprId value) { return static_cast<std::size_t>(value); };
+    for (const auto& [op, value] : set_.trainers.front()->computed()) computed[at(value)] = true;
     for (const auto& [op, value] : whole_.computed()) {
       if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
-      if (computed.contains(value)) continue;
+      if (computed[at(value)]) continue;
       findings_.Error(
           "E-check-source", Trainer(),
           StrCat("does not compute what ", op->type(), " of the source does, from the same values"), op);

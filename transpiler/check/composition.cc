@@ -37,6 +37,16 @@ const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
   return nullptr;
 }
 
+// Trainers compute much the same: one counts for all.
+std::size_t OpsToRun(const RoleFacts& facts) {
+  std::size_t ops = facts.trainers.front().file->program.main().ops().size();
+  for (const PserverFacts& pserver : facts.pservers) {
+    const Program& program = pserver.file->program;
+    for (int i = 0; i < program.block_count(); ++i) ops += program.block(i).ops().size();
+  }
+  return ops;
+}
+
 }  // namespace
 
 std::vector<std::string_view> ResultsOf(const Program& program) {
@@ -61,6 +71,7 @@ std::vector<std::string_view> ResultsOf(const Program& program) {
 Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
     : facts(given), ops(registry), table(registry, TrainersOf(given)) {
   if (facts.trainers.empty()) return;
+  table.ReserveOps(OpsToRun(facts));
   RunTrainers();
   RunLrBlocks();
   for (std::size_t i = 0; i < facts.pservers.size(); ++i) {

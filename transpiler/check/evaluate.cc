@@ -55,7 +55,10 @@ ExprId Evaluation::Get(std::string_view name) {
 
 void Evaluation::RunBlock(int block) {
   block_ = block;
-  for (const OpEntry& entry : program_.block(block).ops()) RunOp(*entry.op);
+  const Block& run = program_.block(block);
+  values_.reserve(values_.size() + run.vars().size());
+  computed_.reserve(computed_.size() + run.ops().size());
+  for (const OpEntry& entry : run.ops()) RunOp(*entry.op);
 }
 
 void Evaluation::RunOp(const Op& op) {
@@ -200,8 +203,8 @@ bool Evaluation::RunAlgebra(const Op& op) {
     return write(table_.Linear(terms));
   }
   const bool adds = op.type() == "elementwise_add";
-  const bool plain = SameShape(op.InputName("X"), op.InputName("Y"));
-  if (plain && (adds || op.type() == "elementwise_sub")) {
+  const bool sums = adds || op.type() == "elementwise_sub";
+  if (sums && SameShape(op.InputName("X"), op.InputName("Y"))) {
     return write(table_.Linear({{Get(op.InputName("X")), 1.0}, {Get(op.InputName("Y")), adds ? 1.0 : -1.0}}));
   }
   if (op.type() == "elementwise_mul" &&
@@ -223,15 +226,15 @@ bool Evaluation::CountsStep(const Op& op) {
 }
 
 void Evaluation::RunAny(const Op& op) {
-  std::vector<ExprId> args;
+  args_.clear();
   ForEachSlotByName(op.inputs(), [&](const Slot& slot) {
-    for (const std::string& name : slot.args) args.push_back(Get(name));
+    for (const std::string& name : slot.args) args_.push_back(Get(name));
   });
   std::set<std::string_view> written;
   // An op that stands in no program may go before the table does.
   const bool own = !made_.empty() && &op == &made_.back();
-  const ExprId value = own || HasBlock(op) ? ApplyWithBlocks(op, std::move(args), written)
-                                           : table_.Apply(op, with_shape_, args);
+  const ExprId value =
+      own || HasBlock(op) ? ApplyWithBlocks(op, args_, written) : table_.Apply(op, with_shape_, args_);
   computed_.emplace_back(&op, value);
   const std::set<std::string_view> unchanged = Unchanged(op);
   const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;

@@ -46,8 +46,8 @@ class Evaluation {
 
   void RunBlock(int block);
   void RunOp(const Op& op);
-  // What the op computes, before its outputs are named; kNone for ops that have no value of their own. In the
-  // order of the runs.
+  // Ops that have a value of their own, and what they compute before their outputs are named, in the order of
+  // the runs.
   const std::vector<std::pair<const Op*, ExprId>>& computed() const { return computed_; }
 
  private:
@@ -83,6 +83,7 @@ class Evaluation {
   const std::set<std::string>* counters_ = nullptr;
   ViewMap<ExprId> values_;
   std::vector<std::pair<const Op*, ExprId>> computed_;
+  std::vector<ExprId> args_;  // of the op that runs; kept for its room
   std::unordered_map<const Op*, AskedTable> asked_;
   std::deque<Op> made_;  // ops that others stand for
 };

@@ -98,6 +98,14 @@ ExprId ExprTable::Add(const Content& content, const Op* op) {
   return static_cast<ExprId>(nodes_.size() - 1);
 }
 
+void ExprTable::ReserveOps(std::size_t count) {
+  constexpr std::size_t kExprs = 2, kArgs = 4;  // of most ops: one output, and what they read
+  nodes_.reserve(kExprs * count);
+  ids_.Reserve(kExprs * count);
+  args_.reserve(kArgs * count);
+  for (auto& labels : op_labels_) labels.Reserve(count);
+}
+
 ExprId ExprTable::Leaf(std::string_view name) { return Add({.kind = Kind::kLeaf, .label = Intern(name)}); }
 
 ExprId ExprTable::FromTrainer(int trainer, ExprId of) {
@@ -117,13 +125,13 @@ ExprId ExprTable::Apply(const Op& op, std::string_view label, const std::vector<
 }
 
 ExprId ExprTable::Apply(const Op& op, bool with_shape, const std::vector<ExprId>& args) {
-  const auto [it, fresh] = op_labels_[with_shape ? 1 : 0].try_emplace(&op, 0);
+  const auto [op_label, fresh] = op_labels_[with_shape ? 1 : 0].Emplace(&op, 0);
   if (fresh) {
     label_.clear();
     AppendSlotLabel(op, with_shape, label_);
-    it->second = Intern(label_);
+    *op_label = Intern(label_);
   }
-  return Add({.kind = Kind::kOp, .label = it->second, .args = args}, &op);
+  return Add({.kind = Kind::kOp, .label = *op_label, .args = args}, &op);
 }
 
 ExprId ExprTable::Output(ExprId op, std::string_view slot, std::size_t index) {

@@ -15,11 +15,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "framework/base/flat_index.h"
+#include "framework/base/pointer_map.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
@@ -56,6 +56,10 @@ class ExprTable {
 
   // `trainers`: how many there are; the mean over all of them is recognised.
   ExprTable(const OpRegistry& ops, int trainers) : ops_(ops), trainers_(trainers) {}
+
+  // Makes room at once for the values of as many ops.
+  void ReserveOps(std::size_t count);
+  std::size_t size() const { return nodes_.size(); }  // ids are smaller
 
   ExprId Leaf(std::string_view name);
   // What trainer `trainer` computes as `of` and sends.
@@ -120,9 +124,9 @@ class ExprTable {
   std::vector<double> factors_;  // likewise
   FlatIndex ids_;                // of nodes_
   std::vector<std::string> labels_;
-  std::string label_;                                         // in the making; kept for its room
-  FlatIndex label_ids_;                                       // of labels_
-  std::unordered_map<const Op*, std::int32_t> op_labels_[2];  // without and with shapes
+  std::string label_;                          // in the making; kept for its room
+  FlatIndex label_ids_;                        // of labels_
+  PointerMap<Op, std::int32_t> op_labels_[2];  // without and with shapes
 };
 
 }  // namespace penstock

@@ -16,9 +16,11 @@ Result<Program> DropServerState(const Program& in, const PassContext& context) {
   const auto& vars = context.analysis.server_vars;
   const std::unordered_set<std::string> dropped(vars.begin(), vars.end());
   for (const OpEntry& entry : in.main().ops()) {
-    const std::vector<std::string> outputs = entry.op->OutputNames();
-    const bool drop = std::any_of(outputs.begin(), outputs.end(),
-                                  [&](const std::string& name) { return dropped.contains(name); });
+    const auto& outputs = entry.op->outputs();
+    const bool drop = std::any_of(outputs.begin(), outputs.end(), [&](const Slot& slot) {
+      return std::any_of(slot.args.begin(), slot.args.end(),
+                         [&](const std::string& name) { return dropped.contains(name); });
+    });
     if (drop) main.Remove(entry.id);
   }
   for (const std::string& name : vars) main.RemoveVar(name);

@@ -2,13 +2,15 @@
 #include "framework/ir/wire.h"
 #include "tests/fuzz/targets/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace penstock;
-  const Result<Program> program = ParseProgram(fuzz::AsText(data, size));
+namespace penstock::fuzz {
+
+void Try(std::string_view input) {
+  const Result<Program> program = ParseProgram(input);
   if (program.ok()) {
-    fuzz::Use(*program);
+    Use(*program);
   } else {
     PENSTOCK_CHECK(!program.status().message().empty(), "an error says what is wrong");
   }
-  return 0;
 }
+
+}  // namespace penstock::fuzz

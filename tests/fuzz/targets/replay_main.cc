@@ -3,8 +3,8 @@
 //   text_fuzzer tests/fuzz/corpus/text          every file of the folder
 //   text_fuzzer found-by-a-fuzzer               one
 //
-// Beside what the target itself looks for: an input leaves nothing on the heap, and takes no more than 64 MB
-// or 8 times its size, whichever is more.
+// Beside what the target itself looks for: an input leaves nothing on the heap, and takes no more than it may
+// (bounds.h).
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -12,6 +12,7 @@
 
 #include "framework/base/files.h"
 #include "framework/base/strings.h"
+#include "tests/fuzz/targets/bounds.h"
 #include "tests/fuzz/targets/heap.h"
 #include "tests/fuzz/targets/target.h"
 
@@ -33,22 +34,16 @@ std::vector<fs::path> FilesOf(const std::vector<std::string>& arguments) {
   return files;
 }
 
-void Run(const std::string& bytes) {
-  LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-}
-
 // What is wrong, "" if nothing.
 std::string Replay(const fs::path& file) {
   const Result<std::string> bytes = ReadFile(file.string());
   if (!bytes.ok()) return bytes.status().ToString();
-  Run(*bytes);  // makes what is made once for the process
-  ResetHeapPeak();
+  Try(*bytes);  // makes what is made once for the process
   const std::int64_t before = HeapBytes();
-  Run(*bytes);
-  const auto peak = HeapPeak() - before, allowed = std::max<std::int64_t>(64 << 20, 8 * std::ssize(*bytes));
-  if (HeapBytes() != before) return StrCat("leaves ", HeapBytes() - before, " bytes on the heap");
-  if (peak > allowed) return StrCat("takes ", peak, " bytes; at most ", allowed, " are allowed");
-  return "";
+  std::string wrong = TryWithinBounds(*bytes);
+  if (!wrong.empty()) return wrong;
+  const std::int64_t left = HeapBytes() - before;
+  return left == 0 ? "" : StrCat("leaves ", left, " bytes on the heap");
 }
 
 }  // namespace

@@ -2,13 +2,15 @@
 #include "framework/text/parser.h"
 #include "tests/fuzz/targets/target.h"
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace penstock;
-  const Result<Program> program = ParseText(fuzz::AsText(data, size), "input");
+namespace penstock::fuzz {
+
+void Try(std::string_view input) {
+  const Result<Program> program = ParseText(input, "input");
   if (program.ok()) {
-    fuzz::Use(*program);
+    Use(*program);
   } else {
-    fuzz::MustBeTheInputsFault(program.status());
+    MustBeTheInputsFault(program.status());
   }
-  return 0;
 }
+
+}  // namespace penstock::fuzz

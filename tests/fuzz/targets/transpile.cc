@@ -55,20 +55,18 @@ void Transpiles(const Program& main, const Program& startup, const TranspileConf
 }
 
 }  // namespace
-}  // namespace penstock::fuzz
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace penstock;
+void Try(std::string_view input) {
   constexpr std::string_view kStartup = "\n-- startup\n";
-  const std::string_view input = fuzz::AsText(data, size);
   const std::size_t job = input.find('\n'), startup = input.find(kStartup);
-  if (startup == std::string_view::npos || job >= startup) return 0;
+  if (startup == std::string_view::npos || job >= startup) return;
   const Result<Program> main_program = ParseText(input.substr(job + 1, startup - job), "main");
   const Result<Program> startup_program = ParseText(input.substr(startup + kStartup.size()), "startup");
-  if (!main_program.ok() || !startup_program.ok()) return 0;
+  if (!main_program.ok() || !startup_program.ok()) return;
   for (const Program* program : {&*main_program, &*startup_program}) {
-    if (!VerifyProgram(*program, {.ops = &AllOps()}).ok()) return 0;
+    if (!VerifyProgram(*program, {.ops = &AllOps()}).ok()) return;
   }
-  fuzz::Transpiles(*main_program, *startup_program, fuzz::JobOf(input.substr(0, job)));
-  return 0;
+  Transpiles(*main_program, *startup_program, JobOf(input.substr(0, job)));
 }
+
+}  // namespace penstock::fuzz

@@ -1,4 +1,6 @@
 // conditional_block: a block that runs if a condition holds.
+#include <utility>
+
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/body.h"
 #include "operators/fluid_attrs.h"
@@ -84,7 +86,7 @@ class ConditionalBlockGradKernel : public Kernel {
   BodyGradient body_;
 };
 
-std::string OrEmpty(std::string name) { return name.empty() ? kEmptyVarName : name; }
+std::string OrEmpty(std::string name) { return name.empty() ? kEmptyVarName : std::move(name); }
 
 Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
   const Op& forward = request.forward;

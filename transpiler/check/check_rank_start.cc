@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "transpiler/check/facts.h"
+#include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
@@ -125,21 +126,22 @@ class RankStartRules {
 
   void CheckBroadcasts(const RoleProgram& startup) {
     const auto& ops = startup.program.main().ops();
+    const RankOps uses(startup.program.main());
     std::unordered_map<std::string, std::size_t> started;  // where a variable gets its value last
     std::map<int, std::size_t> waited;                     // where a ring is waited for last
     for (std::size_t at = 0; at < ops.size(); ++at) {
       const Op& op = *ops[at].op;
-      if (op.type() == "c_sync_comm_stream") {
-        waited[op.GetOr<std::int32_t>("ring_id", 0)] = at;
-      } else if (op.type() != "c_broadcast") {
+      if (AwaitsRing(op)) {
+        waited[RingOf(op)] = at;
+      } else if (!GivesToOthers(op)) {
         for (const std::string& name : op.OutputNames()) started[name] = at;
       }
     }
     for (std::size_t at = 0; at < ops.size(); ++at) {
       const Op& op = *ops[at].op;
-      if (op.type() != "c_broadcast") continue;
+      if (!GivesToOthers(op)) continue;
       const std::string& name = op.InputName("X");
-      const auto ring = op.GetOr<std::int32_t>("ring_id", 0);
+      const auto ring = RingOf(op);
       const auto start = started.find(name);
       if (start != started.end() && start->second > at) {
         findings_.Error(
@@ -150,7 +152,7 @@ class RankStartRules {
       const auto wait = waited.find(ring);
       if (op.GetOr<bool>("use_calc_stream", false)) continue;
       if (wait != waited.end() && wait->second > at) {
-        CheckReadLater(startup, name, at, wait->second);
+        CheckReadLater(startup, uses, name, at, wait->second);
         continue;
       }
       findings_.Error("E-check-streams", startup,
@@ -159,17 +161,14 @@ class RankStartRules {
   }
 
   // What comes by a ring is not read before the ring is waited for.
-  void CheckReadLater(const RoleProgram& startup, const std::string& name, std::size_t given,
-                      std::size_t waited) {
-    const auto& ops = startup.program.main().ops();
-    for (std::size_t at = given + 1; at < waited; ++at) {
-      const Op& op = *ops[at].op;
-      const std::vector<std::string> inputs = op.InputNames();
-      if (op.type() == "c_sync_comm_stream" || std::find(inputs.begin(), inputs.end(), name) == inputs.end())
-        continue;
-      findings_.Error("E-check-streams", startup,
-                      StrCat(op.type(), " reads ", name, " before the ring that brings it is waited for"),
-                      &op);
+  void CheckReadLater(const RoleProgram& startup, const RankOps& ops, const std::string& name,
+                      std::size_t given, std::size_t waited) {
+    for (const RankOps::Use& use : ops.UsesOf(name)) {
+      const auto at = static_cast<std::size_t>(use.at);
+      if (at <= given || at >= waited || !use.reads || AwaitsRing(*use.op)) continue;
+      findings_.Error(
+          "E-check-streams", startup,
+          StrCat(use.op->type(), " reads ", name, " before the ring that brings it is waited for"), use.op);
       return;
     }
   }

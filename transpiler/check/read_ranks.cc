@@ -2,14 +2,10 @@
 #include <cmath>
 
 #include "transpiler/check/rank_facts.h"
+#include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
-
-bool IsCollective(const Op& op) {
-  return op.type() == "c_allreduce_sum" || op.type() == "c_broadcast" || op.type() == "c_allgather" ||
-         op.type() == "c_reducescatter";
-}
 
 // In the order of the ops, those of inner blocks where the blocks are entered.
 void AddCollectives(const Program& program, int block, std::vector<Collective>& out) {

@@ -17,7 +17,8 @@ Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
 
 Rows that a gradient of rows does not list move as with a gradient of 0; with lazy_mode they and their
 moments stay. Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where
-given, hold the betas. The factor of epsilon is Fluid's; it is left out in the paper's last formula.
+given, hold the betas. The factor of epsilon is Fluid's; it is left out in the paper's last formula. Fluid's
+update by rows has neither: in place it takes the next step's powers, and epsilon as it is.
 Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>

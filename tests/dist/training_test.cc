@@ -326,7 +326,7 @@ void ExpectReferenceBytes(const std::string& name, const std::vector<std::string
     ASSERT_TRUE(job.Run(seconds(120), seed)) << job.Logs();
     for (int i = 0; i < 2; ++i) {
       const Arrays final = job.Final(i);
-      ASSERT_GE(reference[static_cast<std::size_t>(i)].size(), 4u);
+      ASSERT_GE(reference[static_cast<std::size_t>(i)].size(), 2u);
       for (const auto& [param, value] : reference[static_cast<std::size_t>(i)]) {
         ExpectSameBytes(final.at(param), value, StrCat(name, ", seed ", seed, ", trainer ", i, ", ", param));
       }
@@ -337,6 +337,16 @@ void ExpectReferenceBytes(const std::string& name, const std::vector<std::string
 TEST(DistTraining, SlicedParametersInChunksEndInTheBytesOfOneThread) {
   ExpectReferenceBytes("wide_linear.adam@sync_p2t2", {"x", "y"}, 3, {"--chunk_bytes=100000"});
   ExpectReferenceBytes("wide_linear.momentum@sync_p2t2", {"x", "y"}, 3, {});
+}
+
+// Fluid's servers count steps and make the rate in a block of their own, as a temporary.
+TEST(DistTraining, SchedulesOnServersEndInTheBytesOfOneThread) {
+  if (CorpusFolder().empty()) GTEST_SKIP() << kOnlyInTheCorpus;
+  for (const char* name : {"softmax_reg.adam.lr_exponential", "softmax_reg.sgd.lr_noam",
+                           "softmax_reg.sgd.lr_polynomial", "softmax_reg.sgd.lr_piecewise"}) {
+    SCOPED_TRACE(name);
+    ExpectReferenceBytes(StrCat(name, "@sync_p2t2"), {"img", "label"}, 4, {});
+  }
 }
 
 TEST(DistTraining, LenetEndsInTheBytesOfOneThread) {

@@ -147,6 +147,12 @@ class MergeIdsKernel : public Kernel {
                      rows_[s].shape, "), as wide as those of ", answers_[0].name, " (", answers_[0].shape,
                      ")");
     }
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      if (outs_[i].shape.Count() == ids_[i].shape.Count() * answers_[0].shape[1]) continue;
+      return k.Error("Ids (", ids_[i].name, " ", ids_[i].shape,
+                     ") must end in an extent of 1, which becomes ", answers_[0].shape[1], " in Out (",
+                     outs_[i].shape, ")");
+    }
     row_bytes_ = static_cast<std::size_t>(answers_[0].shape[1]) * SizeOf(answers_[0].dtype);
     return OkStatus();
   }

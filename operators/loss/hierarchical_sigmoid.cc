@@ -64,7 +64,8 @@ Status InferHsigmoidGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "X@GRAD"));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("W", "W@GRAD"));
   c.SetKind("W@GRAD", c.Attr<bool>("is_sparse") ? VarKind::kSelectedRows : VarKind::kTensor);
-  return c.HasInput("Bias") ? c.ShareAll("Bias", "Bias@GRAD") : OkStatus();
+  if (c.HasInput("Bias")) return c.ShareAll("Bias", "Bias@GRAD");
+  return c.HasOutput("Bias@GRAD") ? c.Error("Bias@GRAD needs the input Bias") : OkStatus();
 }
 
 // The ways of a batch.
@@ -138,6 +139,7 @@ class HsigmoidKernel : public Kernel {
     out_ = k.Output("Out");
     pre_out_ = k.Output("PreOut");
     w_out_ = k.Output("W_Out");
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "PreOut"));
     if (w_.kind == VarKind::kTensor) return ways_.Prepare(k);
     return Unimplemented("E-op-rows", "hierarchical_sigmoid: W must be a dense tensor");
   }

@@ -68,7 +68,8 @@ Status InferNceGrad(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Input", "Input@GRAD"));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("Weight", "Weight@GRAD"));
   c.SetKind("Weight@GRAD", c.Attr<bool>("is_sparse") ? VarKind::kSelectedRows : VarKind::kTensor);
-  return c.HasInput("Bias") ? c.ShareAll("Bias", "Bias@GRAD") : OkStatus();
+  if (c.HasInput("Bias")) return c.ShareAll("Bias", "Bias@GRAD");
+  return c.HasOutput("Bias@GRAD") ? c.Error("Bias@GRAD needs the input Bias") : OkStatus();
 }
 
 template <typename Device, typename T>
@@ -88,6 +89,8 @@ class NceKernel : public Kernel {
     truths_ = label_.shape.rank() == 2 ? label_.shape[1] : 1;
     if (weight_.kind != VarKind::kTensor)
       return Unimplemented("E-op-rows", "nce: Weight must be a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "SampleLogits"));
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "SampleLabels"));
     return sampler_.Prepare(k);
   }
   Status Run(KernelRun& k) override {

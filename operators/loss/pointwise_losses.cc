@@ -178,6 +178,7 @@ class HuberKernel : public Kernel {
     residual_ = k.Output("Residual");
     out_ = k.Output("Out");
     delta_ = static_cast<T>(k.Attr<float>("delta"));
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "Residual"));
     return RequireShape(k, "Y", x_.shape);
   }
   Status Run(KernelRun& k) override {

@@ -46,8 +46,11 @@ struct Ranking {
       first_ = k.Input(Math::kFirst);
       second_ = k.Input(Math::kSecond);
       out_ = k.Output("Out");
-      if constexpr (Math::kKeepsActivated) activated_ = k.Output("Activated");
       math_.Read(k);
+      if constexpr (Math::kKeepsActivated) {
+        activated_ = k.Output("Activated");
+        return RequireOutput(k, "Activated");
+      }
       return OkStatus();
     }
     Status Run(KernelRun& k) override {

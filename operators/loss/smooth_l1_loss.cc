@@ -50,7 +50,7 @@ class SmoothL1Kernel : public Kernel {
     diff_ = k.Output("Diff");
     out_ = k.Output("Out");
     sigma2_ = static_cast<T>(k.Attr<float>("sigma")) * static_cast<T>(k.Attr<float>("sigma"));
-    return OkStatus();
+    return RequireOutput(k, "Diff");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

@@ -72,7 +72,8 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     soft_ = k.Attr<bool>("soft_label");
     layout_.Prepare(logits_.shape, k.Attr<int>("axis"));
     labels_.Prepare(k, layout_.classes);
-    return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Softmax"));
+    return RequireOutput(k, "Softmax");
   }
   Status Run(KernelRun& k) override {
     const T* const logits = k[logits_].template Data<T>();

@@ -30,6 +30,7 @@ class ArgsortKernel : public Kernel {
     descending_ = k.Attr<bool>("descending");
     if (x_.kind != VarKind::kTensor)
       return Unimplemented("E-op-rows", "argsort: selected rows are not supported; use a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);
     order_ = k.Workspace(static_cast<std::size_t>(view_.width) * sizeof(std::int64_t));
@@ -76,6 +77,7 @@ class ArgsortGradKernel : public Kernel {
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x, k.Attr<int>("axis")));
     view_ = ViewAlong(x, axis);
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Indices", x));
     return RequireShape(k, "Out@GRAD", x);
   }

@@ -30,8 +30,9 @@ Result<AlignedShapes> AlignShapes(const Shape& x, const Shape& y, int axis) {
   const int rank = std::max(x.rank(), y.rank());
   const bool x_is_larger = x.rank() >= y.rank();
   const int at = axis == -1 ? std::abs(x.rank() - y.rank()) : axis;
-  const Shape smaller = Trimmed(x_is_larger ? y : x, std::max(rank - at, 0));
-  if (at < 0 || (smaller.rank() > 0 && at + smaller.rank() > rank)) {
+  const bool inside = at >= 0 && at <= rank;
+  const Shape smaller = Trimmed(x_is_larger ? y : x, inside ? rank - at : 0);
+  if (!inside || at + smaller.rank() > rank) {
     return InvalidArgument("E-broadcast", "axis (", axis, ") must place ", smaller, " inside ",
                            x_is_larger ? x : y);
   }

@@ -42,7 +42,8 @@ class CosSimKernel : public Kernel {
     x_norm_ = k.Output("XNorm");
     y_norm_ = k.Output("YNorm");
     PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, x_.shape, y_.shape));
-    return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "XNorm"));
+    return RequireOutput(k, "YNorm");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

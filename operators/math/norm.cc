@@ -33,7 +33,7 @@ class NormKernel : public Kernel {
       return Unimplemented("E-op-rows", "norm: selected rows are not supported; use a dense tensor");
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);
-    return OkStatus();
+    return RequireOutput(k, "Norm");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

@@ -78,7 +78,7 @@ class SquaredDistanceKernel : public Kernel {
     difference_ = k.Output("sub_result");
     out_ = k.Output("Out");
     PENSTOCK_ASSIGN_OR_RETURN(pairs_, PairRows(k, x_.shape, y_.shape));
-    return OkStatus();
+    return RequireOutput(k, "sub_result");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

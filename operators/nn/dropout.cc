@@ -4,6 +4,7 @@
 #include <random>
 
 #include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -135,7 +136,7 @@ class DropoutGradKernel : public Kernel {
     threads_ = k.threads();
     kept_ = FactorOfKept<T>(k);
     if (k.Attr<bool>("is_test")) return k.Error("a dropout with is_test has no gradient");
-    return OkStatus();
+    return RequireCount(k, "Mask", dout_.shape.Count());
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();

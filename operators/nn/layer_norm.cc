@@ -148,7 +148,10 @@ class LayerNormGradKernel : public Kernel {
     dscale_ = k.Output("Scale@GRAD");
     dbias_ = k.Output("Bias@GRAD");
     epsilon_ = k.Attr<float>("epsilon");
-    shape_ = MakeRowShape(x_.shape, k.Attr<std::int32_t>("begin_norm_axis"));
+    const int axis = k.Attr<std::int32_t>("begin_norm_axis");
+    if (x_.shape.rank() <= axis)
+      return k.Error("rank of X (", x_.shape.rank(), ", shape ", x_.shape, ") must be above ", axis);
+    shape_ = MakeRowShape(x_.shape, axis);
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });

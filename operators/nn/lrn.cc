@@ -79,6 +79,8 @@ class LrnKernel : public Kernel {
     x_ = k.Input("X");
     mid_ = k.Output("MidOut");
     out_ = k.Output("Out");
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "MidOut"));
     return near_.Prepare(k, x_.shape);
   }
   Status Run(KernelRun& k) override {
@@ -110,6 +112,7 @@ class LrnGradKernel : public Kernel {
     mid_ = k.Input("MidOut");
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     for (const char* slot : {"Out", "MidOut", "Out@GRAD"})
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, x_.shape));
     return near_.Prepare(k, x_.shape);

@@ -19,6 +19,8 @@ image (edge), or the image mirrored at its border, which itself is not repeated 
 smaller than the extent). The paddings may come from a tensor Paddings; then Out's shape is known when the op
 runs.)";
 
+constexpr std::int32_t kPaddingMax = 1 << 24;  // each padded row and column is listed
+
 // Nullopt if the images can be padded so, else what is wrong. An unknown extent fits.
 std::optional<std::string> PaddingMistake(const std::vector<std::int32_t>& paddings, const std::string& mode,
                                           Dim height, Dim width) {
@@ -26,6 +28,8 @@ std::optional<std::string> PaddingMistake(const std::vector<std::int32_t>& paddi
   for (std::size_t i = 0; i < 4; ++i) {
     const Dim extent = i < 2 ? height : width;
     if (paddings[i] < 0) return StrCat("paddings holds ", paddings[i], "; each must be at least 0");
+    if (paddings[i] > kPaddingMax)
+      return StrCat("a padding (", paddings[i], ") must be at most ", kPaddingMax);
     if (extent == kUnknownDim || paddings[i] == 0) continue;
     if (mode == "reflect" && paddings[i] >= extent)
       return StrCat("a padding (", paddings[i], ") must be smaller than the extent it mirrors (", extent,

@@ -1,4 +1,5 @@
 // uniform_random, gaussian_random, truncated_gaussian_random: tensors of random numbers.
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <vector>
@@ -64,9 +65,11 @@ class Uniform {
   }
   // The diagonal of the whole, as far as it runs through `out`, which begins at element `begin` of it.
   void Finish(Tensor& out, std::int64_t begin) const {
-    for (std::int64_t i = 0; i < diagonal_count_; ++i) {
-      const std::int64_t at = i * (std::int64_t{diagonal_step_} + 1) - begin;
-      if (at < 0 || at >= out.count()) continue;
+    const std::int64_t stride = std::int64_t{diagonal_step_} + 1;
+    const std::int64_t end =
+        std::min<std::int64_t>(diagonal_count_, (begin + out.count() + stride - 1) / stride);
+    for (std::int64_t i = (begin + stride - 1) / stride; i < end; ++i) {
+      const std::int64_t at = i * stride - begin;
       if (out.dtype() == DType::kFp32) {
         out.Data<float>()[at] = diagonal_value_;
       } else {

@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/grad_shapes.h"
+#include "operators/require_shape.h"
 #include "operators/sequence/gru_steps.h"
 #include "operators/sequence/recurrent.h"
 #include "operators/sequence/step_batches.h"

@@ -49,6 +49,9 @@ Result<WindowSetup> MakeWindowSetup(const Context& c, const Shape& x) {
   if (Dim{kernels[0]} * kernels[1] > Dim{1} << 31)
     return c.Error("a window of ", kernels[0], " x ", kernels[1], " elements is too large");
   if (x.rank() != 4) return c.Error("rank of X (", x.rank(), ", shape ", x, ") must be 4");
+  for (const std::int32_t padding : paddings) {
+    if (padding > 1 << 20) return c.Error("a padding of ", padding, " elements is too large");
+  }
   WindowSetup w;
   w.images = x[0];
   w.channels = x[1];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "operators/require_shape.h"
+
 namespace penstock {
 
 Dim Offsets::longest() const {
@@ -69,18 +71,6 @@ void MadeLod::Start(std::size_t levels) {
 void MadeLod::Set(Tensor& out, const LoD& lod) {
   if (last_.lod() != lod) last_.set_lod(lod);
   out.ShareLod(last_);
-}
-
-Status RequireApart(const KernelSetup& k, std::string_view slot) {
-  const Operand& output = k.Output(slot);
-  for (const Slot& input : k.op().inputs()) {
-    for (const std::string& name : input.args) {
-      if (output && name == output.name) {
-        return k.Error(slot, " must be another variable than ", input.name, " (", name, ")");
-      }
-    }
-  }
-  return OkStatus();
 }
 
 Status CheckRows(const std::string& what, const Tensor& tensor, Dim rows, Dim width) {

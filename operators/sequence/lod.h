@@ -79,9 +79,6 @@ class MadeLod {
   Tensor last_;  // holds the LoD that was set last
 };
 
-// For a kernel that reads its inputs while it writes: kInvalidArgument if an input is the variable in `slot`.
-Status RequireApart(const KernelSetup& k, std::string_view slot);
-
 // kInvalidArgument unless the tensor has `rows` rows of `width` elements. `what` names it: "sequence_pool:
 // X".
 Status CheckRows(const std::string& what, const Tensor& tensor, Dim rows, Dim width);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "operators/require_shape.h"
+
 namespace penstock {
 namespace {
 

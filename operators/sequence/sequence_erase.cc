@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {
@@ -77,6 +78,10 @@ class SequenceMaskKernel : public Kernel {
       length = 0;
       for (const T one : x) length = std::max(length, static_cast<Dim>(one));
     }
+    Dim bytes = 0;
+    if (__builtin_mul_overflow(static_cast<Dim>(SizeOf(y_.dtype)), length, &bytes) ||
+        __builtin_mul_overflow(bytes, std::max<Dim>(static_cast<Dim>(x.size()), 1), &bytes))
+      return InvalidArgument("E-op-value", "sequence_mask: masks of ", length, " steps are too large");
     y_shape_.Set(y_shape_.rank() - 1, length);
     Tensor& y = k[y_];
     y.Reset(y_.dtype, y_shape_);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {

@@ -39,7 +39,7 @@ class GatherKernel : public Kernel {
       return Unimplemented("E-op-rows", "gather: selected rows are not supported; use a dense tensor");
     }
     row_bytes_ = static_cast<std::size_t>(x_.shape.RowWidth()) * SizeOf(x_.dtype);
-    return OkStatus();
+    return RequireApart(k, "Out");
   }
   Status Run(KernelRun& k) override {
     const std::byte* const x = k[x_].raw();
@@ -71,6 +71,7 @@ class GatherGradKernel : public Kernel {
     width_ = k.Input("X").shape.RowWidth();
     if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
       return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     return RequireCount(k, "Out@GRAD", index_.shape.Count() * width_);
   }
   Status Run(KernelRun& k) override {

@@ -110,7 +110,7 @@ class TransposeKernel : public Kernel {
     from_ = k.Input("X");
     to_ = k.Output("Out");
     loops_.Prepare(from_.shape, k.Attr<std::vector<std::int32_t>>("axis"));
-    return OkStatus();
+    return RequireApart(k, "Out");
   }
   Status Run(KernelRun& k) override {
     loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());
@@ -133,6 +133,7 @@ class TransposeGradKernel : public Kernel {
     for (std::size_t i = 0; i < axis.size(); ++i)
       back[static_cast<std::size_t>(axis[i])] = static_cast<std::int32_t>(i);
     loops_.Prepare(from_.shape, back);
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     return to_ ? RequireCount(k, "Out@GRAD", to_.shape.Count()) : OkStatus();
   }
   Status Run(KernelRun& k) override {

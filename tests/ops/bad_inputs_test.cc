@@ -1,8 +1,9 @@
-// Inputs that do not fit, into every op that has a gradient case and into its gradient ops: each runs or is
-// refused, and none ends the process.
+// Inputs, attributes and missing slots that do not fit, into every op that has a gradient case and into its
+// gradient ops: each runs or is refused, and none ends the process.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 
@@ -60,9 +61,65 @@ void ExpectRunsOrRefuses(const Op& op, const Tensors& inputs) {
   }
 }
 
-TEST(BadInputs, AreRefusedOrRunAndEndNothing) {
+// What an attribute may be instead: out of its range, of another length, of another kind. Nothing that asks
+// for more memory than there is.
+std::vector<Attr> InsteadOf(const Attr& attr) {
+  constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
+  std::vector<Attr> others = {std::vector<std::string>{"a"}};
+  if (std::holds_alternative<std::int32_t>(attr)) {
+    for (const std::int32_t value : {0, -1, 9, kLeast}) others.emplace_back(value);
+  } else if (std::holds_alternative<float>(attr)) {
+    for (const float value : {-1.0f, std::numeric_limits<float>::quiet_NaN()}) others.emplace_back(value);
+  } else if (std::holds_alternative<std::string>(attr)) {
+    others.emplace_back(std::string());
+  } else if (const auto* list = std::get_if<std::vector<std::int32_t>>(&attr)) {
+    others.emplace_back(std::vector<std::int32_t>());
+    others.emplace_back(std::vector<std::int32_t>(list->size() + 9, 1));
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      for (const std::int32_t value : {0, -1, 9, kLeast}) {
+        std::vector<std::int32_t> changed = *list;
+        changed[i] = value;
+        others.emplace_back(changed);
+      }
+    }
+  }
+  return others;
+}
+
+void ExpectRunsOrRefusesChanges(const Op& op, const Tensors& inputs) {
+  const auto expect = [&inputs](const Op& changed, const std::string& how) {
+    const StatusCode code = RunOp(AllOps(), changed, inputs).status().code();
+    EXPECT_TRUE(code == StatusCode::kOk || code == StatusCode::kInvalidArgument ||
+                code == StatusCode::kUnimplemented)
+        << changed.type() << " " << how << ": " << RunOp(AllOps(), changed, inputs).status().ToString();
+  };
+  const OpDef& def = *AllOps().Find(op.type());
+  for (const AttrDef& attr : def.attrs()) {
+    const Attr* given = op.FindAttr(attr.name);
+    if (given == nullptr && !attr.default_value) continue;
+    for (const Attr& other : InsteadOf(given != nullptr ? *given : *attr.default_value)) {
+      Op changed = op;
+      expect(changed.Set(attr.name, other), StrCat("with ", attr.name, " = ", AttrToString(other)));
+    }
+    Op without = op;
+    expect(without.RemoveAttr(attr.name), StrCat("without ", attr.name));
+  }
+  for (const Slot& slot : op.inputs()) {
+    Op changed = op;
+    expect(changed.RemoveInput(slot.name), StrCat("without ", slot.name));
+  }
+  // The executor makes sure of all other outputs.
+  for (const Slot& slot : op.outputs()) {
+    if (!def.FindOutput(slot.name)->intermediate) continue;
+    Op changed = op;
+    expect(changed.AddOutput(slot.name, {}), StrCat("without ", slot.name));
+  }
+}
+
+// Each op with inputs that suit it, and its gradient ops with theirs.
+void ForEachOp(const std::function<void(const Op&, const Tensors&)>& visit) {
   for (const GradientCase& c : AllGradientCases()) {
-    ExpectRunsOrRefuses(c.op, c.inputs);
+    visit(c.op, c.inputs);
     const Result<Tensors> out = RunOp(AllOps(), c.op, c.inputs);
     ASSERT_TRUE(out.ok()) << c.name;
     Tensors known = c.inputs;
@@ -72,9 +129,13 @@ TEST(BadInputs, AreRefusedOrRunAndEndNothing) {
     }
     const Result<std::vector<Op>> grads = MakeGradOps(AllOps(), c.op, c.check.wanted);
     ASSERT_TRUE(grads.ok()) << c.name;
-    for (const Op& grad : *grads) ExpectRunsOrRefuses(grad, known);
+    for (const Op& grad : *grads) visit(grad, known);
   }
 }
+
+TEST(BadInputs, AreRefusedOrRunAndEndNothing) { ForEachOp(ExpectRunsOrRefuses); }
+
+TEST(BadAttributesAndMissingSlots, AreRefusedOrRunAndEndNothing) { ForEachOp(ExpectRunsOrRefusesChanges); }
 
 }  // namespace
 }  // namespace penstock::test

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "framework/autodiff/grad_list.h"
+#include "framework/autodiff/prune.h"
 #include "framework/ir/block_uses.h"
 #include "framework/text/describe.h"
 
@@ -187,6 +188,9 @@ class Backward {
   Status Place(std::vector<Op> grads, int block, const NameSet& handed_on) {
     for (Op& op : grads) {
       PENSTOCK_RETURN_IF_ERROR(PlaceBlocksOf(op, block));
+      LeaveOutParts(op, grad_names_, [&](const std::string& name) {
+        return handed_on.contains(name) || program_.FindVar(block, name) != nullptr;
+      });
       if (!Wanted(op, block, handed_on)) continue;
       for (const std::string& name : op.OutputNames()) Declare(name, block);
       PENSTOCK_RETURN_IF_ERROR(InferOutputs(op, block));
@@ -208,6 +212,7 @@ class Backward {
         if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) handed_on.insert(name);
       }
       DeclareHanded(op, started, handed_on);
+      DeclareWholes(op, block, started);
       std::vector<Op> inner;
       for (const OpEntry& entry : program_.block(started).ops()) inner.push_back(*entry.op);
       program_.MutableBlock(started).SetOps({});
@@ -236,13 +241,17 @@ class Backward {
         const std::vector<std::string> inputs = entry.op->InputNames();
         return std::find(inputs.begin(), inputs.end(), grad) != inputs.end();
       });
-      if (!read) continue;
-      Var var = *forward.FindVar(name);
-      var.name = grad;
-      var.wire_bytes.clear();
-      var.facts = {};
-      program_.MutableBlock(block).SetVar(std::move(var));
-      made_.insert(grad);
+      if (read) DeclareLike(*forward.FindVar(name), grad, block);
+    }
+  }
+
+  // A block calls a gradient by its whole name, also where the op that runs it gets a part of it.
+  void DeclareWholes(const Op& op, int block, int started) {
+    for (const std::string& part : op.InputNames()) {
+      const Var* given = program_.FindVar(block, part);
+      if (!grad_names_.Contains(part) || given == nullptr) continue;
+      const std::string whole = GradName(grad_names_.ForwardOf(part));
+      if (program_.FindVar(started, whole) == nullptr) DeclareLike(*given, whole, started);
     }
   }
 
@@ -258,6 +267,14 @@ class Backward {
       reads_gradient = true;
     }
     return !reads_gradient;
+  }
+
+  void DeclareLike(Var var, const std::string& name, int block) {
+    var.name = name;
+    var.wire_bytes.clear();
+    var.facts = {};
+    program_.MutableBlock(block).SetVar(std::move(var));
+    made_.insert(name);
   }
 
   bool IsGradient(const std::string& name) const {

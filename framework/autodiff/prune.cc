@@ -130,4 +130,11 @@ std::vector<Op> RemoveUnconnected(std::vector<Op> grads, const std::vector<OpEnt
   return out;
 }
 
+void LeaveOutParts(Op& sum, const GradNames& names, const std::function<bool(const std::string&)>& is_there) {
+  if (sum.type() != "sum") return;
+  std::vector<std::string> parts = sum.Input("X");
+  std::erase_if(parts, [&](const std::string& name) { return names.Contains(name) && !is_there(name); });
+  if (!parts.empty() && parts.size() < sum.Input("X").size()) sum.AddInput("X", std::move(parts));
+}
+
 }  // namespace penstock

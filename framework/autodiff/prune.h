@@ -1,6 +1,7 @@
 // Takes gradient ops out that do nothing for anybody.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "framework/autodiff/grad_ops.h"
@@ -20,5 +21,9 @@ std::vector<Op> RemoveNoGradBranches(std::vector<Op> grads, NameSet& no_grad, co
 // gradient ops: such a part never gets a value. `known` are variables that exist beside those.
 std::vector<Op> RemoveUnconnected(std::vector<Op> grads, const std::vector<OpEntry>& path,
                                   const NameSet& known);
+
+// Of a sum, without the parts that nothing made: they would come in through an output of a block that the
+// targets do not depend on.
+void LeaveOutParts(Op& sum, const GradNames& names, const std::function<bool(const std::string&)>& is_there);
 
 }  // namespace penstock

@@ -339,7 +339,7 @@ block 1 in 0 {
   }
 }
 
-// What comes in is for the value after the block; both uses of the value before are parts of its gradient.
+// What comes in, itself a part where there is a use before the block, is for the value after it.
 TEST(ControlGradient, AVariableThatABlockReadsAndWritesOver) {
   constexpr char kText[] = R"(program
 block 0 {
@@ -347,8 +347,10 @@ block 0 {
   data b : bool[1]
   var s : step_scopes
   y : f32[2] = scale(X=x) {scale=1.0}
+  before : f32[2] = scale(X=y) {scale=2.0}
   (Out=[y], Scope=[s]) = conditional_block(Cond=[b], Input=[y]) {sub_block=^1, is_scalar_condition=true}
-  loss : f32[1] = mean(X=y)
+  both : f32[2] = elementwise_add(X=y, Y=before)
+  loss : f32[1] = mean(X=$)
 }
 block 1 in 0 {
   q : f32[2] = square(X=y)
@@ -357,10 +359,41 @@ block 1 in 0 {
   y = assign(X=z)
 }
 )";
-  for (const bool holds : {true, false}) {
-    ExpectTextDifferences(
-        kText, {{"f0:x", TensorOf<float>({2}, {0.5, -1.25})}, {"f0:b", TensorOf<bool>({1}, {holds})}}, {"x"});
+  for (const char* of : {"y", "both"}) {
+    std::string text = kText;
+    text.replace(text.find('$'), 1, of);
+    for (const bool holds : {true, false}) {
+      ExpectTextDifferences(
+          text, {{"f0:x", TensorOf<float>({2}, {0.5, -1.25})}, {"f0:b", TensorOf<bool>({1}, {holds})}},
+          {"x"});
+    }
   }
+}
+
+TEST(ControlGradient, AVariableThatIsUsedBeforeALoopWritesOverIt) {
+  constexpr char kText[] = R"(program
+block 0 {
+  data x : f32[2]
+  data n : i64[1]
+  var s : step_scopes
+  i : i64[1] = fill_constant() {shape=[1l], value=0.0, dtype=3}
+  y : f32[2] = scale(X=x) {scale=1.0}
+  before : f32[2] = scale(X=y) {scale=2.0}
+  c : bool[1] = less_than(X=i, Y=n)
+  (Out=[c, i, y], StepScopes=s) = while(X=[i, y, n], Condition=c) {sub_block=^1}
+  both : f32[2] = elementwise_add(X=y, Y=before)
+  loss : f32[1] = mean(X=both)
+}
+block 1 in 0 {
+  z : f32[2] = tanh(X=y)
+  y = assign(X=z)
+  i = increment(X=i) {step=1.0}
+  c = less_than(X=i, Y=n)
+}
+)";
+  const Tensor x = TensorOf<float>({2}, {0.5, -1.25});
+  for (const std::int64_t rounds : {0, 1, 3})
+    ExpectTextDifferences(kText, {{"f0:x", x}, {"f0:n", TensorOf<std::int64_t>({1}, {rounds})}}, {"x"});
 }
 
 }  // namespace

@@ -273,10 +273,12 @@ def test_gradients_go_through_blocks_in_blocks(fluid, kind):
     np.testing.assert_allclose(got, differences(fluid, loss, feed, 'x'), atol=3e-3)
 
 
-def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(fluid):
+@pytest.mark.parametrize('declared', [None, 3])
+def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(fluid, declared):
+    """Fewer sequences take part in later steps, however many rows the first state is declared with."""
     L = fluid.layers
     x = fluid.data('x', [None, 2], lod_level=1)
-    static, start = fluid.data('static', [None, 2]), fluid.data('start', [None, 2])
+    static, start = fluid.data('static', [None, 2]), fluid.data('start', [declared, 2])
     static.stop_gradient = start.stop_gradient = False
     rnn = L.DynamicRNN()
     with rnn.block():
@@ -293,3 +295,39 @@ def test_a_dynamic_rnn_reads_static_inputs_and_starts_in_the_sequences_order(flu
     got = started(fluid).run(feed=feed, fetch_list=['static@GRAD', 'start@GRAD'])
     for name, grad in zip(['static', 'start'], got):
         np.testing.assert_allclose(grad, differences(fluid, loss, feed, name), atol=3e-3)
+
+
+def test_an_output_of_an_rnn_that_the_loss_does_not_need_has_no_gradient(fluid):
+    L = fluid.layers
+    x, start = fluid.data('x', [None, 2], lod_level=1), fluid.data('start', [None, 2])
+    start.stop_gradient = False
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(x)
+        before = rnn.memory(init=start)
+        state = L.tanh(L.elementwise_mul(word, before))
+        rnn.update_memory(before, state)
+        rnn.output(state, L.square(state))
+    loss = L.mean(rnn()[0])
+    fluid.backward.append_backward(loss)
+    random = np.random.RandomState(0)
+    feed = {'x': sequences(fluid, random.randn(6, 2).astype('float32'), [1, 3, 2]),
+            'start': random.randn(3, 2).astype('float32')}
+    got, = started(fluid).run(feed=feed, fetch_list=['start@GRAD'])
+    np.testing.assert_allclose(got, differences(fluid, loss, feed, 'start'), atol=3e-3)
+
+
+@pytest.mark.parametrize('rounds', [0, 3])
+def test_a_loop_over_a_variable_that_is_used_before_it_too(fluid, rounds):
+    L = fluid.layers
+    x = fluid.data('x', [2])
+    x.stop_gradient = False
+    before = L.scale(x, 2.0)
+    count = L.fill_constant([1], 'int64', rounds)
+    _, after = L.while_loop(lambda i, y: L.less_than(i, count), lambda i, y: [i + 1, L.tanh(y)],
+                            [L.fill_constant([1], 'int64', 0), x])
+    loss = L.mean(after + before)
+    fluid.backward.append_backward(loss)
+    feed = {'x': np.array([0.3, -0.9], 'float32')}
+    got, = started(fluid).run(feed=feed, fetch_list=['x@GRAD'])
+    np.testing.assert_allclose(got, differences(fluid, loss, feed, 'x'), atol=3e-3)

@@ -48,6 +48,8 @@ struct Instruction {
   int position = 0;  // in the block
   std::vector<std::vector<int>> inputs;
   std::vector<std::vector<int>> outputs;
+  // What the blocks that it starts write of this block, among the outputs or not.
+  std::vector<int> block_writes;
 };
 
 // What a block is compiled for.

@@ -1,6 +1,7 @@
 #include "executor/graph/infer.h"
 
 #include <optional>
+#include <tuple>
 
 #include "executor/graph/explain.h"
 
@@ -122,6 +123,51 @@ void ShareLods(const Instruction& instruction, std::span<const LodShare> shares,
   }
 }
 
+namespace {
+
+// A variable that an op names twice, once or twice to write it, is one piece of memory: what is read of it
+// and what is written to it must be of one kind, size and element type.
+Status RequireOneType(const Instruction& instruction, const Inferred& inferred,
+                      std::span<const VarInfo> slots) {
+  std::vector<std::tuple<int, const VarInfo*, const std::string*>> named;  // slot, type, the op's slot
+  const auto fit = [](const VarInfo& a, const VarInfo& b) {
+    if (a.kind != b.kind) return false;
+    if (!IsKnownTensor(a) || !IsKnownTensor(b)) return true;
+    return a.dtype == b.dtype && a.shape.Count() == b.shape.Count();
+  };
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    for (const int slot : instruction.inputs[i]) {
+      if (slot >= 0)
+        named.emplace_back(slot, &slots[static_cast<std::size_t>(slot)], &instruction.op->inputs()[i].name);
+    }
+  }
+  for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
+    for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
+      const int slot = instruction.outputs[i][j];
+      const VarInfo& info = inferred.outputs[i][j];
+      const std::string& name = instruction.op->outputs()[i].name;
+      for (const auto& [other, type, other_name] : named) {
+        if (slot < 0 || other != slot || fit(info, *type)) continue;
+        return InvalidArgument("E-op-alias", instruction.op->type(), ": ", name, " (", TypeText(info),
+                               ") and ", *other_name, " (", TypeText(*type), ") are one variable");
+      }
+      named.emplace_back(slot, &info, &name);
+    }
+  }
+  return OkStatus();
+}
+
+// A program may be looked at without all its outputs; to run, each op needs a place for what it makes.
+Status RequireOutputs(const OpDef& def, const Op& op) {
+  for (const SlotDef& slot : def.outputs()) {
+    if (slot.optional || slot.intermediate || !op.Output(slot.name).empty()) continue;
+    return InvalidArgument("E-op-slot", op.type(), ": output ", slot.name, " is missing");
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
                                      const Inferred& inferred, std::span<const VarInfo> slots,
                                      const Services& services) {
@@ -134,6 +180,11 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   if (factory == nullptr) {
     return explain(Unimplemented("E-kernel-missing", op.type(), ": there is no CPU kernel for ",
                                  DTypeName(inferred.kernel_type)));
+  }
+  if (!StartsBlocks(op) && !instruction.def->side_effect()) {
+    Status status = RequireOutputs(*instruction.def, op);
+    if (status.ok()) status = RequireOneType(instruction, inferred, slots);
+    if (!status.ok()) return explain(std::move(status));
   }
   std::vector<KernelSetup::Argument> inputs, outputs;
   for (std::size_t i = 0; i < op.inputs().size(); ++i) {

@@ -28,6 +28,7 @@ class Specialiser {
       : services_(services),
         known_(std::move(known)),
         place_of_(block->slots.size(), -1),
+        guessed_(block->slots.size(), false),
         block_written_(block->slots.size(), false) {
     out_ = std::make_unique<Specialisation>();
     out_->block = std::move(block);
@@ -59,27 +60,63 @@ class Specialiser {
     return true;
   }
 
+  // Whether what is known of an input was never more than a guess: the elements of an array need not have one
+  // shape, and of what has open extents some ops guess the rest. What such a guess forbids, the run may
+  // allow.
+  bool ReadsGuess(const Instruction& instruction) {
+    for (const auto& args : instruction.inputs) {
+      for (const int slot : args) {
+        if (slot < 0) continue;
+        if (guessed_[static_cast<std::size_t>(slot)] || Known(slot).kind == VarKind::kTensorArray)
+          return true;
+      }
+    }
+    return !InputsAreKnown(instruction);
+  }
+
+  // The outputs as declared, of an op that only the run can tell.
+  Inferred AsDeclared(const Instruction& instruction) {
+    Inferred inferred;
+    for (const auto& args : instruction.outputs) {
+      inferred.outputs.emplace_back();
+      for (const int slot : args) {
+        const auto s = static_cast<std::size_t>(slot);
+        inferred.outputs.back().push_back(slot < 0 ? VarInfo() : InfoOf(*out_->block->slots[s].var));
+      }
+    }
+    return inferred;
+  }
+
   Status AddStep(const Instruction& instruction) {
-    PENSTOCK_ASSIGN_OR_RETURN(const Inferred inferred, InferInstruction(*out_->block, instruction, known_));
+    const bool guess = ReadsGuess(instruction);
+    Result<Inferred> inferring = InferInstruction(*out_->block, instruction, known_);
+    if (!inferring.ok() && !guess) return std::move(inferring).status();
+    const Inferred inferred = inferring.ok() ? *inferring : AsDeclared(instruction);
     Step& step = out_->steps.emplace_back();
     step.instruction = &instruction;
     step.lod_shares = inferred.lod_shares;
     step.starts_blocks = StartsBlocks(*instruction.op);
     NoteUncertain(instruction, step);
     // An op that starts blocks resolves what it reads when it runs.
-    if (step.starts_blocks || InputsAreKnown(instruction)) {
-      PENSTOCK_ASSIGN_OR_RETURN(PreparedKernel prepared,
-                                PrepareKernel(*out_->block, instruction, inferred, known_, services_));
-      step.kernel = std::move(prepared.kernel);
-      step.workspaces = WorkspaceOffsets(prepared.workspaces, out_->workspace_bytes);
-    } else {
-      ++out_->late_steps;
+    if (step.starts_blocks || (inferring.ok() && InputsAreKnown(instruction))) {
+      Result<PreparedKernel> prepared = PrepareKernel(*out_->block, instruction, inferred, known_, services_);
+      if (!prepared.ok() && !guess) return std::move(prepared).status();
+      if (prepared.ok()) {
+        step.kernel = std::move(prepared->kernel);
+        step.workspaces = WorkspaceOffsets(prepared->workspaces, out_->workspace_bytes);
+      }
     }
+    if (step.kernel == nullptr) ++out_->late_steps;
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
       for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
         const int slot = instruction.outputs[i][j];
-        if (slot >= 0) AddOutput(step, slot, inferred.outputs[i][j]);
+        if (slot < 0) continue;
+        AddOutput(step, slot, inferred.outputs[i][j]);
+        guessed_[static_cast<std::size_t>(slot)] = guess;
       }
+    }
+    for (const int slot : instruction.block_writes) {
+      if (IsKnownTensor(Known(slot))) step.block_writes.push_back({slot, Known(slot)});
     }
     return OkStatus();
   }
@@ -101,8 +138,10 @@ class Specialiser {
     const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
     step.outputs.push_back({slot, info});
     if (step.starts_blocks) return;
-    if (declared.home == Home::kScope) step.scope_outputs.push_back({slot, info});
-    if (declared.home != Home::kFrame) return;
+    if (declared.home != Home::kFrame) {
+      step.scope_outputs.push_back({slot, info});
+      return;
+    }
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
     int& place = place_of_[static_cast<std::size_t>(slot)];
     if (place < 0) {
@@ -145,6 +184,7 @@ class Specialiser {
   std::vector<VarInfo> known_;
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
   std::vector<int> changes_type_;    // slots
+  std::vector<bool> guessed_;        // by slot: its shape may turn out to be another one
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
   std::unique_ptr<Specialisation> out_;
 };

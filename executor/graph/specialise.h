@@ -25,9 +25,10 @@ struct Step {
   std::unique_ptr<Kernel> kernel;       // null: late
   std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
   std::vector<OutputTensor> outputs;    // dense outputs of known shape: compared after each run
-  std::vector<OutputTensor>
-      scope_outputs;         // of those, the ones in the scope: made right before the op if they are not
-  std::vector<int> rebound;  // of those, temporaries that change type within the block
+  // Of those, the ones that the frame does not place: made right before the op if they are not.
+  std::vector<OutputTensor> scope_outputs;
+  std::vector<OutputTensor> block_writes;  // what blocks that it starts write of this block
+  std::vector<int> rebound;                // of those, temporaries that change type within the block
   std::vector<LodShare> lod_shares;
   bool starts_blocks = false;
   // Slots it reads that a block may have written or not: looked at before it runs.

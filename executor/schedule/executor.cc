@@ -7,6 +7,7 @@
 #include <list>
 #include <mutex>
 #include <new>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "executor/graph/compiled_block.h"
@@ -230,14 +231,19 @@ struct Executor::Impl {
     return OkStatus();
   }
 
+  static Status NotEnoughMemory(const CompiledBlock& block) {
+    return FailedPrecondition("E-run-memory", "block ", block.block, ": not enough memory for these shapes");
+  }
+
   Status RunGuarded(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
                     std::vector<Variable>* out) {
     // Sizes come from what a user feeds: too large a batch is an error of this run, not of the process.
     try {
       return RunEntry(entry, scope, feeds, cancellation, out);
     } catch (const std::bad_alloc&) {
-      return FailedPrecondition("E-run-memory", "block ", entry.block->block,
-                                ": not enough memory for these shapes");
+      return NotEnoughMemory(*entry.block);
+    } catch (const std::length_error&) {  // of a vector that no memory could hold
+      return NotEnoughMemory(*entry.block);
     }
   }
 

@@ -72,7 +72,10 @@ Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds) {
       return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(tensor.dtype()),
                              "; it is declared ", DTypeName(type.dtype));
     }
-    if (!Compatible(tensor.shape(), type.shape)) {
+    // What no data layer declared may have any shape: Fluid gives gradients that are fed that of another
+    // variable.
+    const bool is_data = slot.var->need_check_feed || slot.var->facts.is_data;
+    if (is_data && !Compatible(tensor.shape(), type.shape)) {
       return InvalidArgument("E-feed-shape", "feed: ", slot.name, " has shape ", tensor.shape(),
                              "; it is declared ", type.shape);
     }

@@ -29,13 +29,19 @@ void RebindOutputs(Frame& frame, const Step& step) {
   }
 }
 
-// False if a kernel gave an output another shape than was inferred.
+// False if a kernel gave an output another shape than was inferred, or a block changed a type of this one's.
 bool OutputsAreAsExpected(Frame& frame, const Step& step) {
   for (const OutputTensor& output : step.outputs) {
     const Tensor* tensor = frame.variable(output.slot).If<Tensor>();
     // A block that did not run has left nothing; who reads it finds out.
     if (step.starts_blocks && !frame.variable(output.slot).initialized()) continue;
     if (tensor == nullptr || tensor->shape() != output.info.shape || tensor->dtype() != output.info.dtype)
+      return false;
+  }
+  for (const OutputTensor& written : step.block_writes) {
+    const Tensor* tensor = frame.variable(written.slot).If<Tensor>();
+    const bool holds = tensor != nullptr && tensor->initialized();
+    if (holds && (tensor->shape() != written.info.shape || tensor->dtype() != written.info.dtype))
       return false;
   }
   return true;

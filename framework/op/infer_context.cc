@@ -88,6 +88,9 @@ const penstock::Attr& InferContext::AttrValue(std::string_view name) const {
 Status InferContext::SetShape(std::string_view slot, int i, const Shape& shape) {
   if (!IsAddressable(shape)) return Error("shape of ", slot, " (", shape, ") is too large for any memory");
   if (VarInfo* info = MutableOutput(slot, i)) {
+    const bool is_tensor = info->kind != VarKind::kStepScopes && info->kind != VarKind::kRankTable &&
+                           info->kind != VarKind::kReader;
+    if (!is_tensor) return Error(slot, " names a variable that is declared to be no tensor");
     info->shape = shape;
     info->has_type = true;
   }

@@ -36,6 +36,13 @@ std::int64_t Integer(py::handle value) {
   return number;
 }
 
+std::int32_t ShortInteger(py::handle value) {
+  const std::int64_t number = Integer(value);
+  if (number >= kIntMin && number <= kIntMax) return static_cast<std::int32_t>(number);
+  PyErr_SetString(PyExc_OverflowError, "beyond 32 bits");
+  throw py::error_already_set();
+}
+
 float Float(py::handle value) {
   const double number = PyFloat_AsDouble(value.ptr());
   if (number == -1.0 && PyErr_Occurred() != nullptr) throw py::error_already_set();
@@ -50,7 +57,7 @@ bool Truth(py::handle value) {
 
 // A block index, or a Block of penstock.fluid.
 std::int32_t BlockIndex(py::handle value) {
-  return static_cast<std::int32_t>(IsInteger(value) ? Integer(value) : Integer(value.attr("idx")));
+  return ShortInteger(IsInteger(value) ? value : value.attr("idx"));
 }
 
 bool IsBlock(py::handle value) {
@@ -117,13 +124,13 @@ Attr Convert(py::handle value, AttrKind kind) {
   const auto text = [](py::handle one) { return one.cast<std::string>(); };
   switch (kind) {
     case AttrKind::kInt:
-      return static_cast<std::int32_t>(Integer(value));
+      return ShortInteger(value);
     case AttrKind::kFloat:
       return Float(value);
     case AttrKind::kString:
       return text(value);
     case AttrKind::kInts:
-      return List<std::int32_t>(value, Integer);
+      return List<std::int32_t>(value, ShortInteger);
     case AttrKind::kFloats:
       return List<float>(value, Float);
     case AttrKind::kStrings:

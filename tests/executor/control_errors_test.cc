@@ -96,6 +96,41 @@ TEST(ConditionalBlock, ItsConditionIsOneBool) {
             "conditional_block: the condition c is f32[1]; it must be one bool");
 }
 
+// The ops behind the block were prepared for what y was before it, of which the block says nothing.
+TEST(ConditionalBlock, MayGiveAVariableAnotherType) {
+  constexpr char kText[] = R"(program
+block 0 {
+  data c : bool[1]
+  data x : f32[2]
+  var s : step_scopes
+  y : f32[2] = scale(X=x) {scale=2.0}
+  (Out=[], Scope=[s]) = conditional_block(Cond=[c], Input=[x]) {sub_block=^1, is_scalar_condition=true}
+  z : f32[2] = scale(X=y) {scale=10.0}
+}
+block 1 in 0 {
+  w : i64[2] = cast(X=x) {in_dtype=5, out_dtype=3}
+  y = assign(X=w)
+}
+)";
+  const auto changed = RunText(kText, {Bool("c", {true}), Float("x", {1, 2})}, {"z"});
+  ASSERT_TRUE(changed.ok()) << changed.status().ToString();
+  EXPECT_EQ(TensorAt(*changed, 0).Data<std::int64_t>()[1], 20);
+  const auto kept = RunText(kText, {Bool("c", {false}), Float("x", {1, 2})}, {"z"});
+  ASSERT_TRUE(kept.ok()) << kept.status().ToString();
+  EXPECT_EQ(TensorAt(*kept, 0).Data<float>()[1], 40);
+}
+
+TEST(Blocks, WhatIsNoTensorIsNotWrittenAsOne) {
+  EXPECT_EQ(ErrorOf(R"(program
+block 0 {
+  var s : step_scopes
+  s = fill_constant() {shape=[1l], value=2.0, dtype=5}
+}
+)",
+                    {}, {}),
+            "fill_constant: Out names a variable that is declared to be no tensor");
+}
+
 std::string WithBlock(const std::string& block) {
   std::string text = kConditional;
   return text.replace(text.find("^1"), 2, block);

@@ -85,16 +85,26 @@ void BindLoDTensor(py::module_& m) {
 }
 
 void BindSelectedRows(py::module_& m) {
-  struct RowsHandle : VariableHandle {
-    using VariableHandle::VariableHandle;
-    SelectedRows& rows() const { return variable().As<SelectedRows>(); }
-  };
   py::class_<RowsHandle>(m, "SelectedRows")
       .def(py::init<>())
+      .def(py::init([](std::vector<std::int64_t> rows, std::int64_t height) {
+             RowsHandle handle;
+             handle.rows() = {std::move(rows), height, Tensor()};
+             return handle;
+           }),
+           py::arg("rows"), py::arg("height"))
       .def("rows", [](const RowsHandle& h) { return h.rows().rows; })
       .def("set_rows", [](RowsHandle& h, std::vector<std::int64_t> rows) { h.rows().rows = std::move(rows); })
       .def("height", [](const RowsHandle& h) { return h.rows().height; })
-      .def("set_height", [](RowsHandle& h, std::int64_t height) { h.rows().height = height; });
+      .def("set_height", [](RowsHandle& h, std::int64_t height) { h.rows().height = height; })
+      .def("get_tensor", [](const RowsHandle& h) { return TensorHandle(h); })
+      .def("numel",
+           [](const RowsHandle& h) {
+             const Tensor& value = h.rows().value;
+             return value.initialized() ? value.count() : 0;
+           })
+      // Fluid's look-ups go by an index that this makes. Here each op looks at the rows themselves.
+      .def("sync_index", [](const RowsHandle&) {});
 }
 
 py::bytes FileBytes(const VariableHandle& held) {
@@ -132,6 +142,7 @@ py::tuple FromFileBytes(const py::bytes& bytes, std::size_t offset, bool is_rows
 void BindVariable(py::module_& m) {
   py::class_<VariableHandle>(m, "RuntimeVariable")
       .def("get_tensor", [](const VariableHandle& v) { return TensorHandle(v); })
+      .def("get_selected_rows", [](const VariableHandle& v) { return RowsHandle(v); })
       .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)
@@ -151,7 +162,14 @@ Variable& VariableHandle::variable() const {
   return *found;
 }
 
+SelectedRows& RowsHandle::rows() const {
+  Variable& held = variable();
+  if (held.Is<std::monostate>() || held.Is<SelectedRows>()) return held.As<SelectedRows>();
+  throw StatusError(FailedPrecondition("E-rows-kind", "the variable holds no selected rows"));
+}
+
 Tensor& TensorHandle::tensor() const {
+  if (is_value_of_rows) return RowsHandle(*this).rows().value;
   Variable& held = variable();
   if (held.Is<std::monostate>() || held.Is<Tensor>()) return held.As<Tensor>();
   throw StatusError(FailedPrecondition("E-tensor-kind", "the variable holds no dense tensor"));

@@ -36,11 +36,19 @@ class VariableHandle {
   std::string name_;
 };
 
+// Each makes an empty value in a variable without one, and throws StateError if the variable holds something
+// else.
+struct RowsHandle : VariableHandle {
+  using VariableHandle::VariableHandle;
+  explicit RowsHandle(const VariableHandle& variable) : VariableHandle(variable) {}
+  SelectedRows& rows() const;
+};
 struct TensorHandle : VariableHandle {
   using VariableHandle::VariableHandle;
   explicit TensorHandle(const VariableHandle& variable) : VariableHandle(variable) {}
-  Tensor& tensor()
-      const;  // an empty one is made in a variable without a value; throws StateError if it is rows
+  explicit TensorHandle(const RowsHandle& rows) : VariableHandle(rows), is_value_of_rows(true) {}
+  Tensor& tensor() const;
+  bool is_value_of_rows = false;  // it is the tensor in selected rows
 };
 
 // The memory of a tensor, for Python's buffer protocol.

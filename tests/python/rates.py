@@ -36,3 +36,5 @@ BY_FORMULA = {
 # Those that one program may have, as in Fluid: its schedules share a counter, which noam starts from 1, and its
 # warm-ups a variable.
 TOGETHER = [name for name in BY_FORMULA if name not in ('noam', 'warmup_number')]
+# And how much of its rate each parameter goes by.
+MULTIPLIERS = {name: 1.0 if i % 2 == 0 else 0.5 for i, name in enumerate(TOGETHER)}

@@ -15,13 +15,13 @@ JOB = textwrap.dedent('''
     sys.path.insert(0, os.environ['TESTS'])
     import numpy as np
     import penstock.fluid as fluid
-    from rates import BY_FORMULA, TOGETHER
+    from rates import BY_FORMULA, MULTIPLIERS, TOGETHER
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     x = fluid.data('x', [None, 1])
     params = []
     for name in TOGETHER:
-        attr = fluid.ParamAttr(name=name, initializer=fluid.initializer.Constant(0.0))
+        attr = fluid.ParamAttr(name=name, initializer=fluid.initializer.Constant(0.0), learning_rate=MULTIPLIERS[name])
         loss = fluid.layers.mean(fluid.layers.fc(x, 1, param_attr=attr, bias_attr=False))
         fluid.optimizer.SGD(BY_FORMULA[name][0](fluid.layers)).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
@@ -63,7 +63,8 @@ def test_the_servers_rates_are_those_of_the_formulas(job):
     job.start_all(steps=STEPS)
     results = job.wait()
     assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
-    expected = np.array([[rates.BY_FORMULA[name][1](s) for name in rates.TOGETHER] for s in range(STEPS)])
+    expected = np.array([[rates.MULTIPLIERS[name] * rates.BY_FORMULA[name][1](s) for name in rates.TOGETHER]
+                         for s in range(STEPS)])
     for index in range(2):
         weights = np.load(job.folder / ('weights%d.npy' % index))
         np.testing.assert_allclose(weights, -np.cumsum(expected, axis=0), rtol=1e-4, atol=1e-6)

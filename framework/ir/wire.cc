@@ -152,26 +152,23 @@ Status FillVars(const RawBlock& raw, const proto::BlockExtra& extra, Block& bloc
     block.SetVar(*std::move(var));
     return OkStatus();
   }));
-  for (const auto& [name, of] : facts) {
-    if (block.FindVar(name) != nullptr) continue;
-    return InvalidArgument("E-program-extra", "facts are given for ", Quote(name), ", which block ",
-                           block.index(), " does not declare");
-  }
   return OkStatus();
 }
 
 Status FillOps(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
-  std::vector<OpEntry> ops;
+  std::vector<std::shared_ptr<Op>> ops;
   ops.reserve(raw.ops);
-  PENSTOCK_ASSIGN_OR_RETURN(const auto facts, OpFactsOf(extra, raw.index, raw.ops));
   PENSTOCK_RETURN_IF_ERROR(ForEachItem(raw, kBlockOps, [&](std::string_view bytes, std::size_t i) -> Status {
     auto op = ParseOp(bytes);
     if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", raw.index));
-    if (!facts.empty() && facts[i] != nullptr) ApplyOpFacts(*facts[i], *op);
-    ops.push_back({block.NewId(), std::make_shared<const Op>(*std::move(op))});
+    ops.push_back(std::make_shared<Op>(*std::move(op)));
     return OkStatus();
   }));
-  block.SetOps(std::move(ops));
+  ApplyOpFacts(extra, ops);
+  std::vector<OpEntry> entries;
+  entries.reserve(ops.size());
+  for (std::shared_ptr<Op>& op : ops) entries.push_back({block.NewId(), std::move(op)});
+  block.SetOps(std::move(entries));
   return OkStatus();
 }
 
@@ -273,7 +270,7 @@ Result<Program> ParseProgram(std::string_view bytes) {
   if (raw.blocks.empty()) return InvalidArgument("E-program-block", "the program has no block");
   const int block_count = static_cast<int>(raw.blocks.size());
   proto::ProgramExtra extra;
-  if (!raw.extra.empty()) PENSTOCK_RETURN_IF_ERROR(ReadExtra(raw.extra, block_count, extra));
+  if (!raw.extra.empty()) PENSTOCK_RETURN_IF_ERROR(ReadExtra(raw.extra, extra));
   Program program;
   program.mutable_meta() = std::move(raw.meta);
   for (int i = 0; i < block_count; ++i) {

@@ -1,5 +1,6 @@
 // ProgramExtra: facts that Fluid's format has no field for, as extension 1000 of ProgramDesc.
 #include "extra.pb.h"
+#include "framework/base/hash.h"
 #include "framework/ir/wire_items.h"
 #include "framework/ir/wire_write.h"
 
@@ -31,12 +32,20 @@ void AppendFacts(const Var& var, std::string& out) {
   if (facts.slice) AppendMessage(kFactsSlice, out, [&] { AppendSlice(*facts.slice, out); });
 }
 
+// One op's, behind those before it.
+std::uint64_t HashType(const Op& op, std::uint64_t before) {
+  return Fnv1a64(";", Fnv1a64(op.type(), before));
+}
+
 void AppendBlockFacts(const Block& block, std::string& out) {
   for (const VarRef& var : block.vars()) {
     if (HasFacts(*var)) AppendMessage(kBlockFactsVars, out, [&] { AppendFacts(*var, out); });
   }
+  const std::size_t before = out.size();
+  std::uint64_t types = kFnvOffset;
   for (std::size_t k = 0; k < block.ops().size(); ++k) {
     const Op& op = *block.ops()[k].op;
+    types = HashType(op, types);
     if (op.location().empty() && op.made_by().empty()) continue;
     AppendMessage(kBlockFactsOps, out, [&] {
       AppendNumberField(kOpFactsIndex, static_cast<std::int64_t>(k), out);
@@ -44,6 +53,7 @@ void AppendBlockFacts(const Block& block, std::string& out) {
       if (!op.made_by().empty()) AppendTextField(kOpFactsMadeBy, op.made_by(), out);
     });
   }
+  if (out.size() > before) AppendNumberField(kBlockFactsTypes, static_cast<std::int64_t>(types), out);
 }
 
 VarFacts ReadFacts(const proto::VarExtra& in) {
@@ -91,13 +101,10 @@ bool AppendExtra(const Program& program, std::string& out) {
   return needed || out.size() > blocks_end;
 }
 
-Status ReadExtra(std::string_view bytes, int block_count, proto::ProgramExtra& extra) {
-  if (!extra.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) || !extra.IsInitialized()) {
-    return DataLoss("E-program-extra", "the program's extra facts cannot be read");
-  }
-  if (extra.blocks_size() <= block_count) return OkStatus();
-  return InvalidArgument("E-program-extra", "facts are given for ", extra.blocks_size(),
-                         " blocks; the program has ", block_count);
+Status ReadExtra(std::string_view bytes, proto::ProgramExtra& extra) {
+  if (extra.ParsePartialFromArray(bytes.data(), static_cast<int>(bytes.size())) && extra.IsInitialized())
+    return OkStatus();
+  return DataLoss("E-program-extra", "the program's extra facts cannot be read");
 }
 
 VarFactsByName VarFactsOf(const proto::BlockExtra& extra) {
@@ -109,22 +116,16 @@ VarFactsByName VarFactsOf(const proto::BlockExtra& extra) {
 
 void ApplyVarFacts(const proto::VarExtra& facts, Var& var) { var.facts = ReadFacts(facts); }
 
-Result<std::vector<const proto::OpExtra*>> OpFactsOf(const proto::BlockExtra& extra, int block,
-                                                     std::size_t op_count) {
-  std::vector<const proto::OpExtra*> facts;
-  if (extra.ops_size() > 0) facts.resize(op_count);
-  for (const proto::OpExtra& of : extra.ops()) {
-    if (of.index() < 0 || static_cast<std::size_t>(of.index()) >= op_count) {
-      return InvalidArgument("E-program-extra", "facts are given for op ", of.index(), " of block ", block,
-                             ", which has ", op_count);
-    }
-    facts[static_cast<std::size_t>(of.index())] = &of;
+void ApplyOpFacts(const proto::BlockExtra& facts, const std::vector<std::shared_ptr<Op>>& ops) {
+  if (facts.has_op_types()) {
+    std::uint64_t types = kFnvOffset;
+    for (const std::shared_ptr<Op>& op : ops) types = HashType(*op, types);
+    if (static_cast<std::int64_t>(types) != facts.op_types()) return;
   }
-  return facts;
-}
-
-void ApplyOpFacts(const proto::OpExtra& facts, Op& op) {
-  op.SetLocation(facts.location()).SetMadeBy(facts.made_by());
+  for (const proto::OpExtra& of : facts.ops()) {
+    if (of.index() < 0 || static_cast<std::size_t>(of.index()) >= ops.size()) continue;
+    ops[static_cast<std::size_t>(of.index())]->SetLocation(of.location()).SetMadeBy(of.made_by());
+  }
 }
 
 void ApplyMeta(const proto::ProgramExtra& extra, ProgramMeta& meta) {

@@ -1,6 +1,7 @@
 // The parts of the binary form that wire.cc puts together: one op, one variable, the extension.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,15 +24,14 @@ Result<Var> ParseVar(std::string_view bytes);
 
 // The fields of ProgramExtra. False if all facts are defaults: what was appended says nothing then.
 bool AppendExtra(const Program& program, std::string& out);
-// kDataLoss, and kInvalidArgument for facts of a block that is not there.
-Status ReadExtra(std::string_view bytes, int block_count, proto::ProgramExtra& extra);
-// What it says of one block: of variables by name, which they outlive, of ops by position.
+// kDataLoss.
+Status ReadExtra(std::string_view bytes, proto::ProgramExtra& extra);
+// What it says of one block: of variables by name, which they outlive, of ops by position. Facts of what a
+// tool that does not know them has since removed are passed over.
 using VarFactsByName = ViewMap<const proto::VarExtra*>;
 VarFactsByName VarFactsOf(const proto::BlockExtra& extra);
 void ApplyVarFacts(const proto::VarExtra& facts, Var& var);
-Result<std::vector<const proto::OpExtra*>> OpFactsOf(const proto::BlockExtra& extra, int block,
-                                                     std::size_t op_count);  // null: none
-void ApplyOpFacts(const proto::OpExtra& facts, Op& op);
+void ApplyOpFacts(const proto::BlockExtra& facts, const std::vector<std::shared_ptr<Op>>& ops);
 void ApplyMeta(const proto::ProgramExtra& extra, ProgramMeta& meta);
 
 }  // namespace penstock

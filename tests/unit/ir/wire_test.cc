@@ -190,6 +190,32 @@ TEST(WireTest, FactsAreWrittenAsProtobufWritesThem) {
   EXPECT_EQ(again, bytes);
 }
 
+// Fluid keeps the field that it does not know as it was.
+TEST(WireTest, FactsOfWhatAnotherToolHasRemovedAreLeftOut) {
+  Program program;
+  Var kept = TensorVar("kept", DType::kFp32, {1}), gone = TensorVar("gone", DType::kFp32, {1});
+  kept.facts.stop_gradient = gone.facts.stop_gradient = true;
+  program.MutableBlock(0).SetVar(kept);
+  program.MutableBlock(0).SetVar(gone);
+  for (const char* type : {"first", "second", "third"}) {
+    program.MutableBlock(0).Append(Op(type).SetLocation(StrCat("train.py: ", type)));
+  }
+  program.AddBlock(0);
+  program.MutableBlock(1).Append(Op("inner").SetLocation("train.py: inner"));
+  proto::ProgramDesc desc;
+  ASSERT_TRUE(desc.ParseFromString(SerializeProgram(program)));
+  desc.mutable_blocks(0)->mutable_ops()->DeleteSubrange(1, 1);
+  desc.mutable_blocks(0)->mutable_vars()->DeleteSubrange(1, 1);
+  const Result<Program> back = ParseProgram(desc.SerializeAsString());
+  ASSERT_TRUE(back.ok()) << back.status().ToString();
+  EXPECT_TRUE(back->main().FindVar("kept")->facts.stop_gradient);
+  EXPECT_EQ(back->main().ops()[1].op->type(), "third");
+  EXPECT_EQ(back->main().ops()[1].op->location(), "") << "whose it is, is not known";
+  EXPECT_EQ(back->block(1).ops()[0].op->location(), "train.py: inner");
+  desc.mutable_blocks()->DeleteSubrange(1, 1);
+  EXPECT_TRUE(ParseProgram(desc.SerializeAsString()).ok());
+}
+
 TEST(WireTest, EveryTruncationIsAnErrorOrAnotherProgramNeverACrash) {
   const std::string bytes = SerializeProgram(Sample());
   for (std::size_t n = 0; n < bytes.size(); ++n) {

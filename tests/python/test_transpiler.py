@@ -4,6 +4,7 @@ import gzip
 import itertools
 import json
 
+import numpy
 import penstock
 import pytest
 
@@ -130,6 +131,28 @@ def test_the_argument_and_the_config_cannot_disagree_silently(fluid):
         fluid.DistributeTranspiler(config).transpile(0, pservers=PSERVERS, trainers=2, sync_mode=False)
     with pytest.raises(ValueError):
         config.runtime_split_send_recv = True
+
+
+def test_a_listed_start_value_is_cut_with_its_parameter(fluid):
+    values = numpy.arange(35 * 7, dtype='float32').reshape(35, 7)
+    initializer = fluid.initializer.NumpyArrayInitializer(values)
+    x = fluid.data('x', [None, 35])
+    hidden = fluid.layers.fc(x, 7, param_attr=fluid.ParamAttr('w', initializer=initializer), bias_attr=False)
+    fluid.optimizer.Momentum(0.01, 0.9).minimize(fluid.layers.mean(hidden))
+    main, startup = fluid.default_main_program(), fluid.default_startup_program()
+    for count in (1, 2, 7):
+        roles = penstock.transpile(main, startup, ['10.0.0.1:%d' % port for port in range(1, count + 1)], trainers=2,
+                                   min_block_size=7)
+        rows = {}
+        for role in roles.pservers.values():
+            with fluid.scope_guard(fluid.Scope()):
+                fluid.Executor(fluid.CPUPlace()).run(role.startup)
+                for name in role.main.global_block().vars:
+                    if name.split('.block')[0] == 'w':
+                        rows[name] = numpy.array(fluid.global_scope().find_var(name).get_tensor())
+        assert len(rows) == count
+        slices = sorted(rows, key=lambda name: int(name.partition('.block')[2] or 0))
+        assert numpy.array_equal(numpy.concatenate([rows[name] for name in slices]), values)
 
 
 def asynchronous(fluid, **fields):

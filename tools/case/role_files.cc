@@ -74,8 +74,8 @@ Result<std::vector<RoleProgram>> Read(const std::map<int, fs::path>& files) {
 
 // Start-up programs are matched by position, so a set has all of them or none.
 Status RequireMatching(const std::string& folder, Found& found, const std::string& role) {
+  if (found["trainer_startup"].empty() && found["pserver_startup"].empty()) return OkStatus();
   const auto& startups = found[role + "_startup"];
-  if (startups.empty()) return OkStatus();
   for (const auto& [number, path] : found[role]) {
     if (startups.contains(number)) continue;
     return InvalidArgument("E-roles-startup", folder, ": ", path.filename().string(),

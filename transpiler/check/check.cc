@@ -46,11 +46,18 @@ std::string CheckReport::ToString() const {
   return out;
 }
 
+// What a person can read of a line: an op that lists the elements of a tensor has more than that.
+std::string Shortened(std::string line) {
+  constexpr std::size_t kMost = 1200, kBegin = 900, kEnd = 200;
+  if (line.size() <= kMost) return line;
+  return StrCat(line.substr(0, kBegin), " ... ", line.substr(line.size() - kEnd));
+}
+
 Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message,
                     const Op* op) {
   Finding finding{severity, std::move(id), file.file, std::move(message), {}};
   if (op != nullptr) {
-    finding.details.push_back(PrintOp(*op));
+    finding.details.push_back(Shortened(PrintOp(*op)));
     if (!op->location().empty()) finding.details.push_back(StrCat("written at ", op->location()));
   }
   return finding;

@@ -156,7 +156,7 @@ class AlikeRules {
     }
   }
 
-  // All shards of a table are answered for and saved by the same ops.
+  // All shards of a table are answered for, updated and saved by the same ops.
   void CompareShards() {
     const PserverFacts* first = nullptr;
     for (const PserverFacts& pserver : set_.facts.pservers) {
@@ -165,7 +165,19 @@ class AlikeRules {
       CompareBlocks(*first, first->prefetch_blocks.begin()->second, pserver,
                     pserver.prefetch_blocks.begin()->second, "answers for");
       CompareBlocks(*first, first->checkpoint_block, pserver, pserver.checkpoint_block, "saves");
+      const std::vector<int> updates = UpdatesById(*first), own = UpdatesById(pserver);
+      for (std::size_t i = 0; i < std::min(updates.size(), own.size()); ++i) {
+        CompareBlocks(*first, updates[i], pserver, own[i], "updates");
+      }
     }
+  }
+
+  static std::vector<int> UpdatesById(const PserverFacts& pserver) {
+    std::vector<int> blocks;
+    for (const UpdateBlock& update : pserver.updates) {
+      if (update.by_id) blocks.push_back(update.block);
+    }
+    return blocks;
   }
 
   void CompareBlocks(const PserverFacts& first, int reference, const PserverFacts& pserver, int block,

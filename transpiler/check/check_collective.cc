@@ -155,7 +155,7 @@ class CollectiveRules {
 
   // Gradients are added up once each and are means; or else parameters are.
   void CheckReduced(const RankFacts& rank) {
-    if (rank.main.empty() && rank.rings.empty()) return;  // the executor adds gradients up
+    if (rank.main.empty() && rank.rings.empty()) return CheckTold(rank);
     std::map<std::string, int> times;
     bool gradients = false;
     for (const Collective& one : rank.main) {
@@ -175,6 +175,17 @@ class CollectiveRules {
           StrCat(reduced, " is added up over the ranks ", times[reduced], " times; it must be once"), op);
     }
     if (gradients) CheckLossScale(rank);
+  }
+
+  // Who runs the program adds gradients up: those that backward ops say they make.
+  void CheckTold(const RankFacts& rank) {
+    for (const std::string& param : rank.trainer->updated_here) {
+      if (rank.trainer->gradients.contains(param)) continue;
+      findings_.Error("E-check-reduced", *rank.trainer->file,
+                      StrCat("no backward op says that it makes the gradient of ", param,
+                             ": nobody would add it up over the ranks"),
+                      rank.joins);
+    }
   }
 
   void CheckLossScale(const RankFacts& rank) {

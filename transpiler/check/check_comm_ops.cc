@@ -130,6 +130,11 @@ class CommOpRules {
     // Fluid's sends say 0 whoever sends.
     if (op.GetOr<std::int32_t>("trainer_id", 0) != 0) CheckTrainerId(op);
     CheckPair(op, send);
+    // Fluid's sends of tables that are dealt out by id say nothing where nobody waits for them.
+    if (op.OutputName("Out").empty() && send.cut != Cut::kById) {
+      Error("E-check-control",
+            StrCat("send of ", send.whole, " has no control variable that says it is done"), op);
+    }
     Require(op, "num", std::int32_t{0}, "its pieces are counted by its variables");
     if (op.GetOr<bool>("merge_add", false) != send.counts_steps) {
       Error("E-check-attr",
@@ -150,6 +155,7 @@ class CommOpRules {
     if (send.cut_op != nullptr)
       Require(*send.cut_op, "num", std::int32_t{0}, "its sections say where to cut");
     if (send.counts_steps) {
+      CheckNotice(send);
       const bool all =
           std::all_of(facts_.pservers.begin(), facts_.pservers.end(), [&](const PserverFacts& p) {
             return p.counters.empty() ||
@@ -163,6 +169,23 @@ class CommOpRules {
     if (made == trainer_.gradients.end()) {
       Error("E-check-pair", StrCat("sends a gradient of ", send.param, ", which no backward op computes"),
             op);
+    }
+  }
+
+  // What tells pservers of a step is one variable under one name, whole, and nobody's gradient.
+  void CheckNotice(const Transfer& send) {
+    const Op& op = *send.op;
+    const std::size_t names = StringsOf(op, "send_varnames").size();
+    if (names != (trainer_.by_communicator ? 1 : 0) || !LongsOf(op, "sections").empty()) {
+      Error("E-check-attr",
+            StrCat("tells of a step under ", names, " send_varnames and in ", LongsOf(op, "sections").size(),
+                   " sections; it must be ", trainer_.by_communicator ? "one name" : "its own name",
+                   " and none"),
+            op);
+    }
+    for (const auto& [param, grad] : op.RolePairs()) {
+      if (param == send.whole && grad == send.whole) continue;
+      Error("E-check-pair", StrCat("tells of a step, but says that it is for ", param, " and ", grad), op);
     }
   }
 

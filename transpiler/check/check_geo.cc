@@ -28,8 +28,9 @@ std::optional<RowsOf> RowsTakenBy(const Op& op) {
 
 class GeoRules {
  public:
-  GeoRules(const RoleFacts& facts, const TrainerFacts& trainer, Findings& findings)
-      : facts_(facts), trainer_(trainer), findings_(findings) {}
+  // `fetched`: what any trainer receives at its start.
+  GeoRules(const RoleFacts& facts, const TrainerFacts& trainer, const ViewSet& fetched, Findings& findings)
+      : facts_(facts), trainer_(trainer), fetched_(fetched), findings_(findings) {}
 
   void Run() {
     if (trainer_.tells_ids.size() != 1) {
@@ -46,7 +47,9 @@ class GeoRules {
         if (update.delta) CheckDelta(pserver, update);
       }
     }
-    if (trainer_.startup != nullptr) CheckStart();
+    if (trainer_.startup == nullptr) return;
+    CheckStart();
+    CheckFetched();
   }
 
  private:
@@ -87,7 +90,7 @@ class GeoRules {
     findings_.Error("E-check-geo", file, "is not a send that only tells the communicator", &op);
   }
 
-  // The start is complete when the communicator has been told; what is dense has come by then.
+  // The start is complete when the communicator has been told; all that comes has come by then.
   void CheckStart() {
     const auto& ops = trainer_.startup->program.main().ops();
     int told = 0;
@@ -110,20 +113,41 @@ class GeoRules {
           "E-check-geo", *trainer_.startup,
           StrCat("tells the communicator ", told, " times that the start is complete; it must be once"));
     }
+  }
+
+  // Trainers start alike, from what the pservers have.
+  void CheckFetched() {
     std::set<std::pair<std::string, std::string>> received;
+    ViewSet wholes;
     for (const Transfer& recv : trainer_.startup_recvs) {
+      wholes.insert(recv.whole);
       for (const Piece& piece : recv.pieces) received.emplace(piece.pserver, piece.remote);
     }
+    bool reported = false;
     for (const PserverFacts& pserver : facts_.pservers) {
       for (const UpdateBlock& update : pserver.updates) {
         const Var* change = pserver.file->program.FindVar(update.block, update.grad);
         const bool table = change != nullptr && change->kind == VarKind::kSelectedRows;
-        if (table || !update.delta || received.contains({pserver.address, update.param})) continue;
+        if (!update.delta || received.contains({pserver.address, update.param})) continue;
+        if (table) {  // Fluid fetches none
+          findings_.Warning("W-check-geo-table", *trainer_.startup,
+                            StrCat("does not receive the table ", update.param, " from ", pserver.address,
+                                   ": rows that nobody changes stay as each started them"),
+                            update.optimizer);
+          continue;
+        }
         findings_.Error("E-check-start-recv", *trainer_.startup,
                         StrCat("does not receive ", update.param, " from ", pserver.address,
                                "; the first step would not start from the pserver's value"),
                         update.optimizer);
+        reported = true;
       }
+    }
+    if (reported) return;
+    for (const std::string_view name : fetched_) {
+      if (wholes.contains(name)) continue;
+      findings_.Error("E-check-start-recv", *trainer_.startup,
+                      StrCat("does not receive ", name, ", which other trainers start from"));
     }
   }
 
@@ -146,6 +170,7 @@ class GeoRules {
 
   const RoleFacts& facts_;
   const TrainerFacts& trainer_;
+  const ViewSet& fetched_;
   Findings& findings_;
 };
 
@@ -153,7 +178,11 @@ class GeoRules {
 
 void CheckGeo(const RoleFacts& facts, Findings& findings) {
   if (!facts.geo()) return;
-  for (const TrainerFacts& trainer : facts.trainers) GeoRules(facts, trainer, findings).Run();
+  ViewSet fetched;
+  for (const TrainerFacts& trainer : facts.trainers) {
+    for (const Transfer& recv : trainer.startup_recvs) fetched.insert(recv.whole);
+  }
+  for (const TrainerFacts& trainer : facts.trainers) GeoRules(facts, trainer, fetched, findings).Run();
 }
 
 }  // namespace penstock

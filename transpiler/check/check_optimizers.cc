@@ -13,6 +13,12 @@ class OptimizerRules {
   void Run() {
     const std::string& param = def_.optimizer()->param_slot;
     CheckInPlace(param, param + "Out");
+    if (op_.OutputName(param + "Out").empty()) {
+      findings_.Error(
+          "E-check-in-place", file_,
+          StrCat(op_.type(), " writes no ", param, "Out: ", op_.InputName(param), " would stay as it is"),
+          &op_);
+    }
     CheckLasting(op_.InputName(param));
     for (const StateDef& state : def_.optimizer()->states) {
       const std::string& name = op_.InputName(state.slot);

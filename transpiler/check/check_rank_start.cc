@@ -26,6 +26,7 @@ class RankStartRules {
       CheckRings(*trainer.startup);
       CheckBroadcasts(*trainer.startup);
       CheckCopies(trainer);
+      CheckCopiesStart(trainer);
     }
   }
 
@@ -203,6 +204,32 @@ class RankStartRules {
       if (copy.reader == nullptr) continue;
       findings_.Error("E-check-snapshot", *trainer.file,
                       StrCat("no step renews ", name, ", from which updates are measured"), copy.reader);
+    }
+  }
+
+  // And it starts as the parameter does.
+  void CheckCopiesStart(const TrainerFacts& trainer) {
+    const Program& main = trainer.file->program;
+    std::map<std::string, std::string> copies;  // what is renewed -> the parameter that it is a copy of
+    std::set<std::pair<std::string, std::string>> together;  // read by one op
+    for (int b = 0; b < main.block_count(); ++b) {
+      for (const OpEntry& entry : main.block(b).ops()) {
+        if (EntersBlock(*entry.op)) continue;
+        const std::vector<std::string> inputs = entry.op->InputNames();
+        if (inputs.size() == 2) together.insert({{inputs[0], inputs[1]}, {inputs[1], inputs[0]}});
+        if (entry.op->type() == "assign" && inputs.size() == 1 && trainer.updated_here.contains(inputs[0]))
+          copies.emplace(entry.op->OutputName("Out"), inputs[0]);
+      }
+    }
+    for (const OpEntry& entry : trainer.startup->program.main().ops()) {
+      const auto copy = copies.find(entry.op->OutputName("Out"));
+      if (copy == copies.end() || !together.contains({copy->first, copy->second}) ||
+          entry.op->InputNames() == std::vector{copy->second})
+        continue;
+      findings_.Error("E-check-snapshot", *trainer.startup,
+                      StrCat("starts ", copy->first, ", from which updates of ", copy->second,
+                             " are measured, as something else"),
+                      entry.op.get());
     }
   }
 

@@ -64,6 +64,13 @@ class ServingRules {
     if (pserver_.mode == ServeMode::kSync || !pserver_.counters.empty()) return;
     std::set<std::string_view> read, written;
     for (const OpEntry& entry : program_.block(pserver_.lr_block).ops()) {
+      if (AddsCounters(*entry.op, written)) {
+        findings_.Error("E-check-lr-block", *pserver_.file,
+                        StrCat("the schedule counts ", Join(entry.op->Input("X"), " and "),
+                               ", of which no trainer tells: it stays as it starts"),
+                        entry.op.get());
+        return;
+      }
       for (const Slot& slot : entry.op->inputs()) {
         for (const std::string& name : slot.args) {
           if (!written.contains(name)) read.insert(name);
@@ -81,6 +88,16 @@ class ServingRules {
         }
       }
     }
+  }
+
+  // The trainers' steps are added up: whole numbers that last, and that the schedule itself does not write.
+  bool AddsCounters(const Op& op, const std::set<std::string_view>& written) const {
+    const auto& counted = op.Input("X");
+    return op.type() == "sum" && std::all_of(counted.begin(), counted.end(), [&](const std::string& name) {
+             const Var* var = program_.FindVar(pserver_.lr_block, name);
+             return var != nullptr && var->persistable && var->type && var->type->dtype == DType::kInt64 &&
+                    !written.contains(name);
+           });
   }
 
   // Whether a block is the learning-rate block or lies in it.

@@ -129,7 +129,7 @@ class SourceRules {
     const Op* op = slice.update->optimizer;
     // Fluid's distributed tables: a plain step with the gradient as it comes, whatever the user asked for.
     const auto gradient = gradients_.find(slice.param);
-    const bool plain = slice.update->by_id && slice.rate == whole_.Get(update.InputName("LearningRate")) &&
+    const bool plain = slice.update->plain && slice.rate == whole_.Get(update.InputName("LearningRate")) &&
                        slice.state.empty() && gradient != gradients_.end() &&
                        gradient->second == slice.gradient;
     if (plain) {

@@ -1,5 +1,8 @@
 // Every slice, every role and the source start a variable alike, shapes aside.
 #include <algorithm>
+#include <deque>
+#include <optional>
+#include <set>
 #include <unordered_set>
 
 #include "transpiler/check/composition.h"
@@ -9,12 +12,57 @@ namespace {
 
 using Starts = std::unique_ptr<Evaluation>;
 
+// The part of a list that belongs to a slice's rows, if it has an element for each of the whole's.
+template <typename T>
+std::optional<Attr> RowsOfList(const Attr& attr, const InitialSlice& slice) {
+  const auto* list = std::get_if<std::vector<T>>(&attr);
+  const std::int64_t width = slice.whole_shape.RowWidth();
+  if (list == nullptr || static_cast<std::int64_t>(list->size()) != slice.whole_shape.Count() ||
+      slice.row_begin < 0 || slice.row_end < slice.row_begin || slice.row_end > slice.whole_shape[0])
+    return std::nullopt;
+  return Attr(std::vector<T>(list->begin() + slice.row_begin * width, list->begin() + slice.row_end * width));
+}
+
+std::optional<Attr> RowsOf(const NamedAttr& attr, const InitialSlice& slice) {
+  if (attr.name == "shape" || slice.whole_shape.rank() == 0) return std::nullopt;
+  if (auto rows = RowsOfList<float>(attr.value, slice)) return rows;
+  if (auto rows = RowsOfList<std::int32_t>(attr.value, slice)) return rows;
+  return RowsOfList<std::int64_t>(attr.value, slice);
+}
+
+// The op, if it lists the elements of these rows, as it would be if it listed the whole's, as `whole` does.
+std::optional<Op> AsWhole(const Op& op, const Op& whole, const InitialSlice& slice) {
+  std::optional<Op> lifted;
+  for (const NamedAttr& attr : whole.attrs()) {
+    const std::optional<Attr> rows = RowsOf(attr, slice);
+    if (!rows) continue;
+    const Attr* own = op.FindAttr(attr.name);
+    if (own == nullptr || *own != *rows) return std::nullopt;
+    if (!lifted) lifted = op;
+    lifted->Set(attr.name, attr.value);
+  }
+  return lifted;
+}
+
+// The op that makes a start value of nothing, and does not receive it.
+const Op* InitializerOf(const Program& startup, const std::string& name) {
+  const Op* made = nullptr;
+  for (const OpEntry& entry : startup.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.OutputNames() == std::vector{name} && op.InputNames().empty() && op.type() != "recv") made = &op;
+  }
+  return made;
+}
+
 class StartValueRules {
  public:
   StartValueRules(Composition& set, const SourcePrograms* source, Findings& findings)
       : set_(set), findings_(findings) {
-    if (source == nullptr) return;
-    source_ = Run(source->startup, nullptr);
+    if (source != nullptr) source_ = Run(source->startup, nullptr);
+    const auto& trainers = set_.facts.trainers;
+    if (source != nullptr) wholes_start_ = &source->startup;
+    if (source == nullptr && !trainers.empty() && trainers.front().startup != nullptr)
+      wholes_start_ = &trainers.front().startup->program;
   }
 
   void Run() {
@@ -39,9 +87,34 @@ class StartValueRules {
     for (const OpEntry& entry : startup.main().ops()) {
       if (entry.op->type() == "fake_init") continue;  // a table that is elsewhere
       if (joins.contains(entry.op.get()) || entry.op->type() == "recv") continue;
-      run->RunOp(*entry.op);
+      if (!RunAsWhole(*entry.op, startup, *run)) run->RunOp(*entry.op);
     }
     return run;
+  }
+
+  // A slice whose elements are listed starts as the whole of which they are the rows; so it does if nothing
+  // says what the whole's are.
+  bool RunAsWhole(const Op& op, const Program& startup, Evaluation& run) {
+    const Var* var = startup.main().FindVar(op.OutputName("Out"));
+    if (var == nullptr || !var->facts.slice || !op.InputNames().empty()) return false;
+    const InitialSlice& slice = *var->facts.slice;
+    const Op* whole = wholes_start_ == nullptr ? nullptr : InitializerOf(*wholes_start_, slice.whole);
+    if (whole == nullptr) {
+      if (!ListsElements(op, *var)) return false;
+      run.Set(var->name, run.Get(slice.whole));
+      return true;
+    }
+    std::optional<Op> lifted = AsWhole(op, *whole, slice);
+    if (!lifted) return false;
+    run.RunOp(lifted_.emplace_back(*std::move(lifted)));
+    return true;
+  }
+
+  static bool ListsElements(const Op& op, const Var& var) {
+    if (!var.type || var.shape().rank() == 0) return false;
+    const InitialSlice all{var.name, var.shape(), 0, var.shape()[0]};
+    return std::any_of(op.attrs().begin(), op.attrs().end(),
+                       [&](const NamedAttr& attr) { return RowsOf(attr, all).has_value(); });
   }
 
   void Compare(std::string_view name, const Evaluation* reference, std::string_view reference_name,
@@ -79,6 +152,21 @@ class StartValueRules {
       for (const Transfer& recv : trainer.startup_recvs) {
         for (const Piece& piece : recv.pieces)
           wholes_.emplace(Place(piece.pserver, piece.remote), recv.whole);
+      }
+      if (set_.facts.geo()) NoteSlices(trainer);
+    }
+  }
+
+  // Geo: nothing in a trainer's programs says where the slices of a table lie that Fluid does not fetch. Its
+  // communicator is told, and finds them by these names.
+  void NoteSlices(const TrainerFacts& trainer) {
+    for (const std::string& param : trainer.updated_here) {
+      for (int index = 0;; ++index) {
+        const std::string& slice = *slice_names_.insert(StrCat(param, ".block", index)).first;
+        const auto holds = [&](const PserverFacts& pserver) { return pserver.UpdateOf(slice) != nullptr; };
+        const auto pserver = std::find_if(set_.facts.pservers.begin(), set_.facts.pservers.end(), holds);
+        if (pserver == set_.facts.pservers.end()) break;
+        wholes_.emplace(Place(pserver->address, slice), param);
       }
     }
   }
@@ -118,8 +206,11 @@ class StartValueRules {
   Composition& set_;
   Findings& findings_;
   Starts source_;
-  std::vector<Starts> starts_;         // of the trainers
-  PlaceMap<std::string_view> wholes_;  // of pieces
+  const Program* wholes_start_ = nullptr;  // where wholes get their values: the source, or a trainer
+  std::vector<Starts> starts_;             // of the trainers
+  PlaceMap<std::string_view> wholes_;      // of pieces
+  std::set<std::string> slice_names_;      // what wholes_ looks at
+  std::deque<Op> lifted_;                  // ops of slices, as of their wholes: expressions refer to them
   ViewMap<std::pair<const PserverFacts*, ExprId>> known_;
 };
 

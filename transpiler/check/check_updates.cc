@@ -142,6 +142,11 @@ class UpdateRules {
     if (distinct.size() != update.merge_inputs.size()) {
       Error("E-check-merge", StrCat("block ", update.block, " merges one gradient twice"), update.merge);
     }
+    if (distinct.contains(update.merged)) {
+      Error("E-check-merge",
+            StrCat("block ", update.block, " merges ", update.merged, ", which is not a trainer's"),
+            update.merge);
+    }
     CheckMergedAlike(update);
     CheckScale(update);
   }
@@ -164,7 +169,7 @@ class UpdateRules {
   }
 
   void CheckScale(const UpdateBlock& update) {
-    if (update.by_id && update.scales.empty()) {
+    if (update.plain) {
       if (pserver_->trainers == 1) return;
       findings_.Warning("W-check-table-sum", *pserver_->file,
                         StrCat("block ", update.block, " adds the gradients of ", update.param,

@@ -146,7 +146,7 @@ void Composition::SetArrivals(const UpdateBlock& update, const PserverFacts& pse
     return;
   }
   // Fluid adds a table's gradients without dividing; reported as a warning of its own.
-  const double scale = update.by_id && update.scales.empty() ? 1.0 / pserver.trainers : 1.0;
+  const double scale = update.plain ? 1.0 / pserver.trainers : 1.0;
   for (std::size_t t = 0; t < update.merge_inputs.size(); ++t) {
     const std::string& name = update.merge_inputs[t];
     const auto arrived = arrivals_.find({pserver.address, name});

@@ -109,6 +109,7 @@ struct UpdateBlock {
   std::string param, grad;            // the pieces that the optimizer works on
   bool delta = false;                 // geo: adds what arrives to a parameter
   bool by_id = false;                 // the shard of a table that is dealt out by id
+  bool plain = false;                 // it is, and is updated as Fluid does: with what arrives, added up
   // In the order in which they are run.
   std::vector<int> blocks() const {
     return merge_block == block ? std::vector<int>{block} : std::vector<int>{merge_block, block};
@@ -175,6 +176,7 @@ std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry&
 const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr);  // none if it is not there
 std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr);          // ints too
 
+std::string Shortened(std::string line);
 Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message,
                     const Op* op = nullptr);
 
@@ -192,7 +194,7 @@ class Findings {
     out_.push_back(MakeFinding(Severity::kNote, std::move(id), file, std::move(message)));
   }
   void Add(Finding finding) { out_.push_back(std::move(finding)); }
-  void Detail(std::string line) { out_.back().details.push_back(std::move(line)); }
+  void Detail(std::string line) { out_.back().details.push_back(Shortened(std::move(line))); }
 
  private:
   std::vector<Finding>& out_;

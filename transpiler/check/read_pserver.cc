@@ -215,6 +215,16 @@ class PserverReader {
     }
   }
 
+  // Whether the block has nothing but the sum of what arrives, where it is merged, and the update with that.
+  bool UpdatesAlone(const UpdateBlock& update) const {
+    std::vector<const Op*> expected = {update.optimizer};
+    if (update.merge != nullptr) expected.insert(expected.begin(), update.merge);
+    const auto& ops = program_.block(update.block).ops();
+    return std::equal(ops.begin(), ops.end(), expected.begin(), expected.end(),
+                      [](const OpEntry& entry, const Op* op) { return entry.op.get() == op; }) &&
+           update.grad == (update.merge != nullptr ? update.merged : update.consumes.front());
+  }
+
   void Index() {
     ViewSet dealt_by_id;
     for (const Sent& one : *sent_) {
@@ -226,6 +236,7 @@ class PserverReader {
         facts_.consumer.emplace(name, i);
         update.by_id |= dealt_by_id.contains(name);
       }
+      update.plain = update.by_id && UpdatesAlone(update);
       if (!update.param.empty()) facts_.updated_by.emplace(update.param, i);
     }
   }

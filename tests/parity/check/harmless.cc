@@ -11,7 +11,9 @@ namespace {
 struct Harmless {
   std::string_view edit;  // * stands for any text
   std::string_view reason;
+  std::string_view set = "*";  // of which cases
 };
+constexpr std::string_view kGeo = "*@geo_*", kLocalSgd = "*@coll_localsgd_*";
 
 // Ranks are trainers of a set without pservers.
 constexpr Harmless kHarmless[] = {
@@ -25,8 +27,6 @@ constexpr Harmless kHarmless[] = {
     {"*.use_quantizer: *", "another kernel for the same values"},
     {"*.?_data_format: *", "another kernel for the same values"},
     {"*.use_calc_stream: *", "on the stream of the computation nothing has to be waited for"},
-    {"*elementwise_*.axis: plus one", "of two operands of one shape any axis is the last"},
-    {"*.bias_after_scale: *", "with a bias of 0, or a scale of 1, before or after is the same"},
     {"*sum.X in: turned round", "sums are the same in any order"},
     {"*elementwise_add.X and Y in: exchanged", "sums are the same in any order"},
     {"*elementwise_mul.X and Y in: exchanged", "products are the same in any order"},
@@ -36,6 +36,7 @@ constexpr Harmless kHarmless[] = {
     {"* variable (*: persistable turned", "what lasts longer than it is needed does no harm"},
     {"* variable (*: another kind", "a temporary takes the kind of what is written; controls have no value"},
     {"pserver: persistable (*Grad, *: persistable turned", "a gradient is made anew in each step"},
+    {"pserver: persistable (in of sgd.Grad): persistable turned", "so are rows that arrive"},
     {"pserver: persistable (*.?, out of *: persistable turned",
      "what the schedule computes is made anew in each step"},
     {"pserver: persistable (*LearningRate, out of *: persistable turned", "so is a rate that it computes"},
@@ -44,8 +45,10 @@ constexpr Harmless kHarmless[] = {
     {"*persistable (in of c_comm_init.X*: persistable turned", "an id is used in the start-up that makes it"},
     {"pserver: variable (in of ref_by_trainer_id.TrainerId): one extent more", "one number is one number"},
     {"pserver: variable (out of lookup_sparse_table.Out): one row more", "as many rows as ids are asked for"},
-    {"rank: persistable (*assign.*: another element type", "Fluid leaves the types of local training open"},
-    {"rank: persistable (*assign.*: persistable turned", "Fluid's local training declares parameters anew"},
+    {"rank: persistable (*assign.*: another element type", "Fluid leaves the types of local training open",
+     kLocalSgd},
+    {"rank: persistable (*assign.*: persistable turned", "Fluid's local training declares parameters anew",
+     kLocalSgd},
     {"pserver: persistable (*: another kind", "a value that a block makes takes the kind of what is written"},
     // Trainers.
     {"*trainer*: send.trainer_id: *", "Fluid says 0 whoever sends; the trainer's own number is right too"},
@@ -56,9 +59,12 @@ constexpr Harmless kHarmless[] = {
     {"trainer: recv.X in: first again", "to wait for the same thing twice is to wait for it"},
     {"trainer: fetch_barrier.Out out: turned round", "what is complete is named in any order"},
     {"*start: fetch_barrier.Out out: last another of its type", "the start-up program ends there"},
-    {"trainer: send_barrier removed", "without it, a communicator's rounds are those of another mode"},
-    {"*: send.epmap: *", "geo: where the communicator is told has no address"},
-    {"trainer: send.X in: turned round", "geo: tables of one element type are told of in any order"},
+    {"*trainer*: send.Out out: last another of its type", "a control variable that nobody else writes"},
+    {"trainer's start: recv removed", "Fluid fetches no tables: a warning", "ctr_sparse.sgd@geo_*"},
+    {"trainer: send_barrier removed", "without it, a communicator's rounds are those of another mode",
+     "*@cna_*"},
+    {"*: send.epmap: *", "geo: where the communicator is told has no address", kGeo},
+    {"trainer: send.X in: turned round", "geo: tables of one element type are told of in any order", kGeo},
     {"trainer: lookup_table*.epmap: *", "of a table that lies on the trainer nobody asks"},
     {"trainer: lookup_table*.height_sections: *", "of a table that lies on the trainer nobody asks"},
     {"trainer: lookup_table*.table_names: *", "of a table that lies on the trainer nobody asks"},
@@ -82,6 +88,17 @@ constexpr Harmless kHarmless[] = {
     // Pservers.
     {"pserver: listen_and_serv.Fanin: plus one",
      "absent trainers are taken to be like those present, with a note"},
+    {"pserver: listen_and_serv.Fanin: minus one", "where gradients are not merged, a job of one trainer",
+     "*async_*"},
+    {"pserver: listen_and_serv.Fanin: removed", "where gradients are not merged, a job of one trainer",
+     "*async_*"},
+    {"pserver: listen_and_serv.pserver_id: minus one", "all are numbered or none is", "*p1t*"},
+    {"pserver: listen_and_serv.sparse_grad_to_param: turned round", "a map has no order"},
+    {"pserver: scale removed", "Fluid adds a table's gradients: a warning", "simnet_*@tbl_sync_*"},
+    {"pserver: scale*", "with one trainer the mean is its gradient, and Fluid's tables have none",
+     "*@tbl_sync_p1t1"},
+    {"pserver: sgd.Grad in: last another of its type", "with one trainer the mean is its gradient",
+     "*@tbl_sync_p1t1"},
     {"pserver: listen_and_serv.X in: turned round", "gradients arrive in any order"},
     {"pserver: listen_and_serv.grad_to_block_id: turned round", "a map has no order"},
     {"pserver: listen_and_serv.optimize_blocks: turned round", "updates depend on none before them"},
@@ -95,11 +112,13 @@ constexpr Harmless kHarmless[] = {
     {"pserver: persistable (*conditional_block*",
      "Fluid declares in inner blocks again what is declared around"},
     // Ranks.
+    {"rank: clip_by_norm.op_role_var: *", "ops add gradients up by their names"},
     {"rank*: c_sync_* repeated", "to wait for the same thing twice is to wait for it"},
-    {"rank*: gen_nccl_id.trainers: *", "what all say alike is another job"},
-    {"rank*: gen_nccl_id.hierarchical_allreduce_inter_nranks: *", "there is one level"},
-    {"rank: assign moved: first", "a snapshot is made when a step ends or when the next one begins"},
-    {"rank: *.Y in: last another*", "when a step begins, a snapshot is the parameter"},
+    {"rank*: gen_nccl_id.trainers: *", "what all say alike is another job", "*@nccl2_*"},
+    {"rank*: gen_nccl_id.hierarchical_allreduce_inter_nranks: *", "there is one level", "*@nccl2_*"},
+    {"rank: assign moved: first", "a snapshot is made when a step ends or when the next one begins",
+     kLocalSgd},
+    {"rank: *.Y in: last another*", "when a step begins, a snapshot is the parameter", kLocalSgd},
 };
 
 bool Matches(std::string_view text, std::string_view pattern) {
@@ -114,6 +133,10 @@ bool Matches(std::string_view text, std::string_view pattern) {
          Matches(text.substr(1), pattern.substr(1));
 }
 
+// What the set alone cannot tell, though ops for distributing do it: which ids' rows are called what.
+constexpr std::string_view kForTheSource[] = {"*trainer: distributed_lookup_table.Ids in: *",
+                                              "*trainer: distributed_lookup_table.Outputs out: *"};
+
 // Ops that are there because a program is distributed. What others compute is for the source to say.
 constexpr std::string_view kWiring[] = {
     "send",        "recv",        "send_barrier",  "fetch_barrier",
@@ -123,13 +146,17 @@ constexpr std::string_view kWiring[] = {
 
 }  // namespace
 
-bool CannotMatter(const std::string& what, bool with_source) {
+bool CannotMatter(const std::string& set, const std::string& what, bool with_source) {
   constexpr std::string_view kEvery = "every ";
   std::string_view edit = what;
   if (edit.starts_with(kEvery)) edit.remove_prefix(kEvery.size());
-  const bool harmless = std::any_of(std::begin(kHarmless), std::end(kHarmless),
-                                    [&](const Harmless& known) { return Matches(edit, known.edit); });
+  const bool harmless = std::any_of(std::begin(kHarmless), std::end(kHarmless), [&](const Harmless& known) {
+    return Matches(edit, known.edit) && Matches(set, known.set);
+  });
   if (!harmless && with_source) {
+    if (std::any_of(std::begin(kForTheSource), std::end(kForTheSource),
+                    [&](std::string_view known) { return Matches(edit, known); }))
+      return true;
     const std::string_view op = edit.substr(edit.find(": ") + 2);
     return std::none_of(std::begin(kWiring), std::end(kWiring),
                         [&](std::string_view type) { return op.starts_with(type); });

@@ -14,6 +14,7 @@
 #include <map>
 #include <set>
 
+#include "framework/text/printer.h"
 #include "operators/all_ops.h"
 #include "tests/parity/check/harmless.h"
 #include "tests/parity/check/mutations.h"
@@ -39,6 +40,14 @@ constexpr RoleFilesOf kRoles[] = {{"trainer", &RoleFiles::trainers},
 constexpr RoleFilesOf kRanks[] = {{"rank", &RoleFiles::trainers},
                                   {"rank's start", &RoleFiles::trainer_startups}};
 
+// The first line that an edit has changed, as it was and as it is.
+std::string ChangeOf(const Program& before, const Program& after) {
+  const std::string texts[] = {PrintProgram(before), PrintProgram(after)};
+  const auto was = Split(texts[0], '\n'), is = Split(texts[1], '\n');
+  const auto [a, b] = std::mismatch(was.begin(), was.end(), is.begin(), is.end());
+  return StrCat("\n  was ", a == was.end() ? "" : *a, "\n  is  ", b == is.end() ? "" : *b);
+}
+
 using EditKey = std::pair<std::string, int>;  // what it is called, and which of these it is
 std::map<EditKey, Mutation> EditsOf(const Program& program, int per_kind) {
   std::map<EditKey, Mutation> edits;
@@ -53,7 +62,7 @@ std::map<EditKey, Mutation> EditsOf(const Program& program, int per_kind) {
 class Editor {
  public:
   Editor(const CaseFolder& one, RoleFiles roles, int per_kind)
-      : source_{one.main, one.startup}, roles_(std::move(roles)), per_kind_(per_kind) {}
+      : set_(one.id), source_{one.main, one.startup}, roles_(std::move(roles)), per_kind_(per_kind) {}
 
   bool IsCorrect() const { return CheckRoles(roles_, AllOps(), {.source = &source_}).errors() == 0; }
 
@@ -68,8 +77,8 @@ class Editor {
   }
 
   int tried() const { return tried_; }
-  // "pserver: scale.scale: another" with how many of these were not found.
-  const std::map<std::string, int>& not_found() const { return not_found_; }
+  // "pserver: scale.scale: another" with each of these that was not found.
+  const std::map<std::string, std::vector<std::string>>& not_found() const { return not_found_; }
 
  private:
   void EditRole(const std::string& role, std::vector<RoleProgram>& files) {
@@ -78,31 +87,33 @@ class Editor {
     for (const RoleProgram& file : files) edits.push_back(EditsOf(file.program, per_kind_));
     for (const auto& [key, edit] : edits.back()) {
       edit.make(files.back().program);
-      Judge(StrCat(role, ": ", key.first));
+      Judge(StrCat(role, ": ", key.first), whole.back(), files.back());
       files.back().program = whole.back().program;
       const bool in_all =
           std::all_of(edits.begin(), edits.end(), [&](const auto& of) { return of.contains(key); });
       if (!in_all || files.size() == 1) continue;
       for (std::size_t i = 0; i < files.size(); ++i) edits[i].at(key).make(files[i].program);
-      Judge(StrCat("every ", role, ": ", key.first));
+      Judge(StrCat("every ", role, ": ", key.first), whole.back(), files.back());
       files = whole;
     }
   }
 
-  void Judge(const std::string& what) {
+  void Judge(const std::string& what, const RoleProgram& before, const RoleProgram& after) {
     ++tried_;
     // What is found without the source is found with it.
     if (CheckRoles(roles_, AllOps()).errors() > 0) return;
     const bool told_by_source = CheckRoles(roles_, AllOps(), {.source = &source_}).errors() > 0;
-    if (!test::CannotMatter(what, told_by_source))
-      ++not_found_[told_by_source ? what + " (without the source)" : what];
+    if (test::CannotMatter(set_, what, told_by_source)) return;
+    not_found_[told_by_source ? what + " (without the source)" : what].push_back(
+        ChangeOf(before.program, after.program));
   }
 
+  std::string set_;
   SourcePrograms source_;
   RoleFiles roles_;
   int per_kind_;
   int tried_ = 0;
-  std::map<std::string, int> not_found_;
+  std::map<std::string, std::vector<std::string>> not_found_;
 };
 
 // Of every mode one: whole and sliced, with state, with a schedule, with a table; by ops and by a
@@ -132,8 +143,9 @@ TEST_P(MutationTest, EveryEditIsFoundOrCannotMatter) {
     if (!editor.IsCorrect()) continue;  // a defect of Fluid's
     editor.EditAll();
     tried += editor.tried();
-    for (const auto& [what, count] : editor.not_found()) {
-      ADD_FAILURE() << GetParam() << ", " << whose << ": not found, " << count << " times: " << what;
+    for (const auto& [what, changes] : editor.not_found()) {
+      ADD_FAILURE() << GetParam() << ", " << whose << ": not found, " << changes.size() << " times: " << what
+                    << Join(changes, "");
     }
   }
   EXPECT_GT(tried, 500);

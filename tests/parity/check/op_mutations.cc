@@ -27,7 +27,20 @@ class OpEdits {
     out_.emplace_back(StrCat(op_.type(), how), std::move(edit));
   }
 
+  // Of two operands of one shape any axis is the last; without a bias, or a scale, before or after is the
+  // same.
+  bool IsWithoutEffect(const NamedAttr& attr) const {
+    if (attr.name == "axis") {
+      const Var* x = program_.FindVar(at_.block, op_.InputName("X"));
+      const Var* y = program_.FindVar(at_.block, op_.InputName("Y"));
+      return x != nullptr && y != nullptr && x->type && y->type && x->shape() == y->shape();
+    }
+    return attr.name == "bias_after_scale" &&
+           (op_.GetOr<float>("bias", 0.0f) == 0.0f || op_.GetOr<float>("scale", 1.0f) == 1.0f);
+  }
+
   void EditAttr(const NamedAttr& attr) {
+    if (IsWithoutEffect(attr)) return;
     const auto add = [&](std::string_view how, Attr value) {
       if (value == attr.value) return;
       Add(StrCat(".", attr.name, ": ", how), [name = attr.name, value](Op& op) { op.Set(name, value); });

@@ -71,8 +71,20 @@ std::string Hint(const CostReport& cost) {
     return StrCat("  hint: with split_method SizeBalanced, the same pieces give ",
                   Fixed(cost.by_size.factor, 2), "\n");
   }
-  return StrCat("  hint: another placement would not help, since ", cost.largest_piece, " alone has ",
-                Grouped(cost.largest_piece_bytes), " bytes; smaller slices or fewer pservers are\n");
+  const std::string alone =
+      StrCat("since ", cost.largest_piece, " alone has ", Grouped(cost.largest_piece_bytes), " bytes");
+  switch (cost.largest_piece_stays) {
+    case CostReport::Stays::kOneRow:
+      return StrCat("  hint: neither another placement nor smaller slices would help, ", alone,
+                    " in one row; fewer pservers would\n");
+    case CostReport::Stays::kUpdatedAsOne:
+      return StrCat("  hint: neither another placement nor smaller slices would help, ", alone,
+                    " and its update needs all of it; fewer pservers would\n");
+    case CostReport::Stays::kNot:
+      break;
+  }
+  return StrCat("  hint: another placement would not help, ", alone,
+                "; smaller slices or fewer pservers would\n");
 }
 
 std::string Pieces(const JobReport& report) {

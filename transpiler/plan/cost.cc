@@ -58,6 +58,9 @@ class Estimator {
       if (piece.value_bytes <= out_.largest_piece_bytes) continue;
       out_.largest_piece_bytes = piece.value_bytes;
       out_.largest_piece = piece.name;
+      out_.largest_piece_stays = piece.rows() <= 1    ? CostReport::Stays::kOneRow
+                                 : !piece.elementwise ? CostReport::Stays::kUpdatedAsOne
+                                                      : CostReport::Stays::kNot;
     }
   }
 

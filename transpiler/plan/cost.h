@@ -99,6 +99,7 @@ struct CostReport {
   Imbalance by_size;
   bool by_size_helps = false;  // parameters is over kImbalanceHint, and by_size a tenth below it at least
   std::int64_t largest_piece_bytes = 0;
+  enum class Stays { kNot, kOneRow, kUpdatedAsOne } largest_piece_stays = Stays::kNot;  // whole, and why
   std::string largest_piece;
   int steps_per_exchange = 1;
 };

@@ -28,6 +28,9 @@ std::optional<double> StartOf(const Program& startup, const std::string& var) {
   return start;
 }
 
+// Programs keep them in single precision.
+bool Same(double a, double b) { return static_cast<float>(a) == static_cast<float>(b); }
+
 // What an op adds to the only variable that it reads and writes.
 std::optional<double> AddedBy(const Op& op, const std::string& counter) {
   if (op.InputNames() != std::vector{counter} || op.OutputNames() != std::vector{counter})
@@ -123,10 +126,10 @@ class CounterRules {
       const std::optional<double> added = StartOf(trainer.startup->program, send.whole);
       if (!added || !told_.emplace(&trainer, counter).second) continue;
       const auto [known, fresh] = added_.emplace(counter, std::pair(&trainer, *added));
-      if (step_ && *added != *step_) {
+      if (step_ && !Same(*added, *step_)) {
         findings_.Error("E-check-start-differs", *trainer.startup,
                         StrCat("adds ", *added, " to ", counter, " each step; the source adds ", *step_));
-      } else if (!fresh && known->second.second != *added) {
+      } else if (!fresh && !Same(known->second.second, *added)) {
         findings_.Error("E-check-start-differs", *trainer.startup,
                         StrCat("adds ", *added, " to ", counter, " each step; ",
                                known->second.first->startup->file, " adds ", known->second.second));
@@ -142,11 +145,11 @@ class CounterRules {
       if (!start) return;  // another rule's
       sum += *start;
     }
-    if (!begin_ || !step_ || sum == *begin_ + *step_) return;
+    if (!begin_ || !step_ || Same(sum, *begin_ + *step_)) return;
     const std::string differs =
         StrCat(counter, " is ", sum, " at the first step; in the source it is ", *begin_ + *step_);
     // Fluid begins each trainer's counter with a step: ahead of the source, by the same steps all along.
-    if (sum == *step_ * static_cast<double>(counted.size())) {
+    if (Same(sum, *step_ * static_cast<double>(counted.size()))) {
       findings_.Warning("W-check-schedule-ahead", *pserver.startup, differs);
     } else {
       findings_.Error("E-check-start-differs", *pserver.startup, differs);

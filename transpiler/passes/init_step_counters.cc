@@ -50,17 +50,23 @@ Result<Program> InitStepCounters(const Program& in, const PassContext& context) 
   BlockEdit& main = edit.main();
   for (const StepCounter& counter : context.analysis.step_counters) {
     const std::optional<OpId> begin = main.LastWriter(counter.var);
-    if (!begin) continue;  // this server has no schedule
+    // A trainer has none where updates read the counter itself: it went with them.
+    if (!begin && context.self.role == Self::Role::kPserver) continue;  // this server has no schedule
     if (context.plan.dialect == Dialect::kDefault && ScheduledPservers(counter, context).empty()) continue;
-    Op filled = *main.FindOp(*begin);
-    if (filled.Get<float>(kValue) != nullptr) {
+    if (begin && main.FindOp(*begin)->Get<float>(kValue) != nullptr) {
+      Op filled = *main.FindOp(*begin);
       main.Replace(*begin, std::move(filled.Set(kValue, static_cast<float>(-context.plan.trainers))));
     }
     const std::vector<Var> vars = StepCounterVars(counter, context);
     for (int trainer = context.plan.trainers - 1; trainer >= 0; --trainer) {
       const Var& var = vars[static_cast<std::size_t>(trainer)];
       main.SetVar(var);
-      main.InsertBefore(in.main().ops().front().id, Filled(var, BeginOf(trainer, counter, context), context));
+      Op begins = Filled(var, BeginOf(trainer, counter, context), context);
+      if (in.main().ops().empty()) {
+        main.Append(std::move(begins));
+      } else {
+        main.InsertBefore(in.main().ops().front().id, std::move(begins));
+      }
     }
   }
   return edit.Apply();

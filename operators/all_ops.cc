@@ -34,6 +34,7 @@ void RegisterCrossEntropy(OpRegistry& ops);
 void RegisterCtcAlign(OpRegistry& ops);
 void RegisterCumsum(OpRegistry& ops);
 void RegisterDeleteVar(OpRegistry& ops);
+void RegisterDgc(OpRegistry& ops);
 void RegisterDgcMomentum(OpRegistry& ops);
 void RegisterDpsgd(OpRegistry& ops);
 void RegisterDropout(OpRegistry& ops);
@@ -164,6 +165,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterCtcAlign(ops);
   RegisterCumsum(ops);
   RegisterDeleteVar(ops);
+  RegisterDgc(ops);
   RegisterDgcMomentum(ops);
   RegisterDpsgd(ops);
   RegisterDropout(ops);

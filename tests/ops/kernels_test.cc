@@ -88,6 +88,70 @@ TEST(DgcMomentum, IsMomentumUntilCompressionBeginsAndThenDescent) {
   ExpectValues(run(4, -1, false, "g"), {8});
 }
 
+TEST(Dgc, LetsTheLargestElementsPassOnceItHasBegun) {
+  Op op("dgc");
+  op.AddInput("U", {"u"}).AddInput("V", {"v"}).AddInput("Grad", {"g"}).AddInput("Param", {"p"});
+  op.AddInput("current_step", {"step"}).AddInput("nranks", {"n"});
+  op.AddOutput("U_out", {"u"}).AddOutput("V_out", {"v"}).AddOutput("Grad_out", {"g"}).AddOutput("k", {"k"});
+  op.Set("m", 0.5f).Set("sparsity", std::vector<float>{0.5f, 0.75f});
+  op.Set("rampup_begin_step", 3.0f).Set("rampup_step", 4.0f);
+  const auto inputs = [](float step, float ranks) {
+    return Tensors{{"u", TensorOf<float>({4}, {1, 2, 0, 0})},
+                   {"v", TensorOf<float>({4}, {0, 0, 5, 0})},
+                   {"g", TensorOf<float>({4}, {1, -1, 1, 2})},
+                   {"p", TensorOf<float>({4}, {2, -8, 0, 0})},
+                   {"step", TensorOf<float>({1}, {step})},
+                   {"n", TensorOf<float>({1}, {ranks})},
+                   {"k", TensorOf<float>({1}, {0})}};
+  };
+  ExpectValues(RunOne(op, inputs(2, 2), "g"), {1, -1, 1, 2});
+  ExpectValues(RunOne(op, inputs(2, 2), "u"), {1, 2, 0, 0});
+  ExpectValues(RunOne(op, inputs(3, 2), "g"), {0, 0, 7, 4});
+  ExpectValues(RunOne(op, inputs(3, 2), "u"), {2.5, -1, 0, 0});
+  ExpectValues(RunOne(op, inputs(3, 2), "v"), {2.5, -1, 0, 0});
+  ExpectValues(RunOne(op, inputs(3, 2), "k"), {2});
+  ExpectValues(RunOne(op, inputs(5, 2), "g"), {0, 0, 7, 0});
+  ExpectValues(RunOne(op, inputs(500, 2), "k"), {1});
+  EXPECT_NE(ErrorOf(op, inputs(3, -1)).find("nranks is -1; it must be at least 1"), std::string::npos);
+  op.Set("regular_coeff", 0.5f);
+  ExpectValues(RunOne(op.Set("regular_type", 1), inputs(3, 2), "v"), {3, -1.5, 0, 0});
+  ExpectValues(RunOne(op.Set("regular_type", 2), inputs(3, 2), "g"), {0, -5, 7, 0});
+  op.Set("regular_type", 0).Set("use_nesterov", true);
+  ExpectValues(RunOne(op, inputs(3, 2), "g"), {0, 0, 8, 6});
+  ExpectValues(RunOne(op, inputs(3, 2), "u"), {1.5, 0, 0, 0});
+}
+
+TEST(Dgc, TakesTheFirstOfEquallyLargeElementsAndWhatIsNotANumber) {
+  Op op("dgc");
+  op.AddInput("U", {"u"}).AddInput("V", {"v"}).AddInput("Grad", {"g"}).AddInput("Param", {"v"});
+  op.AddInput("current_step", {"n"}).AddInput("nranks", {"n"});
+  op.AddOutput("U_out", {"u"}).AddOutput("V_out", {"v"}).AddOutput("Grad_out", {"g"});
+  op.Set("sparsity", std::vector<float>{0.5f}).Set("rampup_step", 1.0f);
+  const auto passed = [&](std::initializer_list<float> grad) {
+    return RunOne(op,
+                  {{"u", TensorOf<float>({4}, {0, 0, 0, 0})},
+                   {"v", TensorOf<float>({4}, {0, 0, 0, 0})},
+                   {"g", TensorOf<float>({4}, grad)},
+                   {"n", TensorOf<float>({1}, {1})}},
+                  "g");
+  };
+  ExpectValues(passed({1, -3, 3, 3}), {0, -3, 3, 0});
+  const Tensor out = passed({1, 2, std::nanf(""), 3});
+  EXPECT_TRUE(std::isnan(out.Data<float>()[2]));
+  EXPECT_EQ(out.Data<float>()[3], 3.0f);
+}
+
+TEST(DgcClipByNorm, BoundsTheLengthFromItsStepOn) {
+  Op op("dgc_clip_by_norm");
+  op.AddInput("X", {"x"}).AddInput("current_step", {"step"}).AddOutput("Out", {"o"});
+  op.Set("max_norm", 2.5f).Set("rampup_begin_step", 1.0f);
+  const auto run = [&](float step) {
+    return RunOne(op, {{"x", TensorOf<float>({2}, {3, 4})}, {"step", TensorOf<float>({1}, {step})}}, "o");
+  };
+  ExpectValues(run(0), {3, 4});
+  ExpectValues(run(1), {1.5, 2});
+}
+
 TEST(Compare, GivesTruthElementByElement) {
   const float nan = std::nanf("");
   const Tensors inputs = {{"x", TensorOf<float>({2, 3}, {1, 2, 3, nan, 2, 1})},

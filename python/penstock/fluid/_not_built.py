@@ -221,6 +221,6 @@ NAMES = _names({
         DetectionMAP
     ''',
     'fluid.optimizer': '''
-        DGCMomentumOptimizer LookaheadOptimizer PipelineOptimizer RecomputeOptimizer
+        LookaheadOptimizer PipelineOptimizer RecomputeOptimizer
     ''',
 })

@@ -159,12 +159,19 @@ class Optimizer:
             return rate * multiplier
 
     def _apply_pairs_in_python(self, program, startup, params_grads):
-        block = program.global_block()
+        return self._append_updates(program, startup, self._regularized(program, params_grads))
+
+    def _regularized(self, program, params_grads):
+        """The pairs with what regularization makes of the gradients."""
         names = [(param.name, grad.name) for param, grad in params_grads]
         spec = _penstock.OptimizerSpec(self.type or type(self).__name__, {}, 0.0, '', self.regularization,
                                        self._regularizers_in(program))
-        names = _penstock.regularize(program.desc, unique_name.generator, framework.name_scopes(), spec, names)
-        pairs = [pair for pair in pairs_of(block, names) if pair[0].trainable]
+        return pairs_of(program.global_block(),
+                        _penstock.regularize(program.desc, unique_name.generator, framework.name_scopes(), spec, names))
+
+    def _append_updates(self, program, startup, params_grads):
+        block = program.global_block()
+        pairs = [pair for pair in params_grads if pair[0].trainable]
         begin = program.desc.op_count(0)
         with program_guard(program, startup), framework.name_scope('optimizer'):
             self._create_accumulators(block, [param for param, _ in pairs])

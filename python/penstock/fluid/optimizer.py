@@ -1,13 +1,14 @@
 """The optimizers: each names its op and its hyperparameters."""
 
 from penstock.fluid._averaging import ExponentialMovingAverage, ModelAverage
+from penstock.fluid._dgc import DGCMomentumOptimizer
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._optimizer_base import Optimizer
 from penstock.fluid.framework import Variable
 
 __all__ = [
     'Adadelta', 'AdadeltaOptimizer', 'Adagrad', 'AdagradOptimizer', 'Adam', 'AdamOptimizer', 'Adamax',
-    'AdamaxOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer',
+    'AdamaxOptimizer', 'DGCMomentumOptimizer', 'DecayedAdagrad', 'DecayedAdagradOptimizer', 'Dpsgd', 'DpsgdOptimizer',
     'ExponentialMovingAverage', 'Ftrl', 'FtrlOptimizer', 'Lamb', 'LambOptimizer', 'LarsMomentum',
     'LarsMomentumOptimizer', 'ModelAverage', 'Momentum', 'MomentumOptimizer', 'Optimizer', 'RMSProp',
     'RMSPropOptimizer', 'SGD', 'SGDOptimizer',

@@ -132,6 +132,35 @@ TEST(ProgramEditTest, AnEditOfAnOpThatIsNotThereIsAnError) {
   EXPECT_EQ(out.status().id(), "E-edit-anchor");
 }
 
+// Both are the first op of their block.
+TEST(ProgramEditTest, AnEditOfAnotherBlocksOpIsAnErrorBesideEditsOfItsOwn) {
+  Program in = TwoOps();
+  const OpId own = in.main().ops()[0].id;
+  const OpId other = in.AddBlock(0).Append(Op("relu"));
+  ProgramEdit edit(in);
+  edit.main().InsertAfter(own, Op("scale"));
+  edit.main().Remove(other);
+  EXPECT_NE(edit.main().FindOp(own), nullptr);
+  const Result<Program> out = edit.Apply();
+  ASSERT_FALSE(out.ok());
+  EXPECT_EQ(out.status().id(), "E-edit-anchor");
+}
+
+TEST(ProgramEditTest, InsertedOpsMayBeReplacedRemovedAndInsertedBeside) {
+  const Program in = TwoOps();
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  const OpId a = main.InsertAfter(in.main().ops()[0].id, Op("a"));
+  const OpId z = main.Append(Op("z"));
+  const OpId gone = main.InsertBefore(a, Op("gone"));
+  main.InsertAfter(z, Op("after_z"));
+  main.InsertBefore(gone, Op("before_gone"));
+  main.Remove(gone);
+  main.Replace(a, Op("b"));
+  EXPECT_EQ(Types(*edit.Apply()),
+            (std::vector<std::string>{"first", "before_gone", "b", "second", "z", "after_z"}));
+}
+
 TEST(DefUseTest, ListsWritersAndReadersInProgramOrder) {
   const Program program = TwoOps();
   const DefUse uses(program.main());

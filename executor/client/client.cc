@@ -13,7 +13,8 @@ long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chr
 }  // namespace
 
 TrainerClient::TrainerClient(std::unique_ptr<Transport> transport, ClientOptions options)
-    : transport_(std::move(transport)),
+    : SessionClient(session_),
+      transport_(std::move(transport)),
       options_([&] {
         options.session.on_change = [this] {
           const std::lock_guard lock(mutex_);
@@ -76,40 +77,6 @@ Status TrainerClient::Wait(const std::function<bool()>& answer) {
                            session_.step(), ": ", session_.WaitingFor()));
   }
   return session_.status();
-}
-
-Status TrainerClient::Push(PushHandle piece, const Variable& value) {
-  if (const auto* rows = value.If<SelectedRows>()) return session_.PushRows(piece, *rows);
-  const auto* tensor = value.If<Tensor>();
-  if (tensor == nullptr)
-    return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
-  return session_.Push(piece, *tensor);
-}
-
-Status TrainerClient::CompleteRows() {
-  return Wait([&] { return session_.RowsDone(); });
-}
-
-Status TrainerClient::EndStep(PeersHandle pservers) {
-  PENSTOCK_RETURN_IF_ERROR(session_.EndStep(pservers));
-  // The buffers of the step before may be written again after this.
-  return Wait([&] { return session_.EarlierPushesDone(session_.step() - 1); });
-}
-
-Status TrainerClient::Pull(PullHandle piece, Variable& out) {
-  if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return !session_.IsPulling(piece); }));
-  PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
-  if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
-  return Wait([&] { return !session_.IsPulling(piece); });
-}
-
-Status TrainerClient::CompletePulls(PeersHandle) {
-  return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
-}
-
-Status TrainerClient::Complete() {
-  PENSTOCK_RETURN_IF_ERROR(session_.Complete());
-  return Wait([&] { return session_.CompleteDone(); });
 }
 
 }  // namespace penstock

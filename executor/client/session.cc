@@ -37,10 +37,9 @@ std::uint64_t Session::step() const {
 
 Status Session::Attach(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const TrainerFacts facts, ReadTrainer(program));
-  if (facts.contracts.empty()) return OkStatus();  // not a trainer's program: a pserver's, say
+  if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
   if (facts.trainer_id.has_value() && trainer_ >= 0 && *facts.trainer_id != trainer_) {
     return InvalidArgument("E-contract-trainer", "this process was trainer ", trainer_,
                            ", and now runs a program of trainer ", *facts.trainer_id);
@@ -136,7 +135,7 @@ Status Session::CheckOpen() const {
 
 namespace {
 
-Status RequireType(const Piece& piece, const Tensor& value) {
+Status RequireType(const ContractPiece& piece, const Tensor& value) {
   if (!piece.rows && value.initialized() && value.dtype() == piece.dtype && value.shape() == piece.shape)
     return OkStatus();
   return InvalidArgument(
@@ -217,7 +216,7 @@ Status Session::Pull(PullHandle handle, Tensor& out) {
   const Declared& declared = pulls_[static_cast<std::size_t>(handle.index)];
   Peer& peer = *declared.peer;
   const int param = peer.contract.FindParam(declared.name);
-  const Piece& piece = peer.contract.params[static_cast<std::size_t>(param)];
+  const ContractPiece& piece = peer.contract.params[static_cast<std::size_t>(param)];
   const auto variable = static_cast<std::uint32_t>(param);
   if (peer.arriving.contains(variable)) {
     return FailedPrecondition("E-recv-twice", "recv: ", declared.name, " is on its way already");
@@ -319,7 +318,7 @@ std::size_t Session::ChunkCount(const Peer& peer, std::uint32_t variable) {
 // Where a chunk begins and how long it is, in bytes.
 std::pair<std::size_t, std::size_t> Session::ChunkBytes(const Peer& peer, std::uint32_t variable,
                                                         std::uint32_t chunk) {
-  const Piece& piece = PieceOf(peer, variable);
+  const ContractPiece& piece = PieceOf(peer, variable);
   const std::size_t total = static_cast<std::size_t>(piece.shape.Count()) * SizeOf(piece.dtype);
   const std::size_t row = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
   const std::size_t begin = chunk * peer.cut.chunk_rows[variable] * row;
@@ -339,7 +338,7 @@ void Session::Flush(Peer& peer) {
     } else if (ready.kind == MessageKind::kComplete && !(peer.sent.empty() && later.empty())) {
       later.push_back(std::move(ready));  // the last word: the server must have everything before it
     } else {
-      SendKept(peer, {.kind = ready.kind, .step = ready.step}, std::move(ready.body));
+      SendKept(peer, {.kind = ready.kind, .step = ready.step, .part = ready.request}, std::move(ready.body));
     }
   }
   peer.ready = std::move(later);

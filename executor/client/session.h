@@ -61,6 +61,9 @@ class Session : public ConnectionHandler {
   Status EndStep(PeersHandle handle);
   Status Pull(PullHandle handle, Tensor& out);
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
+  Status SaveTable(PeersHandle handle, const std::string& table, const std::vector<std::string>& files);
+  // Once SavesDone: what the servers said.
+  Status TakeSaved();
   Status Complete();
   void Cancel();
   // Ends all connections, in order or at once, without completing: for the servers this trainer is dead.
@@ -72,6 +75,7 @@ class Session : public ConnectionHandler {
   bool EarlierPushesDone(std::uint64_t step) const;
   bool PullsDone() const;
   bool RowsDone() const;
+  bool SavesDone() const;
   bool IsPulling(PullHandle handle) const;
   bool PullWaitsAtBarrier(PullHandle handle) const;
   bool CompleteDone() const;  // all servers know
@@ -105,7 +109,7 @@ class Session : public ConnectionHandler {
     Payload body;               // of others
     std::uint64_t rows = 0;     // of a push of rows: how many
     Nanoseconds asked{0};       // of a push that lacks credit: when we asked for some
-    std::uint32_t request = 0;  // of a question for rows
+    std::uint32_t request = 0;  // of a question for rows, and of one to save them
   };
   struct Arriving {  // one pull
     std::uint64_t version;
@@ -138,6 +142,7 @@ class Session : public ConnectionHandler {
     std::map<std::uint32_t, Arriving> arriving;           // by param
     std::map<std::uint32_t, ArrivingRows> arriving_rows;  // by request
     std::uint32_t requests = 0;                           // for rows, so far
+    std::uint32_t saves = 0;                              // asked for, so far
     std::set<std::uint32_t> pushed;                       // in the open step
     std::set<std::uint32_t> started;                      // params whose first value was sent
     std::string answer;
@@ -165,11 +170,12 @@ class Session : public ConnectionHandler {
   Status OnPulled(Peer& peer, const Envelope& envelope, const Payload& body);
   static void TakeCredit(Peer& peer, const Envelope& envelope);
   Status OnRows(Peer& peer, const Envelope& envelope, const Payload& body);
+  Status OnSaved(Peer& peer, const Envelope& envelope, const Payload& body);
   Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
   void Fail(Status why);
   bool CompleteDoneLocked() const;
   Peer* PeerOf(const std::shared_ptr<Connection>& connection);
-  static const Piece& PieceOf(const Peer& peer, std::uint32_t variable) {
+  static const ContractPiece& PieceOf(const Peer& peer, std::uint32_t variable) {
     return peer.contract.Variable(variable);
   }
   // The gradient that is pushed now, once a step.
@@ -186,6 +192,7 @@ class Session : public ConnectionHandler {
   std::uint64_t step_ = 0;
   bool at_barrier_ = false;  // of the program attached last
   bool completing_ = false;
+  Status saved_;  // the first error of the saves under way
   std::map<std::string, std::unique_ptr<Peer>> peers_;
   std::vector<Declared> pushes_;
   std::deque<Declared> pulls_;

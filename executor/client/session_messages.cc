@@ -86,6 +86,8 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
       return OnRows(peer, envelope, message.body);
     case MessageKind::kRowsGone:
       return OnRowsGone(peer, envelope);
+    case MessageKind::kSaved:
+      return OnSaved(peer, envelope, message.body);
     case MessageKind::kCompleted:
       peer.completed = true;
       acknowledge(MessageKind::kComplete);
@@ -248,7 +250,7 @@ std::string Session::WaitingFor() const {
     }
     if (peer->arriving.empty()) continue;
     const auto& [variable, arriving] = *peer->arriving.begin();
-    const Piece& piece = PieceOf(*peer, variable);
+    const ContractPiece& piece = PieceOf(*peer, variable);
     std::string rows;
     if (!arriving.have.empty() && piece.shape.rank() > 0) {
       const std::uint64_t begin = arriving.have.begin()->first * peer->cut.chunk_rows[variable];

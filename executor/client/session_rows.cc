@@ -1,6 +1,7 @@
 // A session's rows: gradients that are rows of a table, and questions for single rows.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "executor/client/session.h"
 
@@ -11,7 +12,7 @@ namespace {
 constexpr std::size_t kIdsOfRequest = std::size_t{1} << 16;
 static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
 
-Status RequireRows(const Piece& piece, const SelectedRows& value) {
+Status RequireRows(const ContractPiece& piece, const SelectedRows& value) {
   const auto count = static_cast<Dim>(value.rows.size());
   const auto error = [&](const auto&... parts) {
     return InvalidArgument("E-send-shape", "send: ", piece, " is declared, the value is ", StrCat(parts...));
@@ -103,7 +104,7 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
   const Declared& declared = tables_[static_cast<std::size_t>(handle.index)];
   Peer& peer = *declared.peer;
   const auto variable = static_cast<std::uint32_t>(peer.contract.FindTable(declared.name));
-  const Piece& piece = PieceOf(peer, variable);
+  const ContractPiece& piece = PieceOf(peer, variable);
   const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
   out.Reset(piece.dtype, piece.shape.WithRows(static_cast<Dim>(ids.size())));
   for (std::size_t begin = 0; begin < ids.size(); begin += kIdsOfRequest) {
@@ -165,6 +166,54 @@ Status Session::OnRowsGone(const Peer& peer, const Envelope& envelope) const {
       "E-lookup-version", "lookup: version ", envelope.step, " of ",
       PieceOf(peer, found->second.variable).name, " on pserver ", peer.address,
       " is overwritten by a later one; look rows up before the step's gradients are sent");
+}
+
+Status Session::SaveTable(PeersHandle handle, const std::string& table,
+                          const std::vector<std::string>& files) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  saved_ = OkStatus();
+  const std::vector<Peer*>& group = groups_[static_cast<std::size_t>(handle.index)];
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    Peer& peer = *group[i];
+    peer.ready.push_back({.kind = MessageKind::kSave,
+                          .step = step_,
+                          .variable = 0,
+                          .chunk = 0,
+                          .value = {},
+                          .body = Payload::Of(WriteSave({.table = table, .file = files[i]})),
+                          .request = peer.saves++});
+    Flush(peer);
+  }
+  return OkStatus();
+}
+
+bool Session::SavesDone() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
+    const Peer& peer = *entry.second;
+    return std::none_of(peer.ready.begin(), peer.ready.end(),
+                        [](const Ready& ready) { return ready.kind == MessageKind::kSave; }) &&
+           std::none_of(peer.sent.begin(), peer.sent.end(),
+                        [](const auto& sent) { return std::get<0>(sent.first) == MessageKind::kSave; });
+  });
+}
+
+Status Session::TakeSaved() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(saved_, OkStatus());
+}
+
+// The answer names the request alone; one of a server is under way at a time.
+Status Session::OnSaved(Peer& peer, const Envelope& envelope, const Payload& body) {
+  const auto asked = std::find_if(peer.sent.begin(), peer.sent.end(), [&](const auto& sent) {
+    return std::get<0>(sent.first) == MessageKind::kSave && std::get<4>(sent.first) == envelope.part;
+  });
+  if (asked == peer.sent.end()) return OkStatus();  // a repeat
+  if (body.size() > 0 && saved_.ok()) saved_ = ReadStatus(body.ToText());
+  peer.sent.erase(asked);
+  Flush(peer);
+  return OkStatus();
 }
 
 bool Session::RowsDone() const {

@@ -11,7 +11,8 @@ TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer, SparseParams s
     : contract_(ContractOf(facts, trainer, sparse)),
       startup_hash_(contract_.Startup().Hash()),
       hash_(contract_.Hash()),
-      param_of_(contract_.variable_count()) {
+      param_of_(contract_.variable_count()),
+      padding_of_(contract_.variable_count(), -1) {
   for (std::size_t p = 0; p < facts.params.size(); ++p) {
     const ServedParam& served = facts.params[p];
     const int param = contract_.FindParam(served.param.name);
@@ -20,7 +21,13 @@ TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer, SparseParams s
         served.start ? itself : contract_.FindGrad(served.grads[static_cast<std::size_t>(trainer)]);
     variable_of_.push_back(static_cast<std::uint32_t>(itself));
     pushed_for_.push_back(static_cast<std::uint32_t>(pushed));
-    param_of_[variable_of_.back()] = param_of_[pushed_for_.back()] = static_cast<int>(p);
+    if (itself >= 0) param_of_[variable_of_.back()] = static_cast<int>(p);
+    param_of_[pushed_for_.back()] = static_cast<int>(p);
+    for (const ServedLookup& lookup : served.lookups) {
+      const auto asked = static_cast<std::size_t>(contract_.FindTable(lookup.ids));
+      param_of_[asked] = static_cast<int>(p);
+      padding_of_[asked] = lookup.padding;
+    }
   }
 }
 

@@ -33,10 +33,13 @@ class TrainerTerms {
   std::optional<int> ParamOfGrad(std::uint32_t variable) const;   // nothing if it is no gradient
   std::optional<int> ParamOfPull(std::uint32_t variable) const;   // nothing if it is no param
   std::optional<int> ParamOfTable(std::uint32_t variable) const;  // nothing if it is no table
+  // Of a question for rows: the id that stands for none; -1: every id stands for a row.
+  std::int64_t PaddingOf(std::uint32_t variable) const { return padding_of_[variable]; }
   // What a push under the contract of that hash is for: the param of a gradient, or a first value that this
   // trainer sends. Nothing if it may not push that.
   std::optional<int> ParamOfPush(std::uint32_t variable, std::uint64_t contract) const;
-  // The variable that the param itself is, and the one that the trainer pushes for it.
+  // The variable that the param itself is (of a table that is dealt out by id, none is), and the one that the
+  // trainer pushes for it.
   std::uint32_t VariableOf(int param) const { return variable_of_[static_cast<std::size_t>(param)]; }
   std::uint32_t PushedFor(int param) const { return pushed_for_[static_cast<std::size_t>(param)]; }
 
@@ -44,6 +47,7 @@ class TrainerTerms {
   Contract contract_;
   std::uint64_t startup_hash_ = 0, hash_ = 0;
   std::vector<int> param_of_;
+  std::vector<std::int64_t> padding_of_;
   std::vector<std::uint32_t> variable_of_, pushed_for_;
 };
 

@@ -122,6 +122,22 @@ Result<std::vector<std::uint32_t>> ReadVariables(std::string_view bytes) {
   return variables;
 }
 
+std::string WriteSave(const SaveBody& body) {
+  Writer out;
+  out.Text(body.table);
+  out.Text(body.file);
+  return out.Take();
+}
+
+Result<SaveBody> ReadSave(std::string_view bytes) {
+  Reader in(bytes);
+  SaveBody body;
+  body.table = in.Text();
+  body.file = in.Text();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return body;
+}
+
 std::string WriteStatus(const Status& status) {
   Writer out;
   out.Number(static_cast<std::uint32_t>(status.code()));

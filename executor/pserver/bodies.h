@@ -31,6 +31,12 @@ Result<WelcomeBody> ReadWelcome(std::string_view bytes);
 std::string WriteVariables(const std::vector<std::uint32_t>& variables);
 Result<std::vector<std::uint32_t>> ReadVariables(std::string_view bytes);
 
+struct SaveBody {
+  std::string table, file;
+};
+std::string WriteSave(const SaveBody& body);
+Result<SaveBody> ReadSave(std::string_view bytes);
+
 std::string WriteStatus(const Status& status);
 // The status that the other side wrote; kDataLoss if the bytes are not one.
 Status ReadStatus(std::string_view bytes);

@@ -71,7 +71,8 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
 }
 
 Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) {
-  const Piece& piece = served.param;
+  if (served.by_id) return AddTable(served);
+  const ContractPiece& piece = served.param;
   // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
   if (served.start) scope_.FindOrCreate(piece.name)->As<Tensor>() = Tensor(piece.dtype, piece.shape);
   Variable* variable = scope_.Find(piece.name);
@@ -100,23 +101,53 @@ Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) 
   return OkStatus();
 }
 
+void ChunkStore::AddGradients(const ServedParam& served, Chunk& chunk) {
+  for (const std::string& grad : served.grads) {
+    auto variable = std::make_shared<Variable>();
+    if (served.rows) {
+      variable->As<SelectedRows>() = {
+          {}, served.param.shape[0], Tensor(served.param.dtype, served.param.shape.WithRows(0))};
+    } else {
+      variable->As<Tensor>() = Tensor(served.param.dtype, chunk.param.shape());
+    }
+    chunk.scope->Bind(grad, variable);
+    chunk.grads.push_back(std::move(variable));
+  }
+}
+
+// What the block mentions and the start-up program made as selected rows are the table's columns.
+Status ChunkStore::AddTable(const ServedParam& served) {
+  auto chunk = std::make_unique<Chunk>();
+  chunk->scope = std::make_unique<Scope>(&scope_);
+  AddGradients(served, *chunk);
+  std::vector<RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
+  for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
+    if (chunk->scope->FindLocal(name) != nullptr) continue;
+    if (made_by_schedule_.contains(name)) continue;
+    Variable* shared = scope_.Find(name);
+    const bool made = shared != nullptr && shared->initialized();
+    const bool rows = name == served.param.name || (made && shared->Is<SelectedRows>());
+    if (rows || !made) chunk->scope->FindOrCreate(name);
+    if (rows && name != served.param.name) columns.push_back({name, shared});
+  }
+  Param& param = params_.emplace_back();
+  param.piece = served.param;
+  param.rows = true;
+  param.block = served.block;
+  param.chunk_rows = served.param.shape[0];
+  PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make(served.param.shape, columns));
+  param.table = std::make_unique<RowTable>(std::move(table));
+  param.chunks.push_back(std::move(chunk));
+  return OkStatus();
+}
+
 Status ChunkStore::AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end,
                             Param& param) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
   const bool cut = end - begin != (served.param.shape.rank() == 0 ? 1 : served.param.shape[0]);
   chunk->param = cut ? whole.Rows(begin, end) : whole;
-  for (const std::string& grad : served.grads) {
-    auto variable = std::make_shared<Variable>();
-    if (served.rows) {
-      variable->As<SelectedRows>() = {
-          {}, chunk->param.shape()[0], Tensor(served.param.dtype, chunk->param.shape().WithRows(0))};
-    } else {
-      variable->As<Tensor>() = Tensor(served.param.dtype, chunk->param.shape());
-    }
-    chunk->scope->Bind(grad, variable);
-    chunk->grads.push_back(std::move(variable));
-  }
+  AddGradients(served, *chunk);
   if (served.start) {
     param.chunks.push_back(std::move(chunk));
     return OkStatus();
@@ -191,13 +222,13 @@ Status ChunkStore::Merge(const MergeAction& merge) {
 
 namespace {
 
-Status NoSuchRow(int trainer, const char* did, std::int64_t row, const Piece& piece) {
+Status NoSuchRow(int trainer, const char* did, std::int64_t row, const ContractPiece& piece) {
   return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
                          ", which has ", piece.shape[0]);
 }
 
 // The first id that is no row of the piece.
-std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const Piece& piece) {
+std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const ContractPiece& piece) {
   const auto outside = [&](std::int64_t id) { return id < 0 || id >= piece.shape[0]; };
   const auto found = std::find_if(ids.begin(), ids.end(), outside);
   return found == ids.end() ? std::nullopt : std::optional(*found);
@@ -208,7 +239,7 @@ std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const 
 // The parts hold all ids, then the values, as many bytes as `merge.rows` says: the state machine has
 // compared.
 Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) const {
-  const Piece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
+  const ContractPiece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
   const std::size_t id_bytes = merge.rows * sizeof(std::int64_t);
   gradient.height = piece.shape[0];
   gradient.rows.resize(merge.rows);
@@ -221,7 +252,7 @@ Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) c
 }
 
 Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
-  const Piece& piece = params_[static_cast<std::size_t>(param)].piece;
+  const ContractPiece& piece = params_[static_cast<std::size_t>(param)].piece;
   if (ids.size() % sizeof(std::int64_t) != 0) {
     return DataLoss("E-rpc-row", "trainer ", trainer, " asked for rows of ", piece.name, " in ", ids.size(),
                     " bytes, which are no numbers of rows");
@@ -230,12 +261,16 @@ Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
   return outside ? NoSuchRow(trainer, "asked for", *outside, piece) : OkStatus();
 }
 
-Tensor ChunkStore::Gather(int param, const Payload& ids) const {
-  const Param& p = params_[static_cast<std::size_t>(param)];
+Tensor ChunkStore::Gather(const RowsEvent& pull) const {
+  const Param& p = params_[static_cast<std::size_t>(pull.param)];
   const Tensor& table = p.chunks.front()->param;
   const std::size_t row = static_cast<std::size_t>(p.piece.shape.RowWidth()) * SizeOf(p.piece.dtype);
-  const std::vector<std::int64_t> numbers = NumbersOf(ids);
+  const std::vector<std::int64_t> numbers = NumbersOf(pull.ids);
   Tensor rows(p.piece.dtype, p.piece.shape.WithRows(static_cast<Dim>(numbers.size())));
+  if (p.table != nullptr) {
+    p.table->Read(numbers, pull.padding, rows.raw());
+    return rows;
+  }
   std::byte* to = rows.raw();
   for (const std::int64_t id : numbers) {
     std::memcpy(to, table.raw() + static_cast<std::size_t>(id) * row, row);
@@ -244,11 +279,67 @@ Tensor ChunkStore::Gather(int param, const Payload& ids) const {
   return rows;
 }
 
+// The gradients' ids become positions among the kept rows, and the block runs on the columns.
+Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
+  RowTable& table = *param.table;
+  for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
+  for (const auto& grad : chunk.grads) {
+    SelectedRows& rows = grad->As<SelectedRows>();
+    for (std::int64_t& row : rows.rows) row = table.PositionOf(row);
+    rows.height = table.capacity();
+  }
+  for (std::size_t i = 0; i < table.column_count(); ++i)
+    chunk.scope->Find(table.name(i))->As<Tensor>() = table.column(i);
+  PENSTOCK_RETURN_IF_ERROR(runner.RunBlock(program_, param.block, *chunk.scope));
+  // A runner may have put an output into a new buffer.
+  for (std::size_t i = 0; i < table.column_count(); ++i)
+    table.column(i) = chunk.scope->Find(table.name(i))->As<Tensor>();
+  return OkStatus();
+}
+
+int ChunkStore::FindTable(const std::string& name) const {
+  const auto found = std::find_if(params_.begin(), params_.end(), [&](const Param& param) {
+    return param.table != nullptr && param.piece.name == name;
+  });
+  return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
+}
+
+void ChunkStore::PublishTable(int param) const {
+  const Param& published = params_[static_cast<std::size_t>(param)];
+  if (published.table != nullptr) published.table->Publish();
+}
+
+void ChunkStore::PublishTables() const {
+  for (std::size_t p = 0; p < params_.size(); ++p) PublishTable(static_cast<int>(p));
+}
+
+// The save block has an op for each table, and no file that a program could know.
+Status ChunkStore::SaveTable(const SaveEvent& save, BlockRunner& runner) const {
+  const std::string& table = params_[static_cast<std::size_t>(save.param)].piece.name;
+  const std::vector<OpEntry> ops =
+      facts_.save_block < 0 ? std::vector<OpEntry>() : program_.block(facts_.save_block).ops();
+  Program saving = program_;
+  bool found = false;
+  for (const OpEntry& entry : ops) {
+    Block& block = saving.MutableBlock(facts_.save_block);
+    if (entry.op->InputName("X") == table && !found) {
+      Op op = *entry.op;
+      block.Replace(entry.id, std::move(op.Set("file_path", save.file)));
+      found = true;
+    } else {
+      block.Remove(entry.id);
+    }
+  }
+  if (found) return runner.RunBlock(saving, facts_.save_block, scope_);
+  return InvalidArgument("E-server-save", "pserver ", facts_.address, ": no op of its program saves ", table);
+}
+
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   if (run.param < 0) return runner.RunBlock(program_, facts_.lr_block, scope_);
   Chunk& chunk = At(run.param, run.chunk);
   const Param& param = params_[static_cast<std::size_t>(run.param)];
-  Status status = runner.RunBlock(program_, param.block, *chunk.scope);
+  Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
+                                         : runner.RunBlock(program_, param.block, *chunk.scope);
   if (!status.ok()) {
     return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
                                          " on pserver ", facts_.address));

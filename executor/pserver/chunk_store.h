@@ -1,6 +1,7 @@
 // The memory of a parameter server: for every chunk a scope in which each variable shaped like the piece is
 // the chunk's rows of it, and what the optimizer keeps whole (adam's beta powers) is the chunk's own, so that
 // all chunks evolve alike. Of a start value there is only the chunk itself, which its one merge fills.
+// A table that is dealt out by id is one chunk, whose scope has the columns of its rows (executor/table).
 // Merging copies a gradient, a tensor or rows of one, to where the optimize block reads it; the block's own
 // `sum` and `scale` add them up, in trainer order.
 //
@@ -16,6 +17,7 @@
 
 #include "executor/pserver/contract.h"
 #include "executor/pserver/state_machine.h"
+#include "executor/table/row_table.h"
 #include "framework/runtime/block_runner.h"
 #include "framework/tensor/scope.h"
 
@@ -38,10 +40,17 @@ class ChunkStore {
   // The chunk as it is at this version: copied once, shared by all who ask. No block may run on it the first
   // time.
   const Tensor& Snapshot(int param, int chunk, std::uint64_t version);
-  // Rows of a table as they are now, one for each of the int64 ids. No block may run on it.
-  Tensor Gather(int param, const Payload& ids) const;
+  // Rows of a table as they are now, one for each id of the question. No block may run on it.
+  Tensor Gather(const RowsEvent& pull) const;
   // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table.
   Status CheckIds(int param, int trainer, const Payload& ids) const;
+  // Of tables that are dealt out by id: the number of the param, -1 if there is none of that name; the rows,
+  // put into the server's scope (no block may run on it); and from there into a file, as the program's save
+  // block says.
+  int FindTable(const std::string& name) const;
+  void PublishTable(int param) const;
+  void PublishTables() const;
+  Status SaveTable(const SaveEvent& save, BlockRunner& runner) const;
 
  private:
   struct View {  // a variable that the block writes, and the memory where the result belongs
@@ -57,17 +66,21 @@ class ChunkStore {
     std::uint64_t copy_version = 0;
   };
   struct Param {
-    Piece piece;
+    ContractPiece piece;
     bool start = false;
     bool rows = false;  // its gradients are
     int block = 0;
     Dim chunk_rows = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
+    std::unique_ptr<RowTable> table;  // of one that is dealt out by id
   };
 
   ChunkStore(const Program& program, const ServerFacts& facts, Scope& scope)
       : program_(program), facts_(facts), scope_(scope) {}
   Status AddParam(const ServedParam& served, std::size_t chunk_bytes);
+  Status AddTable(const ServedParam& served);
+  void AddGradients(const ServedParam& served, Chunk& chunk);
+  Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Chunk& At(int param, int chunk) {

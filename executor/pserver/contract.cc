@@ -8,25 +8,26 @@
 namespace penstock {
 namespace {
 
-int FindPiece(const std::vector<Piece>& pieces, std::string_view name) {
-  const auto at = std::lower_bound(pieces.begin(), pieces.end(), name,
-                                   [](const Piece& piece, std::string_view n) { return piece.name < n; });
+int FindPiece(const std::vector<ContractPiece>& pieces, std::string_view name) {
+  const auto at =
+      std::lower_bound(pieces.begin(), pieces.end(), name,
+                       [](const ContractPiece& piece, std::string_view n) { return piece.name < n; });
   return at != pieces.end() && at->name == name ? static_cast<int>(at - pieces.begin()) : -1;
 }
 
 }  // namespace
 
-std::string Piece::ToString() const {
+std::string ContractPiece::ToString() const {
   return rows ? StrCat(name, " : rows<", DTypeName(dtype), shape, ">")
               : StrCat(name, " : ", DTypeName(dtype), shape);
 }
 
 std::string Contract::ToText() const {
   std::string text;
-  for (const Piece& piece : params) text += StrCat("param ", piece, "\n");
-  for (const Piece& piece : starts) text += StrCat("start ", piece, "\n");
-  for (const Piece& piece : tables) text += StrCat("table ", piece, "\n");
-  for (const Piece& piece : grads) text += StrCat("grad ", piece, "\n");
+  for (const ContractPiece& piece : params) text += StrCat("param ", piece, "\n");
+  for (const ContractPiece& piece : starts) text += StrCat("start ", piece, "\n");
+  for (const ContractPiece& piece : tables) text += StrCat("table ", piece, "\n");
+  for (const ContractPiece& piece : grads) text += StrCat("grad ", piece, "\n");
   return text;
 }
 
@@ -40,7 +41,7 @@ int Contract::FindGrad(std::string_view name) const {
   const int at = FindPiece(grads, name);
   return at < 0 ? -1 : static_cast<int>(params.size() + tables.size()) + at;
 }
-const Piece& Contract::Variable(std::size_t position) const {
+const ContractPiece& Contract::Variable(std::size_t position) const {
   if (position < params.size()) return params[position];
   position -= params.size();
   return position < tables.size() ? tables[position] : grads[position - tables.size()];
@@ -49,10 +50,11 @@ bool Contract::Starts(std::string_view name) const { return FindPiece(starts, na
 
 namespace {
 
-Status JoinInto(std::vector<Piece>& pieces, const std::vector<Piece>& more, const std::string& pserver) {
+Status JoinInto(std::vector<ContractPiece>& pieces, const std::vector<ContractPiece>& more,
+                const std::string& pserver) {
   pieces.insert(pieces.end(), more.begin(), more.end());
   SortByName(pieces);
-  const auto same_name = [](const Piece& a, const Piece& b) { return a.name == b.name; };
+  const auto same_name = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
   for (auto at = pieces.begin(); at + 1 < pieces.end(); ++at) {
     if (!same_name(*at, at[1]) || at->ToString() == at[1].ToString()) continue;
     return InvalidArgument("E-plan-mismatch", "plan: two programs of this process disagree about pserver ",

@@ -24,7 +24,7 @@ namespace penstock {
 
 class Program;
 
-struct Piece {
+struct ContractPiece {
   std::string name;
   DType dtype = DType::kFp32;
   Shape shape;
@@ -34,11 +34,12 @@ struct Piece {
 
 // A variable travels as its position here: first the params, then the tables, then the grads.
 struct Contract {
-  std::vector<Piece> params;  // what the trainer pulls, by name
-  std::vector<Piece> starts;  // those of the params whose first value it sends, by name; trainer 0's
-  std::vector<Piece> grads;   // what it pushes each step, by name; none in a start-up program
-  // Of which it asks for single rows and never pulls the whole, by name; none in a start-up program.
-  std::vector<Piece> tables = {};
+  std::vector<ContractPiece> params;  // what the trainer pulls, by name
+  std::vector<ContractPiece> starts;  // those of the params whose first value it sends, by name; trainer 0's
+  std::vector<ContractPiece> grads;   // what it pushes each step, by name; none in a start-up program
+  // Of which it asks for single rows and never pulls the whole, by name; none in a start-up program. A table
+  // that is dealt out by id is asked for under the names of its requests, without a number of rows.
+  std::vector<ContractPiece> tables = {};
 
   std::string ToText() const;  // a line for each, "param ...", "start ...", "table ..." and "grad ..."
   std::uint64_t Hash() const;
@@ -48,7 +49,7 @@ struct Contract {
   int FindTable(std::string_view name) const;
   int FindGrad(std::string_view name) const;
   std::size_t variable_count() const { return params.size() + tables.size() + grads.size(); }
-  const Piece& Variable(std::size_t position) const;
+  const ContractPiece& Variable(std::size_t position) const;
   bool Starts(std::string_view name) const;
 };
 
@@ -59,20 +60,31 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
 // The first line in which two contracts differ, as "line 3:  HERE | THERE"; empty if there is none.
 std::string FirstDifference(const std::string& here, const std::string& there);
 
+// A way to ask for rows of a table that is dealt out by id.
+struct ServedLookup {
+  std::string ids;            // the name of the question
+  std::int64_t padding = -1;  // the id that stands for no row; -1: none
+};
+
 // One parameter piece on a server, or a variable that it only holds: trainer 0's first value, for all to
 // pull.
 struct ServedParam {
-  Piece param;
+  ContractPiece param;
   bool start = false;              // held only: no block, no gradients
   int block = 0;                   // the optimize block that updates it
   std::vector<std::string> grads;  // by trainer: the order in which the merge adds them
   bool elementwise = false;        // every op of the block: it may run on a row range
   bool rows = false;               // the gradients are rows: then it is not cut into chunks
+  // It is a shard of a table that is dealt out by id: `param` is the whole table, of which some rows live
+  // here.
+  bool by_id = false;
+  std::vector<ServedLookup> lookups = {};  // of by_id
 };
 
 struct ServerFacts {
   std::string address;
   int trainers = 0;
+  int save_block = -1;              // saves tables that are dealt out by id; -1: there are none
   int lr_block = -1;                // runs once a step, before the optimize blocks; -1: none
   std::vector<ServedParam> params;  // by name
 };

@@ -4,8 +4,9 @@
 
 namespace penstock {
 
-void SortByName(std::vector<Piece>& pieces) {
-  std::sort(pieces.begin(), pieces.end(), [](const Piece& a, const Piece& b) { return a.name < b.name; });
+void SortByName(std::vector<ContractPiece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(),
+            [](const ContractPiece& a, const ContractPiece& b) { return a.name < b.name; });
 }
 
 Status AddPlace(Status status, const Op& op) {
@@ -13,8 +14,8 @@ Status AddPlace(Status status, const Op& op) {
                                : std::move(status).With(StrCat("written at ", op.location()));
 }
 
-Result<Piece> PieceOf(const Program& program, int block, const std::string& local,
-                      const std::string& remote) {
+Result<ContractPiece> PieceOf(const Program& program, int block, const std::string& local,
+                              const std::string& remote) {
   const Var* var = program.FindVar(block, local);
   if (var == nullptr || !var->HasShape()) {
     return InvalidArgument("E-contract-var", "communication names ", Quote(local),
@@ -24,7 +25,7 @@ Result<Piece> PieceOf(const Program& program, int block, const std::string& loca
     return InvalidArgument("E-contract-shape", "communication needs the whole shape of ", local,
                            ", which is declared ", var->shape());
   }
-  return Piece{remote, var->type->dtype, var->shape(), var->kind == VarKind::kSelectedRows};
+  return ContractPiece{remote, var->type->dtype, var->shape(), var->kind == VarKind::kSelectedRows};
 }
 
 }  // namespace penstock

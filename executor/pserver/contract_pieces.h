@@ -9,11 +9,12 @@
 
 namespace penstock {
 
-void SortByName(std::vector<Piece>& pieces);
+void SortByName(std::vector<ContractPiece>& pieces);
 
 // The variable `local` of a block, as the message that is called `remote`. kInvalidArgument: E-contract-var,
 // E-contract-shape.
-Result<Piece> PieceOf(const Program& program, int block, const std::string& local, const std::string& remote);
+Result<ContractPiece> PieceOf(const Program& program, int block, const std::string& local,
+                              const std::string& remote);
 
 // With the user's line, where the op has one.
 Status AddPlace(Status status, const Op& op);

@@ -42,6 +42,8 @@ enum class MessageKind : std::uint8_t {
   kRows = 16,  // a part of them, in the order of the ids; `credit` is the request's number    body: its bytes
   kRowsGone = 17,  // that version was overwritten; `credit` is the request's number
   kCredit = 18,    // pushes of a gradient of rows are welcome for steps below `credit`
+  kSave = 19,      // keep version `step` of a table in a file; `part` is the request's number   body: Save
+  kSaved = 20,     // it is there, or could not be made                            body: a status, if so
 };
 
 constexpr std::size_t kEnvelopeBytes = 144;

@@ -184,6 +184,8 @@ void Pserver::Execute(Actions actions) {
         machine_->BlockDone(work.param, work.chunk, status, next);
         Execute(std::move(next));
       });
+    } else if (const auto* save = std::get_if<SaveAction>(&action)) {
+      Start(*save);
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
       Reply(*reply);
     } else if (const auto* end = std::get_if<EndAction>(&action)) {
@@ -193,6 +195,7 @@ void Pserver::Execute(Actions actions) {
 }
 
 void Pserver::OnEnd(const Status& why) {
+  if (why.ok()) store_->PublishTables();
   ended_ = why;
   ended_at_ = options_.clock->Now();
   const std::vector<int> awaited = admission_.Awaited();
@@ -226,6 +229,18 @@ void Pserver::Start(const MergeAction& merge, Actions& actions) {
   });
 }
 
+// What is written is a copy, so updates go on meanwhile.
+void Pserver::Start(const SaveAction& action) {
+  store_->PublishTable(action.save.param);
+  options_.run([this, save = action.save] {
+    const Status status = store_->SaveTable(save, blocks_);
+    const std::lock_guard lock(mutex_);
+    Actions next;
+    machine_->SaveDone(save, status, next);
+    Execute(std::move(next));
+  });
+}
+
 void Pserver::Reply(const ReplyAction& reply) {
   if (reply.kind == MessageKind::kPulled) {
     ReplyChunk(reply);
@@ -245,6 +260,7 @@ void Pserver::Reply(const ReplyAction& reply) {
   if (reply.kind == MessageKind::kPushed || reply.kind == MessageKind::kCredit)
     envelope.variable = terms.PushedFor(reply.param);
   if (reply.kind == MessageKind::kGone) envelope.variable = terms.VariableOf(reply.param);
+  if (reply.kind == MessageKind::kSaved && !reply.error.ok()) body = Payload::Of(WriteStatus(reply.error));
   if (reply.kind == MessageKind::kError) body = Payload::Of(WriteStatus(reply.error));
   SendTo(reply.trainer, envelope, std::move(body));
 }
@@ -260,14 +276,12 @@ void Pserver::ReplyChunk(const ReplyAction& reply) {
 }
 
 void Pserver::ReplyRows(const ReplyAction& reply) {
-  const Envelope envelope{.kind = reply.kind,
-                          .step = reply.step,
-                          .credit = reply.request,
-                          .variable = admission_.terms(reply.trainer).VariableOf(reply.param)};
+  const Envelope envelope{
+      .kind = reply.kind, .step = reply.step, .credit = reply.rows.request, .variable = reply.rows.variable};
   if (reply.kind == MessageKind::kRowsGone) {
     SendTo(reply.trainer, envelope, {});
   } else {
-    SendParts(reply.trainer, envelope, store_->Gather(reply.param, reply.ids));
+    SendParts(reply.trainer, envelope, store_->Gather(reply.rows));
   }
 }
 

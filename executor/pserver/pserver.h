@@ -77,11 +77,13 @@ class Pserver : public ConnectionHandler {
   void OnEndStep(const Caller& caller, Actions& actions);
   void OnPullRows(const Caller& caller, Actions& actions);
   void OnPull(const Caller& caller, Actions& actions);
+  void OnSave(const Caller& caller, Actions& actions);
   void OnAsk(const Caller& caller);
   void Refuse(const std::shared_ptr<Connection>& connection, const Token& token, const Status& why);
   void Execute(Actions actions);
   void OnEnd(const Status& why);
   void Start(const MergeAction& merge, Actions& actions);
+  void Start(const SaveAction& action);
   void Reply(const ReplyAction& reply);
   void ReplyRows(const ReplyAction& reply);
   void SendParts(int trainer, Envelope envelope, const Tensor& value);

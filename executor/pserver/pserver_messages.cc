@@ -32,6 +32,8 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
       return OnPull(caller, actions);
     case MessageKind::kPullRows:
       return OnPullRows(caller, actions);
+    case MessageKind::kSave:
+      return OnSave(caller, actions);
     case MessageKind::kAsk:
       return OnAsk(caller);
     case MessageKind::kComplete:
@@ -111,9 +113,34 @@ void Pserver::OnPullRows(const Caller& caller, Actions& actions) {
   machine_->PullRows({.trainer = trainer,
                       .param = *param,
                       .version = caller.envelope.step,
+                      .variable = caller.envelope.variable,
                       .request = caller.envelope.part,
+                      .padding = admission_.terms(trainer).PaddingOf(caller.envelope.variable),
                       .ids = caller.message.body},
                      actions);
+}
+
+void Pserver::OnSave(const Caller& caller, Actions& actions) {
+  const int trainer = static_cast<int>(caller.envelope.trainer);
+  const Result<SaveBody> body = ReadSave(caller.message.body.ToText());
+  if (!body.ok()) {
+    machine_->Fail(body.status(), actions);
+    return;
+  }
+  const int param = store_->FindTable(body->table);
+  if (param < 0) {  // the trainer is told, and may go on
+    const Status why = InvalidArgument("E-server-save", "pserver ", facts_.address, " holds no table ",
+                                       body->table, " that is dealt out by id");
+    SendTo(trainer, {.kind = MessageKind::kSaved, .part = caller.envelope.part},
+           Payload::Of(WriteStatus(why)));
+    return;
+  }
+  machine_->Save({.trainer = trainer,
+                  .param = param,
+                  .version = caller.envelope.step,
+                  .request = caller.envelope.part,
+                  .file = body->file},
+                 actions);
 }
 
 void Pserver::OnAsk(const Caller& caller) {

@@ -1,5 +1,6 @@
 // A server's side of the contract, read from its program.
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "executor/pserver/contract_pieces.h"
@@ -17,6 +18,7 @@ class BlockReader {
   Result<ServedParam> Read(int trainers) {
     served_.block = block_;
     served_.elementwise = true;
+    PENSTOCK_RETURN_IF_ERROR(FindTable());
     for (const OpEntry& entry : program_.block(block_).ops()) PENSTOCK_RETURN_IF_ERROR(ReadOp(*entry.op));
     if (served_.param.name.empty() && Measures()) {
       return Unimplemented("E-server-measures", "block ", block_,
@@ -36,6 +38,7 @@ class BlockReader {
       return InvalidArgument("E-server-merge", served_.param.name, " has no rows, but its gradient does");
     }
     served_.elementwise = served_.elementwise && !served_.rows;
+    if (served_.by_id) PENSTOCK_RETURN_IF_ERROR(TakeWholeTable());
     return std::move(served_);
   }
 
@@ -48,16 +51,56 @@ class BlockReader {
     });
   }
 
+  // A parameter that is selected rows is a shard of a table. listen_and_serv does not list its gradients:
+  // they are the rows that the block reads without having written them, and that are no state.
+  Status FindTable() {
+    for (const OpEntry& entry : program_.block(block_).ops()) {
+      PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(*entry.op));
+      if (!def->optimizer().has_value() || !IsRows(entry.op->InputName(def->optimizer()->param_slot)))
+        continue;
+      served_.by_id = true;
+      for (const Slot& slot : entry.op->inputs()) {
+        if (slot.name != def->optimizer()->grad_slot) kept_.insert(slot.args.begin(), slot.args.end());
+      }
+    }
+    return OkStatus();
+  }
+
+  // What trainers send are rows of the whole, of which the declared shard is a part.
+  Status TakeWholeTable() {
+    PENSTOCK_ASSIGN_OR_RETURN(const ContractPiece grad,
+                              PieceOf(program_, block_, served_.grads.front(), served_.grads.front()));
+    const Shape& shard = served_.param.shape;
+    if (grad.shape.rank() == 0 || grad.dtype != served_.param.dtype ||
+        grad.shape.WithRows(shard[0]) != shard) {
+      return InvalidArgument("E-server-merge", "block ", block_, " updates ", served_.param, " by ", grad,
+                             ", whose rows are others");
+    }
+    served_.param.shape = grad.shape;
+    served_.param.rows = false;
+    return OkStatus();
+  }
+
+  bool IsRows(const std::string& name) const {
+    const Var* var = program_.FindVar(block_, name);
+    return var != nullptr && var->kind == VarKind::kSelectedRows;
+  }
+  bool IsGradient(const std::string& name) const {
+    if (!served_.by_id) return received_.contains(name);
+    return IsRows(name) && !kept_.contains(name) && !written_.contains(name);
+  }
+
   Status ReadOp(const Op& op) {
     PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, ops_.Require(op));
     served_.elementwise = served_.elementwise && def->elementwise();
     for (const Slot& slot : op.inputs()) {
       for (const std::string& arg : slot.args) {
-        if (!received_.contains(arg)) continue;
+        if (!IsGradient(arg)) continue;
         if (std::find(served_.grads.begin(), served_.grads.end(), arg) != served_.grads.end()) continue;
         PENSTOCK_RETURN_IF_ERROR(AddGradient(arg));
       }
     }
+    for (const std::string& name : op.OutputNames()) written_.insert(name);
     if (!def->optimizer().has_value()) return OkStatus();
     if (!served_.param.name.empty()) {
       return AddPlace(
@@ -67,17 +110,12 @@ class BlockReader {
     }
     const std::string& param = op.InputName(def->optimizer()->param_slot);
     PENSTOCK_ASSIGN_OR_RETURN(served_.param, PieceOf(program_, block_, param, param));
-    if (!served_.param.rows) return OkStatus();
-    return AddPlace(Unimplemented("E-server-table", "the table ", param,
-                                  " is dealt out row by row (is_distributed), which does not run yet; use ",
-                                  "is_sparse=True and is_distributed=False"),
-                    op);
+    return OkStatus();
   }
 
   // All trainers send rows, or none does.
   Status AddGradient(const std::string& name) {
-    const Var* var = program_.FindVar(block_, name);
-    const bool rows = var != nullptr && var->kind == VarKind::kSelectedRows;
+    const bool rows = IsRows(name);
     if (!served_.grads.empty() && rows != served_.rows) {
       return InvalidArgument("E-server-merge", "block ", block_, " merges ", served_.grads.front(), " and ",
                              name, ", of which one is selected rows");
@@ -91,8 +129,39 @@ class BlockReader {
   const Program& program_;
   const int block_;
   const std::set<std::string_view>& received_;
+  std::set<std::string> kept_;     // of a table: itself, and what its optimizer reads beside the gradient
+  std::set<std::string> written_;  // so far
   ServedParam served_;
 };
+
+// "name of the question:number of the block that answers it", for each table that is dealt out by id.
+Status ReadLookups(const Program& program, const Op& listen_and_serv, std::vector<ServedParam>& params) {
+  for (const std::string& entry :
+       listen_and_serv.GetOr<std::vector<std::string>>("prefetch_var_name_to_block_id", {})) {
+    const std::size_t colon = entry.rfind(':');
+    const std::string ids = entry.substr(0, colon);
+    int block = 0;
+    if (colon != std::string::npos)
+      std::from_chars(entry.data() + colon + 1, entry.data() + entry.size(), block);
+    if (block <= 0 || block >= program.block_count()) {
+      return InvalidArgument("E-server-block", "prefetch_var_name_to_block_id holds ", Quote(entry),
+                             ", which names no block of the program");
+    }
+    const auto& ops = program.block(block).ops();
+    const bool one = ops.size() == 1 && ops.front().op->type() == "lookup_sparse_table";
+    const std::string table = one ? ops.front().op->InputName("W") : "";
+    const auto served = std::find_if(params.begin(), params.end(), [&](const ServedParam& param) {
+      return param.by_id && param.param.name == table;
+    });
+    if (served == params.end() || ops.front().op->InputName("Ids") != ids) {
+      return InvalidArgument("E-server-lookup", "block ", block, " of the pserver's program, which answers ",
+                             ids,
+                             ", must be one lookup_sparse_table by them, of a table that a block updates");
+    }
+    served->lookups.push_back({ids, ops.front().op->GetOr<std::int64_t>("padding_idx", -1)});
+  }
+  return OkStatus();
+}
 
 // `params` are sorted.
 Status RequireOnce(const std::vector<ServedParam>& params) {
@@ -124,6 +193,7 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
                          listen_and_serv.GetOr<std::int32_t>("distributed_mode", 0),
                          "; only 0 (sync) runs so far");
   }
+  facts.save_block = listen_and_serv.GetOr<std::int32_t>("checkpint_block_id", -1);
   facts.lr_block = listen_and_serv.GetOr<std::int32_t>("lr_decay_block_id", -1);
   const std::vector<std::string>& x = listen_and_serv.Input("X");
   const std::set<std::string_view> received(x.begin(), x.end());
@@ -137,17 +207,20 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
     if (ref.index == facts.lr_block || idle) continue;
     BlockReader reader(ops, program, ref.index, received);
     PENSTOCK_ASSIGN_OR_RETURN(ServedParam served, reader.Read(facts.trainers));
-    merged += served.grads.size();
+    if (!served.by_id) merged += served.grads.size();
     facts.params.push_back(std::move(served));
   }
-  if (facts.lr_block >= program.block_count()) {
-    return InvalidArgument("E-server-block", "lr_decay_block_id is ", facts.lr_block, "; the program has ",
+  if (facts.lr_block >= program.block_count() || facts.save_block >= program.block_count()) {
+    const bool lr = facts.lr_block >= program.block_count();
+    return InvalidArgument("E-server-block", lr ? "lr_decay_block_id" : "checkpint_block_id", " is ",
+                           lr ? facts.lr_block : facts.save_block, "; the program has ",
                            program.block_count(), " blocks");
   }
   if (merged != x.size()) {
     return InvalidArgument("E-server-merge", "listen_and_serv receives ", x.size(),
                            " gradients, but its blocks merge ", merged);
   }
+  PENSTOCK_RETURN_IF_ERROR(ReadLookups(program, listen_and_serv, facts.params));
   for (const std::string& name : listen_and_serv.GetOr<std::vector<std::string>>("start_values", {})) {
     ServedParam held{.param = {}, .start = true, .block = -1, .grads = {}, .elementwise = true};
     PENSTOCK_ASSIGN_OR_RETURN(held.param, PieceOf(program, 0, name, name));
@@ -163,7 +236,10 @@ Contract ContractOf(const ServerFacts& facts, int trainer, SparseParams sparse) 
   Contract contract;
   for (const ServedParam& served : facts.params) {
     const bool table = served.rows && sparse == SparseParams::kAsTables;
-    (table ? contract.tables : contract.params).push_back(served.param);
+    if (!served.by_id) (table ? contract.tables : contract.params).push_back(served.param);
+    for (const ServedLookup& lookup : served.lookups) {
+      contract.tables.push_back({lookup.ids, served.param.dtype, served.param.shape.WithRows(kUnknownDim)});
+    }
     if (served.start) {
       if (trainer == 0) contract.starts.push_back(served.param);
       continue;
@@ -171,6 +247,7 @@ Contract ContractOf(const ServerFacts& facts, int trainer, SparseParams sparse) 
     contract.grads.push_back({served.grads[static_cast<std::size_t>(trainer)], served.param.dtype,
                               served.param.shape, served.rows});
   }
+  SortByName(contract.tables);
   SortByName(contract.grads);
   return contract;
 }

@@ -26,8 +26,9 @@ class TrainerReader {
       SortByName(contract.tables);
       SortByName(contract.grads);
       TakeStarts(contract);
-      const auto same = [](const Piece& a, const Piece& b) { return a.name == b.name; };
-      for (std::vector<Piece>* pulled : {&contract.params, &contract.tables})  // one may be pulled twice
+      const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
+      for (std::vector<ContractPiece>* pulled :
+           {&contract.params, &contract.tables})  // one may be pulled twice
         pulled->erase(std::unique(pulled->begin(), pulled->end(), same), pulled->end());
       for (std::size_t i = 1; i < contract.grads.size(); ++i) {
         if (contract.grads[i].name != contract.grads[i - 1].name) continue;
@@ -42,7 +43,14 @@ class TrainerReader {
   Status ReadOp(const Op& op) {
     if (op.type() == "send") return ReadSend(op);
     if (op.type() == "recv") return ReadRecv(op);
-    if (op.type() == "distributed_lookup_table") return ReadLookup(op);
+    if (op.type() == "distributed_lookup_table") return ReadSlices(op, "W", "endpoints");
+    if ((op.type() == "nce" || op.type() == "nce_grad") && op.GetOr<bool>("remote_prefetch", false))
+      return ReadSlices(op, "Weight", "epmap");
+    if (op.type() == "prefetch") return ReadPrefetch(op);
+    if (op.type() == "checkpoint_notify") {  // of servers that other programs know
+      for (const std::string& address : op.GetOr<std::vector<std::string>>("epmap", {}))
+        facts_.contracts[address];
+    }
     if (op.type() == "fetch_barrier") facts_.pulls_complete_at_barrier = true;
     if (op.type() == "send_barrier" || op.type() == "fetch_barrier") {
       for (const std::string& address : op.GetOr<std::vector<std::string>>("endpoints", {}))
@@ -54,7 +62,7 @@ class TrainerReader {
 
   // What is sent under the name under which it is also fetched is no gradient but a first value.
   static void TakeStarts(Contract& contract) {
-    const auto fetched = [&](const Piece& piece) { return contract.FindParam(piece.name) >= 0; };
+    const auto fetched = [&](const ContractPiece& piece) { return contract.FindParam(piece.name) >= 0; };
     std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
     std::erase_if(contract.grads, fetched);
   }
@@ -87,16 +95,17 @@ class TrainerReader {
     return ReadPieces(op, op.Output("Out"), remote.empty() ? op.Output("Out") : remote, false);
   }
 
-  // Slices of the table W, from its first row on.
-  Status ReadLookup(const Op& op) {
+  // Slices of a table that is asked for single rows, from its first row on.
+  Status ReadSlices(const Op& op, std::string_view slot, std::string_view servers) {
     const auto names = op.GetOr<std::vector<std::string>>("table_names", {});
     const auto sections = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
-    const auto addresses = op.GetOr<std::vector<std::string>>("endpoints", {});
+    const auto addresses = op.GetOr<std::vector<std::string>>(servers, {});
     if (names.size() != sections.size() || names.size() != addresses.size()) {
       return InvalidArgument("E-contract-epmap", op.type(), " names ", names.size(), " slices, ",
                              sections.size(), " heights and ", addresses.size(), " addresses");
     }
-    PENSTOCK_ASSIGN_OR_RETURN(const Piece table, PieceOf(program_, 0, op.InputName("W"), op.InputName("W")));
+    PENSTOCK_ASSIGN_OR_RETURN(const ContractPiece table,
+                              PieceOf(program_, 0, op.InputName(slot), op.InputName(slot)));
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (sections[i] <= 0 || table.shape.rank() == 0) {
         return InvalidArgument("E-contract-shape", op.type(), ": slice ", names[i], " has ", sections[i],
@@ -104,6 +113,29 @@ class TrainerReader {
       }
       facts_.contracts[addresses[i]].tables.push_back(
           {names[i], table.dtype, table.shape.WithRows(sections[i])});
+    }
+    return OkStatus();
+  }
+
+  // Rows of a table that is dealt out by id: what is asked for is called like the ids.
+  Status ReadPrefetch(const Op& op) {
+    const std::vector<std::string>& ids = op.Input("X");
+    const std::vector<std::string>& rows = op.Output("Out");
+    const auto addresses = op.GetOr<std::vector<std::string>>("epmap", {});
+    if (ids.size() != addresses.size() || ids.size() != rows.size()) {
+      return InvalidArgument("E-contract-epmap", op.type(), " has ", ids.size(), " variables of ids, ",
+                             rows.size(), " of rows and ", addresses.size(), " addresses in epmap");
+    }
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const Var* out = program_.FindVar(0, rows[i]);
+      const Dim width = out == nullptr || !out->HasShape() || out->shape().rank() == 0
+                            ? kUnknownDim
+                            : out->shape()[out->shape().rank() - 1];
+      if (width <= 0) {
+        return InvalidArgument("E-contract-shape", op.type(), ": the declaration of ", rows[i],
+                               " must say how wide the rows are");
+      }
+      facts_.contracts[addresses[i]].tables.push_back({ids[i], out->type->dtype, {kUnknownDim, width}});
     }
     return OkStatus();
   }
@@ -116,7 +148,7 @@ class TrainerReader {
                              addresses.size(), " addresses in epmap");
     }
     for (std::size_t i = 0; i < local.size(); ++i) {
-      PENSTOCK_ASSIGN_OR_RETURN(Piece piece, PieceOf(program_, 0, local[i], remote[i]));
+      PENSTOCK_ASSIGN_OR_RETURN(ContractPiece piece, PieceOf(program_, 0, local[i], remote[i]));
       Contract& contract = facts_.contracts[addresses[i]];
       auto& pieces = push ? contract.grads : contract.params;
       pieces.push_back(std::move(piece));

@@ -6,10 +6,8 @@
 namespace penstock {
 namespace {
 
-// What nobody sends, so that what a message claims is not believed: parts of a gradient of rows, and
-// questions of a trainer for rows that wait.
+// What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
 constexpr std::size_t kPartsMax = std::size_t{1} << 20;
-constexpr std::size_t kWaitingRowsMax = 1024;
 
 }  // namespace
 
@@ -239,6 +237,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   }
   GiveCredit(param, chunk, out);
   AnswerWaiting(param, chunk, out);
+  if (chunk == 0) StartSave(param, out);
   Advance(param, chunk, out);
   EndIfDrained(out);
 }
@@ -316,34 +315,6 @@ void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t v
                             .part = 0,
                             .step = version,
                             .credit = c.version + config_.window});
-}
-
-void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
-  if (ended_) return;
-  Chunk& c = At(pull.param, 0);
-  if (pull.version > c.version) {
-    const auto same = [&](const RowsEvent& other) {
-      return other.trainer == pull.trainer && other.request == pull.request;
-    };
-    if (std::any_of(c.row_pulls.begin(), c.row_pulls.end(), same)) return;  // a repeat
-    if (c.row_pulls.size() >= kWaitingRowsMax * static_cast<std::size_t>(config_.trainers)) {
-      Fail(FailedPrecondition("E-rpc-credit", "trainer ", pull.trainer, " asked for rows of ",
-                              config_.params[static_cast<std::size_t>(pull.param)].name, " while ",
-                              c.row_pulls.size(), " such questions wait"),
-           out);
-      return;
-    }
-    c.row_pulls.push_back(pull);
-    return;
-  }
-  // The version before the block that runs now is not kept: who asked for it has sent its gradient since.
-  const bool here = pull.version == c.version && !c.running;
-  out.push_back(ReplyAction{.trainer = pull.trainer,
-                            .kind = here ? MessageKind::kRows : MessageKind::kRowsGone,
-                            .param = pull.param,
-                            .step = pull.version,
-                            .request = pull.request,
-                            .ids = here ? pull.ids : Payload()});
 }
 
 void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed,

@@ -46,8 +46,18 @@ struct RunAction {
   int param = 0, chunk = 0;
   std::uint64_t step = 0;
 };
-// kPulled: send the chunk as it is now (no block runs on it), in parts. kRows: the same of the rows `ids`.
-// Others: what the fields say.
+// A question for single rows of a table.
+struct RowsEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint32_t variable = 0;  // the trainer's names for what it asks, and for the question
+  std::uint64_t request = 0;
+  std::int64_t padding = -1;  // the id that stands for no row; -1: none
+  Payload ids = {};           // int64, each within the table
+};
+
+// kPulled: send the chunk as it is now (no block runs on it), in parts. kRows: the same of the rows asked
+// for. Others: what the fields say.
 struct ReplyAction {
   int trainer = 0;
   MessageKind kind = MessageKind::kPushed;
@@ -55,15 +65,24 @@ struct ReplyAction {
   std::uint32_t part = 0;
   std::uint64_t step = 0;
   std::uint64_t credit = 0;
-  Status error = {};          // of kError
-  std::uint64_t request = 0;  // of kRows and kRowsGone
-  Payload ids = {};           // of kRows
+  Status error = {};    // of kError and kSaved
+  RowsEvent rows = {};  // of kRows and kRowsGone: the question
+};
+// Keep a table in a file: a question of a trainer, and the action that answers it; then SaveDone.
+struct SaveEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint32_t request = 0;  // the trainer's number for it, larger each time
+  std::string file = {};
+};
+struct SaveAction {
+  SaveEvent save;
 };
 // The server is done: ok when all trainers have completed and nothing is under way. The last action ever.
 struct EndAction {
   Status why;
 };
-using Action = std::variant<MergeAction, RunAction, ReplyAction, EndAction>;
+using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, EndAction>;
 using Actions = std::vector<Action>;
 
 struct MachineConfig {
@@ -88,13 +107,6 @@ struct PushEvent {
   std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
 };
 
-struct RowsEvent {
-  int trainer = 0, param = 0;
-  std::uint64_t version = 0;
-  std::uint64_t request = 0;  // the trainer's number for it
-  Payload ids;                // int64, each within the table
-};
-
 class StateMachine {
  public:
   explicit StateMachine(MachineConfig config);
@@ -104,6 +116,7 @@ class StateMachine {
   void EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed, Actions& out);
   void Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
   void PullRows(const RowsEvent& pull, Actions& out);
+  void Save(const SaveEvent& save, Actions& out);
   void Complete(int trainer, Actions& out);
   // The trainer is dead (and had not completed): nobody can go on.
   void Gone(int trainer, const Status& why, Actions& out);
@@ -113,6 +126,7 @@ class StateMachine {
   // Results of actions.
   void MergeDone(int param, int chunk, Actions& out);
   void BlockDone(int param, int chunk, const Status& status, Actions& out);
+  void SaveDone(const SaveEvent& save, const Status& status, Actions& out);
 
   bool ended() const { return ended_; }
   bool completed(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)].completed; }
@@ -145,10 +159,14 @@ class StateMachine {
     std::deque<std::vector<Gradient>> ahead;  // by step from `version` on, by trainer; made when needed
     std::set<std::pair<std::uint64_t, int>> pulls;  // waiting: version, trainer
     std::vector<RowsEvent> row_pulls;               // waiting
+    std::vector<SaveEvent> saves;                   // waiting, or the first under way
+    bool saving = false;
   };
   struct Trainer {
     std::uint64_t steps_ended = 0;
     bool completed = false;
+    std::uint64_t saves_done = 0;  // requests below it
+    Status save_status;            // of the last
   };
 
   Chunk& At(int param, int chunk) {
@@ -166,6 +184,8 @@ class StateMachine {
   void StartMerge(int param, int chunk, int trainer, Gradient* gradient, Actions& out);
   void AnswerWaiting(int param, int chunk, Actions& out);
   void GiveCredit(int param, int chunk, Actions& out);
+  void StartSave(int param, Actions& out);
+  void AnswerSave(int trainer, std::uint32_t request, Actions& out);
   void RequireStarter(int param, int chunk, Actions& out);
   bool IsAbsent(int trainer, std::uint64_t step) const;
   void Advance(int param, int chunk, Actions& out);

@@ -7,9 +7,9 @@
 //
 // Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's
 // buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
-// returned. EndStep, Pull, CompleteRows, CompletePulls and Complete may wait, report every 10 s what for, and
-// give up only when a peer is gone or the run is cancelled. After the first error every later call returns
-// that error.
+// returned. EndStep, Pull, CompleteRows, CompletePulls, SaveTable and Complete may wait, report every 10 s
+// what for, and give up only when a peer is gone or the run is cancelled. After the first error every later
+// call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +74,11 @@ class RpcClient {
   virtual Status CompleteRows() = 0;
   // fetch_barrier: all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
+  // checkpoint_notify: each of the servers writes its rows of a table that is dealt out by id, of the version
+  // that Pull would give, to the file of its position, on its own disk. What a server says against that is
+  // the result; the job goes on.
+  virtual Status SaveTable(PeersHandle pservers, const std::string& table,
+                           const std::vector<std::string>& files) = 0;
   // Tells every server that this trainer is done for good. Idempotent.
   virtual Status Complete() = 0;
   // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/tensor/row_start.h"
 #include "operators/row_index.h"
 #include "operators/rows.h"
 
@@ -11,8 +12,9 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out[i] = the row of table W for Ids[i], zeros where Ids[i] is padding_idx. W is selected rows: those that have
-been made. With auto_grown_table a row that W does not have yet is made, of zeros, unless is_test; then it
-counts as zeros and is not kept. Without auto_grown_table it is an error.)";
+been made. With auto_grown_table a row that W does not have yet is made, as W's rows start (of zeros, if
+nothing says how), unless is_test; then it counts as zeros and is not kept. Without auto_grown_table it is an
+error.)";
 
 Status InferLookup(InferContext& c) {
   const Shape& table = c.ShapeOf("W");
@@ -80,8 +82,19 @@ class LookupSparseTableKernel : public Kernel {
     table.rows.insert(table.rows.end(), missing_.begin(), missing_.end());
     Tensor grown(DTypeOfT<T>::kValue, table.value.shape().WithRows(static_cast<Dim>(table.rows.size())));
     std::copy_n(table.value.template Data<T>(), before, grown.template Data<T>());
-    std::fill(grown.template Data<T>() + before, grown.template Data<T>() + grown.count(), T{0});
+    std::shared_ptr<const RowStart> start = SharedRowStartOf(table);
+    const Dim width = grown.shape().RowWidth();
+    T* to = grown.template Data<T>() + before;
+    for (const std::int64_t id : missing_) {
+      if (start != nullptr) {
+        start->Make(id, width, reinterpret_cast<std::byte*>(to));
+      } else {
+        std::fill_n(to, width, T{0});
+      }
+      to += width;
+    }
     table.value = std::move(grown);
+    SetRowStart(table, std::move(start));
     index_.Update(table.rows);
   }
 

@@ -1,10 +1,9 @@
 // distributed_lookup_table: rows of a table that parameter servers hold in slices.
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/distributed/comm.h"
+#include "operators/distributed/remote_rows.h"
 
 namespace penstock {
 namespace {
@@ -44,91 +43,48 @@ class RemoteLookupKernel : public Kernel {
     ids_.assign(k.Inputs("Ids").begin(), k.Inputs("Ids").end());
     outs_.assign(k.Outputs("Outputs").begin(), k.Outputs("Outputs").end());
     padding_ = k.Attr<std::int64_t>("padding_idx");
-    const auto names = k.Attr<std::vector<std::string>>("table_names");
-    const auto sections = k.Attr<std::vector<std::int64_t>>("height_sections");
-    const auto servers = k.Attr<std::vector<std::string>>("endpoints");
-    if (names.empty() || names.size() != sections.size() || names.size() != servers.size()) {
-      return k.Error("table_names, height_sections and endpoints name ", names.size(), ", ", sections.size(),
-                     " and ", servers.size(), " slices");
-    }
     const Operand& first = outs_.front();
-    const Dim width = first.shape[first.shape.rank() - 1];
-    row_bytes_ = static_cast<std::size_t>(width) * SizeOf(first.dtype);
-    PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
-    for (std::size_t s = 0; s < names.size(); ++s) {
-      PENSTOCK_ASSIGN_OR_RETURN(const RowsHandle handle,
-                                client_->DeclareRows({.pserver = servers[s],
-                                                      .name = names[s],
-                                                      .dtype = first.dtype,
-                                                      .shape = {sections[s], width},
-                                                      .trainer_id = k.Attr<int>("trainer_id")}));
-      const Dim begin = slices_.empty() ? 0 : slices_.back().end;
-      slices_.push_back({.handle = handle, .begin = begin, .end = begin + sections[s]});
-    }
-    return OkStatus();
+    return rows_.Declare(
+        k,
+        {k.Attr<std::vector<std::string>>("table_names"),
+         k.Attr<std::vector<std::int64_t>>("height_sections"), k.Attr<std::vector<std::string>>("endpoints")},
+        first.dtype, first.shape[first.shape.rank() - 1]);
   }
 
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(CollectIds(k));
-    for (Slice& slice : slices_) {
-      slice.first = static_cast<std::size_t>(std::ranges::lower_bound(all_, slice.begin) - all_.begin());
-      const auto last = static_cast<std::size_t>(std::ranges::lower_bound(all_, slice.end) - all_.begin());
-      if (slice.first == last) continue;
-      local_.assign(all_.begin() + static_cast<Dim>(slice.first), all_.begin() + static_cast<Dim>(last));
-      for (std::int64_t& id : local_) id -= slice.begin;
-      PENSTOCK_RETURN_IF_ERROR(client_->PullRows(slice.handle, local_, slice.rows));
-    }
-    PENSTOCK_RETURN_IF_ERROR(client_->CompleteRows());
+    PENSTOCK_RETURN_IF_ERROR(rows_.Fetch(all_));
+    const std::size_t bytes = rows_.row_bytes();
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       std::byte* to = k[outs_[i]].raw();
-      for (const std::int64_t id : k[ids_[i]].Span<std::int64_t>()) {
-        to = IsPadding(id) ? std::fill_n(to, row_bytes_, std::byte{0}) : std::copy_n(Row(id), row_bytes_, to);
-      }
+      for (const std::int64_t id : k[ids_[i]].Span<std::int64_t>())
+        to = IsPadding(id) ? std::fill_n(to, bytes, std::byte{0}) : std::copy_n(rows_.Row(id), bytes, to);
     }
     return OkStatus();
   }
 
  private:
-  struct Slice {
-    RowsHandle handle;
-    Dim begin = 0, end = 0;  // rows of the table
-    std::size_t first = 0;   // of all_, the first that lies here
-    Tensor rows;             // that were asked for, in the order of all_
-  };
-
   bool IsPadding(std::int64_t id) const { return padding_ != -1 && id == padding_; }
 
-  // Every id once, ascending.
   Status CollectIds(KernelRun& k) {
     all_.clear();
     for (const Operand& operand : ids_) {
       for (const std::int64_t id : k[operand].Span<std::int64_t>()) {
         if (IsPadding(id)) continue;
-        if (id < 0 || id >= slices_.back().end) {
+        if (id < 0 || id >= rows_.height()) {
           return InvalidArgument("E-op-index", "distributed_lookup_table: id ", id,
-                                 " is outside the table of ", slices_.back().end, " rows");
+                                 " is outside the table of ", rows_.height(), " rows");
         }
         all_.push_back(id);
       }
     }
-    std::ranges::sort(all_);
-    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
     return OkStatus();
   }
 
-  const std::byte* Row(std::int64_t id) const {
-    const auto slice =
-        std::ranges::find_if(slices_, [id](const Slice& s) { return id >= s.begin && id < s.end; });
-    const auto at = static_cast<std::size_t>(std::ranges::lower_bound(all_, id) - all_.begin());
-    return slice->rows.raw() + (at - slice->first) * row_bytes_;
-  }
-
-  RpcClient* client_ = nullptr;
   std::vector<Operand> ids_, outs_;
-  std::vector<Slice> slices_;
+  RemoteRows rows_;
   std::int64_t padding_ = -1;
-  std::size_t row_bytes_ = 0;
-  std::vector<std::int64_t> all_, local_;
+  std::vector<std::int64_t> all_;
 };
 
 }  // namespace

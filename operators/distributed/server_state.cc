@@ -1,13 +1,18 @@
 // checkpoint_notify, recv_save, sparse_tensor_load: what Fluid's programs say to servers to keep and give
-// back their values. Declared, so that such programs can be read, checked and exchanged; ours keep their
-// state by themselves.
+// back their values. The last two are declared, so that such programs can be read, checked and exchanged;
+// ours keep that state by themselves.
+#include <string>
+#include <vector>
+
 #include "framework/op/op_registry.h"
+#include "operators/distributed/comm.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kNotifyDoc[] = R"(
-Asks each server of epmap to save its part of table lookup_table under dir.)";
+Asks each server of epmap to save its rows of table lookup_table, which is dealt out by id, as they are after
+this trainer's last send_barrier: server i, on its own disk, to dir/lookup_table_i. Returns when all have.)";
 
 constexpr char kSaveDoc[] = R"(
 Fetches the slices remote_varnames of one variable from endpoints, one address a slice, and writes them to
@@ -27,9 +32,27 @@ class NotOursKernel : public Kernel {
   Status Run(KernelRun&) override { return OkStatus(); }
 };
 
-OpDef& Finish(OpDef& def) {
-  return def.InferShape(OutputsAsDeclared()).SideEffect().NoGrad().KernelForAnyType<Cpu, NotOursKernel>();
-}
+class NotifyKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
+    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    table_ = k.Attr<std::string>("lookup_table");
+    PENSTOCK_ASSIGN_OR_RETURN(servers_, client_->DeclarePeers(servers, k.Attr<int>("trainer_id")));
+    for (std::size_t i = 0; i < servers.size(); ++i)
+      files_.push_back(StrCat(k.Attr<std::string>("dir"), "/", table_, "_", i));
+    return OkStatus();
+  }
+  Status Run(KernelRun&) override { return client_->SaveTable(servers_, table_, files_); }
+
+ private:
+  RpcClient* client_ = nullptr;
+  PeersHandle servers_;
+  std::string table_;
+  std::vector<std::string> files_;
+};
+
+OpDef& Finish(OpDef& def) { return def.InferShape(OutputsAsDeclared()).SideEffect().NoGrad(); }
 
 }  // namespace
 
@@ -38,7 +61,8 @@ void RegisterServerState(OpRegistry& ops) {
       .RequiredAttr("epmap", AttrKind::kStrings, "the servers' addresses")
       .RequiredAttr("dir", AttrKind::kString, "where they save it")
       .RequiredAttr("lookup_table", AttrKind::kString, "the table")
-      .Attr("trainer_id", 0, "who asks", AtLeast(0));
+      .Attr("trainer_id", 0, "who asks", AtLeast(0))
+      .KernelForAnyType<Cpu, NotifyKernel>();
   Finish(ops.Add("recv_save").Doc("Writes a variable that servers hold in slices to a file.", kSaveDoc))
       .RequiredAttr("dtype", AttrKind::kInt, "its element type, as Fluid numbers them")
       .Attr("overwrite", true, "whether the file may be there already")
@@ -48,8 +72,10 @@ void RegisterServerState(OpRegistry& ops) {
       .RequiredAttr("remote_varnames", AttrKind::kStrings, "what each slice is called there")
       .RequiredAttr("slice_shapes", AttrKind::kStrings, "the shape of each slice, as text")
       .RequiredAttr("endpoints", AttrKind::kStrings, "the server of each slice")
-      .Attr("trainer_id", 0, "who asks", AtLeast(0));
-  Finish(ops.Add("sparse_tensor_load").Doc("Reads a server's rows of a table from a file.", kLoadDoc));
+      .Attr("trainer_id", 0, "who asks", AtLeast(0))
+      .KernelForAnyType<Cpu, NotOursKernel>();
+  Finish(ops.Add("sparse_tensor_load").Doc("Reads a server's rows of a table from a file.", kLoadDoc))
+      .KernelForAnyType<Cpu, NotOursKernel>();
 }
 
 }  // namespace penstock

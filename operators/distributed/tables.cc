@@ -1,15 +1,18 @@
-// Tables whose rows are spread over parameter servers: what stands in for them on a trainer, and the ops of
-// tables that are dealt out id by id.
+// Tables whose rows are spread over parameter servers: what stands in for them on a trainer, and how it asks
+// for rows of those that are dealt out id by id.
 #include <algorithm>
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/distributed/comm.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kPrefetchDoc[] = R"(
-Sends X[i] (row numbers) to server epmap[i]; Out[i] is its answer: one row for each.)";
+Asks server epmap[i] for rows X[i] of a table that is dealt out by id, under the name of X[i]: which table
+that is, the server's program says. Out[i] is the answer, one row for each id, of the version after this
+trainer's last send_barrier.)";
 
 constexpr char kFakeInitDoc[] = R"(
 Out stands for a table of that shape that lives on the servers: selected rows, of which none are here.)";
@@ -17,15 +20,40 @@ Out stands for a table of that shape that lives on the servers: selected rows, o
 constexpr char kRefDoc[] = R"(
 Out = X[n], where TrainerId holds n in its one element.)";
 
-// Refuses when the program is compiled, before anything has run.
-class PrefetchNotRunKernel : public Kernel {
+class PrefetchKernel : public Kernel {
  public:
-  Status Prepare(KernelSetup&) override {
-    return Unimplemented("E-comm-table",
-                         "prefetch: tables with is_distributed are transpiled, but not run yet; use "
-                         "is_sparse=True and is_distributed=False");
+  Status Prepare(KernelSetup& k) override {
+    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    const auto ids = k.Inputs("X");
+    const auto rows = k.Outputs("Out");
+    PENSTOCK_RETURN_IF_ERROR(CheckServers(k, ids.size(), servers));
+    if (rows.size() != ids.size()) return k.Error("X has ", ids.size(), " variables, Out has ", rows.size());
+    PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i].kind != VarKind::kTensor || ids[i].dtype != DType::kInt64)
+        return k.Error("X (", ids[i].name, ") must be row numbers, int64");
+      PENSTOCK_ASSIGN_OR_RETURN(
+          const RowsHandle handle,
+          client_->DeclareRows(PieceOf(rows[i], servers[i], ids[i].name, k.Attr<int>("trainer_id"))));
+      questions_.push_back({ids[i], rows[i], handle});
+    }
+    return OkStatus();
   }
-  Status Run(KernelRun&) override { return OkStatus(); }
+  Status Run(KernelRun& k) override {
+    for (const Question& question : questions_) {
+      const auto ids = k[question.ids].Span<std::int64_t>();
+      PENSTOCK_RETURN_IF_ERROR(client_->PullRows(question.handle, ids, k.Var(question.rows).As<Tensor>()));
+    }
+    return client_->CompleteRows();
+  }
+
+ private:
+  struct Question {
+    Operand ids, rows;
+    RowsHandle handle;
+  };
+  RpcClient* client_ = nullptr;
+  std::vector<Question> questions_;
 };
 
 Status InferFakeInit(InferContext& c) {
@@ -68,7 +96,7 @@ void RegisterTables(OpRegistry& ops) {
       .Attr("trainer_id", 0, "who asks", AtLeast(0))
       .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")
       .InferShape(OutputsAsDeclared())
-      .KernelForAnyType<Cpu, PrefetchNotRunKernel>()
+      .KernelForAnyType<Cpu, PrefetchKernel>()
       .SideEffect()
       .NoGrad();
   ops.Add("fake_init")

@@ -7,6 +7,7 @@
 
 #include "framework/base/files.h"
 #include "framework/op/op_registry.h"
+#include "framework/tensor/row_start.h"
 #include "framework/tensor/serialize.h"
 #include "operators/tensor/convert.h"
 
@@ -150,7 +151,9 @@ class LoadKernel : public Kernel {
   // Into the buffer that is there if it fits: others may hold views of it.
   static Status Put(Variable& to, const Operand& out, Variable value) {
     const Tensor* tensor = value.If<Tensor>();
-    if (tensor == nullptr) {
+    if (tensor == nullptr) {  // rows that the file does not list start as before
+      if (const auto* old = to.If<SelectedRows>())
+        SetRowStart(value.As<SelectedRows>(), SharedRowStartOf(*old));
       to = std::move(value);
       return OkStatus();
     }

@@ -7,7 +7,7 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/runtime/random.h"
-#include "operators/fluid_attrs.h"
+#include "operators/distributed/remote_rows.h"
 #include "operators/loss/class_sampler.h"
 #include "operators/require_shape.h"
 
@@ -24,8 +24,9 @@ Cost = SampleWeight * (sum over Label of -log(o / (o + b)) + sum over the drawn 
 sampler 0 draws evenly; 1 by log(1 + 1 / (class + 1)), but never the last class; 2 by CustomDistProbs, for
 which CustomDistAlias and CustomDistAliasProbs are the tables of the alias method. Draws depend on seed and
 place only, the same at each run; seed 0 takes a new one from the process at every run. With is_sparse the
-gradient of Weight is selected rows, one for each class of each example. Gutmann, Hyvarinen:
-"Noise-contrastive estimation", AISTATS 2010.)";
+gradient of Weight is selected rows, one for each class of each example. With remote_prefetch Weight lives on
+servers in slices (table_names, height_sections, epmap), who are asked for the rows of the chosen classes.
+Gutmann, Hyvarinen: "Noise-contrastive estimation", AISTATS 2010.)";
 
 Status InferNce(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));
@@ -72,13 +73,50 @@ Status InferNceGrad(InferContext& c) {
   return c.HasOutput("Bias@GRAD") ? c.Error("Bias@GRAD needs the input Bias") : OkStatus();
 }
 
+// The rows of Weight, here or on the servers.
+template <typename T>
+class ClassRows {
+ public:
+  Status Prepare(KernelSetup& k) {
+    weight_ = k.Input("Weight");
+    remote_ = weight_.kind != VarKind::kTensor;
+    width_ = k.Input("Input").shape[1];
+    if (!remote_) return OkStatus();
+    if (!k.Attr<bool>("remote_prefetch"))
+      return Unimplemented("E-op-rows", k.op().type(), ": Weight must be a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(rows_.Declare(
+        k,
+        {k.Attr<std::vector<std::string>>("table_names"),
+         k.Attr<std::vector<std::int64_t>>("height_sections"), k.Attr<std::vector<std::string>>("epmap")},
+        DTypeOfT<T>::kValue, width_));
+    if (rows_.height() == k.Attr<int>("num_total_classes")) return OkStatus();
+    return k.Error("the servers hold ", rows_.height(), " rows of Weight for num_total_classes ",
+                   k.Attr<int>("num_total_classes"));
+  }
+  // Each class is below num_total_classes.
+  Status Load(KernelRun& k, std::span<const std::int64_t> classes) {
+    if (remote_) return rows_.Fetch(classes);
+    local_ = k[weight_].template Data<T>();
+    return OkStatus();
+  }
+  const T* Row(std::int64_t label) const {
+    return remote_ ? reinterpret_cast<const T*>(rows_.Row(label)) : local_ + label * width_;
+  }
+
+ private:
+  Operand weight_;
+  bool remote_ = false;
+  Dim width_ = 0;
+  RemoteRows rows_;
+  const T* local_ = nullptr;
+};
+
 template <typename Device, typename T>
 class NceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     input_ = k.Input("Input");
     label_ = k.Input("Label");
-    weight_ = k.Input("Weight");
     bias_ = k.Input("Bias");
     sample_weight_ = k.Input("SampleWeight");
     cost_ = k.Output("Cost");
@@ -87,8 +125,7 @@ class NceKernel : public Kernel {
     custom_ = k.Attr<std::vector<std::int32_t>>("custom_neg_classes");
     drawn_ = k.Attr<int>("num_neg_samples");
     truths_ = label_.shape.rank() == 2 ? label_.shape[1] : 1;
-    if (weight_.kind != VarKind::kTensor)
-      return Unimplemented("E-op-rows", "nce: Weight must be a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(weight_.Prepare(k));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "SampleLogits"));
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "SampleLabels"));
     return sampler_.Prepare(k);
@@ -96,7 +133,7 @@ class NceKernel : public Kernel {
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(Choose(k));
     const Dim width = input_.shape[1], columns = truths_ + drawn_;
-    const T* const weight = k[weight_].template Data<T>();
+    PENSTOCK_RETURN_IF_ERROR(weight_.Load(k, k[labels_].template Span<std::int64_t>()));
     const T* const bias = bias_ ? k[bias_].template Data<T>() : nullptr;
     const T* const example_weight = sample_weight_ ? k[sample_weight_].template Data<T>() : nullptr;
     const std::int64_t* const labels = k[labels_].template Data<std::int64_t>();
@@ -107,7 +144,8 @@ class NceKernel : public Kernel {
       for (Dim j = 0; j < columns; ++j) {
         const std::int64_t label = labels[i * columns + j];
         T z = bias == nullptr ? T{0} : bias[label];
-        for (Dim d = 0; d < width; ++d) z += weight[label * width + d] * input[d];
+        const T* const weight = weight_.Row(label);
+        for (Dim d = 0; d < width; ++d) z += weight[d] * input[d];
         const T o = T{1} / (T{1} + std::exp(-z));
         const T b = static_cast<T>(sampler_.Probability(k, label)) * static_cast<T>(drawn_);
         logits[i * columns + j] = o;
@@ -141,7 +179,8 @@ class NceKernel : public Kernel {
     return OkStatus();
   }
 
-  Operand input_, label_, weight_, bias_, sample_weight_, cost_, logits_, labels_;
+  Operand input_, label_, bias_, sample_weight_, cost_, logits_, labels_;
+  ClassRows<T> weight_;
   std::vector<std::int32_t> custom_;
   Dim drawn_ = 0, truths_ = 0;
   ClassSampler sampler_;
@@ -153,7 +192,6 @@ class NceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     input_ = k.Input("Input");
-    weight_ = k.Input("Weight");
     logits_ = k.Input("SampleLogits");
     labels_ = k.Input("SampleLabels");
     sample_weight_ = k.Input("SampleWeight");
@@ -162,10 +200,15 @@ class NceGradKernel : public Kernel {
     dweight_ = k.Output("Weight@GRAD");
     dbias_ = k.Output("Bias@GRAD");
     const Shape& label = k.Input("Label").shape;
-    if (input_.shape.rank() != 2 || weight_.shape != Shape{k.Attr<int>("num_total_classes"), input_.shape[1]})
-      return k.Error("Input (", input_.shape, ") must have rank 2, and Weight (", weight_.shape,
+    const Operand weight = k.Input("Weight");
+    classes_ = k.Attr<int>("num_total_classes");
+    const bool fits = weight.kind != VarKind::kTensor ||
+                      (input_.shape.rank() == 2 && weight.shape == Shape{classes_, input_.shape[1]});
+    if (input_.shape.rank() != 2 || !fits)
+      return k.Error("Input (", input_.shape, ") must have rank 2, and Weight (", weight.shape,
                      ") one row as wide for each class");
-    if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Bias", weight_.shape[0]));
+    PENSTOCK_RETURN_IF_ERROR(weight_.Prepare(k));
+    if (k.Input("Bias")) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Bias", classes_));
     if (sample_weight_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "SampleWeight", input_.shape[0]));
     drawn_ = k.Attr<int>("num_neg_samples");
     truths_ = label.rank() == 2 ? label[1] : 1;
@@ -173,7 +216,7 @@ class NceGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "SampleLogits", chosen));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "SampleLabels", chosen));
     PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Cost@GRAD", input_.shape[0]));
-    rows_shape_ = {chosen.Count(), weight_.shape[1]};
+    rows_shape_ = {chosen.Count(), input_.shape[1]};
     return sampler_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -181,11 +224,10 @@ class NceGradKernel : public Kernel {
     const bool sparse = dweight_ && dweight_.kind == VarKind::kSelectedRows;
     const auto labels = k[labels_].template Span<std::int64_t>();
     for (const std::int64_t at : labels) {
-      if (at < 0 || at >= weight_.shape[0])
-        return InvalidArgument("E-op-label", "nce_grad: class ", at, " must be in [0, ", weight_.shape[0],
-                               ")");
+      if (at < 0 || at >= classes_)
+        return InvalidArgument("E-op-label", "nce_grad: class ", at, " must be in [0, ", classes_, ")");
     }
-    const T* const weight = k[weight_].template Data<T>();
+    if (dinput_) PENSTOCK_RETURN_IF_ERROR(weight_.Load(k, labels));
     T* const dinput = Cleared(k, dinput_);
     T* const dbias = Cleared(k, dbias_);
     T* const dweight = sparse ? ListRows(k, labels) : Cleared(k, dweight_);
@@ -195,8 +237,8 @@ class NceGradKernel : public Kernel {
         const Dim label = labels[static_cast<std::size_t>(at)];
         const T dz = Slope(k, i, at, j < truths_, label);
         if (dbias != nullptr) dbias[label] += dz;
-        for (Dim d = 0; dinput != nullptr && d < width; ++d)
-          dinput[i * width + d] += dz * weight[label * width + d];
+        const T* const weight = dinput == nullptr ? nullptr : weight_.Row(label);
+        for (Dim d = 0; weight != nullptr && d < width; ++d) dinput[i * width + d] += dz * weight[d];
         T* const row = dweight == nullptr ? nullptr : dweight + (sparse ? at : label) * width;
         for (Dim d = 0; row != nullptr && d < width; ++d) row[d] = (sparse ? T{0} : row[d]) + dz * input[d];
       }
@@ -219,14 +261,15 @@ class NceGradKernel : public Kernel {
   }
   T* ListRows(KernelRun& k, std::span<const std::int64_t> labels) {
     auto& rows = k.Var(dweight_).template As<SelectedRows>();
-    rows.height = weight_.shape[0];
+    rows.height = classes_;
     rows.rows.assign(labels.begin(), labels.end());
     rows.value.Reset(DTypeOfT<T>::kValue, rows_shape_);
     return rows.value.template Data<T>();
   }
 
-  Operand input_, weight_, logits_, labels_, sample_weight_, dcost_, dinput_, dweight_, dbias_;
-  Dim drawn_ = 0, truths_ = 0;
+  Operand input_, logits_, labels_, sample_weight_, dcost_, dinput_, dweight_, dbias_;
+  ClassRows<T> weight_;
+  Dim classes_ = 0, drawn_ = 0, truths_ = 0;
   Shape rows_shape_;
   ClassSampler sampler_;
 };
@@ -253,11 +296,11 @@ void RegisterNce(OpRegistry& ops) {
       .Attr("sampler", 0, "how they are drawn: 0, 1 or 2", AtLeast(0))
       .Attr("seed", 0, "0: from the process")
       .Attr("is_sparse", false, "whether Weight's gradient is selected rows")
-      .Attr("remote_prefetch", false, kNoEffect)
-      .Attr("trainer_id", 0, kNoEffect)
-      .Attr("height_sections", std::vector<std::int64_t>(), kNoEffect)
-      .Attr("epmap", std::vector<std::string>(), kNoEffect)
-      .Attr("table_names", std::vector<std::string>(), kNoEffect)
+      .Attr("remote_prefetch", false, "whether Weight lives on servers, once the program is transpiled")
+      .Attr("trainer_id", 0, "who asks them")
+      .Attr("height_sections", std::vector<std::int64_t>(), "rows of each slice of Weight")
+      .Attr("epmap", std::vector<std::string>(), "the server of each slice")
+      .Attr("table_names", std::vector<std::string>(), "what each slice is called")
       .Attr("custom_neg_classes", std::vector<std::int32_t>(), "classes that are taken instead of drawn ones")
       .InferShape(InferNce)
       .Kernel<Cpu, NceKernel, float, double>()

@@ -15,8 +15,9 @@ namespace {
 
 constexpr char kSeedDoc[] = R"(
 Element i depends on seed and i only, and on the variable's name if that is persistable: not on the shape, the
-slice, other variables or the number of threads. Seed 0 takes a new seed from the process at every run. The
-numbers are not those that Fluid draws from the same seed.)";
+slice, other variables or the number of threads. An Out of selected rows, a table that is dealt out, lists
+none yet: each row has these values from its first use on. Seed 0 takes a new seed from the process at every
+run. The numbers are not those that Fluid draws from the same seed.)";
 
 constexpr char kUniformDoc[] = R"(
 Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i *
@@ -64,18 +65,11 @@ class Uniform {
     return {At(words[0]), At(words[1]), At(words[2]), At(words[3])};
   }
   // The diagonal of the whole, as far as it runs through `out`, which begins at element `begin` of it.
-  void Finish(Tensor& out, std::int64_t begin) const {
-    const std::int64_t stride = std::int64_t{diagonal_step_} + 1;
-    const std::int64_t end =
-        std::min<std::int64_t>(diagonal_count_, (begin + out.count() + stride - 1) / stride);
-    for (std::int64_t i = (begin + stride - 1) / stride; i < end; ++i) {
-      const std::int64_t at = i * stride - begin;
-      if (out.dtype() == DType::kFp32) {
-        out.Data<float>()[at] = diagonal_value_;
-      } else {
-        out.Data<double>()[at] = static_cast<double>(diagonal_value_);
-      }
-    }
+  template <typename T>
+  void Finish(T* out, std::int64_t count, std::int64_t begin) const {
+    const std::int64_t step = std::int64_t{diagonal_step_} + 1;
+    for (std::int64_t i = (begin + step - 1) / step; i < diagonal_count_ && i * step < begin + count; ++i)
+      out[i * step - begin] = static_cast<T>(diagonal_value_);
   }
 
  private:
@@ -97,7 +91,8 @@ class Gaussian {
     for (double& value : four) value = mean_ + std_ * value;
     return four;
   }
-  void Finish(Tensor&, std::int64_t) const {}
+  template <typename T>
+  void Finish(T*, std::int64_t, std::int64_t) const {}
 
  protected:
   double mean_ = 0, std_ = 1;

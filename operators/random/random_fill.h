@@ -1,16 +1,16 @@
-// The frame of the ops that fill a tensor with random numbers. A distribution gives
+// The frame of the ops that fill a variable with random numbers. A distribution gives
 //
 //   Status Read(const KernelSetup& k)                                  its attributes
 //   std::array<double, 4> Draw(std::uint64_t key, std::uint64_t block) elements 4 * block ... 4 * block + 3
-//   of
-//                                                                      the whole
-//   void Finish(Tensor& out, std::int64_t begin)                       what is left to do once `out` is
-//   filled
+//                                                                      of the whole
+//   void Finish(T* out, std::int64_t count, std::int64_t begin)        what is left to do once elements
+//                                                                      begin ... begin + count are filled
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "framework/base/hash.h"
@@ -18,6 +18,7 @@
 #include "framework/op/kernel.h"
 #include "framework/runtime/random.h"
 #include "operators/tensor/shape_attr.h"
+#include "operators/tensor/start_rows.h"
 
 namespace penstock {
 
@@ -39,6 +40,34 @@ inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   return place;
 }
 
+// Elements begin ... begin + count of the whole.
+template <typename Distribution, typename T>
+void FillRandom(const Distribution& distribution, std::uint64_t key, std::uint64_t begin, std::int64_t count,
+                T* out) {
+  const std::uint64_t end = begin + static_cast<std::uint64_t>(count);
+  for (std::uint64_t at = begin; at < end;) {
+    const std::array<double, 4> four = distribution.Draw(key, at / 4);
+    const std::uint64_t stop = std::min(end, (at / 4 + 1) * 4);
+    for (; at < stop; ++at) out[at - begin] = static_cast<T>(four[at % 4]);
+  }
+  distribution.Finish(out, count, static_cast<std::int64_t>(begin));
+}
+
+// The rows of a table, each as the whole would have it.
+template <typename Distribution, typename T>
+class RandomRows : public RowStart {
+ public:
+  RandomRows(const Distribution& distribution, std::uint64_t key) : distribution_(distribution), key_(key) {}
+  void Make(std::int64_t row, std::int64_t width, std::byte* out) const override {
+    FillRandom(distribution_, key_, static_cast<std::uint64_t>(row) * static_cast<std::uint64_t>(width),
+               width, reinterpret_cast<T*>(out));
+  }
+
+ private:
+  const Distribution distribution_;
+  const std::uint64_t key_;
+};
+
 template <typename Distribution>
 struct RandomFill {
   template <typename Device, typename T>
@@ -46,9 +75,7 @@ struct RandomFill {
    public:
     Status Prepare(KernelSetup& k) override {
       out_ = k.Output("Out");
-      if (out_.kind != VarKind::kTensor) {
-        return Unimplemented("E-op-rows", k.op().type(), ": Out (", out_.name, ") must be a dense tensor");
-      }
+      PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
       // Fluid's seeds are ints; the sign takes part.
       seed_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(k.Attr<std::int32_t>("seed")));
       source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
@@ -58,18 +85,14 @@ struct RandomFill {
     }
 
     Status Run(KernelRun& k) override {
+      const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.name;
+      if (rows_.asked_for()) {
+        rows_.Start(k, std::make_shared<RandomRows<Distribution, T>>(distribution_, key));
+        return OkStatus();
+      }
       PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
       Tensor& out = k[out_];
-      T* const to = out.Data<T>();
-      const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.name;
-      const std::uint64_t begin = place_.begin;
-      const std::uint64_t end = begin + static_cast<std::uint64_t>(out.count());
-      for (std::uint64_t at = begin; at < end;) {
-        const std::array<double, 4> four = distribution_.Draw(key, at / 4);
-        const std::uint64_t stop = std::min(end, (at / 4 + 1) * 4);
-        for (; at < stop; ++at) to[at - begin] = static_cast<T>(four[at % 4]);
-      }
-      distribution_.Finish(out, static_cast<std::int64_t>(begin));
+      FillRandom(distribution_, key, place_.begin, out.count(), out.Data<T>());
       return OkStatus();
     }
 
@@ -77,6 +100,7 @@ struct RandomFill {
     Operand out_;
     std::uint64_t seed_ = 0;
     RandomPlace place_;
+    StartRows rows_;
     GivenShape shape_;
     RandomSource* source_ = nullptr;
     Distribution distribution_;

@@ -11,6 +11,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/tensor/shape_attr.h"
+#include "operators/tensor/start_rows.h"
 
 namespace penstock {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an
 int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element. The
-shape may come from tensors too; then it is known when the op runs.)";
+shape may come from tensors too; then it is known when the op runs. An Out of selected rows, a table that is
+dealt out, lists none yet: each row has that value from its first use on.)";
 
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read.)";
@@ -43,6 +45,18 @@ std::optional<T> ParseValue(const std::string& text) {
   }
 }
 
+template <typename T>
+class ConstantRows : public RowStart {
+ public:
+  explicit ConstantRows(T value) : value_(value) {}
+  void Make(std::int64_t, std::int64_t width, std::byte* out) const override {
+    std::fill_n(reinterpret_cast<T*>(out), width, value_);
+  }
+
+ private:
+  const T value_;
+};
+
 template <typename Device, typename T>
 class FillConstantKernel : public Kernel {
  public:
@@ -50,6 +64,7 @@ class FillConstantKernel : public Kernel {
     given_ = k.Input("ValueTensor");
     out_ = k.Output("Out");
     shape_.Prepare(k);
+    PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
     if (given_ && (given_.dtype != DTypeOfT<T>::kValue || given_.shape.Count() != 1)) {
       return k.Error("ValueTensor (", DTypeName(given_.dtype), given_.shape,
                      ") must be one element of Out's type");
@@ -74,6 +89,10 @@ class FillConstantKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T value = given_ ? *k[given_].template Data<T>() : value_;
+    if (rows_.asked_for()) {
+      rows_.Start(k, std::make_shared<ConstantRows<T>>(value));
+      return OkStatus();
+    }
     PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
     std::ranges::fill(k[out_].template Span<T>(), value);
     return OkStatus();
@@ -82,6 +101,7 @@ class FillConstantKernel : public Kernel {
  private:
   Operand given_, out_;
   T value_{};
+  StartRows rows_;
   GivenShape shape_;
 };
 

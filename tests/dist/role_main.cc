@@ -92,6 +92,10 @@ class FaultyClient : public RpcClient {
     return inner_.PullRows(piece, ids, out);
   }
   Status CompleteRows() override { return inner_.CompleteRows(); }
+  Status SaveTable(PeersHandle pservers, const std::string& table,
+                   const std::vector<std::string>& files) override {
+    return inner_.SaveTable(pservers, table, files);
+  }
   Status CompletePulls(PeersHandle pservers) override { return inner_.CompletePulls(pservers); }
   Status Complete() override { return inner_.Complete(); }
   void Cancel() override { inner_.Cancel(); }

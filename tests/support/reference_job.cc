@@ -1,6 +1,10 @@
 #include "tests/support/reference_job.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "executor/pserver/contract.h"
+#include "framework/tensor/row_start.h"
 
 namespace penstock::test {
 
@@ -13,6 +17,11 @@ struct ReferenceJob::Server {
   std::string address;
   std::vector<BlockRef> blocks;                 // in the order they run
   std::map<std::string, std::size_t> received;  // variable: how many pushes in this step
+  struct Lookup {
+    std::string table;
+    std::int64_t padding;
+  };
+  std::map<std::string, Lookup> lookups;  // by the name of the question
 };
 
 // Hands values over by copying them between scopes.
@@ -67,19 +76,29 @@ class ReferenceJob::Client : public RpcClient {
   }
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) override {
     const auto& [server, name] = pieces_[static_cast<std::size_t>(handle.index)];
-    const Variable* variable = server->scope.Find(name);
+    const auto lookup = server->lookups.find(name);
+    const bool by_id = lookup != server->lookups.end();
+    const Variable* variable = server->scope.Find(by_id ? lookup->second.table : name);
     const Tensor* table = variable == nullptr ? nullptr : variable->If<Tensor>();
     if (table == nullptr || !table->initialized())
       return FailedPrecondition("E-ref-empty", "pserver ", server->address, " has no table ", name);
     out.Reset(table->dtype(), table->shape().WithRows(static_cast<Dim>(ids.size())));
     for (std::size_t i = 0; i < ids.size(); ++i) {
       const auto at = static_cast<Dim>(i);
-      out.Rows(at, at + 1).CopyFrom(table->Rows(ids[i], ids[i] + 1));
+      Tensor row = out.Rows(at, at + 1);
+      if (by_id && lookup->second.padding != -1 && lookup->second.padding == ids[i]) {
+        std::fill_n(row.raw(), row.bytes(), std::byte{0});
+      } else {
+        row.CopyFrom(table->Rows(ids[i], ids[i] + 1));
+      }
     }
     return OkStatus();
   }
   Status CompleteRows() override { return OkStatus(); }
   Status CompletePulls(PeersHandle) override { return OkStatus(); }
+  Status SaveTable(PeersHandle, const std::string&, const std::vector<std::string>&) override {
+    return Unimplemented("E-ref-save", "the reference job saves nothing");
+  }
   Status Complete() override { return OkStatus(); }
   void Cancel() override {}
 
@@ -110,7 +129,8 @@ struct ReferenceJob::Trainer {
 };
 
 ReferenceJob::ReferenceJob(const OpRegistry& ops, std::vector<RolePrograms> trainers,
-                           std::vector<RolePrograms> pservers, int threads) {
+                           std::vector<RolePrograms> pservers, int threads)
+    : ops_(ops) {
   for (RolePrograms& programs : pservers) {
     auto server = std::make_unique<Server>(ops, std::move(programs), threads);
     for (const OpEntry& entry : server->programs.main.main().ops()) {
@@ -133,6 +153,31 @@ ReferenceJob::~ReferenceJob() = default;
 Status ReferenceJob::StartServers() {
   for (const auto& server : servers_) {
     PENSTOCK_RETURN_IF_ERROR(server->executor.Run(server->programs.startup, server->scope, {}, {}).status());
+    PENSTOCK_RETURN_IF_ERROR(MakeTablesWhole(ops_, *server));
+  }
+  return OkStatus();
+}
+
+Status ReferenceJob::MakeTablesWhole(const OpRegistry& ops, Server& server) {
+  const Op& serve = *server.programs.main.main().ops().back().op;
+  if (serve.GetOr<std::vector<std::string>>("prefetch_var_name_to_block_id", {}).empty()) return OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(const ServerFacts facts, ReadServer(ops, server.programs.main, serve));
+  for (const ServedParam& served : facts.params) {
+    if (!served.by_id) continue;
+    for (const ServedLookup& lookup : served.lookups)
+      server.lookups[lookup.ids] = {served.param.name, lookup.padding};
+    for (const OpEntry& entry : server.programs.main.block(served.block).ops()) {
+      for (const std::string& name : entry.op->InputNames()) {
+        Variable* variable = server.scope.Find(name);
+        const auto* rows = variable == nullptr ? nullptr : variable->If<SelectedRows>();
+        const RowStart* start = rows == nullptr ? nullptr : RowStartOf(*rows);
+        if (start == nullptr) continue;
+        Tensor whole(rows->value.dtype(), served.param.shape);
+        for (Dim row = 0; row < whole.shape()[0]; ++row)
+          start->Make(row, whole.shape().RowWidth(), whole.Rows(row, row + 1).raw());
+        variable->As<Tensor>() = std::move(whole);
+      }
+    }
   }
   return OkStatus();
 }

@@ -9,6 +9,9 @@
 // A step runs trainer 0's program up to its send_barrier; there trainer 1's program runs, and so on. In the
 // last trainer's barrier the servers run their blocks, in the order of listen_and_serv's optimize_blocks, on
 // what was handed over. Then every trainer goes on and fetches. No program is cut or rewritten.
+//
+// Of a table that is dealt out by id every server has all rows, as a tensor: those of the others are never
+// looked up or changed.
 #pragma once
 
 #include <map>
@@ -50,10 +53,12 @@ class ReferenceJob {
   struct Server;
   struct Trainer;
 
+  static Status MakeTablesWhole(const OpRegistry& ops, Server& server);
   Status RunTrainer(std::size_t trainer);
   Status RunServers();
   Status EndStep(std::size_t trainer);
 
+  const OpRegistry& ops_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
   std::vector<std::unique_ptr<Server>> servers_;           // in the order given
   std::map<std::string, Server*> server_at_;               // by address

@@ -23,7 +23,7 @@ MAY_INCLUDE = {
 # Within a top folder: each sub-folder and those it may use beside itself.
 FRAMEWORK_ORDER = ["base", "proto", "tensor", "ir", "runtime", "op", "text", "verify", "autodiff"]
 TRANSPILER_ORDER = ["plan", "passes", "check", "memory", "pipeline"]
-EXECUTOR_ORDER = ["graph", "schedule", "pserver", "client", "rpc"]
+EXECUTOR_ORDER = ["graph", "schedule", "table", "pserver", "client", "rpc"]
 ORDER = {"framework": FRAMEWORK_ORDER, "transpiler": TRANSPILER_ORDER, "executor": EXECUTOR_ORDER}
 
 # Headers of libraries that are slow to compile or that only one layer may know.

@@ -8,6 +8,9 @@ from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Parameter, Program, Variable
 
+# Under the folder of a save; what it is called in Fluid.
+TABLES_FOLDER = '__lookup_table__'
+
 _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
 
 
@@ -151,9 +154,31 @@ def load_params(executor, dirname, main_program=None, filename=None):
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Parameters, optimizer state, learning rates. A trainer of a distributed job writes what it holds itself: all
-    parameters, as received last."""
-    save_vars(executor, dirname, main_program, None, is_persistable, filename)
+    parameters, as received last. Embeddings with is_distributed are written by the pservers when trainer 0 asks them:
+    pserver i, on its own disk, to __lookup_table__/<name>_<i>."""
+    program = program_or_default(main_program)
+    tables = _tables_of(program)
+    save_vars(executor, dirname, program, None, _but(tables), filename)
+    if tables and program._is_chief:
+        notice = Program()
+        for table in tables:
+            notice.global_block().append_op('checkpoint_notify', attrs={
+                'epmap': program._endpoints, 'dir': os.path.join(dirname, TABLES_FOLDER), 'lookup_table': table})
+        executor.run(notice)
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
-    load_vars(executor, dirname, main_program, None, is_persistable, filename)
+    """What save_persistables wrote; a trainer of a distributed job reads what it holds itself."""
+    program = program_or_default(main_program)
+    load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
+
+
+def _tables_of(program):
+    """Of a trainer's main program: what the pservers hold alone, dealt out row by row."""
+    if not getattr(program, '_is_distributed', False):
+        return []
+    return [param.name for param in program.all_parameters() if param.is_distributed]
+
+
+def _but(names):
+    return lambda var: is_persistable(var) and var.name not in names

@@ -65,6 +65,39 @@ TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
   EXPECT_EQ(ContractOf(facts, 0).grads.size(), 1u);
 }
 
+// Fluid's own programs: a table of 2000 rows, of which each of two servers declares 1000.
+TEST(Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
+  const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
+  const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
+  const Result<ServerFacts> facts = ReadServer(AllOps(), pserver, ServeOf(pserver));
+  ASSERT_TRUE(facts.ok()) << facts.status().ToString();
+  const Contract contract = ContractOf(*facts, 0);
+  const std::string text = contract.ToText();
+  EXPECT_NE(text.find("table prefetch_compress_in_tmp_1 : f32[?, 32]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("grad shared_w@GRAD.trainer_0.pserver_1 : rows<f32[2000, 32]>\n"), std::string::npos)
+      << text;
+  EXPECT_EQ(contract.FindParam("shared_w"), -1) << "nobody receives the whole";
+  const Result<TrainerFacts> theirs = ReadTrainer(trainer);
+  ASSERT_TRUE(theirs.ok()) << theirs.status().ToString();
+  EXPECT_EQ(theirs->contracts.at(facts->address).ToText(), text);
+}
+
+TEST(Contract, ALookupThatNoBlockCanAnswerIsRefused) {
+  const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
+  const Program program = ProgramOf(folder + "pserver_1.pb");
+  const auto refused = [&](const std::string& entry) {
+    const Program changed = Changed(program, 0, [&](Op& op) {
+      op.Set("prefetch_var_name_to_block_id", std::vector<std::string>{entry});
+    });
+    return ReadServer(AllOps(), changed, ServeOf(changed)).status().id();
+  };
+  EXPECT_EQ(refused("prefetch_compress_in_tmp_1:99"), "E-server-block");
+  EXPECT_EQ(refused("prefetch_compress_in_tmp_1"), "E-server-block");
+  EXPECT_EQ(refused("prefetch_compress_in_tmp_1:-1"), "E-server-block");
+  EXPECT_EQ(refused("prefetch_compress_in_tmp_1:1"), "E-server-lookup") << "block 1 updates something";
+  EXPECT_EQ(refused("another:4"), "E-server-lookup");
+}
+
 TEST(Contract, APserverWithoutParametersServesNothing) {
   ToyJob job = Job();
   job.servers.push_back("c:1");
@@ -96,7 +129,7 @@ TEST(Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
 }
 
 TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
-  const Piece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
+  const ContractPiece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
   const Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};
   const Contract main = {.params = {w}, .starts = {}, .grads = {{"w@GRAD", DType::kFp32, {6, 4}}}};
   const Result<Contract> joined = Join(startup, main, "a:1");

@@ -25,13 +25,16 @@ std::string Describe(const Actions& actions) {
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
       const char* names[] = {"?",    "hello",    "welcome",  "push",      "pushed", "end",    "ended",
                              "pull", "pulled",   "complete", "completed", "ask",    "answer", "error",
-                             "gone", "pullrows", "rows",     "rowsgone",  "credit"};
+                             "gone", "pullrows", "rows",     "rowsgone",  "credit", "save",   "saved"};
       text += StrCat(names[static_cast<int>(reply->kind)], " t", reply->trainer);
       if (reply->kind == MessageKind::kError) text += StrCat(" ", reply->error.id());
       if (reply->kind == MessageKind::kPulled || reply->kind == MessageKind::kGone)
         text += StrCat(" v", reply->step);
       if (reply->kind == MessageKind::kRows || reply->kind == MessageKind::kRowsGone)
-        text += StrCat(" v", reply->step, " r", reply->request);
+        text += StrCat(" v", reply->step, " r", reply->rows.request);
+      if (reply->kind == MessageKind::kSaved) text += StrCat(" r", reply->part, " ", reply->error.id());
+    } else if (const auto* save = std::get_if<SaveAction>(&action)) {
+      text += StrCat("save t", save->save.trainer, " ", save->save.file);
     } else {
       text +=
           StrCat("end ", std::get<EndAction>(action).why.ok() ? "ok" : std::get<EndAction>(action).why.id());
@@ -323,6 +326,31 @@ TEST(StateMachine, RowsAreGivenOfTheVersionAskedFor) {
   EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9") << "its block runs";
   EXPECT_EQ(driver.Ran(), "credit t0; rows t0 v1 r8");
   EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9");
+}
+
+TEST(StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
+  Driver driver(TableConfig(1));
+  const auto event = [](std::uint64_t version, std::uint32_t request, const std::string& file) {
+    return SaveEvent{.trainer = 0, .param = 0, .version = version, .request = request, .file = file};
+  };
+  const auto save = [&](const SaveEvent& asked) {
+    return driver.Do([&](Actions& out) { driver.machine.Save(asked, out); });
+  };
+  const auto saved = [&](const SaveEvent& done, const Status& status) {
+    return driver.Do([&](Actions& out) { driver.machine.SaveDone(done, status, out); });
+  };
+  EXPECT_EQ(save(event(1, 0, "a")), "") << "waits for the step";
+  driver.Do([&](Actions& out) { driver.machine.Push(RowsPush(0, 0, 0), out); });
+  EXPECT_EQ(driver.Merged(), "run c0 s0");
+  EXPECT_EQ(save(event(1, 0, "a")), "") << "a repeat";
+  EXPECT_EQ(driver.Ran(), "credit t0; save t0 a");
+  EXPECT_EQ(save(event(1, 0, "a")), "") << "a repeat while it is written";
+  EXPECT_EQ(saved(event(1, 0, "a"), OkStatus()), "saved t0 r0 ");
+  EXPECT_EQ(save(event(1, 0, "a")), "saved t0 r0 ") << "a repeat does not write again";
+  EXPECT_EQ(save(event(1, 1, "b")), "save t0 b");
+  EXPECT_EQ(driver.Do([&](Actions& out) { driver.machine.Complete(0, out); }), "completed t0")
+      << "does not end while it writes";
+  EXPECT_EQ(saved(event(1, 1, "b"), InvalidArgument("E-disk", "full")), "saved t0 r1 E-disk; end ok");
 }
 
 TEST(StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {

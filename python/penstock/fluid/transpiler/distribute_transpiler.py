@@ -82,6 +82,7 @@ class DistributeTranspiler:
             program._endpoints = list(self.pserver_endpoints)
             program._ps_endpoint = current_endpoint
             program._is_chief = self.trainer_id == 0
+            program._distributed_lookup_table = self.table_name
             program._parameters_on_pservers = self.vars_overview
 
     @property

@@ -1,0 +1,46 @@
+#include "executor/client/session_client.h"
+
+namespace penstock {
+
+Status SessionClient::Push(PushHandle piece, const Variable& value) {
+  if (const auto* rows = value.If<SelectedRows>()) return session_.PushRows(piece, *rows);
+  const auto* tensor = value.If<Tensor>();
+  if (tensor == nullptr)
+    return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
+  return session_.Push(piece, *tensor);
+}
+
+Status SessionClient::CompleteRows() {
+  return Wait([&] { return session_.RowsDone(); });
+}
+
+Status SessionClient::EndStep(PeersHandle pservers) {
+  PENSTOCK_RETURN_IF_ERROR(session_.EndStep(pservers));
+  // The buffers of the step before may be written again after this.
+  return Wait([&] { return session_.EarlierPushesDone(session_.step() - 1); });
+}
+
+Status SessionClient::Pull(PullHandle piece, Variable& out) {
+  if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return !session_.IsPulling(piece); }));
+  PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
+  if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
+  return Wait([&] { return !session_.IsPulling(piece); });
+}
+
+Status SessionClient::CompletePulls(PeersHandle) {
+  return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
+}
+
+Status SessionClient::SaveTable(PeersHandle pservers, const std::string& table,
+                                const std::vector<std::string>& files) {
+  PENSTOCK_RETURN_IF_ERROR(session_.SaveTable(pservers, table, files));
+  PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.SavesDone(); }));
+  return session_.TakeSaved();
+}
+
+Status SessionClient::Complete() {
+  PENSTOCK_RETURN_IF_ERROR(session_.Complete());
+  return Wait([&] { return session_.CompleteDone(); });
+}
+
+}  // namespace penstock

@@ -1,0 +1,46 @@
+// The RpcClient that a Session makes: what each call hands to it, and what is waited for before the call
+// returns. How to wait is left open: TrainerClient blocks its thread, a simulation moves its clock.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "executor/client/session.h"
+
+namespace penstock {
+
+class SessionClient : public RpcClient {
+ public:
+  Status Attach(const Program& program) override { return session_.Attach(program); }
+  Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return session_.DeclarePush(piece); }
+  Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return session_.DeclarePull(piece); }
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece) override { return session_.DeclareRows(piece); }
+  Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int) override {
+    return session_.DeclarePeers(pservers);
+  }
+
+  Status Push(PushHandle piece, const Variable& value) override;
+  Status EndStep(PeersHandle pservers) override;
+  Status Pull(PullHandle piece, Variable& out) override;
+  Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
+    return session_.PullRows(piece, ids, out);
+  }
+  Status CompleteRows() override;
+  Status CompletePulls(PeersHandle pservers) override;
+  Status SaveTable(PeersHandle pservers, const std::string& table,
+                   const std::vector<std::string>& files) override;
+  Status Complete() override;
+  void Cancel() override { session_.Cancel(); }
+
+ protected:
+  // Of the derived class, which may make it after this base.
+  explicit SessionClient(Session& session) : session_(session) {}
+  // Until the answer is yes or the session has failed; the session's status.
+  virtual Status Wait(const std::function<bool()>& answer) = 0;
+
+ private:
+  Session& session_;
+};
+
+}  // namespace penstock

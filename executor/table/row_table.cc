@@ -1,0 +1,137 @@
+#include "executor/table/row_table.h"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace penstock {
+namespace {
+
+constexpr Dim kCapacityLeast = 16;
+
+}  // namespace
+
+void RowTable::Column::MakeRow(std::int64_t id, std::byte* out) const {
+  if (start != nullptr) {
+    start->Make(id, width(), out);
+  } else {
+    std::memset(out, 0, row_bytes());
+  }
+}
+
+Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSource>& columns) {
+  RowTable table;
+  table.height_ = whole[0];
+  for (const ColumnSource& source : columns) PENSTOCK_RETURN_IF_ERROR(AddColumn(whole, source, table));
+  table.Grow(table.row_count());
+  return table;
+}
+
+Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table) {
+  const auto* rows = source.variable == nullptr ? nullptr : source.variable->If<SelectedRows>();
+  if (rows == nullptr || !rows->value.initialized()) {
+    return FailedPrecondition("E-server-startup", source.name,
+                              " has no rows on this pserver; run its start-up program first");
+  }
+  if (rows->value.shape().WithRows(whole[0]) != whole) {
+    return InvalidArgument("E-server-shape", source.name, " holds rows of ", rows->value.shape(),
+                           ", the table is ", whole);
+  }
+  if (table.columns_.empty()) {
+    table.rows_ = rows->rows;
+    for (const std::int64_t id : table.rows_) {
+      const bool fits = id >= 0 && id < whole[0];
+      if (fits && table.positions_.emplace(id, static_cast<Dim>(table.positions_.size())).second) continue;
+      return InvalidArgument("E-server-shape", source.name, " lists row ", id, fits ? " twice" : "",
+                             "; the table is ", whole);
+    }
+  }
+  // State that is not there yet begins with the rows, from the start.
+  const bool alike = rows->rows == table.rows_;
+  if (!alike && !rows->rows.empty()) {
+    return InvalidArgument("E-server-shape", source.name, " lists other rows than ",
+                           table.columns_.front().name);
+  }
+  Column& column = table.columns_.emplace_back();
+  column.name = source.name;
+  column.variable = source.variable;
+  column.start = SharedRowStartOf(*rows);
+  column.values = rows->value.Clone();
+  if (alike) return OkStatus();
+  column.values.Reset(rows->value.dtype(), rows->value.shape().WithRows(table.row_count()));
+  for (Dim at = 0; at < table.row_count(); ++at)
+    column.MakeRow(table.rows_[static_cast<std::size_t>(at)], column.At(at));
+  return OkStatus();
+}
+
+// At least so many positions. Contents up to row_count() stay.
+void RowTable::Grow(Dim rows) {
+  Dim capacity = std::max(capacity_, kCapacityLeast);
+  while (capacity < rows) capacity *= 2;
+  if (capacity == capacity_) return;
+  const Dim kept = std::min(row_count(), columns_.front().values.shape()[0]);
+  for (Column& column : columns_) {
+    Column grown = column;
+    grown.values = Tensor(column.values.dtype(), column.values.shape().WithRows(capacity));
+    if (kept > 0)
+      std::memcpy(grown.values.raw(), column.values.raw(),
+                  static_cast<std::size_t>(kept) * column.row_bytes());
+    for (Dim at = kept; at < capacity; ++at) grown.MakeRow(0, grown.At(at));
+    column = std::move(grown);
+  }
+  capacity_ = capacity;
+}
+
+void RowTable::Require(std::span<const std::int64_t> ids) {
+  std::vector<std::int64_t> missing;
+  std::copy_if(ids.begin(), ids.end(), std::back_inserter(missing),
+               [&](std::int64_t id) { return !positions_.contains(id); });
+  std::sort(missing.begin(), missing.end());
+  missing.erase(std::unique(missing.begin(), missing.end()), missing.end());
+  Grow(row_count() + static_cast<Dim>(missing.size()));
+  for (const std::int64_t id : missing) {
+    const Dim at = row_count();
+    for (const Column& column : columns_) column.MakeRow(id, column.At(at));
+    positions_.emplace(id, at);
+    rows_.push_back(id);
+  }
+}
+
+void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const {
+  const Column& table = columns_.front();
+  for (const std::int64_t id : ids) {
+    const auto kept = positions_.find(id);
+    if (padding != -1 && id == padding) {
+      std::memset(out, 0, table.row_bytes());
+    } else if (kept != positions_.end()) {
+      std::memcpy(out, table.At(kept->second), table.row_bytes());
+    } else {
+      table.MakeRow(id, out);
+    }
+    out += table.row_bytes();
+  }
+}
+
+void RowTable::Publish() const {
+  std::vector<Dim> order(rows_.size());
+  std::iota(order.begin(), order.end(), Dim{0});
+  std::sort(order.begin(), order.end(), [&](Dim a, Dim b) {
+    return rows_[static_cast<std::size_t>(a)] < rows_[static_cast<std::size_t>(b)];
+  });
+  for (const Column& column : columns_) {
+    SelectedRows& out = column.variable->As<SelectedRows>();
+    out.rows.clear();
+    out.height = height_;
+    out.value = Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
+    std::byte* to = out.value.raw();
+    for (const Dim at : order) {
+      out.rows.push_back(rows_[static_cast<std::size_t>(at)]);
+      std::memcpy(to, column.At(at), column.row_bytes());
+      to += column.row_bytes();
+    }
+    SetRowStart(out, column.start);
+  }
+}
+
+}  // namespace penstock

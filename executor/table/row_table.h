@@ -1,0 +1,77 @@
+// One server's rows of a table that is dealt out by id, with the optimizer's state of each.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make({2001, 32}, {{"t", t}, {"t_moment", moment}}));
+//   table.Read(ids, padding, bytes);            // kept rows, or what they start from
+//   table.Require(grad.rows);                   // from here on they are kept
+//   table.PositionOf(grad.rows[0])              // where: row of each column
+//   table.column(1)                             // f32[table.capacity(), 32]
+//   table.Publish();                            // t and moment list the rows
+//
+// Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/tensor/row_start.h"
+
+namespace penstock {
+
+class RowTable {
+ public:
+  struct ColumnSource {
+    std::string name;
+    Variable* variable;  // outlives the table
+  };
+
+  // `whole` is the table as all servers hold it together. The first column is the table itself. Rows that the
+  // variables list are kept from the beginning. kFailedPrecondition E-server-startup: a variable holds no
+  // rows and does not say what they start from. kInvalidArgument E-server-shape: the columns do not fit.
+  static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns);
+
+  // Makes those of the rows that are not kept yet. Every id is below the height.
+  void Require(std::span<const std::int64_t> ids);
+  Dim PositionOf(std::int64_t id) const { return positions_.at(id); }  // of a row that is kept
+  Dim row_count() const { return static_cast<Dim>(rows_.size()); }
+  Dim capacity() const { return capacity_; }
+
+  std::size_t column_count() const { return columns_.size(); }
+  const std::string& name(std::size_t column) const { return columns_[column].name; }
+  // [capacity, width...]; positions from row_count() on belong to no row.
+  Tensor& column(std::size_t column) { return columns_[column].values; }
+
+  // A row of the table for each id, one after the other; zeros for `padding`, unless that is -1.
+  void Read(std::span<const std::int64_t> ids, std::int64_t padding, std::byte* out) const;
+  // The variables list the rows that are kept, ascending.
+  void Publish() const;
+
+ private:
+  struct Column {
+    std::string name;
+    Variable* variable;
+    Tensor values;
+    std::shared_ptr<const RowStart> start;  // null: zeros
+    Dim width() const { return values.shape().RowWidth(); }
+    std::size_t row_bytes() const { return static_cast<std::size_t>(width()) * SizeOf(values.dtype()); }
+    std::byte* At(Dim position) const {
+      return values.raw() + static_cast<std::size_t>(position) * row_bytes();
+    }
+    void MakeRow(std::int64_t id, std::byte* out) const;
+  };
+
+  static Status AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table);
+  void Grow(Dim rows);
+
+  std::int64_t height_ = 0;
+  Dim capacity_ = 0;
+  std::vector<std::int64_t> rows_;  // by position
+  std::unordered_map<std::int64_t, Dim> positions_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,105 @@
+"""Embeddings with is_distributed=True: jobs of real processes against one machine."""
+
+import textwrap
+
+import numpy as np
+import pytest
+from test_jobs import Job
+
+SCRIPT = textwrap.dedent('''
+    import os, sys
+    import numpy as np
+    import penstock.fluid as fluid
+
+    role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    rows = int(os.environ.get('ROWS', 50))
+    endpoints = os.environ['ENDPOINTS']
+    optimizer = {'adam': lambda: fluid.optimizer.Adam(0.05), 'sgd': lambda: fluid.optimizer.SGD(0.5),
+                 'momentum': lambda: fluid.optimizer.Momentum(0.1, 0.9)}[os.environ['OPTIMIZER']]()
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
+    ids = fluid.layers.data('ids', [4, 1], dtype='int64')
+    label = fluid.layers.data('label', [1], dtype='float32')
+    words = fluid.layers.embedding(ids, [rows, 8], is_sparse=True, is_distributed=True, padding_idx=3,
+                                   param_attr=fluid.ParamAttr('words'))
+    output = fluid.layers.fc(fluid.layers.reduce_sum(words, dim=1), 1, act='sigmoid')
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(output, label))
+    optimizer.minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+
+    def feed(step):
+        random = np.random.RandomState(step)
+        ids = random.randint(rows - 50, rows, [8, 4, 1]).astype('int64')
+        ids[0, 0, 0] = 3
+        label = (ids.sum(axis=(1, 2)).reshape([8, 1]) % 2).astype('float32')
+        mine = slice(0, 8) if role == 'local' else slice(4 * index, 4 * index + 4)
+        return {'ids': ids[mine], 'label': label[mine]}
+
+    program = fluid.default_main_program()
+    if role != 'local':
+        t = fluid.DistributeTranspiler()
+        t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2)
+        if role == 'pserver':
+            main, startup = t.get_pserver_programs(endpoints.split(',')[index])
+            exe.run(startup)
+            if 'LOAD' in os.environ:
+                load = fluid.Program()
+                table = load.global_block().create_var(name='words', type=fluid.core.VarDesc.VarType.SELECTED_ROWS,
+                                                       shape=[25, 8], dtype='float32', persistable=True)
+                load.global_block().append_op('load', outputs={'Out': table}, attrs={
+                    'file_path': os.path.join(out, 'saved', '__lookup_table__', 'words_%d' % index)})
+                exe.run(load)
+            exe.run(main)
+            sys.exit(0)
+        program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(steps)]
+    if 'SAVE' in os.environ:
+        fluid.io.save_persistables(exe, os.path.join(out, 'saved'), program)
+    np.save(os.path.join(out, role + str(index)), losses)
+    exe.close()
+''')
+
+
+@pytest.fixture
+def job(tmp_path):
+    job = Job(tmp_path, SCRIPT)
+    yield job
+    job.kill_all()
+
+
+def losses_of(job, names):
+    results = job.wait()
+    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    job.processes.clear()
+    return [np.load(job.folder / (name + '.npy')) for name in names]
+
+
+@pytest.mark.parametrize('optimizer', ['sgd', 'momentum', 'adam'])
+def test_a_distributed_embedding_learns_what_one_machine_learns(job, optimizer):
+    job.environment['OPTIMIZER'] = optimizer
+    job.start_all(steps=6)
+    trainers = losses_of(job, ['trainer0', 'trainer1'])
+    job.start('local', 0, 6)
+    local, = losses_of(job, ['local0'])
+    np.testing.assert_allclose(np.mean(trainers, axis=0), local, rtol=1e-4)
+    assert local[-1] < local[0]
+
+
+def test_servers_save_their_rows_and_begin_from_them_again(job):
+    job.environment.update(OPTIMIZER='sgd', SAVE='1')
+    job.start_all(steps=3)
+    before = losses_of(job, ['trainer0', 'trainer1'])
+    saved = job.folder / 'saved'
+    assert sorted(path.name for path in (saved / '__lookup_table__').iterdir()) == ['words_0', 'words_1']
+    assert not (saved / 'words').exists() and (saved / 'fc_0.w_0').exists()
+    del job.environment['SAVE']
+    job.environment['LOAD'] = '1'
+    job.start_all(steps=1)
+    after = losses_of(job, ['trainer0', 'trainer1'])
+    assert all(a[0] != b[0] for a, b in zip(after, before)), 'the first step is as before, but for the rows'
+
+
+def test_a_table_that_no_machine_could_hold(job):
+    job.environment.update(OPTIMIZER='adam', ROWS=str(10**11))
+    job.start_all(steps=2)
+    assert np.isfinite(losses_of(job, ['trainer0', 'trainer1'])).all()

@@ -1,0 +1,193 @@
+#include "tests/sim/role_job.h"
+
+#include <algorithm>
+#include <semaphore>
+#include <thread>
+
+#include "executor/client/session_client.h"
+
+namespace penstock::test {
+namespace {
+
+constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr auto kLimit = std::chrono::hours(1);  // of the simulated clock, without anybody's going on
+
+// The one thread that may run now: the simulation's or a trainer's.
+class Turn {
+ public:
+  // The simulation's side: lets the trainer run until it waits or has ended.
+  void Give() {
+    go_.release();
+    back_.acquire();
+  }
+  // The trainer's side.
+  void Take() { go_.acquire(); }
+  void Return() { back_.release(); }
+
+ private:
+  std::binary_semaphore go_{0}, back_{0};
+};
+
+class SimClient : public SessionClient {
+ public:
+  SimClient(Transport& transport, SessionOptions options, Turn& turn)
+      : SessionClient(session_), session_(transport, std::move(options)), turn_(turn) {}
+
+  Session& session() { return session_; }
+  bool MayGoOn() const { return answer_ == nullptr || (*answer_)() || !session_.status().ok(); }
+
+ private:
+  Status Wait(const std::function<bool()>& answer) override {
+    answer_ = &answer;
+    while (!MayGoOn()) {
+      turn_.Return();
+      turn_.Take();
+    }
+    answer_ = nullptr;
+    return session_.status();
+  }
+
+  Session session_;
+  Turn& turn_;
+  const std::function<bool()>* answer_ = nullptr;  // what it waits for
+};
+
+SessionOptions OptionsOf(Clock& clock) {
+  SessionOptions options;
+  options.job = "sim";
+  options.resend_after = std::chrono::milliseconds(100);
+  options.clock = &clock;
+  return options;
+}
+
+}  // namespace
+
+struct RoleJob::Server {
+  Server(const OpRegistry& registry, RolePrograms given)
+      : ops(registry), programs(std::move(given)), executor(registry, {.threads = 1}) {}
+  const OpRegistry& ops;
+  const RolePrograms programs;
+  Executor executor;
+  Scope scope;
+  std::unique_ptr<Pserver> pserver;
+  std::unique_ptr<Listener> listener;
+};
+
+struct RoleJob::Role {
+  Role(const OpRegistry& ops, RolePrograms given, Network& net)
+      : programs(std::move(given)),
+        client(net.transport(), OptionsOf(net.clock()), turn),
+        executor(ops, {.threads = 1, .rpc = &client}) {}
+
+  Status Train(const std::vector<std::string>& fetches) {
+    PENSTOCK_RETURN_IF_ERROR(executor.Run(programs.startup, trainer.scope, {}, {}).status());
+    for (const std::vector<Feed>& feeds : trainer.feeds) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> fetched,
+                                executor.Run(programs.main, trainer.scope, feeds, fetches));
+      trainer.fetched.push_back(std::move(fetched));
+    }
+    return client.Complete();
+  }
+  void Start(const std::vector<std::string>& fetches) {
+    thread = std::thread([this, &fetches] {
+      turn.Take();
+      trainer.status = Train(fetches);
+      if (!trainer.status.ok()) client.Cancel();  // the servers hear of it
+      ended = true;
+      turn.Return();
+    });
+  }
+
+  const RolePrograms programs;
+  Turn turn;
+  SimClient client;
+  Executor executor;
+  Trainer trainer;
+  std::thread thread;
+  bool here = false;  // started, by the simulated clock
+  bool ended = false;
+};
+
+RoleJob::RoleJob(const OpRegistry& ops, std::vector<RolePrograms> trainers,
+                 std::vector<RolePrograms> pservers, std::uint64_t seed, Faults faults)
+    : net_(seed, faults) {
+  for (RolePrograms& programs : pservers)
+    servers_.push_back(std::make_unique<Server>(ops, std::move(programs)));
+  for (RolePrograms& programs : trainers)
+    roles_.push_back(std::make_unique<Role>(ops, std::move(programs), net_));
+}
+
+RoleJob::~RoleJob() = default;
+
+RoleJob::Trainer& RoleJob::trainer(int id) { return roles_[static_cast<std::size_t>(id)]->trainer; }
+Scope& RoleJob::pserver_scope(int pserver) { return servers_[static_cast<std::size_t>(pserver)]->scope; }
+
+Status RoleJob::StartServers() {
+  started_ = true;
+  for (const auto& server : servers_) {
+    PENSTOCK_RETURN_IF_ERROR(server->executor.Run(server->programs.startup, server->scope, {}, {}).status());
+  }
+  return OkStatus();
+}
+
+Status RoleJob::Serve(Server& server) {
+  PserverOptions options;
+  options.job = "sim";
+  options.chunk_bytes = chunk_bytes_;
+  options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
+  options.report = [](const std::string&) {};
+  options.clock = &net_.clock();
+  PENSTOCK_ASSIGN_OR_RETURN(server.pserver,
+                            Pserver::Make(server.programs.main, *server.programs.main.main().ops().back().op,
+                                          server.scope, server.ops, server.executor, std::move(options)));
+  net_.After(net_.Delay() * 10, [this, &server] {
+    server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.pserver)).value();
+  });
+  return OkStatus();
+}
+
+void RoleJob::Tick(Role& role) {
+  role.client.session().Tick();
+  if (!role.ended) net_.After(kTick, [this, &role] { Tick(role); });
+}
+
+RoleJob::Role* RoleJob::FindReady() {
+  for (const auto& role : roles_) {
+    if (role->here && !role->ended && role->client.MayGoOn()) return role.get();
+  }
+  return nullptr;
+}
+
+bool RoleJob::AllEnded() const {
+  return std::all_of(roles_.begin(), roles_.end(), [](const auto& role) { return role->ended; }) &&
+         std::all_of(servers_.begin(), servers_.end(),
+                     [](const auto& server) { return server->pserver->Ended().has_value(); });
+}
+
+Status RoleJob::Run() {
+  if (!started_) PENSTOCK_RETURN_IF_ERROR(StartServers());
+  for (const auto& server : servers_) PENSTOCK_RETURN_IF_ERROR(Serve(*server));
+  for (const auto& role : roles_) {
+    role->Start(fetches);
+    net_.After(net_.Delay() * 10, [this, &role = *role] {
+      role.here = true;
+      Tick(role);
+    });
+  }
+  bool hangs = false;
+  while (!AllEnded()) {
+    if (Role* role = FindReady()) {
+      role->turn.Give();
+    } else if (!net_.RunUntil([&] { return FindReady() != nullptr || AllEnded(); }, kLimit)) {
+      if (std::exchange(hangs, true)) break;
+      for (const auto& waiting : roles_) waiting->client.Cancel();
+    }
+  }
+  for (const auto& role : roles_) role->thread.join();
+  if (hangs) return DeadlineExceeded("E-sim-hang", "the job did not end");
+  for (const auto& role : roles_) PENSTOCK_RETURN_IF_ERROR(role->trainer.status);
+  for (const auto& server : servers_) PENSTOCK_RETURN_IF_ERROR(*server->pserver->Ended());
+  return OkStatus();
+}
+
+}  // namespace penstock::test

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <new>
 #include <optional>
 
 #include "framework/ir/program.h"
@@ -282,7 +283,12 @@ Tensor ChunkStore::Gather(const RowsEvent& pull) const {
 // The gradients' ids become positions among the kept rows, and the block runs on the columns.
 Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
   RowTable& table = *param.table;
-  for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
+  try {  // how many rows there will be is up to the trainers
+    for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
+  } catch (const std::bad_alloc&) {
+    return FailedPrecondition("E-run-memory", "not enough memory for more than the ", table.row_count(),
+                              " rows of ", param.piece.name, " that are kept on pserver ", facts_.address);
+  }
   for (const auto& grad : chunk.grads) {
     SelectedRows& rows = grad->As<SelectedRows>();
     for (std::int64_t& row : rows.rows) row = table.PositionOf(row);

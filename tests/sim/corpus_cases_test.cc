@@ -87,6 +87,7 @@ Feed MadeUpFeed(const Program& main, const std::string& name, int trainer) {
   const Var& var = *main.FindVar(0, name);
   const bool sequences = var.type->lod_level > 0;
   Shape shape = var.shape().WithRows(sequences ? 6 : kBatch);
+  // The transformer's labels lie flat: one for each of an example's 16 words.
   if (name == "lbl_word" || name == "lbl_weight") shape = shape.WithRows(kBatch * 16);
   Tensor tensor(var.type->dtype, shape);
   const std::int64_t bound = BoundOf(main, name);
@@ -185,7 +186,7 @@ TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
   }
   std::cout << ran << " cases ran, " << refused << " are refused\n";
   if (only != nullptr) return;
-  EXPECT_GE(ran, CorpusFolder().empty() ? 19 : 75);
+  EXPECT_GE(ran, CorpusFolder().empty() ? 18 : 75);
 }
 
 }  // namespace

@@ -30,6 +30,11 @@ Result<RowTable> RowTable::Make(const Shape& whole, const std::vector<ColumnSour
 
 Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table) {
   const auto* rows = source.variable == nullptr ? nullptr : source.variable->If<SelectedRows>();
+  if (source.variable != nullptr && source.variable->Is<Tensor>()) {
+    return InvalidArgument("E-server-shape", source.name,
+                           " is a whole tensor, and a table that is dealt out by id is made row by row; ",
+                           "initialize it with a constant or random numbers");
+  }
   if (rows == nullptr || !rows->value.initialized()) {
     return FailedPrecondition("E-server-startup", source.name,
                               " has no rows on this pserver; run its start-up program first");

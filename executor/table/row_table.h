@@ -31,7 +31,8 @@ class RowTable {
 
   // `whole` is the table as all servers hold it together. The first column is the table itself. Rows that the
   // variables list are kept from the beginning. kFailedPrecondition E-server-startup: a variable holds no
-  // rows and does not say what they start from. kInvalidArgument E-server-shape: the columns do not fit.
+  // rows and does not say what they start from. kInvalidArgument E-server-shape: the columns do not fit, or
+  // one is no rows.
   static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns);
 
   // Makes those of the rows that are not kept yet. Every id is below the height.

@@ -98,7 +98,7 @@ TEST(RowTable, RefusesWhatDoesNotFit) {
     return made.Make().status().id();
   };
   EXPECT_EQ(error([](Table& t) { t.rows.Clear(); }), "E-server-startup");
-  EXPECT_EQ(error([](Table& t) { t.state.As<Tensor>() = Tensor(DType::kFp32, {3, 2}); }), "E-server-startup");
+  EXPECT_EQ(error([](Table& t) { t.state.As<Tensor>() = Tensor(DType::kFp32, {3, 2}); }), "E-server-shape");
   EXPECT_EQ(error([](Table& t) { Start(t.state, 3, nullptr); }), "E-server-shape");
   const auto listed = [](Variable& variable, std::vector<std::int64_t> ids) {
     SelectedRows& rows = variable.As<SelectedRows>();

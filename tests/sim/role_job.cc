@@ -10,6 +10,7 @@ namespace penstock::test {
 namespace {
 
 constexpr auto kTick = std::chrono::milliseconds(50);
+constexpr char kCancelled[] = "E-cancelled";
 constexpr auto kLimit = std::chrono::hours(1);  // of the simulated clock, without anybody's going on
 
 // The one thread that may run now: the simulation's or a trainer's.
@@ -158,10 +159,26 @@ RoleJob::Role* RoleJob::FindReady() {
   return nullptr;
 }
 
+// A trainer that failed before it said anything is one that the servers go on waiting for.
 bool RoleJob::AllEnded() const {
+  const bool failed = std::any_of(roles_.begin(), roles_.end(),
+                                  [](const auto& role) { return role->ended && !role->trainer.status.ok(); });
   return std::all_of(roles_.begin(), roles_.end(), [](const auto& role) { return role->ended; }) &&
          std::all_of(servers_.begin(), servers_.end(),
-                     [](const auto& server) { return server->pserver->Ended().has_value(); });
+                     [&](const auto& server) { return failed || server->pserver->Ended().has_value(); });
+}
+
+// Of a trainer that found it, rather than of one that was told that another is cancelled.
+Status RoleJob::FirstError() const {
+  Status first;
+  for (const auto& role : roles_) {
+    const Status& status = role->trainer.status;
+    if (first.ok() || first.id() == kCancelled) first = status.ok() ? first : status;
+  }
+  for (const auto& server : servers_) {
+    if (first.ok() && server->pserver->Ended().has_value()) first = *server->pserver->Ended();
+  }
+  return first;
 }
 
 Status RoleJob::Run() {
@@ -184,10 +201,7 @@ Status RoleJob::Run() {
     }
   }
   for (const auto& role : roles_) role->thread.join();
-  if (hangs) return DeadlineExceeded("E-sim-hang", "the job did not end");
-  for (const auto& role : roles_) PENSTOCK_RETURN_IF_ERROR(role->trainer.status);
-  for (const auto& server : servers_) PENSTOCK_RETURN_IF_ERROR(*server->pserver->Ended());
-  return OkStatus();
+  return hangs ? DeadlineExceeded("E-sim-hang", "the job did not end") : FirstError();
 }
 
 }  // namespace penstock::test

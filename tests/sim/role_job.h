@@ -56,6 +56,7 @@ class RoleJob {
   Status Serve(Server& server);
   Role* FindReady();
   bool AllEnded() const;
+  Status FirstError() const;
   void Tick(Role& role);
 
   Network net_;

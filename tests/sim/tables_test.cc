@@ -218,6 +218,11 @@ TEST(Tables, OnlyRowsThatAreTrainedTakeMemory) {
   std::string text = StrCat(kDeclared, kForward, kUpdates[2].ops, kDense),
               startup = StrCat(kDeclared, kStartup);
   for (std::string* program : {&text, &startup}) {
+    while (program->find("t_state3") !=
+           std::string::npos) {  // of another optimizer: the trainer would make it
+      const std::size_t begin = program->rfind('\n', program->find("t_state3"));
+      program->erase(begin, program->find('\n', begin + 1) - begin);
+    }
     for (std::size_t at; (at = program->find("[23")) != std::string::npos;)
       program->replace(at, 3, "[4000000000");
   }

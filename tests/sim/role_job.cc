@@ -87,6 +87,7 @@ struct RoleJob::Role {
                                 executor.Run(programs.main, trainer.scope, feeds, fetches));
       trainer.fetched.push_back(std::move(fetched));
     }
+    if (trainer.last) PENSTOCK_RETURN_IF_ERROR(executor.Run(*trainer.last, trainer.scope, {}, {}).status());
     return client.Complete();
   }
   void Start(const std::vector<std::string>& fetches) {

@@ -14,6 +14,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,7 @@ class RoleJob {
   struct Trainer {
     std::vector<std::vector<Feed>> feeds;  // by step; as many steps as there are
     std::vector<std::vector<Variable>> fetched;
+    std::optional<Program> last;  // runs after the steps
     Scope scope;
     Status status;
   };

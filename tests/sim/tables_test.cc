@@ -11,6 +11,7 @@
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
 #include "tests/sim/role_job.h"
+#include "tests/support/temp_dir.h"
 #include "transpiler/pipeline/transpile.h"
 
 namespace penstock::test {
@@ -265,6 +266,56 @@ TEST(Tables, AnIdOutsideTheTableIsAnErrorThatNamesIt) {
   const Status below = RunWith({only(0), only(-1)});
   EXPECT_EQ(below.id(), "E-op-index");
   EXPECT_NE(below.ToString().find("id -1 is below 0"), std::string::npos) << below.ToString();
+}
+
+Program NotifyProgram(const std::string& folder, const std::string& table) {
+  return ParseText(StrCat("program\nblock 0 {\n  checkpoint_notify() {epmap=[\"ps0:1\", \"ps1:1\"], dir=\"",
+                          folder, "\", lookup_table=\"", table, "\"}\n}\n"),
+                   "notify")
+      .value();
+}
+
+std::vector<std::int64_t> RowsOf(RoleJob& job, int pserver) {
+  return job.pserver_scope(pserver).Find("t")->If<SelectedRows>()->rows;
+}
+
+TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {
+  const TempDir folder;
+  const RoleSet roles = RolesOf(kUpdates[2], 1, 2);
+  std::mt19937_64 random(1);
+  RoleJob first(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {.lost = 0.2, .twice = 0.2});
+  for (int step = 0; step < 3; ++step) first.trainer(0).feeds.push_back(FeedsOf(random, step, false));
+  first.trainer(0).last = NotifyProgram(folder / "saved", "t");
+  const Status saved = first.Run();
+  ASSERT_TRUE(saved.ok()) << saved.ToString();
+  // The same servers once more, which load what they saved, for a trainer that takes no step.
+  std::vector<RolePrograms> pservers = PserversOf(roles);
+  for (std::size_t p = 0; p < 2; ++p) {
+    Op load("load");
+    load.AddOutput("Out", {"t"}).Set("file_path", StrCat(folder / "saved", "/t_", p));
+    pservers[p].startup.MutableBlock(0).Append(std::move(load));
+  }
+  RoleJob second(AllOps(), TrainersOf(roles), pservers, 1, {});
+  const Status ran = second.Run();
+  ASSERT_TRUE(ran.ok()) << ran.ToString();
+  for (int p = 0; p < 2; ++p) {
+    EXPECT_FALSE(RowsOf(first, p).empty());
+    EXPECT_EQ(RowsOf(first, p), RowsOf(second, p));
+    ExpectSameBytes(first.pserver_scope(p).Find("t")->If<SelectedRows>()->value,
+                    second.pserver_scope(p).Find("t")->If<SelectedRows>()->value, "t");
+  }
+}
+
+TEST(Tables, ATableThatCannotBeSavedIsTheTrainersErrorAndNamesTheServer) {
+  const RoleSet roles = RolesOf(kUpdates[0], 1, 2);
+  const auto error = [&](const std::string& folder, const std::string& table) {
+    RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
+    job.trainer(0).last = NotifyProgram(folder, table);
+    return job.Run();
+  };
+  EXPECT_EQ(error("/tmp", "w").id(), "E-server-save");
+  EXPECT_NE(error("/tmp", "w").message().find("holds no table w"), std::string::npos);
+  EXPECT_FALSE(error("/proc/no/such/folder", "t").ok());
 }
 
 // Fluid adds the trainers' gradients up, and updates by sgd.

@@ -79,7 +79,7 @@ class ChunkStore {
       : program_(program), facts_(facts), scope_(scope) {}
   Status AddParam(const ServedParam& served, std::size_t chunk_bytes);
   Status AddTable(const ServedParam& served);
-  void AddGradients(const ServedParam& served, Chunk& chunk);
+  static void AddGradients(const ServedParam& served, Chunk& chunk);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);

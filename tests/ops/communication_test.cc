@@ -53,6 +53,9 @@ class RecordingClient : public RpcClient {
   }
   Status CompleteRows() override { return Say("CompleteRows"); }
   Status CompletePulls(PeersHandle) override { return Say("CompletePulls"); }
+  Status SaveTable(PeersHandle, const std::string& table, const std::vector<std::string>& files) override {
+    return Say("SaveTable ", table, " to ", Join(files, " "));
+  }
   Status Complete() override { return Say("Complete"); }
   void Cancel() override {}
 
@@ -148,8 +151,51 @@ TEST(RemoteLookup, RefusesIdsOutsideTheTableAndSlicesThatDoNotMatch) {
   }
   const Op two = LookupOp().Set("height_sections", std::vector<std::int64_t>{7});
   EXPECT_EQ(RunOp(AllOps(), two, LookupInputs(1), {.rpc = &client}).status().message(),
-            "distributed_lookup_table: table_names, height_sections and endpoints name 2, 1 and 2 slices");
+            "distributed_lookup_table: attributes name 2 slices, 1 heights and 2 servers of a table");
   EXPECT_EQ(RunOp(AllOps(), LookupOp(), LookupInputs(1)).status().id(), "E-comm-no-client");
+}
+
+// Asks for rows of a table that is dealt out by id.
+Op PrefetchOp() {
+  return Op("prefetch")
+      .AddInput("X", {"i", "j"})
+      .AddOutput("Out", {"a", "b"})
+      .Set("epmap", std::vector<std::string>{"a:1", "a:2"})
+      .Set("trainer_id", 1);
+}
+
+TEST(Prefetch, AsksEachServerUnderTheNameOfItsIds) {
+  RecordingClient client;
+  const Tensors ids = {{"i", TensorOf<std::int64_t>({2, 1}, {4, 8})}, {"j", Tensor(DType::kInt64, {0, 1})}};
+  const Result<Tensors> out = RunOp(AllOps(), PrefetchOp(), ids, {.rpc = &client});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  ASSERT_EQ(client.calls.size(), 5u);
+  EXPECT_EQ(client.calls[0].rfind("rows i f32", 0), 0u) << client.calls[0];
+  EXPECT_NE(client.calls[1].find(" at a:2 by 1"), std::string::npos) << client.calls[1];
+  EXPECT_EQ((Calls{client.calls.begin() + 2, client.calls.end()}),
+            (Calls{"PullRows 0: 4 8", "PullRows 1:", "CompleteRows"}));
+}
+
+TEST(Prefetch, RefusesWhatItCannotAsk) {
+  RecordingClient client;
+  const Tensors ids = {{"i", TensorOf<std::int64_t>({1, 1}, {4})}, {"j", Ramp(DType::kFp32, {1, 1}, 0, 1)}};
+  EXPECT_EQ(RunOp(AllOps(), PrefetchOp(), ids, {.rpc = &client}).status().message(),
+            "prefetch: X (j) must be row numbers, int64");
+  EXPECT_EQ(RunOp(AllOps(), PrefetchOp(), ids).status().id(), "E-comm-no-client");
+  const Op one = PrefetchOp().Set("epmap", std::vector<std::string>{"a:1"});
+  EXPECT_EQ(RunOp(AllOps(), one, ids, {.rpc = &client}).status().message(),
+            "prefetch: epmap names 1 servers for 2 variables");
+}
+
+TEST(CheckpointNotify, NamesAFileForEachServer) {
+  RecordingClient client;
+  const Op op = Op("checkpoint_notify")
+                    .Set("epmap", std::vector<std::string>{"a:1", "a:2"})
+                    .Set("dir", std::string("/disk"))
+                    .Set("lookup_table", std::string("t"));
+  ASSERT_TRUE(RunOp(AllOps(), op, {}, {.rpc = &client}).ok());
+  EXPECT_EQ(client.calls, (Calls{"peers a:1 a:2 by 0", "SaveTable t to /disk/t_0 /disk/t_1"}));
+  EXPECT_EQ(RunOp(AllOps(), op, {}).status().id(), "E-comm-no-client");
 }
 
 TEST(FakeInit, StandsForATableOfAnySizeWithoutItsMemory) {

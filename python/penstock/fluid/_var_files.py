@@ -55,7 +55,7 @@ def held_value(var):
 def write_file(path, parts):
     """The file holds what it held before, or all of the parts."""
     os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
-    partial = path + '.partial'
+    partial = '%s.%d.partial' % (path, os.getpid())    # several trainers may save to one folder
     try:
         with open(partial, 'wb') as out:
             for part in parts:
@@ -175,9 +175,7 @@ def load_persistables(executor, dirname, main_program=None, filename=None):
 
 def _tables_of(program):
     """Of a trainer's main program: what the pservers hold alone, dealt out row by row."""
-    if not getattr(program, '_is_distributed', False):
-        return []
-    return [param.name for param in program.all_parameters() if param.is_distributed]
+    return getattr(program, '_distributed_lookup_tables', [])
 
 
 def _but(names):

@@ -83,6 +83,7 @@ class DistributeTranspiler:
             program._ps_endpoint = current_endpoint
             program._is_chief = self.trainer_id == 0
             program._distributed_lookup_table = self.table_name
+            program._distributed_lookup_tables = list(self._roles.tables)    # Fluid has but one
             program._parameters_on_pservers = self.vars_overview
 
     @property

@@ -114,14 +114,14 @@ def test_a_distributed_table_is_named(fluid):
     assert types[:3] == ['split_ids', 'prefetch', 'merge_ids'] and 'lookup_table' not in types
 
 
-def test_a_distributed_table_needs_its_pservers(fluid):
+def test_a_request_for_rows_alone_does_not_say_whose_it_is(fluid):
     ids = fluid.data('ids', [None, 1], 'int64')
     block = fluid.default_main_program().global_block()
     rows = block.create_var(name='rows', shape=[-1, 8], dtype='float32')
     block.append_op('prefetch', {'X': ids}, {'Out': rows}, {'epmap': ['127.0.0.1:6174']})
-    with pytest.raises(penstock.StateError, match='prefetch: this process has no client for parameter') as error:
+    with pytest.raises(penstock.ProgramError, match='no recv or barrier of the program says a trainer_id') as error:
         fluid.Executor(fluid.CPUPlace()).run(feed={'ids': np.zeros([2, 1], 'int64')})
-    assert error.value.id == 'E-comm-no-client'
+    assert error.value.id == 'E-contract-trainer'
 
 
 @pytest.mark.parametrize('kwargs', [{}, {'is_sparse': True}])

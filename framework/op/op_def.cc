@@ -267,6 +267,10 @@ Status OpDef::Infer(InferContext& c) const {
   for (const SlotDef& slot : inputs_) {
     for (int i = 0; i < c.InputCount(slot.name); ++i) {
       const VarInfo& info = c.Input(slot.name, i);
+      const bool is_tensor = info.kind != VarKind::kStepScopes && info.kind != VarKind::kRankTable &&
+                             info.kind != VarKind::kReader;
+      if (slot.type.kind != TypeRule::Kind::kAny && !is_tensor)
+        return c.Error(slot.name, " names a variable that is declared to be no tensor");
       if (!info.has_type) continue;
       if (slot.type.kind == TypeRule::Kind::kOneOf &&
           std::find(slot.type.types.begin(), slot.type.types.end(), info.dtype) == slot.type.types.end()) {

@@ -120,15 +120,30 @@ block 1 in 0 {
   EXPECT_EQ(TensorAt(*kept, 0).Data<float>()[1], 40);
 }
 
-TEST(Blocks, WhatIsNoTensorIsNotWrittenAsOne) {
-  EXPECT_EQ(ErrorOf(R"(program
+TEST(Blocks, WhatIsNoTensorIsNeitherReadNorWrittenAsOne) {
+  static constexpr char kText[] = R"(program
 block 0 {
+  data x : f32[2]
   var s : step_scopes
-  s = fill_constant() {shape=[1l], value=2.0, dtype=5}
+  var t : rank_table
+  var a : array<f32[2]>
+  y : f32[2] = scale(X=x) {scale=1.0}
+  $
 }
-)",
-                    {}, {}),
+)";
+  const auto error_of = [](const std::string& op) {
+    std::string text = kText;
+    text.replace(text.find('$'), 1, op);
+    return ErrorOf(text, {Float("x", {1, 2})}, {});
+  };
+  EXPECT_EQ(error_of("s = fill_constant() {shape=[1l], value=2.0, dtype=5}"),
             "fill_constant: Out names a variable that is declared to be no tensor");
+  EXPECT_EQ(error_of("s = scale(X=y) {scale=2.0}"),
+            "scale: Out names a variable that is declared to be no tensor");
+  EXPECT_EQ(error_of("a = scale(X=y) {scale=2.0}"),
+            "scale: Out names a variable that is declared to be no tensor");
+  EXPECT_EQ(error_of("t = lod_rank_table(X=y)\n  y = scale(X=t) {scale=2.0}"),
+            "scale: X names a variable that is declared to be no tensor");
 }
 
 std::string WithBlock(const std::string& block) {

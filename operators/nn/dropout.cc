@@ -1,9 +1,9 @@
 // dropout: sets elements to 0 at random in training.
 #include <algorithm>
 #include <cstring>
-#include <random>
 
 #include "framework/op/op_registry.h"
+#include "framework/runtime/random.h"
 #include "operators/require_shape.h"
 
 namespace penstock {
@@ -83,7 +83,7 @@ class DropoutKernel : public Kernel {
                        : static_cast<T>(1.0f - probability_);
     fixed_ = k.Attr<bool>("fix_seed");
     seed_ = static_cast<std::uint32_t>(k.Attr<std::int32_t>("seed"));
-    if (!fixed_ && !is_test_) source_.seed(std::random_device()());
+    source_ = k.services().random != nullptr ? k.services().random : &ProcessRandom();
     if (!is_test_ && !mask_) return k.Error("training needs the output Mask");
     return OkStatus();
   }
@@ -113,7 +113,7 @@ class DropoutKernel : public Kernel {
  private:
   std::uint32_t SeedOfRun(KernelRun& k) {
     if (seed_tensor_) return static_cast<std::uint32_t>(k[seed_tensor_].template Data<std::int32_t>()[0]);
-    return fixed_ ? seed_ : static_cast<std::uint32_t>(source_());
+    return fixed_ ? seed_ : static_cast<std::uint32_t>(source_->Next());
   }
 
   Operand x_, seed_tensor_, out_, mask_;
@@ -122,7 +122,7 @@ class DropoutKernel : public Kernel {
   bool is_test_ = false, fixed_ = false;
   std::uint32_t seed_ = 0;
   T kept_ = 1, test_factor_ = 1;
-  std::mt19937 source_;  // of the seeds of runs without a fixed one
+  RandomSource* source_ = nullptr;  // of the seeds of runs without a fixed one
 };
 
 // dX = dOut where the element stayed, times what it was multiplied by.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/ir/program.h"
@@ -107,6 +108,30 @@ TEST(RandomOps, TakeANewSeedFromTheirSourceEachTimeIfTheirsIsZero) {
   const std::vector<float> first = Draw(op, &one);
   EXPECT_NE(first, Draw(op, &one));
   EXPECT_EQ(first, Draw(op, &two));
+}
+
+// The mask of `count` elements.
+std::vector<std::uint8_t> Dropped(const Op& op, std::int64_t count, const Services& services) {
+  const Result<Tensors> out = RunOp(AllOps(), op, {{"x", Ramp(DType::kFp32, {count}, 1, 0)}}, services);
+  PENSTOCK_CHECK(out.ok(), out.status().ToString());
+  const auto mask = out->at("mask").Span<std::uint8_t>();
+  return {mask.begin(), mask.end()};
+}
+
+TEST(Dropout, DropsTheSameElementsWithAnyNumberOfThreads) {
+  constexpr std::int64_t kCount = 100001;
+  Op op = Op("dropout").AddInput("X", {"x"}).AddOutput("Out", {"out"}).AddOutput("Mask", {"mask"});
+  op.Set("dropout_prob", 0.3f).Set("seed", 5).Set("fix_seed", true);
+  const std::vector<std::uint8_t> mask = Dropped(op, kCount, {.threads = 1});
+  EXPECT_EQ(mask, Dropped(op, kCount, {.threads = 3}));
+  const auto kept = static_cast<double>(std::count(mask.begin(), mask.end(), 1));
+  EXPECT_NEAR(kept / static_cast<double>(kCount), 0.7, 0.01);
+
+  RandomSource one(5), two(5);
+  op.Set("fix_seed", false);
+  const std::vector<std::uint8_t> first = Dropped(op, 64, {.random = &one});
+  EXPECT_NE(first, Dropped(op, 64, {.random = &one}));
+  EXPECT_EQ(first, Dropped(op, 64, {.random = &two}));
 }
 
 TEST(RandomOps, SetTheDiagonalThatUniformRandomIsAskedFor) {

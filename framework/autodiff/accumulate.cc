@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "framework/ir/mentions.h"
+
 namespace penstock {
 namespace {
 
@@ -67,11 +69,6 @@ class Accumulator {
     }
   }
 
-  static bool Writes(const Op& op, const std::string& name) {
-    const std::vector<std::string> outputs = op.OutputNames();
-    return std::find(outputs.begin(), outputs.end(), name) != outputs.end();
-  }
-
   void PartOutputs() {
     for (const Slot& slot : SortedByName(grads_[at_].outputs())) {
       for (std::size_t i = 0; i < slot.args.size(); ++i) PartOutput(slot.name, i);
@@ -81,8 +78,7 @@ class Accumulator {
   void PartOutput(const std::string& slot, std::size_t i) {
     Op& op = grads_[at_];
     const std::string name = op.Output(slot)[i];
-    const std::vector<std::string> inputs = op.InputNames();
-    if (name == kEmptyVarName || std::find(inputs.begin(), inputs.end(), name) != inputs.end()) return;
+    if (name == kEmptyVarName || Reads(op, name)) return;
     if (incoming_.arrays.contains(name)) return;
     Written& written = WrittenOf(name);
     if (written.parts.empty()) {

@@ -8,6 +8,7 @@
 #include "framework/autodiff/grad_list.h"
 #include "framework/autodiff/prune.h"
 #include "framework/ir/block_uses.h"
+#include "framework/ir/mentions.h"
 #include "framework/text/describe.h"
 
 namespace penstock {
@@ -24,8 +25,7 @@ Result<OpId> FindLossOp(const Block& block, const std::string& loss) {
         .With("note: take the mean of what is to be minimized");
   }
   for (auto it = block.ops().rbegin(); it != block.ops().rend(); ++it) {
-    const std::vector<std::string> outputs = it->op->OutputNames();
-    if (std::find(outputs.begin(), outputs.end(), loss) != outputs.end()) return it->id;
+    if (Writes(*it->op, loss)) return it->id;
   }
   return InvalidArgument("E-backward-loss", "backward: no op writes the loss ", loss);
 }
@@ -202,14 +202,13 @@ class Backward {
   // The gradient blocks that an op runs hold their ops already, but no variables. Of the gradients that it
   // says it reads, those that nobody gives become no argument.
   Status PlaceBlocksOf(Op& op, int block) {
-    const std::vector<std::string> outputs = op.OutputNames();
     bool runs_gradient = false;
     for (const int started : StartedBlocks(op)) {
       if (program_.block(started).forward_block() < 0) continue;
       runs_gradient = true;
       NameSet handed_on;
       for (const std::string& name : op.InputNames()) {
-        if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) handed_on.insert(name);
+        if (Writes(op, name)) handed_on.insert(name);
       }
       DeclareHanded(op, started, handed_on);
       DeclareWholes(op, block, started);
@@ -222,8 +221,8 @@ class Backward {
     const std::vector<Slot> inputs = op.inputs();
     for (Slot slot : inputs) {
       for (std::string& name : slot.args) {
-        const bool own = std::find(outputs.begin(), outputs.end(), name) != outputs.end();
-        if (IsGradient(name) && !own && program_.FindVar(block, name) == nullptr) name = kEmptyVarName;
+        if (IsGradient(name) && !Writes(op, name) && program_.FindVar(block, name) == nullptr)
+          name = kEmptyVarName;
       }
       op.AddInput(slot.name, std::move(slot.args));
     }
@@ -237,10 +236,8 @@ class Backward {
       const std::string grad = GradName(name);
       if (!handed_on.insert(grad).second || program_.FindVar(block, grad) != nullptr) continue;
       const auto& ops = program_.block(block).ops();
-      const bool read = std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
-        const std::vector<std::string> inputs = entry.op->InputNames();
-        return std::find(inputs.begin(), inputs.end(), grad) != inputs.end();
-      });
+      const bool read =
+          std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) { return Reads(*entry.op, grad); });
       if (read) DeclareLike(*forward.FindVar(name), grad, block);
     }
   }

@@ -7,6 +7,7 @@
 #include "framework/autodiff/op_path.h"
 #include "framework/autodiff/prune.h"
 #include "framework/ir/block_uses.h"
+#include "framework/ir/mentions.h"
 #include "framework/text/describe.h"
 
 namespace penstock {
@@ -135,8 +136,7 @@ class GradLister {
       if (var == nullptr || var->kind != VarKind::kTensor) continue;
       for (const OpEntry& writer : block.ops()) {
         if (writer.id == reader.id) break;
-        const std::vector<std::string> outputs = writer.op->OutputNames();
-        if (std::find(outputs.begin(), outputs.end(), name) == outputs.end()) continue;
+        if (!Writes(*writer.op, name)) continue;
         out.push_back({name, reader});
         break;
       }

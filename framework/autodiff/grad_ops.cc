@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "framework/ir/mentions.h"
+
 namespace penstock {
 namespace {
 
@@ -59,11 +61,8 @@ Op FromSpec(const OpDef& def, const GradSpec& spec, const Op& op, const NameSet&
 
 Result<std::vector<Op>> FromMaker(const OpDef& def, const Op& op, const NameSet& no_grad, GradNames& names,
                                   const GradSite& site) {
-  const std::vector<std::string> inputs = op.InputNames();
-  const std::vector<std::string> outputs = op.OutputNames();
   const auto grad_of = [&](const std::string& var) -> std::string {
-    const bool only_output = std::find(inputs.begin(), inputs.end(), var) == inputs.end() &&
-                             std::find(outputs.begin(), outputs.end(), var) != outputs.end();
+    const bool only_output = Writes(op, var) && !Reads(op, var);
     if (!only_output && !NeedsGradient(var, no_grad)) return "";
     names.Add(GradName(var), var);
     return GradName(var);

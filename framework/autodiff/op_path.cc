@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "framework/ir/block_uses.h"
+#include "framework/ir/mentions.h"
 
 namespace penstock {
 
@@ -46,14 +47,12 @@ NameSet FindUnusedOutputs(const std::vector<OpEntry>& path, const NameSet& targe
   NameSet used = targets;
   NameSet unused;
   for (auto it = path.rbegin(); it != path.rend(); ++it) {
-    const std::vector<std::string> inputs = it->op->InputNames();
     // What an op that runs a block writes, the block may read too.
     const bool runs_block = !StartedBlocks(*it->op).empty();
     for (const std::string& name : runs_block ? std::vector<std::string>() : it->op->OutputNames()) {
-      const bool in_place = std::find(inputs.begin(), inputs.end(), name) != inputs.end();
-      if (!used.contains(name) && !in_place) unused.insert(name);
+      if (!used.contains(name) && !Reads(*it->op, name)) unused.insert(name);
     }
-    for (const std::string& name : inputs) {
+    for (const std::string& name : it->op->InputNames()) {
       if (!no_grad.contains(name)) used.insert(name);
     }
   }

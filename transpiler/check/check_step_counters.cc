@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "framework/ir/mentions.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
@@ -22,8 +23,7 @@ std::optional<double> FilledBy(const Op& op) {
 std::optional<double> StartOf(const Program& startup, const std::string& var) {
   std::optional<double> start;
   for (const OpEntry& entry : startup.main().ops()) {
-    const auto outputs = entry.op->OutputNames();
-    if (std::find(outputs.begin(), outputs.end(), var) != outputs.end()) start = FilledBy(*entry.op);
+    if (Writes(*entry.op, var)) start = FilledBy(*entry.op);
   }
   return start;
 }

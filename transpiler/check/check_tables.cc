@@ -2,6 +2,7 @@
 // updated.
 #include <algorithm>
 
+#include "framework/ir/mentions.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
 
@@ -270,8 +271,7 @@ class TableRules {
 
   void CheckAnswer(const PserverFacts& pserver, const std::string& ids, int block) {
     for (const OpEntry& entry : pserver.file->program.block(block).ops()) {
-      const auto names = entry.op->InputNames();
-      if (std::find(names.begin(), names.end(), ids) == names.end()) continue;
+      if (!Reads(*entry.op, ids)) continue;
       const std::string& table = entry.op->InputName("W");
       const UpdateBlock* update = pserver.UpdateOf(table);
       const bool one = std::all_of(entry.op->inputs().begin(), entry.op->inputs().end(),

@@ -6,8 +6,7 @@
 //                     t@GRAD = scale(X=t@GRAD) {scale=0.5} ; (ParamOut=t) = sgd(...) }
 //
 // Fluid adds, and does not divide; compat does the same. Requires: ServeTables.
-#include <algorithm>
-
+#include "framework/ir/mentions.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/plan/names.h"
@@ -21,8 +20,7 @@ constexpr char kPass[] = "merge_table_gradients";
 int BlockReading(const Program& program, const std::string& grad) {
   for (int b = 1; b < program.block_count(); ++b) {
     for (const OpEntry& entry : program.block(b).ops()) {
-      const std::vector<std::string> inputs = entry.op->InputNames();
-      if (std::find(inputs.begin(), inputs.end(), grad) != inputs.end()) return b;
+      if (Reads(*entry.op, grad)) return b;
     }
   }
   return -1;

@@ -5,8 +5,7 @@
 //                                                                  "w@GRAD.block1:2"]}
 //
 // Requires: PlaceOptimizers ran, whose blocks are the last.
-#include <algorithm>
-
+#include "framework/ir/mentions.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
@@ -18,8 +17,7 @@ namespace {
 
 // Whether the update reads the merged gradient itself; a regularizer may have made a dense one of it.
 bool ReadsMerged(const ServerUpdate& update, const Program& main) {
-  const std::vector<std::string> inputs = main.main().FindOp(update.trained->optimizer)->InputNames();
-  return std::find(inputs.begin(), inputs.end(), update.trained->grad) != inputs.end();
+  return Reads(*main.main().FindOp(update.trained->optimizer), update.trained->grad);
 }
 
 // In the order in which they are run: what measures gradients, what servers compute alike, the updates.

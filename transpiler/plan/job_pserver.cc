@@ -1,6 +1,7 @@
 // The pservers' side of a Job: per optimize block the piece that it updates, its gradients and its state.
 #include <algorithm>
 
+#include "framework/ir/mentions.h"
 #include "framework/op/slices.h"
 #include "transpiler/plan/job_parts.h"
 
@@ -219,11 +220,6 @@ class PserverReader {
   std::map<std::string, Names, std::less<>>
       merged_in_;  // what blocks without an update made, of which gradients
 };
-
-bool Reads(const Op& op, std::string_view name) {
-  const std::vector<std::string> inputs = op.InputNames();
-  return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
-}
 
 }  // namespace
 

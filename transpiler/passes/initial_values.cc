@@ -57,7 +57,13 @@ Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
     return OkStatus();
   }
   const OpDef* def = ops.Find(op.type());
-  if (!slice || (def != nullptr && def->elementwise())) return OkStatus();
+  if (def != nullptr && def->elementwise()) return OkStatus();
+  if (var.kind == VarKind::kSelectedRows) {
+    return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
+                         " makes the first values of ", var.name,
+                         ", whose rows are dealt out by id, all at once; use is_distributed=false");
+  }
+  if (!slice) return OkStatus();
   if (CutLists(op, *slice)) {
     SetShape(op, var.shape());
     return OkStatus();

@@ -1,10 +1,12 @@
 // lod_tensor_to_array, array_to_lod_tensor, shrink_rnn_memory: sequences cut into steps, and back.
 #include <algorithm>
-#include <cstring>
+#include <numeric>
+#include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/array.h"
 #include "operators/control_flow/rank_table.h"
+#include "operators/sequence/lod.h"
 
 namespace penstock {
 namespace {
@@ -24,67 +26,61 @@ Out = the first rows of X, one for each sequence of RankTable that is longer tha
 sequences, if X has LoD): those that take part in step I. The gradient fills up with zeros.)";
 
 // The sequences of the ranked level by their own order: offsets of the table's lengths.
-LoDLevel OffsetsOf(const RankTable& table) {
-  LoDLevel offsets(table.items.size() + 1, 0);
+void OffsetsOf(const RankTable& table, LoDLevel& offsets) {
+  offsets.assign(table.items.size() + 1, 0);
   for (const RankTable::Item& item : table.items)
     offsets[static_cast<std::size_t>(item.index) + 1] = static_cast<std::uint64_t>(item.length);
   for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
-  return offsets;
 }
 
 std::int64_t LongestOf(const RankTable& table) {
   return table.items.empty() ? 0 : table.items.front().length;
 }
 
-class CutKernel : public Kernel {
+class CutKernel : public RankedKernel {
  public:
-  Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    table_ = k.Input("RankTable");
-    out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensor || x_.shape.rank() == 0)
-      return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
-    return OkStatus();
-  }
-
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "lod_tensor_to_array"));
     const Tensor& x = k[x_];
     const std::size_t ranked = table->coarse.size();
-    const LoDLevel offsets = OffsetsOf(*table);
-    LoD lod = x.lod();
-    if (lod.empty() && ranked == 0) lod = {offsets};
-    if (lod.size() <= ranked || lod[ranked] != offsets || !IsValid(lod, x.shape()[0])) {
+    implied_.resize(1);
+    OffsetsOf(*table, implied_.front());
+    const LoD& lod = x.lod().empty() && ranked == 0 ? implied_ : x.lod();
+    if (lod.size() <= ranked || lod[ranked] != implied_.front() || !IsValid(lod, x.shape()[0])) {
       return InvalidArgument("E-op-rank-table", "lod_tensor_to_array: the sequences of X (", x_.name,
                              ") have not the lengths of the rank table ", table_.name);
     }
     TensorArray& array = k.Var(out_).As<TensorArray>();
-    array.resize(static_cast<std::size_t>(LongestOf(*table)));
-    for (std::int64_t t = 0; t < LongestOf(*table); ++t)
-      CutStep(x, lod, ranked, *table, t, array[static_cast<std::size_t>(t)]);
+    const auto steps = static_cast<std::size_t>(LongestOf(*table));
+    array.resize(steps);
+    if (made_.size() < steps) made_.resize(steps);
+    for (std::size_t t = 0; t < steps; ++t) CutStep(x, lod, *table, t, array[t]);
     return OkStatus();
   }
 
  private:
-  static void CutStep(const Tensor& x, const LoD& lod, std::size_t ranked, const RankTable& table,
-                      std::int64_t t, Tensor& out) {
-    std::vector<std::uint64_t> elements;
+  void CutStep(const Tensor& x, const LoD& lod, const RankTable& table, std::size_t t, Tensor& out) {
+    const std::size_t ranked = table.coarse.size();
+    elements_.clear();
     std::int64_t rows = 0;
     for (const RankTable::Item& item : table.items) {
-      if (item.length <= t) break;
-      const std::uint64_t element =
-          lod[ranked][static_cast<std::size_t>(item.index)] + static_cast<std::uint64_t>(t);
+      if (item.length <= static_cast<std::int64_t>(t)) break;
+      const std::uint64_t element = lod[ranked][static_cast<std::size_t>(item.index)] + t;
       const RowRange range = RowsOf(lod, ranked + 1, element);
       rows += range.end - range.begin;
-      elements.push_back(element);
+      elements_.push_back(element);
     }
-    out.Reset(x.dtype(), x.shape().WithRows(rows));
+    rows_.Make(out, x.dtype(), x.shape(), rows);
     RowWriter writer(out);
-    for (const std::uint64_t element : elements) writer.Append(x, RowsOf(lod, ranked + 1, element));
-    out.set_lod(LevelsInOrder(lod, ranked + 1, elements));
+    for (const std::uint64_t element : elements_) writer.Append(x, RowsOf(lod, ranked + 1, element));
+    made_[t].Set(out, levels_(lod, ranked + 1, elements_));
   }
 
-  Operand x_, table_, out_;
+  LoD implied_;  // of rows without LoD: one level, by the table
+  std::vector<std::uint64_t> elements_;
+  RowsLike rows_;
+  LevelsInOrder levels_;
+  std::vector<MadeLod> made_;  // by step
 };
 
 class JoinKernel : public Kernel {
@@ -146,18 +142,16 @@ class JoinKernel : public Kernel {
     return OkStatus();
   }
 
-  void Join(const TensorArray& array, const RankTable& table, const Tensor* like, Tensor& out) const {
+  void Join(const TensorArray& array, const RankTable& table, const Tensor* like, Tensor& out) {
     const bool nested = like != nullptr && !like->lod().empty();
     const auto present = [&](std::int64_t t) {
       const auto i = static_cast<std::size_t>(t);
       return i < array.size() && array[i].initialized() ? &array[i] : nullptr;
     };
-    std::vector<std::size_t> rank_of(table.items.size());
-    for (std::size_t p = 0; p < table.items.size(); ++p)
-      rank_of[static_cast<std::size_t>(table.items[p].index)] = p;
-
+    rank_of_.resize(table.items.size());
     std::int64_t rows = 0;
     for (std::size_t p = 0; p < table.items.size(); ++p) {
+      rank_of_[static_cast<std::size_t>(table.items[p].index)] = p;
       for (std::int64_t t = 0; t < table.items[p].length; ++t) {
         const Tensor* element = present(t);
         const RowRange range =
@@ -165,33 +159,41 @@ class JoinKernel : public Kernel {
         rows += range.end - range.begin;
       }
     }
-    out.Reset(like != nullptr ? like->dtype() : out_.dtype,
-              (like != nullptr ? like->shape() : out_.shape).WithRows(rows));
+    rows_.Make(out, like != nullptr ? like->dtype() : out_.dtype,
+               like != nullptr ? like->shape() : out_.shape, rows);
     RowWriter writer(out);
-    LoD lod = table.coarse;
-    lod.push_back(OffsetsOf(table));
-    const std::size_t below = lod.size();
-    if (nested) lod.resize(below + like->lod().size(), {0});
-    for (const std::size_t p : rank_of) {
+    const std::size_t below = StartLevels(table, nested ? like->lod().size() : 0);
+    for (const std::uint64_t p : rank_of_) {
       for (std::int64_t t = 0; t < table.items[p].length; ++t) {
         const Tensor* element = present(t);
         if (element == nullptr) {
           if (!nested) writer.AppendZeros(1);
-          if (nested) lod[below].push_back(lod[below].back());
+          if (nested) lod_[below].push_back(lod_[below].back());
           continue;
         }
         writer.Append(*element, RowsOf(element->lod(), 0, p));
-        const LoD levels = LevelsInOrder(element->lod(), 0, {p});
-        for (std::size_t l = 0; l < levels.size(); ++l) {
-          const std::uint64_t base = lod[below + l].back();
-          for (std::size_t i = 1; i < levels[l].size(); ++i) lod[below + l].push_back(base + levels[l][i]);
-        }
+        AppendLevels(levels_(element->lod(), 0, {&p, 1}), lod_, below);
       }
     }
-    out.set_lod(std::move(lod));
+    made_.Set(out, lod_);
+  }
+
+  // Those above the steps and of the steps; `nested` ones below, to be filled from the number that is given.
+  std::size_t StartLevels(const RankTable& table, std::size_t nested) {
+    const std::size_t below = table.coarse.size() + 1;
+    lod_.resize(below + nested);
+    std::ranges::copy(table.coarse, lod_.begin());
+    OffsetsOf(table, lod_[below - 1]);
+    for (std::size_t l = below; l < lod_.size(); ++l) lod_[l].assign(1, 0);
+    return below;
   }
 
   Operand x_, table_, out_;
+  std::vector<std::uint64_t> rank_of_;
+  RowsLike rows_;
+  LevelsInOrder levels_;
+  LoD lod_;
+  MadeLod made_;
 };
 
 // The rows of the first `count` sequences of X, rows if it has no LoD; -1 if there are fewer.
@@ -201,16 +203,11 @@ std::int64_t RowsOfFirst(const Tensor& x, std::int64_t count) {
   return count == 0 ? 0 : RowsOf(x.lod(), 0, static_cast<std::uint64_t>(count - 1)).end;
 }
 
-class ShrinkKernel : public Kernel {
+class ShrinkKernel : public RankedKernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
     index_ = k.Input("I");
-    table_ = k.Input("RankTable");
-    out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensor || x_.shape.rank() == 0)
-      return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
-    return OkStatus();
+    return RankedKernel::Prepare(k);
   }
 
   Status Run(KernelRun& k) override {
@@ -224,17 +221,21 @@ class ShrinkKernel : public Kernel {
                              ") has fewer sequences than take part in step ", step, " (", alive, ")");
     }
     Tensor& out = k[out_];
-    out.Reset(x.dtype(), x.shape().WithRows(rows));
+    rows_.Make(out, x.dtype(), x.shape(), rows);
     RowWriter(out).Append(x, {0, rows});
     if (x.lod().empty()) return OkStatus();
-    std::vector<std::uint64_t> order(static_cast<std::size_t>(alive));
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    out.set_lod(LevelsInOrder(x.lod(), 0, order));
+    first_.resize(static_cast<std::size_t>(alive));
+    std::iota(first_.begin(), first_.end(), std::uint64_t{0});
+    made_.Set(out, levels_(x.lod(), 0, first_));
     return OkStatus();
   }
 
  private:
-  Operand x_, index_, table_, out_;
+  Operand index_;
+  std::vector<std::uint64_t> first_;
+  RowsLike rows_;
+  LevelsInOrder levels_;
+  MadeLod made_;
 };
 
 class ShrinkGradKernel : public Kernel {

@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/rank_table.h"
+#include "operators/sequence/lod.h"
 
 namespace penstock {
 namespace {
@@ -47,8 +48,9 @@ class RankTableKernel : public Kernel {
       table.items.push_back(
           {static_cast<std::int64_t>(i), static_cast<std::int64_t>(offsets[i + 1] - offsets[i])});
     }
-    std::stable_sort(table.items.begin(), table.items.end(),
-                     [](const RankTable::Item& a, const RankTable::Item& b) { return a.length > b.length; });
+    std::sort(table.items.begin(), table.items.end(), [](const RankTable::Item& a, const RankTable::Item& b) {
+      return a.length != b.length ? a.length > b.length : a.index < b.index;
+    });
     return OkStatus();
   }
 
@@ -76,17 +78,8 @@ class MaxSequenceLenKernel : public Kernel {
 
 // Sequences from the table's order into X's own, or the other way round.
 template <bool kBack>
-class ReorderKernel : public Kernel {
+class ReorderKernel : public RankedKernel {
  public:
-  Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    table_ = k.Input("RankTable");
-    out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensor || x_.shape.rank() == 0)
-      return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
-    return OkStatus();
-  }
-
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const RankTable* const table, TableIn(k, table_, "reorder_lod_tensor_by_rank"));
     const Tensor& x = k[x_];
@@ -97,21 +90,23 @@ class ReorderKernel : public Kernel {
                              sequences, " sequences; the rank table ", table_.name, " has ",
                              table->items.size());
     }
-    std::vector<std::uint64_t> order(table->items.size());
-    for (std::size_t p = 0; p < order.size(); ++p) {
+    order_.resize(table->items.size());
+    for (std::size_t p = 0; p < order_.size(); ++p) {
       const auto index = static_cast<std::size_t>(table->items[p].index);
-      order[kBack ? index : p] = kBack ? p : index;
+      order_[kBack ? index : p] = kBack ? p : index;
     }
     Tensor& out = k[out_];
     out.Reset(x.dtype(), x.shape());
     RowWriter writer(out);
-    for (const std::uint64_t i : order) writer.Append(x, RowsOf(x.lod(), 0, i));
-    out.set_lod(LevelsInOrder(x.lod(), 0, order));
+    for (const std::uint64_t i : order_) writer.Append(x, RowsOf(x.lod(), 0, i));
+    made_.Set(out, levels_(x.lod(), 0, order_));
     return OkStatus();
   }
 
  private:
-  Operand x_, table_, out_;
+  std::vector<std::uint64_t> order_;
+  LevelsInOrder levels_;
+  MadeLod made_;
 };
 
 Result<std::vector<Op>> ReorderGrad(const GradRequest& request) {

@@ -11,6 +11,14 @@ Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string
                             " holds no rank table: lod_rank_table has not run");
 }
 
+Status RankedKernel::Prepare(KernelSetup& k) {
+  x_ = k.Input("X");
+  table_ = k.Input("RankTable");
+  out_ = k.Output("Out");
+  if (x_.kind == VarKind::kTensor && x_.shape.rank() > 0) return OkStatus();
+  return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
+}
+
 std::int64_t LongerThan(const RankTable& table, std::int64_t step) {
   std::int64_t count = 0;
   for (const RankTable::Item& item : table.items) count += item.length > step ? 1 : 0;
@@ -43,20 +51,29 @@ void RowWriter::AppendZeros(std::int64_t rows) {
   at_ += rows;
 }
 
-LoD LevelsInOrder(const LoD& lod, std::size_t level, const std::vector<std::uint64_t>& order) {
-  LoD out;
-  std::vector<std::uint64_t> sequences = order;
-  for (; level < lod.size(); ++level) {
-    LoDLevel offsets = {0};
-    std::vector<std::uint64_t> below;
-    for (const std::uint64_t i : sequences) {
-      for (std::uint64_t child = lod[level][i]; child < lod[level][i + 1]; ++child) below.push_back(child);
-      offsets.push_back(below.size());
+const LoD& LevelsInOrder::operator()(const LoD& lod, std::size_t level,
+                                     std::span<const std::uint64_t> order) {
+  out_.resize(lod.size() - std::min(level, lod.size()));
+  sequences_.assign(order.begin(), order.end());
+  for (LoDLevel& offsets : out_) {
+    offsets.assign(1, 0);
+    below_.clear();
+    for (const std::uint64_t i : sequences_) {
+      for (std::uint64_t child = lod[level][i]; child < lod[level][i + 1]; ++child) below_.push_back(child);
+      offsets.push_back(below_.size());
     }
-    out.push_back(std::move(offsets));
-    sequences = std::move(below);
+    sequences_ = below_;  // not swapped: each keeps the memory that it has needed
+    ++level;
   }
-  return out;
+  return out_;
+}
+
+void AppendLevels(const LoD& levels, LoD& to, std::size_t first) {
+  for (std::size_t l = 0; l < levels.size(); ++l) {
+    LoDLevel& offsets = to[first + l];
+    const std::uint64_t base = offsets.back();
+    for (std::size_t i = 1; i < levels[l].size(); ++i) offsets.push_back(base + levels[l][i]);
+  }
 }
 
 bool IsValid(const LoD& lod, std::int64_t rows) {

@@ -1,6 +1,7 @@
 // What the ops around a rank table share: finding the table, sequences as rows, copying rows.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,15 @@ namespace penstock {
 
 // The table in a variable. kFailedPrecondition E-op-rank-table: lod_rank_table has not run.
 Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string_view op);
+
+// What ops that work on X by a rank table start with.
+class RankedKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override;
+
+ protected:
+  Operand x_, table_, out_;
+};
 
 // How many of its sequences are longer than `step`.
 std::int64_t LongerThan(const RankTable& table, std::int64_t step);
@@ -36,8 +46,32 @@ class RowWriter {
   std::int64_t at_ = 0;
 };
 
-// The levels of `lod` from `level` on, for the sequences in `order` of that level, one after the other.
-LoD LevelsInOrder(const LoD& lod, std::size_t level, const std::vector<std::uint64_t>& order);
+// The levels of a LoD from `level` on, for the sequences in `order` of that level, one after the other. Keeps
+// its memory between calls; what it gives is good until the next one.
+class LevelsInOrder {
+ public:
+  const LoD& operator()(const LoD& lod, std::size_t level, std::span<const std::uint64_t> order);
+
+ private:
+  LoD out_;
+  std::vector<std::uint64_t> sequences_, below_;
+};
+
+// Appends such levels to those of `to` from `first` on, each of which has its 0.
+void AppendLevels(const LoD& levels, LoD& to, std::size_t first);
+
+// Tensors like another but for their number of rows. Keeps its memory.
+class RowsLike {
+ public:
+  void Make(Tensor& out, DType type, const Shape& like, std::int64_t rows) {
+    shape_ = like;
+    shape_.Set(0, rows);
+    out.Reset(type, shape_);
+  }
+
+ private:
+  Shape shape_;
+};
 
 // Whether its offsets begin at 0, never go back, and end where the level below (the rows at last) has as
 // many.

@@ -1,6 +1,11 @@
 // split_lod_tensor: rows or sequences by a mask. merge_lod_tensor: put together again.
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/rank_table.h"
+#include "operators/sequence/lod.h"
 
 namespace penstock {
 namespace {
@@ -60,30 +65,34 @@ class SplitKernel : public Kernel {
                              " parts; Mask (", mask_.name, ") has ", mask->count(), " values");
     }
     for (const bool side : {false, true}) {
-      if (outs_[side]) Pick(x, mask->Data<bool>(), mask->count(), side, k[outs_[side]]);
+      if (outs_[side]) Pick(x, mask->Span<bool>(), side, k[outs_[side]]);
     }
     return OkStatus();
   }
 
  private:
-  void Pick(const Tensor& x, const bool* mask, std::int64_t count, bool side, Tensor& out) const {
-    std::vector<std::uint64_t> parts;
+  void Pick(const Tensor& x, std::span<const bool> mask, bool side, Tensor& out) {
+    parts_.clear();
     std::int64_t rows = 0;
-    for (std::int64_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < mask.size(); ++i) {
       if (mask[i] != side) continue;
-      const RowRange range = RowsOf(x.lod(), level_, static_cast<std::uint64_t>(i));
+      const RowRange range = RowsOf(x.lod(), level_, i);
       rows += range.end - range.begin;
-      parts.push_back(static_cast<std::uint64_t>(i));
+      parts_.push_back(i);
     }
-    out.Reset(x.dtype(), x.shape().WithRows(rows));
+    rows_.Make(out, x.dtype(), x.shape(), rows);
     RowWriter writer(out);
-    for (const std::uint64_t part : parts) writer.Append(x, RowsOf(x.lod(), level_, part));
-    out.set_lod(LevelsInOrder(x.lod(), level_, parts));
+    for (const std::uint64_t part : parts_) writer.Append(x, RowsOf(x.lod(), level_, part));
+    made_[side].Set(out, levels_(x.lod(), level_, parts_));
   }
 
   Operand x_, mask_;
   Operand outs_[2];  // by the mask's value
   std::size_t level_ = 0;
+  std::vector<std::uint64_t> parts_;
+  RowsLike rows_;
+  LevelsInOrder levels_;
+  MadeLod made_[2];
 };
 
 class MergeKernel : public Kernel {
@@ -107,24 +116,25 @@ class MergeKernel : public Kernel {
     std::int64_t rows = 0;
     for (const Tensor* side : sides) rows += side == nullptr ? 0 : side->shape()[0];
     Tensor& out = k[out_];
-    out.Reset(like.dtype(), like.shape().WithRows(rows));
+    rows_.Make(out, like.dtype(), like.shape(), rows);
     RowWriter writer(out);
     std::uint64_t next[2] = {0, 0};
-    const std::size_t levels = like.lod().size();
-    LoD lod(levels, LoDLevel{0});
+    const std::size_t outer = OuterLevels(k, like);
+    lod_.resize(outer + like.lod().size());
+    for (std::size_t l = outer; l < lod_.size(); ++l) lod_[l].assign(1, 0);
     for (std::int64_t i = 0; i < mask->count(); ++i) {
       const bool side = mask->Data<bool>()[i];
       const Tensor& from = *sides[side];
       writer.Append(from, RowsOf(from.lod(), 0, next[side]));
-      const LoD part = LevelsInOrder(from.lod(), 0, {next[side]});
-      for (std::size_t l = 0; l < part.size(); ++l) {
-        const std::uint64_t base = lod[l].back();
-        for (std::size_t p = 1; p < part[l].size(); ++p) lod[l].push_back(base + part[l][p]);
-      }
+      AppendLevels(levels_(from.lod(), 0, {&next[side], 1}), lod_, outer);
       ++next[side];
     }
-    out.set_lod(std::move(lod));
-    return KeepOuterLevels(k, out);
+    if (outer > 0 && !IsValid(lod_, rows)) {
+      return InvalidArgument("E-op-lod", "merge_lod_tensor: the LoD of X (", x_.name,
+                             ") does not match the parts that are merged");
+    }
+    made_.Set(out, lod_);
+    return OkStatus();
   }
 
  private:
@@ -135,7 +145,7 @@ class MergeKernel : public Kernel {
     for (const bool side : {false, true}) {
       const char* slot = side ? "InTrue" : "InFalse";
       const Tensor* tensor = k.Var(sides_[side]).If<Tensor>();
-      if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0) {
+      if (tensor == nullptr || !tensor->initialized()) {
         if (wanted[side] == 0) continue;
         return FailedPrecondition("E-op-mask", "merge_lod_tensor: ", slot, " (", sides_[side].name,
                                   ") has no value");
@@ -160,23 +170,22 @@ class MergeKernel : public Kernel {
                            ") must agree but for their rows");
   }
 
-  // X says how the parts themselves are grouped.
-  Status KeepOuterLevels(KernelRun& k, Tensor& out) const {
+  // X says how the parts themselves are grouped: puts those levels above the parts' own.
+  std::size_t OuterLevels(KernelRun& k, const Tensor& like) {
     const Tensor* x = k.Var(x_).If<Tensor>();
-    if (level_ == 0 || x == nullptr || x->lod().size() < level_ || out.lod().empty()) return OkStatus();
-    LoD lod(x->lod().begin(), x->lod().begin() + static_cast<std::ptrdiff_t>(level_));
-    lod.insert(lod.end(), out.lod().begin(), out.lod().end());
-    if (!IsValid(lod, out.shape()[0])) {
-      return InvalidArgument("E-op-lod", "merge_lod_tensor: the LoD of X (", x_.name,
-                             ") does not match the parts that are merged");
-    }
-    out.set_lod(std::move(lod));
-    return OkStatus();
+    if (level_ == 0 || x == nullptr || x->lod().size() < level_ || like.lod().empty()) return 0;
+    lod_.resize(level_ + like.lod().size());
+    std::copy_n(x->lod().begin(), level_, lod_.begin());
+    return level_;
   }
 
   Operand x_, mask_, out_;
   Operand sides_[2];  // by the mask's value
   std::size_t level_ = 0;
+  RowsLike rows_;
+  LevelsInOrder levels_;
+  LoD lod_;
+  MadeLod made_;
 };
 
 Status InferSplit(InferContext& c) {

@@ -12,12 +12,6 @@ Out = the elements of X one after the other along extent `axis`, in which they m
 along a new extent there, all being alike. OutIndex = how far each reaches along it. A negative axis
 counts from the end. The gradient cuts Out@GRAD again.)";
 
-// Elements side by side: `outer` times, a run of bytes of each.
-struct Runs {
-  std::int64_t outer = 1;
-  std::vector<std::size_t> bytes;  // by element
-};
-
 class Joined : public Kernel {
  protected:
   Status PrepareJoined(KernelSetup& k) {
@@ -28,8 +22,8 @@ class Joined : public Kernel {
     return OkStatus();
   }
 
-  // The shape of all elements joined; how they lie in it.
-  Result<Shape> Measure(const TensorArray& array, Runs& runs) const {
+  // Finds the shape of all elements joined, and how they lie in it.
+  Status Measure(const TensorArray& array) {
     if (array.empty() || !array.front().initialized()) return Empty(0);
     const Shape& first = array.front().shape();
     const int rank = first.rank() + (stack_ ? 1 : 0);
@@ -39,6 +33,7 @@ class Joined : public Kernel {
                              ") is out of range; the elements have shape ", first);
     }
     Dim extent = 0;
+    bytes_.clear();
     for (std::size_t i = 0; i < array.size(); ++i) {
       const Tensor& element = array[i];
       if (!element.initialized()) return Empty(i);
@@ -51,18 +46,20 @@ class Joined : public Kernel {
                                DTypeName(array.front().dtype()), first, "; they must be alike",
                                stack_ ? "" : " but for extent `axis`");
       }
-      const int from = axis;
-      runs.bytes.push_back(static_cast<std::size_t>(element.shape().Product(from, element.shape().rank())) *
-                           SizeOf(element.dtype()));
+      bytes_.push_back(static_cast<std::size_t>(element.shape().Product(axis, element.shape().rank())) *
+                       SizeOf(element.dtype()));
       extent += stack_ ? 1 : element.shape()[axis];
     }
-    runs.outer = first.Product(0, axis);
-    Shape shape = first.First(axis);
-    shape.Append(extent);
-    for (int d = stack_ ? axis : axis + 1; d < first.rank(); ++d) shape.Append(first[d]);
-    return shape;
+    outer_ = first.Product(0, axis);
+    if (joined_.rank() != rank) joined_ = Shape(std::vector<Dim>(static_cast<std::size_t>(rank)));
+    for (int d = 0; d < rank; ++d) joined_.Set(d, d == axis ? extent : first[stack_ && d > axis ? d - 1 : d]);
+    return OkStatus();
   }
 
+  // The elements lie side by side: `outer_` times, a run of bytes of each.
+  std::int64_t outer_ = 1;
+  std::vector<std::size_t> bytes_;
+  Shape joined_;
   Operand x_;
   int axis_ = 0;
   bool stack_ = false;
@@ -84,14 +81,13 @@ class JoinElementsKernel : public Joined {
 
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const TensorArray* const array, ArrayIn(k, x_, "tensor_array_to_tensor"));
-    Runs runs;
-    PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, Measure(*array, runs));
+    PENSTOCK_RETURN_IF_ERROR(Measure(*array));
     Tensor& out = k[out_];
-    out.Reset(array->front().dtype(), shape);
+    out.Reset(array->front().dtype(), joined_);
     std::byte* to = out.raw();
-    for (std::int64_t o = 0; o < runs.outer; ++o) {
+    for (std::int64_t o = 0; o < outer_; ++o) {
       for (std::size_t i = 0; i < array->size(); ++i) {
-        const std::size_t bytes = runs.bytes[i];
+        const std::size_t bytes = bytes_[i];
         if (bytes > 0) std::memcpy(to, (*array)[i].raw() + static_cast<std::size_t>(o) * bytes, bytes);
         to += bytes;
       }
@@ -101,8 +97,9 @@ class JoinElementsKernel : public Joined {
   }
 
  private:
-  void WriteIndex(const TensorArray& array, Tensor& index) const {
-    index.Reset(DType::kInt32, {static_cast<Dim>(array.size())});
+  void WriteIndex(const TensorArray& array, Tensor& index) {
+    count_.Set(0, static_cast<Dim>(array.size()));
+    index.Reset(DType::kInt32, count_);
     for (std::size_t i = 0; i < array.size(); ++i) {
       const Shape& shape = array[i].shape();
       const int axis = axis_ < 0 ? axis_ + shape.rank() : axis_;
@@ -111,6 +108,7 @@ class JoinElementsKernel : public Joined {
   }
 
   Operand out_, index_;
+  Shape count_ = {0};  // of OutIndex
 };
 
 class CutElementsKernel : public Joined {
@@ -124,12 +122,11 @@ class CutElementsKernel : public Joined {
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(const TensorArray* const array, ArrayIn(k, x_, "tensor_array_to_tensor_grad"));
-    Runs runs;
-    PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, Measure(*array, runs));
+    PENSTOCK_RETURN_IF_ERROR(Measure(*array));
     const Tensor& dout = k[dout_];
-    if (dout.shape() != shape || dout.dtype() != array->front().dtype()) {
+    if (dout.shape() != joined_ || dout.dtype() != array->front().dtype()) {
       return InvalidArgument("E-op-array", "tensor_array_to_tensor_grad: Out@GRAD (", dout_.name, ", ",
-                             dout.shape(), ") must have the shape of the joined elements (", shape, ")");
+                             dout.shape(), ") must have the shape of the joined elements (", joined_, ")");
     }
     TensorArray& grads = k.Var(dx_).As<TensorArray>();
     grads.resize(array->size());
@@ -138,9 +135,9 @@ class CutElementsKernel : public Joined {
       grads[i].ShareLod((*array)[i]);
     }
     const std::byte* from = dout.raw();
-    for (std::int64_t o = 0; o < runs.outer; ++o) {
+    for (std::int64_t o = 0; o < outer_; ++o) {
       for (std::size_t i = 0; i < grads.size(); ++i) {
-        const std::size_t bytes = runs.bytes[i];
+        const std::size_t bytes = bytes_[i];
         if (bytes > 0) std::memcpy(grads[i].raw() + static_cast<std::size_t>(o) * bytes, from, bytes);
         from += bytes;
       }

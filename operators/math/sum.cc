@@ -98,13 +98,21 @@ class SumKernel : public Kernel {
     if (tall != nullptr) {
       AddRows(k[out_]);
     } else {
-      merger_.Merge<T>(rows_, merged_);
-      std::swap(k.Var(out_).template As<SelectedRows>(), merged_);
+      MergeRows(k.Var(out_).template As<SelectedRows>());
     }
     return OkStatus();
   }
 
  private:
+  // Out may be one of those that are merged.
+  void MergeRows(SelectedRows& out) {
+    if (std::ranges::find(rows_, &out) == rows_.end()) return merger_.Merge<T>(rows_, out);
+    merger_.Merge<T>(rows_, merged_);
+    out.rows = merged_.rows;
+    out.value.Reset(merged_.value.dtype(), merged_.value.shape());
+    if (merged_.value.bytes() > 0) out.value.CopyFrom(merged_.value);
+  }
+
   // Block by block through a small buffer: each argument is read once, and Out may be any of them.
   void AddTensors(KernelRun& k) {
     constexpr std::int64_t kBlock = 1024;
@@ -166,7 +174,7 @@ class SumKernel : public Kernel {
   std::vector<const SelectedRows*> rows_;   // the same
   Operand out_;
   RowMerger merger_;
-  SelectedRows merged_;  // what Out held before, to be written next time
+  SelectedRows merged_;  // kept for its memory
 };
 
 Result<std::vector<Op>> SumGrad(const GradRequest& request) {

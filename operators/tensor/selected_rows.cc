@@ -40,22 +40,17 @@ template <typename Device, typename T>
 class MergeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    out_ = k.Output("Out");
+    values_.Prepare(k.Input("X"), k.Output("Out"));
     return RequireRowsIn(k);
   }
   Status Run(KernelRun& k) override {
-    PENSTOCK_RETURN_IF_ERROR(
-        RequireRows("merge_selected_rows", "X", k.Var(x_).As<SelectedRows>(), DTypeOfT<T>::kValue));
-    merger_.Merge<T>(k.Var(x_).As<SelectedRows>(), merged_);
-    std::swap(k.Var(out_).As<SelectedRows>(), merged_);
+    PENSTOCK_RETURN_IF_ERROR(values_.Load<T>(k, "merge_selected_rows"));
+    if (values_.From(k).bytes() > 0) values_.To(k).CopyFrom(values_.From(k));
     return OkStatus();
   }
 
  private:
-  Operand x_, out_;
-  RowMerger merger_;
-  SelectedRows merged_;  // what Out held before, to be written next time
+  DenseOrMergedRows values_;
 };
 
 template <typename Device, typename T>

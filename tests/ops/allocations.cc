@@ -1,10 +1,13 @@
 #include "tests/ops/allocations.h"
 
 #include <dlfcn.h>
+#include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <string>
 
 namespace {
 
@@ -41,4 +44,18 @@ std::int64_t EndCounting() {
   return count;
 }
 
+namespace {
+
+TEST(Allocations, AreCountedBetweenBeginAndEndOnly) {
+  const auto before = std::make_unique<int>(1);
+  BeginCounting();
+  const auto during = std::make_unique<int>(2);
+  const std::string text(100, 'x');
+  EXPECT_EQ(EndCounting(), 2) << *before << *during << text;
+  const auto after = std::make_unique<int>(3);
+  BeginCounting();
+  EXPECT_EQ(EndCounting(), 0) << *after;
+}
+
+}  // namespace
 }  // namespace penstock::test

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -107,8 +106,7 @@ Tensors HeadGradients(const Case& c) { return Named(c, "headgrad:", "outlens", "
 // What a kernel needs it has asked for when it was prepared.
 void ExpectNoAllocation(const Case& c, const Op& op, const Tensors& known) {
   std::int64_t allocations = 0;
-  const SecondRun second{BeginCounting, [&allocations] { allocations = EndCounting(); }};
-  EXPECT_TRUE(RunOp(AllOps(), op, known, {}, nullptr, {}, second).ok()) << c.name;
+  EXPECT_TRUE(RunOp(AllOps(), op, known, {}, nullptr, {}, CountInto(allocations)).ok()) << c.name;
   EXPECT_EQ(allocations, 0) << c.name << ": " << op.type() << " allocates when it runs again";
 }
 
@@ -293,18 +291,6 @@ TEST(CorpusOps, OfSequencesGiveFluidsNumbersSequencesAndGradients) {
   }
   EXPECT_EQ(compared, 77);
   EXPECT_EQ(refused, 9);
-}
-
-// What ExpectNoAllocation relies on.
-TEST(Allocations, AreCountedBetweenBeginAndEndOnly) {
-  const auto before = std::make_unique<int>(1);
-  BeginCounting();
-  const auto during = std::make_unique<int>(2);
-  const std::string text(100, 'x');
-  EXPECT_EQ(EndCounting(), 2) << *before << *during << text;
-  const auto after = std::make_unique<int>(3);
-  BeginCounting();
-  EXPECT_EQ(EndCounting(), 0) << *after;
 }
 
 TEST(CorpusOps, GiveTheNumbersOfTheSelectionInTheTree) { ExpectCases(SelectionFolder() + "/open/ops/", 38); }

@@ -1,18 +1,34 @@
 #include "tests/ops/rows_runner.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 
+#include "framework/op/var_info.h"
 #include "operators/all_ops.h"
+#include "tests/ops/allocations.h"
 
 namespace penstock::test {
 namespace {
 
 VarInfo InfoOf(const Variable& variable) {
   VarInfo info;
+  if (const auto* array = variable.If<TensorArray>()) {
+    if (!array->empty()) info = penstock::InfoOf(array->front());
+    if (info.shape.rank() > 0) info.shape.Set(0, kUnknownDim);
+    info.kind = VarKind::kTensorArray;
+    return info;
+  }
+  if (variable.Is<RankTable>()) {
+    info.kind = VarKind::kRankTable;
+    info.has_type = false;
+    return info;
+  }
   const SelectedRows* rows = variable.If<SelectedRows>();
   const Tensor& tensor = rows == nullptr ? *variable.If<Tensor>() : rows->value;
   info.kind = rows == nullptr ? VarKind::kTensor : VarKind::kSelectedRows;
   info.dtype = tensor.dtype();
+  info.lod_level = static_cast<std::int32_t>(tensor.lod().size());
   info.shape = rows == nullptr        ? tensor.shape()
                : tensor.initialized() ? tensor.shape().WithRows(rows->height)
                                       : Shape{rows->height};
@@ -23,10 +39,32 @@ std::unique_ptr<Variable> CopyOf(const Variable& variable) {
   auto copy = std::make_unique<Variable>();
   if (const auto* rows = variable.If<SelectedRows>()) {
     copy->As<SelectedRows>() = {rows->rows, rows->height, rows->value.Clone()};
-  } else {
-    copy->As<Tensor>() = variable.If<Tensor>()->Clone();
+  } else if (const auto* tensor = variable.If<Tensor>()) {
+    copy->As<Tensor>() = tensor->Clone();
+  } else if (const auto* array = variable.If<TensorArray>()) {
+    for (const Tensor& element : *array) copy->As<TensorArray>().push_back(element.Clone());
   }
   return copy;
+}
+
+// Makes `to` what `from` is, in the memory that it has.
+void PutBack(const Variable& from, Variable& to) {
+  const auto copy = [](const Tensor& source, Tensor& target) {
+    if (!source.initialized()) {
+      target = Tensor();
+      return;
+    }
+    target.Reset(source.dtype(), source.shape());
+    if (source.bytes() > 0) target.CopyFrom(source);
+  };
+  if (const auto* rows = from.If<SelectedRows>()) {
+    SelectedRows& target = to.As<SelectedRows>();
+    target.rows = rows->rows;
+    target.height = rows->height;
+    copy(rows->value, target.value);
+  } else if (const auto* tensor = from.If<Tensor>()) {
+    copy(*tensor, to.As<Tensor>());
+  }  // an array is written to once more
 }
 
 // One entry a variable, however often the op names it.
@@ -73,7 +111,7 @@ Variables ReadVariables(const Arrays& arrays, const std::string& prefix) {
   return variables;
 }
 
-Status RunTwice(const Op& op, Variables& variables) {
+Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
   PENSTOCK_ASSIGN_OR_RETURN(const OpDef* def, AllOps().Require(op));
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
@@ -105,12 +143,26 @@ Status RunTwice(const Op& op, Variables& variables) {
     workspaces.push_back(buffers.back()->data());
   }
   KernelRun run(frame.pointers(), workspaces.data(), nullptr);
-  PENSTOCK_RETURN_IF_ERROR(kernel->Run(run));
   const std::vector<std::string> inputs = op.InputNames(), outputs = op.OutputNames();
-  const bool in_place = std::any_of(outputs.begin(), outputs.end(), [&](const std::string& name) {
-    return std::find(inputs.begin(), inputs.end(), name) != inputs.end();
-  });
-  return in_place ? OkStatus() : kernel->Run(run);
+  Variables before;
+  for (const std::string& name : outputs) {
+    if (std::find(inputs.begin(), inputs.end(), name) != inputs.end())
+      before[name] = CopyOf(*variables.at(name));
+  }
+  PENSTOCK_RETURN_IF_ERROR(kernel->Run(run));
+  for (const auto& [name, variable] : before) PutBack(*variable, *variables.at(name));
+  if (second.begins != nullptr) second.begins();
+  Status status = kernel->Run(run);
+  if (second.ends != nullptr) second.ends();
+  return status;
+}
+
+Status RunWithoutAllocating(const std::string& name, const Op& op, Variables& variables) {
+  std::int64_t allocations = 0;
+  Status status = RunTwice(op, variables, CountInto(allocations));
+  EXPECT_TRUE(!status.ok() || allocations == 0)
+      << name << ": " << op.type() << " allocates " << allocations << " times when it runs again";
+  return status;
 }
 
 Tensor Densify(const SelectedRows& rows, const Shape& like) {

@@ -1,4 +1,5 @@
-// One op on variables that may be selected rows, run by hand; and the dense update that rows stand for.
+// One op on variables of any kind (selected rows, arrays, rank tables), run by hand; and the dense update
+// that rows stand for.
 //
 //   Variables variables = ReadVariables(arrays, "in:");
 //   PENSTOCK_RETURN_IF_ERROR(RunTwice(op, variables));      // the outputs are in `variables` then
@@ -21,9 +22,11 @@ using Variables = std::map<std::string, std::unique_ptr<Variable>>;
 // Variables of a case of the corpus: `in:x` is a tensor, `in:x:rows`, `:value` and `:height` are rows.
 Variables ReadVariables(const Arrays& arrays, const std::string& prefix);
 
-// Runs the op on the variables, which get its outputs; twice, because a kernel keeps memory between runs,
-// unless it works in place.
-Status RunTwice(const Op& op, Variables& variables);
+// Runs the op on the variables, which get its outputs; twice, because a kernel keeps memory between runs.
+// What it works on in place is put back in between. `second` is told when the second run begins and ends.
+Status RunTwice(const Op& op, Variables& variables, const SecondRun& second = {});
+// The same; a test fails if the second run allocates: what a kernel needs it has from its first one.
+Status RunWithoutAllocating(const std::string& name, const Op& op, Variables& variables);
 
 // The tall tensor that rows stand for; `like` says its shape where they have no values.
 Tensor Densify(const SelectedRows& rows, const Shape& like = {});

@@ -174,7 +174,7 @@ void Check(const std::string& name, const Case& c) {
   if (found == ListedCases().end()) {
     ASSERT_FALSE(c.fluid_raises) << name << ": Fluid raises, and it is not said what is right";
     Variables variables = ReadVariables(c.arrays, "in:");
-    const Status status = RunTwice(c.op, variables);
+    const Status status = RunWithoutAllocating(name, c.op, variables);
     ASSERT_TRUE(status.ok()) << name << ": " << status.ToString();
     for (const auto& [output, expected] : ReadVariables(c.arrays, "out:"))
       ExpectSame(name, *variables.at(output), *expected);
@@ -182,7 +182,7 @@ void Check(const std::string& name, const Case& c) {
   }
   Variables variables = ReadVariables(c.arrays, "in:");
   if (found->second.what == Listed::kOutput && variables.empty()) return;  // Fluid ended without a trace
-  const Status status = RunTwice(c.op, variables);
+  const Status status = RunWithoutAllocating(name, c.op, variables);
   if (found->second.what == Listed::kRaises) {
     EXPECT_EQ(status.id(), found->second.id) << name << ": " << status.ToString();
     return;
@@ -275,7 +275,7 @@ TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
         *in[grad_name] = RowsVariable({grad.rows, grad.height, grad.value.Clone()});
         const Result<Variables> dense = DenseUpdate(op, in);
         ASSERT_TRUE(dense.ok()) << type << ": " << dense.status().ToString();
-        const Status status = RunTwice(op, in);
+        const Status status = RunWithoutAllocating(type, op, in);
         ASSERT_TRUE(status.ok()) << type << ": " << status.ToString();
         for (const std::string& output : op.OutputNames())
           ExpectSame(StrCat(type, lazy ? " lazily, " : ", ", output), *in.at(output), *dense->at(output));

@@ -59,9 +59,11 @@ AttrCheck OneOf(std::vector<std::string> values) {
   check.domain = values;
   check.rule = [values = std::move(values)](const Attr& attr) -> std::optional<std::string> {
     const auto* text = std::get_if<std::string>(&attr);
-    if (text != nullptr && std::find(values.begin(), values.end(), *text) != values.end())
-      return std::nullopt;
-    return StrCat("one of ", Join(values, ", "));
+    const auto* number = std::get_if<std::int32_t>(&attr);  // Fluid numbers some choices
+    const std::string given = text != nullptr ? *text : number != nullptr ? std::to_string(*number) : "";
+    const bool known = (text != nullptr || number != nullptr) &&
+                       std::find(values.begin(), values.end(), given) != values.end();
+    return known ? std::nullopt : std::make_optional(StrCat("one of ", Join(values, ", ")));
   };
   return check;
 }

@@ -50,7 +50,6 @@ Status InferNce(InferContext& c) {
   const int drawn = c.Attr<int>("num_neg_samples");
   if (!custom.empty() && static_cast<int>(custom.size()) != drawn)
     return c.Error("custom_neg_classes has ", custom.size(), " entries; num_neg_samples is ", drawn);
-  if (c.Attr<int>("sampler") > 2) return c.Error("sampler (", c.Attr<int>("sampler"), ") must be 0, 1 or 2");
   if (c.Attr<int>("sampler") == 2) {
     for (const char* slot : {"CustomDistProbs", "CustomDistAlias", "CustomDistAliasProbs"}) {
       if (!c.HasInput(slot)) return c.Error("sampler 2 wants input ", slot);
@@ -293,7 +292,7 @@ void RegisterNce(OpRegistry& ops) {
       .Output("SampleLabels", "the classes: true ones first", Only(DType::kInt64), Intermediate())
       .RequiredAttr("num_total_classes", AttrKind::kInt, "how many classes there are", AtLeast(1))
       .Attr("num_neg_samples", 10, "how many are drawn for an example", AtLeast(1))
-      .Attr("sampler", 0, "how they are drawn: 0, 1 or 2", AtLeast(0))
+      .Attr("sampler", 0, "how they are drawn", OneOf({"0", "1", "2"}))
       .Attr("seed", 0, "0: from the process")
       .Attr("is_sparse", false, "whether Weight's gradient is selected rows")
       .Attr("remote_prefetch", false, "whether Weight lives on servers, once the program is transpiled")

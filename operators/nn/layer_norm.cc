@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/nn/onednn.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -152,6 +153,13 @@ class LayerNormGradKernel : public Kernel {
     if (x_.shape.rank() <= axis)
       return k.Error("rank of X (", x_.shape.rank(), ", shape ", x_.shape, ") must be above ", axis);
     shape_ = MakeRowShape(x_.shape, axis);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Y@GRAD", x_.shape));
+    for (const char* slot : {"Mean", "Variance"}) {
+      PENSTOCK_RETURN_IF_ERROR(RequireCount(k, slot, shape_.rows));
+    }
+    for (const char* slot : {"Scale", "Bias"}) {
+      if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, slot, shape_.columns));
+    }
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });

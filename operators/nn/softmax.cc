@@ -6,6 +6,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/nn/onednn.h"
+#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {
@@ -131,6 +132,7 @@ class SoftmaxGradKernel : public Kernel {
     threads_ = k.threads();
     if (!dx_) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", out_.shape));
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] {

@@ -16,13 +16,8 @@ constexpr char kDoc[] = R"(
 One step of gru for every row: HiddenPrev is h_before, Hidden is h, Gate holds u, r, c and ResetHiddenPrev r *
 h_before. The activations are numbers: 0 identity, 1 sigmoid, 2 tanh, 3 relu.)";
 
-AttrCheck ActivationNumber() {
-  return {[](const Attr& value) -> std::optional<std::string> {
-    const auto* number = std::get_if<std::int32_t>(&value);
-    if (number != nullptr && *number >= 0 && *number <= 3) return std::nullopt;
-    return "0, 1, 2 or 3";
-  }};
-}
+// The numbers that kDoc explains.
+AttrCheck ActivationNumber() { return OneOf({"0", "1", "2", "3"}); }
 
 Status InferGruUnit(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRank("Input", 2));

@@ -43,6 +43,10 @@ std::vector<GradientCase> MathGradientCases() {
   std::vector<GradientCase> cases;
   AddActivations(cases);
   AddRowPairs(cases);
+  cases.push_back({"mul",
+                   WithSlots("mul", {"X", "Y"}, {"Out"}).Set("x_num_col_dims", 2).Set("y_num_col_dims", 1),
+                   {{"X", Values({2, 3, 4})}, {"Y", Values({4, 2, 2}, -1, 1, 3)}},
+                   {.of = {"Out"}, .wanted = {"X", "Y"}}});
   cases.push_back(Unary("squared_l2_norm", {3, 2}));
   for (const int axis : {0, 1, -1}) {
     cases.push_back(Unary("norm", {3, 4, 2}));

@@ -114,10 +114,32 @@ void AddChannels(std::vector<GradientCase>& cases) {
   }
 }
 
+void AddSoftmax(std::vector<GradientCase>& cases) {
+  for (const int axis : {-1, 0}) {
+    cases.push_back(Unary("softmax", {3, 4}));
+    cases.back().op.Set("axis", axis);
+  }
+}
+
+void AddLayerNorm(std::vector<GradientCase>& cases) {
+  for (const int axis : {1, 2}) {
+    const Dim width = axis == 1 ? 12 : 4;
+    cases.push_back(
+        {StrCat("layer_norm ", axis),
+         WithSlots("layer_norm", {"X", "Scale", "Bias"}, {"Y", "Mean", "Variance"})
+             .Set("begin_norm_axis", axis)
+             .Set("epsilon", 0.001f),
+         {{"X", Values({2, 3, 4})}, {"Scale", Values({width}, 0.5, 1.5, 3)}, {"Bias", Values({width})}},
+         {.of = {"Y"}, .wanted = {"X", "Scale", "Bias"}}});
+  }
+}
+
 }  // namespace
 
 std::vector<GradientCase> NnGradientCases() {
   std::vector<GradientCase> cases;
+  AddSoftmax(cases);
+  AddLayerNorm(cases);
   for (const char* type : {"conv2d", "depthwise_conv2d", "conv2d_transpose"}) {
     for (const char* format : {"NCHW", "NHWC"}) {
       for (const char* padding : {"EXPLICIT", "SAME", "VALID"})

@@ -20,10 +20,26 @@ GradientCase WithTensor(GradientCase c, const std::string& slot, std::initialize
   return c;
 }
 
+void AddMasked(std::vector<GradientCase>& cases) {
+  const Tensor mask = TensorOf<bool>({3, 1}, {true, false, true});
+  cases.push_back({"split_lod_tensor",
+                   WithSlots("split_lod_tensor", {"X", "Mask"}, {"OutTrue", "OutFalse"}).Set("level", 0),
+                   {{"X", Values({3, 2})}, {"Mask", mask}},
+                   {.of = {"OutTrue", "OutFalse"}, .wanted = {"X"}}});
+  cases.push_back({"merge_lod_tensor",
+                   WithSlots("merge_lod_tensor", {"X", "Mask", "InTrue", "InFalse"}, {"Out"}).Set("level", 0),
+                   {{"X", Values({3, 2})},
+                    {"Mask", mask},
+                    {"InTrue", Values({2, 2}, -1, 1, 2)},
+                    {"InFalse", Values({1, 2}, -1, 1, 3)}},
+                   {.of = {"Out"}, .wanted = {"InTrue", "InFalse"}}});
+}
+
 }  // namespace
 
 std::vector<GradientCase> TensorGradientCases() {
   std::vector<GradientCase> cases;
+  AddMasked(cases);
   cases.push_back(Unary("expand", {2, 1, 3}));
   cases.back().op.Set("expand_times", Ints{2, 3, 1});
   cases.push_back(WithTensor(Unary("expand", {2, 3}), "ExpandTimes", {1, 2}));

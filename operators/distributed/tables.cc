@@ -17,9 +17,6 @@ trainer's last send_barrier.)";
 constexpr char kFakeInitDoc[] = R"(
 Out stands for a table of that shape that lives on the servers: selected rows, of which none are here.)";
 
-constexpr char kRefDoc[] = R"(
-Out = X[n], where TrainerId holds n in its one element.)";
-
 class PrefetchKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -105,13 +102,6 @@ void RegisterTables(OpRegistry& ops) {
       .RequiredAttr("shape", AttrKind::kLongs, "the table's shape", AtLeast(0))
       .InferShape(InferFakeInit)
       .KernelForAnyType<Cpu, FakeInitKernel>()
-      .NoGrad();
-  ops.Add("ref_by_trainer_id")
-      .Doc("The variable of one trainer.", kRefDoc)
-      .Input("X", "one variable a trainer", AnyType(), Repeated())
-      .Input("TrainerId", "one element: which", AnyType())
-      .Output("Out", "shaped like X[0]", SameTypeAs("X"))
-      .InferShape(SameShape("X", "Out"))
       .NoGrad();
 }
 

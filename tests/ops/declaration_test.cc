@@ -209,7 +209,7 @@ TEST_F(FluidSchema, IsThatOfEachOp) {
     ExpectAttrs(def->type(), proto["attrs"], def->attrs());
     ++compared;
   }
-  EXPECT_GE(compared, 52);
+  EXPECT_EQ(compared, 194);  // all that have an OpProto
 }
 
 }  // namespace

@@ -161,7 +161,6 @@ NAMES = _names({
         prior_box
         prroi_pool
         psroi_pool
-        py_func
         randint
         randn
         random_crop

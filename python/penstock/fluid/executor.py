@@ -9,6 +9,7 @@ import numpy
 
 from penstock import _penstock
 from penstock.fluid import core, framework
+from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.core import Scope, dtype_name
 from penstock.fluid.framework import Program, Variable
@@ -86,6 +87,7 @@ class Executor:
             values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
         except _penstock.StateError as error:
             raise_from_reader(error)
+            raise_from_function(error)
             raise
         if not return_numpy:
             return values

@@ -3,7 +3,7 @@
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.layers import (activation, arithmetic, control_flow, conv, io, learning_rate_scheduler, loss,
                                    many_classes, math_op_patch, metric_op, nn, norm, ops, recurrent, sequence, shaping,
-                                   tensor)
+                                   tensor, user_function)
 from penstock.fluid.layers.activation import *
 from penstock.fluid.layers.arithmetic import *
 from penstock.fluid.layers.control_flow import *
@@ -20,10 +20,12 @@ from penstock.fluid.layers.recurrent import *
 from penstock.fluid.layers.sequence import *
 from penstock.fluid.layers.shaping import *
 from penstock.fluid.layers.tensor import *
+from penstock.fluid.layers.user_function import *
 
 __all__ = (activation.__all__ + arithmetic.__all__ + control_flow.__all__ + conv.__all__ + io.__all__ +
            learning_rate_scheduler.__all__ + loss.__all__ + many_classes.__all__ + metric_op.__all__ + nn.__all__ +
-           norm.__all__ + ops.__all__ + recurrent.__all__ + sequence.__all__ + shaping.__all__ + tensor.__all__)
+           norm.__all__ + ops.__all__ + recurrent.__all__ + sequence.__all__ + shaping.__all__ + tensor.__all__ +
+           user_function.__all__)
 
 math_op_patch.patch_variable()
 

@@ -1,0 +1,63 @@
+"""Functions of the user's that programs call by number (py_func), and what they raised."""
+
+import inspect
+
+import numpy
+
+from penstock._penstock import LoDTensor, add_host_function
+
+_functions = []
+
+
+class Function:
+    """One that is registered: `number` is what programs know of it."""
+
+    def __init__(self, function):
+        if not callable(function):
+            raise TypeError('func must be a Python function, not %r' % (function,))
+        self.function = function
+        self.name = getattr(function, '__name__', type(function).__name__)
+        self.error = None
+        self._takes_any = _takes_any(function)
+        self.number = add_host_function(self)
+        _functions.append(self)
+
+    @property
+    def place(self):
+        return 'in the function of number %d:' % self.number
+
+    def __call__(self, tensors):
+        """C++ calls it with a LoDTensor or None for each variable, in a list; so it takes what is given back."""
+        try:
+            given = self.function(*tensors) if self._takes_any else self.function()
+        except BaseException as error:
+            self.error = error
+            raise
+        given = given if isinstance(given, (list, tuple)) else [given]
+        return [each if each is None or isinstance(each, LoDTensor) else numpy.asarray(each) for each in given]
+
+
+def _takes_any(function):
+    try:
+        return bool(inspect.signature(function).parameters)
+    except (TypeError, ValueError):  # of a builtin nothing is known
+        return True
+
+
+def registered(number):
+    """The function of that number."""
+    return _functions[number].function
+
+
+def count():
+    return len(_functions)
+
+
+def raise_from_function(error):
+    """Raises `error` with what a function raised as its cause, if that is what it came of."""
+    if error.id != 'E-py-func-raised':
+        return
+    for function in _functions:
+        if error.details[0] == function.place and function.error is not None:
+            cause, function.error = function.error, None
+            raise error from cause

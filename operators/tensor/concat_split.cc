@@ -1,126 +1,148 @@
 // concat, split, split_byref: tensors joined end to end along one extent, and cut along it.
-#include <cstring>
-#include <numeric>
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/require_shape.h"
+#include "operators/rows.h"
+#include "operators/tensor/int_list.h"
+#include "operators/tensor/strips.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kConcatDoc[] = R"(
 Out holds X[0], X[1], ... end to end along extent `axis` (negative: from the last one); the other extents
-are equal.)";
+are equal. The axis may come from a tensor AxisTensor; then Out's shape is known when the op runs.)";
 
 constexpr char kSplitDoc[] = R"(
 Out[i] is the i-th part of X along extent `axis` (negative: from the last one): `sections` says how many
-each part has (one may be -1: the rest), or `num` cuts X into that many equal parts.)";
+each part has (one may be -1: the rest), or `num` cuts X into that many equal parts. Axis and sections may
+come from tensors; then the shapes of the parts are known when the op runs.)";
 
 constexpr char kSplitRowsDoc[] = R"(
 Out[i] is the i-th part of X's rows. `sections` says how many rows each part has, or `num` cuts X into that
 many equal parts. The parts are copies: they are sent while later steps already write X.)";
 
-Status ResolveAxis(const InferContext& c, int rank, int& axis) {
+using Mistake = std::optional<std::string>;
+
+// `axis` from the front.
+Mistake ResolveAxis(int rank, int& axis) {
+  const int given = axis;
   if (axis < 0) axis += rank;
-  if (axis >= 0 && axis < rank) return OkStatus();
-  return c.Error("axis (", c.Attr<int>("axis"), ") must be within the rank of X (", rank, ")");
+  if (axis >= 0 && axis < rank) return std::nullopt;
+  return StrCat("axis (", given, ") must be within the rank of X (", rank, ")");
 }
 
-// A whole tensor whose parts lie along one extent: for each of `outer` positions, each part has `bytes[i]` in
-// a row.
-class Strips {
- public:
-  void Prepare(const Shape& shape, int axis, std::size_t element_bytes) {
-    outer_ = shape.Product(0, axis);
-    inner_bytes_ = static_cast<std::size_t>(shape.Product(axis + 1, shape.rank())) * element_bytes;
-  }
-  void AddPart(const Operand& part, Dim extent) {
-    parts_.push_back({part, static_cast<std::size_t>(extent) * inner_bytes_});
-    whole_bytes_ += parts_.back().bytes;
-  }
-  void Join(KernelRun& k, Tensor& whole) const {
-    std::size_t offset = 0;
-    for (const Part& part : parts_) {
-      const std::byte* const from = k[part.operand].raw();
-      for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
-        std::memcpy(whole.raw() + offset + Times(o, whole_bytes_), from + Times(o, part.bytes), part.bytes);
-      }
-      offset += part.bytes;
-    }
-  }
-  void Cut(KernelRun& k, const Tensor& whole) const {
-    std::size_t offset = 0;
-    for (const Part& part : parts_) {
-      for (Dim o = 0; part.operand && part.bytes > 0 && o < outer_; ++o) {
-        std::memcpy(k[part.operand].raw() + Times(o, part.bytes),
-                    whole.raw() + offset + Times(o, whole_bytes_), part.bytes);
-      }
-      offset += part.bytes;
-    }
-  }
-
- private:
-  struct Part {
-    Operand operand;
-    std::size_t bytes;
-  };
-  static std::size_t Times(Dim o, std::size_t bytes) { return static_cast<std::size_t>(o) * bytes; }
-  Dim outer_ = 1;
-  std::size_t inner_bytes_ = 0, whole_bytes_ = 0;
-  std::vector<Part> parts_;
-};
-
-int PositiveAxis(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
-
-Status InferConcat(InferContext& c) {
-  if (c.HasInput("AxisTensor")) {
-    return Unimplemented("E-op-unimplemented",
-                         "concat: input AxisTensor is not supported; give attribute axis");
-  }
-  Shape out = c.ShapeOf("X");
-  int axis = c.Attr<int>("axis");
-  PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, out.rank(), axis));
-  for (int i = 1; i < c.InputCount("X"); ++i) {
-    const Shape& next = c.ShapeOf("X", i);
-    if (next.rank() != out.rank()) {
-      return c.Error("rank of X[", i, "] (", next.rank(), ") must equal that of X[0] (", out.rank(), ")");
-    }
+// Makes `out` what the shapes at(0), at(1), ... are end to end.
+template <typename ShapeAt>
+Mistake JoinShapes(ShapeAt at, int count, int& axis, Shape& out) {
+  out = at(0);
+  if (const Mistake mistake = ResolveAxis(out.rank(), axis)) return mistake;
+  for (int i = 1; i < count; ++i) {
+    const Shape& next = at(i);
+    if (next.rank() != out.rank())
+      return StrCat("rank of X[", i, "] (", next.rank(), ") must equal that of X[0] (", out.rank(), ")");
     for (int d = 0; d < out.rank(); ++d) {
       if (d == axis) {
         out.Set(d, out[d] == kUnknownDim || next[d] == kUnknownDim ? kUnknownDim : out[d] + next[d]);
       } else if (!Compatible(out[d], next[d])) {
-        return c.Error("extent ", d, " of X[", i, "] (", next[d], ") must equal that of X[0] (", out[d], ")");
+        return StrCat("extent ", d, " of X[", i, "] (", next[d], ") must equal that of X[0] (", out[d], ")");
       } else if (out[d] == kUnknownDim) {
         out.Set(d, next[d]);
       }
     }
   }
+  return std::nullopt;
+}
+
+Status RequireOneElement(const InferContext& c, const char* slot) {
+  if (!c.HasInput(slot) || Compatible(c.ShapeOf(slot).Count(), 1)) return OkStatus();
+  return c.Error(slot, " (", c.ShapeOf(slot), ") must hold one element");
+}
+
+Status InferConcat(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(RequireOneElement(c, "AxisTensor"));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  if (c.HasInput("AxisTensor")) {
+    const auto rank = static_cast<std::size_t>(c.ShapeOf("X").rank());
+    return c.SetShape("Out", Shape(std::vector<Dim>(rank, kUnknownDim)));
+  }
+  Shape out;
+  int axis = c.Attr<int>("axis");
+  const auto at = [&](int i) -> const Shape& { return c.ShapeOf("X", i); };
+  if (const Mistake mistake = JoinShapes(at, c.InputCount("X"), axis, out)) return c.Error(*mistake);
   return c.SetShape("Out", out);
 }
+
+// Where the arguments of a concat lie in the whole, for it and its gradient.
+class JoinedStrips {
+ public:
+  // `parts` are the variables that lie there, as many as X has.
+  Status Prepare(const KernelSetup& k, std::span<const Operand> parts) {
+    type_ = k.op().type();
+    xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
+    extents_.resize(xs_.size());
+    strips_.Prepare(parts);
+    PENSTOCK_RETURN_IF_ERROR(axis_.Prepare(k, "axis", "AxisTensor"));
+    if (!axis_.known()) return OkStatus();
+    const Mistake mistake = Lay();
+    return mistake ? k.Error(*mistake) : OkStatus();
+  }
+  Status Update(KernelRun& k) {
+    if (axis_.known()) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(axis_.Read(k));
+    const Mistake mistake = Lay();
+    return mistake ? InvalidArgument("E-op-axis", type_, ": ", *mistake) : OkStatus();
+  }
+  bool known() const { return axis_.known(); }
+  const Shape& whole() const { return whole_; }
+  const Strips& strips() const { return strips_; }
+
+ private:
+  Mistake Lay() {
+    int axis = axis_.value();
+    const auto at = [this](int i) -> const Shape& { return xs_[static_cast<std::size_t>(i)].shape; };
+    if (Mistake mistake = JoinShapes(at, static_cast<int>(xs_.size()), axis, whole_)) return mistake;
+    for (std::size_t i = 0; i < xs_.size(); ++i) extents_[i] = xs_[i].shape[axis];
+    strips_.Lay(whole_, axis, SizeOf(xs_[0].dtype), extents_);
+    return std::nullopt;
+  }
+
+  std::string type_;
+  std::vector<Operand> xs_;
+  std::vector<Dim> extents_;
+  GivenInt axis_;
+  Shape whole_;
+  Strips strips_;
+};
 
 class ConcatKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    const int axis = PositiveAxis(k.Attr<int>("axis"), out_.shape.rank());
-    strips_.Prepare(out_.shape, axis, SizeOf(out_.dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     for (const Operand& x : k.Inputs("X")) {
       if (x.dtype != out_.dtype)
         return k.Error("element types of X differ (", DTypeName(x.dtype), ", ", DTypeName(out_.dtype), ")");
-      strips_.AddPart(x, x.shape[axis]);
+      if (x.index == out_.index) return k.Error("Out (", out_.name, ") cannot be an argument of X");
     }
-    return OkStatus();
+    return joined_.Prepare(k, k.Inputs("X"));
   }
   Status Run(KernelRun& k) override {
-    strips_.Join(k, k[out_]);
+    PENSTOCK_RETURN_IF_ERROR(joined_.Update(k));
+    if (!joined_.known()) MakeShaped(k[out_], out_.dtype, joined_.whole());
+    joined_.strips().Join(k, k[out_]);
     return OkStatus();
   }
 
  private:
   Operand out_;
-  Strips strips_;
+  JoinedStrips joined_;
 };
 
 // Cuts Out@GRAD as the arguments were joined; a part that nobody reads is passed over.
@@ -128,72 +150,62 @@ class ConcatGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     dout_ = k.Input("Out@GRAD");
-    const int rank = dout_.shape.rank();
-    const int axis = PositiveAxis(k.Attr<int>("axis"), rank);
-    if (axis < 0 || axis >= rank)
-      return k.Error("axis (", axis, ") must be within the rank of Out@GRAD (", rank, ")");
-    strips_.Prepare(dout_.shape, axis, SizeOf(dout_.dtype));
-    const auto xs = k.Inputs("X");
-    const auto grads = k.Outputs("X@GRAD");
-    Dim along = 0;
-    for (const Operand& x : xs) {
-      Shape others = dout_.shape;
-      others.Set(axis, x.shape.rank() == rank ? x.shape[axis] : 0);
-      if (x.shape != others) return k.Error("X (", x.shape, ") is no part of Out@GRAD (", dout_.shape, ")");
-      along += x.shape[axis];
-    }
-    if (along != dout_.shape[axis])
-      return k.Error("the parts of X add up to ", along, ", not to ", dout_.shape[axis]);
-    for (std::size_t i = 0; i < xs.size(); ++i) {
-      strips_.AddPart(i < grads.size() ? grads[i] : Operand(), xs[i].shape[axis]);
-    }
-    return OkStatus();
+    std::vector<Operand> grads(k.Outputs("X@GRAD").begin(), k.Outputs("X@GRAD").end());
+    grads.resize(k.Inputs("X").size());
+    PENSTOCK_RETURN_IF_ERROR(joined_.Prepare(k, grads));
+    return joined_.known() ? RequireShape(k, "Out@GRAD", joined_.whole()) : OkStatus();
   }
   Status Run(KernelRun& k) override {
-    strips_.Cut(k, k[dout_]);
+    PENSTOCK_RETURN_IF_ERROR(joined_.Update(k));
+    if (k[dout_].shape() != joined_.whole()) {
+      return InvalidArgument("E-op-axis", "concat_grad: shape of Out@GRAD (", k[dout_].shape(), ") must be ",
+                             joined_.whole());
+    }
+    joined_.strips().Cut(k, k[dout_]);
     return OkStatus();
   }
 
  private:
   Operand dout_;
-  Strips strips_;
+  JoinedStrips joined_;
 };
 
-// The extents of the parts along the cut.
-Status PartExtents(const InferContext& c, Dim whole, std::vector<Dim>& parts) {
-  const auto sections = c.Attr<std::vector<std::int32_t>>("sections");
-  const int num = c.Attr<int>("num");
-  const auto count = c.op().Output("Out").size();
+// Makes `parts` the extents of the parts of `whole`, as many as there are outputs.
+Mistake PartExtents(const std::vector<std::int32_t>& sections, int num, Dim whole, std::vector<Dim>& parts) {
+  const std::size_t count = parts.size();
   if (sections.empty()) {
     if (num <= 0 || static_cast<std::size_t>(num) != count) {
-      return c.Error("num (", num, ") must equal the number of outputs (", count,
-                     ") where sections is empty");
+      return StrCat("num (", num, ") must equal the number of outputs (", count, ") where sections is empty");
     }
     if (whole != kUnknownDim && whole % num != 0)
-      return c.Error("extent ", whole, " cannot be cut into ", num, " equal parts");
-    parts.assign(count, whole == kUnknownDim ? kUnknownDim : whole / num);
-    return OkStatus();
+      return StrCat("extent ", whole, " cannot be cut into ", num, " equal parts");
+    std::ranges::fill(parts, whole == kUnknownDim ? kUnknownDim : whole / num);
+    return std::nullopt;
   }
   if (sections.size() != count)
-    return c.Error("sections name ", sections.size(), " parts for ", count, " outputs");
-  parts.assign(sections.begin(), sections.end());
-  const Dim known = std::accumulate(parts.begin(), parts.end(), Dim{0},
-                                    [](Dim sum, Dim p) { return sum + (p < 0 ? 0 : p); });
-  const auto open = std::count(parts.begin(), parts.end(), kUnknownDim);
-  if (whole == kUnknownDim) return OkStatus();
-  if (open > 1 || known > whole || (open == 0 && known != whole)) {
-    return c.Error("sections ", AttrToString(sections), " must add up to ", whole,
-                   open > 0 ? ", with -1 at most once" : "");
+    return StrCat("sections name ", sections.size(), " parts for ", count, " outputs");
+  std::ranges::copy(sections, parts.begin());
+  if (whole == kUnknownDim) return std::nullopt;
+  Dim known = 0;
+  for (const Dim part : parts) known += std::max<Dim>(part, 0);
+  const auto open = std::ranges::count(parts, kUnknownDim);
+  if (open > 1 || known > whole || (open == 0 && known != whole) || std::ranges::min(parts) < -1) {
+    return StrCat("sections ", AttrToString(sections), " must add up to ", whole,
+                  open > 0 ? ", with -1 at most once" : "");
   }
   for (Dim& part : parts) part = part == kUnknownDim ? whole - known : part;
-  return OkStatus();
+  return std::nullopt;
 }
 
 Status InferParts(InferContext& c, int axis) {
   const Shape& x = c.ShapeOf("X");
-  PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, x.rank(), axis));
-  std::vector<Dim> parts;
-  PENSTOCK_RETURN_IF_ERROR(PartExtents(c, x[axis], parts));
+  if (const Mistake mistake = ResolveAxis(x.rank(), axis)) return c.Error(*mistake);
+  std::vector<Dim> parts(c.op().Output("Out").size());
+  const auto sections = c.Attr<std::vector<std::int32_t>>("sections");
+  // Sections that come from tensors are -1 here, any number of them.
+  const Dim whole = c.HasInput("SectionsTensorList") ? kUnknownDim : x[axis];
+  if (const Mistake mistake = PartExtents(sections, c.Attr<int>("num"), whole, parts))
+    return c.Error(*mistake);
   for (int i = 0; i < static_cast<int>(parts.size()); ++i) {
     Shape part = x;
     part.Set(axis, parts[static_cast<std::size_t>(i)]);
@@ -208,11 +220,13 @@ Status InferParts(InferContext& c, int axis) {
 }
 
 Status InferSplit(InferContext& c) {
-  if (c.HasInput("AxisTensor") || c.HasInput("SectionsTensorList")) {
-    return Unimplemented("E-op-unimplemented",
-                         "split: axis and sections from tensors are not supported; give attributes");
+  PENSTOCK_RETURN_IF_ERROR(RequireOneElement(c, "AxisTensor"));
+  if (!c.HasInput("AxisTensor")) return InferParts(c, c.Attr<int>("axis"));
+  const auto rank = static_cast<std::size_t>(c.ShapeOf("X").rank());
+  for (int i = 0; i < static_cast<int>(c.op().Output("Out").size()); ++i) {
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", i, Shape(std::vector<Dim>(rank, kUnknownDim))));
   }
-  return InferParts(c, c.Attr<int>("axis"));
+  return OkStatus();
 }
 
 Status InferSplitRows(InferContext& c) {
@@ -225,21 +239,55 @@ class SplitKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
-    if (x_.kind != VarKind::kTensor) {
-      return Unimplemented("E-op-rows", k.op().type(), ": X (", x_.name, ") must be a dense tensor");
-    }
-    const int axis = kRows ? 0 : PositiveAxis(k.Attr<int>("axis"), x_.shape.rank());
-    strips_.Prepare(x_.shape, axis, SizeOf(x_.dtype));
-    for (const Operand& out : k.Outputs("Out")) strips_.AddPart(out, out.shape[axis]);
-    return OkStatus();
+    out_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
+    num_ = k.Attr<int>("num");
+    sections_.Prepare(k, "sections", "", kRows ? "" : "SectionsTensorList");
+    if constexpr (!kRows) PENSTOCK_RETURN_IF_ERROR(axis_.Prepare(k, "axis", "AxisTensor"));
+    strips_.Prepare(out_);
+    parts_.resize(out_.size());
+    part_ = x_.shape;
+    if (!known()) return OkStatus();
+    const Mistake mistake = Lay();
+    return mistake ? k.Error(*mistake) : OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (!known()) PENSTOCK_RETURN_IF_ERROR(Update(k));
     strips_.Cut(k, k[x_]);
     return OkStatus();
   }
 
  private:
+  bool known() const { return sections_.known() && axis_.known(); }
+
+  Mistake Lay() {
+    at_ = axis_.value();
+    if (Mistake mistake = ResolveAxis(x_.shape.rank(), at_)) return mistake;
+    if (Mistake mistake = PartExtents(sections_.values(), num_, x_.shape[at_], parts_)) return mistake;
+    strips_.Lay(x_.shape, at_, SizeOf(x_.dtype), parts_);
+    return std::nullopt;
+  }
+
+  Status Update(KernelRun& k) {
+    PENSTOCK_RETURN_IF_ERROR(sections_.Read(k));
+    PENSTOCK_RETURN_IF_ERROR(axis_.Read(k));
+    if (const Mistake mistake = Lay()) return InvalidArgument("E-op-axis", "split: ", *mistake);
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      if (!out_[i]) continue;
+      part_ = x_.shape;
+      part_.Set(at_, parts_[i]);
+      MakeShaped(k[out_[i]], x_.dtype, part_);
+    }
+    return OkStatus();
+  }
+
   Operand x_;
+  std::vector<Operand> out_;
+  int num_ = 0, at_ = 0;
+  GivenInt axis_;
+  IntList sections_;
+  std::vector<Dim> parts_;  // their extents
+  Shape part_;              // kept for its memory
   Strips strips_;
 };
 
@@ -264,7 +312,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
   ops.Add("concat")
       .Doc("Its arguments end to end along one extent.", kConcatDoc)
       .Input("X", "tensors whose other extents are equal", AnyType(), Repeated())
-      .Input("AxisTensor", "axis as a tensor", Only(DType::kInt32), Optional())
+      .Input("AxisTensor", "axis as a tensor", Integers(), Optional())
       .Output("Out", "the whole", SameTypeAs("X"))
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("axis", 0, "the extent along which they are joined")
@@ -277,9 +325,8 @@ void RegisterConcatSplit(OpRegistry& ops) {
   ops.Add("split")
       .Doc("The parts of X along one extent.", kSplitDoc)
       .Input("X", "any shape", AnyType())
-      .Input("AxisTensor", "axis as a tensor", Only(DType::kInt32), Optional())
-      .Input("SectionsTensorList", "sections as one tensor a part", Only(DType::kInt32),
-             Optional() | Repeated())
+      .Input("AxisTensor", "axis as a tensor", Integers(), Optional())
+      .Input("SectionsTensorList", "sections as one tensor a part", Integers(), Optional() | Repeated())
       .Output("Out", "the parts", SameTypeAs("X"), Repeated())
       .Attr("sections", std::vector<std::int32_t>(), "how much of the extent each part has", AtLeast(-1))
       .Attr("num", 0, "into how many equal parts, where sections is empty", AtLeast(0))

@@ -5,10 +5,23 @@
 
 #include "framework/op/kernel.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
+#include "operators/tensor/int_list.h"
 
 namespace penstock {
 
-// Out gets the elements of X in Out's shape. If both are one variable, the tensor is only seen anew.
+// Out gets the elements of X in a shape that Run has found. If both are one variable, the tensor is only seen
+// anew.
+inline void PutInShape(KernelRun& k, const Operand& x, const Operand& out, const Shape& shape) {
+  if (x.index == out.index) {
+    k[out] = k[x].Reshaped(shape);
+    return;
+  }
+  MakeShaped(k[out], x.dtype, shape);
+  if (k[x].bytes() > 0) k[out].CopyFrom(k[x]);
+}
+
+// The same in the shape that Out has.
 inline void CopyElements(KernelRun& k, const Operand& x, const Operand& out) {
   if (x.index == out.index) {
     k[out] = k[x].Reshaped(out.shape);
@@ -24,11 +37,13 @@ class CopyKernel : public Kernel {
   Status PrepareCopy(KernelSetup& k, const char* from, const char* to) {
     from_ = k.Input(from);
     to_ = k.Output(to);
-    if (from_.kind != VarKind::kTensor) {
-      return Unimplemented("E-op-rows", k.op().type(), ": ", from, " (", from_.name,
-                           ") must be a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, from));
+    if (!to_) return OkStatus();
+    if (from_.dtype != to_.dtype) {
+      return k.Error("element type of ", from, " (", DTypeName(from_.dtype), ") must be that of ", to, " (",
+                     DTypeName(to_.dtype), ")");
     }
-    return to_ ? RequireCount(k, from, to_.shape.Count()) : OkStatus();
+    return RequireCount(k, from, to_.shape.Count());
   }
   Status Run(KernelRun& k) override {
     if (to_) CopyElements(k, from_, to_);

@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/strided_loops.h"
 
@@ -47,8 +48,16 @@ Status InferExpand(InferContext& c) {
     }
     // Rows laid side by side are other sequences than X's.
     if (!times.empty() && times[0] == 1) c.ShareLod("X", "Out");
-  } else {
-    for (int i = 0; i < x.rank(); ++i) out.Set(i, kUnknownDim);
+    return c.SetShape("Out", out);
+  }
+  // Of those that come from tensors the attribute says -1.
+  const auto told = c.Attr<std::vector<std::int32_t>>("expand_times");
+  for (int i = 0; i < x.rank(); ++i) {
+    const std::int32_t times =
+        static_cast<int>(told.size()) == x.rank() ? told[static_cast<std::size_t>(i)] : -1;
+    Dim extent = kUnknownDim;
+    const bool known = x[i] != kUnknownDim && times >= 1 && !__builtin_mul_overflow(x[i], times, &extent);
+    out.Set(i, known ? extent : kUnknownDim);
   }
   return c.SetShape("Out", out);
 }
@@ -100,12 +109,12 @@ class ExpandKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    if (x_.kind == VarKind::kTensor) return loops_.Prepare(k, x_.shape);
-    return Unimplemented("E-op-rows", "expand: selected rows are not supported; use a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
+    return loops_.Prepare(k, x_.shape);
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(loops_.Update(k));
-    if (!loops_.known()) k[out_].Reset(x_.dtype, loops_.out());
+    if (!loops_.known()) MakeShaped(k[out_], x_.dtype, loops_.out());
     loops_.loops().Gather(SizeOf(x_.dtype), k[x_].raw(), k[out_].raw());
     return OkStatus();
   }

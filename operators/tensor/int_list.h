@@ -1,6 +1,7 @@
-// A list of numbers that a program gives as an attribute, as one tensor, or as a list of tensors of one
-// element each (Fluid's starts, ends, expand_times, paddings). A tensor, where given, wins over the list, and
-// the list over the attribute. Numbers of tensors are known only when the op runs.
+// Numbers that a program gives as an attribute, as one tensor, or as a list of tensors of one element each
+// (Fluid's starts, ends, expand_times, paddings). A tensor, where given, wins over the list, and the list
+// over the attribute. Numbers of tensors are known only when the op runs; until then the attribute may tell
+// those that will not surprise, with -1 in place of the others.
 //
 //   IntList starts_;
 //   // Prepare:   starts_.Prepare(k, "starts", "StartsTensor", "StartsTensorList");
@@ -19,6 +20,34 @@ namespace penstock {
 // Whether the numbers are known when the program is built.
 inline bool IsKnownList(const InferContext& c, std::string_view tensor, std::string_view list) {
   return !c.HasInput(tensor) && !c.HasInput(list);
+}
+
+// How many numbers the tensors hold; -1 if that is not known.
+inline Dim ListSize(const InferContext& c, std::string_view tensor, std::string_view list) {
+  return c.HasInput(tensor) ? c.ShapeOf(tensor).Count() : c.InputCount(list);
+}
+
+// Element `at` of an operand that holds i32 or i64.
+template <typename Integer>
+Status ReadInteger(const std::string& op, KernelRun& k, const Operand& operand, Dim at, Integer& to) {
+  const Tensor& tensor = k[operand];
+  if (at >= tensor.count()) {
+    return InvalidArgument("E-op-int-list", op, ": ", operand.name, " holds ", tensor.count(),
+                           " numbers; there must be ", at + 1);
+  }
+  if (tensor.dtype() == DType::kInt32) {
+    to = static_cast<Integer>(tensor.Data<std::int32_t>()[at]);
+    return OkStatus();
+  }
+  if (tensor.dtype() != DType::kInt64) {
+    return InvalidArgument("E-op-int-list", op, ": ", operand.name, " must hold i32 or i64, not ",
+                           DTypeName(tensor.dtype()));
+  }
+  const std::int64_t value = tensor.Data<std::int64_t>()[at];
+  to = static_cast<Integer>(value);
+  if (to == value) return OkStatus();
+  return InvalidArgument("E-op-int-list", op, ": ", operand.name, " holds ", value,
+                         ", which does not fit 32 bits");
 }
 
 template <typename Integer>
@@ -41,9 +70,8 @@ class ListOf {
 
   Status Read(KernelRun& k) {
     if (tensor_) {
-      const Tensor& tensor = k[tensor_];
       for (std::size_t i = 0; i < values_.size(); ++i) {
-        PENSTOCK_RETURN_IF_ERROR(Take(tensor, static_cast<Dim>(i), tensor_, i));
+        PENSTOCK_RETURN_IF_ERROR(ReadInteger(type_, k, tensor_, static_cast<Dim>(i), values_[i]));
       }
       return OkStatus();
     }
@@ -53,33 +81,42 @@ class ListOf {
         return InvalidArgument("E-op-int-list", type_, ": ", list_[i].name, " (", tensor.shape(),
                                ") must hold one element");
       }
-      PENSTOCK_RETURN_IF_ERROR(Take(tensor, 0, list_[i], i));
+      PENSTOCK_RETURN_IF_ERROR(ReadInteger(type_, k, list_[i], 0, values_[i]));
     }
     return OkStatus();
   }
 
  private:
-  Status Take(const Tensor& tensor, Dim at, const Operand& operand, std::size_t to) {
-    if (tensor.dtype() == DType::kInt32) {
-      values_[to] = static_cast<Integer>(tensor.Data<std::int32_t>()[at]);
-      return OkStatus();
-    }
-    if (tensor.dtype() != DType::kInt64) {
-      return InvalidArgument("E-op-int-list", type_, ": ", operand.name, " must hold i32 or i64, not ",
-                             DTypeName(tensor.dtype()));
-    }
-    const std::int64_t value = tensor.Data<std::int64_t>()[at];
-    values_[to] = static_cast<Integer>(value);
-    if (values_[to] == value) return OkStatus();
-    return InvalidArgument("E-op-int-list", type_, ": ", operand.name, " holds ", value,
-                           ", which does not fit 32 bits");
-  }
-
   std::string type_;
   std::vector<Integer> values_;
   Operand tensor_;
   std::vector<Operand> list_;
 };
 using IntList = ListOf<std::int32_t>;
+
+// One number: an attribute, or a tensor of one element (Fluid's axis).
+class GivenInt {
+ public:
+  Status Prepare(const KernelSetup& k, const char* attr, const char* tensor) {
+    type_ = k.op().type();
+    value_ = k.Attr<std::int32_t>(attr);
+    tensor_ = k.Input(tensor);
+    if (!tensor_ || tensor_.shape.Count() == 1) return OkStatus();
+    return k.Error(tensor, " (", tensor_.shape, ") must hold one element");
+  }
+  bool known() const { return !tensor_; }
+  std::int32_t value() const { return value_; }
+  Status Read(KernelRun& k) { return tensor_ ? ReadInteger(type_, k, tensor_, 0, value_) : OkStatus(); }
+
+ private:
+  std::string type_;
+  std::int32_t value_ = 0;
+  Operand tensor_;
+};
+
+// An output whose shape is found in Run; memory that fits already is kept.
+inline void MakeShaped(Tensor& out, DType type, const Shape& shape) {
+  if (!out.initialized() || out.dtype() != type || out.shape() != shape) out.Reset(type, shape);
+}
 
 }  // namespace penstock

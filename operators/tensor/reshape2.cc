@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/rows.h"
 #include "operators/tensor/copy.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/shape_attr.h"
@@ -30,8 +31,8 @@ std::optional<Dim> ProductWithout(const Shape& shape, int open) {
   return product;
 }
 
-// Makes `out` what `wanted` says of X; nullopt if it can, else what is wrong. An unknown extent of X leaves
-// the open one unknown.
+// Makes `out`, which has as many extents, what `wanted` says of X; nullopt if it can, else what is wrong. An
+// unknown extent of X leaves the open one unknown.
 std::optional<std::string> Resolve(const Shape& x, const std::vector<std::int32_t>& wanted, Shape& out) {
   if (wanted.empty()) return "attribute shape must not be empty";
   int open = -1;
@@ -45,7 +46,7 @@ std::optional<std::string> Resolve(const Shape& x, const std::vector<std::int32_
                     " extents");
     }
     if (extent == -1) open = i;
-    out.Append(extent == 0 ? x[i] : extent);
+    out.Set(i, extent == 0 ? x[i] : extent);
   }
   if (!x.IsKnown()) return std::nullopt;
   const std::optional<Dim> rest = ProductWithout(out, open);
@@ -56,12 +57,18 @@ std::optional<std::string> Resolve(const Shape& x, const std::vector<std::int32_
   return std::nullopt;
 }
 
+Shape WithExtents(std::size_t rank) { return Shape(std::vector<Dim>(rank, kUnknownDim)); }
+
 Status InferReshape(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
-  Shape out;
+  const auto wanted = c.Attr<std::vector<std::int32_t>>("shape");
+  Shape out = WithExtents(wanted.size());
   if (!IsKnownList(c, "Shape", "ShapeTensor")) {
-    PENSTOCK_ASSIGN_OR_RETURN(out, UnknownShape(c, "Shape", "ShapeTensor"));
-  } else if (const auto mistake = Resolve(x, c.Attr<std::vector<std::int32_t>>("shape"), out)) {
+    PENSTOCK_ASSIGN_OR_RETURN(out, FirstShape<std::int32_t>(c, "Shape", "ShapeTensor"));
+    for (int i = 0; i < out.rank(); ++i) {
+      if (out[i] == 0) out.Set(i, i < x.rank() ? x[i] : kUnknownDim);
+    }
+  } else if (const auto mistake = Resolve(x, wanted, out)) {
     return c.Error(*mistake);
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
@@ -76,28 +83,23 @@ class ReshapeKernel : public CopyKernel {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     shape_.Prepare(k, "shape", "Shape", "ShapeTensor");
+    made_ = WithExtents(shape_.values().size());
     if (shape_.known()) return PrepareCopy(k, "X", "Out");
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "reshape2: X (", x_.name, ") must be a dense tensor");
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     if (shape_.known()) return CopyKernel::Run(k);
     PENSTOCK_RETURN_IF_ERROR(shape_.Read(k));
-    Shape shape;
-    if (const auto mistake = Resolve(x_.shape, shape_.values(), shape))
+    if (const auto mistake = Resolve(x_.shape, shape_.values(), made_))
       return InvalidArgument("E-op-reshape", "reshape2: ", *mistake);
-    if (x_.index == out_.index) {
-      k[out_] = k[x_].Reshaped(shape);
-      return OkStatus();
-    }
-    k[out_].Reset(x_.dtype, shape);
-    if (k[x_].bytes() > 0) k[out_].CopyFrom(k[x_]);
+    PutInShape(k, x_, out_, made_);
     return OkStatus();
   }
 
  private:
   Operand x_, out_;
   IntList shape_;
+  Shape made_;  // kept for its memory
 };
 
 Status InferFlatten(InferContext& c) {
@@ -126,9 +128,8 @@ void RegisterReshape2(OpRegistry& ops) {
   Finish(ops.Add("reshape2")
              .Doc("The same elements in another shape.", kReshapeDoc)
              .Input("X", "any shape", AnyType())
-             .Input("Shape", "the shape as a tensor", Only(DType::kInt32), Optional())
-             .Input("ShapeTensor", "the shape as one tensor an extent", Only(DType::kInt32),
-                    Optional() | Repeated()))
+             .Input("Shape", "the shape as a tensor", Integers(), Optional())
+             .Input("ShapeTensor", "the shape as one tensor an extent", Integers(), Optional() | Repeated()))
       .Attr("shape", std::vector<std::int32_t>(), "Out's shape, with 0 and -1 as above", AtLeast(-1))
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferReshape)

@@ -12,13 +12,19 @@
 
 namespace penstock {
 
-// How many extents the tensors that stand for an attribute give; all of them unknown until the op runs.
-inline Result<Shape> UnknownShape(const InferContext& c, std::string_view tensor, std::string_view list) {
-  const Dim rank = c.HasInput(tensor) ? c.ShapeOf(tensor).Count() : c.InputCount(list);
-  if (rank == kUnknownDim || rank == 0) {
+// The shape that tensors stand for, as far as attribute `shape` tells it where it has an entry for each
+// extent
+// (-1: from a tensor). How many extents there are must be known.
+template <typename Integer>
+Result<Shape> FirstShape(const InferContext& c, std::string_view tensor, std::string_view list) {
+  const auto told = c.Attr<std::vector<Integer>>("shape");
+  Dim rank = ListSize(c, tensor, list);
+  if (rank == kUnknownDim) rank = static_cast<Dim>(told.size());
+  if (rank == 0) {
     return c.Error(tensor, " (", c.ShapeOf(tensor),
                    ") must hold one element for each extent, how many must be known");
   }
+  if (static_cast<Dim>(told.size()) == rank) return Shape(std::vector<Dim>(told.begin(), told.end()));
   return Shape(std::vector<Dim>(static_cast<std::size_t>(rank), kUnknownDim));
 }
 
@@ -36,7 +42,7 @@ Status InferShapeFromAttr(InferContext& c) {
 // Out gets that shape, or the one in input ShapeTensor or ShapeTensorList when the op runs.
 inline Status InferGivenShape(InferContext& c) {
   if (IsKnownList(c, "ShapeTensor", "ShapeTensorList")) return InferShapeFromAttr<std::int64_t>(c);
-  PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, UnknownShape(c, "ShapeTensor", "ShapeTensorList"));
+  PENSTOCK_ASSIGN_OR_RETURN(const Shape shape, FirstShape<std::int64_t>(c, "ShapeTensor", "ShapeTensorList"));
   return c.SetShape("Out", shape);
 }
 
@@ -46,26 +52,29 @@ class GivenShape {
   void Prepare(const KernelSetup& k) {
     type_ = k.op().type();
     extents_.Prepare(k, "shape", "ShapeTensor", "ShapeTensorList");
+    shape_ = Shape(std::vector<Dim>(extents_.values().size(), 0));
   }
   // Makes `out` that large, if its shape comes from tensors.
   Status Make(KernelRun& k, const Operand& out) {
     if (extents_.known()) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(extents_.Read(k));
-    const Shape shape(extents_.values());
     Dim bytes = static_cast<Dim>(SizeOf(out.dtype));
-    for (const Dim extent : shape.dims()) {
+    for (int i = 0; i < shape_.rank(); ++i) {
+      const Dim extent = extents_.values()[static_cast<std::size_t>(i)];
+      shape_.Set(i, extent);
       if (extent < 0) return InvalidArgument("E-op-shape", type_, ": its shape from tensors holds ", extent);
       if (__builtin_mul_overflow(bytes, std::max<Dim>(extent, 1), &bytes))
-        return InvalidArgument("E-op-shape", type_, ": its shape from tensors, ", shape,
+        return InvalidArgument("E-op-shape", type_, ": its shape from tensors, ", Shape(extents_.values()),
                                ", is too large for any memory");
     }
-    k[out].Reset(out.dtype, shape);
+    MakeShaped(k[out], out.dtype, shape_);
     return OkStatus();
   }
 
  private:
   std::string type_;
   ListOf<std::int64_t> extents_;
+  Shape shape_;  // kept for its memory
 };
 
 // The inputs of those ops and the attributes that all of them have.

@@ -8,6 +8,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/grad_shapes.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/strided_loops.h"
 
@@ -40,11 +41,13 @@ std::optional<std::string> AxesMistake(const Shape& input, const std::vector<std
   return std::nullopt;
 }
 
-// The elements [begin, end) of an extent that start and end name.
+// The elements [begin, end) of an extent that start and end name. Where the extent goes, [-1, 0) is its last
+// element: x[i] becomes [i, i + 1).
 struct Range {
   Dim begin = 0, end = 0;
 };
-Range RangeOf(Dim extent, Dim start, Dim end) {
+Range RangeOf(Dim extent, Dim start, Dim end, bool goes) {
+  if (goes && start == -1 && end == 0) end = extent;
   const auto within = [extent](Dim at) { return std::clamp<Dim>(at < 0 ? at + extent : at, 0, extent); };
   return {within(start), within(end)};
 }
@@ -71,20 +74,23 @@ Status InferSlice(InferContext& c) {
   const auto ends = c.Attr<std::vector<std::int32_t>>("ends");
   const auto decreased = c.Attr<std::vector<std::int32_t>>("decrease_axis");
   if (const auto mistake = AxesMistake(input, axes, decreased)) return c.Error(*mistake);
-  const bool known =
+  const auto flags = c.Attr<std::vector<std::int32_t>>("infer_flags");
+  const bool all_known =
       IsKnownList(c, "StartsTensor", "StartsTensorList") && IsKnownList(c, "EndsTensor", "EndsTensorList");
-  if (known && (starts.size() != axes.size() || ends.size() != axes.size())) {
+  const bool told = flags.size() == axes.size() && starts.size() == axes.size() && ends.size() == axes.size();
+  if (all_known && (starts.size() != axes.size() || ends.size() != axes.size())) {
     return c.Error("axes has ", axes.size(), " entries, starts ", starts.size(), " and ends ", ends.size(),
                    "; they must have as many");
   }
   Shape cut = input;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Dim extent = input[axes[i]];
+    const bool known = all_known || (told && flags[i] != -1);
     if (!known || extent == kUnknownDim) {
       cut.Set(axes[i], Holds(decreased, axes[i]) ? 1 : kUnknownDim);
       continue;
     }
-    const Range range = RangeOf(extent, starts[i], ends[i]);
+    const Range range = RangeOf(extent, starts[i], ends[i], Holds(decreased, axes[i]));
     if (range.begin >= range.end) return c.Error(EmptyRange(starts[i], ends[i], axes[i], extent));
     cut.Set(axes[i], range.end - range.begin);
   }
@@ -133,7 +139,8 @@ class SliceLoops {
     std::ranges::fill(begins_, 0);
     for (std::size_t i = 0; i < axes_.size(); ++i) {
       const Dim extent = input_[axes_[i]];
-      const Range range = RangeOf(extent, starts_.values()[i], ends_.values()[i]);
+      const Range range =
+          RangeOf(extent, starts_.values()[i], ends_.values()[i], Holds(decreased_, axes_[i]));
       if (range.begin >= range.end)
         return EmptyRange(starts_.values()[i], ends_.values()[i], axes_[i], extent);
       begins_[static_cast<std::size_t>(axes_[i])] = range.begin;
@@ -169,12 +176,12 @@ class SliceKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     input_ = k.Input("Input");
     out_ = k.Output("Out");
-    if (input_.kind == VarKind::kTensor) return loops_.Prepare(k);
-    return Unimplemented("E-op-rows", "slice: selected rows are not supported; use a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "Input"));
+    return loops_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(loops_.Update(k));
-    if (!loops_.known()) k[out_].Reset(input_.dtype, loops_.out());
+    if (!loops_.known()) MakeShaped(k[out_], input_.dtype, loops_.out());
     if (k[out_].bytes() == 0) return OkStatus();
     const std::size_t size = SizeOf(input_.dtype);
     loops_.loops().Gather(size, k[input_].raw() + loops_.offset() * size, k[out_].raw());
@@ -230,7 +237,7 @@ void RegisterSlice(OpRegistry& ops) {
       .RequiredAttr("axes", AttrKind::kInts, "which extents are cut")
       .Attr("starts", none, "the first element of each that is taken")
       .Attr("ends", none, "the first element after those")
-      .Attr("infer_flags", none, "-1 where start or end come from a tensor; not read")
+      .Attr("infer_flags", none, "for each axis, -1 where start or end come from a tensor")
       .Attr("decrease_axis", none, "extents of 1 that go")
       .InferShape(InferSlice)
       .KernelForAnyType<Cpu, SliceKernel>()

@@ -1,8 +1,12 @@
 // squeeze2, unsqueeze2: extents of 1 taken out of a shape, or put into it.
-#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/rows.h"
 #include "operators/tensor/copy.h"
+#include "operators/tensor/int_list.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {
@@ -14,7 +18,8 @@ every extent that is 1.)";
 
 constexpr char kUnsqueezeDoc[] = R"(
 Out is X with an extent of 1 at each place in `axes`, put in one after the other; a negative one is counted
-from the end of the shape as it is then.)";
+from the end of the shape as it is then. The axes may come from tensors; then Out's shape is known when the op
+runs.)";
 
 Status Finish(InferContext& c, const Shape& out) {
   const Shape& x = c.ShapeOf("X");
@@ -44,29 +49,64 @@ Status InferSqueeze(InferContext& c) {
   return Finish(c, out);
 }
 
-Status InferUnsqueeze(InferContext& c) {
-  for (const char* slot : {"AxesTensor", "AxesTensorList"}) {
-    if (!c.HasInput(slot)) continue;
-    return Unimplemented("E-op-unimplemented", "unsqueeze2: input ", slot,
-                         " is not supported; give attribute axes");
-  }
-  std::vector<Dim> dims = c.ShapeOf("X").dims();
-  for (const std::int32_t axis : c.Attr<std::vector<std::int32_t>>("axes")) {
+// Puts the axes into `dims`, one after the other; nullopt if they fit, else what is wrong.
+std::optional<std::string> PutIn(const std::vector<std::int32_t>& axes, std::vector<Dim>& dims) {
+  for (const std::int32_t axis : axes) {
     const int rank = static_cast<int>(dims.size());
     const int at = axis < 0 ? axis + rank + 1 : axis;
     if (at < 0 || at > rank)
-      return c.Error("axes holds ", axis, "; it must be in [", -rank - 1, ", ", rank, "]");
+      return StrCat("axes holds ", axis, "; it must be in [", -rank - 1, ", ", rank, "]");
     dims.insert(dims.begin() + at, 1);
   }
-  return Finish(c, Shape(std::move(dims)));
+  return std::nullopt;
 }
+
+Status InferUnsqueeze(InferContext& c) {
+  std::vector<Dim> dims = c.ShapeOf("X").dims();
+  if (IsKnownList(c, "AxesTensor", "AxesTensorList")) {
+    if (const auto mistake = PutIn(c.Attr<std::vector<std::int32_t>>("axes"), dims)) return c.Error(*mistake);
+    return Finish(c, Shape(std::move(dims)));
+  }
+  const Dim count = ListSize(c, "AxesTensor", "AxesTensorList");
+  if (count == kUnknownDim) return c.Error("how many axes AxesTensor holds must be known");
+  return Finish(c, Shape(std::vector<Dim>(dims.size() + static_cast<std::size_t>(count), kUnknownDim)));
+}
+
+class UnsqueezeKernel : public CopyKernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    axes_.Prepare(k, "axes", "AxesTensor", "AxesTensorList");
+    if (axes_.known()) return PrepareCopy(k, "X", "Out");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
+    made_ = Shape(std::vector<Dim>(x_.shape.dims().size() + axes_.values().size(), 1));
+    dims_.reserve(made_.dims().size());
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (axes_.known()) return CopyKernel::Run(k);
+    PENSTOCK_RETURN_IF_ERROR(axes_.Read(k));
+    dims_ = x_.shape.dims();
+    if (const auto mistake = PutIn(axes_.values(), dims_))
+      return InvalidArgument("E-op-axes", "unsqueeze2: ", *mistake);
+    for (int i = 0; i < made_.rank(); ++i) made_.Set(i, dims_[static_cast<std::size_t>(i)]);
+    PutInShape(k, x_, out_, made_);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  IntList axes_;
+  std::vector<Dim> dims_;  // kept for their memory
+  Shape made_;
+};
 
 OpDef& Finish(OpDef& def) {
   def.Output("Out", "X's elements in their new shape", SameTypeAs("X"))
       .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
               Intermediate())
       .Attr("axes", std::vector<std::int32_t>(), "which extents")
-      .KernelForAnyType<Cpu, CopyXKernel>()
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});
   def.GradDef().InferShape(InferFromXShape).KernelForAnyType<Cpu, CopyGradKernel>();
   return def;
@@ -76,14 +116,15 @@ OpDef& Finish(OpDef& def) {
 
 void RegisterSqueeze2(OpRegistry& ops) {
   Finish(ops.Add("squeeze2").Doc("X without extents of 1.", kSqueezeDoc).Input("X", "any shape", AnyType()))
-      .InferShape(InferSqueeze);
-  Finish(
-      ops.Add("unsqueeze2")
-          .Doc("X with extents of 1.", kUnsqueezeDoc)
-          .Input("X", "any shape", AnyType())
-          .Input("AxesTensor", "axes as a tensor", Only(DType::kInt32), Optional())
-          .Input("AxesTensorList", "axes as one tensor each", Only(DType::kInt32), Optional() | Repeated()))
-      .InferShape(InferUnsqueeze);
+      .InferShape(InferSqueeze)
+      .KernelForAnyType<Cpu, CopyXKernel>();
+  Finish(ops.Add("unsqueeze2")
+             .Doc("X with extents of 1.", kUnsqueezeDoc)
+             .Input("X", "any shape", AnyType())
+             .Input("AxesTensor", "axes as a tensor", Integers(), Optional())
+             .Input("AxesTensorList", "axes as one tensor each", Integers(), Optional() | Repeated()))
+      .InferShape(InferUnsqueeze)
+      .KernelForAnyType<Cpu, UnsqueezeKernel>();
 }
 
 }  // namespace penstock

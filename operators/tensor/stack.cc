@@ -1,9 +1,10 @@
 // stack: tensors of one shape become one tensor with an extent more.
-#include <cstring>
+#include <span>
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/rows.h"
+#include "operators/tensor/strips.h"
 
 namespace penstock {
 namespace {
@@ -57,43 +58,28 @@ Status InferStackGrad(InferContext& c) {
   return OkStatus();
 }
 
-// Y is `outer` groups of one strip of each part.
-struct Strips {
-  void Prepare(const Shape& y, int axis, DType type) {
-    outer = static_cast<std::size_t>(y.Product(0, axis));
-    bytes = static_cast<std::size_t>(y.Product(axis + 1, y.rank())) * SizeOf(type);
-  }
-  std::size_t outer = 0, bytes = 0;
-};
+// Each X has an extent of 1 where Y has the new one.
+Status Lay(const KernelSetup& k, const Operand& y, std::span<const Operand> parts, Strips& strips) {
+  int axis = 0;
+  PENSTOCK_RETURN_IF_ERROR(ResolveAxis(k, y.shape.rank() - 1, axis));
+  strips.Prepare(parts);
+  strips.Lay(y.shape, axis, SizeOf(y.dtype), std::vector<Dim>(parts.size(), 1));
+  return OkStatus();
+}
 
 class StackKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    parts_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
     y_ = k.Output("Y");
-    for (const Operand& part : parts_) {
-      if (part.kind == VarKind::kTensor) continue;
-      return Unimplemented("E-op-rows", "stack: selected rows are not supported; use dense tensors");
-    }
-    int axis = 0;
-    PENSTOCK_RETURN_IF_ERROR(ResolveAxis(k, y_.shape.rank() - 1, axis));
-    strips_.Prepare(y_.shape, axis, y_.dtype);
-    return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
+    return Lay(k, y_, k.Inputs("X"), strips_);
   }
   Status Run(KernelRun& k) override {
-    if (strips_.bytes == 0) return OkStatus();
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      const std::byte* const x = k[parts_[i]].raw();
-      std::byte* const y = k[y_].raw();
-      for (std::size_t o = 0; o < strips_.outer; ++o) {
-        std::memcpy(y + (o * parts_.size() + i) * strips_.bytes, x + o * strips_.bytes, strips_.bytes);
-      }
-    }
+    strips_.Join(k, k[y_]);
     return OkStatus();
   }
 
  private:
-  std::vector<Operand> parts_;
   Operand y_;
   Strips strips_;
 };
@@ -101,28 +87,15 @@ class StackKernel : public Kernel {
 class StackGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    parts_.assign(k.Outputs("X@GRAD").begin(), k.Outputs("X@GRAD").end());
     dy_ = k.Input("Y@GRAD");
-    int axis = 0;
-    PENSTOCK_RETURN_IF_ERROR(ResolveAxis(k, dy_.shape.rank() - 1, axis));
-    strips_.Prepare(dy_.shape, axis, dy_.dtype);
-    return OkStatus();
+    return Lay(k, dy_, k.Outputs("X@GRAD"), strips_);
   }
   Status Run(KernelRun& k) override {
-    if (strips_.bytes == 0) return OkStatus();
-    const std::byte* const dy = k[dy_].raw();
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (!parts_[i]) continue;
-      std::byte* const dx = k[parts_[i]].raw();
-      for (std::size_t o = 0; o < strips_.outer; ++o) {
-        std::memcpy(dx + o * strips_.bytes, dy + (o * parts_.size() + i) * strips_.bytes, strips_.bytes);
-      }
-    }
+    strips_.Cut(k, k[dy_]);
     return OkStatus();
   }
 
  private:
-  std::vector<Operand> parts_;
   Operand dy_;
   Strips strips_;
 };

@@ -6,28 +6,10 @@
 
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
+#include "tests/ops/run_one.h"
 
 namespace penstock::test {
 namespace {
-
-Tensor RunOne(const Op& op, const Tensors& inputs, const std::string& out) {
-  const Result<Tensors> made = RunOp(AllOps(), op, inputs);
-  PENSTOCK_CHECK(made.ok(), made.status().ToString());
-  return made->at(out);
-}
-
-void ExpectValues(const Tensor& tensor, std::initializer_list<double> expected) {
-  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
-  std::int64_t i = 0;
-  for (const double value : expected)
-    EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
-}
-
-void ExpectError(const Op& op, const Tensors& inputs, const std::string& text) {
-  const Status status = RunOp(AllOps(), op, inputs).status();
-  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
-  EXPECT_EQ(status.message(), text);
-}
 
 TEST(Modulo, HasTheSignOfTheDivisorAndRefusesZero) {
   const Op op = WithSlots("elementwise_mod", {"X", "Y"}, {"Out"});
@@ -125,95 +107,10 @@ TEST(Gather, RefusesARowThatThereIsNot) {
   EXPECT_EQ(RunOne(op, {{"X", x}, {"Index", Tensor(DType::kInt64, {0})}}, "Out").shape(), (Shape{0, 2}));
 }
 
-TEST(Slice, TakesItsBoundsFromTensors) {
-  Op op = WithSlots("slice", {"Input", "EndsTensor"}, {"Out"});
-  op.AddInput("StartsTensorList", {"a", "b"}).Set("axes", std::vector<std::int32_t>{0, 1});
-  const auto inputs = [](std::int64_t from) {
-    return Tensors{{"Input", Ramp(DType::kFp32, {3, 3}, 0, 1)},
-                   {"EndsTensor", TensorOf<std::int32_t>({2}, {3, -1})},
-                   {"a", TensorOf<std::int64_t>({1}, {from})},
-                   {"b", TensorOf<std::int32_t>({1}, {0})}};
-  };
-  const Tensor out = RunOne(op, inputs(-2), "Out");
-  EXPECT_EQ(out.shape(), (Shape{2, 2}));
-  ExpectValues(out, {3, 4, 6, 7});
-  ExpectError(op, inputs(3), "slice: [3, 3) leaves nothing of extent 0 of Input (3)");
-  ExpectError(op, inputs(std::int64_t{1} << 40), "slice: a holds 1099511627776, which does not fit 32 bits");
-}
-
-TEST(Expand, TakesItsTimesFromATensor) {
-  const Op op = WithSlots("expand", {"X", "ExpandTimes"}, {"Out"});
-  const auto inputs = [](std::int32_t times) {
-    return Tensors{{"X", TensorOf<std::int64_t>({1, 2}, {1, 2})},
-                   {"ExpandTimes", TensorOf<std::int32_t>({2}, {2, times})}};
-  };
-  ExpectValues(RunOne(op, inputs(2), "Out"), {1, 2, 1, 2, 1, 2, 1, 2});
-  ExpectError(op, inputs(-1), "expand: expand_times holds -1; each must be at least 1");
-}
-
-TEST(Reshape2, TakesItsShapeFromTensorsAlsoInPlace) {
-  for (const char* out : {"Out", "X"}) {
-    Op op = Op("reshape2").AddInput("X", {"X"}).AddInput("ShapeTensor", {"a", "b"}).AddOutput("Out", {out});
-    op.AddOutput("XShape", {"XShape"});
-    Tensors inputs = {{"X", Ramp(DType::kFp32, {2, 3}, 0, 1)},
-                      {"a", TensorOf<std::int32_t>({1}, {3})},
-                      {"b", TensorOf<std::int32_t>({1}, {-1})}};
-    EXPECT_EQ(RunOne(op, inputs, out).shape(), (Shape{3, 2}));
-    ExpectValues(RunOne(op, inputs, out), {0, 1, 2, 3, 4, 5});
-    inputs["a"] = TensorOf<std::int32_t>({1}, {4});
-    ExpectError(op, inputs, "reshape2: X ([2, 3], 6 elements) cannot take shape [4, ?]");
-  }
-}
-
-TEST(TopK, TakesKFromATensor) {
-  const Op op = WithSlots("top_k", {"X", "K"}, {"Out", "Indices"});
-  const Tensor x = TensorOf<float>({2, 3}, {1, 3, 2, 6, 5, 4});
-  ExpectValues(RunOne(op, {{"X", x}, {"K", TensorOf<std::int32_t>({1}, {2})}}, "Out"), {3, 2, 6, 5});
-  ExpectError(op, {{"X", x}, {"K", TensorOf<std::int64_t>({1}, {4})}},
-              "top_k: K holds 4; it must be in [1, 3], the last extent of X");
-}
-
-TEST(FillConstant, TakesItsShapeFromATensor) {
-  const Op op = WithSlots("fill_constant", {"ShapeTensor"}, {"Out"}).Set("value", 2.0f);
-  const Tensor out = RunOne(op, {{"ShapeTensor", TensorOf<std::int64_t>({2}, {1, 2})}}, "Out");
-  EXPECT_EQ(out.shape(), (Shape{1, 2}));
-  ExpectValues(out, {2, 2});
-  ExpectError(op, {{"ShapeTensor", TensorOf<std::int64_t>({1}, {-2})}},
-              "fill_constant: its shape from tensors holds -2");
-}
-
-TEST(OneHot, TakesItsDepthFromATensor) {
-  const Op op = WithSlots("one_hot", {"X", "depth_tensor"}, {"Out"});
-  const Tensor x = TensorOf<std::int64_t>({2, 1}, {1, 0});
-  ExpectValues(RunOne(op, {{"X", x}, {"depth_tensor", TensorOf<std::int32_t>({1}, {2})}}, "Out"),
-               {0, 1, 1, 0});
-  ExpectError(op, {{"X", x}, {"depth_tensor", TensorOf<std::int32_t>({1}, {0})}},
-              "one_hot: depth (0) must be at least 1");
-}
-
-TEST(UniformRandom, TakesItsShapeFromATensor) {
-  Op op = WithSlots("uniform_random", {"ShapeTensor"}, {"Out"}).Set("seed", 5);
-  const Tensor whole = RunOne(op, {{"ShapeTensor", TensorOf<std::int32_t>({2}, {2, 3})}}, "Out");
-  Op fixed = Op("uniform_random").AddOutput("Out", {"Out"}).Set("seed", 5);
-  fixed.Set("shape", std::vector<std::int64_t>{2, 3});
-  EXPECT_EQ(Near(whole, RunOne(fixed, {}, "Out"), 0, 0).ToString(), "ok");
-}
-
 TEST(FillConstant, RefusesAValueThatItsTypeCannotHold) {
   Op op = Op("fill_constant").AddOutput("Out", {"Out"}).Set("shape", std::vector<std::int64_t>{1});
   op.Set("dtype", static_cast<std::int32_t>(DType::kInt32)).Set("value", 1e10f);
   ExpectError(op, {}, "fill_constant: attribute value (1e+10) must be a number that fits i32");
-}
-
-TEST(Pad2d, TakesItsPaddingsFromATensor) {
-  Op op = WithSlots("pad2d", {"X", "Paddings"}, {"Out"}).Set("paddings", std::vector<std::int32_t>{});
-  op.Set("mode", "reflect");
-  const auto inputs = [](std::int32_t left) {
-    return Tensors{{"X", TensorOf<float>({1, 1, 1, 3}, {1, 2, 3})},
-                   {"Paddings", TensorOf<std::int32_t>({4}, {0, 0, left, 1})}};
-  };
-  ExpectValues(RunOne(op, inputs(2), "Out"), {3, 2, 1, 2, 3, 2});
-  ExpectError(op, inputs(3), "pad2d: a padding (3) must be smaller than the extent it mirrors (3)");
 }
 
 TEST(HardSwish, LevelsOffAtItsOwnSlope) {

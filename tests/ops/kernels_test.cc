@@ -6,25 +6,13 @@
 #include <limits>
 
 #include "operators/all_ops.h"
+#include "tests/ops/run_one.h"
 #include "tests/support/corpus.h"
 #include "tests/support/npz.h"
 #include "tests/support/op_harness.h"
 
 namespace penstock::test {
 namespace {
-
-Tensor RunOne(const Op& op, const Tensors& inputs, const std::string& out) {
-  const Result<Tensors> made = RunOp(AllOps(), op, inputs);
-  PENSTOCK_CHECK(made.ok(), made.status().ToString());
-  return made->at(out);
-}
-
-void ExpectValues(const Tensor& tensor, std::initializer_list<double> expected) {
-  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
-  std::int64_t i = 0;
-  for (const double value : expected)
-    EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
-}
 
 std::string ErrorOf(const Op& op, const Tensors& inputs) {
   return RunOp(AllOps(), op, inputs).status().ToString();

@@ -222,3 +222,42 @@ def test_auc_counts_over_batches(fluid):
 def test_a_wrong_argument_is_named(fluid, call, says):
     with pytest.raises(ValueError, match=says):
         call(fluid.layers, fluid.data('x', [None, 4], 'float32'))
+
+
+def test_axes_sections_and_extents_may_be_variables(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [None, 4])
+    axis, one, rows = (fluid.data(name, [1], 'int32') for name in ('axis', 'one', 'rows'))
+    joined = L.concat([x, x], axis)
+    left, right = L.split(x, [one, -1], dim=1)
+    assert left.shape == (-1, -1) and right.shape == (-1, -1)
+    upper, lower = L.split(x, 2, dim=axis)
+    spread = L.unsqueeze(x, [one, 0])
+    again = L.unsqueeze(x, axis)
+    flat = L.reshape(x, [rows, 6])
+    assert flat.shape == (-1, 6)
+    wide = L.fc(flat, 2, param_attr=fluid.initializer.Constant(1.0), bias_attr=False)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    for value, edge in ((X, 1), (np.tile(X, (2, 1)), 0)):
+        given = [np.array([n], 'int32') for n in (edge, 1, value.size // 6)]
+        feed = dict(zip(('x', 'axis', 'one', 'rows'), [value] + given))
+        got = exe.run(feed=feed, fetch_list=[joined, left, right, upper, lower, spread, again, wide])
+        expected = [np.concatenate([value, value], edge), value[:, :1], value[:, 1:]] + np.split(value, 2, edge)
+        sums = value.reshape(-1, 6).sum(1, keepdims=True)
+        expected += [value[None, :, None], np.expand_dims(value, edge), np.concatenate([sums, sums], 1)]
+        for ours, theirs in zip(got, expected):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_gradients_flow_through_an_axis_that_is_a_variable(fluid):
+    start = fluid.initializer.NumpyArrayInitializer(X)
+    x = fluid.layers.create_parameter([3, 4], 'float32', name='x', default_initializer=start)
+    axis = fluid.data('axis', [1], 'int32')
+    left, right = fluid.layers.split(x, 2, dim=axis)
+    joined = fluid.layers.concat([fluid.layers.square(right), left], axis)
+    (_, grad), = fluid.backward.append_backward(fluid.layers.reduce_sum(joined))
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    got, = exe.run(feed={'axis': np.array([1], 'int32')}, fetch_list=[grad])
+    np.testing.assert_allclose(got, np.concatenate([np.ones((3, 2)), 2 * X[:, 2:]], 1), rtol=1e-6)

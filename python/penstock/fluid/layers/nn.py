@@ -6,7 +6,7 @@ from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.layers.tensor import int_list
+from penstock.fluid.layers.tensor import fill_constant, int_list
 
 __all__ = [
     'autoincreased_step_counter', 'cos_sim', 'dropout', 'embedding', 'fc', 'flatten',
@@ -175,28 +175,43 @@ def squeeze(input, axes, name=None):
 
 
 def unsqueeze(input, axes, name=None):
-    """With an extent of 1 at each place in `axes`, put in one after the other."""
-    axes = [axes] if isinstance(axes, int) else axes
-    return _with_axes('unsqueeze2', LayerHelper('unsqueeze2', name=name), input, axes)
+    """With an extent of 1 at each place in `axes`, put in one after the other. Axes may be Variables."""
+    helper = LayerHelper('unsqueeze2', name=name)
+    if isinstance(axes, Variable):
+        return _with_axes('unsqueeze2', helper, input, [], AxesTensor=axes)
+    axes = [axes] if isinstance(axes, int) else list(axes)
+    if any(isinstance(axis, Variable) for axis in axes):
+        axes = [axis if isinstance(axis, Variable) else fill_constant([1], 'int32', axis, force_cpu=True)
+                for axis in axes]
+        return _with_axes('unsqueeze2', helper, input, [], AxesTensorList=axes)
+    return _with_axes('unsqueeze2', helper, input, axes)
 
 
-def _with_axes(op_type, helper, input, axes):
+def _with_axes(op_type, helper, input, axes, **tensors):
     out = helper.create_variable_for_type_inference(input.dtype)
     xshape = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op(op_type, {'X': input}, {'Out': out, 'XShape': xshape}, {'axes': list(axes)})
+    helper.append_op(op_type, dict(tensors, X=input), {'Out': out, 'XShape': xshape}, {'axes': list(axes)})
     return out
 
 
 def split(input, num_or_sections, dim=-1, name=None):
-    """A list of parts: so many equal ones, or parts of the given extents (one may be -1: what is left)."""
+    """A list of parts: so many equal ones, or parts of the given extents (one may be -1: what is left). Extents and the
+    dimension may be Variables."""
     helper = LayerHelper('split', name=name)
-    axis = dim + len(input.shape) if dim < 0 else dim
-    if isinstance(num_or_sections, int):
-        count, attrs = num_or_sections, {'num': num_or_sections}
+    inputs, attrs = {'X': input}, {}
+    if isinstance(dim, Variable):
+        inputs['AxisTensor'] = dim
     else:
-        count, attrs = len(num_or_sections), {'sections': list(num_or_sections)}
+        attrs['axis'] = dim + len(input.shape) if dim < 0 else dim
+    if isinstance(num_or_sections, int):
+        count = attrs['num'] = num_or_sections
+    else:
+        count = len(num_or_sections)
+        attrs['sections'], variables = int_list(helper, num_or_sections)
+        if variables:
+            inputs['SectionsTensorList'] = variables
     outs = [helper.create_variable_for_type_inference(input.dtype) for _ in range(count)]
-    helper.append_op('split', {'X': input}, {'Out': outs}, dict(attrs, axis=axis))
+    helper.append_op('split', inputs, {'Out': outs}, attrs)
     return outs
 
 

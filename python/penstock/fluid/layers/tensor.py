@@ -132,10 +132,14 @@ def cast(x, dtype):
 
 
 def concat(input, axis=0, name=None):
+    """Tensors end to end along an axis, which may be a Variable."""
     helper = LayerHelper('concat', name=name)
-    inputs = [input] if isinstance(input, Variable) else list(input)
-    out = helper.create_variable_for_type_inference(inputs[0].dtype)
-    helper.append_op('concat', {'X': inputs}, {'Out': out}, {'axis': axis})
+    parts = [input] if isinstance(input, Variable) else list(input)
+    out = helper.create_variable_for_type_inference(parts[0].dtype)
+    if isinstance(axis, Variable):
+        helper.append_op('concat', {'X': parts, 'AxisTensor': axis}, {'Out': out})
+    else:
+        helper.append_op('concat', {'X': parts}, {'Out': out}, {'axis': axis})
     return out
 
 

@@ -1,0 +1,66 @@
+// Tensors that are parts of one, side by side along an extent, copied strip by strip whatever their elements
+// are.
+//
+//   strips_.Prepare(k.Inputs("X"));                                    // in Prepare
+//   strips_.Lay(out.shape, axis, SizeOf(out.dtype), {2, 3});           // there, or in Run
+//   strips_.Join(k, k[out_]);
+#pragma once
+
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "framework/op/kernel.h"
+
+namespace penstock {
+
+// A whole tensor whose parts lie along one extent: for each of `outer` positions, each part has its bytes in
+// a row.
+class Strips {
+ public:
+  void Prepare(std::span<const Operand> parts) {
+    for (const Operand& part : parts) parts_.push_back({part, 0});
+  }
+  // Where the parts lie: extent i of the whole's `axis` is part i's.
+  void Lay(const Shape& whole, int axis, std::size_t element_bytes, const std::vector<Dim>& extents) {
+    outer_ = whole.Product(0, axis);
+    const std::size_t inner = static_cast<std::size_t>(whole.Product(axis + 1, whole.rank())) * element_bytes;
+    whole_bytes_ = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      parts_[i].bytes = static_cast<std::size_t>(extents[i]) * inner;
+      whole_bytes_ += parts_[i].bytes;
+    }
+  }
+  void Join(KernelRun& k, Tensor& whole) const {
+    std::size_t offset = 0;
+    for (const Part& part : parts_) {
+      const std::byte* const from = k[part.operand].raw();
+      for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
+        std::memcpy(whole.raw() + offset + Times(o, whole_bytes_), from + Times(o, part.bytes), part.bytes);
+      }
+      offset += part.bytes;
+    }
+  }
+  void Cut(KernelRun& k, const Tensor& whole) const {
+    std::size_t offset = 0;
+    for (const Part& part : parts_) {
+      for (Dim o = 0; part.operand && part.bytes > 0 && o < outer_; ++o) {
+        std::memcpy(k[part.operand].raw() + Times(o, part.bytes),
+                    whole.raw() + offset + Times(o, whole_bytes_), part.bytes);
+      }
+      offset += part.bytes;
+    }
+  }
+
+ private:
+  struct Part {
+    Operand operand;
+    std::size_t bytes;
+  };
+  static std::size_t Times(Dim o, std::size_t bytes) { return static_cast<std::size_t>(o) * bytes; }
+  Dim outer_ = 1;
+  std::size_t whole_bytes_ = 0;
+  std::vector<Part> parts_;
+};
+
+}  // namespace penstock

@@ -1,0 +1,33 @@
+// Values of one output of one op, for tests that spell them out.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <string>
+
+#include "operators/all_ops.h"
+#include "tests/support/op_harness.h"
+
+namespace penstock::test {
+
+inline Tensor RunOne(const Op& op, const Tensors& inputs, const std::string& out) {
+  const Result<Tensors> made = RunOp(AllOps(), op, inputs);
+  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  return made->at(out);
+}
+
+inline void ExpectValues(const Tensor& tensor, std::initializer_list<double> expected) {
+  ASSERT_EQ(static_cast<std::size_t>(tensor.count()), expected.size());
+  std::int64_t i = 0;
+  for (const double value : expected)
+    EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(tensor, i++)), static_cast<float>(value));
+}
+
+inline void ExpectError(const Op& op, const Tensors& inputs, const std::string& text) {
+  const Status status = RunOp(AllOps(), op, inputs).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
+  EXPECT_EQ(status.message(), text);
+}
+
+}  // namespace penstock::test

@@ -8,6 +8,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 #include "operators/tensor/copy.h"
 
 namespace penstock {
@@ -140,8 +141,8 @@ class HsigmoidKernel : public Kernel {
     pre_out_ = k.Output("PreOut");
     w_out_ = k.Output("W_Out");
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "PreOut"));
-    if (w_.kind == VarKind::kTensor) return ways_.Prepare(k);
-    return Unimplemented("E-op-rows", "hierarchical_sigmoid: W must be a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "W"));
+    return ways_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
     const Dim width = x_.shape[1];

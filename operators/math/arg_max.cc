@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/math/axis_view.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -53,10 +54,7 @@ struct Arg {
     Status Prepare(KernelSetup& k) override {
       x_ = k.Input("X");
       out_ = k.Output("Out");
-      if (x_.kind != VarKind::kTensor) {
-        return Unimplemented("E-op-rows", k.op().type(),
-                             ": selected rows are not supported; use a dense tensor");
-      }
+      PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
       PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<std::int64_t>("axis")));
       view_ = ViewAlong(x_.shape, axis);
       if (view_.width > 0) return OkStatus();

@@ -1,6 +1,7 @@
 // cumsum: running sums along one extent.
 #include "framework/op/op_registry.h"
 #include "operators/math/axis_view.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -23,8 +24,7 @@ class CumsumKernel : public Kernel {
     out_ = k.Output("Out");
     exclusive_ = k.Attr<bool>("exclusive");
     reverse_ = k.Attr<bool>("reverse");
-    if (x_.kind != VarKind::kTensor)
-      return Unimplemented("E-op-rows", "cumsum: selected rows are not supported; use a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);
     return OkStatus();

@@ -1,6 +1,7 @@
 // mean: the average of all elements.
 #include "framework/op/op_registry.h"
 #include "operators/math/reduce.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -20,8 +21,7 @@ class MeanKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "mean: selected rows are not supported; use a dense tensor");
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

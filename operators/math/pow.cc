@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -26,8 +27,7 @@ class PowKernel : public Kernel {
     out_ = k.Output("Out");
     given_ = k.Input("FactorTensor");
     factor_ = static_cast<T>(k.Attr<float>("factor"));
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "pow: selected rows are not supported; use a dense tensor");
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

@@ -6,6 +6,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -175,10 +176,7 @@ struct Reduce {
     Status Prepare(KernelSetup& k) override {
       x_ = k.Input("X");
       out_ = k.Output("Out");
-      if (x_.kind != VarKind::kTensor) {
-        return Unimplemented("E-op-rows", k.op().type(),
-                             ": selected rows are not supported; use a dense tensor");
-      }
+      PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
       if (k.Attr<std::int32_t>("out_dtype") >= 0 && out_.dtype != x_.dtype) {
         return Unimplemented("E-op-unimplemented", k.op().type(), ": out_dtype is not supported; cast X");
       }

@@ -1,5 +1,6 @@
 // sign: -1, 0 or 1 for each element.
 #include "framework/op/op_registry.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -13,8 +14,7 @@ class SignKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "sign: selected rows are not supported; use a dense tensor");
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

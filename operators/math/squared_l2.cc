@@ -5,6 +5,7 @@
 #include "operators/math/reduce.h"
 #include "operators/math/row_pairs.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -24,8 +25,7 @@ class SquaredNormKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "squared_l2_norm: selected rows are not supported; use a dense tensor");
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

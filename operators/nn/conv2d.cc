@@ -20,12 +20,7 @@ EXPLICIT takes `paddings`; SAME pads so that ceil(extent / stride) windows fit; 
 
 template <typename Context>
 Result<ConvGeometry> MakeConvGeometry(const Context& c, const Shape& input, const Shape& filter) {
-  if (input.rank() != 4) return c.Error("rank of Input (", input.rank(), ", shape ", input, ") must be 4");
-  if (filter.rank() != 4)
-    return c.Error("rank of Filter (", filter.rank(), ", shape ", filter, ") must be 4");
-  ConvGeometry g;
-  g.channels_last = c.template Attr<std::string>("data_format") == "NHWC";
-  g.groups = c.template Attr<std::int32_t>("groups");
+  PENSTOCK_ASSIGN_OR_RETURN(ConvGeometry g, StartGeometry(c, input, filter));
   const Dim channels = input[g.channels_last ? 3 : 1];
   if (channels != kUnknownDim && filter[1] != kUnknownDim && channels != filter[1] * g.groups) {
     return c.Error("channels of Input (", channels, ") must equal channels of Filter (", filter[1],
@@ -35,11 +30,8 @@ Result<ConvGeometry> MakeConvGeometry(const Context& c, const Shape& input, cons
     return c.Error("filters (", filter[0], ") must be divisible by groups (", g.groups, ")");
   }
   const int first = g.channels_last ? 1 : 2;
-  const auto window = MakeWindow({.strides = c.template Attr<std::vector<std::int32_t>>("strides"),
-                                  .paddings = c.template Attr<std::vector<std::int32_t>>("paddings"),
-                                  .dilations = c.template Attr<std::vector<std::int32_t>>("dilations"),
-                                  .padding_algorithm = c.template Attr<std::string>("padding_algorithm")},
-                                 {input[first], input[first + 1]}, {filter[2], filter[3]});
+  const auto window =
+      MakeWindow(ConvWindowAttrs(c), {input[first], input[first + 1]}, {filter[2], filter[3]});
   if (!window.ok()) return c.Error(window.status().message());
   g.window = *window;
   return g;

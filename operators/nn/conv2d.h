@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "framework/op/op_def.h"
 #include "operators/nn/onednn.h"
@@ -16,6 +18,26 @@ struct ConvGeometry {
   Dim groups = 1;
   Window window;
 };
+
+// What a convolution and its transpose ask of their arguments alike. Gives all but the window.
+template <typename Context>
+Result<ConvGeometry> StartGeometry(const Context& c, const Shape& input, const Shape& filter) {
+  if (input.rank() != 4) return c.Error("rank of Input (", input.rank(), ", shape ", input, ") must be 4");
+  if (filter.rank() != 4)
+    return c.Error("rank of Filter (", filter.rank(), ", shape ", filter, ") must be 4");
+  ConvGeometry g;
+  g.channels_last = c.template Attr<std::string>("data_format") == "NHWC";
+  g.groups = c.template Attr<std::int32_t>("groups");
+  return g;
+}
+
+template <typename Context>
+WindowAttrs ConvWindowAttrs(const Context& c) {
+  return {.strides = c.template Attr<std::vector<std::int32_t>>("strides"),
+          .paddings = c.template Attr<std::vector<std::int32_t>>("paddings"),
+          .dilations = c.template Attr<std::vector<std::int32_t>>("dilations"),
+          .padding_algorithm = c.template Attr<std::string>("padding_algorithm")};
+}
 
 // What the kernels of one device and element type share: the arguments by their roles.
 struct ConvArguments {

@@ -29,10 +29,7 @@ Result<Window> TransposedWindow(const Context& c, std::array<Dim, 2> input, std:
   if (!wanted.empty() && wanted.size() != 2)
     return c.Error("output_size has ", wanted.size(), " entries; it must have 2 or none");
   // What SAME and VALID pad follows from Input's extents, as for a convolution of Input.
-  const WindowAttrs attrs{.strides = c.template Attr<std::vector<std::int32_t>>("strides"),
-                          .paddings = c.template Attr<std::vector<std::int32_t>>("paddings"),
-                          .dilations = c.template Attr<std::vector<std::int32_t>>("dilations"),
-                          .padding_algorithm = c.template Attr<std::string>("padding_algorithm")};
+  const WindowAttrs attrs = ConvWindowAttrs(c);
   // With extents that no window is too large for, this checks the attributes and settles the paddings.
   const bool same = attrs.padding_algorithm == "SAME";
   const auto settled = MakeWindow(attrs, same ? input : std::array<Dim, 2>{kUnknownDim, kUnknownDim}, kernel);
@@ -58,12 +55,7 @@ Result<Window> TransposedWindow(const Context& c, std::array<Dim, 2> input, std:
 
 template <typename Context>
 Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, const Shape& filter) {
-  if (input.rank() != 4) return c.Error("rank of Input (", input.rank(), ", shape ", input, ") must be 4");
-  if (filter.rank() != 4)
-    return c.Error("rank of Filter (", filter.rank(), ", shape ", filter, ") must be 4");
-  ConvGeometry g;
-  g.channels_last = c.template Attr<std::string>("data_format") == "NHWC";
-  g.groups = c.template Attr<std::int32_t>("groups");
+  PENSTOCK_ASSIGN_OR_RETURN(ConvGeometry g, StartGeometry(c, input, filter));
   const Dim channels = input[g.channels_last ? 3 : 1];
   if (!Compatible(channels, filter[0]))
     return c.Error("channels of Input (", channels, ") must equal the first extent of Filter (", filter[0],

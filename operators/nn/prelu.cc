@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -54,8 +55,7 @@ class PreluKernel : public Kernel {
     x_ = k.Input("X");
     alpha_ = k.Input("Alpha");
     out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensor)
-      return Unimplemented("E-op-rows", "prelu: selected rows are not supported; use a dense tensor");
+    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     runs_ = SlopeRuns(x_.shape, k.Attr<std::string>("mode"));
     return RequireCount(k, "Alpha", runs_.period);
   }

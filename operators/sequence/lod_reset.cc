@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
+#include "operators/tensor/copy.h"
 
 namespace penstock {
 namespace {
@@ -90,27 +90,6 @@ class LodResetKernel : public Kernel {
   MadeLod made_;
 };
 
-class LodResetGradKernel : public Kernel {
- public:
-  Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    const Operand& x = k.Input("X");
-    if (dout_.dtype != x.dtype) {
-      return k.Error("element type of Out@GRAD (", DTypeName(dout_.dtype), ") must be that of X (",
-                     DTypeName(x.dtype), ")");
-    }
-    return RequireCount(k, "Out@GRAD", x.shape.Count());
-  }
-  Status Run(KernelRun& k) override {
-    if (dx_) k[dx_].CopyFrom(k[dout_]);
-    return OkStatus();
-  }
-
- private:
-  Operand dout_, dx_;
-};
-
 }  // namespace
 
 void RegisterLodReset(OpRegistry& ops) {
@@ -124,7 +103,7 @@ void RegisterLodReset(OpRegistry& ops) {
       .InferShape(InferLodReset)
       .KernelForAnyType<Cpu, LodResetKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  def.GradDef().KernelForAnyType<Cpu, LodResetGradKernel>();
+  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
 }
 
 }  // namespace penstock

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
+#include "operators/tensor/copy.h"
 
 namespace penstock {
 namespace {
@@ -58,27 +58,6 @@ class SequenceReshapeKernel : public Kernel {
   Dim new_width_ = 1;
 };
 
-class SequenceReshapeGradKernel : public Kernel {
- public:
-  Status Prepare(KernelSetup& k) override {
-    dout_ = k.Input("Out@GRAD");
-    dx_ = k.Output("X@GRAD");
-    const Operand& x = k.Input("X");
-    if (dout_.dtype != x.dtype) {
-      return k.Error("element type of Out@GRAD (", DTypeName(dout_.dtype), ") must be that of X (",
-                     DTypeName(x.dtype), ")");
-    }
-    return RequireCount(k, "Out@GRAD", x.shape.Count());
-  }
-  Status Run(KernelRun& k) override {
-    if (dx_) k[dx_].CopyFrom(k[dout_]);
-    return OkStatus();
-  }
-
- private:
-  Operand dout_, dx_;
-};
-
 }  // namespace
 
 void RegisterSequenceReshape(OpRegistry& ops) {
@@ -90,7 +69,7 @@ void RegisterSequenceReshape(OpRegistry& ops) {
       .InferShape(InferSequenceReshape)
       .KernelForAnyType<Cpu, SequenceReshapeKernel>()
       .Grad({.reads = {"X"}, .yields = {"X"}});
-  def.GradDef().KernelForAnyType<Cpu, SequenceReshapeGradKernel>();
+  def.GradDef().KernelForAnyType<Cpu, CopyGradKernel>();
 }
 
 }  // namespace penstock

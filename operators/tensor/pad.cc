@@ -6,6 +6,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
+#include "operators/rows.h"
 #include "operators/tensor/strided_loops.h"
 
 namespace penstock {
@@ -84,8 +85,7 @@ class PadKernel : public Kernel {
     out_ = k.Output("Out");
     value_ = static_cast<T>(k.Attr<float>("pad_value"));
     inside_.Prepare(x_.shape, out_.shape, k.Attr<std::vector<std::int32_t>>("paddings"));
-    if (x_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "pad: selected rows are not supported; use a dense tensor");
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     std::ranges::fill(k[out_].template Span<T>(), value_);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "framework/op/op_registry.h"
+#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -23,8 +24,7 @@ class ShapeKernel : public Kernel {
       if (input_.shape[i] > std::numeric_limits<std::int32_t>::max())
         return k.Error("extent ", i, " of Input (", input_.shape, ") does not fit 32 bits");
     }
-    if (input_.kind == VarKind::kTensor) return OkStatus();
-    return Unimplemented("E-op-rows", "shape: ", input_.name, " must be a dense tensor");
+    return RequireTensor(k, "Input");
   }
   Status Run(KernelRun& k) override {
     std::int32_t* const out = k[out_].Data<std::int32_t>();

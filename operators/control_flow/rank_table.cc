@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "operators/require_shape.h"
+
 namespace penstock {
 
 Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string_view op) {
@@ -15,6 +17,7 @@ Status RankedKernel::Prepare(KernelSetup& k) {
   x_ = k.Input("X");
   table_ = k.Input("RankTable");
   out_ = k.Output("Out");
+  PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
   if (x_.kind == VarKind::kTensor && x_.shape.rank() > 0) return OkStatus();
   return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
 }

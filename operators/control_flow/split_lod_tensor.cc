@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/rank_table.h"
+#include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
 
 namespace penstock {
@@ -52,7 +53,8 @@ class SplitKernel : public Kernel {
     outs_[0] = k.Output("OutFalse");
     level_ = static_cast<std::size_t>(k.Attr<int>("level"));
     if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
-    return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "OutTrue"));
+    return RequireApart(k, "OutFalse");
   }
 
   Status Run(KernelRun& k) override {
@@ -104,7 +106,7 @@ class MergeKernel : public Kernel {
     sides_[0] = k.Input("InFalse");
     out_ = k.Output("Out");
     level_ = static_cast<std::size_t>(k.Attr<int>("level"));
-    return OkStatus();
+    return RequireApart(k, "Out");
   }
 
   Status Run(KernelRun& k) override {

@@ -1,6 +1,7 @@
 // layer_norm: each row shifted and scaled to mean 0 and variance 1, then by Scale and Bias.
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
@@ -159,6 +160,8 @@ class LayerNormGradKernel : public Kernel {
     }
     for (const char* slot : {"Scale", "Bias"}) {
       if (k.Input(slot)) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, slot, shape_.columns));
+      const std::string grad = StrCat(slot, kGradSuffix);
+      if (!k.Input(slot) && k.Output(grad)) return k.Error(grad, " is asked for without ", slot);
     }
     if constexpr (std::is_same_v<T, float>) {
       if (steps_.NothingToDo(k)) return OkStatus();

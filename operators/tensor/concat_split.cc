@@ -126,10 +126,10 @@ class ConcatKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
     PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     for (const Operand& x : k.Inputs("X")) {
       if (x.dtype != out_.dtype)
         return k.Error("element types of X differ (", DTypeName(x.dtype), ", ", DTypeName(out_.dtype), ")");
-      if (x.index == out_.index) return k.Error("Out (", out_.name, ") cannot be an argument of X");
     }
     return joined_.Prepare(k, k.Inputs("X"));
   }
@@ -241,6 +241,9 @@ class SplitKernel : public Kernel {
     x_ = k.Input("X");
     out_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
+    for (const Operand& out : out_) {
+      if (out && out.index == x_.index) return k.Error("Out must be another variable than X (", x_.name, ")");
+    }
     num_ = k.Attr<int>("num");
     sections_.Prepare(k, "sections", "", kRows ? "" : "SectionsTensorList");
     if constexpr (!kRows) PENSTOCK_RETURN_IF_ERROR(axis_.Prepare(k, "axis", "AxisTensor"));

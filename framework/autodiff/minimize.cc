@@ -29,6 +29,7 @@ class Application {
               [](const ParamGrad& a, const ParamGrad& b) { return a.first < b.first; });
     PENSTOCK_RETURN_IF_ERROR(AddRegularization(out_, naming_.names, naming_.scopes, spec_, params_grads));
     std::erase_if(params_grads, [&](const ParamGrad& pair) { return !Declared(pair.first).facts.trainable; });
+    PutDealtOutFirst(params_grads);
 
     const std::size_t begin = out_.program().main().ops().size();
     const std::map<std::string, std::string> devices = DevicesOf(params_grads);
@@ -64,6 +65,17 @@ class Application {
       prototype_.Set(attr.name, attr.value);
     }
     return OkStatus();
+  }
+
+  // As in Fluid, tables whose rows are dealt out to servers are updated before everything else.
+  void PutDealtOutFirst(std::vector<ParamGrad>& params_grads) {
+    NameSet dealt_out;
+    for (const OpEntry& entry : out_.program().main().ops()) {
+      if (!entry.op->GetOr<bool>("is_distributed", false)) continue;
+      for (std::string& name : entry.op->InputNames()) dealt_out.insert(std::move(name));
+    }
+    std::stable_partition(params_grads.begin(), params_grads.end(),
+                          [&](const ParamGrad& pair) { return dealt_out.contains(pair.first); });
   }
 
   // State and update of a parameter stay on the device of the first op that reads it.

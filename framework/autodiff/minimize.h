@@ -49,7 +49,8 @@ Result<MinimizeResult> Minimize(const OpRegistry& ops, Program& main, Program& s
 Result<BackwardResult> OptimizerBackward(const OpRegistry& ops, Program& main, UniqueNames& names,
                                          BackwardOptions options);
 
-// Takes the pairs sorted by parameter name, as Fluid.
+// Takes the pairs sorted by parameter name, as Fluid; updates of tables that are dealt out (is_distributed)
+// come first.
 Result<MinimizeResult> ApplyGradients(const OpRegistry& ops, Program& main, Program& startup, Naming naming,
                                       const OptimizerSpec& spec, std::vector<ParamGrad> params_grads);
 

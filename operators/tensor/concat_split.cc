@@ -42,7 +42,7 @@ Mistake ResolveAxis(int rank, int& axis) {
 template <typename ShapeAt>
 Mistake JoinShapes(ShapeAt at, int count, int& axis, Shape& out) {
   out = at(0);
-  if (const Mistake mistake = ResolveAxis(out.rank(), axis)) return mistake;
+  if (Mistake mistake = ResolveAxis(out.rank(), axis)) return mistake;
   for (int i = 1; i < count; ++i) {
     const Shape& next = at(i);
     if (next.rank() != out.rank())

@@ -18,7 +18,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr int kTrainers = 2, kPservers = 2;
+constexpr int kTrainers = 2;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
 // Fluid's own runs of adam differ by that much from each other in their final values.
 constexpr double kAdamAtol = 3e-2;

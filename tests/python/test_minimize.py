@@ -103,7 +103,8 @@ def optimizer_of(fluid, program, ops, parameters):
     'softmax_reg.sgd.lr_noam', 'softmax_reg.sgd.lr_piecewise', 'softmax_reg.sgd.lr_polynomial',
     'softmax_reg.sgd.lr_warmup', 'softmax_reg.sgd.reg_l1.clip_value', 'vgg11.momentum.reg_l2', 'wide_linear.adam',
     'wide_linear.momentum', 'wide_linear.sgd', 'word2vec_dense.adam.lr_exponential_ns', 'word2vec_sparse.adam',
-    'word2vec_sparse.sgd', 'word2vec_v2.sgd',
+    'word2vec_sparse.sgd', 'word2vec_v2.sgd', 'lstm_text.adagrad.clip_gnorm', 'ctr_dist.sgd', 'simnet_bow_dist.sgd',
+    'word2vec_dist.sgd',
 ])
 def test_the_forward_part_of_a_loaded_program_is_minimized_as_by_fluid(corpus, fluid, name):
     folder = corpus / 'open' / 'programs' / name

@@ -85,8 +85,9 @@ class Editor {
     const std::vector<RoleProgram> whole = files;
     std::vector<std::map<EditKey, Mutation>> edits;
     for (const RoleProgram& file : files) edits.push_back(EditsOf(file.program, per_kind_));
-    for (const auto& [key, edit] : edits.back()) {
-      edit.make(files.back().program);
+    for (const auto& last : edits.back()) {
+      const EditKey& key = last.first;
+      last.second.make(files.back().program);
       Judge(StrCat(role, ": ", key.first), whole.back(), files.back());
       files.back().program = whole.back().program;
       const bool in_all =

@@ -226,8 +226,8 @@ std::vector<Mutation> OpMutations(const Program& program, int per_type) {
       }
       std::vector<std::pair<std::string, std::function<void(Op&)>>> edits;
       OpEdits(program, at, edits).All();
-      for (auto& [what, edit] : edits) {
-        add(what, [at, edit](Program& edited) { Change(edited, at, edit); });
+      for (const auto& named : edits) {
+        add(named.first, [at, edit = named.second](Program& edited) { Change(edited, at, edit); });
       }
     }
   }

@@ -11,6 +11,7 @@
 #include "tests/support/corpus.h"
 #include "tests/support/numeric_case.h"
 #include "tests/support/op_harness.h"
+#include "tests/support/role_programs.h"
 #include "tests/support/run_program.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/names.h"
@@ -50,10 +51,7 @@ Tensor HalfOf(const Tensor& batch, int half) {
 }
 
 std::unique_ptr<Job> MakeJob(const NumericCase& c, const RoleSet& roles) {
-  std::vector<RolePrograms> trainers, pservers;
-  for (const TrainerRole& role : roles.trainers) trainers.push_back({role.startup, role.main});
-  for (const PserverRole& role : roles.pservers) pservers.push_back({role.startup, role.main});
-  auto job = std::make_unique<Job>(std::move(trainers), std::move(pservers));
+  auto job = std::make_unique<Job>(TrainersOf(roles), PserversOf(roles));
   job->fetches = {c.loss};
   for (const ParamPlacement& param : roles.plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {

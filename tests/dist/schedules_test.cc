@@ -9,6 +9,7 @@
 #include "tests/dist/job.h"
 #include "tests/support/corpus.h"
 #include "tests/support/op_harness.h"
+#include "tests/support/role_programs.h"
 #include "tests/support/run_program.h"
 #include "transpiler/pipeline/transpile.h"
 
@@ -62,10 +63,7 @@ TEST_P(Schedule, InAJobIsThatOfOneMachine) {
   const Program startup = ProgramOf(StrCat(Folder(), GetParam(), ".sgd.startup.pb"));
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, TwoByTwo());
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  std::vector<RolePrograms> trainers, pservers;
-  for (const TrainerRole& role : roles->trainers) trainers.push_back({role.startup, role.main});
-  for (const PserverRole& role : roles->pservers) pservers.push_back({role.startup, role.main});
-  Job job(std::move(trainers), std::move(pservers));
+  Job job(TrainersOf(*roles), PserversOf(*roles));
   job.fetches = {kWeight};
   for (int i = 0; i < 2; ++i) {
     job.trainer(i).feeds.assign(kSteps, {{"x", Filled({1, 2}, i == 0 ? 2.0f : 0.0f)}});

@@ -7,6 +7,7 @@
 #include "operators/all_ops.h"
 #include "tests/dist/job.h"
 #include "tests/support/op_harness.h"
+#include "tests/support/role_programs.h"
 #include "tests/support/run_program.h"
 #include "transpiler/pipeline/transpile.h"
 
@@ -74,10 +75,8 @@ TEST(DistStartValues, EveryTrainerHasThoseOfTrainer0) {
     block.Insert(i, Op("assign").AddInput("X", {"frozen"}).AddOutput("Out", {"drawn"}));
     break;
   }
-  std::vector<RolePrograms> pservers;
-  for (const PserverRole& role : roles->pservers) pservers.push_back({role.startup, role.main});
   Job job({{first, roles->trainers[0].main}, {roles->trainers[1].startup, roles->trainers[1].main}},
-          std::move(pservers));
+          PserversOf(*roles));
   constexpr int kSteps = 3;
   for (int i = 0; i < 2; ++i) {
     for (int step = 0; step < kSteps; ++step) {

@@ -7,6 +7,7 @@
 #include "operators/all_ops.h"
 #include "tests/dist/job.h"
 #include "tests/support/corpus.h"
+#include "tests/support/role_programs.h"
 #include "tests/support/run_program.h"
 #include "tools/case/case_file.h"
 #include "transpiler/pipeline/transpile.h"
@@ -51,9 +52,7 @@ std::vector<Feed> AsFeeds(const Arrays& arrays) {
 
 TEST(DistTables, EndInTheBytesOfOneThreadInAnyOrder) {
   const RoleSet roles = Word2vec();
-  std::vector<RolePrograms> trainers, pservers;
-  for (const TrainerRole& role : roles.trainers) trainers.push_back({role.startup, role.main});
-  for (const PserverRole& role : roles.pservers) pservers.push_back({role.startup, role.main});
+  const std::vector<RolePrograms> trainers = TrainersOf(roles), pservers = PserversOf(roles);
   Job job(trainers, pservers);
   job.fetches = {kLoss};
   for (int t = 0; t < 2; ++t) {
@@ -84,10 +83,7 @@ TEST(DistTables, EndInTheBytesOfOneThreadInAnyOrder) {
 
 TEST(DistTables, AnIdOutsideTheTableEndsTheJobWithItsNumber) {
   const RoleSet roles = Word2vec();
-  std::vector<RolePrograms> trainers, pservers;
-  for (const TrainerRole& role : roles.trainers) trainers.push_back({role.startup, role.main});
-  for (const PserverRole& role : roles.pservers) pservers.push_back({role.startup, role.main});
-  Job job(trainers, pservers);
+  Job job(TrainersOf(roles), PserversOf(roles));
   job.fetches = {kLoss};
   for (int t = 0; t < 2; ++t) job.trainer(t).feeds.push_back(FeedsOf(t, 0));
   job.trainer(1).feeds[0]["secondw"].Data<std::int64_t>()[0] = 2000;

@@ -16,6 +16,7 @@
 #include "operators/all_ops.h"
 #include "tests/sim/role_job.h"
 #include "tests/support/corpus.h"
+#include "tests/support/role_programs.h"
 #include "tests/support/run_program.h"
 #include "tools/case/case_file.h"
 #include "transpiler/pipeline/transpile.h"
@@ -102,17 +103,6 @@ Feed MadeUpFeed(const Program& main, const std::string& name, int trainer) {
   }
   if (sequences) tensor.set_lod({{0, 2, 3, 6}});
   return {name, tensor};
-}
-
-std::vector<RolePrograms> TrainersOf(const RoleSet& roles) {
-  std::vector<RolePrograms> programs;
-  for (const TrainerRole& role : roles.trainers) programs.push_back({role.startup, role.main});
-  return programs;
-}
-std::vector<RolePrograms> PserversOf(const RoleSet& roles) {
-  std::vector<RolePrograms> programs;
-  for (const PserverRole& role : roles.pservers) programs.push_back({role.startup, role.main});
-  return programs;
 }
 
 void ExpectSameBytes(const Tensor& a, const Tensor& b, const std::string& what) {

@@ -11,6 +11,7 @@
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
 #include "tests/sim/role_job.h"
+#include "tests/support/role_programs.h"
 #include "tests/support/temp_dir.h"
 #include "transpiler/pipeline/transpile.h"
 
@@ -117,17 +118,6 @@ RoleSet RolesOf(const Update& update, int trainers, int pservers, Dialect dialec
       Transpile(AllOps(), Parsed(StrCat(kForward, update.ops, kDense)), Parsed(kStartup), config);
   PENSTOCK_CHECK(roles.ok(), roles.status().ToString());
   return *std::move(roles);
-}
-
-std::vector<RolePrograms> TrainersOf(const RoleSet& roles) {
-  std::vector<RolePrograms> programs;
-  for (const TrainerRole& role : roles.trainers) programs.push_back({role.startup, role.main});
-  return programs;
-}
-std::vector<RolePrograms> PserversOf(const RoleSet& roles) {
-  std::vector<RolePrograms> programs;
-  for (const PserverRole& role : roles.pservers) programs.push_back({role.startup, role.main});
-  return programs;
 }
 
 Tensor Ids(const Shape& shape, const std::function<std::int64_t()>& next) {

@@ -5,6 +5,7 @@
 
 #include "framework/text/printer.h"
 #include "transpiler/check/rank_facts.h"
+#include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
@@ -159,7 +160,7 @@ class CollectiveRules {
     std::map<std::string, int> times;
     bool gradients = false;
     for (const Collective& one : rank.main) {
-      if (one.op->type() != "c_allreduce_sum") continue;
+      if (!AddsUp(*one.op)) continue;
       ++times[one.op->InputName("X")];
       gradients |= Has(one.op->role(), Role::kBackward);
     }
@@ -203,7 +204,7 @@ class CollectiveRules {
   void CheckBroadcasts(const RankFacts& rank) {
     std::map<std::string, int> times;
     for (const Collective& one : rank.startup) {
-      if (one.op->type() != "c_broadcast") continue;
+      if (!GivesToOthers(*one.op)) continue;
       ++times[one.op->InputName("X")];
       const auto root = one.op->GetOr<std::int32_t>("root", 0);
       if (root == 0) continue;

@@ -1,6 +1,7 @@
 // Optimizer ops: their parameter and state are changed in place and last. Where trainers update for
 // themselves, each parameter once.
 #include "transpiler/check/facts.h"
+#include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
@@ -67,7 +68,7 @@ void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings
     ViewSet added_up;
     for (const OpEntry& entry : trainer.file->program.main().ops()) {
       const Op& op = *entry.op;
-      if (op.type() == "c_allreduce_sum") added_up.insert(op.InputName("X"));
+      if (AddsUp(op)) added_up.insert(op.InputName("X"));
       const auto slots = FindOptimizerSlots(op, ops);
       if (!slots) continue;
       CheckOptimizer(*trainer.file, 0, op, ops, findings);

@@ -44,12 +44,13 @@ std::optional<Op> AsWhole(const Op& op, const Op& whole, const InitialSlice& sli
   return lifted;
 }
 
-// The op that makes a start value of nothing, and does not receive it.
-const Op* InitializerOf(const Program& startup, const std::string& name) {
-  const Op* made = nullptr;
+// The ops that make start values of nothing, and do not receive them, by what they make.
+ViewMap<const Op*> InitializersOf(const Program& startup) {
+  ViewMap<const Op*> made;
   for (const OpEntry& entry : startup.main().ops()) {
     const Op& op = *entry.op;
-    if (op.OutputNames() == std::vector{name} && op.InputNames().empty() && op.type() != "recv") made = &op;
+    if (op.outputs().size() != 1 || op.outputs().front().args.size() != 1 || op.type() == "recv") continue;
+    if (op.InputNames().empty()) made[op.outputs().front().args.front()] = &op;
   }
   return made;
 }
@@ -58,11 +59,13 @@ class StartValueRules {
  public:
   StartValueRules(Composition& set, const SourcePrograms* source, Findings& findings)
       : set_(set), findings_(findings) {
-    if (source != nullptr) source_ = Run(source->startup, nullptr);
     const auto& trainers = set_.facts.trainers;
-    if (source != nullptr) wholes_start_ = &source->startup;
-    if (source == nullptr && !trainers.empty() && trainers.front().startup != nullptr)
-      wholes_start_ = &trainers.front().startup->program;
+    if (source != nullptr) {
+      initializers_ = InitializersOf(source->startup);
+      source_ = Run(source->startup, nullptr);
+    } else if (!trainers.empty() && trainers.front().startup != nullptr) {
+      initializers_ = InitializersOf(trainers.front().startup->program);
+    }
   }
 
   void Run() {
@@ -98,13 +101,13 @@ class StartValueRules {
     const Var* var = startup.main().FindVar(op.OutputName("Out"));
     if (var == nullptr || !var->facts.slice || !op.InputNames().empty()) return false;
     const InitialSlice& slice = *var->facts.slice;
-    const Op* whole = wholes_start_ == nullptr ? nullptr : InitializerOf(*wholes_start_, slice.whole);
-    if (whole == nullptr) {
+    const auto whole = initializers_.find(slice.whole);
+    if (whole == initializers_.end()) {
       if (!ListsElements(op, *var)) return false;
       run.Set(var->name, run.Get(slice.whole));
       return true;
     }
-    std::optional<Op> lifted = AsWhole(op, *whole, slice);
+    std::optional<Op> lifted = AsWhole(op, *whole->second, slice);
     if (!lifted) return false;
     run.RunOp(lifted_.emplace_back(*std::move(lifted)));
     return true;
@@ -206,11 +209,11 @@ class StartValueRules {
   Composition& set_;
   Findings& findings_;
   Starts source_;
-  const Program* wholes_start_ = nullptr;  // where wholes get their values: the source, or a trainer
-  std::vector<Starts> starts_;             // of the trainers
-  PlaceMap<std::string_view> wholes_;      // of pieces
-  std::set<std::string> slice_names_;      // what wholes_ looks at
-  std::deque<Op> lifted_;                  // ops of slices, as of their wholes: expressions refer to them
+  ViewMap<const Op*> initializers_;    // of wholes: those of the source, or of a trainer
+  std::vector<Starts> starts_;         // of the trainers
+  PlaceMap<std::string_view> wholes_;  // of pieces
+  std::set<std::string> slice_names_;  // what wholes_ looks at
+  std::deque<Op> lifted_;              // ops of slices, as of their wholes: expressions refer to them
   ViewMap<std::pair<const PserverFacts*, ExprId>> known_;
 };
 

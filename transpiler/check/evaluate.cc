@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "framework/op/slices.h"
+#include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
@@ -85,10 +86,10 @@ bool Evaluation::RunCommunication(const Op& op) {
     RunMergedLookup(op);
     return true;
   }
-  if (op.type() == "c_sync_calc_stream" || op.type() == "c_sync_comm_stream" || op.type() == "c_broadcast") {
+  if (AwaitsStream(op) || GivesToOthers(op)) {
     return true;  // every rank has the same value, and keeps it
   }
-  if (op.type() == "c_allreduce_sum") {
+  if (AddsUp(op)) {
     const ExprId each = Get(op.InputName("X"));
     const double scale = Has(op.role(), Role::kBackward) ? loss_scale_ : 1.0;
     Set(op.OutputName("Out"), table_.SumOverTrainers(each, scale));

@@ -89,6 +89,18 @@ TEST(MinimizeTest, UpdatesAreSortedByParameterAndAFrozenOneIsLeftOut) {
   EXPECT_TRUE(made.main.main().FindVar("learning_rate_0")->persistable);
 }
 
+TEST(MinimizeTest, WhatIsDealtOutIsUpdatedFirst) {
+  Made made = Net();
+  const OpId reads_w2 = made.main.main().ops().front().id;
+  Op lookup = *made.main.main().FindOp(reads_w2);
+  made.main.MutableBlock(0).Replace(reads_w2, lookup.Set("is_distributed", true));
+  made.Run({.op_type = "sgd", .learning_rate = 0.5f});
+  ASSERT_TRUE(made.status.ok()) << made.status.ToString();
+  const std::string updates = made.Optimize();
+  ASSERT_NE(updates.find("Param=w1"), std::string::npos) << updates;
+  EXPECT_LT(updates.find("Param=w2"), updates.find("Param=w1")) << updates;
+}
+
 TEST(MinimizeTest, StateComesFromTheOpsDeclaration) {
   Made made = Net();
   made.Run(

@@ -75,13 +75,13 @@ class RowMerger {
     const auto shaped =
         std::find_if(from.begin(), from.end(), [](const SelectedRows* x) { return x->value.initialized(); });
     if (shaped == from.end()) {
-      out.value.Reset(DTypeOfT<T>::kValue, NoRows());
+      out.ResetValue(DTypeOfT<T>::kValue, NoRows());
       return;
     }
     shape_ = (*shaped)->value.shape();
     const Dim width = shape_.RowWidth();
     shape_.Set(0, static_cast<Dim>(out.rows.size()));
-    out.value.Reset(DTypeOfT<T>::kValue, shape_);
+    out.ResetValue(DTypeOfT<T>::kValue, shape_);
     T* to = out.value.Data<T>();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
       const T* const values = static_cast<const T*>(entries_[i].values);
@@ -115,7 +115,7 @@ class DenseOrMergedRows {
     SelectedRows& out = k.Var(out_).As<SelectedRows>();
     out.rows = merged_.rows;
     out.height = merged_.height;
-    out.value.Reset(merged_.value.dtype(), merged_.value.shape());
+    out.ResetValue(merged_.value.dtype(), merged_.value.shape());
     return OkStatus();
   }
   // After Load, of the same run.

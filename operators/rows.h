@@ -46,7 +46,7 @@ class ValuesOf {
     if (&out != &x) {
       out.rows = x.rows;
       out.height = x.height;
-      out.value.Reset(DTypeOfT<T>::kValue, x.value.initialized() ? x.value.shape() : NoRows());
+      out.ResetValue(DTypeOfT<T>::kValue, x.value.initialized() ? x.value.shape() : NoRows());
     }
     from_ = &x.value;
     to_ = &out.value;

@@ -106,8 +106,9 @@ void ChunkStore::AddGradients(const ServedParam& served, Chunk& chunk) {
   for (const std::string& grad : served.grads) {
     auto variable = std::make_shared<Variable>();
     if (served.rows) {
-      variable->As<SelectedRows>() = {
-          {}, served.param.shape[0], Tensor(served.param.dtype, served.param.shape.WithRows(0))};
+      variable->As<SelectedRows>() = {.rows = {},
+                                      .height = served.param.shape[0],
+                                      .value = Tensor(served.param.dtype, served.param.shape.WithRows(0))};
     } else {
       variable->As<Tensor>() = Tensor(served.param.dtype, chunk.param.shape());
     }

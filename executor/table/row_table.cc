@@ -61,7 +61,7 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
   Column& column = table.columns_.emplace_back();
   column.name = source.name;
   column.variable = source.variable;
-  column.start = SharedRowStartOf(*rows);
+  column.start = rows->start;
   column.values = rows->value.Clone();
   if (alike) return OkStatus();
   column.values.Reset(rows->value.dtype(), rows->value.shape().WithRows(table.row_count()));
@@ -135,7 +135,7 @@ void RowTable::Publish() const {
       std::memcpy(to, column.At(at), column.row_bytes());
       to += column.row_bytes();
     }
-    SetRowStart(out, column.start);
+    out.start = column.start;
   }
 }
 

@@ -19,6 +19,7 @@
 
 #include "framework/base/status.h"
 #include "framework/tensor/row_start.h"
+#include "framework/tensor/variable.h"
 
 namespace penstock {
 

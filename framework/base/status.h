@@ -35,8 +35,6 @@ enum class StatusCode {
   kDataLoss = 15,           // bad bytes: fetch the file again
 };
 
-std::string_view StatusCodeName(StatusCode code);
-
 class [[nodiscard]] Status {
  public:
   Status() = default;  // ok

@@ -12,8 +12,17 @@ const Def* FindByName(const std::vector<Def>& defs, std::string_view name) {
 }
 
 SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags flags) {
-  return {std::move(name), std::move(doc), std::move(type),
-          flags.optional,  flags.repeated, flags.intermediate};
+  return {std::move(name),
+          std::move(doc),
+          std::move(type),
+          flags.optional,
+          flags.repeated,
+          flags.intermediate,
+          flags.kinds.empty() ? KindSet::Of(VarKind::kTensor) : flags.kinds};
+}
+
+bool Names(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 std::string TypeNames(const std::vector<DType>& types) {
@@ -182,6 +191,11 @@ void OpDef::BuildGradDef() {
   OpDef& def = GradDef();
   // Slots that have one type in the forward op have one here too, whichever of them the gradient reads.
   std::map<std::string, std::string> first_of;  // by the forward slot that gives the type
+  // A gradient is dense where a dense value may stand; what is declared sparse may be rows.
+  const auto kinds_of = [&](const SlotDef& slot) {
+    const bool as_forward = !slot.kinds.Has(VarKind::kTensor) || Names(grad_->sparse, slot.name);
+    return as_forward ? slot.kinds : KindSet::Of(VarKind::kTensor);
+  };
   const auto add_input = [&](const SlotDef& slot, const std::string& name) {
     const bool follows = slot.type.kind == TypeRule::Kind::kSameAs;
     const std::string& giver = follows ? slot.type.slot_or_attr : slot.name;
@@ -191,7 +205,8 @@ void OpDef::BuildGradDef() {
     } else if (!slot.optional) {
       first_of.emplace(giver, name);
     }
-    def.Input(name, slot.doc, std::move(type), {.optional = slot.optional, .repeated = slot.repeated});
+    def.Input(name, slot.doc, std::move(type),
+              {.optional = slot.optional, .repeated = slot.repeated, .kinds = kinds_of(slot)});
   };
   for (const std::string& name : grad_->reads) {
     const SlotDef* slot = FindInput(name);
@@ -204,16 +219,17 @@ void OpDef::BuildGradDef() {
     add_input(*slot, name);
   }
   for (const SlotDef& slot : outputs_) {
-    const bool chosen = std::find(grad_->of.begin(), grad_->of.end(), slot.name) != grad_->of.end();
-    if (grad_->of.empty() ? !slot.intermediate : chosen) {
+    if (grad_->of.empty() ? !slot.intermediate : Names(grad_->of, slot.name)) {
       add_input(slot, slot.name + kGradSuffix);
     }
   }
   for (const std::string& name : grad_->yields) {
     const SlotDef* slot = FindInput(name);
     PENSTOCK_CHECK(slot != nullptr, StrCat(type_, ": the gradient yields ", name, ", which is no input"));
+    KindSet kinds = kinds_of(*slot);
+    if (Names(grad_->sparse, name)) kinds = kinds | KindSet::Of(VarKind::kSelectedRows);
     def.Output(name + kGradSuffix, StrCat("the gradient of ", name), AnyType(),
-               {.optional = true, .repeated = slot->repeated});
+               {.optional = true, .repeated = slot->repeated, .kinds = kinds});
   }
   if (def.summary_.empty()) def.Doc(StrCat("The gradient of ", type_, "."), "");
   for (const AttrDef& attr : attrs_) {

@@ -27,6 +27,7 @@
 #include "framework/ir/op.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/kernel.h"
+#include "framework/op/kinds.h"
 
 namespace penstock {
 
@@ -55,16 +56,25 @@ struct SlotDef {
   bool optional = false;      // may be absent or without argument
   bool repeated = false;      // takes any number of arguments
   bool intermediate = false;  // an output kept only for the gradient (Mask, XShape)
+  KindSet kinds = KindSet::Of(VarKind::kTensor);
 };
 // Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
 struct SlotFlags {
   bool optional = false, repeated = false, intermediate = false;
+  KindSet kinds = {};  // empty: dense tensors alone
 };
 constexpr SlotFlags Optional() { return {.optional = true}; }
 constexpr SlotFlags Repeated() { return {.repeated = true}; }
 constexpr SlotFlags Intermediate() { return {.intermediate = true}; }
+template <typename... Kinds>
+constexpr SlotFlags OfKind(Kinds... kinds) {
+  return {.kinds = KindSet::Of(kinds...)};
+}
+constexpr SlotFlags TensorOrRows() { return OfKind(VarKind::kTensor, VarKind::kSelectedRows); }
+constexpr SlotFlags OfAnyKind() { return {.kinds = KindSet::Any()}; }
 constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
-  return {a.optional || b.optional, a.repeated || b.repeated, a.intermediate || b.intermediate};
+  return {a.optional || b.optional, a.repeated || b.repeated, a.intermediate || b.intermediate,
+          a.kinds | b.kinds};
 }
 
 // What values an attribute may have.
@@ -97,6 +107,8 @@ struct GradSpec {
   std::vector<std::string> yields;         // forward inputs that get a gradient
   std::vector<std::string> of = {};        // forward outputs whose gradient is read
   std::string type = {};                   // default: forward type + "_grad"
+  // Of `yields`, those whose gradient may be selected rows.
+  std::vector<std::string> sparse = {};
   bool copies_attrs = true;  // false: the op gets only what the framework sets (as Fluid's mean_grad)
 };
 // For gradients that are several ops, or another op (the gradient of sum is scale). Gets the forward op and,

@@ -170,9 +170,7 @@ void AppendSelectedRows(std::string& out, const SelectedRows& rows) {
   Append(out, static_cast<std::uint64_t>(rows.rows.size()));
   for (const std::int64_t row : rows.rows) Append(out, row);
   Append(out, rows.height);
-  Tensor listed = rows.value;  // without what rows that are not listed start from
-  listed.set_layout(Layout());
-  AppendDense(out, listed);
+  AppendDense(out, rows.value);
 }
 
 Result<Tensor> ReadTensor(std::string_view& bytes) {

@@ -11,6 +11,7 @@
 
 namespace penstock {
 
+class RowStart;
 class Scope;
 
 // Some rows of a tensor of `height` rows: value row i belongs to row rows[i]. A row may occur more than once
@@ -19,6 +20,14 @@ struct SelectedRows {
   std::vector<std::int64_t> rows;
   std::int64_t height = 0;
   Tensor value;
+  // What the rows that are not listed are (row_start.h); null: there is nothing about them.
+  std::shared_ptr<const RowStart> start = nullptr;
+
+  // Values for a new list of rows, as Tensor::Reset gives them; the rows that it does not list are nothing.
+  void ResetValue(DType type, const Shape& shape) {
+    value.Reset(type, shape);
+    start.reset();
+  }
 };
 
 using TensorArray = std::vector<Tensor>;

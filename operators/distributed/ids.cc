@@ -90,7 +90,7 @@ class SplitIdsKernel : public Kernel {
       out.rows.clear();
       std::copy_if(merged_.rows.begin(), merged_.rows.end(), std::back_inserter(out.rows), ours);
       shape.Set(0, static_cast<Dim>(out.rows.size()));
-      out.value.Reset(DTypeOfT<T>::kValue, shape);
+      out.ResetValue(DTypeOfT<T>::kValue, shape);
       if (out.rows.empty()) continue;
       const T* from = merged_.value.Data<T>();
       T* to = out.value.Data<T>();

@@ -82,19 +82,17 @@ class LookupSparseTableKernel : public Kernel {
     table.rows.insert(table.rows.end(), missing_.begin(), missing_.end());
     Tensor grown(DTypeOfT<T>::kValue, table.value.shape().WithRows(static_cast<Dim>(table.rows.size())));
     std::copy_n(table.value.template Data<T>(), before, grown.template Data<T>());
-    std::shared_ptr<const RowStart> start = SharedRowStartOf(table);
     const Dim width = grown.shape().RowWidth();
     T* to = grown.template Data<T>() + before;
     for (const std::int64_t id : missing_) {
-      if (start != nullptr) {
-        start->Make(id, width, reinterpret_cast<std::byte*>(to));
+      if (table.start != nullptr) {
+        table.start->Make(id, width, reinterpret_cast<std::byte*>(to));
       } else {
         std::fill_n(to, width, T{0});
       }
       to += width;
     }
     table.value = std::move(grown);
-    SetRowStart(table, std::move(start));
     index_.Update(table.rows);
   }
 

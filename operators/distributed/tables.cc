@@ -73,7 +73,7 @@ class FakeInitKernel : public Kernel {
     SelectedRows& out = k.Var(out_).As<SelectedRows>();
     out.rows.clear();
     out.height = height_;
-    out.value.Reset(out_.dtype, none_);
+    out.ResetValue(out_.dtype, none_);
     return OkStatus();
   }
 

@@ -7,7 +7,6 @@
 
 #include "framework/base/files.h"
 #include "framework/op/op_registry.h"
-#include "framework/tensor/row_start.h"
 #include "framework/tensor/serialize.h"
 #include "operators/tensor/convert.h"
 
@@ -152,8 +151,7 @@ class LoadKernel : public Kernel {
   static Status Put(Variable& to, const Operand& out, Variable value) {
     const Tensor* tensor = value.If<Tensor>();
     if (tensor == nullptr) {  // rows that the file does not list start as before
-      if (const auto* old = to.If<SelectedRows>())
-        SetRowStart(value.As<SelectedRows>(), SharedRowStartOf(*old));
+      if (const auto* old = to.If<SelectedRows>()) value.As<SelectedRows>().start = old->start;
       to = std::move(value);
       return OkStatus();
     }

@@ -233,7 +233,7 @@ class HsigmoidGradKernel : public Kernel {
     }
     rows_shape_.Set(0, static_cast<Dim>(dw.rows.size()));
     rows_shape_.Set(1, x_.shape[1]);
-    dw.value.Reset(DTypeOfT<T>::kValue, rows_shape_);
+    dw.ResetValue(DTypeOfT<T>::kValue, rows_shape_);
     return OkStatus();
   }
 

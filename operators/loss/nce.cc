@@ -262,7 +262,7 @@ class NceGradKernel : public Kernel {
     auto& rows = k.Var(dweight_).template As<SelectedRows>();
     rows.height = classes_;
     rows.rows.assign(labels.begin(), labels.end());
-    rows.value.Reset(DTypeOfT<T>::kValue, rows_shape_);
+    rows.ResetValue(DTypeOfT<T>::kValue, rows_shape_);
     return rows.value.template Data<T>();
   }
 

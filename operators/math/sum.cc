@@ -109,7 +109,7 @@ class SumKernel : public Kernel {
     if (std::ranges::find(rows_, &out) == rows_.end()) return merger_.Merge<T>(rows_, out);
     merger_.Merge<T>(rows_, merged_);
     out.rows = merged_.rows;
-    out.value.Reset(merged_.value.dtype(), merged_.value.shape());
+    out.ResetValue(merged_.value.dtype(), merged_.value.shape());
     if (merged_.value.bytes() > 0) out.value.CopyFrom(merged_.value);
   }
 

@@ -164,7 +164,7 @@ class LookupGradKernel : public Kernel {
     std::copy_if(ids.begin(), ids.end(), std::back_inserter(dw.rows),
                  [this](std::int64_t id) { return !IsPadding(id, padding_); });
     listed_.Set(0, static_cast<Dim>(dw.rows.size()));
-    dw.value.Reset(DTypeOfT<T>::kValue, listed_);
+    dw.ResetValue(DTypeOfT<T>::kValue, listed_);
     T* to = dw.value.Data<T>();
     for (const std::int64_t id : ids) {
       if (!IsPadding(id, padding_)) to = std::copy_n(dout, width, to);

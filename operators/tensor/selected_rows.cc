@@ -162,7 +162,7 @@ class SplitKernel : public Kernel {
   // The values of x's rows in [begin, end), which `out` lists.
   void CopyValues(const SelectedRows& x, std::int64_t begin, std::int64_t end, SelectedRows& out) {
     shape_.Set(0, static_cast<Dim>(out.rows.size()));
-    out.value.Reset(DTypeOfT<T>::kValue, shape_);
+    out.ResetValue(DTypeOfT<T>::kValue, shape_);
     if (out.rows.empty()) return;
     const Dim width = shape_.RowWidth();
     const T* from = x.value.Data<T>();

@@ -35,7 +35,7 @@ class StartRows {
     out.rows.clear();
     out.height = table_[0];
     out.value = Tensor(out_.dtype, table_.WithRows(0));
-    SetRowStart(out, std::move(start));
+    out.start = std::move(start);
   }
 
  private:

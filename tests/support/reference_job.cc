@@ -170,8 +170,8 @@ Status ReferenceJob::MakeTablesWhole(const OpRegistry& ops, Server& server) {
       for (const std::string& name : entry.op->InputNames()) {
         Variable* variable = server.scope.Find(name);
         const auto* rows = variable == nullptr ? nullptr : variable->If<SelectedRows>();
-        const RowStart* start = rows == nullptr ? nullptr : RowStartOf(*rows);
-        if (start == nullptr) continue;
+        if (rows == nullptr || rows->start == nullptr) continue;
+        const std::shared_ptr<const RowStart> start = rows->start;
         Tensor whole(rows->value.dtype(), served.param.shape);
         for (Dim row = 0; row < whole.shape()[0]; ++row)
           start->Make(row, whole.shape().RowWidth(), whole.Rows(row, row + 1).raw());

@@ -18,7 +18,7 @@ class Counted : public RowStart {
 void Start(Variable& variable, Dim width, std::shared_ptr<const RowStart> start) {
   SelectedRows& rows = variable.As<SelectedRows>();
   rows.value = Tensor(DType::kFp32, {0, width});
-  SetRowStart(rows, std::move(start));
+  rows.start = std::move(start);
 }
 
 struct Table {
@@ -60,7 +60,7 @@ TEST(RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
   EXPECT_EQ(rows.rows, (std::vector<std::int64_t>{2, 7})) << "ascending, whoever came first";
   EXPECT_EQ(rows.height, 1000);
   EXPECT_EQ(rows.value.Data<float>()[2], -1);
-  EXPECT_NE(RowStartOf(rows), nullptr) << "the others start as before";
+  EXPECT_NE(rows.start, nullptr) << "the others start as before";
   EXPECT_EQ(made.state.As<SelectedRows>().value.Data<float>()[3], 9);
 }
 

@@ -213,7 +213,7 @@ def test_auc_counts_over_batches(fluid):
     (lambda L, x: L.prelu(x, 'row'), "mode should be one of 'all', 'channel', 'element', not 'row'"),
     (lambda L, x: L.maxout(x, 2, axis=2), 'axis must be 1, -1 or 3, not 2'),
     (lambda L, x: L.lrn(x), 'lrn takes images of 4 axes'),
-    (lambda L, x: L.conv2d_transpose(x, 2), 'conv2d_transpose wants output_size or filter_size'),
+    (lambda L, x: L.conv2d_transpose(L.reshape(x, [-1, 4, 1, 1]), 2), 'wants output_size or filter_size'),
     (lambda L, x: L.nce(x, x, 5, sampler='zipf'), 'sampler must be one of'),
     (lambda L, x: L.nce(x, x, 5, sampler='custom_dist', custom_dist=[1.0]), '1 probabilities for 5 classes'),
     (lambda L, x: L.hsigmoid(x, x, 1), 'num_classes must be at least 2, not 1'),

@@ -2,7 +2,7 @@
 
 from penstock._call_site import call_site
 from penstock.fluid import unique_name
-from penstock.fluid.core import VarType, to_dtype
+from penstock.fluid.core import VarType, to_dtype, to_extents
 from penstock.fluid.operator import Operator
 from penstock.fluid.variable import Parameter, Variable
 
@@ -121,7 +121,7 @@ class Block:
         if dtype is not None:
             dtype = int(to_dtype(dtype))
         if shape is not None:
-            shape = [int(extent) for extent in shape]
+            shape = to_extents(shape)
         if desc.has_var(self.idx, name):
             var = self._var_handle(name)
             self._require_same(var, type, shape, dtype, lod_level, persistable)
@@ -155,7 +155,7 @@ class Block:
                          optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
                          is_distributed=False, lod_level=0, persistable=True, need_clip=True):
         """Declares a parameter in the global block. With an initializer (in a start-up program) adds its op, once."""
-        shape = [int(extent) for extent in shape]
+        shape = to_extents(shape)
         if not shape or min(shape) <= 0:
             raise ValueError('Each dimension of parameter %s must be greater than 0, but its shape is %s' %
                              (name, tuple(shape)))

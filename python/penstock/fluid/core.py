@@ -1,6 +1,7 @@
 """What scripts reach under fluid.core: places, element types and kinds of variables, tensors, scopes."""
 
 import enum
+import operator
 
 import numpy
 
@@ -63,12 +64,13 @@ def to_dtype(dtype):
     if type(dtype) is VarType:
         return dtype
     if isinstance(dtype, int):
-        return VAR_TYPES[dtype]
-    found = _DTYPES.get(dtype) if isinstance(dtype, str) else None
+        found = VAR_TYPES.get(dtype)
+    else:
+        found = _DTYPES.get(dtype) if isinstance(dtype, str) else None
+        if found is None and dtype is not None:    # which numpy takes for float64
+            found = _DTYPES.get(numpy.dtype(dtype).name)
     if found is None:
-        found = _DTYPES.get(numpy.dtype(dtype).name)
-    if found is None:
-        raise ValueError('there is no element type for %r' % (dtype,))
+        raise ValueError('there is no element type for %r; there are %s' % (dtype, ', '.join(_DTYPES)))
     return found
 
 
@@ -80,6 +82,14 @@ def dtype_name(dtype):
 def dtype_size(dtype):
     """Bytes of one element."""
     return numpy.dtype(dtype_name(dtype)).itemsize
+
+
+def to_extents(shape):
+    """A list of ints of a shape."""
+    try:
+        return [operator.index(extent) for extent in shape]
+    except TypeError:
+        raise TypeError('a shape is a list of ints, not %r' % (shape,)) from None
 
 
 class _Place:

@@ -1,11 +1,12 @@
 """fluid.data: a variable that the caller feeds, with the shape as given; None is an extent known at run time."""
 
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_name
 
 __all__ = ['data']
 
 
 def data(name, shape, dtype='float32', lod_level=0):
+    require_name(name)
     shape = [-1 if extent is None else extent for extent in shape]
     helper = LayerHelper('data', name=name)
     return helper.create_global_variable(name=name, shape=shape, dtype=dtype, stop_gradient=True, lod_level=lod_level,

@@ -4,6 +4,7 @@ import math
 
 import numpy
 
+from penstock.fluid import unique_name
 from penstock.fluid.core import VarType
 
 __all__ = [
@@ -13,17 +14,41 @@ __all__ = [
 ]
 
 
+_FLOATS = (VarType.FP16, VarType.FP32, VarType.FP64)
+
+
+def _stand_in(var, block, label):
+    """A float32 variable to be filled for a float16 one, which is cast from it; others are filled themselves."""
+    if var.dtype != VarType.FP16:
+        return var
+    return block.create_var(name=unique_name.generate('%s.%s.tmp' % (label, var.name)), shape=var.shape,
+                            dtype=VarType.FP32, type=VarType.LOD_TENSOR, persistable=False)
+
+
+def _cast_from(out, var, block):
+    if out is not var:
+        attrs = {'in_dtype': int(out.dtype), 'out_dtype': int(var.dtype)}
+        block.append_op('cast', {'X': out}, {'Out': var}, attrs)
+
+
 class Initializer:
     """Called with the variable and a block of the start-up program; puts its op in front of that block's ops."""
 
     def __call__(self, param, block):
         raise NotImplementedError
 
+    _label = None    # what the stand-in for a float16 variable is called after; by default the op
+
     def _prepend(self, var, block, op, attrs):
+        if op != 'fill_constant' and var.dtype not in _FLOATS:
+            raise TypeError('%s fills variables of floats; %s is %s' % (type(self).__name__, var.name, var.dtype.name))
+        out = _stand_in(var, block, self._label or op)
         attrs['shape'] = var.shape
-        attrs['dtype'] = int(var.dtype)
+        attrs['dtype'] = int(out.dtype)
         # Fluid declares the empty input slots of uniform_random, and of no other.
-        return block._prepend_op(op, {} if op == 'uniform_random' else None, {'Out': var}, attrs)
+        made = block._prepend_op(op, {} if op == 'uniform_random' else None, {'Out': out}, attrs)
+        _cast_from(out, var, block)
+        return made
 
     def _seed_in(self, block):
         """An initializer without a seed takes the program's."""
@@ -44,6 +69,8 @@ class Initializer:
 
 
 class ConstantInitializer(Initializer):
+
+    _label = 'constant_init'
 
     def __init__(self, value=0.0, force_cpu=False):
         self._value = value
@@ -106,6 +133,8 @@ class TruncatedNormalInitializer(Initializer):
 
 class XavierInitializer(Initializer):
 
+    _label = 'xavier_init'
+
     def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
         self._uniform = uniform
         self._fan_in = fan_in
@@ -126,6 +155,8 @@ class XavierInitializer(Initializer):
 
 class MSRAInitializer(Initializer):
 
+    _label = 'masra_init'    # so in Fluid
+
     def __init__(self, uniform=True, fan_in=None, seed=0):
         self._uniform = uniform
         self._fan_in = fan_in
@@ -144,21 +175,24 @@ class MSRAInitializer(Initializer):
         })
 
 
-_ELEMENTS_MAX = 1024 * 1024
+VALUES_MAX = 1024 * 1024    # elements that an op may bring along
 _VALUE_SLOTS = {VarType.FP32: ('fp32_values', 'float32'), VarType.INT32: ('int32_values', 'int32')}
 
 
-def _prepend_values(kind, array, var, block):
+def _prepend_values(kind, label, array, var, block):
     """The array itself becomes part of the program."""
-    if array.size > _ELEMENTS_MAX:
+    if array.size > VALUES_MAX:
         raise ValueError('the array has %d elements; an initial value kept in the program may have %d' %
-                         (array.size, _ELEMENTS_MAX))
-    if var.dtype not in _VALUE_SLOTS:
-        raise ValueError('%s fills float32 and int32 variables; %s is %s' % (kind, var.name, var.dtype.name))
-    slot, dtype = _VALUE_SLOTS[var.dtype]
+                         (array.size, VALUES_MAX))
+    out = _stand_in(var, block, label)
+    if out.dtype not in _VALUE_SLOTS:
+        raise ValueError('%s fills float16, float32 and int32 variables; %s is %s' % (kind, var.name, var.dtype.name))
+    slot, dtype = _VALUE_SLOTS[out.dtype]
     values = array.astype(dtype).ravel().tolist()
-    attrs = {'dtype': int(var.dtype), 'shape': list(array.shape), slot: values}
-    return block._prepend_op('assign_value', None, {'Out': var}, attrs)
+    attrs = {'dtype': int(out.dtype), 'shape': list(array.shape), slot: values}
+    made = block._prepend_op('assign_value', None, {'Out': out}, attrs)
+    _cast_from(out, var, block)
+    return made
 
 
 class BilinearInitializer(Initializer):
@@ -173,7 +207,7 @@ class BilinearInitializer(Initializer):
         centre = (2 * half - 1 - half % 2) / (2.0 * half)
         along = 1 - numpy.abs(numpy.arange(shape[3]) / half - centre)
         filters = numpy.broadcast_to(numpy.outer(along, along), shape)
-        return _prepend_values('BilinearInitializer', filters, var, block)
+        return _prepend_values('BilinearInitializer', 'bilinear_init', filters, var, block)
 
 
 class NumpyArrayInitializer(Initializer):
@@ -185,7 +219,7 @@ class NumpyArrayInitializer(Initializer):
         self._value = value
 
     def __call__(self, var, block):
-        return _prepend_values('NumpyArrayInitializer', self._value, var, block)
+        return _prepend_values('NumpyArrayInitializer', 'numpy_array_init', self._value, var, block)
 
 
 Constant = ConstantInitializer

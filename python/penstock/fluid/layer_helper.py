@@ -12,6 +12,29 @@ from penstock.fluid.param_attr import ParamAttr, WeightNormParamAttr
 __all__ = ['LayerHelper']
 
 
+def describe(value):
+    """A wrong argument, for an error: small ones as they are, others by their type."""
+    return repr(value) if value is None or isinstance(value, (bool, int, float, str)) else type(value).__name__
+
+
+def require_variables(layer, **inputs):
+    """Refuses an argument that is no Variable, by its name."""
+    for name, value in inputs.items():
+        if not isinstance(value, Variable):
+            raise TypeError('%s: %s must be a Variable, not %s' % (layer, name, describe(value)))
+
+
+def require_rank(layer, name, var, rank):
+    if len(var.shape) < rank:
+        raise ValueError('%s: %s must have at least %d axes, but its shape is %s' % (layer, name, rank, var.shape))
+
+
+def require_name(name):
+    """Of what is found by its name alone."""
+    if not isinstance(name, str):
+        raise TypeError('data: the name must be a str, not %s' % describe(name))
+
+
 class LayerHelper:
 
     def __init__(self, layer_type, **kwargs):
@@ -30,12 +53,34 @@ class LayerHelper:
         return framework.default_startup_program()
 
     def append_op(self, type=None, inputs=None, outputs=None, attrs=None):
+        self.require_slots(inputs)
+        self.require_slots(outputs)
         return framework.default_main_program().current_block().append_op(type, inputs, outputs, attrs)
 
     # Inputs.
+    def takes(self, **inputs):
+        """Refuses an argument that is no Variable; returns itself."""
+        require_variables(self.layer_type, **inputs)
+        return self
+
+    def require_slots(self, slots):
+        """Refuses what is no Variable in an op's slots."""
+        for slot, given in (slots or {}).items():
+            for one in given if isinstance(given, (list, tuple)) else (given,):
+                if one is not None and not isinstance(one, Variable):
+                    require_variables(self.layer_type, **{slot: one})
+
     def multiple_input(self, input_param_name='input'):
         inputs = self.kwargs.get(input_param_name, [])
-        return [inputs] if isinstance(inputs, Variable) else list(inputs)
+        if not isinstance(inputs, (Variable, list, tuple)):
+            raise TypeError('%s: %s must be a Variable or a list of Variables, not %s' %
+                            (self.layer_type, input_param_name, describe(inputs)))
+        inputs = [inputs] if isinstance(inputs, Variable) else list(inputs)
+        if not inputs:
+            raise ValueError('%s: %s is an empty list' % (self.layer_type, input_param_name))
+        for one in inputs:
+            require_variables(self.layer_type, **{input_param_name: one})
+        return inputs
 
     def input(self, input_param_name='input'):
         inputs = self.multiple_input(input_param_name)
@@ -81,6 +126,9 @@ class LayerHelper:
         attr = ParamAttr._to_attr(attr)
         if not attr:
             return None
+        if isinstance(attr, list):
+            raise TypeError('%s: one parameter is described by one ParamAttr, not by a list of %d' %
+                            (self.layer_type, len(attr)))
         suffix = 'b' if is_bias else 'w'
         attr = attr._completed(lambda: unique_name.generate('%s.%s' % (self.name, suffix)), default_initializer,
                                is_bias)

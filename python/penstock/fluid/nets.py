@@ -2,6 +2,7 @@
 
 from penstock.fluid import layers
 from penstock.fluid._not_built import getattr_of
+from penstock.fluid.layer_helper import require_variables
 
 __all__ = ['glu', 'img_conv_group', 'scaled_dot_product_attention', 'sequence_conv_pool', 'simple_img_conv_pool']
 
@@ -60,6 +61,7 @@ def glu(input, dim=-1):
 def scaled_dot_product_attention(queries, keys, values, num_heads=1, dropout_rate=0.0):
     """softmax(queries . keys' / sqrt(width of a head)) . values, of [batch, length, width] each, in num_heads parts."""
     for what, var in (('queries', queries), ('keys', keys), ('values', values)):
+        require_variables('scaled_dot_product_attention', **{what: var})
         if len(var.shape) != 3:
             raise ValueError('%s must have 3 axes, but its shape is %s' % (what, var.shape))
     if queries.shape[-1] != keys.shape[-1]:

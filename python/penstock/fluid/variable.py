@@ -4,7 +4,7 @@ What makes ops of them (x + y, x.astype) is added by layers/math_op_patch.py, si
 """
 
 from penstock.fluid import core
-from penstock.fluid.core import VAR_TYPES, VarType, to_dtype
+from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
 
 GRAD_SUFFIX = '@GRAD'
 
@@ -30,7 +30,7 @@ class Variable:
 
     @shape.setter
     def shape(self, shape):
-        self._desc.set_var_shape(self.block.idx, self.name, [int(extent) for extent in shape])
+        self._desc.set_var_shape(self.block.idx, self.name, to_extents(shape))
 
     @property
     def dtype(self):

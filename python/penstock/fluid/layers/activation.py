@@ -9,7 +9,7 @@ __all__ = [
 
 
 def _layer(op_type, x, attrs, name):
-    helper = LayerHelper(op_type, name=name)
+    helper = LayerHelper(op_type, name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op(op_type, {'X': x}, {'Out': out}, attrs)
     return out
@@ -61,8 +61,10 @@ def prelu(x, mode, param_attr=None, name=None):
     """x where it is positive, elsewhere x times a slope that is learned: one for all, a channel, or an element."""
     if mode not in ('all', 'channel', 'element'):
         raise ValueError("mode should be one of 'all', 'channel', 'element', not %r" % (mode,))
-    helper = LayerHelper('prelu', param_attr=param_attr, name=name)
-    shape = {'all': [1], 'channel': [1, x.shape[1], 1, 1], 'element': [1] + list(x.shape[1:])}[mode]
+    helper = LayerHelper('prelu', param_attr=param_attr, name=name).takes(x=x)
+    if mode == 'channel' and len(x.shape) < 2:
+        raise ValueError('a slope for each channel wants x with channels; its shape is %s' % (x.shape,))
+    shape = {'all': [1], 'channel': [1, *x.shape[1:2], 1, 1], 'element': [1, *x.shape[1:]]}[mode]
     slopes = helper.create_parameter(helper.param_attr, shape, 'float32', default_initializer=Constant(0.25))
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('prelu', {'X': x, 'Alpha': slopes}, {'Out': out}, {'mode': mode})

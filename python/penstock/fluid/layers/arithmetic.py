@@ -1,5 +1,6 @@
 """Arithmetic on whole tensors: element by element, along extents, truth values."""
 
+from penstock.fluid import unique_name
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 
@@ -13,14 +14,14 @@ __all__ = [
 
 def mean(x, name=None):
     """The mean of all elements."""
-    helper = LayerHelper('mean', name=name)
+    helper = LayerHelper('mean', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('mean', {'X': x}, {'Out': out})
     return out
 
 
 def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
-    helper = LayerHelper('scale', act=act, name=name)
+    helper = LayerHelper('scale', act=act, name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     inputs = {'X': x}
     attrs = {'bias': float(bias), 'bias_after_scale': bias_after_scale}
@@ -33,23 +34,27 @@ def scale(x, scale=1.0, bias=0.0, bias_after_scale=True, act=None, name=None):
 
 
 def clip(x, min, max, name=None):
-    helper = LayerHelper('clip', name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('clip', {'X': x}, {'Out': out}, {'min': min, 'max': max})
-    return out
+    return _clipping('clip', x, {'min': min, 'max': max}, name)
 
 
 def clip_by_norm(x, max_norm, name=None):
     """x, made shorter if the root of the sum of its squares is above max_norm."""
-    helper = LayerHelper('clip_by_norm', name=name)
-    out = helper.create_variable_for_type_inference(x.dtype)
-    helper.append_op('clip_by_norm', {'X': x}, {'Out': out}, {'max_norm': max_norm})
+    return _clipping('clip_by_norm', x, {'max_norm': max_norm}, name)
+
+
+def _clipping(op_type, x, attrs, name):
+    """The result has the very name that was asked for."""
+    helper = LayerHelper(op_type, name=name).takes(x=x)
+    if name is None:
+        name = unique_name.generate(helper.name + '.tmp')
+    out = helper.create_variable(name=name, type=x.type, dtype=x.dtype)
+    helper.append_op(op_type, {'X': x}, {'Out': out}, attrs)
     return out
 
 
 def pow(x, factor=1.0, name=None):
     """x to the power of a number, or of a Variable of one element."""
-    helper = LayerHelper('pow', name=name)
+    helper = LayerHelper('pow', name=name).takes(x=x)
     inputs, attrs = {'X': x}, {}
     if isinstance(factor, Variable):
         inputs['FactorTensor'] = factor
@@ -87,7 +92,7 @@ def logical_not(x, out=None, name=None):
 def _elementwise(op_type):
 
     def layer(x, y, axis=-1, act=None, name=None):
-        helper = LayerHelper(op_type, act=act, name=name)
+        helper = LayerHelper(op_type, act=act, name=name).takes(x=x)
         out = helper.create_variable_for_type_inference(x.dtype)
         helper.append_op(op_type, {'X': x, 'Y': y}, {'Out': out}, {'axis': axis, 'use_mkldnn': False})
         return helper.append_activation(out)
@@ -111,7 +116,7 @@ elementwise_floordiv = _elementwise('elementwise_floordiv')
 def _reduce(op_type):
 
     def layer(input, dim=None, keep_dim=False, name=None):
-        helper = LayerHelper(op_type, name=name)
+        helper = LayerHelper(op_type, name=name).takes(input=input)
         out = helper.create_variable_for_type_inference(input.dtype)
         if dim is not None and not isinstance(dim, (list, tuple)):
             dim = [dim]

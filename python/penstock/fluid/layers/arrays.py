@@ -27,7 +27,7 @@ def _array(helper, name, dtype):
 
 def array_write(x, i, array=None):
     """Sets element i of the array, of a new one without it; the array."""
-    helper = LayerHelper('array_write')
+    helper = LayerHelper('array_write').takes(x=x)
     if array is None:
         array = _array(helper, helper.name + '.out', x.dtype)
     require_array('array_write', array)
@@ -55,7 +55,7 @@ def array_length(array):
 
 def tensor_array_to_tensor(input, axis=1, name=None, use_stack=False):
     """(The elements joined along an extent, how far each reaches along it); stacked along a new one with use_stack."""
-    helper = LayerHelper('tensor_array_to_tensor', name=name)
+    helper = LayerHelper('tensor_array_to_tensor', name=name).takes(input=input)
     require_array('tensor_array_to_tensor', input)
     out = helper.create_variable_for_type_inference(input.dtype)
     index = helper.create_variable_for_type_inference('int32')
@@ -87,7 +87,7 @@ def max_sequence_len(rank_table):
 
 def lod_tensor_to_array(x, table):
     """Element t holds element t of each sequence that has one, in the table's order."""
-    helper = LayerHelper('lod_tensor_to_array')
+    helper = LayerHelper('lod_tensor_to_array').takes(x=x)
     array = _array(helper, unique_name.generate('lod_tensor_to_array'), x.dtype)
     helper.append_op('lod_tensor_to_array', {'X': x, 'RankTable': table}, {'Out': array})
     return array
@@ -95,7 +95,7 @@ def lod_tensor_to_array(x, table):
 
 def array_to_lod_tensor(x, table):
     """The opposite of lod_tensor_to_array."""
-    helper = LayerHelper('array_to_lod_tensor')
+    helper = LayerHelper('array_to_lod_tensor').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('array_to_lod_tensor', {'X': x, 'RankTable': table}, {'Out': out})
     return out
@@ -103,7 +103,7 @@ def array_to_lod_tensor(x, table):
 
 def shrink_memory(x, i, table):
     """The rows of x that take part in step i."""
-    helper = LayerHelper('shrink_memory')
+    helper = LayerHelper('shrink_memory').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('shrink_rnn_memory', {'X': x, 'I': i, 'RankTable': table}, {'Out': out})
     return out
@@ -111,7 +111,9 @@ def shrink_memory(x, i, table):
 
 def reorder_lod_tensor_by_rank(x, rank_table):
     """The sequences of x in the table's order."""
-    helper = LayerHelper('reorder_lod_tensor_by_rank')
+    if not isinstance(rank_table, Variable) or rank_table.type != VarType.LOD_RANK_TABLE:
+        raise TypeError('reorder_lod_tensor_by_rank: rank_table must be a Variable of type LOD_RANK_TABLE')
+    helper = LayerHelper('reorder_lod_tensor_by_rank').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('reorder_lod_tensor_by_rank', {'X': x, 'RankTable': rank_table}, {'Out': out})
     return out
@@ -119,7 +121,7 @@ def reorder_lod_tensor_by_rank(x, rank_table):
 
 def split_lod_tensor(input, mask, level=0):
     """(The parts of input where the mask holds, the others)."""
-    helper = LayerHelper('split_lod_tensor')
+    helper = LayerHelper('split_lod_tensor').takes(input=input)
     held, others = (helper.create_variable_for_type_inference(input.dtype) for _ in range(2))
     helper.append_op('split_lod_tensor', {'X': input, 'Mask': mask}, {
         'OutTrue': held,
@@ -130,7 +132,7 @@ def split_lod_tensor(input, mask, level=0):
 
 def merge_lod_tensor(in_true, in_false, x, mask, level=0):
     """The opposite of split_lod_tensor, of x."""
-    helper = LayerHelper('merge_lod_tensor')
+    helper = LayerHelper('merge_lod_tensor').takes(in_true=in_true)
     out = helper.create_variable_for_type_inference(in_true.dtype)
     helper.append_op('merge_lod_tensor', {
         'X': x,

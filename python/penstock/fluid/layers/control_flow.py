@@ -5,7 +5,7 @@ import functools
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.core import VarType, to_dtype
 from penstock.fluid.framework import Variable
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_variables
 from penstock.fluid.layers import arithmetic, arrays, dynamic_rnn, if_else, loops, static_rnn, tensor
 from penstock.fluid.layers.arrays import *
 from penstock.fluid.layers.arrays import array_to_lod_tensor, lod_rank_table, lod_tensor_to_array, max_sequence_len
@@ -24,7 +24,7 @@ __all__ = ([
 
 def increment(x, value=1.0, in_place=True):
     """x + value, of one element; in place it is a counter."""
-    helper = LayerHelper('increment')
+    helper = LayerHelper('increment').takes(x=x)
     out = x if in_place else helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('increment', {'X': x}, {'Out': out}, {'step': float(value)})
     return out
@@ -72,7 +72,8 @@ def is_empty(x, cond=None):
 def Print(input, first_n=-1, message=None, summarize=20, print_tensor_name=True, print_tensor_type=True,
           print_tensor_shape=True, print_tensor_lod=True, print_phase='both'):
     """The input again; it is printed when the op runs, and its gradient when that one does, each first_n times."""
-    helper = LayerHelper('print')
+    require_variables('Print', input=input)
+    helper = LayerHelper('print_' + input.name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
         'print', {'In': input}, {'Out': out}, {

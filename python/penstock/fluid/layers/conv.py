@@ -2,7 +2,7 @@
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Normal
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_variables
 
 __all__ = ['conv2d', 'conv2d_transpose', 'pool2d']
 
@@ -10,10 +10,34 @@ __all__ = ['conv2d', 'conv2d_transpose', 'pool2d']
 def _pair(value, what):
     if isinstance(value, int):
         return [value, value]
-    value = list(value)
-    if len(value) != 2:
-        raise ValueError('%s takes one number or two, not %s' % (what, value))
-    return value
+    if not isinstance(value, (list, tuple)) or len(value) != 2:
+        raise ValueError('%s takes one number or two, not %r' % (what, value))
+    return list(value)
+
+
+def _require_format(data_format):
+    if data_format not in ('NCHW', 'NHWC'):
+        raise ValueError('data_format must be NCHW or NHWC, not %r' % (data_format,))
+
+
+def _require_bool(**flags):
+    for name, value in flags.items():
+        if not isinstance(value, bool):
+            raise TypeError('%s must be True or False, not %r' % (name, value))
+
+
+def _channels(input, groups, data_format):
+    """(channels of the input, groups), which must divide them."""
+    _require_format(data_format)
+    if len(input.shape) != 4:
+        raise ValueError('the input must be images of 4 axes, but its shape is %s' % (input.shape,))
+    channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
+    if channels < 0:
+        raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
+    groups = 1 if groups is None else groups
+    if groups < 1 or channels % groups != 0:
+        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+    return channels, groups
 
 
 def _paddings(padding, data_format):
@@ -25,7 +49,9 @@ def _paddings(padding, data_format):
         return [0, 0], algorithm
     if isinstance(padding, (list, tuple)) and len(padding) == 4:
         if isinstance(padding[0], (list, tuple)):
-            pairs = padding[1:3] if data_format == 'NHWC' else padding[2:4]
+            pairs, others = (padding[1:3], padding[::3]) if data_format == 'NHWC' else (padding[2:], padding[:2])
+            if any(extent for pair in others for extent in pair):
+                raise ValueError('padding %s: only the axes of the image are padded' % (padding,))
             padding = [extent for pair in pairs for extent in pair]
         top, bottom, left, right = padding
         if (top, left) == (bottom, right):
@@ -36,12 +62,9 @@ def _paddings(padding, data_format):
 
 def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, groups=None, param_attr=None,
            bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
-    channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
-    if channels < 0:
-        raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
-    groups = groups or 1
-    if channels % groups != 0:
-        raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
+    require_variables('conv2d', input=input)
+    _require_bool(use_cudnn=use_cudnn)
+    channels, groups = _channels(input, groups, data_format)
     depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
     op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
     helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
@@ -73,8 +96,12 @@ def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, 
         raise ValueError("Unknown Attr(pool_type): '%s'. It can only be 'max' or 'avg'." % (pool_type,))
     if not global_pooling and pool_size == -1:
         raise ValueError('Attr(pool_size) must be given unless global_pooling is True.')
+    _require_bool(use_cudnn=use_cudnn)
+    _require_format(data_format)
     paddings, algorithm = _paddings(pool_padding, data_format)
-    helper = LayerHelper('pool2d', name=name)
+    if algorithm == 'VALID' and ceil_mode:
+        raise ValueError("ceil_mode keeps what 'VALID' leaves out: they cannot go together")
+    helper = LayerHelper('pool2d', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
         'pool2d', {'X': input}, {'Out': out}, {
@@ -99,19 +126,19 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
     """Each element puts the filter, times itself, onto the output: what the gradient of conv2d's input does."""
     if not param_attr and param_attr is not None:
         raise ValueError('param_attr of conv2d_transpose cannot be False')
-    if data_format not in ('NCHW', 'NHWC'):
-        raise ValueError('data_format must be NCHW or NHWC, not %r' % (data_format,))
-    channels = input.shape[1] if data_format == 'NCHW' else input.shape[-1]
+    require_variables('conv2d_transpose', input=input)
+    _require_bool(use_cudnn=use_cudnn)
+    channels, groups = _channels(input, groups, data_format)
     if channels == groups and num_filters == channels and not use_cudnn:
         raise NotImplementedError('depthwise_conv2d_transpose is not built; use_cudnn=True gives the same numbers')
-    helper = LayerHelper('conv2d_transpose', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper = LayerHelper('conv2d_transpose', param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
+                         name=name).takes(input=input)
     paddings, algorithm = _paddings(padding, data_format)
     stride, dilation = _pair(stride, 'stride'), _pair(dilation, 'dilation')
     output_size = [] if output_size is None else _pair(output_size, 'output_size')
     if filter_size is None:
         filter_size = _filter_size(input, output_size, paddings, stride, dilation, data_format)
     filter_size = _pair(filter_size, 'filter_size')
-    groups = groups or 1
     weight = helper.create_parameter(helper.param_attr, [channels, num_filters // groups] + filter_size, input.dtype)
     before_bias = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(

@@ -11,7 +11,7 @@ from penstock.fluid.core import CPUPlace, VarType, to_dtype
 from penstock.fluid.data_feeder import DataFeeder
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Variable
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_name
 
 __all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_reader', 'read_file']
 
@@ -19,6 +19,7 @@ __all__ = ['create_py_reader_by_data', 'data', 'double_buffer', 'load', 'py_read
 def data(name, shape, append_batch_size=True, dtype='float32', lod_level=0, type=VarType.LOD_TENSOR,
          stop_gradient=True):
     """Puts the unknown batch extent in front of the shape, unless some extent is unknown already."""
+    require_name(name)
     shape = [-1 if extent is None else extent for extent in shape]
     if append_batch_size and all(extent >= 0 for extent in shape):
         shape = [-1] + shape

@@ -13,7 +13,7 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
     """-log of the probability of the label (of the expected one, for soft labels)."""
     if not soft_label:
         return _cross_entropy2(input, label, ignore_index)
-    helper = LayerHelper('cross_entropy')
+    helper = LayerHelper('cross_entropy').takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('cross_entropy', {'X': input, 'Label': label}, {'Y': out}, {
         'soft_label': soft_label,
@@ -23,7 +23,7 @@ def cross_entropy(input, label, soft_label=False, ignore_index=-100):
 
 
 def _cross_entropy2(input, label, ignore_index):
-    helper = LayerHelper('cross_entropy2')
+    helper = LayerHelper('cross_entropy2').takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     xshape = helper.create_variable_for_type_inference(input.dtype)
     match_x = helper.create_variable_for_type_inference(input.dtype)
@@ -35,7 +35,7 @@ def _cross_entropy2(input, label, ignore_index):
 def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-100, numeric_stable_mode=True,
                                return_softmax=False, axis=-1):
     """softmax, then cross_entropy, in one op."""
-    helper = LayerHelper('softmax_with_cross_entropy')
+    helper = LayerHelper('softmax_with_cross_entropy').takes(logits=logits)
     softmax = helper.create_variable_for_type_inference(logits.dtype)
     loss = helper.create_variable_for_type_inference(logits.dtype)
     attrs = {
@@ -51,7 +51,7 @@ def softmax_with_cross_entropy(logits, label, soft_label=False, ignore_index=-10
 
 def square_error_cost(input, label):
     """(input - label) squared."""
-    helper = LayerHelper('square_error_cost')
+    helper = LayerHelper('square_error_cost').takes(input=input)
     difference = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('elementwise_sub', {'X': input, 'Y': label}, {'Out': difference})
     out = helper.create_variable_for_type_inference(input.dtype)
@@ -61,7 +61,7 @@ def square_error_cost(input, label):
 
 def log_loss(input, label, epsilon=0.0001, name=None):
     """The log loss of probabilities for labels of 0 and 1."""
-    helper = LayerHelper('log_loss', name=name)
+    helper = LayerHelper('log_loss', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('log_loss', {'Predicted': input, 'Labels': label}, {'Loss': out}, {'epsilon': epsilon})
     return out
@@ -69,7 +69,7 @@ def log_loss(input, label, epsilon=0.0001, name=None):
 
 def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, normalize=False):
     """The log loss of sigmoid(x); elements whose label is ignore_index do not count."""
-    helper = LayerHelper('sigmoid_cross_entropy_with_logits', name=name)
+    helper = LayerHelper('sigmoid_cross_entropy_with_logits', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('sigmoid_cross_entropy_with_logits', {'X': x, 'Label': label}, {'Out': out}, {
         'ignore_index': ignore_index,
@@ -80,7 +80,7 @@ def sigmoid_cross_entropy_with_logits(x, label, ignore_index=-100, name=None, no
 
 def huber_loss(input, label, delta):
     """Half the square of the error up to delta, then its size."""
-    helper = LayerHelper('huber_loss')
+    helper = LayerHelper('huber_loss').takes(input=input)
     residual = helper.create_variable_for_type_inference(input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('huber_loss', {'X': input, 'Y': label}, {'Out': out, 'Residual': residual}, {'delta': delta})
@@ -114,7 +114,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
 
 def kldiv_loss(x, target, reduction='mean', name=None):
     """How much the distribution `target` differs from the one whose logarithms x holds."""
-    helper = LayerHelper('kldiv_loss', name=name)
+    helper = LayerHelper('kldiv_loss', name=name).takes(x=x)
     loss = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('kldiv_loss', {'X': x, 'Target': target}, {'Loss': loss}, {'reduction': reduction})
     return loss
@@ -122,7 +122,7 @@ def kldiv_loss(x, target, reduction='mean', name=None):
 
 def smooth_l1(x, y, inside_weight=None, outside_weight=None, sigma=None):
     """Squares of small differences, sizes of large ones, added up row by row."""
-    helper = LayerHelper('smooth_l1_loss')
+    helper = LayerHelper('smooth_l1_loss').takes(x=x)
     difference = helper.create_variable_for_type_inference(x.dtype)
     loss = helper.create_variable_for_type_inference(x.dtype)
     inputs = {'X': x, 'Y': y}
@@ -145,7 +145,7 @@ def rank_loss(label, left, right, name=None):
 
 def margin_rank_loss(label, left, right, margin=0.1, name=None):
     """The hinge loss of the order of two scores; a label of 1 says that left comes first, -1 that right does."""
-    helper = LayerHelper('margin_rank_loss', name=name)
+    helper = LayerHelper('margin_rank_loss', name=name).takes(left=left)
     out = helper.create_variable_for_type_inference(left.dtype)
     activated = helper.create_variable_for_type_inference(left.dtype)
     helper.append_op('margin_rank_loss', {'Label': label, 'X1': left, 'X2': right},

@@ -3,7 +3,7 @@
 import numpy
 
 from penstock.fluid.initializer import NumpyArrayInitializer
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_rank
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = ['hsigmoid', 'nce']
@@ -18,7 +18,8 @@ def nce(input, label, num_total_classes, sample_weight=None, param_attr=None, bi
         raise ValueError('sampler must be one of %s, not %r' % (', '.join(sorted(_SAMPLERS)), sampler))
     if sampler == 'custom_dist' and custom_dist is None:
         raise ValueError('the sampler custom_dist wants custom_dist, the probability of each class')
-    helper = LayerHelper('nce', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    helper = LayerHelper('nce', param_attr=param_attr, bias_attr=bias_attr, name=name).takes(input=input, label=label)
+    require_rank('nce', 'input', input, 2)
     weight = helper.create_parameter(helper.param_attr, [num_total_classes, input.shape[1]], input.dtype)
     inputs = {'Input': input, 'Label': label, 'Weight': weight}
     if helper.bias_attr:
@@ -84,6 +85,8 @@ def hsigmoid(input, label, num_classes, param_attr=None, bias_attr=None, name=No
     if num_classes is None or num_classes < 2:
         raise ValueError('num_classes must be at least 2, not %r' % (num_classes,))
     helper = LayerHelper('hierarchical_sigmoid', param_attr=param_attr, bias_attr=bias_attr, name=name)
+    helper.takes(input=input)
+    require_rank('hsigmoid', 'input', input, 2)
     nodes = num_classes if is_custom else num_classes - 1
     out = helper.create_variable_for_type_inference(input.dtype)
     before = helper.create_variable_for_type_inference(input.dtype)

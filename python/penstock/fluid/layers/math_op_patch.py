@@ -1,9 +1,11 @@
-"""Operators of Variables: x + y, x * 2.0, -x, x < y add the ops that Fluid adds."""
+"""Operators of Variables: x + y, x * 2.0, -x, x < y, x[1:] add the ops that Fluid adds."""
+
+import numbers
 
 from penstock.fluid import unique_name
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
-from penstock.fluid.layers import tensor
+from penstock.fluid.layers.indexing import subscript
 
 _INTEGERS = (VarType.BOOL, VarType.INT16, VarType.INT32, VarType.INT64, VarType.UINT8, VarType.INT8)
 
@@ -19,37 +21,48 @@ def _scaled(var, scale, bias):
     return out
 
 
-def _filled_like(var, value):
-    """A constant to stand beside `var` where no `scale` can express the operation."""
+def _constant(var, value, shape):
     block, out = _new_temporary(var, var.dtype)
-    if var.shape and var.shape[0] == -1:
-        batch = next(i for i, extent in enumerate(var.shape) if extent == -1)
-        block.append_op('fill_constant_batch_size_like', {'Input': var}, {'Out': out}, {
-            'shape': [1 if extent == -1 and i != batch else extent for i, extent in enumerate(var.shape)],
-            'value': value,
-            'input_dim_idx': batch,
-            'output_dim_idx': batch,
-            'dtype': int(var.dtype)
-        })
-    else:
-        block.append_op('fill_constant', None, {'Out': out}, {'shape': [1], 'value': value, 'dtype': int(var.dtype)})
+    block.append_op('fill_constant', None, {'Out': out}, {'shape': shape, 'value': value, 'dtype': int(var.dtype)})
+    out.stop_gradient = True
+    return out
+
+
+def _filled_like(var, value):
+    """A constant to stand in front of `var`: as it is the first operand, it has the result's shape."""
+    if -1 not in var.shape:
+        return _constant(var, value, list(var.shape))
+    block, out = _new_temporary(var, var.dtype)
+    batch = var.shape.index(-1)
+    block.append_op('fill_constant_batch_size_like', {'Input': var}, {'Out': out}, {
+        'shape': [1 if extent == -1 and i != batch else extent for i, extent in enumerate(var.shape)],
+        'value': value,
+        'input_dim_idx': batch,
+        'output_dim_idx': batch,
+        'dtype': int(var.dtype)
+    })
     out.stop_gradient = True
     return out
 
 
 def _astype(self, dtype):
-    return tensor.cast(self, dtype)
+    """The elements as another type."""
+    block, out = _new_temporary(self, dtype)
+    block.append_op('cast', {'X': self}, {'Out': out}, {'in_dtype': int(self.dtype), 'out_dtype': int(out.dtype)})
+    return out
 
 
-def _binary(op_type, reverse=False, scalar=None, compares=False):
+def _binary(op_type, reverse=False, scalar=None, scalars=(int, float), compares=False):
+    """The method for an op. A number of the types `scalars` goes through `scalar`, any other becomes a constant."""
 
     def method(self, other):
-        if isinstance(other, (int, float)) and not isinstance(other, bool):
-            if isinstance(other, float) and self.dtype in _INTEGERS:
-                self = self.astype('float32')
-            if scalar is not None:
+        if isinstance(other, numbers.Real):
+            if self.dtype in _INTEGERS and float(other) % 1 != 0:
+                self = self.astype('float32')    # which holds what lies between integers
+            exact = op_type == 'elementwise_div' and self.dtype in _INTEGERS
+            if scalar is not None and isinstance(other, scalars) and not exact:
                 return scalar(self, float(other))
-            other = _filled_like(self, float(other))
+            other = _filled_like(self, float(other)) if reverse else _constant(self, float(other), [1])
         elif not isinstance(other, Variable):
             return NotImplemented
         if self.dtype != other.dtype:
@@ -67,15 +80,18 @@ def patch_variable():
     """Called once, when the layers exist."""
     methods = {
         '__add__': _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a)),
-        '__radd__': _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a)),
+        '__radd__': _binary('elementwise_add', scalar=lambda x, a: _scaled(x, 1.0, a), scalars=numbers.Real),
         '__sub__': _binary('elementwise_sub', scalar=lambda x, a: _scaled(x, 1.0, -a)),
-        '__rsub__': _binary('elementwise_sub', reverse=True, scalar=lambda x, a: _scaled(x, -1.0, a)),
+        '__rsub__': _binary('elementwise_sub', reverse=True, scalar=lambda x, a: _scaled(x, -1.0, a),
+                            scalars=numbers.Real),
         '__mul__': _binary('elementwise_mul', scalar=lambda x, a: _scaled(x, a, 0.0)),
-        '__rmul__': _binary('elementwise_mul', scalar=lambda x, a: _scaled(x, a, 0.0)),
+        '__rmul__': _binary('elementwise_mul', scalar=lambda x, a: _scaled(x, a, 0.0), scalars=numbers.Real),
         '__truediv__': _binary('elementwise_div', scalar=lambda x, a: _scaled(x, 1.0 / a, 0.0)),
         '__rtruediv__': _binary('elementwise_div', reverse=True),
         '__pow__': _binary('elementwise_pow'),
         '__rpow__': _binary('elementwise_pow', reverse=True),
+        '__floordiv__': _binary('elementwise_floordiv'),
+        '__mod__': _binary('elementwise_mod'),
         '__neg__': lambda self: _scaled(self, -1.0, 0.0),
         '__eq__': _binary('equal', compares=True),
         '__ne__': _binary('not_equal', compares=True),
@@ -85,6 +101,9 @@ def patch_variable():
         '__ge__': _binary('greater_equal', compares=True),
         # A handle is found in dicts and sets by being itself.
         '__hash__': object.__hash__,
+        '__getitem__': subscript,
+        '__iter__': None,    # x[0], x[1], ... would never end
+        '__array_ufunc__': None,    # numpy.float32(2) + x is x's to answer, and no array of Variables
         'astype': _astype,
     }
     for name, method in methods.items():

@@ -5,8 +5,8 @@ import math
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
-from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.layers.tensor import fill_constant, int_list
+from penstock.fluid.layer_helper import LayerHelper, require_variables
+from penstock.fluid.layers.tensor import int_list
 
 __all__ = [
     'autoincreased_step_counter', 'cos_sim', 'dropout', 'embedding', 'fc', 'flatten',
@@ -46,6 +46,7 @@ def embedding(input, size, is_sparse=False, is_distributed=False, padding_idx=No
 
 def lookup_layer(op_type, input, size, is_sparse, is_distributed, padding_idx, param_attr, dtype):
     """Both layers called embedding: they differ in their op."""
+    require_variables('embedding', input=input)
     if input.dtype != VarType.INT64:
         raise TypeError('embedding: the ids must be int64, but %s is %s' % (input.name, input.dtype.name))
     helper = LayerHelper('embedding', param_attr=param_attr)
@@ -79,7 +80,7 @@ def autoincreased_step_counter(counter_name=None, begin=1, step=1):
 
 
 def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implementation='downgrade_in_infer'):
-    helper = LayerHelper('dropout', name=name)
+    helper = LayerHelper('dropout', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     mask = helper.create_variable_for_type_inference(VarType.UINT8, stop_gradient=True)
     if not seed and helper.main_program.random_seed != 0:
@@ -96,14 +97,14 @@ def dropout(x, dropout_prob, is_test=False, seed=None, name=None, dropout_implem
 
 
 def softmax(input, use_cudnn=False, name=None, axis=-1):
-    helper = LayerHelper('softmax', name=name)
+    helper = LayerHelper('softmax', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('softmax', {'X': input}, {'Out': out}, {'axis': axis, 'use_cudnn': use_cudnn})
     return out
 
 
 def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
-    helper = LayerHelper('mul', name=name)
+    helper = LayerHelper('mul', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('mul', {'X': x, 'Y': y}, {'Out': out}, {
         'x_num_col_dims': x_num_col_dims,
@@ -113,7 +114,7 @@ def mul(x, y, x_num_col_dims=1, y_num_col_dims=1, name=None):
 
 
 def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
-    helper = LayerHelper('matmul', name=name)
+    helper = LayerHelper('matmul', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('matmul', {'X': x, 'Y': y}, {'Out': out}, {
         'transpose_X': transpose_x,
@@ -125,13 +126,14 @@ def matmul(x, y, transpose_x=False, transpose_y=False, alpha=1.0, name=None):
 
 def cos_sim(X, Y):
     """The cosine between rows of X and Y; Y may have one row for all of X's."""
-    helper = LayerHelper('cos_sim')
+    helper = LayerHelper('cos_sim').takes(X=X)
     out, x_norm, y_norm = (helper.create_variable_for_type_inference(X.dtype) for _ in range(3))
     helper.append_op('cos_sim', {'X': X, 'Y': Y}, {'Out': out, 'XNorm': x_norm, 'YNorm': y_norm})
     return out
 
 
 def transpose(x, perm, name=None):
+    require_variables('transpose', x=x)
     if sorted(perm) != list(range(len(x.shape))):
         raise ValueError('perm must be a permutation of the %d axes of x, not %s' % (len(x.shape), list(perm)))
     helper = LayerHelper('transpose', name=name)
@@ -143,15 +145,17 @@ def transpose(x, perm, name=None):
 
 def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
     """-1 stands for the extent that is left over, 0 for the input's own extent there."""
-    helper = LayerHelper('reshape2', act=act, name=name)
+    helper = LayerHelper('reshape2', act=act, name=name).takes(x=x)
     inputs = {'X': x}
     if isinstance(shape, Variable):
         actual_shape, shape = shape, []
     shape, variables = int_list(helper, shape)
-    if isinstance(actual_shape, Variable):
-        inputs['Shape'] = actual_shape
-    elif variables:
+    if variables:
         inputs['ShapeTensor'] = variables
+    elif actual_shape is not None:
+        require_variables('reshape', actual_shape=actual_shape)
+        actual_shape.stop_gradient = True
+        inputs['Shape'] = actual_shape
     out = x if inplace else helper.create_variable_for_type_inference(x.dtype)
     xshape = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('reshape2', inputs, {'Out': out, 'XShape': xshape}, {'shape': shape})
@@ -160,6 +164,7 @@ def reshape(x, shape, actual_shape=None, act=None, inplace=False, name=None):
 
 def flatten(x, axis=1, name=None):
     """A matrix: the extents before `axis` are its rows, the others its columns."""
+    require_variables('flatten', x=x)
     if not 0 <= axis <= len(x.shape):
         raise ValueError('axis must be in [0, %d], not %r' % (len(x.shape), axis))
     helper = LayerHelper('flatten', name=name)
@@ -171,19 +176,18 @@ def flatten(x, axis=1, name=None):
 
 def squeeze(input, axes, name=None):
     """Without the extents in `axes` that are 1; without any axes, without every extent that is 1."""
-    return _with_axes('squeeze2', LayerHelper('squeeze', name=name), input, axes)
+    return _with_axes('squeeze2', LayerHelper('squeeze', name=name).takes(input=input), input, axes)
 
 
 def unsqueeze(input, axes, name=None):
     """With an extent of 1 at each place in `axes`, put in one after the other. Axes may be Variables."""
-    helper = LayerHelper('unsqueeze2', name=name)
+    helper = LayerHelper('unsqueeze2', name=name).takes(input=input)
     if isinstance(axes, Variable):
+        axes.stop_gradient = True
         return _with_axes('unsqueeze2', helper, input, [], AxesTensor=axes)
-    axes = [axes] if isinstance(axes, int) else list(axes)
-    if any(isinstance(axis, Variable) for axis in axes):
-        axes = [axis if isinstance(axis, Variable) else fill_constant([1], 'int32', axis, force_cpu=True)
-                for axis in axes]
-        return _with_axes('unsqueeze2', helper, input, [], AxesTensorList=axes)
+    axes, variables = int_list(helper, [axes] if isinstance(axes, int) else axes)
+    if variables:
+        return _with_axes('unsqueeze2', helper, input, [], AxesTensorList=variables)
     return _with_axes('unsqueeze2', helper, input, axes)
 
 
@@ -197,9 +201,10 @@ def _with_axes(op_type, helper, input, axes, **tensors):
 def split(input, num_or_sections, dim=-1, name=None):
     """A list of parts: so many equal ones, or parts of the given extents (one may be -1: what is left). Extents and the
     dimension may be Variables."""
-    helper = LayerHelper('split', name=name)
+    helper = LayerHelper('split', name=name).takes(input=input)
     inputs, attrs = {'X': input}, {}
     if isinstance(dim, Variable):
+        dim.stop_gradient = True
         inputs['AxisTensor'] = dim
     else:
         attrs['axis'] = dim + len(input.shape) if dim < 0 else dim
@@ -217,7 +222,7 @@ def split(input, num_or_sections, dim=-1, name=None):
 
 def merge_selected_rows(x, name=None):
     """Selected rows with each row once."""
-    helper = LayerHelper('merge_selected_rows', name=name)
+    helper = LayerHelper('merge_selected_rows', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('merge_selected_rows', {'X': x}, {'Out': out})
     return out
@@ -225,6 +230,7 @@ def merge_selected_rows(x, name=None):
 
 def get_tensor_from_selected_rows(x, name=None):
     """The values of selected rows as a tensor."""
+    require_variables('get_tensor_from_selected_rows', x=x)
     if x.type != VarType.SELECTED_ROWS:
         raise TypeError('get_tensor_from_selected_rows: %s is no SELECTED_ROWS, but %s' % (x.name, x.type.name))
     helper = LayerHelper('get_tensor_from_selected_rows', name=name)
@@ -235,7 +241,7 @@ def get_tensor_from_selected_rows(x, name=None):
 
 def topk(input, k, name=None):
     """The k largest of each row, and where they stood."""
-    helper = LayerHelper('top_k', name=name)
+    helper = LayerHelper('top_k', name=name).takes(input=input)
     values = helper.create_variable_for_type_inference(input.dtype)
     indices = helper.create_variable_for_type_inference('int64')
     inputs, attrs = {'X': input}, {}

@@ -5,7 +5,7 @@ import math
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import Variable
 from penstock.fluid.initializer import Constant
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, require_rank, require_variables
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = ['batch_norm', 'l2_normalize', 'layer_norm', 'lrn']
@@ -16,6 +16,8 @@ def batch_norm(input, act=None, is_test=False, momentum=0.9, epsilon=1e-05, para
                do_model_average_for_mean_and_var=True, use_global_stats=False):
     """Normalises each channel over the batch; the running mean and variance are parameters that are not trained."""
     helper = LayerHelper('batch_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
+    require_rank('batch_norm', 'input', input, 2)
     dtype = VarType.FP32 if input.dtype == VarType.FP16 else input.dtype
     channels = input.shape[1] if data_layout == 'NCHW' else input.shape[-1]
 
@@ -61,6 +63,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
                act=None, name=None):
     """Normalises what stands behind begin_norm_axis, then stretches and shifts it, element by element, if asked."""
     helper = LayerHelper('layer_norm', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
     dtype = input.dtype
     width = [math.prod(input.shape[begin_norm_axis:])]
     inputs = {'X': input}
@@ -80,6 +83,7 @@ def layer_norm(input, scale=True, shift=True, begin_norm_axis=1, epsilon=1e-05, 
 
 def l2_normalize(x, axis, epsilon=1e-12, name=None):
     """The vectors along `axis`, each made one long."""
+    require_variables('l2_normalize', x=x)
     if len(x.shape) == 1:
         axis = 0
     helper = LayerHelper('l2_normalize', name=name)
@@ -94,6 +98,7 @@ def l2_normalize(x, axis, epsilon=1e-12, name=None):
 
 def lrn(input, n=5, k=1.0, alpha=0.0001, beta=0.75, name=None, data_format='NCHW'):
     """Each element against its neighbours in n channels."""
+    require_variables('lrn', input=input)
     if len(input.shape) != 4:
         raise ValueError('lrn takes images of 4 axes; the shape of its input is %s' % (input.shape,))
     if data_format not in ('NCHW', 'NHWC'):

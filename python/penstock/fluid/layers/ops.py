@@ -12,7 +12,7 @@ __all__ = [
 def _unary(op_type):
 
     def layer(x, name=None):
-        helper = LayerHelper(op_type, name=name)
+        helper = LayerHelper(op_type, name=name).takes(x=x)
         out = helper.create_variable_for_type_inference(x.dtype)
         helper.append_op(op_type, {'X': x}, {'Out': out})
         return out
@@ -30,7 +30,7 @@ __all__ += ['cumsum', 'gelu']
 
 def gelu(x, approximate=False):
     """x times the share of a normal distribution below it."""
-    helper = LayerHelper('gelu')
+    helper = LayerHelper('gelu').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('gelu', {'X': x}, {'Out': out}, {'approximate': approximate})
     return out
@@ -40,7 +40,7 @@ def cumsum(x, axis=None, exclusive=None, reverse=None):
     """Running sums along `axis`, by default the last."""
     attrs = {'axis': axis, 'exclusive': exclusive, 'reverse': reverse}
     attrs = {name: value for name, value in attrs.items() if value is not None}
-    helper = LayerHelper('cumsum')
+    helper = LayerHelper('cumsum').takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('cumsum', {'X': x}, {'Out': out}, attrs)
     return out

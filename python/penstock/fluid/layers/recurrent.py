@@ -77,7 +77,7 @@ def dynamic_lstmp(input, size, proj_size, param_attr=None, bias_attr=None, use_p
 def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, gate_activation='sigmoid',
                 candidate_activation='tanh', h_0=None, origin_mode=False):
     """What a GRU of `size` elements puts out over each sequence of `input`, which is three times as wide."""
-    helper = LayerHelper('gru', param_attr=param_attr, bias_attr=bias_attr)
+    helper = LayerHelper('gru', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
     dtype = input.dtype
     inputs = {'Input': input, 'Weight': helper.create_parameter(helper.param_attr, [size, 3 * size], dtype)}
     if helper.bias_attr:
@@ -99,7 +99,7 @@ def dynamic_gru(input, size, param_attr=None, bias_attr=None, is_reverse=False, 
 def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='tanh', gate_activation='sigmoid',
              origin_mode=False):
     """(the new hidden state, what the reset gate let pass, the gates) of one GRU step; `size` is the width of input."""
-    helper = LayerHelper('gru_unit', param_attr=param_attr, bias_attr=bias_attr)
+    helper = LayerHelper('gru_unit', param_attr=param_attr, bias_attr=bias_attr).takes(input=input)
     dtype = input.dtype
     width = size // 3
     for which, name in (('activation', activation), ('gate_activation', gate_activation)):
@@ -123,7 +123,7 @@ def gru_unit(input, hidden, size, param_attr=None, bias_attr=None, activation='t
 
 def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None, bias_attr=None, name=None):
     """(what one LSTM step puts out, its cell) from its input, and both of the step before."""
-    helper = LayerHelper('lstm_unit', name=name)
+    helper = LayerHelper('lstm_unit', name=name).takes(x_t=x_t, hidden_t_prev=hidden_t_prev, cell_t_prev=cell_t_prev)
     for what, var in (('x_t', x_t), ('hidden_t_prev', hidden_t_prev), ('cell_t_prev', cell_t_prev)):
         if len(var.shape) != 2:
             raise ValueError('lstm_unit: %s must have 2 axes, but its shape is %s' % (what, var.shape))
@@ -145,7 +145,7 @@ def lstm_unit(x_t, hidden_t_prev, cell_t_prev, forget_bias=0.0, param_attr=None,
 def beam_search(pre_ids, pre_scores, ids, scores, beam_size, end_id, level=0, is_accumulated=True, name=None,
                 return_parent_idx=False):
     """(the tokens, their scores[, the rows they continue]) of the best continuations of each source's branches."""
-    helper = LayerHelper('beam_search', name=name)
+    helper = LayerHelper('beam_search', name=name).takes(pre_ids=pre_ids, pre_scores=pre_scores)
     inputs = {'pre_ids': pre_ids, 'pre_scores': pre_scores, 'scores': scores}
     if ids is not None:
         inputs['ids'] = ids

@@ -1,7 +1,7 @@
 """Layers over rows that fall into sequences."""
 
 from penstock.fluid.framework import Variable
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.layer_helper import LayerHelper, describe, require_rank, require_variables
 from penstock.fluid.layers.conv import _pair
 from penstock.fluid.layers.nn import squeeze, topk
 
@@ -16,8 +16,11 @@ __all__ = [
 def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_gradient=False):
     """The layer that is one op with one output, and has the op's name unless `layer` says another."""
     helper = LayerHelper(layer or op_type, name=name)
-    first = next(iter(inputs.values()))
-    first = first[0] if isinstance(first, (list, tuple)) else first
+    helper.require_slots(inputs)
+    slot, first = next(iter(inputs.items()))
+    if isinstance(first, (list, tuple)) and first:
+        first = first[0]
+    helper.takes(**{slot: first})
     var = helper.create_variable_for_type_inference(first.dtype, stop_gradient=stop_gradient)
     helper.append_op(op_type, inputs, {out: var}, attrs)
     return var
@@ -25,7 +28,9 @@ def _one_op(op_type, inputs, attrs=None, out='Out', layer=None, name=None, stop_
 
 def sequence_pool(input, pool_type, is_test=False, pad_value=0.0):
     """One row for each sequence: its 'sum', 'average', 'sqrt', 'max', 'first' or 'last'."""
-    helper = LayerHelper('sequence_pool')
+    helper = LayerHelper('sequence_pool').takes(input=input)
+    if not isinstance(pool_type, str):
+        raise TypeError('sequence_pool: pool_type must be a str, not %s' % describe(pool_type))
     out = helper.create_variable_for_type_inference(input.dtype)
     max_index = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('sequence_pool', {'X': input}, {'Out': out, 'MaxIndex': max_index}, {
@@ -54,6 +59,8 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
                   param_attr=None, act=None, name=None):
     """A convolution along each sequence; a window begins `padding_start` rows from its own (None: it is centred)."""
     helper = LayerHelper('sequence_conv', param_attr=param_attr, bias_attr=bias_attr, act=act, name=name)
+    helper.takes(input=input)
+    require_rank('sequence_conv', 'input', input, 2)
     weight = helper.create_parameter(helper.param_attr, [filter_size * input.shape[1], num_filters], input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
@@ -67,7 +74,7 @@ def sequence_conv(input, num_filters, filter_size=3, filter_stride=1, padding=Tr
 
 def row_conv(input, future_context_size, param_attr=None, act=None):
     """Each row with the `future_context_size` rows after it, weighted element by element."""
-    helper = LayerHelper('row_conv', param_attr=param_attr, act=act)
+    helper = LayerHelper('row_conv', param_attr=param_attr, act=act).takes(input=input)
     weight = helper.create_parameter(helper.param_attr, [future_context_size + 1, input.shape[-1]], input.dtype)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('row_conv', {'X': input, 'Filter': weight}, {'Out': out})
@@ -87,6 +94,7 @@ def sequence_expand_as(x, y, name=None):
 
 
 def sequence_slice(input, offset, length, name=None):
+    require_variables('sequence_slice', offset=offset, length=length)
     offset.stop_gradient = True
     length.stop_gradient = True
     return _one_op('sequence_slice', {'X': input, 'Offset': offset, 'Length': length}, name=name)
@@ -94,7 +102,7 @@ def sequence_slice(input, offset, length, name=None):
 
 def sequence_pad(x, pad_value, maxlen=None, name=None):
     """(the sequences as rows of one length, filled up with `pad_value`; how long each one is)"""
-    helper = LayerHelper('sequence_pad', name=name)
+    helper = LayerHelper('sequence_pad', name=name).takes(x=x, pad_value=pad_value)
     out = helper.create_variable_for_type_inference(x.dtype)
     length = helper.create_variable_for_type_inference('int64', stop_gradient=True)
     pad_value.stop_gradient = True
@@ -104,6 +112,7 @@ def sequence_pad(x, pad_value, maxlen=None, name=None):
 
 
 def sequence_unpad(x, length, name=None):
+    require_variables('sequence_unpad', length=length)
     length.stop_gradient = True
     return _one_op('sequence_unpad', {'X': x, 'Length': length}, name=name)
 

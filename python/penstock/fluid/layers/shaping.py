@@ -2,7 +2,7 @@
 
 from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
-from penstock.fluid.layers.tensor import int_list
+from penstock.fluid.layers.tensor import int_list, is_array, join_array
 
 __all__ = ['expand', 'gather', 'pad', 'pad2d', 'shape', 'slice', 'stack']
 
@@ -17,12 +17,13 @@ def shape(input):
 
 def slice(input, axes, starts, ends):
     """The box [starts, ends) along `axes`; a negative number counts from the end. Numbers may be Variables."""
-    helper = LayerHelper('slice')
+    helper = LayerHelper('slice').takes(input=input)
     inputs, attrs = {'Input': input}, {'axes': list(axes)}
     flags = [1] * len(axes)
     for name, given in (('starts', starts), ('ends', ends)):
         slot = '%sTensor' % name.capitalize()
         if isinstance(given, Variable):
+            given.stop_gradient = True
             inputs[slot] = given
             flags = [-1] * len(axes)
             continue
@@ -38,9 +39,10 @@ def slice(input, axes, starts, ends):
 
 def expand(x, expand_times, name=None):
     """x laid side by side with itself, expand_times[i] times along axis i. Numbers may be Variables."""
-    helper = LayerHelper('expand', name=name)
+    helper = LayerHelper('expand', name=name).takes(x=x)
     inputs, attrs = {'X': x}, {}
     if isinstance(expand_times, Variable):
+        expand_times.stop_gradient = True
         inputs['ExpandTimes'] = expand_times
     else:
         attrs['expand_times'], variables = int_list(helper, expand_times)
@@ -53,24 +55,26 @@ def expand(x, expand_times, name=None):
 
 def gather(input, index, overwrite=True):
     """Rows by their numbers. With overwrite the gradient of a row that is taken twice is the last one alone."""
-    helper = LayerHelper('gather')
+    helper = LayerHelper('gather').takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op('gather', {'X': input, 'Index': index}, {'Out': out}, {'overwrite': overwrite})
     return out
 
 
 def stack(x, axis=0):
-    """Tensors of one shape as one, with a new axis at `axis`."""
-    helper = LayerHelper('stack')
-    parts = [x] if isinstance(x, Variable) else list(x)
+    """Tensors of one shape, or the elements of one array, as one, with a new axis at `axis`."""
+    helper = LayerHelper('stack', input=x)
+    parts = helper.multiple_input()
     out = helper.create_variable_for_type_inference(parts[0].dtype)
+    if is_array(parts):
+        return join_array(helper, parts[0], out, axis, use_stack=True)
     helper.append_op('stack', {'X': parts}, {'Y': out}, {'axis': axis})
     return out
 
 
 def pad(x, paddings, pad_value=0.0, name=None):
     """A frame of pad_value: two numbers an axis, before and after it."""
-    helper = LayerHelper('pad', name=name)
+    helper = LayerHelper('pad', name=name).takes(x=x)
     out = helper.create_variable_for_type_inference(x.dtype)
     helper.append_op('pad', {'X': x}, {'Out': out}, {'paddings': list(paddings), 'pad_value': float(pad_value)})
     return out
@@ -78,7 +82,7 @@ def pad(x, paddings, pad_value=0.0, name=None):
 
 def pad2d(input, paddings=[0, 0, 0, 0], mode='constant', pad_value=0.0, data_format='NCHW', name=None):
     """A frame around images: of pad_value, of the nearest elements ('edge'), or mirrored ('reflect')."""
-    helper = LayerHelper('pad2d', name=name)
+    helper = LayerHelper('pad2d', name=name).takes(input=input)
     inputs, attrs = {'X': input}, {'mode': mode, 'pad_value': float(pad_value), 'data_format': data_format}
     if isinstance(paddings, Variable):
         inputs['Paddings'] = paddings

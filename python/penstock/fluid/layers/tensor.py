@@ -1,11 +1,13 @@
 """Making, casting and joining tensors."""
 
+import operator
+
 import numpy
 
 from penstock.fluid.core import VarType, dtype_name, to_dtype
 from penstock.fluid.framework import Variable
-from penstock.fluid.initializer import Constant
-from penstock.fluid.layer_helper import LayerHelper
+from penstock.fluid.initializer import VALUES_MAX, Constant
+from penstock.fluid.layer_helper import LayerHelper, describe
 from penstock.fluid.param_attr import ParamAttr
 
 __all__ = [
@@ -34,41 +36,60 @@ def create_global_var(shape, value, dtype, persistable=False, force_cpu=False, n
     return var
 
 
-def int_list(helper, numbers):
+def int_list(helper, numbers, dtype='int32'):
     """(attribute, Variables of one element) for numbers some of which may be Variables; no Variables if none is."""
-    attr = [-1 if isinstance(one, Variable) else int(one) for one in numbers]
+
+    def constant(number):
+        return fill_constant([1], dtype, number, force_cpu=True, out=helper.create_variable_for_type_inference(dtype))
+
+    return _int_list(helper, numbers, given=lambda var: var, constant=constant)
+
+
+def _int_list(helper, numbers, given, constant):
+    """As int_list; `given` and `constant` make the Variables, of a Variable and of a number."""
+    attr = []
+    for one in numbers:
+        if isinstance(one, Variable):
+            one.stop_gradient = True
+        try:
+            attr.append(-1 if isinstance(one, Variable) else operator.index(one))
+        except TypeError:
+            raise TypeError('%s: %r must be an int or a Variable' % (helper.layer_type, one)) from None
     if not any(isinstance(one, Variable) for one in numbers):
         return attr, []
-    variables = []
-    for one in numbers:
-        if not isinstance(one, Variable):
-            out = helper.create_variable_for_type_inference('int32')
-            one = fill_constant([1], 'int32', int(one), force_cpu=True, out=out)
-        variables.append(one)
-    return attr, variables
+    return attr, [given(one) if isinstance(one, Variable) else constant(one) for one in numbers]
+
+
+def _shape_inputs(helper, shape):
+    """(slots, attribute) of a shape that may be a Variable, or hold some; those of int64 are cast."""
+
+    def int32(var):
+        return cast(var, 'int32') if var.dtype == VarType.INT64 else var
+
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        return {'ShapeTensor': int32(shape)}, []
+    attr, variables = _int_list(helper, shape, given=int32,
+                                constant=lambda number: fill_constant([1], 'int32', number, force_cpu=True))
+    return {'ShapeTensorList': variables} if variables else {}, attr
 
 
 def fill_constant(shape, dtype, value, force_cpu=False, out=None):
-    """A tensor of one value; its shape may be a Variable, or hold some."""
+    """A tensor of one value; its shape may be a Variable, or hold some, and the value may be one of one element."""
     helper = LayerHelper('fill_constant')
     dtype = to_dtype(dtype)
-    inputs = {}
-    if isinstance(shape, Variable):
-        inputs['ShapeTensor'], shape = shape, []
+    if out is not None and helper.takes(out=out) and out.dtype != dtype:
+        raise TypeError('fill_constant: out (%s) is %s, not %s' % (out.name, dtype_name(out.dtype), dtype_name(dtype)))
+    attrs = {'force_cpu': force_cpu}
+    inputs, attrs['shape'] = _shape_inputs(helper, shape)
+    if isinstance(value, Variable):
+        inputs['ValueTensor'] = value
     else:
-        shape, variables = int_list(helper, shape)
-        if variables:
-            inputs['ShapeTensorList'] = variables
+        attrs.update(value=float(value), str_value=_text_of(value, dtype))
     if out is None:
         out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(
-        'fill_constant', inputs, {'Out': out}, {
-            'shape': shape,
-            'dtype': int(out.dtype),
-            'value': float(value),
-            'str_value': _text_of(value, dtype),
-            'force_cpu': force_cpu
-        })
+    attrs['dtype'] = int(out.dtype)
+    helper.append_op('fill_constant', inputs, {'Out': out}, attrs)
     out.stop_gradient = True
     return out
 
@@ -107,24 +128,34 @@ def ones(shape, dtype, force_cpu=False):
 
 def uniform_random(shape, dtype='float32', min=-1.0, max=1.0, seed=0):
     """Random numbers, all equally likely between min and max; without a seed, other ones in each run."""
-    return _random('uniform_random', shape, dtype, {'min': min, 'max': max, 'seed': seed})
+    helper = LayerHelper('uniform_random')
+    inputs = {}
+    if isinstance(shape, Variable):
+        shape.stop_gradient = True
+        inputs['ShapeTensor'], shape = shape, []
+    else:
+        shape, variables = int_list(helper, shape, 'int64')
+        if variables:
+            inputs['ShapeTensorList'] = variables
+    return _random(helper, inputs, dtype, {'shape': shape, 'min': min, 'max': max, 'seed': seed})
 
 
 def gaussian_random(shape, mean=0.0, std=1.0, seed=0, dtype='float32'):
     """Random numbers of a normal distribution; without a seed, other ones in each run."""
-    return _random('gaussian_random', shape, dtype, {'mean': mean, 'std': std, 'seed': seed})
+    helper = LayerHelper('gaussian_random')
+    inputs, shape = _shape_inputs(helper, shape)
+    return _random(helper, inputs, dtype, {'shape': shape, 'mean': mean, 'std': std, 'seed': seed})
 
 
-def _random(op_type, shape, dtype, attrs):
-    helper = LayerHelper(op_type)
+def _random(helper, inputs, dtype, attrs):
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
-    helper.append_op(op_type, {}, {'Out': out}, dict(attrs, shape=list(shape), dtype=int(dtype)))
+    helper.append_op(helper.layer_type, inputs, {'Out': out}, dict(attrs, dtype=int(dtype)))
     return out
 
 
 def cast(x, dtype):
-    helper = LayerHelper('cast')
+    helper = LayerHelper('cast').takes(x=x)
     dtype = to_dtype(dtype)
     out = helper.create_variable_for_type_inference(dtype)
     helper.append_op('cast', {'X': x}, {'Out': out}, {'in_dtype': int(x.dtype), 'out_dtype': int(dtype)})
@@ -132,21 +163,39 @@ def cast(x, dtype):
 
 
 def concat(input, axis=0, name=None):
-    """Tensors end to end along an axis, which may be a Variable."""
-    helper = LayerHelper('concat', name=name)
-    parts = [input] if isinstance(input, Variable) else list(input)
-    out = helper.create_variable_for_type_inference(parts[0].dtype)
+    """Tensors, or the elements of one array, end to end along an axis, which may be a Variable."""
+    helper = LayerHelper('concat', name=name, input=input)
+    parts = helper.multiple_input()
+    out = helper.create_variable_for_type_inference(helper.input_dtype())
+    if is_array(parts):
+        return join_array(helper, parts[0], out, axis, use_stack=False)
     if isinstance(axis, Variable):
+        axis.stop_gradient = True
         helper.append_op('concat', {'X': parts, 'AxisTensor': axis}, {'Out': out})
     else:
         helper.append_op('concat', {'X': parts}, {'Out': out}, {'axis': axis})
     return out
 
 
+def is_array(parts):
+    """Whether what is to be joined is one array of tensors, not a list of them."""
+    arrays = [part for part in parts if part.type == VarType.LOD_TENSOR_ARRAY]
+    if arrays and len(parts) > 1:
+        raise ValueError('%s is an array: it is joined alone, not with %d others' % (arrays[0].name, len(parts) - 1))
+    return bool(arrays)
+
+
+def join_array(helper, array, out, axis, use_stack):
+    index = helper.create_variable_for_type_inference('int32')
+    attrs = {'axis': axis, 'use_stack': use_stack}
+    helper.append_op('tensor_array_to_tensor', {'X': array}, {'Out': out, 'OutIndex': index}, attrs)
+    return out
+
+
 def sums(input, out=None):
     """The sum of a list of tensors."""
-    helper = LayerHelper('sum')
-    inputs = [input] if isinstance(input, Variable) else list(input)
+    helper = LayerHelper('sum', input=input)
+    inputs = helper.multiple_input()
     if out is None:
         out = helper.create_variable_for_type_inference(inputs[0].dtype)
     helper.append_op('sum', {'X': inputs}, {'Out': out}, {'use_mkldnn': False})
@@ -165,7 +214,10 @@ def assign(input, output=None):
             output = helper.create_variable_for_type_inference(input.dtype)
         helper.append_op('assign', {'X': input}, {'Out': output})
         return output
-    input = numpy.asarray(input)
+    if not isinstance(input, numpy.ndarray):
+        raise TypeError('assign: input must be a Variable or a numpy array, not %s' % describe(input))
+    if input.size > VALUES_MAX:
+        raise ValueError('assign: the array has %d elements; a program keeps at most %d' % (input.size, VALUES_MAX))
     slots = {'bool': 'bool_values', 'float32': 'fp32_values', 'int32': 'int32_values', 'int64': 'int64_values'}
     dtype = to_dtype(input.dtype)
     slot = slots.get(dtype_name(dtype))
@@ -212,7 +264,7 @@ def argmin(x, axis=0):
 
 def argsort(input, axis=-1, descending=False, name=None):
     """The elements along `axis` in order, and where each came from."""
-    helper = LayerHelper('argsort', name=name)
+    helper = LayerHelper('argsort', name=name).takes(input=input)
     out = helper.create_variable_for_type_inference(input.dtype, stop_gradient=True)
     indices = helper.create_variable_for_type_inference('int64', stop_gradient=True)
     helper.append_op('argsort', {'X': input}, {'Out': out, 'Indices': indices}, {

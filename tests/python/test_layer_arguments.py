@@ -1,0 +1,149 @@
+"""Arguments of layers that may be Variables, and wrong ones, which are named."""
+
+import numpy as np
+import pytest
+
+
+def run(fluid, feed, *fetch):
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    return exe.run(feed=feed, fetch_list=list(fetch))
+
+
+def op_types(program):
+    return [op.type for op in program.global_block().ops]
+
+
+ONE = {'rows': np.array([2], 'int32'), 'wide': np.array([3], 'int64'), 'both': np.array([4, 5], 'int32')}
+
+
+def extents(fluid):
+    made = [fluid.data('rows', [1], 'int32'), fluid.data('wide', [1], 'int64'), fluid.data('both', [2], 'int32')]
+    for var in made:
+        var.stop_gradient = False
+    return made
+
+
+@pytest.mark.parametrize('make', [
+    lambda L, shape: L.fill_constant(shape, 'float32', 1.0),
+    lambda L, shape: L.zeros(shape, 'int64'),
+    lambda L, shape: L.uniform_random(shape),
+    lambda L, shape: L.gaussian_random(shape),
+])
+def test_a_shape_may_be_or_hold_variables(fluid, make):
+    rows, wide, both = extents(fluid)
+    parts, whole = make(fluid.layers, [rows, 3, wide]), make(fluid.layers, both)
+    assert parts.shape == (-1, 3, -1)
+    assert rows.stop_gradient and both.stop_gradient    # extents have no gradients
+    got = run(fluid, ONE, parts, whole)
+    assert [value.shape for value in got] == [(2, 3, 3), (4, 5)]
+
+
+def test_an_int64_extent_is_cast_for_a_constant(fluid):
+    rows, wide, _ = extents(fluid)
+    fluid.layers.fill_constant([wide, 2], 'float32', 1.0)
+    assert op_types(fluid.default_main_program()) == ['cast', 'fill_constant', 'fill_constant']
+
+
+def test_the_value_of_a_constant_may_be_a_variable(fluid):
+    value = fluid.data('value', [1])
+    out = fluid.layers.fill_constant([2, 2], 'float32', value)
+    np.testing.assert_array_equal(run(fluid, {'value': np.array([1.5], 'float32')}, out)[0], np.full((2, 2), 1.5))
+
+
+def test_numbers_beside_variables_are_constants_of_the_layer(fluid):
+    rows, _, _ = extents(fluid)
+    out = fluid.layers.unsqueeze(fluid.data('x', [2, 2]), [rows, 1])
+    assert out.name == 'unsqueeze2_0.tmp_1'    # tmp_0 is the 1
+    got, = run(fluid, dict(ONE, x=np.zeros((2, 2), 'float32')), out)
+    assert got.shape == (2, 1, 2, 1)
+
+
+def test_an_array_is_joined_as_a_list_is(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [2, 3])
+    zero = L.zeros([1], 'int64')
+    array = L.array_write(x, zero)
+    array = L.array_write(L.scale(x, 2.0), L.increment(zero, in_place=False), array)
+    joined, stacked = L.concat(array, axis=1), L.stack(array, axis=0)
+    assert joined.type.name == stacked.type.name == 'LOD_TENSOR'
+    given = np.ones((2, 3), 'float32')
+    got = run(fluid, {'x': given}, joined, stacked)
+    np.testing.assert_array_equal(got[0], np.concatenate([given, 2 * given], 1))
+    np.testing.assert_array_equal(got[1], np.stack([given, 2 * given]))
+    with pytest.raises(ValueError, match='is an array: it is joined alone, not with 1 others'):
+        L.concat([array, x])
+
+
+@pytest.mark.parametrize('name', ['clip', 'clip_by_norm'])
+def test_a_clipping_layer_has_the_very_name_asked_for(fluid, name):
+    layer = {'clip': lambda x, **kw: fluid.layers.clip(x, 0.0, 1.0, **kw),
+             'clip_by_norm': lambda x, **kw: fluid.layers.clip_by_norm(x, 1.0, **kw)}[name]
+    x = fluid.data('x', [2])
+    assert layer(x, name='small').name == 'small' and layer(x).name == name + '_0.tmp_0'
+
+
+@pytest.mark.parametrize('initializer, label', [
+    ('Constant(2.0)', 'constant_init'),
+    ('Uniform(1.0, 3.0)', 'uniform_random'),
+    ('Normal(2.0, 0.1)', 'gaussian_random'),
+    ('TruncatedNormal(2.0, 0.1)', 'truncated_gaussian_random'),
+    ('Xavier()', 'xavier_init'),
+    ('MSRA()', 'masra_init'),
+    ('NumpyArrayInitializer(np.full([2, 3], 2, "float32"))', 'numpy_array_init'),
+])
+def test_a_float16_parameter_is_cast_from_a_float32_stand_in(fluid, initializer, label):
+    made = eval(initializer, {'np': np}, vars(fluid.initializer))
+    fluid.layers.create_parameter([2, 3], 'float16', attr=fluid.ParamAttr(name='w', initializer=made))
+    filled, cast = fluid.default_startup_program().global_block().ops
+    assert filled.output_arg_names == ['%s.w.tmp_0' % label] == cast.input_arg_names and cast.type == 'cast'
+    assert filled.attr('dtype') == fluid.core.VarType.FP32
+    run(fluid, {})
+    value = np.array(fluid.global_scope().find_var('w').get_tensor())
+    assert value.dtype == np.float16 and value.shape == (2, 3)
+    if 'Xavier' not in initializer and 'MSRA' not in initializer:
+        assert np.all(np.abs(value - 2) <= 1)
+
+
+WRONG = [
+    (lambda L, x: L.relu(None), 'relu: x must be a Variable, not None'),
+    (lambda L, x: L.fc(3, 4), 'fc: input must be a Variable or a list of Variables, not 3'),
+    (lambda L, x: L.fc([x, 'y'], 4), "fc: input must be a Variable, not 'y'"),
+    (lambda L, x: L.elementwise_add(x, 'y'), "elementwise_add: Y must be a Variable, not 'y'"),
+    (lambda L, x: L.concat([x, np.zeros(2)]), 'concat: input must be a Variable, not ndarray'),
+    (lambda L, x: L.sequence_softmax(None), 'sequence_softmax: X must be a Variable, not None'),
+    (lambda L, x: L.less_than(x, x, cond='c'), "less_than: Out must be a Variable, not 'c'"),
+    (lambda L, x: L.reshape(x, [-1, 1.5]), 'reshape2: 1.5 must be an int or a Variable'),
+    (lambda L, x: L.fc(x, 2.5), r'a shape is a list of ints, not \[4, 2.5\]'),
+    (lambda L, x: L.fc(x, 2, bias_attr=['b']), 'one parameter is described by one ParamAttr, not by a list of 1'),
+    (lambda L, x: L.assign('x'), "assign: input must be a Variable or a numpy array, not 'x'"),
+    (lambda L, x: L.data(None, [1]), 'data: the name must be a str, not None'),
+    (lambda L, x: L.fill_constant([1], 'int64', 1, out=x), r'fill_constant: out \(x\) is float32, not int64'),
+    (lambda L, x: L.create_parameter([2], 'int32'), 'fills variables of floats; create_parameter_0.w_0 is INT32'),
+    (lambda L, x: L.reorder_lod_tensor_by_rank(x, x), 'rank_table must be a Variable of type LOD_RANK_TABLE'),
+    (lambda L, x: L.conv2d(x, 2, 3, use_cudnn=1), 'use_cudnn must be True or False, not 1'),
+]
+WRONG_VALUES = [
+    (lambda L, x: L.concat([]), 'concat: input is an empty list'),
+    (lambda L, x: L.concat([x, x.astype('int64')]), 'Data Type mismatch: FP32 to INT64'),
+    (lambda L, x: L.cast(x, None), 'there is no element type for None; there are bool'),
+    (lambda L, x: L.conv2d(x, 2, 3), r'the input must be images of 4 axes, but its shape is \(-1, 4\)'),
+    (lambda L, x: L.nce(L.reshape(x, [-1]), x, 5), 'nce: input must have at least 2 axes'),
+    (lambda L, x: L.assign(np.zeros(2**20 + 1, 'float32')), 'has 1048577 elements; a program keeps at most 1048576'),
+    (lambda L, x: L.conv2d(L.reshape(x, [-1, 4, 1, 1]), 2, 1, groups=0), 'must be divisible by groups'),
+    (lambda L, x: L.pool2d(L.reshape(x, [-1, 4, 1, 1]), 1, pool_padding='VALID', ceil_mode=True), 'cannot go together'),
+    (lambda L, x: L.pool2d(L.reshape(x, [-1, 4, 1, 1]), 1, pool_padding=[[1, 1], [0, 0], [0, 0], [0, 0]]),
+     'only the axes of the image are padded'),
+]
+
+
+@pytest.mark.parametrize('call, says', WRONG)
+def test_an_argument_of_a_wrong_type_is_named(fluid, call, says):
+    with pytest.raises(TypeError, match=says):
+        call(fluid.layers, fluid.data('x', [None, 4]))
+
+
+@pytest.mark.parametrize('call, says', WRONG_VALUES)
+def test_a_wrong_value_is_named(fluid, call, says):
+    with pytest.raises(ValueError, match=says):
+        call(fluid.layers, fluid.data('x', [None, 4]))

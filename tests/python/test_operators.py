@@ -1,0 +1,131 @@
+"""Operators of Variables: what x + 1, x < y and x[1:] add to a program, and what they give."""
+
+import numpy as np
+import pytest
+
+X = np.array([[1, 2, 3], [4, 5, 6]], 'float32')
+
+
+def ops_of(fluid):
+    return [op.type for op in fluid.default_main_program().global_block().ops]
+
+
+def run(fluid, feed, *fetch):
+    return fluid.Executor().run(feed=feed, fetch_list=list(fetch))
+
+
+@pytest.mark.parametrize('make, ops', [
+    (lambda x: x + 1, ['scale']),
+    (lambda x: x + True, ['scale']),
+    (lambda x: x + np.float32(2), ['fill_constant', 'elementwise_add']),
+    (lambda x: np.float32(2) + x, ['scale']),
+    (lambda x: x / 4, ['scale']),
+    (lambda x: 4 / x, ['fill_constant_batch_size_like', 'elementwise_div']),
+    (lambda x: x**2, ['fill_constant', 'elementwise_pow']),
+    (lambda x: 2**x, ['fill_constant_batch_size_like', 'elementwise_pow']),
+    (lambda x: x > 2, ['fill_constant', 'greater_than']),
+    (lambda x: x != 5, ['fill_constant', 'not_equal']),
+])
+def test_a_number_becomes_a_scale_or_a_constant(fluid, make, ops):
+    x = fluid.data('x', [None, 3])
+    out = make(x)
+    assert ops_of(fluid) == ops
+    np.testing.assert_allclose(run(fluid, {'x': X}, out)[0], make(X), rtol=1e-6)
+
+
+@pytest.mark.parametrize('make, ops', [
+    (lambda x: x * 2.0, ['scale']),
+    (lambda x: x / 2, ['fill_constant', 'elementwise_div']),
+    (lambda x: x // 2, ['fill_constant', 'elementwise_floordiv']),
+    (lambda x: x % 3, ['fill_constant', 'elementwise_mod']),
+])
+def test_integers_stay_integers(fluid, make, ops):
+    whole = X.astype('int64')
+    out = make(fluid.data('x', [None, 3], 'int64'))
+    assert ops_of(fluid) == ops and out.dtype.name == 'INT64'
+    np.testing.assert_array_equal(run(fluid, {'x': whole}, out)[0], np.trunc(make(whole)))
+
+
+@pytest.mark.parametrize('make', [lambda x: x * 2.5, lambda x: x < 1.5, lambda x: 0.5 - x])
+def test_what_lies_between_integers_makes_them_floats(fluid, make):
+    out = make(fluid.data('x', [None, 3], 'int64'))
+    np.testing.assert_allclose(run(fluid, {'x': X.astype('int64')}, out)[0], make(X))
+
+
+def test_a_constant_in_front_has_the_shape_that_is_known(fluid):
+    out = 2**fluid.data('x', [2, 3])
+    constant = fluid.default_main_program().global_block().ops[0]
+    assert constant.type == 'fill_constant' and constant.attr('shape') == [2, 3]
+    np.testing.assert_allclose(run(fluid, {'x': X}, out)[0], 2**X)
+
+
+def test_types_are_cast_to_the_left_ones(fluid):
+    x, n = fluid.data('x', [None, 3]), fluid.data('n', [None, 3], 'int64')
+    out = n + x
+    assert out.dtype.name == 'INT64' and ops_of(fluid) == ['cast', 'elementwise_add'] and out.name == 'tmp_1'
+    assert x.astype('float64').name == 'tmp_2'
+
+
+def test_an_array_is_no_operand(fluid):
+    x = fluid.data('x', [None, 3])
+    row = np.ones(3, 'float32')
+    for make in (lambda: x * row, lambda: row * x, lambda: x + [1], lambda: x + 'a'):
+        with pytest.raises(TypeError):
+            make()
+    with pytest.raises(TypeError, match='not iterable'):
+        list(x)
+
+
+@pytest.mark.parametrize('take', [
+    lambda x: x[0],
+    lambda x: x[-1],
+    lambda x: x[1, 2],
+    lambda x: x[:, 1],
+    lambda x: x[:, -1],
+    lambda x: x[:, :2],
+    lambda x: x[0:2, 1:3],
+    lambda x: x[:, -2:],
+    lambda x: x[1:100],
+    lambda x: x[np.int64(1)],
+])
+def test_a_part_is_one_slice(fluid, take):
+    out = take(fluid.data('x', [None, 3]))
+    assert ops_of(fluid) == ['slice'] and out.name == 'x_slice_0'
+    np.testing.assert_array_equal(run(fluid, {'x': X}, out)[0].ravel(), np.ravel(take(X)))
+
+
+def test_the_whole_is_the_variable_itself(fluid):
+    x = fluid.data('x', [None, 3])
+    assert x[:] is x and x[:, :] is x
+
+
+def test_a_subscript_may_be_a_variable(fluid):
+    x, i = fluid.data('x', [None, 3]), fluid.data('i', [1], 'int32')
+    i.stop_gradient = False
+    row, head, cell = x[i], x[:, 0:i], x[i, 2]
+    assert i.stop_gradient
+    after = ['fill_constant', 'elementwise_add']    # where a part of one element ends
+    assert ops_of(fluid) == after + ['slice'] + ['slice'] + after + ['fill_constant', 'fill_constant', 'slice']
+    got = run(fluid, {'x': X, 'i': np.array([1], 'int32')}, row, head, cell)
+    np.testing.assert_array_equal(got[0].ravel(), X[1])
+    np.testing.assert_array_equal(got[1], X[:, :1])
+    np.testing.assert_array_equal(got[2].ravel(), X[1, 2:])
+
+
+def test_a_part_has_a_gradient(fluid):
+    x = fluid.data('x', [2, 3])
+    x.stop_gradient = False
+    grad, = fluid.gradients([fluid.layers.reduce_sum(x[1, 1:])], [x])
+    np.testing.assert_array_equal(run(fluid, {'x': X}, grad)[0], [[0, 0, 0], [0, 1, 1]])
+
+
+@pytest.mark.parametrize('subscript, error, says', [
+    (slice(None, None, 2), NotImplementedError, 'steps other than 1'),
+    (Ellipsis, TypeError, 'must be an int, a slice or a Variable'),
+    (1.5, TypeError, 'must be an int, a slice or a Variable'),
+    ('a', TypeError, 'must be an int, a slice or a Variable'),
+    ((0, 0, 0), IndexError, 'x has 2 axes, but axis 2 is asked for'),
+])
+def test_a_wrong_subscript_is_named(fluid, subscript, error, says):
+    with pytest.raises(error, match=says):
+        fluid.data('x', [None, 3])[subscript]

@@ -38,6 +38,16 @@ def test_the_exponential_average_follows_each_step(fluid, net):
     np.testing.assert_array_equal(value(fluid, 'w'), trained)
 
 
+def test_the_decay_grows_with_a_counter_of_steps(fluid, net):
+    average = fluid.optimizer.ExponentialMovingAverage(0.3, thres_steps=fluid.layers.autoincreased_step_counter(begin=0))
+    average.update()
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    for step in range(5):
+        exe.run(feed={'x': np.ones((4, 2), 'float32')}, fetch_list=[net])
+        np.testing.assert_allclose(value(fluid, 'scheduled_ema_decay_rate'), min(0.3, (1 + step) / (10 + step)), rtol=1e-6)
+
+
 def test_the_model_average_is_the_mean_over_its_window(fluid, net):
     average = fluid.optimizer.ModelAverage(1.0, min_average_window=2, max_average_window=4)
     exe = fluid.Executor()

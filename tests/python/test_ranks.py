@@ -100,7 +100,9 @@ def test_snapshots_have_fluids_names(fluid):
      'at least 2 trainers'),
     ('collective', {}, {}, 'collective_mode must be one of'),
     ('collective', dict(collective_mode='grad_allreduce', local_sgd_k_steps=2), {}, 'needs collective_mode local_sgd'),
-    ('collective', dict(collective_mode='grad_allreduce'), dict(trainers=2.5), 'trainers must be an integer'),
+    ('collective', dict(collective_mode='grad_allreduce'), dict(trainers=2.5),
+     "plan: mode collective needs the address of each trainer, comma-separated or in a list, not 2.5; give trainers='10."),
+    ('nccl2', {}, dict(trainers=None), "needs the address of each trainer, comma-separated or in a list, not None; give"),
     ('pserver', {}, dict(), 'trainers must be an integer'),
 ])
 def test_a_wrong_job_is_named_and_changes_nothing(fluid, mode, fields, arguments, says):

@@ -80,7 +80,8 @@ class ExponentialMovingAverage(_Average):
             decay = layers.create_global_var([1], self._decay, 'float32', persistable=True,
                                              name='scheduled_ema_decay_rate')
             if self._thres_steps is not None:
-                early = (self._thres_steps + 1.0) / (self._thres_steps + 10.0)
+                steps = layers.cast(self._thres_steps, 'float32')    # whole numbers would be divided without a rest
+                early = (steps + 1.0) / (steps + 10.0)
                 with layers.Switch() as switch:
                     with switch.case(early < self._decay):
                         layers.assign(early, decay)

@@ -3,12 +3,13 @@ _append_optimize_op takes a slower way, op by op in Python, as Fluid's own class
 
 from penstock import _penstock
 from penstock.fluid import clip, framework, unique_name
-from penstock.fluid.backward import names_of, pairs_of
+from penstock.fluid.backward import names_of, pairs_of, require_loss
 from penstock.fluid.core import VarType
 from penstock.fluid.framework import OpRole, Variable, program_guard
 from penstock.fluid.initializer import Constant
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers import tensor
+from penstock.fluid.regularizer import WeightDecayRegularizer
 
 
 class Optimizer:
@@ -17,6 +18,8 @@ class Optimizer:
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         if not isinstance(learning_rate, (float, int, Variable)):
             raise TypeError('learning rate should be float or Variable, not %s' % type(learning_rate).__name__)
+        if regularization is not None and not isinstance(regularization, WeightDecayRegularizer):
+            raise TypeError('regularization should be an L1Decay or L2Decay, not %s' % type(regularization).__name__)
         if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):
             raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class, not %s" %
                             type(grad_clip).__name__)
@@ -36,6 +39,7 @@ class Optimizer:
     # What a user calls.
     def minimize(self, loss, startup_program=None, parameter_list=None, no_grad_set=None):
         """Adds gradients and updates of the loss's parameters; returns (optimizer ops, [(parameter, gradient)])."""
+        require_loss('minimize', loss)
         main = loss.block.program
         startup = startup_program or framework.default_startup_program()
         parameters = names_of(parameter_list or self._parameter_list)
@@ -50,6 +54,7 @@ class Optimizer:
         """The first half of minimize: [(parameter, gradient)]."""
         if callbacks:
             raise NotImplementedError('backward: callbacks are not built; change the gradients after the call')
+        require_loss('backward', loss)
         program = loss.block.program
         self._dtype = loss.dtype
         begin = program.desc.op_count(0)
@@ -61,7 +66,8 @@ class Optimizer:
     def apply_gradients(self, params_grads):
         """The second half: clipping, regularization and updates, in the default programs."""
         main, startup = framework.default_main_program(), framework.default_startup_program()
-        params_grads = self._clipped(sorted(params_grads, key=lambda pair: pair[0].name))
+        pairs = [pair for pair in params_grads if pair[1] is not None]    # without a gradient there is no update
+        params_grads = self._clipped(sorted(pairs, key=lambda pair: pair[0].name))
         if self._is_custom():
             return self._apply_pairs_in_python(main, startup, params_grads)
         made = _penstock.apply_gradients(main.desc, startup.desc, unique_name.generator, framework.name_scopes(),

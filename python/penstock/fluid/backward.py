@@ -2,13 +2,27 @@
 
 from penstock import _penstock
 from penstock.fluid import unique_name
+from penstock.fluid.variable import Variable
 
 __all__ = ['append_backward', 'gradients']
 
 
 def names_of(variables):
-    """Names of Variables, or of names."""
-    return [getattr(variable, 'name', variable) for variable in variables or ()]
+    """Names of a list or set of Variables, or of names."""
+    if variables is None:
+        return []
+    if not isinstance(variables, (list, tuple, set, frozenset)):
+        raise TypeError('a list or a set of Variables or names is wanted, not %r' % (variables,))
+    names = [getattr(variable, 'name', variable) for variable in variables]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError('a Variable or its name is wanted, not %r' % (name,))
+    return names
+
+
+def require_loss(caller, loss):
+    if not isinstance(loss, Variable):
+        raise TypeError('%s: the loss must be a Variable, not %r' % (caller, loss))
 
 
 def pairs_of(block, names):
@@ -18,6 +32,7 @@ def pairs_of(block, names):
 
 def append_backward(loss, parameter_list=None, no_grad_set=None, callbacks=None, checkpoints=None):
     """Adds the gradient ops of `loss`; returns the list of (parameter, gradient)."""
+    require_loss('append_backward', loss)
     if callbacks:
         raise NotImplementedError('append_backward: callbacks are not built; change the gradients after the call')
     if checkpoints:
@@ -32,6 +47,11 @@ def calc_gradient(targets, inputs, target_gradients=None, no_grad_set=None):
     """As gradients, but the one result itself where there is one input."""
     targets, inputs = _as_list(targets), _as_list(inputs)
     given = ['' if one is None else names_of([one])[0] for one in _as_list(target_gradients)]
+    for target in targets:
+        if not isinstance(target, Variable):
+            raise TypeError('gradients: a target must be a Variable, not %r' % (target,))
+    if not targets:
+        raise ValueError('gradients: there is no target')
     block = targets[0].block
     made = _penstock.gradients(block.program.desc, unique_name.generator, names_of(targets), names_of(inputs), given,
                                names_of(no_grad_set))

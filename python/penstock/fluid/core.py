@@ -1,6 +1,7 @@
 """What scripts reach under fluid.core: places, element types and kinds of variables, tensors, scopes."""
 
 import enum
+import numbers
 import operator
 
 import numpy
@@ -15,6 +16,7 @@ __all__ = [
 
 class VarType(enum.IntEnum):
     """The numbers of the wire form: element types, then kinds of variables."""
+    __str__ = enum.Enum.__str__    # VarType.FP32 in every Python
     BOOL = 0
     INT16 = 1
     INT32 = 2
@@ -90,6 +92,13 @@ def to_extents(shape):
         return [operator.index(extent) for extent in shape]
     except TypeError:
         raise TypeError('a shape is a list of ints, not %r' % (shape,)) from None
+
+
+def require_numbers(kind, **values):
+    """Refuses hyperparameters that are no numbers, by their names."""
+    for name, value in values.items():
+        if not isinstance(value, numbers.Real):
+            raise TypeError('%s: %s must be a number, not %r' % (kind, name, value))
 
 
 class _Place:

@@ -207,6 +207,23 @@ class Program:
         program._copy_parameter_attrs_from(self)
         return program
 
+    def _inference_optimize(self, prune_read_op=True):
+        """A copy in test mode; without the ops up to the one that reads, and without readers, unless told otherwise."""
+        program = self.clone()
+        block = program.global_block()
+        kinds = [op.type for op in block.ops]
+        if prune_read_op:
+            if 'read' in kinds:
+                for _ in range(kinds.index('read') + 1):
+                    block._remove_op(0)
+            for var in [var for var in block.vars.values() if var.type == core.VarType.READER]:
+                block._remove_var(var.name)
+        for block in program.blocks:
+            for op in block.ops:
+                if op.has_attr('is_test'):
+                    op._set_attr('is_test', True)
+        return program
+
     @staticmethod
     def parse_from_string(binary_str):
         return Program._of(ProgramDesc.parse(bytes(binary_str)))

@@ -5,7 +5,7 @@ import math
 import numpy
 
 from penstock.fluid import unique_name
-from penstock.fluid.core import VarType
+from penstock.fluid.core import VarType, require_numbers
 
 __all__ = [
     'Constant', 'Uniform', 'Normal', 'TruncatedNormal', 'Xavier', 'MSRA', 'ConstantInitializer', 'UniformInitializer',
@@ -73,6 +73,7 @@ class ConstantInitializer(Initializer):
     _label = 'constant_init'
 
     def __init__(self, value=0.0, force_cpu=False):
+        require_numbers('Constant', value=value)
         self._value = value
         self._force_cpu = force_cpu
 
@@ -83,6 +84,9 @@ class ConstantInitializer(Initializer):
 class UniformInitializer(Initializer):
 
     def __init__(self, low=-1.0, high=1.0, seed=0, diag_num=0, diag_step=0, diag_val=1.0):
+        require_numbers('Uniform', low=low, high=high, seed=seed)
+        if low > high:
+            raise ValueError('Uniform: low (%s) must not be above high (%s)' % (low, high))
         self._low = low
         self._high = high
         self._seed = seed
@@ -104,6 +108,7 @@ class UniformInitializer(Initializer):
 class NormalInitializer(Initializer):
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
+        require_numbers('Normal', loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed
@@ -119,6 +124,7 @@ class NormalInitializer(Initializer):
 class TruncatedNormalInitializer(Initializer):
 
     def __init__(self, loc=0.0, scale=1.0, seed=0):
+        require_numbers('TruncatedNormal', loc=loc, scale=scale, seed=seed)
         self._mean = loc
         self._std = scale
         self._seed = seed
@@ -136,6 +142,7 @@ class XavierInitializer(Initializer):
     _label = 'xavier_init'
 
     def __init__(self, uniform=True, fan_in=None, fan_out=None, seed=0):
+        require_numbers('Xavier', seed=seed)
         self._uniform = uniform
         self._fan_in = fan_in
         self._fan_out = fan_out
@@ -158,6 +165,7 @@ class MSRAInitializer(Initializer):
     _label = 'masra_init'    # so in Fluid
 
     def __init__(self, uniform=True, fan_in=None, seed=0):
+        require_numbers('MSRA', seed=seed)
         self._uniform = uniform
         self._fan_in = fan_in
         self._seed = seed

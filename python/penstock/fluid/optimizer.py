@@ -4,6 +4,7 @@ from penstock.fluid._averaging import ExponentialMovingAverage, ModelAverage
 from penstock.fluid._dgc import DGCMomentumOptimizer
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid._optimizer_base import Optimizer
+from penstock.fluid.core import require_numbers
 from penstock.fluid.framework import Variable
 
 __all__ = [
@@ -35,6 +36,7 @@ class MomentumOptimizer(Optimizer):
     def __init__(self, learning_rate, momentum, parameter_list=None, use_nesterov=False, regularization=None,
                  grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('Momentum', momentum=momentum)
         self._momentum = momentum
         self._use_nesterov = bool(use_nesterov)
         self._attrs = {'mu': momentum, 'use_nesterov': self._use_nesterov}
@@ -50,6 +52,7 @@ class AdamOptimizer(Optimizer):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
         if isinstance(beta1, Variable) or isinstance(beta2, Variable):
             raise NotImplementedError('Adam: beta1 and beta2 as Variables are not built; give numbers')
+        require_numbers('Adam', beta1=beta1, beta2=beta2, epsilon=epsilon)
         self._beta1, self._beta2, self._epsilon, self._lazy_mode = beta1, beta2, epsilon, lazy_mode
         self._attrs = {
             'beta1': beta1,
@@ -68,6 +71,7 @@ class AdagradOptimizer(Optimizer):
     def __init__(self, learning_rate, epsilon=1e-6, parameter_list=None, regularization=None, grad_clip=None, name=None,
                  initial_accumulator_value=0.0):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('Adagrad', epsilon=epsilon)
         self._attrs = {'epsilon': epsilon}
         self._initial = {'moment': float(initial_accumulator_value)}
 
@@ -80,6 +84,7 @@ class DecayedAdagradOptimizer(Optimizer):
     def __init__(self, learning_rate, decay=0.95, epsilon=1e-6, parameter_list=None, regularization=None,
                  grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('DecayedAdagrad', decay=decay, epsilon=epsilon)
         self._attrs = {'decay': decay, 'epsilon': epsilon}
 
 
@@ -91,6 +96,7 @@ class AdamaxOptimizer(Optimizer):
     def __init__(self, learning_rate=0.001, beta1=0.9, beta2=0.999, epsilon=1e-8, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('Adamax', beta1=beta1, beta2=beta2, epsilon=epsilon)
         self._attrs = {'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
 
 
@@ -102,6 +108,7 @@ class AdadeltaOptimizer(Optimizer):
     def __init__(self, learning_rate, epsilon=1e-6, rho=0.95, parameter_list=None, regularization=None, grad_clip=None,
                  name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('Adadelta', epsilon=epsilon, rho=rho)
         self._attrs = {'epsilon': epsilon, 'rho': rho}
 
 
@@ -113,6 +120,7 @@ class RMSPropOptimizer(Optimizer):
     def __init__(self, learning_rate, rho=0.95, epsilon=1e-6, momentum=0.0, centered=False, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('RMSProp', rho=rho, epsilon=epsilon, momentum=momentum)
         self._attrs = {'decay': rho, 'epsilon': epsilon, 'momentum': momentum, 'centered': centered}
 
 
@@ -127,6 +135,7 @@ class FtrlOptimizer(Optimizer):
     def __init__(self, learning_rate, l1=0.0, l2=0.0, lr_power=-0.5, parameter_list=None, regularization=None,
                  grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('Ftrl', l1=l1, l2=l2, lr_power=lr_power)
         self._attrs = {'l1': l1, 'l2': l2, 'lr_power': lr_power}
 
 
@@ -139,9 +148,20 @@ class LambOptimizer(Optimizer):
                  parameter_list=None, regularization=None, grad_clip=None, exclude_from_weight_decay_fn=None,
                  name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
-        if exclude_from_weight_decay_fn is not None:
-            raise NotImplementedError('Lamb: exclude_from_weight_decay_fn is not built; set lamb_weight_decay=0')
+        require_numbers('Lamb', lamb_weight_decay=lamb_weight_decay, beta1=beta1, beta2=beta2, epsilon=epsilon)
+        if exclude_from_weight_decay_fn is not None and not callable(exclude_from_weight_decay_fn):
+            raise TypeError('Lamb: exclude_from_weight_decay_fn must be a function of a parameter, not %r' %
+                            (exclude_from_weight_decay_fn,))
+        self._excludes = exclude_from_weight_decay_fn
         self._attrs = {'weight_decay': lamb_weight_decay, 'beta1': beta1, 'beta2': beta2, 'epsilon': epsilon}
+
+    def _record(self, program, made):
+        ops = super()._record(program, made)
+        for op in ops:
+            if self._excludes is not None and op.type == self.type:
+                if self._excludes(program.global_block().var(op.input('Param')[0])):
+                    op._set_attr('weight_decay', 0.0)
+        return ops
 
 
 class LarsMomentumOptimizer(Optimizer):
@@ -152,6 +172,7 @@ class LarsMomentumOptimizer(Optimizer):
     def __init__(self, learning_rate, momentum, lars_coeff=0.001, lars_weight_decay=0.0005, parameter_list=None,
                  regularization=None, grad_clip=None, name=None):
         super().__init__(learning_rate, parameter_list, regularization, grad_clip, name)
+        require_numbers('LarsMomentum', momentum=momentum, lars_coeff=lars_coeff, lars_weight_decay=lars_weight_decay)
         self._attrs = {'mu': momentum, 'lars_coeff': lars_coeff, 'lars_weight_decay': lars_weight_decay}
 
 
@@ -162,6 +183,7 @@ class DpsgdOptimizer(Optimizer):
 
     def __init__(self, learning_rate=0.001, clip=0.9, batch_size=0.999, sigma=1e-8, parameter_list=None):
         super().__init__(learning_rate, parameter_list)
+        require_numbers('Dpsgd', clip=clip, batch_size=batch_size, sigma=sigma)
         self._attrs = {'clip': clip, 'batch_size': batch_size, 'sigma': sigma}
 
 

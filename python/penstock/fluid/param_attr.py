@@ -1,5 +1,6 @@
 """ParamAttr: how a layer's parameter is named, initialised and trained."""
 
+from penstock.fluid.core import require_numbers
 from penstock.fluid.initializer import Constant, Initializer, Xavier
 from penstock.fluid.regularizer import WeightDecayRegularizer
 
@@ -10,6 +11,16 @@ class ParamAttr:
 
     def __init__(self, name=None, initializer=None, learning_rate=1.0, regularizer=None, trainable=True,
                  do_model_average=True):
+        if name is not None and not isinstance(name, str):
+            raise TypeError('ParamAttr: the name must be a str, not %r' % (name,))
+        require_numbers('ParamAttr', learning_rate=learning_rate)
+        for what, flag in (('trainable', trainable), ('do_model_average', do_model_average)):
+            if not isinstance(flag, bool):
+                raise TypeError('ParamAttr: %s must be True or False, not %r' % (what, flag))
+        if regularizer is not None and not isinstance(regularizer, WeightDecayRegularizer):
+            raise TypeError('ParamAttr: regularizer must be an L1Decay or L2Decay, not %r' % (regularizer,))
+        if initializer is not None and not isinstance(initializer, Initializer):
+            raise TypeError('ParamAttr: initializer must be an Initializer, not %r' % (initializer,))
         self.name = name
         self.initializer = initializer
         self.learning_rate = learning_rate

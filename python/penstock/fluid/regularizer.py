@@ -1,5 +1,7 @@
 """Weight decay: what is added to the gradient of each parameter before its optimizer op."""
 
+from penstock.fluid.core import require_numbers
+
 __all__ = ['L1Decay', 'L2Decay', 'L1DecayRegularizer', 'L2DecayRegularizer']
 
 
@@ -9,6 +11,7 @@ class WeightDecayRegularizer:
     kind = None
 
     def __init__(self, regularization_coeff=0.0):
+        require_numbers(type(self).__name__, regularization_coeff=regularization_coeff)
         self._regularization_coeff = regularization_coeff
 
     @property

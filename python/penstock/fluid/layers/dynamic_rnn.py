@@ -52,6 +52,7 @@ class DynamicRNN:
             around.append_op('lod_rank_table', {'X': x}, {'Out': self.lod_rank_table}, {'level': level})
             self.max_seq_len = around.create_var(name=unique_name.generate('dynamic_rnn_max_seq_len'), dtype='int64')
             around.append_op('max_sequence_len', {'RankTable': self.lod_rank_table}, {'Out': self.max_seq_len})
+            self.cond.stop_gradient = True
             around.append_op('less_than', {
                 'X': self.step_idx,
                 'Y': self.max_seq_len

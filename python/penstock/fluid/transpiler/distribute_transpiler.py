@@ -173,8 +173,12 @@ class DistributeTranspiler:
         if isinstance(trainers, (str, list, tuple)):
             config.trainer_addresses = addresses_of(trainers, 'trainers')
             config.trainers = len(config.trainer_addresses)
+        elif isinstance(trainers, int) and not isinstance(trainers, bool):
+            config.trainers = trainers
         else:
-            config.trainers = check_count('trainers', trainers)
+            raise program_error('E-plan-rank-addresses',
+                                'plan: mode %s needs the address of each trainer, comma-separated or in a list, not %r; '
+                                "give trainers='10.0.0.1:6170,10.0.0.2:6170', say" % (self._kind, trainers))
         if given.collective_mode is not None:
             config.collective_mode = given.collective_mode
         config.rings = given.nccl_comm_num

@@ -1,0 +1,85 @@
+"""Optimizers beside their plain use: options, wrong arguments, several losses in one program."""
+
+import numpy as np
+import pytest
+
+
+def net(fluid):
+    x = fluid.data('x', [None, 4])
+    hidden = fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name='w'), bias_attr=fluid.ParamAttr(name='b'))
+    return fluid.layers.mean(hidden), hidden
+
+
+def test_lamb_leaves_parameters_out_of_its_decay(fluid):
+    loss, _ = net(fluid)
+    optimizer = fluid.optimizer.Lamb(0.1, lamb_weight_decay=0.3, exclude_from_weight_decay_fn=lambda p: p.name == 'b')
+    ops, _ = optimizer.minimize(loss)
+    decay = {op.input('Param')[0]: op.attr('weight_decay') for op in ops if op.type == 'lamb'}
+    assert decay == {'b': 0.0, 'w': pytest.approx(0.3)}
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    exe.run(feed={'x': np.ones((2, 4), 'float32')}, fetch_list=[loss])
+
+
+def test_what_has_no_gradient_is_not_updated(fluid):
+    loss, _ = net(fluid)
+    optimizer = fluid.optimizer.SGD(0.1)
+    pairs = optimizer.backward(loss)
+    ops = optimizer.apply_gradients([(param, grad if param.name == 'w' else None) for param, grad in pairs])
+    assert [op.input('Param') for op in ops if op.type == 'sgd'] == [['w']]
+
+
+@pytest.mark.parametrize('make, says', [
+    (lambda O: O.Adam(0.1, beta1=None), 'Adam: beta1 must be a number, not None'),
+    (lambda O: O.Momentum(0.1, None), 'Momentum: momentum must be a number, not None'),
+    (lambda O: O.RMSProp(0.1, rho='a'), "RMSProp: rho must be a number, not 'a'"),
+    (lambda O: O.Lamb(0.1, exclude_from_weight_decay_fn='b'), 'exclude_from_weight_decay_fn must be a function'),
+    (lambda O: O.SGD(0.1, regularization='l2'), 'regularization should be an L1Decay or L2Decay, not str'),
+    (lambda O: O.SGD(0.1).minimize('loss'), "minimize: the loss must be a Variable, not 'loss'"),
+    (lambda O: O.SGD(0.1).backward(None), 'backward: the loss must be a Variable, not None'),
+])
+def test_a_wrong_argument_is_named(fluid, make, says):
+    with pytest.raises(TypeError, match=says):
+        make(fluid.optimizer)
+
+
+@pytest.mark.parametrize('arguments, says', [
+    (dict(parameter_list='w'), "a list or a set of Variables or names is wanted, not 'w'"),
+    (dict(parameter_list=[1]), 'a Variable or its name is wanted, not 1'),
+    (dict(no_grad_set='w'), "a list or a set of Variables or names is wanted, not 'w'"),
+])
+def test_what_is_no_list_of_variables_is_named(fluid, arguments, says):
+    loss, _ = net(fluid)
+    with pytest.raises(TypeError, match=says):
+        fluid.backward.append_backward(loss, **arguments)
+
+
+@pytest.mark.parametrize('make, error, says', [
+    (lambda f: f.ParamAttr(name=3), TypeError, 'ParamAttr: the name must be a str, not 3'),
+    (lambda f: f.ParamAttr(trainable='no'), TypeError, "trainable must be True or False, not 'no'"),
+    (lambda f: f.ParamAttr(learning_rate='a'), TypeError, "learning_rate must be a number, not 'a'"),
+    (lambda f: f.ParamAttr(initializer='zeros'), TypeError, "initializer must be an Initializer, not 'zeros'"),
+    (lambda f: f.ParamAttr(regularizer=0.1), TypeError, 'regularizer must be an L1Decay or L2Decay, not 0.1'),
+    (lambda f: f.initializer.Constant(None), TypeError, 'Constant: value must be a number, not None'),
+    (lambda f: f.initializer.Normal(scale='a'), TypeError, "Normal: scale must be a number, not 'a'"),
+    (lambda f: f.initializer.Uniform(1.0, 0.0), ValueError, r'low \(1.0\) must not be above high \(0.0\)'),
+    (lambda f: f.regularizer.L2Decay('a'), TypeError, "regularization_coeff must be a number, not 'a'"),
+])
+def test_what_describes_parameters_is_checked_at_once(fluid, make, error, says):
+    with pytest.raises(error, match=says):
+        make(fluid)
+
+
+def test_types_print_by_their_names(fluid):
+    assert str(fluid.data('x', [1]).dtype) == 'VarType.FP32'
+
+
+def test_an_inference_copy_reads_no_reader(fluid):
+    reader = fluid.layers.py_reader(2, [[-1, 4]], ['float32'], use_double_buffer=True)
+    out = fluid.layers.dropout(fluid.layers.read_file(reader), 0.5)
+    program = fluid.default_main_program()
+    copy = program._inference_optimize()
+    assert [op.type for op in copy.global_block().ops] == ['dropout'] and out.name in copy.global_block().vars
+    assert copy.global_block().ops[0].attr('is_test') and not program.global_block().ops[-1].attr('is_test')
+    assert not any(var.type.name == 'READER' for var in copy.list_vars())
+    assert 'read' in [op.type for op in program._inference_optimize(prune_read_op=False).global_block().ops]

@@ -39,13 +39,15 @@ def test_the_exponential_average_follows_each_step(fluid, net):
 
 
 def test_the_decay_grows_with_a_counter_of_steps(fluid, net):
-    average = fluid.optimizer.ExponentialMovingAverage(0.3, thres_steps=fluid.layers.autoincreased_step_counter(begin=0))
+    steps = fluid.layers.autoincreased_step_counter(begin=0)
+    average = fluid.optimizer.ExponentialMovingAverage(0.3, thres_steps=steps)
     average.update()
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
     for step in range(5):
         exe.run(feed={'x': np.ones((4, 2), 'float32')}, fetch_list=[net])
-        np.testing.assert_allclose(value(fluid, 'scheduled_ema_decay_rate'), min(0.3, (1 + step) / (10 + step)), rtol=1e-6)
+        decay = min(0.3, (1 + step) / (10 + step))
+        np.testing.assert_allclose(value(fluid, 'scheduled_ema_decay_rate'), decay, rtol=1e-6)
 
 
 def test_the_model_average_is_the_mean_over_its_window(fluid, net):

@@ -101,8 +101,8 @@ def test_snapshots_have_fluids_names(fluid):
     ('collective', {}, {}, 'collective_mode must be one of'),
     ('collective', dict(collective_mode='grad_allreduce', local_sgd_k_steps=2), {}, 'needs collective_mode local_sgd'),
     ('collective', dict(collective_mode='grad_allreduce'), dict(trainers=2.5),
-     "plan: mode collective needs the address of each trainer, comma-separated or in a list, not 2.5; give trainers='10."),
-    ('nccl2', {}, dict(trainers=None), "needs the address of each trainer, comma-separated or in a list, not None; give"),
+     "plan: mode collective needs the address of each trainer, comma-separated or in a list, not 2.5; give trainers='1"),
+    ('nccl2', {}, dict(trainers=None), 'needs the address of each trainer, comma-separated or in a list, not None; '),
     ('pserver', {}, dict(), 'trainers must be an integer'),
 ])
 def test_a_wrong_job_is_named_and_changes_nothing(fluid, mode, fields, arguments, says):

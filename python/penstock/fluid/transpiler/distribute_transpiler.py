@@ -177,8 +177,8 @@ class DistributeTranspiler:
             config.trainers = trainers
         else:
             raise program_error('E-plan-rank-addresses',
-                                'plan: mode %s needs the address of each trainer, comma-separated or in a list, not %r; '
-                                "give trainers='10.0.0.1:6170,10.0.0.2:6170', say" % (self._kind, trainers))
+                                'plan: mode %s needs the address of each trainer, comma-separated or in a list, not '
+                                "%r; give trainers='10.0.0.1:6170,10.0.0.2:6170', say" % (self._kind, trainers))
         if given.collective_mode is not None:
             config.collective_mode = given.collective_mode
         config.rings = given.nccl_comm_num

@@ -123,7 +123,18 @@ WRONG = [
     (lambda L, x: L.reorder_lod_tensor_by_rank(x, x), 'rank_table must be a Variable of type LOD_RANK_TABLE'),
     (lambda L, x: L.conv2d(x, 2, 3, use_cudnn=1), 'use_cudnn must be True or False, not 1'),
 ]
+WRONG += [
+    (lambda L, x: L.exponential_decay(None, 10, 0.9), 'exponential_decay: learning_rate must be a number or a Var'),
+    (lambda L, x: L.noam_decay(64, warmup_steps='a'), "warmup_steps must be a number or a Variable, not 'a'"),
+    (lambda L, x: L.switch_case(x, [lambda: x]), 'branch_index must be uint8, int32 or int64, but x is FP32'),
+    (lambda L, x: L.switch_case(L.zeros([1], 'int32'), {'a': lambda: x}), "branch_fns must be an int, not 'a'"),
+    (lambda L, x: L.switch_case(L.zeros([1], 'int32'), [x]), 'a branch must be a function, not <Variable x>'),
+    (lambda L, x: L.case([(L.reduce_sum(x) > 1, 3)]), 'case: a branch must be a function, not 3'),
+    (lambda L, x: L.case(3), 'case: pred_fn_pairs must be a list, not 3'),
+]
 WRONG_VALUES = [
+    (lambda L, x: L.switch_case(L.zeros([1], 'int32'), []), 'switch_case: branch_fns is empty'),
+    (lambda L, x: L.switch_case(L.zeros([1], 'int32'), [(1, print), (1, len)]), 'index 1 stands twice in branch_fns'),
     (lambda L, x: L.concat([]), 'concat: input is an empty list'),
     (lambda L, x: L.concat([x, x.astype('int64')]), 'Data Type mismatch: FP32 to INT64'),
     (lambda L, x: L.cast(x, None), 'there is no element type for None; there are bool'),

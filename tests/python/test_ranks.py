@@ -101,7 +101,7 @@ def test_snapshots_have_fluids_names(fluid):
     ('collective', {}, {}, 'collective_mode must be one of'),
     ('collective', dict(collective_mode='grad_allreduce', local_sgd_k_steps=2), {}, 'needs collective_mode local_sgd'),
     ('collective', dict(collective_mode='grad_allreduce'), dict(trainers=2.5),
-     "plan: mode collective needs the address of each trainer, comma-separated or in a list, not 2.5; give trainers='1"),
+     "mode collective needs the address of each trainer, comma-separated or in a list, not 2.5; give trainers='10.0."),
     ('nccl2', {}, dict(trainers=None), 'needs the address of each trainer, comma-separated or in a list, not None; '),
     ('pserver', {}, dict(), 'trainers must be an integer'),
 ])

@@ -2,12 +2,15 @@
 
 import atexit
 import contextlib
+import difflib
 import sys
+import warnings
 import weakref
 
 import numpy
 
 from penstock import _penstock
+from penstock._call_site import stack_level
 from penstock.fluid import core, framework
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
@@ -58,7 +61,8 @@ class Executor:
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
         """Runs the program's first block; returns the values of fetch_list.
 
-        feed        {name: array or LoDTensor}; an array of another element type is converted, as Fluid's feeder does
+        feed        {name: array or LoDTensor}; an array of another element type is converted, as Fluid's feeder does.
+                    What the program lacks, since it was pruned perhaps, is left out with a warning
         fetch_list  Variables or names
         Compiled forms are kept always, so use_program_cache makes no difference.
         """
@@ -79,10 +83,13 @@ class Executor:
         elif isinstance(fetch_list, (Variable, str)):
             fetch_list = [fetch_list]
         block = program.global_block()
-        feeds = [(name, self._feed_value(block, name, value)) for name, value in feed.items()]
+        feeds = [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
         fetches = [getattr(fetch, 'name', fetch) for fetch in fetch_list]
+        for name in fetches:
+            if not isinstance(name, str):
+                raise TypeError('fetch_list holds Variables or their names, not %r' % (name,))
         if use_prune:
-            program = program._prune(fetches, list(feed))
+            program = program._prune(fetches, [name for name, _ in feeds])
         try:
             values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
         except _penstock.StateError as error:
@@ -97,8 +104,8 @@ class Executor:
     def _feed_value(block, name, value):
         if isinstance(value, core.LoDTensor):
             return value
-        if not block.has_var(name):
-            return numpy.asarray(value)  # C++ says what is wrong, with near names
+        if value is None:
+            raise TypeError('feed: the value of %s is None' % name)
         dtype = dtype_name(block.var(name).dtype)
         array = numpy.asarray(value)
         return array if array.dtype == dtype else array.astype(dtype)
@@ -106,6 +113,15 @@ class Executor:
     def close(self):
         """Tells the parameter servers that this trainer is done. Runs after it are errors."""
         self._executor.close()
+
+
+def _is_there(block, name):
+    if block.has_var(name):
+        return True
+    near = difflib.get_close_matches(name, block.vars.keys(), n=1)
+    warnings.warn('feed: the program has no variable %s, which is left out%s' %
+                  (name, '; did you mean %s?' % near[0] if near else ''), stacklevel=stack_level())
+    return False
 
 
 _executors = weakref.WeakSet()

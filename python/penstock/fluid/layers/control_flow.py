@@ -199,12 +199,15 @@ def _form(results):
 
 def case(pred_fn_pairs, default=None, name=None):
     """What the function of the first predicate that holds returns; by default the last one's."""
+    if not isinstance(pred_fn_pairs, (list, tuple)):
+        raise TypeError('case: pred_fn_pairs must be a list, not %r' % (pred_fn_pairs,))
     pairs = list(pred_fn_pairs)
     if not pairs:
         raise TypeError('case: pred_fn_pairs must hold a pair')
     for pair in pairs:
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise TypeError('case: each of pred_fn_pairs must be a tuple (predicate, function), not %r' % (pair,))
+        _require_function('case', pair[1])
     if default is None:
         default = pairs.pop()[1]
     otherwise = default
@@ -217,13 +220,12 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
     """What the function at branch_index returns; by default that of the largest index."""
     if not isinstance(branch_index, Variable):
         raise TypeError('switch_case: branch_index must be a Variable, not %s' % type(branch_index).__name__)
-    if branch_index.dtype in (VarType.UINT8, VarType.INT32):
+    if branch_index.dtype not in (VarType.UINT8, VarType.INT32, VarType.INT64):
+        raise TypeError('switch_case: branch_index must be uint8, int32 or int64, but %s is %s' %
+                        (branch_index.name, branch_index.dtype.name))
+    if branch_index.dtype != VarType.INT64:
         branch_index = tensor.cast(branch_index, 'int64')
-    branches = sorted(branch_fns.items() if isinstance(branch_fns, dict) else _numbered(branch_fns))
-    if not branches:
-        raise ValueError('switch_case: branch_fns is empty')
-    if len({index for index, _ in branches}) != len(branches):
-        raise ValueError('switch_case: an index stands twice in branch_fns')
+    branches = _branches(branch_fns)
     if default is None:
         default = branches.pop()[1]
     otherwise = default
@@ -232,9 +234,28 @@ def switch_case(branch_index, branch_fns, default=None, name=None):
     return otherwise()
 
 
-def _numbered(functions):
-    """(index, function) of a list of functions, or of such pairs."""
-    return [each if isinstance(each, tuple) else (i, each) for i, each in enumerate(functions)]
+def _branches(given):
+    """(index, function), sorted, of a dict, of a list of functions, or of such pairs."""
+    if not isinstance(given, (dict, list, tuple)):
+        raise TypeError('switch_case: branch_fns must be a dict or a list, not %r' % (given,))
+    pairs = given.items() if isinstance(given, dict) else [
+        each if isinstance(each, tuple) and len(each) == 2 else (i, each) for i, each in enumerate(given)]
+    branches = {}
+    for index, function in pairs:
+        if not isinstance(index, int):
+            raise TypeError('switch_case: an index of branch_fns must be an int, not %r' % (index,))
+        if index in branches:
+            raise ValueError('switch_case: index %d stands twice in branch_fns' % index)
+        _require_function('switch_case', function)
+        branches[index] = function
+    if not branches:
+        raise ValueError('switch_case: branch_fns is empty')
+    return sorted(branches.items())
+
+
+def _require_function(layer, function):
+    if not callable(function):
+        raise TypeError('%s: a branch must be a function, not %r' % (layer, function))
 
 
 def _index_var(index):

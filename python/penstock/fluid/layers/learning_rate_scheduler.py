@@ -6,6 +6,7 @@ Each counts steps in a variable of the program and returns the rate as a Variabl
 """
 
 import functools
+import inspect
 import math
 
 from penstock.fluid import framework
@@ -22,9 +23,13 @@ _COUNTER = '@LR_DECAY_COUNTER@'
 
 def _schedule(layer):
     """The layer's ops get the role by which the transpiler knows them."""
+    signature = inspect.signature(layer)
 
     @functools.wraps(layer)
     def guarded(*args, **kwargs):
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            if value is None or isinstance(value, str):
+                raise TypeError('%s: %s must be a number or a Variable, not %r' % (layer.__name__, name, value))
         with framework.default_main_program()._lr_schedule_guard():
             return layer(*args, **kwargs)
 

@@ -109,6 +109,8 @@ class StaticRNN:
         """`var` is what the memory `mem` holds in the next step."""
         if not isinstance(mem, Variable) or not isinstance(var, Variable):
             raise TypeError('update memory should take variables')
+        if mem.name not in self.memories:
+            raise ValueError('%s is no memory of %s: memory() gives one' % (mem.name, self.helper.name))
         self.memories[mem.name].mem = var
 
     def __call__(self, *args, **kwargs):

@@ -83,3 +83,15 @@ def test_an_inference_copy_reads_no_reader(fluid):
     assert copy.global_block().ops[0].attr('is_test') and not program.global_block().ops[-1].attr('is_test')
     assert not any(var.type.name == 'READER' for var in copy.list_vars())
     assert 'read' in [op.type for op in program._inference_optimize(prune_read_op=False).global_block().ops]
+
+
+def test_the_rate_of_one_parameter_may_be_set_in_place(fluid):
+    loss, _ = net(fluid)
+    param = fluid.default_main_program().global_block().var('w')
+    param.optimize_attr['learning_rate'] *= 0.25
+    assert param.optimize_attr == {'learning_rate': 0.25}
+    ops, _ = fluid.optimizer.SGD(fluid.layers.noam_decay(8, 10)).minimize(loss)
+    scale, = [op for op in ops if op.type == 'scale']
+    assert scale.attr('scale') == 0.25
+    with pytest.raises(KeyError, match='optimize_attr has learning_rate alone'):
+        param.optimize_attr['momentum'] = 0.9

@@ -170,8 +170,9 @@ class ModelAverage(Optimizer, _Average):
                 layers.assign(value, _in(block, kept, param.shape))
                 sums = [_in(block, self._get_accumulator(name, param)) for name in self._SUMS]
                 counts = [_in(block, self._get_accumulator(name, param)) for name in self._COUNTS[:2]]
-                steps = layers.cast(layers.sum(counts), param.dtype)
-                block.append_op('elementwise_div', {'X': layers.sum(sums), 'Y': steps}, {'Out': value})
+                steps, total = layers.sum(counts), layers.sum(sums)
+                steps, total = layers.cast(steps, param.dtype), layers.cast(total, param.dtype)
+                block.append_op('elementwise_div', {'X': total, 'Y': steps}, {'Out': value})
         return program
 
     def apply(self, executor, need_restore=True):

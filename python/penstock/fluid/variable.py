@@ -108,6 +108,20 @@ class Variable:
         return '<%s %s>' % (type(self).__name__, self.name)
 
 
+class _OptimizeAttr(dict):
+    """What optimize_attr gives: setting its item sets the parameter's."""
+
+    def __init__(self, param):
+        super().__init__(learning_rate=param._facts().learning_rate)
+        self._param = param
+
+    def __setitem__(self, name, value):
+        if name != 'learning_rate':
+            raise KeyError('optimize_attr has learning_rate alone, not %r' % (name,))
+        super().__setitem__(name, float(value))
+        self._param._set_fact(name, float(value))
+
+
 class Parameter(Variable):
     """A variable that training changes. What C++ has no field for is shared by all handles of its name."""
 
@@ -135,7 +149,7 @@ class Parameter(Variable):
 
     @property
     def optimize_attr(self):
-        return {'learning_rate': self._facts().learning_rate}
+        return _OptimizeAttr(self)
 
     @optimize_attr.setter
     def optimize_attr(self, value):

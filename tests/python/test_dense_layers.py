@@ -193,10 +193,11 @@ def test_rows_of_a_sparse_gradient_add_up_to_the_dense_one(fluid, layer, weight)
     np.testing.assert_allclose(sums[1].sum(0), sums[0].sum(0), rtol=1e-4)
 
 
-def test_auc_counts_over_batches(fluid):
+@pytest.mark.parametrize('slide_steps, last_alone', [(1, 0.0), (2, 0.75), (0, 0.75)])
+def test_auc_counts_over_batches(fluid, slide_steps, last_alone):
     layers = fluid.layers
     scores, label = fluid.data('scores', [None, 2], 'float32'), fluid.data('label', [None, 1], 'int64')
-    total, last, _ = layers.auc(scores, label)
+    total, last, _ = layers.auc(scores, label, slide_steps=slide_steps)
     exe = fluid.Executor()
     exe.run(fluid.default_startup_program())
 
@@ -206,7 +207,7 @@ def test_auc_counts_over_batches(fluid):
         return [value[0] for value in exe.run(feed=feed, fetch_list=[total, last])]
 
     assert step([0.1, 0.9], [0, 1]) == [1.0, 1.0]
-    assert step([0.2, 0.8], [1, 0]) == [0.75, 0.0]    # of 4 pairs, 3 stand in order
+    assert step([0.2, 0.8], [1, 0]) == [0.75, last_alone]    # of 4 pairs, 3 stand in order
 
 
 @pytest.mark.parametrize('call, says', [

@@ -25,7 +25,8 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
 
 def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
-    """The area under the ROC curve: over all batches so far, over the last slide_steps, and the four statistics."""
+    """The area under the ROC curve: over all batches so far, over the last slide_steps (0: all),
+    and the four statistics."""
     helper = LayerHelper('auc')
     all_batches = helper.create_variable_for_type_inference('float64')
     last_batches = helper.create_variable_for_type_inference('float64')
@@ -34,7 +35,8 @@ def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps
     def statistic(shape):
         return helper.create_global_variable(persistable=True, dtype='int64', shape=shape)
 
-    sliding = [statistic([(1 + slide_steps) * buckets + 1]) for _ in range(2)]
+    window = [(1 + slide_steps) * buckets + 1] if slide_steps else [1, buckets]    # of 0 steps: of all
+    sliding = [statistic(window) for _ in range(2)]
     total = [statistic([1, buckets]) for _ in range(2)]
     for var in sliding + total:
         helper.set_variable_initializer(var, Constant(0.0))

@@ -20,8 +20,8 @@ SCRIPT = textwrap.dedent('''
     ids = fluid.layers.data('ids', [4, 1], dtype='int64')
     label = fluid.layers.data('label', [1], dtype='float32')
     embedding = fluid.embedding if 'V2' in os.environ else fluid.layers.embedding
-    words = embedding(ids, [rows, 8], is_sparse=True, is_distributed=True, padding_idx=3,
-                      param_attr=fluid.ParamAttr('words'))
+    words = embedding(ids, [rows, 8], is_sparse=True, is_distributed='IN_SLICES' not in os.environ,
+                      padding_idx=3, param_attr=fluid.ParamAttr('words'))
     output = fluid.layers.fc(fluid.layers.reduce_sum(words, dim=1), 1, act='sigmoid')
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, label))
     optimizer.minimize(loss)
@@ -55,7 +55,7 @@ SCRIPT = textwrap.dedent('''
     exe.run(fluid.default_startup_program())
     losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(steps)]
     if 'SAVE' in os.environ:
-        fluid.io.save_persistables(exe, os.path.join(out, 'saved'), program)
+        fluid.io.save_persistables(exe, os.path.join(out, 'saved' if role == 'trainer' else 'saved_by_one'), program)
     np.save(os.path.join(out, role + str(index)), losses)
     exe.close()
 ''')
@@ -73,6 +73,19 @@ def losses_of(job, names):
     assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
     job.processes.clear()
     return [np.load(job.folder / (name + '.npy')) for name in names]
+
+
+def test_trainer_0_saves_whole_what_trainers_ask_single_rows_of(job):
+    job.environment.update(OPTIMIZER='momentum', SAVE='1', IN_SLICES='1')
+    job.start_all(steps=3)
+    losses_of(job, ['trainer0', 'trainer1'])
+    job.start('local', 0, 3)
+    losses_of(job, ['local0'])
+    saved, expected = [(job.folder / name / 'words').read_bytes() for name in ('saved', 'saved_by_one')]
+    values = 4 * 50 * 8
+    assert saved[:-values] == expected[:-values], 'they begin with the same shape'
+    np.testing.assert_allclose(np.frombuffer(saved[-values:], 'float32'),
+                               np.frombuffer(expected[-values:], 'float32'), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize('optimizer, asked', [('sgd', ()), ('momentum', ()), ('adam', ()), ('adam', ('V2',))])

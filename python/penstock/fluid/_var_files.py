@@ -4,6 +4,7 @@ import os
 
 from penstock._penstock import RuntimeVariable
 from penstock.fluid import framework
+from penstock.fluid._remote_tables import remote_lookups, whole_table
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Parameter, Program, Variable
@@ -72,23 +73,30 @@ def read_file(path):
         return file.read()
 
 
-def _record(var):
-    return held_value(var)._to_file_bytes()
-
-
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
-    """Writes variables of the global scope: those of `vars` (Variables or names), or those that the predicate takes."""
-    chosen = _chosen(main_program, vars, predicate)
+    """Writes variables of the global scope: those of `vars` (Variables or names), or those that the predicate takes.
+    Tables whose rows the trainers of a distributed job only ask for come from the pservers; trainer 0 writes them."""
+    program = program_or_default(main_program)
+    remote = remote_lookups(program)
+    chosen = _chosen(program, vars, predicate)
+    if not getattr(program, '_is_chief', True):
+        chosen = [var for var in chosen if var.name not in remote]
     for var in chosen:
         if filename is not None and var.type == VarType.SELECTED_ROWS:
             raise ValueError('%s is SelectedRows, which has a file of its own: leave out filename' % var.name)
         held_value(var)    # before anything is written
+
+    def record(var):
+        lookup = remote.get(var.name)
+        value = held_value(var) if lookup is None else whole_table(executor, var, lookup)
+        return value._to_file_bytes()
+
     if filename is not None:
-        write_file(os.path.join(dirname, filename), map(_record, chosen))
+        write_file(os.path.join(dirname, filename), map(record, chosen))
         return
     os.makedirs(dirname, exist_ok=True)
     for var in chosen:
-        write_file(os.path.join(dirname, var.name), [_record(var)])
+        write_file(os.path.join(dirname, var.name), [record(var)])
 
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
@@ -154,8 +162,9 @@ def load_params(executor, dirname, main_program=None, filename=None):
 
 def save_persistables(executor, dirname, main_program=None, filename=None):
     """Parameters, optimizer state, learning rates. A trainer of a distributed job writes what it holds itself: all
-    parameters, as received last. Embeddings with is_distributed are written by the pservers when trainer 0 asks them:
-    pserver i, on its own disk, to __lookup_table__/<name>_<i>."""
+    parameters, as received last; trainer 0 also the tables whose rows the trainers only ask for. Embeddings with
+    is_distributed are written by the pservers when trainer 0 asks them: pserver i, on its own disk, to
+    __lookup_table__/<name>_<i>."""
     program = program_or_default(main_program)
     tables = _tables_of(program)
     save_vars(executor, dirname, program, None, _but(tables), filename)

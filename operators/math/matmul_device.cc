@@ -70,7 +70,10 @@ class OnednnProduct : public MatrixProduct {
   }
 
  private:
-  static dnnl::memory::desc Desc(const MatrixSlot& m, bool whole) {
+  static dnnl::memory::desc Desc(MatrixSlot m, bool whole) {
+    // The stride of an extent of 1 is anything; oneDNN wants one that fits the extents beside it.
+    if (m.columns == 1) m.column_stride = 1;
+    if (m.rows == 1) m.row_stride = m.column_stride == 1 ? m.columns : 1;
     if (whole)
       return OnednnStrided({m.batch, m.rows, m.columns}, {m.batch_stride, m.row_stride, m.column_stride});
     return OnednnStrided({m.rows, m.columns}, {m.row_stride, m.column_stride});

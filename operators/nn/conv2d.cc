@@ -132,7 +132,8 @@ void AddConv2d(OpRegistry& ops, const char* type, const char* summary) {
           .Attr("Scale_in_eltwise", 1.0f, kNoEffect)
           .Attr("Scale_weights", std::vector<float>{1.0f}, kNoEffect)
           .Attr("force_fp32_output", false, kNoEffect)
-          .Attr("data_format", "NCHW", "the order of Input's and Output's extents", OneOf({"NCHW", "NHWC"}))
+          .Attr("data_format", "NCHW", "the order of Input's and Output's extents; AnyLayout is NCHW",
+                OneOf({"AnyLayout", "NCHW", "NHWC"}))
           .Attr("workspace_size_MB", 512, kNoEffect)
           .Attr("exhaustive_search", false, kNoEffect)
           .InferShape(InferConv2d)

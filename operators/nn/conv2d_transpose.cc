@@ -68,14 +68,17 @@ Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, co
   return g;
 }
 
+Status RefuseBias(bool given) {
+  if (!given) return OkStatus();
+  return Unimplemented("E-op-unimplemented",
+                       "conv2d_transpose: input Bias is of a fused backend; add it by elementwise_add");
+}
+
 Status InferConv2dTranspose(InferContext& c) {
   const Shape& input = c.ShapeOf("Input");
   const Shape& filter = c.ShapeOf("Filter");
   PENSTOCK_ASSIGN_OR_RETURN(const ConvGeometry g, TransposedGeometry(c, input, filter));
-  if (c.HasInput("Bias")) {
-    return Unimplemented("E-op-unimplemented",
-                         "conv2d_transpose: input Bias is of a fused backend; add it by elementwise_add");
-  }
+  PENSTOCK_RETURN_IF_ERROR(RefuseBias(c.HasInput("Bias")));
   const Dim filters = filter[1] == kUnknownDim ? kUnknownDim : filter[1] * g.groups;
   const Dim height = g.window[0].in, width = g.window[1].in;
   if (g.channels_last) return c.SetShape("Output", {input[0], height, width, filters});
@@ -84,6 +87,7 @@ Status InferConv2dTranspose(InferContext& c) {
 
 // The arguments of that convolution: its `input` is our Output or its gradient.
 Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Operand& output) {
+  if (const Status status = RefuseBias(static_cast<bool>(k.Input("Bias"))); !status.ok()) return status;
   const Shape& input = k.Input("Input").shape;
   const Shape& filter = k.Input("Filter").shape;
   ConvArguments a;
@@ -231,13 +235,14 @@ void RegisterConv2dTranspose(OpRegistry& ops) {
       .Attr("fuse_activation", "", kNoEffect, OnlyValue(std::string()))
       .Attr("fuse_alpha", 0.0f, kNoEffect)
       .Attr("fuse_beta", 0.0f, kNoEffect)
-      .Attr("data_format", "NCHW", "the order of Input's and Output's extents", OneOf({"NCHW", "NHWC"}))
+      .Attr("data_format", "NCHW", "the order of Input's and Output's extents; AnyLayout is NCHW",
+            OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
       .Attr("workspace_size_MB", 512, kNoEffect)
       .InferShape(InferConv2dTranspose)
       .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
-      .Grad({.reads = {"Input", "Filter"}, .yields = {"Input", "Filter"}})
+      .Grad({.reads = {"Input", "Filter", "Bias"}, .yields = {"Input", "Filter", "Bias"}})
       .GradKernel<Cpu, Conv2dTransposeGradKernel, float, double>();
 }
 

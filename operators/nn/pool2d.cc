@@ -306,7 +306,8 @@ void RegisterPool2d(OpRegistry& ops) {
       .Attr("ceil_mode", false, "whether the number of windows is rounded up")
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("use_quantizer", false, kNoEffect)
-      .Attr("data_format", "NCHW", "the order of X's and Out's extents", OneOf({"NCHW", "NHWC"}))
+      .Attr("data_format", "NCHW", "the order of X's and Out's extents; AnyLayout is NCHW",
+            OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .Attr("is_test", false, kNoEffect)
       .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
       .InferShape(InferPool2d)

@@ -42,7 +42,7 @@ void AddPooling(std::vector<GradientCase>& cases) {
       cases.back().name += StrCat(" ", flag);
     }
   }
-  cases.push_back(Pooling("avg", "NCHW", "EXPLICIT"));
+  cases.push_back(Pooling("avg", "AnyLayout", "EXPLICIT"));
   cases.back().op.Set("exclusive", false);
 }
 
@@ -141,7 +141,7 @@ std::vector<GradientCase> NnGradientCases() {
   AddSoftmax(cases);
   AddLayerNorm(cases);
   for (const char* type : {"conv2d", "depthwise_conv2d", "conv2d_transpose"}) {
-    for (const char* format : {"NCHW", "NHWC"}) {
+    for (const char* format : {"AnyLayout", "NCHW", "NHWC"}) {
       for (const char* padding : {"EXPLICIT", "SAME", "VALID"})
         cases.push_back(Convolution(type, format, padding));
     }

@@ -12,8 +12,9 @@ constexpr char kDoc[] = R"(
 Y[r] = -log(X[r, Label[r]])              labels are classes
 Y[r] = -sum_c Label[r, c] log(X[r, c])   if soft_label
 
-Rows run over all extents of X but the last. A row whose label is ignore_index costs 0 and gets no
-gradient. A logarithm is kept within 1e20; any other label outside [0, classes) is an error.)";
+Rows run over all extents of X but the last; where Label has classes but not that extent, Y does without it
+too. A row whose label is ignore_index costs 0 and gets no gradient. A logarithm is kept within 1e20; any
+other label outside [0, classes) is an error.)";
 
 constexpr char kDoc2[] = R"(
 Y[r] = -log(X[r, Label[r]]), as cross_entropy with class labels. MatchX keeps the probabilities that were
@@ -25,12 +26,20 @@ Shape ScoreShape(const Shape& x) {
   return out;
 }
 
+Shape CostShape(const Shape& x, const Shape& label, bool soft) {
+  return !soft && label.rank() == x.rank() - 1 ? x.First(x.rank() - 1) : ScoreShape(x);
+}
+
 Status InferScores(InferContext& c, bool soft) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 1));
   const Shape& x = c.ShapeOf("X");
-  PENSTOCK_RETURN_IF_ERROR(CheckLabels(c, "X", x.rank() - 1, soft));
+  const Shape costs = CostShape(x, c.ShapeOf("Label"), soft);
+  const bool flat = costs.rank() < x.rank();
+  if (flat && !Compatible(c.ShapeOf("Label"), costs))
+    return c.Error("Label (", c.ShapeOf("Label"), ") must have the rows of X (", x, ")");
+  PENSTOCK_RETURN_IF_ERROR(flat ? CheckLabelType(c, "X", soft) : CheckLabels(c, "X", x.rank() - 1, soft));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Y"));
-  return c.SetShape("Y", ScoreShape(x));
+  return c.SetShape("Y", costs);
 }
 
 Status InferCrossEntropy(InferContext& c) { return InferScores(c, c.Attr<bool>("soft_label")); }
@@ -122,8 +131,9 @@ class CrossEntropyGradKernel : public Kernel {
     classes_ = x_.shape[x_.shape.rank() - 1];
     labels_.Prepare(k, classes_);
     PENSTOCK_RETURN_IF_ERROR(RequireLabelType(k, soft_, x_.dtype));
-    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? x_.shape : ScoreShape(x_.shape)));
-    return RequireShape(k, "Y@GRAD", ScoreShape(x_.shape));
+    const Shape costs = CostShape(x_.shape, label_.shape, soft_);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", soft_ ? x_.shape : costs));
+    return RequireShape(k, "Y@GRAD", costs);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -160,10 +170,11 @@ class CrossEntropyGrad2Kernel : public Kernel {
     const Shape& kept = k.Input("XShape").shape;  // X's extents and a 0; inference has seen its rank
     classes_ = kept[kept.rank() - 2];
     labels_.Prepare(k, classes_);
-    const Shape rows = ScoreShape(kept.First(kept.rank() - 1));
-    for (const char* input : {"Label", "MatchX", "Y@GRAD"})
-      PENSTOCK_RETURN_IF_ERROR(RequireShape(k, input, rows));
-    return OkStatus();
+    const Shape x = kept.First(kept.rank() - 1);
+    const Shape costs = CostShape(x, k.Input("Label").shape, false);
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "MatchX", ScoreShape(x)));
+    PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Label", costs));
+    return RequireShape(k, "Y@GRAD", costs);
   }
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
@@ -185,8 +196,8 @@ void RegisterCrossEntropy(OpRegistry& ops) {
   ops.Add("cross_entropy")
       .Doc("Minus the logarithm of each row's probability of its label.", kDoc)
       .Input("X", "probabilities; classes along the last extent", Floats())
-      .Input("Label", "a class for each row (last extent 1), or a distribution if soft_label", AnyType())
-      .Output("Y", "the cost of each row; last extent 1", SameTypeAs("X"))
+      .Input("Label", "a class for each row, or a distribution if soft_label", AnyType())
+      .Output("Y", "the cost of each row; last extent 1 if Label has it", SameTypeAs("X"))
       .Attr("soft_label", false, "whether Label holds distributions")
       .Attr("ignore_index", -100, "rows with this label do not count")
       .InferShape(InferCrossEntropy)
@@ -196,8 +207,8 @@ void RegisterCrossEntropy(OpRegistry& ops) {
   ops.Add("cross_entropy2")
       .Doc("Minus the logarithm of each row's probability of its class.", kDoc2)
       .Input("X", "probabilities; classes along the last extent", Floats())
-      .Input("Label", "a class for each row; last extent 1", Integers())
-      .Output("Y", "the cost of each row; last extent 1", SameTypeAs("X"))
+      .Input("Label", "a class for each row", Integers())
+      .Output("Y", "the cost of each row; last extent 1 if Label has it", SameTypeAs("X"))
       .Output("XShape", "no elements; its shape is X's and a 0, for the gradient", SameTypeAs("X"))
       .Output("MatchX", "the probability that each row gives to its class", SameTypeAs("X"))
       .Attr("ignore_index", -100, "rows with this label do not count")

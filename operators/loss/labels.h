@@ -18,6 +18,13 @@ T FiniteLog(T p) {
   return std::clamp(std::log(p), -kBound, kBound);
 }
 
+inline Status CheckLabelType(const InferContext& c, const char* scores, bool soft) {
+  const DType type = c.DTypeOf("Label");
+  if (soft ? type == c.DTypeOf(scores) : type == DType::kInt64 || type == DType::kInt32) return OkStatus();
+  return c.Error("element type of Label (", DTypeName(type), ") must be ",
+                 soft ? DTypeName(c.DTypeOf(scores)) : "i64 or i32");
+}
+
 // `scores` and Label must agree in all extents but the one at `axis`, where Label has 1, or as many as
 // `scores` if it holds distributions.
 inline Status CheckLabels(const InferContext& c, const char* scores, int axis, bool soft) {
@@ -32,10 +39,7 @@ inline Status CheckLabels(const InferContext& c, const char* scores, int axis, b
       return c.Error("extent ", i, " of Label (", label, ") must be ", expected, " for ", scores, " ", x);
     }
   }
-  const DType type = c.DTypeOf("Label");
-  if (soft ? type == c.DTypeOf(scores) : type == DType::kInt64 || type == DType::kInt32) return OkStatus();
-  return c.Error("element type of Label (", DTypeName(type), ") must be ",
-                 soft ? DTypeName(c.DTypeOf(scores)) : "i64 or i32");
+  return CheckLabelType(c, scores, soft);
 }
 
 // The class of each row, whichever integer type holds it.

@@ -33,6 +33,10 @@ void ReadAttrs(Math& math, const KernelSetup& k) {
 template <typename Math>
 inline constexpr bool kTakesRows = false;
 
+// Whether X may be integers. Then it has no gradient.
+template <typename Math>
+inline constexpr bool kTakesIntegers = false;
+
 template <typename Math>
 struct Activation {
   template <typename Device, typename T>
@@ -93,13 +97,15 @@ OpDef& AddActivation(OpRegistry& ops, const std::string& type, std::string summa
   if (Math::kReads == Reads::kOut) grad.reads_outputs = {"Out"};
   OpDef& def = ops.Add(type)
                    .Doc(std::move(summary), doc)
-                   .Input("X", "any shape", Floats())
+                   .Input("X", "any shape", kTakesIntegers<Math> ? Numbers() : Floats())
                    .Output("Out", "shaped like X", SameTypeAs("X"))
                    .InferShape(SameShape("X", "Out"))
                    .Elementwise()
                    .template Kernel<Cpu, Activation<Math>::template Forward, float, double>()
                    .Grad(std::move(grad))
                    .template GradKernel<Cpu, Activation<Math>::template Backward, float, double>();
+  if constexpr (kTakesIntegers<Math>)
+    def.template Kernel<Cpu, Activation<Math>::template Forward, std::int32_t, std::int64_t>();
   // The gradient of an op that does not read X has no X to be shaped like.
   def.GradDef().InferShape(SameShape(Seen<Math>(), "X@GRAD"));
   return def;

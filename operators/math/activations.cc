@@ -1,7 +1,10 @@
 // relu, sigmoid, exp, floor and their kin: functions of one element without attributes of their own.
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <type_traits>
 
+#include "operators/float_attr.h"
 #include "operators/math/activation.h"
 
 namespace penstock {
@@ -59,7 +62,11 @@ struct Square {
   static constexpr Reads kReads = Reads::kX;
   template <typename T>
   static T Out(T x) {
-    return x * x;
+    if constexpr (std::is_integral_v<T>) {
+      return static_cast<T>(static_cast<std::uint64_t>(x) * static_cast<std::uint64_t>(x));  // it may wrap
+    } else {
+      return x * x;
+    }
   }
   template <typename T>
   static T Dx(T x, T dout) {
@@ -71,7 +78,11 @@ struct Abs {
   static constexpr Reads kReads = Reads::kX;
   template <typename T>
   static T Out(T x) {
-    return std::abs(x);
+    if constexpr (std::is_integral_v<T>) {
+      return x < 0 ? static_cast<T>(-static_cast<std::uint64_t>(x)) : x;  // the least one stays itself
+    } else {
+      return std::abs(x);
+    }
   }
   template <typename T>
   static T Dx(T x, T dout) {
@@ -83,7 +94,11 @@ struct Exp {
   static constexpr Reads kReads = Reads::kOut;
   template <typename T>
   static T Out(T x) {
-    return std::exp(x);
+    if constexpr (std::is_integral_v<T>) {
+      return ElementFrom<T>(std::exp(static_cast<double>(x)));
+    } else {
+      return std::exp(x);
+    }
   }
   template <typename T>
   static T Dx(T out, T dout) {
@@ -244,6 +259,12 @@ struct Round : Step {
 
 template <>
 inline constexpr bool kTakesRows<Square> = true;
+template <>
+inline constexpr bool kTakesIntegers<Square> = true;
+template <>
+inline constexpr bool kTakesIntegers<Abs> = true;
+template <>
+inline constexpr bool kTakesIntegers<Exp> = true;
 
 namespace {
 
@@ -263,7 +284,8 @@ void RegisterActivations(OpRegistry& ops) {
   Add<Sqrt>(ops, "sqrt", "The square root of each element.", "Out = X ^ 0.5; NaN where X is negative");
   Add<Square>(ops, "square", "The square of each element.", "Out = X * X");
   Add<Abs>(ops, "abs", "The absolute value of each element.", "Out = |X|; the gradient at 0 is 0");
-  Add<Exp>(ops, "exp", "e to the power of each element.", "Out = exp(X)");
+  Add<Exp>(ops, "exp", "e to the power of each element.",
+           "Out = exp(X); of integers, its whole part, at most the largest integer");
   Add<Log>(ops, "log", "The natural logarithm of each element.", "Out = log(X); NaN where X is negative");
   Add<Sin>(ops, "sin", "The sine of each element.", "Out = sin(X), X in radians");
   Add<Cos>(ops, "cos", "The cosine of each element.", "Out = cos(X), X in radians");

@@ -29,7 +29,7 @@ Shape Trimmed(const Shape& shape, int room) {
 Result<AlignedShapes> AlignShapes(const Shape& x, const Shape& y, int axis) {
   const int rank = std::max(x.rank(), y.rank());
   const bool x_is_larger = x.rank() >= y.rank();
-  const int at = axis == -1 ? std::abs(x.rank() - y.rank()) : axis;
+  const int at = axis == -1 || Compatible(x, y) ? std::abs(x.rank() - y.rank()) : axis;
   const bool inside = at >= 0 && at <= rank;
   const Shape smaller = Trimmed(x_is_larger ? y : x, inside ? rank - at : 0);
   if (!inside || at + smaller.rank() > rank) {

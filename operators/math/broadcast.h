@@ -1,6 +1,7 @@
 // How two arrays meet element by element when their shapes differ: Fluid's rule and the loops over it.
 //
-// The array of lower rank is laid along the other's extents from `axis` on (axis -1: along the last ones);
+// The array of lower rank is laid along the other's extents from `axis` on (axis -1: along the last ones;
+// equal shapes have no use for an axis);
 // where it has no extent, or extent 1, its element is used for all. So X [2, 3, 4, 5] and Y [3, 4] with axis
 // 1 give [2, 3, 4, 5].
 #pragma once

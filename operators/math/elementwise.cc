@@ -136,18 +136,18 @@ struct Pow {
   }
 };
 
-// What is left of X has the sign of Y.
+// What is left of X has its sign where they are integers, as the quotient that rounds towards zero leaves it;
+// of floats it has the sign of Y.
 struct Mod {
   static constexpr bool kDivides = true;
   template <typename T>
   static T Out(T x, T y) {
-    T left;
     if constexpr (std::is_integral_v<T>) {
-      left = y == -1 ? T{0} : x % y;  // the least number by -1 traps
+      return y == -1 ? T{0} : x % y;  // the least number by -1 traps
     } else {
-      left = std::fmod(x, y);
+      const T left = std::fmod(x, y);
+      return left != T{0} && (left < T{0}) != (y < T{0}) ? left + y : left;
     }
-    return left != T{0} && (left < T{0}) != (y < T{0}) ? left + y : left;
   }
 };
 
@@ -199,7 +199,9 @@ void RegisterElementwise(OpRegistry& ops) {
                       "Out = X ^ Y; the gradient of Y needs X > 0");
   DeclareElementwise(
       ops, "elementwise_mod", "What a division of X by Y leaves.",
-      "Out = X - Y * floor(X / Y), which has the sign of Y; a zero of integers in Y is an error", Numbers())
+      "Out = X - Y * floor(X / Y), which has the sign of Y; of integers, where the quotient is "
+      "rounded towards zero as Fluid does, that of X, and a zero in Y is an error",
+      Numbers())
       .Kernel<Cpu, Elementwise<Mod>::Forward, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
   DeclareElementwise(ops, "elementwise_floordiv", "The whole part of the quotient of X and Y.",

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/float_attr.h"
 
 namespace penstock {
 namespace {
@@ -24,7 +25,7 @@ class IncrementKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    step_ = static_cast<T>(k.Attr<float>("step"));
+    step_ = ElementFrom<T>(k.Attr<float>("step"));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {

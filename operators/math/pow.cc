@@ -1,7 +1,10 @@
 // pow: each element to a power that is the same for all.
 #include <cmath>
+#include <cstdint>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
+#include "operators/float_attr.h"
 #include "operators/require_shape.h"
 #include "operators/rows.h"
 
@@ -10,13 +13,25 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out = X ^ factor. FactorTensor, where given, holds the factor in its one element. NaN where X is negative
-and the factor has a fraction.)";
+and the factor has a fraction. Integers are raised to whole factors of at least 0, and the result wraps.)";
 
 Status InferPow(InferContext& c) {
   if (c.HasInput("FactorTensor") && !Compatible(c.ShapeOf("FactorTensor").Count(), 1)) {
     return c.Error("FactorTensor (", c.ShapeOf("FactorTensor"), ") must hold one element");
   }
   return c.ShareAll("X", "Out");
+}
+
+template <typename T>
+T Power(T x, T factor) {
+  if constexpr (std::is_integral_v<T>) {
+    std::uint64_t result = 1;
+    for (auto base = static_cast<std::uint64_t>(x); factor > 0; factor /= 2, base *= base)
+      if (factor % 2 != 0) result *= base;
+    return static_cast<T>(result);
+  } else {
+    return std::pow(x, factor);
+  }
 }
 
 template <typename Device, typename T>
@@ -26,15 +41,20 @@ class PowKernel : public Kernel {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     given_ = k.Input("FactorTensor");
-    factor_ = static_cast<T>(k.Attr<float>("factor"));
+    const auto factor = k.Attr<float>("factor");
+    factor_ = ElementFrom<T>(factor);
+    if (std::is_integral_v<T> && !given_ && (factor < 0 || static_cast<float>(factor_) != factor))
+      return k.Error("factor (", factor, ") must be a whole number of at least 0 for integers");
     return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();
     T* const out = k[out_].template Data<T>();
     const T factor = given_ ? *k[given_].template Data<T>() : factor_;
+    if (std::is_integral_v<T> && factor < T{0})
+      return InvalidArgument("E-op-value", "pow: FactorTensor holds ", factor, "; integers need at least 0");
     const std::int64_t count = k[x_].count();
-    for (std::int64_t i = 0; i < count; ++i) out[i] = std::pow(x[i], factor);
+    for (std::int64_t i = 0; i < count; ++i) out[i] = Power(x[i], factor);
     return OkStatus();
   }
 
@@ -76,13 +96,13 @@ class PowGradKernel : public Kernel {
 void RegisterPow(OpRegistry& ops) {
   ops.Add("pow")
       .Doc("Each element to one power.", kDoc)
-      .Input("X", "any shape", Floats())
+      .Input("X", "any shape", Numbers())
       .Input("FactorTensor", "one element that is used instead of `factor`", SameTypeAs("X"), Optional())
       .Output("Out", "shaped like X", SameTypeAs("X"))
       .Attr("factor", 1.0f, "the power")
       .InferShape(InferPow)
       .Elementwise()
-      .Kernel<Cpu, PowKernel, float, double>()
+      .Kernel<Cpu, PowKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X", "FactorTensor"}, .yields = {"X"}})
       .GradKernel<Cpu, PowGradKernel, float, double>();
 }

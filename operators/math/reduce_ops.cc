@@ -1,23 +1,27 @@
 // reduce_sum, _mean, _max, _min, _prod: the elements along some extents made one.
 #include <algorithm>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
 #include "operators/rows.h"
+#include "operators/tensor/convert.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
 The extents in `dim` (negative: counted from the end) go, or become 1 with keep_dim; with reduce_all all do,
-and what is left has shape [1]. Elements are taken in their order. The gradient of a maximum or minimum goes
-to every element that equals it.)";
+and what is left has shape [1]. Elements are taken in their order, as numbers of Out's type: with out_dtype, X
+is cast first and its gradient is cast back. The gradient of a maximum or minimum goes to every element that
+equals it. A mean of no integers is an error.)";
 
 // Each gives the value it starts from, the step, and the end; and its gradient for one element of X.
 struct Sum {
+  static constexpr bool kDivides = false;
   template <typename T>
   static constexpr T kStart = T{0};
   template <typename T>
@@ -34,6 +38,7 @@ struct Sum {
   }
 };
 struct Mean : Sum {
+  static constexpr bool kDivides = true;
   template <typename T>
   static T End(T all, Dim count) {
     return all / static_cast<T>(count);
@@ -44,6 +49,7 @@ struct Mean : Sum {
   }
 };
 struct Max {
+  static constexpr bool kDivides = false;
   template <typename T>
   static constexpr T kStart = std::numeric_limits<T>::lowest();
   template <typename T>
@@ -68,6 +74,7 @@ struct Min : Max {
   }
 };
 struct Prod {
+  static constexpr bool kDivides = false;
   template <typename T>
   static constexpr T kStart = T{1};
   template <typename T>
@@ -99,6 +106,14 @@ Result<std::vector<bool>> AxesOf(const std::vector<std::int32_t>& dims, bool red
   return reduced;
 }
 
+Result<DType> OutType(const InferContext& c) {
+  const auto asked = c.Attr<std::int32_t>("out_dtype");
+  if (asked < 0) return c.DTypeOf("X");
+  for (const DType type : {DType::kFp32, DType::kFp64, DType::kInt32, DType::kInt64})
+    if (asked == static_cast<std::int32_t>(type)) return type;
+  return c.Error("out_dtype (", asked, ") must be the number of f32, f64, i32 or i64, or below 0");
+}
+
 Status InferReduce(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   const Result<std::vector<bool>> reduced =
@@ -116,7 +131,8 @@ Status InferReduce(InferContext& c) {
   if (out.rank() == 0) out.Append(1);
   const bool keeps_rows = x.rank() > 0 && !(*reduced)[0];
   PENSTOCK_RETURN_IF_ERROR(c.SetShape("Out", out));
-  c.SetDType("Out", c.DTypeOf("X"));
+  PENSTOCK_ASSIGN_OR_RETURN(const DType type, OutType(c));
+  c.SetDType("Out", type);
   if (keeps_rows) {
     c.ShareLod("X", "Out");
   } else {
@@ -168,6 +184,26 @@ class ReduceWalk {
   Dim count_ = 0, kept_ = 1;
 };
 
+// A tensor whose elements are cast, or taken as they are.
+class Cast {
+ public:
+  void Prepare(DType from, DType to, const Shape& shape) {
+    if (from == to) return;
+    convert_ = ConverterOf(from, to);
+    copy_ = Tensor(to, shape);
+  }
+  const Tensor& Of(const Tensor& from) {
+    if (convert_ == nullptr) return from;
+    convert_(from, copy_);
+    return copy_;
+  }
+
+ private:
+  Converter convert_ = nullptr;
+  Tensor copy_;
+};
+
+// T is the type of Out.
 template <typename Math>
 struct Reduce {
   template <typename Device, typename T>
@@ -177,14 +213,15 @@ struct Reduce {
       x_ = k.Input("X");
       out_ = k.Output("Out");
       PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
-      if (k.Attr<std::int32_t>("out_dtype") >= 0 && out_.dtype != x_.dtype) {
-        return Unimplemented("E-op-unimplemented", k.op().type(), ": out_dtype is not supported; cast X");
-      }
+      PENSTOCK_RETURN_IF_ERROR(walk_.Prepare(k));
+      if (Math::kDivides && std::is_integral_v<T> && walk_.each() == 0 && walk_.outputs() > 0)
+        return k.Error("X (", x_.shape, ") has no integers to take the mean of");
+      cast_.Prepare(x_.dtype, out_.dtype, x_.shape);
       sums_ = k.Workspace(static_cast<std::size_t>(out_.shape.Count()) * sizeof(Wide));
-      return walk_.Prepare(k);
+      return OkStatus();
     }
     Status Run(KernelRun& k) override {
-      const T* const x = k[x_].template Data<T>();
+      const T* const x = cast_.Of(k[x_]).template Data<T>();
       T* const out = k[out_].template Data<T>();
       auto* const sums = reinterpret_cast<Wide*>(k.Workspace(sums_));
       std::fill_n(sums, walk_.outputs(), Math::template kStart<Wide>);
@@ -197,6 +234,7 @@ struct Reduce {
     // Sums of f32 are kept in double precision.
     using Wide = std::conditional_t<std::is_floating_point_v<T>, double, T>;
     Operand x_, out_;
+    Cast cast_;
     WorkspaceId sums_;
     ReduceWalk walk_;
   };
@@ -210,21 +248,31 @@ struct Reduce {
       dout_ = k.Input("Out@GRAD");
       dx_ = k.Output("X@GRAD");
       PENSTOCK_RETURN_IF_ERROR(walk_.Prepare(k));
+      if (dx_ && x_.dtype != dout_.dtype) {
+        cast_.Prepare(x_.dtype, dout_.dtype, x_.shape);
+        cast_back_ = ConverterOf(dout_.dtype, dx_.dtype);
+        dx_uncast_ = Tensor(dout_.dtype, x_.shape);
+      }
       if (out_) PENSTOCK_RETURN_IF_ERROR(RequireCount(k, "Out", walk_.outputs()));
       return RequireCount(k, "Out@GRAD", walk_.outputs());
     }
     Status Run(KernelRun& k) override {
       if (!dx_) return OkStatus();
-      const T* const x = k[x_].template Data<T>();
+      const T* const x = cast_.Of(k[x_]).template Data<T>();
       const T* const dout = k[dout_].template Data<T>();
       const T* const out = out_ ? k[out_].template Data<T>() : dout;
-      T* const dx = k[dx_].template Data<T>();
+      Tensor& uncast = cast_back_ == nullptr ? k[dx_] : dx_uncast_;
+      T* const dx = uncast.template Data<T>();
       walk_.ForEach([&](Dim i, Dim o) { dx[i] = Math::Dx(x[i], out[o], dout[o], walk_.each()); });
+      if (cast_back_ != nullptr) cast_back_(uncast, k[dx_]);
       return OkStatus();
     }
 
    private:
     Operand x_, out_, dout_, dx_;
+    Cast cast_;
+    Converter cast_back_ = nullptr;
+    Tensor dx_uncast_;
     ReduceWalk walk_;
   };
 };
@@ -234,19 +282,23 @@ OpDef& Add(OpRegistry& ops, const std::string& type, std::string summary, const 
            bool gradient_reads_out) {
   GradSpec grad{.reads = {"X"}, .yields = {"X"}};
   if (gradient_reads_out) grad.reads_outputs = {"Out"};
-  return ops.Add(type)
-      .Doc(std::move(summary), formula + "\n" + kDoc)
+  OpDef& def = ops.Add(type);
+  def.Doc(std::move(summary), formula + "\n" + kDoc)
       .Input("X", "any shape", Numbers())
-      .Output("Out", "what is left", SameTypeAs("X"))
+      .Output("Out", "what is left", AnyType())
       .Attr("dim", std::vector<std::int32_t>{0}, "which extents go")
       .Attr("keep_dim", false, "whether they become 1 instead")
       .Attr("reduce_all", false, "whether all go, whatever `dim` says")
-      .Attr("in_dtype", -1, kNoEffect)
+      .Attr("in_dtype", -1, "a note for the reader: X's element type, as Fluid numbers them")
       .Attr("out_dtype", -1, "Out's element type, as Fluid numbers them; -1: X's")
       .InferShape(InferReduce)
+      .KernelTypeFrom("Out")
       .template Kernel<Cpu, Reduce<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
       .Grad(std::move(grad))
-      .template GradKernel<Cpu, Reduce<Math>::template Backward, float, double>();
+      .template GradKernel<Cpu, Reduce<Math>::template Backward, float, double>()
+      .GradDef()
+      .KernelTypeFrom("Out@GRAD");
+  return def;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // scale: each element times a factor, plus a bias.
 #include "framework/op/op_registry.h"
+#include "operators/float_attr.h"
 #include "operators/rows.h"
 
 namespace penstock {
@@ -25,8 +26,8 @@ class ScaleKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     values_.Prepare(k.Input("X"), k.Output("Out"));
     factor_ = k.Input("ScaleTensor");
-    scale_ = static_cast<T>(k.Attr<float>("scale"));
-    bias_ = static_cast<T>(k.Attr<float>("bias"));
+    scale_ = ElementFrom<T>(k.Attr<float>("scale"));
+    bias_ = ElementFrom<T>(k.Attr<float>("bias"));
     bias_after_scale_ = k.Attr<bool>("bias_after_scale");
     return OkStatus();
   }

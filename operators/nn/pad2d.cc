@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/float_attr.h"
 #include "operators/nn/window.h"
 #include "operators/require_shape.h"
 #include "operators/tensor/int_list.h"
@@ -154,7 +155,7 @@ class Pad2dKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    value_ = static_cast<T>(k.Attr<float>("pad_value"));
+    value_ = ElementFrom<T>(k.Attr<float>("pad_value"));
     return frame_.Prepare(k, x_.shape);
   }
   Status Run(KernelRun& k) override {
@@ -208,7 +209,7 @@ class Pad2dGradKernel : public Kernel {
 void RegisterPad2d(OpRegistry& ops) {
   ops.Add("pad2d")
       .Doc("Images with a frame around them.", kDoc)
-      .Input("X", "images, rank 4", Floats())
+      .Input("X", "images, rank 4", Numbers())
       .Input("Paddings", "paddings as a tensor of 4 elements", Integers(), Optional())
       .Output("Out", "the images and their frames", SameTypeAs("X"))
       .RequiredAttr("paddings", AttrKind::kInts, "rows above and below, columns to the left and right")
@@ -216,7 +217,7 @@ void RegisterPad2d(OpRegistry& ops) {
       .Attr("mode", "constant", "what stands in the frame", OneOf({"constant", "reflect", "edge"}))
       .Attr("data_format", "NCHW", "the order of X's and Out's extents", OneOf({"NCHW", "NHWC"}))
       .InferShape(InferPad2d)
-      .Kernel<Cpu, Pad2dKernel, float, double>()
+      .Kernel<Cpu, Pad2dKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X", "Paddings"}, .yields = {"X"}})
       .GradKernel<Cpu, Pad2dGradKernel, float, double>();
 }

@@ -11,12 +11,12 @@
 namespace penstock::test {
 namespace {
 
-TEST(Modulo, HasTheSignOfTheDivisorAndRefusesZero) {
+TEST(Modulo, OfIntegersFitsFloorDivisionOfFloatsHasTheDivisorsSignAndRefusesZero) {
   const Op op = WithSlots("elementwise_mod", {"X", "Y"}, {"Out"});
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
   const Tensor x = TensorOf<std::int32_t>({5}, {7, -7, 7, -7, kLeast});
   ExpectValues(RunOne(op, {{"X", x}, {"Y", TensorOf<std::int32_t>({5}, {3, 3, -3, -3, -1})}}, "Out"),
-               {1, 2, -2, -1, 0});
+               {1, -1, 1, -1, 0});
   ExpectValues(
       RunOne(op, {{"X", TensorOf<float>({2}, {-5.5f, 5.5f})}, {"Y", TensorOf<float>({1}, {2})}}, "Out"),
       {0.5, 1.5});
@@ -29,6 +29,99 @@ TEST(FloorDivision, RoundsTowardsZeroAndRefusesZero) {
   ExpectValues(RunOne(op, {{"X", x}, {"Y", TensorOf<std::int64_t>({1}, {2})}}, "Out"), {3, -3});
   ExpectError(op, {{"X", x}, {"Y", TensorOf<std::int64_t>({2}, {1, 0})}},
               "elementwise_floordiv: Y (Y) holds a zero");
+}
+
+TEST(Integers, HaveMagnitudesSquaresPowersAndWholePartsOfExponentials) {
+  const Tensors inputs = {{"X", TensorOf<std::int32_t>({4}, {-3, 0, 2, 30})}};
+  ExpectValues(RunOne(WithSlots("abs", {"X"}, {"Out"}), inputs, "Out"), {3, 0, 2, 30});
+  ExpectValues(RunOne(WithSlots("square", {"X"}, {"Out"}), inputs, "Out"), {9, 0, 4, 900});
+  ExpectValues(RunOne(WithSlots("exp", {"X"}, {"Out"}), inputs, "Out"), {0, 1, 7, 2147483647});
+  const Op pow = WithSlots("pow", {"X"}, {"Out"});
+  ExpectValues(RunOne(Op(pow).Set("factor", 3.0f), inputs, "Out"), {-27, 0, 8, 27000});
+  ExpectValues(RunOne(Op(pow).Set("factor", 0.0f), inputs, "Out"), {1, 1, 1, 1});
+  for (const float factor : {-1.0f, 0.5f}) {
+    ExpectError(Op(pow).Set("factor", factor), inputs,
+                StrCat("pow: factor (", factor, ") must be a whole number of at least 0 for integers"));
+  }
+  Tensors with_factor = inputs;
+  with_factor["FactorTensor"] = TensorOf<std::int32_t>({1}, {-2});
+  ExpectError(WithSlots("pow", {"X", "FactorTensor"}, {"Out"}), with_factor,
+              "pow: FactorTensor holds -2; integers need at least 0");
+}
+
+TEST(Integers, TakeTheNearestBoundOfAnAttributeBeyondThem) {
+  const Tensors inputs = {{"X", TensorOf<std::int32_t>({2}, {-3, 5})}};
+  const Op scale = WithSlots("scale", {"X"}, {"Out"}).Set("scale", 0.0f).Set("bias", 1e20f);
+  ExpectValues(RunOne(scale, inputs, "Out"), {2147483647, 2147483647});
+  const Tensors image = {{"X", TensorOf<std::int64_t>({1, 1, 1, 2}, {4, 5})}};
+  const Op pad = WithSlots("pad2d", {"X"}, {"Out"}).Set("paddings", std::vector<std::int32_t>{0, 0, 1, 0});
+  ExpectValues(RunOne(Op(pad).Set("pad_value", 2.5f), image, "Out"), {2, 4, 5});
+  ExpectValues(RunOne(Op(pad).Set("pad_value", -1e30f), image, "Out"), {-9223372036854775808.0, 4, 5});
+}
+
+TEST(Reductions, AreTakenInTheTypeOfTheirResult) {
+  const Tensors inputs = {{"X", TensorOf<float>({2, 3}, {-1.6f, 1.2f, 2.9f, 2.5f, 2.3f, 1.4f})}};
+  Op op = WithSlots("reduce_mean", {"X"}, {"Out"}).Set("dim", std::vector<std::int32_t>{1});
+  op.Set("out_dtype", static_cast<std::int32_t>(DType::kInt32));
+  ExpectValues(RunOne(op, inputs, "Out"), {0, 1});  // of -1, 1, 2 and 2, 2, 1
+  op.Set("out_dtype", static_cast<std::int32_t>(DType::kFp64));
+  EXPECT_EQ(RunOne(op, inputs, "Out").dtype(), DType::kFp64);
+
+  Op grad = WithSlots("reduce_max_grad", {"X", "Out", "Out@GRAD"}, {"X@GRAD"});
+  grad.Set("dim", std::vector<std::int32_t>{1}).Set("out_dtype", static_cast<std::int32_t>(DType::kFp64));
+  Tensors known = inputs;
+  known["Out"] = TensorOf<double>({2}, {static_cast<double>(2.9f), static_cast<double>(2.5f)});
+  known["Out@GRAD"] = TensorOf<double>({2}, {3, 4});
+  const Tensor dx = RunOne(grad, known, "X@GRAD");
+  EXPECT_EQ(dx.dtype(), DType::kFp32);
+  ExpectValues(dx, {0, 0, 3, 4, 0, 0});
+  known["Out"] = TensorOf<float>({2}, {2.9f, 2.5f});
+  ExpectError(grad, known, "reduce_max_grad: element type of Out@GRAD (f64) must equal that of Out (f32)");
+}
+
+TEST(Reductions, OfNoIntegersHaveNoMean) {
+  const Op op = WithSlots("reduce_mean", {"X"}, {"Out"});
+  ExpectError(op, {{"X", Tensor(DType::kInt64, {0, 3})}},
+              "reduce_mean: X ([0, 3]) has no integers to take the mean of");
+}
+
+// Products of f32 and of f64 come from different libraries.
+TEST(Matmul, OfThinTransposedMatricesHasOneGradientInEitherPrecision) {
+  Op grad = WithSlots("matmul_grad", {"X", "Y", "Out@GRAD"}, {"X@GRAD", "Y@GRAD"});
+  grad.Set("transpose_X", true).Set("transpose_Y", true);
+  struct Shapes {
+    Shape x, y, out;
+  };
+  for (const Shapes& s : {Shapes{{3}, {4}, {3, 4}},
+                          {{2, 3, 1}, {2, 1, 3}, {2, 1, 1}},
+                          {{2, 1, 3}, {2, 3, 1}, {2, 3, 3}},
+                          {{4, 1}, {1, 4}, {1, 1}}}) {
+    const Tensors wide = {
+        {"X", Values(s.x)}, {"Y", Values(s.y, -1, 1, 3)}, {"Out@GRAD", Values(s.out, -1, 1, 5)}};
+    Tensors narrow;
+    for (const auto& [name, tensor] : wide) {
+      Tensor& to = narrow[name] = Tensor(DType::kFp32, tensor.shape());
+      for (std::int64_t i = 0; i < to.count(); ++i)
+        to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
+    }
+    for (const char* out : {"X@GRAD", "Y@GRAD"}) {
+      const Tensor expected = RunOne(grad, wide, out), made = RunOne(grad, narrow, out);
+      for (std::int64_t i = 0; i < expected.count(); ++i)
+        EXPECT_NEAR(ElementAt(made, i), ElementAt(expected, i), 1e-5) << StrCat(s.x, " ", out);
+    }
+  }
+}
+
+TEST(CrossEntropy, OfClassesWithoutALastExtentHasNoneEither) {
+  const Tensors inputs = {{"X", TensorOf<float>({2, 2}, {0.25f, 0.75f, 0.5f, 0.5f})},
+                          {"Label", TensorOf<std::int64_t>({2}, {1, 0})},
+                          {"Y@GRAD", TensorOf<float>({2}, {3, 4})}};
+  const Tensor cost = RunOne(WithSlots("cross_entropy", {"X", "Label"}, {"Y"}), inputs, "Y");
+  EXPECT_EQ(cost.shape(), Shape({2}));
+  ExpectValues(cost, {-std::log(0.75), -std::log(0.5)});
+  ExpectValues(
+      RunOne(WithSlots("cross_entropy_grad", {"X", "Label", "Y@GRAD"}, {"X@GRAD"}), inputs, "X@GRAD"),
+      {0, -4, -8, 0});
 }
 
 TEST(Cumsum, RunsFromEitherEndWithOrWithoutTheElementItself) {

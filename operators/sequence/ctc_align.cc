@@ -106,7 +106,7 @@ void RegisterCtcAlign(OpRegistry& ops) {
   ops.Add("ctc_align")
       .Doc("What a sequence of labels with blanks and repetitions says.", kDoc)
       .Input("Input", "labels in sequences, or a padded matrix of them", Integers())
-      .Input("InputLength", "the lengths of padded sequences", Only(DType::kInt64), Optional())
+      .Input("InputLength", "the lengths of padded sequences", Integers(), Optional())
       .Output("Output", "what is left of each sequence", SameTypeAs("Input"))
       .Output("OutputLength", "how much is left of each padded sequence", Only(DType::kInt64), Optional())
       .Attr("blank", 0, "the label that says nothing")

@@ -15,7 +15,7 @@ namespace {
 constexpr char kDoc[] = R"(
 Sequence n of Out holds the windows of image n, line by line; a row is a window: its channels, then its lines.
 
-There are 1 + (extent + paddings - kernel + stride - 1) / stride windows along an axis; what lies outside the
+There are 1 + (extent + paddings - kernel) / stride windows along an axis, rounded down; what lies outside the
 image is zero. With Y, the extent of image n is its own, Y[n] = (height, width), divided by out_stride and
 rounded up, and at most that of X. The gradient takes all images to be whole: Fluid's gets no Y.)";
 
@@ -25,7 +25,7 @@ struct Axis {
   // How many windows an image of this extent has; 0 or less: not even one fits.
   Dim Count(Dim image_extent) const {
     const Dim room = image_extent + before + after - kernel;
-    return room < 0 ? 0 : 1 + (room + stride - 1) / stride;
+    return room < 0 ? 0 : 1 + room / stride;
   }
 };
 

@@ -54,7 +54,6 @@ Status InferLstm(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(require("ProjWeight", {width, recurrent}));
   PENSTOCK_RETURN_IF_ERROR(require("H0", {kUnknownDim, recurrent}));
   PENSTOCK_RETURN_IF_ERROR(require("C0", {kUnknownDim, width}));
-  if (c.HasInput("H0") != c.HasInput("C0")) return c.Error("H0 and C0 must be given both, or none of them");
   const char* const out = projected ? "Projection" : "Hidden";
   for (const char* slot : {out, "Cell"}) {
     if (!c.HasOutput(slot)) return c.Error("output ", slot, " is missing");

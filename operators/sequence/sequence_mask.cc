@@ -1,6 +1,8 @@
 // sequence_mask: which steps of a padded sequence are real.
 #include <algorithm>
+#include <limits>
 #include <string>
+#include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
@@ -12,7 +14,7 @@ namespace {
 constexpr char kDoc[] = R"(
 Y[..., j] = 1 if j < X[...], else 0, for j below the number of steps
 
-The number of steps is MaxLenTensor's, else maxlen, else (maxlen -1) the largest element of X.)";
+The number of steps is MaxLenTensor's, else maxlen, else (maxlen -1) the largest element of X, rounded down.)";
 
 std::optional<std::string> MaxLenRule(const Attr& value) {
   const auto* number = std::get_if<std::int32_t>(&value);
@@ -76,7 +78,7 @@ class SequenceMaskKernel : public Kernel {
                                "; it must be at least 1");
     } else if (length < 0) {
       length = 0;
-      for (const T one : x) length = std::max(length, static_cast<Dim>(one));
+      for (const T one : x) length = std::max(length, RoundedDown(one));
     }
     Dim bytes = 0;
     if (__builtin_mul_overflow(static_cast<Dim>(SizeOf(y_.dtype)), length, &bytes) ||
@@ -90,11 +92,29 @@ class SequenceMaskKernel : public Kernel {
   }
 
  private:
+  // What is too large to be a number of steps stays too large; what is no number counts as none.
+  static Dim RoundedDown(T x) {
+    if constexpr (std::is_floating_point_v<T>) {
+      constexpr Dim kTooMany = std::numeric_limits<Dim>::max();
+      if (!(x > T{0})) return 0;
+      return x < static_cast<T>(kTooMany) ? static_cast<Dim>(x) : kTooMany;
+    } else {
+      return x;
+    }
+  }
+
+  // How many of the steps 0 .. length - 1 are below x.
+  static Dim StepsBelow(T x, Dim length) {
+    const Dim whole = RoundedDown(x);
+    if (whole >= length) return length;
+    return std::max<Dim>(static_cast<T>(whole) < x ? whole + 1 : whole, 0);
+  }
+
   template <typename U>
   static void Fill(std::span<const T> x, Dim length, Tensor& y) {
     U* to = y.Data<U>();
     for (const T one : x) {
-      const Dim real = std::clamp<Dim>(static_cast<Dim>(one), 0, length);
+      const Dim real = StepsBelow(one, length);
       std::fill_n(to, real, U{1});
       std::fill_n(to + real, length - real, U{0});
       to += length;
@@ -112,13 +132,13 @@ class SequenceMaskKernel : public Kernel {
 void RegisterSequenceMask(OpRegistry& ops) {
   ops.Add("sequence_mask")
       .Doc("Which steps of a padded sequence are real.", kDoc)
-      .Input("X", "lengths", Integers())
+      .Input("X", "lengths", Numbers())
       .Input("MaxLenTensor", "one element: the number of steps", Integers(), Optional())
       .Output("Y", "X's extents, then one for the steps", TypeFromAttr("out_dtype"))
       .Attr("maxlen", -1, "the number of steps; negative: the largest element of X", {MaxLenRule})
       .RequiredAttr("out_dtype", AttrKind::kInt, "the element type of Y")
       .InferShape(InferSequenceMask)
-      .Kernel<Cpu, SequenceMaskKernel, std::int32_t, std::int64_t>()
+      .Kernel<Cpu, SequenceMaskKernel, std::int32_t, std::int64_t, float, double>()
       .NoGrad();
 }
 

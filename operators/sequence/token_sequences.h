@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "operators/sequence/lod.h"
 
@@ -33,25 +34,28 @@ class TokenSequences {
       PENSTOCK_ASSIGN_OR_RETURN(offsets_, tokens_.Innermost(k));
       return OkStatus();
     }
-    const Tensor& lengths = k[length_];
-    lengths_ = lengths.Data<std::int64_t>();
+    lengths_ = &std::as_const(k[length_]);
     for (Dim s = 0; s < count(); ++s) {
-      if (lengths_[s] >= 0 && lengths_[s] <= padded_length()) continue;
-      return InvalidArgument("E-op-index", what_, ": sequence ", s, " has length ", lengths_[s],
+      if (length(s) >= 0 && length(s) <= padded_length()) continue;
+      return InvalidArgument("E-op-index", what_, ": sequence ", s, " has length ", length(s),
                              "; it must be in [0, ", padded_length(), "]");
     }
     return OkStatus();
   }
   Dim count() const { return padded() ? operand().shape[0] : offsets_.count(); }
   Dim begin(Dim s) const { return padded() ? s * padded_length() : offsets_.begin(s); }
-  Dim length(Dim s) const { return padded() ? lengths_[s] : offsets_.length(s); }
+  Dim length(Dim s) const {
+    if (!padded()) return offsets_.length(s);
+    return lengths_->dtype() == DType::kInt64 ? lengths_->Data<std::int64_t>()[s]
+                                              : Dim{lengths_->Data<std::int32_t>()[s]};
+  }
 
  private:
   SequenceInput tokens_;
   Operand length_;
   std::string what_;
   Offsets offsets_;
-  const std::int64_t* lengths_ = nullptr;
+  const Tensor* lengths_ = nullptr;  // i64 or i32
 };
 
 }  // namespace penstock

@@ -2,6 +2,7 @@
 // the innermost, padded forms, values out of range. Each is an error that says the rule, never a crash.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <numeric>
 
 #include "operators/all_ops.h"
@@ -277,6 +278,25 @@ TEST(Sequences, AreDecodedToTheBestPath) {
     EXPECT_EQ(std::vector<std::int64_t>(path + s * kSteps, path + s * kSteps + length), best);
   }
   EXPECT_EQ(path[2 * kSteps - 1], 0) << "beyond the end";
+}
+
+// The second window would end one column beyond the image.
+TEST(Sequences, OfWindowsHoldWholeOnesOnly) {
+  const Op op = Reads(Op("im2sequence"), {"X"}, {"Out"})
+                    .Set("kernels", std::vector<std::int32_t>{1, 2})
+                    .Set("strides", std::vector<std::int32_t>{1, 3});
+  const Result<Tensors> out = RunOp(AllOps(), op, {{"X", Ramp(DType::kFp32, {1, 1, 1, 4}, 0, 1)}});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_TRUE(Near(out->at("Out"), TensorOf<float>({1, 2}, {0, 1}), 0, 0).ok());
+}
+
+TEST(Sequences, AreMaskedByLengthsThatAreNoWholeNumbers) {
+  const Op op = Reads(Op("sequence_mask"), {"X"}, {"Y"}).Set("out_dtype", 2);
+  const Result<Tensors> out = RunOp(AllOps(), op, {{"X", TensorOf<float>({3}, {0.5f, 3.0f, -2.0f})}});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_TRUE(Near(out->at("Y"), TensorOf<std::int32_t>({3, 3}, {1, 0, 0, 1, 1, 1, 0, 0, 0}), 0, 0).ok());
+  EXPECT_EQ(ErrorOf(op, {{"X", TensorOf<float>({1}, {1e30f})}}),
+            StrCat("sequence_mask: masks of ", std::numeric_limits<Dim>::max(), " steps are too large"));
 }
 
 // Images of different sizes in one batch.

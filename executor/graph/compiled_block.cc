@@ -129,7 +129,10 @@ class Compiler {
     const bool starts_blocks = StartsBlocks(*op);
     for (const auto& args : instruction.inputs) {
       for (const int index : args) {
-        if (index >= 0) NoteRead(slot(index), at, starts_blocks, instruction.def->side_effect());
+        if (index < 0) continue;
+        // What an op's blocks hand on from round to round starts without a value, unless somebody wrote it.
+        const bool carried = starts_blocks && Names(instruction.outputs, index);
+        NoteRead(slot(index), at, starts_blocks, carried, instruction.def->side_effect());
       }
     }
     for (const auto& args : instruction.outputs) {
@@ -188,12 +191,18 @@ class Compiler {
     return OkStatus();
   }
 
-  void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool side_effect) {
+  static bool Names(const std::vector<std::vector<int>>& arguments, int index) {
+    return std::any_of(arguments.begin(), arguments.end(), [index](const std::vector<int>& row) {
+      return std::find(row.begin(), row.end(), index) != row.end();
+    });
+  }
+
+  void NoteRead(SlotInfo& slot, int at, bool starts_blocks, bool carried, bool side_effect) {
     slot.last_use = at;
     // What outlives the op's Run (a send in flight) or is read by other blocks cannot share the arena.
     slot.kept |= side_effect || starts_blocks;
     if (slot.written || slot.home == Home::kFeed || !HasValue(*slot.var)) return;
-    if (slot.home == Home::kFrame) slot.home = Home::kScope;
+    if (slot.home == Home::kFrame && !carried) slot.home = Home::kScope;
     if (starts_blocks || slot.required) return;
     slot.required = true;
     slot.required_by = at;

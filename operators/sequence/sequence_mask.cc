@@ -14,7 +14,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Y[..., j] = 1 if j < X[...], else 0, for j below the number of steps
 
-The number of steps is MaxLenTensor's, else maxlen, else (maxlen -1) the largest element of X, rounded down.)";
+The number of steps is MaxLenTensor's, else maxlen, else (maxlen -1) the largest element of X, rounded
+down.)";
 
 std::optional<std::string> MaxLenRule(const Attr& value) {
   const auto* number = std::get_if<std::int32_t>(&value);

@@ -331,3 +331,30 @@ def test_a_loop_over_a_variable_that_is_used_before_it_too(fluid, rounds):
     feed = {'x': np.array([0.3, -0.9], 'float32')}
     got, = started(fluid).run(feed=feed, fetch_list=['x@GRAD'])
     np.testing.assert_allclose(got, differences(fluid, loss, feed, 'x'), atol=3e-3)
+
+
+def test_a_dynamic_rnn_starts_anew_with_each_batch(fluid):
+    L = fluid.layers
+    x, start = fluid.data('x', [None, 2], lod_level=1), fluid.data('start', [None, 2])
+    start.stop_gradient = False
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word = rnn.step_input(x)
+        before = rnn.memory(init=start)
+        state = L.tanh(L.elementwise_add(word, before))
+        rnn.update_memory(before, state)
+        rnn.output(state)
+    fluid.backward.append_backward(L.mean(rnn()))
+    random = np.random.RandomState(0)
+
+    def batch(lengths):
+        return {'x': sequences(fluid, random.randn(sum(lengths), 2).astype('float32'), lengths),
+                'start': random.randn(len(lengths), 2).astype('float32')}
+
+    first, second = batch([1, 3, 2]), batch([4, 1])
+    alone, = started(fluid).run(feed=second, fetch_list=['start@GRAD'])
+    exe = started(fluid)
+    exe.run(feed=first, fetch_list=['start@GRAD'])
+    for _ in range(2):
+        after, = exe.run(feed=second, fetch_list=['start@GRAD'])
+        np.testing.assert_array_equal(after, alone)

@@ -138,7 +138,8 @@ Status RequireOneType(const Instruction& instruction, const Inferred& inferred,
   for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
     for (const int slot : instruction.inputs[i]) {
       if (slot >= 0)
-        named.emplace_back(slot, &slots[static_cast<std::size_t>(slot)], &instruction.op->inputs()[i].name);
+        named.emplace_back(slot, &slots[static_cast<std::size_t>(slot)],
+                           &instruction.op->inputs()[i].name.str());
     }
   }
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {

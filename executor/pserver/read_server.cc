@@ -195,7 +195,7 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
   }
   facts.save_block = listen_and_serv.GetOr<std::int32_t>("checkpint_block_id", -1);
   facts.lr_block = listen_and_serv.GetOr<std::int32_t>("lr_decay_block_id", -1);
-  const std::vector<std::string>& x = listen_and_serv.Input("X");
+  const ArgList& x = listen_and_serv.Input("X");
   const std::set<std::string_view> received(x.begin(), x.end());
   std::size_t merged = 0;
   for (const BlockRef ref : listen_and_serv.GetOr<std::vector<BlockRef>>("optimize_blocks", {})) {

@@ -1,6 +1,7 @@
 // A trainer's side of its contracts, read from its program.
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "executor/pserver/contract_pieces.h"
 
@@ -90,7 +91,7 @@ class TrainerReader {
 
   Status ReadRecv(const Op& op) {
     if (op.GetOr<std::int32_t>("do_not_run", 0) > 0) return OkStatus();
-    const auto remote = op.GetOr<std::vector<std::string>>("varnames", {});
+    const ArgList remote = op.GetOr<std::vector<std::string>>("varnames", {});
     PENSTOCK_RETURN_IF_ERROR(ReadTrainerId(op));
     return ReadPieces(op, op.Output("Out"), remote.empty() ? op.Output("Out") : remote, false);
   }
@@ -119,8 +120,8 @@ class TrainerReader {
 
   // Rows of a table that is dealt out by id: what is asked for is called like the ids.
   Status ReadPrefetch(const Op& op) {
-    const std::vector<std::string>& ids = op.Input("X");
-    const std::vector<std::string>& rows = op.Output("Out");
+    const ArgList& ids = op.Input("X");
+    const ArgList& rows = op.Output("Out");
     const auto addresses = op.GetOr<std::vector<std::string>>("epmap", {});
     if (ids.size() != addresses.size() || ids.size() != rows.size()) {
       return InvalidArgument("E-contract-epmap", op.type(), " has ", ids.size(), " variables of ids, ",
@@ -140,8 +141,8 @@ class TrainerReader {
     return OkStatus();
   }
 
-  Status ReadPieces(const Op& op, const std::vector<std::string>& local,
-                    const std::vector<std::string>& remote, bool push) {
+  Status ReadPieces(const Op& op, std::span<const std::string> local, std::span<const std::string> remote,
+                    bool push) {
     const auto addresses = op.GetOr<std::vector<std::string>>("epmap", {});
     if (addresses.size() != local.size() || remote.size() != local.size()) {
       return InvalidArgument("E-contract-epmap", op.type(), " has ", local.size(), " variables and ",

@@ -88,7 +88,7 @@ class Accumulator {
     }
     if (written.parts.size() == 1 && !written.came_in) RenameFirst(name, written, slot, i);
     const std::string part = NewPart(name, written);
-    std::vector<std::string> args = op.Output(slot);
+    std::vector<std::string> args(op.Output(slot));
     args[i] = part;
     op.AddOutput(slot, std::move(args));
     written.parts.push_back(part);
@@ -100,7 +100,7 @@ class Accumulator {
     for (std::size_t k = written.first; k < at_; ++k) grads_[k].Rename(name, part, /*attrs=*/false);
     for (PendingSum& sum : sums_) sum.op.Rename(name, part, /*attrs=*/false);
     for (const Slot& other : SortedByName(grads_[at_].outputs())) {
-      std::vector<std::string> args = other.args;
+      std::vector<std::string> args(other.args);
       const std::size_t until = other.name == slot ? i : args.size();
       std::replace(args.begin(), args.begin() + static_cast<std::ptrdiff_t>(until), name, part);
       grads_[at_].AddOutput(other.name, std::move(args));

@@ -1,6 +1,7 @@
 #include "framework/autodiff/grad_ops.h"
 
 #include <algorithm>
+#include <span>
 
 #include "framework/ir/mentions.h"
 
@@ -22,8 +23,8 @@ std::vector<std::string> SlotsWithGradient(const OpDef& def, const GradSpec& spe
   return slots;
 }
 
-std::vector<std::string> GradArgs(const std::vector<std::string>& vars, bool keep_places,
-                                  const NameSet& no_grad, GradNames& names) {
+std::vector<std::string> GradArgs(std::span<const std::string> vars, bool keep_places, const NameSet& no_grad,
+                                  GradNames& names) {
   std::vector<std::string> args;
   for (const std::string& var : vars) {
     if (NeedsGradient(var, no_grad)) {

@@ -1,6 +1,7 @@
 #include "framework/autodiff/op_path.h"
 
 #include <algorithm>
+#include <span>
 
 #include "framework/ir/block_uses.h"
 #include "framework/ir/mentions.h"
@@ -9,7 +10,7 @@ namespace penstock {
 
 namespace {
 
-bool AnyOf(const std::vector<std::string>& names, const NameSet& set) {
+bool AnyOf(std::span<const std::string> names, const NameSet& set) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
 }
 

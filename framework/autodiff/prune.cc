@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <span>
 
 namespace penstock {
 namespace {
 
-bool AllIn(const std::vector<std::string>& names, const NameSet& set) {
+bool AllIn(std::span<const std::string> names, const NameSet& set) {
   return !names.empty() &&
          std::all_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
 }
@@ -132,7 +133,7 @@ std::vector<Op> RemoveUnconnected(std::vector<Op> grads, const std::vector<OpEnt
 
 void LeaveOutParts(Op& sum, const GradNames& names, const std::function<bool(const std::string&)>& is_there) {
   if (sum.type() != "sum") return;
-  std::vector<std::string> parts = sum.Input("X");
+  std::vector<std::string> parts(sum.Input("X"));
   std::erase_if(parts, [&](const std::string& name) { return names.Contains(name) && !is_there(name); });
   if (!parts.empty() && parts.size() < sum.Input("X").size()) sum.AddInput("X", std::move(parts));
 }

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-const std::vector<std::string> kNoArgs;
+const ArgList kNoArgs;
 const std::string kNoName;
 
 // Room is made for a few at once: growing one by one is most of what making an op costs, and doubling leaves
@@ -24,16 +24,16 @@ auto* FindSlot(Slots& slots, std::string_view name) {
   return it == slots.end() ? nullptr : &*it;
 }
 
-void SetSlot(std::vector<Slot>& slots, std::string name, std::vector<std::string> args) {
+void SetSlot(std::vector<Slot>& slots, std::string_view name, ArgList args) {
   if (Slot* slot = FindSlot(slots, name)) {
     slot->args = std::move(args);
     return;
   }
   MakeRoom(slots, kSlotsAtOnce);
-  slots.push_back({std::move(name), std::move(args)});
+  slots.push_back({name, std::move(args)});
 }
 
-const std::vector<std::string>& ArgsOf(const std::vector<Slot>& slots, std::string_view name) {
+const ArgList& ArgsOf(const std::vector<Slot>& slots, std::string_view name) {
   const Slot* slot = FindSlot(slots, name);
   return slot == nullptr ? kNoArgs : slot->args;
 }
@@ -65,8 +65,8 @@ void RenameIn(std::vector<Slot>& slots, std::string_view from, const std::string
 
 }  // namespace
 
-const std::vector<std::string>& Op::Input(std::string_view slot) const { return ArgsOf(inputs_, slot); }
-const std::vector<std::string>& Op::Output(std::string_view slot) const { return ArgsOf(outputs_, slot); }
+const ArgList& Op::Input(std::string_view slot) const { return ArgsOf(inputs_, slot); }
+const ArgList& Op::Output(std::string_view slot) const { return ArgsOf(outputs_, slot); }
 
 const std::string& Op::InputName(std::string_view slot) const {
   const auto& args = Input(slot);
@@ -100,32 +100,34 @@ std::vector<std::pair<std::string, std::string>> Op::RolePairs() const {
   return pairs;
 }
 
-Op& Op::SetType(std::string type) {
+Op& Op::SetType(Word type) & {
   Touch();
   type_ = std::move(type);
   return *this;
 }
 
-Op& Op::AddInput(std::string slot, std::vector<std::string> args) {
+Op& Op::AddInput(std::string_view slot, ArgList args) & {
   Touch();
-  SetSlot(inputs_, std::move(slot), std::move(args));
+  SetSlot(inputs_, slot, std::move(args));
   return *this;
 }
 
-Op& Op::AddOutput(std::string slot, std::vector<std::string> args) {
+Op& Op::AddOutput(std::string_view slot, ArgList args) & {
   Touch();
-  SetSlot(outputs_, std::move(slot), std::move(args));
+  SetSlot(outputs_, slot, std::move(args));
   return *this;
 }
 
-Op& Op::RemoveInput(std::string_view slot) {
+Op& Op::RemoveInput(std::string_view slot) & {
   Touch();
   std::erase_if(inputs_, [&](const Slot& s) { return s.name == slot; });
   return *this;
 }
 
-Op& Op::Set(std::string_view name, Attr value) {
+Op& Op::Set(std::string_view name, Attr value) & {
   Touch();
+  may_name_blocks_ =
+      may_name_blocks_ || KindOf(value) == AttrKind::kBlock || KindOf(value) == AttrKind::kBlocks;
   for (NamedAttr& attr : attrs_) {
     if (attr.name == name) {
       attr.value = std::move(value);
@@ -133,27 +135,43 @@ Op& Op::Set(std::string_view name, Attr value) {
     }
   }
   MakeRoom(attrs_, kAttrsAtOnce);
-  attrs_.push_back({std::string(name), std::move(value)});
+  attrs_.push_back({name, std::move(value)});
   return *this;
 }
 
-Op& Op::RemoveAttr(std::string_view name) {
+void Op::Reserve(std::size_t inputs, std::size_t outputs, std::size_t attrs) {
+  inputs_.reserve(inputs);
+  outputs_.reserve(outputs);
+  attrs_.reserve(attrs);
+}
+
+Op& Op::RemoveAttr(std::string_view name) & {
   Touch();
   std::erase_if(attrs_, [&](const NamedAttr& attr) { return attr.name == name; });
   return *this;
 }
 
-Op& Op::SetRolePair(std::string param, std::string grad) {
+Op& Op::SetRolePair(std::string param, std::string grad) & {
   return Set(kRoleVarAttr, std::vector<std::string>{std::move(param), std::move(grad)});
 }
 
-Op& Op::SetTarget(bool value) {
+Op& Op::SetTarget(bool value) & {
   Touch();
   is_target_ = value;
   return *this;
 }
 
-Op& Op::Rename(std::string_view from, const std::string& to, bool attrs) {
+Op& Op::SetLocation(std::string_view where) & {
+  location_ = Word::Rare(where);
+  return *this;
+}
+
+Op& Op::SetMadeBy(Word pass) & {
+  made_by_ = std::move(pass);
+  return *this;
+}
+
+Op& Op::Rename(std::string_view from, const std::string& to, bool attrs) & {
   Touch();
   RenameIn(inputs_, from, to);
   RenameIn(outputs_, from, to);

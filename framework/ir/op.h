@@ -16,6 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/word.h"
+#include "framework/ir/arg_list.h"
 #include "framework/ir/attr.h"
 #include "framework/ir/role.h"
 
@@ -25,13 +27,13 @@ namespace penstock {
 enum class OpId : std::uint64_t { kNone = 0 };
 
 struct Slot {
-  std::string name;
-  std::vector<std::string> args;  // variable names; may be empty (a declared slot that is not used)
+  Word name;
+  ArgList args;  // variable names; may be empty (a declared slot that is not used)
   friend bool operator==(const Slot&, const Slot&) = default;
 };
 
 struct NamedAttr {
-  std::string name;
+  Word name;
   Attr value;
   friend bool operator==(const NamedAttr&, const NamedAttr&) = default;
 };
@@ -39,18 +41,19 @@ struct NamedAttr {
 class Op {
  public:
   Op() = default;
-  explicit Op(std::string type) : type_(std::move(type)) {}
+  explicit Op(Word type) : type_(std::move(type)) {}
 
-  const std::string& type() const { return type_; }
+  const std::string& type() const { return type_.str(); }
   // Slots and attributes in the order of the file or of the calls that made them.
   const std::vector<Slot>& inputs() const { return inputs_; }
   const std::vector<Slot>& outputs() const { return outputs_; }
   const std::vector<NamedAttr>& attrs() const { return attrs_; }
   bool is_target() const { return is_target_; }
+  bool may_name_blocks() const { return may_name_blocks_; }  // false: no attribute names a block
 
   // The arguments of a slot; empty if there is no such slot.
-  const std::vector<std::string>& Input(std::string_view slot) const;
-  const std::vector<std::string>& Output(std::string_view slot) const;
+  const ArgList& Input(std::string_view slot) const;
+  const ArgList& Output(std::string_view slot) const;
   // The first argument; empty text if there is none.
   const std::string& InputName(std::string_view slot) const;
   const std::string& OutputName(std::string_view slot) const;
@@ -76,38 +79,50 @@ class Op {
   std::vector<std::pair<std::string, std::string>> RolePairs() const;
 
   // Where the user wrote it: "train.py:12 in model"; empty if unknown.
-  const std::string& location() const { return location_; }
-  const std::string& made_by() const { return made_by_; }  // the pass that made it; empty: the user
+  const std::string& location() const { return location_.str(); }
+  const std::string& made_by() const { return made_by_.str(); }  // the pass that made it; empty: the user
 
-  // Builders. They drop the wire bytes kept for an unchanged op.
-  Op& SetType(std::string type);
-  Op& AddInput(std::string slot, std::vector<std::string> args);  // replaces the slot if it is there
-  Op& AddOutput(std::string slot, std::vector<std::string> args);
-  Op& RemoveInput(std::string_view slot);
-  Op& Set(std::string_view name, Attr value);  // replaces or appends
+  // Builders. They drop the wire bytes kept for an unchanged op. Of an op that has no name yet the op itself
+  // is handed on, so that a chain of calls makes one op and no copy.
+  Op& SetType(Word type) &;
+  Op& AddInput(std::string_view slot, ArgList args) &;  // replaces the slot if it is there
+  Op& AddOutput(std::string_view slot, ArgList args) &;
+  Op& RemoveInput(std::string_view slot) &;
+  Op& Set(std::string_view name, Attr value) &;  // replaces or appends
   template <std::same_as<int> Int>
-  Op& Set(std::string_view name, Int value) {  // so that a literal 0 is a number, not a null text
+  Op& Set(std::string_view name, Int value) & {  // so that a literal 0 is a number, not a null text
     return Set(name, Attr(std::int32_t{value}));
   }
-  Op& Set(std::string_view name, const char* value) { return Set(name, Attr(std::string(value))); }
-  Op& RemoveAttr(std::string_view name);
-  Op& SetRole(Role role) { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }
-  Op& SetRolePair(std::string param, std::string grad);
-  Op& SetTarget(bool value);
-  Op& SetLocation(std::string where) {
-    location_ = std::move(where);
-    return *this;
+  Op& Set(std::string_view name, const char* value) & { return Set(name, Attr(std::string(value))); }
+  Op& RemoveAttr(std::string_view name) &;
+  Op& SetRole(Role role) & { return Set(kRoleAttr, static_cast<std::int32_t>(role)); }
+  Op& SetRolePair(std::string param, std::string grad) &;
+  Op& SetTarget(bool value) &;
+  Op& SetLocation(std::string_view where) &;
+  Op& SetMadeBy(Word pass) &;
+  Op&& AddInput(std::string_view slot, ArgList args) && { return std::move(AddInput(slot, std::move(args))); }
+  Op&& AddOutput(std::string_view slot, ArgList args) && {
+    return std::move(AddOutput(slot, std::move(args)));
   }
-  Op& SetMadeBy(std::string pass) {
-    made_by_ = std::move(pass);
-    return *this;
+  template <typename Value>
+  Op&& Set(std::string_view name, Value&& value) && {
+    return std::move(Set(name, std::forward<Value>(value)));
   }
+  Op&& SetRole(Role role) && { return std::move(SetRole(role)); }
+  Op&& SetRolePair(std::string param, std::string grad) && {
+    return std::move(SetRolePair(std::move(param), std::move(grad)));
+  }
+  Op&& SetLocation(std::string_view where) && { return std::move(SetLocation(where)); }
+  Op&& SetMadeBy(Word pass) && { return std::move(SetMadeBy(std::move(pass))); }
+  // Makes room at once.
+  void Reserve(std::size_t inputs, std::size_t outputs, std::size_t attrs);
   // Every argument called `from` becomes `to`, in inputs, outputs and (with `attrs`) in op_role_var.
-  Op& Rename(std::string_view from, const std::string& to, bool attrs);
+  Op& Rename(std::string_view from, const std::string& to, bool attrs) &;
 
-  // The bytes of the OpDesc this op was read from, if it is unchanged since; else empty.
-  const std::string& wire_bytes() const { return wire_bytes_; }
-  void set_wire_bytes(std::string bytes) { wire_bytes_ = std::move(bytes); }
+  // The bytes of the OpDesc this op was read from, if it is unchanged since and would not be written as they
+  // are; else empty.
+  const std::string& wire_bytes() const { return wire_bytes_.str(); }
+  void set_wire_bytes(std::string_view bytes) { wire_bytes_ = Word::Rare(bytes); }
 
   // Same type, slots and attributes; the order of slots and of attributes does not count, nor do locations.
   bool SameAs(const Op& other) const;
@@ -115,14 +130,15 @@ class Op {
  private:
   void Touch() { wire_bytes_.clear(); }
 
-  std::string type_;
+  Word type_;
   std::vector<Slot> inputs_;
   std::vector<Slot> outputs_;
   std::vector<NamedAttr> attrs_;
   bool is_target_ = false;
-  std::string location_;
-  std::string made_by_;
-  std::string wire_bytes_;
+  bool may_name_blocks_ = false;
+  Word made_by_;
+  Word location_;
+  Word wire_bytes_;
 };
 
 using OpRef = std::shared_ptr<const Op>;

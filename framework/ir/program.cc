@@ -1,7 +1,9 @@
 #include "framework/ir/program.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <numeric>
 
 #include "framework/base/check.h"
 
@@ -15,6 +17,8 @@ constexpr int kBlockShift = 40;
 std::size_t NumberOf(OpId id) {
   return static_cast<std::size_t>(static_cast<std::uint64_t>(id) & ((std::uint64_t{1} << kBlockShift) - 1));
 }
+
+constexpr std::size_t kAtOnce = 32;  // names that are looked up together
 
 std::uint64_t NextContentId() {
   static std::atomic<std::uint64_t> next{1};
@@ -144,6 +148,18 @@ void Block::AddVarRef(VarRef var) {
   }
 }
 
+bool Block::AddVar(Var var) {
+  if (var_at_.Find(var.name, vars_) >= 0) return false;
+  var_at_.Add(var.name, vars_.size());
+  vars_.push_back(std::make_shared<const Var>(std::move(var)));
+  return true;
+}
+
+void Block::ReserveVars(std::size_t count) {
+  vars_.reserve(count);
+  var_at_.Reserve(count);
+}
+
 bool Block::RemoveVar(std::string_view name) {
   const std::int64_t at = var_at_.Find(name, vars_);
   if (at < 0) return false;
@@ -234,6 +250,45 @@ Program::Declared Program::Look(int block, std::string_view name) const {
     }
   }
   return {};
+}
+
+// At most kAtOnce. What a block does not have is looked for in the one around it.
+void Program::FindFewVars(int block, std::span<const std::string_view> names,
+                          std::span<const Var*> found) const {
+  std::array<std::string_view, kAtOnce> left;
+  std::array<std::size_t, kAtOnce> place = {};
+  std::array<std::int64_t, kAtOnce> positions = {};
+  std::size_t count = names.size();
+  std::copy(names.begin(), names.end(), left.begin());
+  std::iota(place.begin(), place.end(), std::size_t{0});
+  std::fill(found.begin(), found.end(), nullptr);
+  while (count > 0 && block >= 0 && block < block_count()) {
+    const Block& here = this->block(block);
+    here.VarPositions({left.data(), count}, {positions.data(), count});
+    std::size_t missing = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (positions[i] >= 0) {
+        found[place[i]] = here.vars()[static_cast<std::size_t>(positions[i])].get();
+      } else {
+        left[missing] = left[i];
+        place[missing++] = place[i];
+      }
+    }
+    count = missing;
+    if (here.forward_block() >= 0 || here.parent() >= block) {
+      for (std::size_t i = 0; i < count; ++i) found[place[i]] = FindVar(block, left[i]);
+      return;
+    }
+    block = here.parent();
+  }
+}
+
+void Program::FindVars(int block, std::span<const std::string_view> names,
+                       std::span<const Var*> found) const {
+  for (std::size_t begin = 0; begin < names.size(); begin += kAtOnce) {
+    const std::size_t count = std::min(kAtOnce, names.size() - begin);
+    FindFewVars(block, names.subspan(begin, count), found.subspan(begin, count));
+  }
 }
 
 int Program::BlockOfVar(int block, std::string_view name) const { return Look(block, name).block; }

@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,12 @@ class Block {
   const std::vector<VarRef>& vars() const { return vars_; }  // in the order of the file or of creation
   const Var* FindVar(std::string_view name) const;           // in this block only; null if absent
   VarRef FindVarRef(std::string_view name) const;
+  // Where the variable stands in vars(), -1 if it is not here.
+  std::int64_t VarPosition(std::string_view name) const { return var_at_.Find(name, vars_); }
+  // The same of many names, for less: of each what has to be read is asked of the memory ahead.
+  void VarPositions(std::span<const std::string_view> names, std::span<std::int64_t> positions) const {
+    var_at_.FindAll(names, vars_, positions);
+  }
   const Op* FindOp(OpId id) const;  // null if it is gone; cost O(1) amortised
   int PositionOf(OpId id) const;    // -1 if it is gone
 
@@ -67,6 +74,8 @@ class Block {
   OpId NewId();                           // for an entry to be given to SetOps
   void SetVar(Var var);                   // adds, or replaces the one of that name in place
   void AddVarRef(VarRef var);             // the same, sharing it
+  bool AddVar(Var var);                   // false, and nothing is done, if there is one of that name
+  void ReserveVars(std::size_t count);    // room for as many, made at once
   bool RemoveVar(std::string_view name);
   void RemoveVars(
       const std::set<std::string, std::less<>>& names);  // at once: cost of one walk over the variables
@@ -129,6 +138,8 @@ class Program {
   // The variable as seen from a block: there, in the block whose gradient it is, or in the blocks around
   // these, the nearest first; null if nowhere.
   const Var* FindVar(int block, std::string_view name) const;
+  // The same of many names, for less.
+  void FindVars(int block, std::span<const std::string_view> names, std::span<const Var*> found) const;
   // The block that declares it, -1 if none.
   int BlockOfVar(int block, std::string_view name) const;
 
@@ -142,6 +153,7 @@ class Program {
     const Var* var = nullptr;
   };
   Declared Look(int block, std::string_view name) const;
+  void FindFewVars(int block, std::span<const std::string_view> names, std::span<const Var*> found) const;
   void Touch();
   std::vector<std::shared_ptr<Block>> blocks_;
   ProgramMeta meta_;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/box.h"
+#include "framework/base/word.h"
 #include "framework/tensor/dtype.h"
 #include "framework/tensor/shape.h"
 
@@ -54,7 +56,7 @@ struct VarFacts {
   float learning_rate = 1.0f;  // multiplier of the optimizer's
   bool stop_gradient = false;
   bool is_data = false;  // declared by layers.data: must be fed
-  std::optional<InitialSlice> slice;
+  Box<InitialSlice> slice;
   friend bool operator==(const VarFacts&, const VarFacts&) = default;
 };
 
@@ -69,7 +71,8 @@ struct Var {
   bool need_check_feed = false;
   bool has_need_check_feed = false;
   VarFacts facts;
-  std::string wire_bytes;  // of the VarDesc it was read from; a changed Var must clear it
+  // Of the VarDesc it was read from, if it would not be written as they are; a changed Var must clear it.
+  Word wire_bytes;
 
   bool HasShape() const { return type.has_value(); }
   const Shape& shape() const;  // the empty shape if there is none

@@ -82,13 +82,13 @@ bool ParseQuietly(std::string_view bytes, google::protobuf::MessageLite& message
          message.IsInitialized();
 }
 
-// One BlockDesc: what stands in it beside its items, and how many ops there are.
+// One BlockDesc: what stands in it beside its items, and how many of those there are.
 struct RawBlock {
   std::string_view bytes;
   std::int32_t index = -1;
   std::int32_t parent = -1;
   std::optional<std::int32_t> forward;
-  std::size_t ops = 0;
+  std::size_t vars = 0, ops = 0;
 };
 
 Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
@@ -112,6 +112,8 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
       has_parent = true;
     } else if (field.number == kBlockForward) {
       raw.forward = number;
+    } else if (field.number == kBlockVars) {
+      ++raw.vars;
     } else if (field.number == kBlockOps) {
       ++raw.ops;
     }
@@ -141,16 +143,14 @@ Status ForEachItem(const RawBlock& raw, int kind,
 
 Status FillVars(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
   const VarFactsByName facts = VarFactsOf(extra);
+  block.ReserveVars(raw.vars);
   PENSTOCK_RETURN_IF_ERROR(ForEachItem(raw, kBlockVars, [&](std::string_view bytes, std::size_t i) -> Status {
     auto var = ParseVar(bytes);
     if (!var.ok()) return std::move(var).status().In(StrCat("variable ", i, " of block ", raw.index));
     if (const auto of = facts.find(var->name); of != facts.end()) ApplyVarFacts(*of->second, *var);
-    if (block.FindVar(var->name) != nullptr) {
-      return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ", Quote(var->name),
-                             " twice");
-    }
-    block.SetVar(*std::move(var));
-    return OkStatus();
+    if (block.AddVar(*std::move(var))) return OkStatus();
+    return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ",
+                           Quote(ParseVar(bytes)->name), " twice");
   }));
   return OkStatus();
 }
@@ -243,7 +243,7 @@ void AppendBlock(const Block& block, std::string& out) {
   for (const VarRef& var : block.vars()) {
     AppendMessage(kBlockVars, out, [&] {
       if (var->wire_bytes.empty()) AppendVarFields(*var, out);
-      out += var->wire_bytes;
+      out += var->wire_bytes.str();
     });
     var_room.Next();
   }

@@ -125,7 +125,7 @@ Result<Var> ParseVarByProtobuf(std::string_view bytes) {
 Result<Op> ParseOp(std::string_view bytes) {
   if (std::optional<Op> plain = ReadPlainOp(bytes)) return *std::move(plain);
   Result<Op> op = ParseOpByProtobuf(bytes);
-  if (op.ok()) op->set_wire_bytes(std::string(bytes));
+  if (op.ok()) op->set_wire_bytes(bytes);
   return op;
 }
 
@@ -139,7 +139,7 @@ std::string SerializeOp(const Op& op) {
 Result<Var> ParseVar(std::string_view bytes) {
   if (std::optional<Var> plain = ReadPlainVar(bytes)) return *std::move(plain);
   Result<Var> var = ParseVarByProtobuf(bytes);
-  if (var.ok()) var->wire_bytes = std::string(bytes);
+  if (var.ok()) var->wire_bytes = Word::Rare(bytes);
   return var;
 }
 

@@ -94,7 +94,7 @@ bool ReadSlot(std::string_view bytes, Slot& slot, bool& as_written) {
       slot.name = field.bytes;
       named = true;
     } else if (Is(field, kSlotArgs, kBytes)) {
-      slot.args.emplace_back(field.bytes);
+      slot.args.push_back(std::string(field.bytes));
     } else {
       return false;
     }
@@ -263,6 +263,7 @@ std::optional<Op> ReadPlainOp(std::string_view bytes) {
   bool typed = false;
   int last = 0;  // number of a field; they are written in this order
   std::size_t attrs = 0, inputs = 0, outputs = 0;
+  op->Reserve(CountOf(kOpInputs, bytes), CountOf(kOpOutputs, bytes), CountOf(kOpAttrs, bytes));
   while (reader.Next(field)) {
     if (field.number < last) as_written = false;
     last = field.number;
@@ -271,14 +272,14 @@ std::optional<Op> ReadPlainOp(std::string_view bytes) {
       if (!ReadSlot(field.bytes, slot, as_written)) return std::nullopt;
       if (field.number == kOpInputs) {
         ++inputs;
-        op->AddInput(std::move(slot.name), std::move(slot.args));
+        op->AddInput(slot.name, std::move(slot.args));
       } else {
         ++outputs;
-        op->AddOutput(std::move(slot.name), std::move(slot.args));
+        op->AddOutput(slot.name, std::move(slot.args));
       }
     } else if (Is(field, kOpType, kBytes)) {
       if (typed) as_written = false;
-      op->SetType(std::string(field.bytes));
+      op->SetType(field.bytes);
       typed = true;
     } else if (Is(field, kOpAttrs, kBytes)) {
       std::string_view name;
@@ -297,7 +298,7 @@ std::optional<Op> ReadPlainOp(std::string_view bytes) {
   // Of two of one name the last counts.
   if (inputs != op->inputs().size() || outputs != op->outputs().size() || attrs != op->attrs().size())
     as_written = false;
-  if (!as_written) op->set_wire_bytes(std::string(bytes));
+  if (!as_written) op->set_wire_bytes(bytes);
   return op;
 }
 
@@ -329,7 +330,7 @@ std::optional<Var> ReadPlainVar(std::string_view bytes) {
     }
   }
   if (!reader.ok() || !named || !typed) return std::nullopt;
-  if (!as_written) var->wire_bytes = std::string(bytes);
+  if (!as_written) var->wire_bytes = Word::Rare(bytes);
   return var;
 }
 

@@ -34,7 +34,8 @@ struct LodShare {
 
 class InferContext {
  public:
-  // `lookup` gives what is known of a variable by name, nullopt if it is not declared.
+  // `lookup` gives what is known of a variable by name, nullopt if it is not declared. It is asked once for
+  // each argument, in their order: inputs, then outputs.
   using Lookup = std::function<std::optional<VarInfo>(const std::string&)>;
   InferContext(const OpDef& def, const Op& op, const Lookup& lookup);
 

@@ -1,6 +1,7 @@
 #include "framework/op/op_def.h"
 
 #include <algorithm>
+#include <span>
 
 namespace penstock {
 namespace {
@@ -21,7 +22,7 @@ SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags fla
           flags.kinds.empty() ? KindSet::Of(VarKind::kTensor) : flags.kinds};
 }
 
-bool Names(const std::vector<std::string>& names, const std::string& name) {
+bool Names(std::span<const std::string> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

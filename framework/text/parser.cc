@@ -13,7 +13,7 @@ namespace {
 
 // value = out | "[" out,* "]"; a type after an out declares that variable in `block` (none are allowed if it
 // is null).
-Status ParseValue(Cursor& in, Block* block, std::vector<std::string>& args) {
+Status ParseValue(Cursor& in, Block* block, ArgList& args) {
   const bool list = in.At("[");
   if (list) PENSTOCK_RETURN_IF_ERROR(in.Open("["));
   while (!list || !in.At("]")) {
@@ -106,9 +106,11 @@ Status ParseOpStatement(Cursor& in, Block& block) {
   PENSTOCK_ASSIGN_OR_RETURN(std::string type, in.Name("the op's type"));
   Op op(std::move(type));
   PENSTOCK_RETURN_IF_ERROR(ParseSlots(in, nullptr, inputs));
-  for (Slot& slot : inputs) op.AddInput(std::move(slot.name), std::move(slot.args));
-  for (Slot& slot : outputs) op.AddOutput(std::move(slot.name), std::move(slot.args));
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<NamedAttr> attrs, in.Attrs());
+  constexpr std::size_t kAttrsOfRole = 2;
+  op.Reserve(inputs.size(), outputs.size(), attrs.size() + kAttrsOfRole);
+  for (Slot& slot : inputs) op.AddInput(slot.name, std::move(slot.args));
+  for (Slot& slot : outputs) op.AddOutput(slot.name, std::move(slot.args));
   for (NamedAttr& attr : attrs) op.Set(attr.name, std::move(attr.value));
   PENSTOCK_RETURN_IF_ERROR(ParseRole(in, op));
   if (in.TakeIf("target")) op.SetTarget(true);

@@ -1,6 +1,7 @@
 #include "framework/text/printer.h"
 
 #include <set>
+#include <span>
 
 #include "framework/base/strings.h"
 #include "framework/text/lexer.h"
@@ -54,7 +55,7 @@ std::string FlagsText(const Var& var) {
   return out;
 }
 
-std::string ArgsText(const std::vector<std::string>& args) {
+std::string ArgsText(std::span<const std::string> args) {
   if (args.size() == 1) return args[0];
   return StrCat("[", Join(args, ", "), "]");
 }

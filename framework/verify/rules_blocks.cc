@@ -32,8 +32,9 @@ void CheckBlockReferences(VerifyScene& scene) {
     const Block& block = program.block(b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i].op;
+      if (!op.may_name_blocks()) continue;
       for (const NamedAttr& attr : op.attrs()) {
-        for (const BlockRef& ref : BlocksOf(attr.value)) {
+        for (const BlockRef ref : BlocksOf(attr.value)) {
           if (ref.index < 0 || ref.index >= program.block_count()) {
             scene.AddAt(InvalidArgument("E-verify-block-index", SpellName(op.type()), ": ",
                                         SpellName(attr.name), " names block ", ref.index,

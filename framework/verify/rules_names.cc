@@ -1,5 +1,6 @@
 // Rules about variables' names: declared, written before read, sent once.
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <span>
 #include <string>
@@ -8,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "framework/base/pointer_map.h"
 #include "framework/base/view_map.h"
 #include "framework/ir/role.h"
 #include "framework/text/lexer.h"
@@ -32,7 +32,7 @@ void ForEachDeclared(const std::vector<Slot>& slots, std::span<const Declaration
 // What a send op sends, with the name that it goes by where the op gives one for each. One that is for no
 // parameter tells of rows that were touched, and may do so twice.
 std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
-  const std::vector<std::string>& vars = op.Input("X");
+  const ArgList& vars = op.Input("X");
   const auto names = op.GetOr<std::vector<std::string>>("send_varnames", {});
   std::vector<std::pair<std::string, std::string>> sent;
   for (std::size_t i = 0; i < vars.size(); ++i) {
@@ -48,27 +48,21 @@ std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
 // not filled element by element as arrays are.
 bool IsTemporary(const Declaration& declaration) {
   const Var* var = declaration.var;
-  return declaration.here && !var->persistable && !var->facts.is_data &&
+  return declaration.here >= 0 && !var->persistable && !var->facts.is_data &&
          (var->kind == VarKind::kTensor || var->kind == VarKind::kSelectedRows);
 }
 
-using FirstWrites = PointerMap<Var, std::size_t>;  // of temporaries
+constexpr std::size_t kNever = std::numeric_limits<std::size_t>::max();
 
-// What no op writes is fed; what an op that reads it writes first itself is updated in place.
-bool ReadsEarly(const Declaration& input, std::size_t reader, const FirstWrites& first_write) {
-  if (!IsTemporary(input)) return false;
-  const std::size_t* write = first_write.Find(input.var);
-  return write != nullptr && *write > reader;
-}
-
-void ReportOrder(const Block& block, std::size_t reader, const FirstWrites& first_write,
+void ReportOrder(const Block& block, std::size_t reader, const std::vector<std::size_t>& first_write,
                  std::unordered_set<const Var*>& reported, VerifyScene& scene) {
   const Op& op = *block.ops()[reader].op;
   ForEachDeclared(
       op.inputs(), scene.DeclarationsIn(block.index()).InputsOf(reader),
-      [&](const Slot& slot, const std::string& arg, const Declaration& input) {
-        if (!ReadsEarly(input, reader, first_write) || !reported.insert(input.var).second) return;
-        const std::size_t write = *first_write.Find(input.var);
+      [&](const Slot& slot, const std::string& arg, const Declaration& declaration) {
+        if (!IsTemporary(declaration)) return;
+        const std::size_t write = first_write[static_cast<std::size_t>(declaration.here)];
+        if (write == kNever || write <= reader || !reported.insert(declaration.var).second) return;
         scene.AddAt(InvalidArgument("E-verify-order", SpellName(op.type()), ": input ", SpellName(slot.name),
                                     " (", SpellName(arg), ") is read before op ", write, " (",
                                     SpellName(block.ops()[write].op->type()), ") first writes it"),
@@ -78,18 +72,23 @@ void ReportOrder(const Block& block, std::size_t reader, const FirstWrites& firs
 
 void CheckOrderIn(const Block& block, VerifyScene& scene) {
   const Declarations& declarations = scene.DeclarationsIn(block.index());
-  FirstWrites first_write;
-  first_write.Reserve(block.vars().size());
+  // Of temporaries, by where they are declared. What no op writes is fed; what an op that reads it writes
+  // first itself is updated in place.
+  std::vector<std::size_t> first_write(block.vars().size(), kNever);
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     for (const Declaration& declaration : declarations.OutputsOf(i)) {
-      if (IsTemporary(declaration)) first_write.Emplace(declaration.var, i);
+      if (!IsTemporary(declaration)) continue;
+      std::size_t& first = first_write[static_cast<std::size_t>(declaration.here)];
+      first = std::min(first, i);
     }
   }
   std::unordered_set<const Var*> reported;
   for (std::size_t i = 0; i < block.ops().size(); ++i) {
     const auto inputs = declarations.InputsOf(i);
-    const bool early = std::any_of(inputs.begin(), inputs.end(), [&](const Declaration& input) {
-      return ReadsEarly(input, i, first_write);
+    const bool early = std::any_of(inputs.begin(), inputs.end(), [&](const Declaration& declaration) {
+      if (declaration.here < 0) return false;
+      const std::size_t write = first_write[static_cast<std::size_t>(declaration.here)];
+      return write != kNever && write > i;  // set for temporaries alone
     });
     if (early) ReportOrder(block, i, first_write, reported, scene);
   }

@@ -1,6 +1,7 @@
 // What a rule of the verifier sees, and where it puts what it finds.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <span>
@@ -14,7 +15,7 @@ namespace penstock {
 // The declaration that an argument means.
 struct Declaration {
   const Var* var = nullptr;  // null: there is none, or the argument is no name
-  bool here = false;         // in the op's own block
+  std::int32_t here = -1;    // where it stands among the variables of the op's own block; -1: not there
   bool missing = false;      // a name that nothing declares
 };
 
@@ -32,6 +33,7 @@ class Declarations {
   }
 
  private:
+  void LookUp(const Program& program, int block, std::span<const std::string_view> names);
   std::span<const Declaration> Between(std::size_t i, std::size_t j) const {
     return std::span(all_).subspan(begins_[i], begins_[j] - begins_[i]);
   }

@@ -11,6 +11,7 @@ std::set<int> EnteredBlocks(const Program& program) {
   std::set<int> entered;
   for (int i = 0; i < program.block_count(); ++i) {
     for (const OpEntry& entry : program.block(i).ops()) {
+      if (!entry.op->may_name_blocks()) continue;
       for (const NamedAttr& attr : entry.op->attrs()) {
         for (const BlockRef ref : BlocksOf(attr.value)) entered.insert(ref.index);
       }
@@ -55,27 +56,57 @@ VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
 bool IsName(std::string_view arg) { return !arg.empty() && arg != kEmptyVarName; }
 
 Declarations::Declarations(const Program& program, int block) {
-  const Block& here = program.block(block);
-  const auto look = [&](const std::string& name) {
-    if (!IsName(name)) return Declaration();
-    if (const Var* var = here.FindVar(name)) return Declaration{.var = var, .here = true};
-    const Var* around = block == 0 ? nullptr : program.FindVar(block, name);
-    return Declaration{.var = around, .missing = around == nullptr};
-  };
-  begins_.reserve(2 * here.ops().size() + 1);
-  all_.reserve(2 * here.ops().size());
-  for (const OpEntry& entry : here.ops()) {
+  constexpr std::size_t kTogether = 256;  // names that are looked up in one go
+  std::vector<std::string_view> names;
+  names.reserve(kTogether);
+  const std::vector<OpEntry>& ops = program.block(block).ops();
+  begins_.reserve(2 * ops.size() + 1);
+  all_.reserve(2 * ops.size());  // of a large program at least
+  for (const OpEntry& entry : ops) {
     for (const auto* slots : {&entry.op->inputs(), &entry.op->outputs()}) {
-      begins_.push_back(all_.size());
+      begins_.push_back(all_.size() + names.size());
       for (const Slot& slot : *slots) {
         for (const std::string& name : slot.args) {
-          all_.push_back(look(name));
-          complete_ = complete_ && !all_.back().missing;
+          names.push_back(name);
+          if (names.size() < kTogether) continue;
+          LookUp(program, block, names);
+          names.clear();
         }
       }
     }
   }
+  LookUp(program, block, names);
   begins_.push_back(all_.size());
+}
+
+void Declarations::LookUp(const Program& program, int block, std::span<const std::string_view> names) {
+  const Block& here = program.block(block);
+  std::vector<std::int64_t> positions(names.size());
+  here.VarPositions(names, positions);
+  std::vector<std::string_view> elsewhere;
+  const std::size_t begin = all_.size();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    Declaration& found = all_.emplace_back();
+    if (!IsName(names[i])) continue;
+    found.here = static_cast<std::int32_t>(positions[i]);
+    found.missing = found.here < 0;
+    if (found.missing) {
+      elsewhere.push_back(names[i]);
+    } else {
+      found.var = here.vars()[static_cast<std::size_t>(found.here)].get();
+    }
+  }
+  if (elsewhere.empty()) return;
+  std::vector<const Var*> around(elsewhere.size());
+  if (block != 0) program.FindVars(block, elsewhere, around);
+  auto next = around.begin();
+  for (std::size_t i = begin; i < all_.size(); ++i) {
+    Declaration& found = all_[i];
+    if (!found.missing) continue;
+    found.var = *next++;
+    found.missing = found.var == nullptr;
+    complete_ = complete_ && !found.missing;
+  }
 }
 
 const Declarations& VerifyScene::DeclarationsIn(int block) {

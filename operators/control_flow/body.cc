@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
 #include "framework/ir/block_uses.h"
 #include "framework/ir/program.h"
@@ -26,7 +27,7 @@ Result<int> BlockOf(KernelSetup& k) {
   return ref->index;
 }
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
+bool Contains(std::span<const std::string> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -57,7 +58,7 @@ void Zero(Variable& variable) {
 // Of the outer variables that the block writes, those whose former value its gradients read. A counter that a
 // gradient itself counts back is none: it is where the forward run left it.
 Result<std::vector<std::string>> OverwrittenNames(const Program& program, int block,
-                                                  const std::vector<std::string>& writes) {
+                                                  std::span<const std::string> writes) {
   std::vector<std::string> names;
   for (int b = 0; b < program.block_count(); ++b) {
     if (program.block(b).forward_block() != block) continue;
@@ -89,7 +90,7 @@ Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_
 
 Status LikeForward(InferContext& c, const std::string& slot) {
   const std::string grad = slot + kGradSuffix;
-  const std::vector<std::string>& names = c.op().Output(grad);
+  const ArgList& names = c.op().Output(grad);
   for (int i = 0; i < static_cast<int>(names.size()); ++i) {
     if (names[static_cast<std::size_t>(i)] == kEmptyVarName || i >= c.InputCount(slot)) continue;
     const VarInfo& forward = c.Input(slot, i);
@@ -182,7 +183,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
     }
   }
   PENSTOCK_ASSIGN_OR_RETURN(left_names_, NamesForGradient(program, forward));
-  const std::vector<std::string> writes = k.op().Input("Out");
+  const ArgList& writes = k.op().Input("Out");
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> overwritten,
                             OverwrittenNames(program, forward, writes));
   left_names_.insert(left_names_.end(), overwritten.begin(), overwritten.end());

@@ -1,5 +1,6 @@
 // recurrent: a block that runs once for each row of its inputs.
 #include <cstring>
+#include <span>
 
 #include "framework/ir/block_uses.h"
 #include "framework/ir/program.h"
@@ -297,7 +298,7 @@ class RecurrentGradKernel : public Kernel {
 Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   Op grad("recurrent_grad");
-  const auto grads = [&](const Names& vars) {
+  const auto grads = [&](std::span<const std::string> vars) {
     Names names;
     for (const std::string& var : vars) {
       const std::string name = request.grad_of(var);

@@ -1,5 +1,6 @@
 // while: a block that runs as long as a condition holds.
 #include <algorithm>
+#include <span>
 
 #include "framework/ir/block_uses.h"
 #include "framework/ir/program.h"
@@ -75,7 +76,7 @@ class WhileGradKernel : public Kernel {
   BodyGradient body_;
 };
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
+bool Contains(std::span<const std::string> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

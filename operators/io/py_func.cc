@@ -90,7 +90,7 @@ Result<std::vector<Op>> PyFuncGrad(const GradRequest& request) {
   if (number < 0) return std::vector<Op>();
   const auto skipped = forward.GetOr("backward_skip_vars", std::vector<std::string>());
   std::vector<std::string> reads, yields;
-  for (const std::vector<std::string>& names : {forward.Input("X"), forward.Output("Out")}) {
+  for (const ArgList& names : {forward.Input("X"), forward.Output("Out")}) {
     std::ranges::copy_if(names, std::back_inserter(reads), [&](const std::string& name) {
       return std::ranges::find(skipped, name) == skipped.end();
     });

@@ -34,7 +34,7 @@ inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
   RandomPlace place;
   if (var == nullptr) return place;
-  const std::optional<InitialSlice>& slice = var->facts.slice;
+  const Box<InitialSlice>& slice = var->facts.slice;
   if (slice) place.begin = static_cast<std::uint64_t>(slice->row_begin * slice->whole_shape.RowWidth());
   if (var->persistable) place.name = Fnv1a64(slice ? slice->whole : out.name);
   return place;

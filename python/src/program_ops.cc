@@ -122,7 +122,7 @@ void BindOpWriters(ProgramClass& program) {
                               const std::string& to, bool inputs, bool outputs) {
         ChangeOp(box, block, id, [&](Op& op) {
           Op before = op;
-          const auto renamed = [&](std::vector<std::string> names) {
+          const auto renamed = [&](ArgList names) {
             std::replace(names.begin(), names.end(), from, to);
             return names;
           };

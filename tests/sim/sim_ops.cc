@@ -79,7 +79,7 @@ class ToyOp {
 
   // Of rows, into a tensor.
   Status SumRows() {
-    const std::vector<std::string>& names = op_.Input("X");
+    const ArgList& names = op_.Input("X");
     const SelectedRows& first = *scope_.Find(names[0])->If<SelectedRows>();
     Tensor total(DType::kFp32, first.value.shape().WithRows(first.height));
     const auto to = total.Span<float>();

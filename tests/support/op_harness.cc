@@ -85,7 +85,7 @@ Result<VarInfos> InferOp(const OpRegistry& ops, const Op& op, const VarInfos& in
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
   VarInfos out;
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
-    const std::vector<std::string>& args = op.outputs()[s].args;
+    const ArgList& args = op.outputs()[s].args;
     for (std::size_t i = 0; i < args.size(); ++i) out[args[i]] = context.outputs()[s][i];
   }
   return out;

@@ -44,7 +44,7 @@ Op PlainForm::PlainOp(const Op& op) const {
   std::stable_sort(outputs.begin(), outputs.end(), by_name);
   std::stable_sort(attrs.begin(), attrs.end(), by_name);
   Op plain(op.type());
-  const auto renamed = [this](std::vector<std::string> args) {
+  const auto renamed = [this](ArgList args) {
     for (std::string& name : args) name = NameOf(name);
     return args;
   };

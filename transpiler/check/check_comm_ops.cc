@@ -1,6 +1,7 @@
 // The attributes of a trainer's communication ops say what the ops do, and control variables say in which
 // order.
 #include <algorithm>
+#include <span>
 
 #include "transpiler/check/facts.h"
 
@@ -232,7 +233,7 @@ class CommOpRules {
           StrCat("looks up as ", Quote(version), ", but the gradient is ", Join(gradients, ", ")), op);
   }
 
-  static bool Names(const std::vector<std::string>& names, const std::string& name) {
+  static bool Names(std::span<const std::string> names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 

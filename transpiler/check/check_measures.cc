@@ -126,7 +126,7 @@ class MeasureRules {
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       const PserverFacts* owner = Partner(owners[i]);
-      const auto given = owner == nullptr ? std::vector<std::string>() : owner->exchange->Input("X");
+      const ArgList given = owner == nullptr ? ArgList() : owner->exchange->Input("X");
       if (std::find(given.begin(), given.end(), all[i]) == given.end()) {
         Error(pserver, StrCat("waits for ", all[i], " of ", owners[i], ", which does not give it"));
         continue;

@@ -45,7 +45,7 @@ class SharedStartRules {
       const Op& op = *ops[i].op;
       if (op.type() != "send" || !StringsOf(op, "send_varnames").empty()) continue;
       const std::vector<std::string>& addresses = StringsOf(op, "epmap");
-      const std::vector<std::string>& names = op.Input("X");
+      const ArgList& names = op.Input("X");
       for (std::size_t n = 0; n < names.size(); ++n) {
         CheckSend(trainer, op, {n < addresses.size() ? addresses[n] : std::string_view(), names[n]},
                   static_cast<int>(i));

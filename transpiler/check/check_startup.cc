@@ -89,6 +89,7 @@ class StartupRules {
         }
       }
       for (const NamedAttr& attr : op.attrs()) {
+        if (!op.may_name_blocks()) break;
         const auto* inner = std::get_if<BlockRef>(&attr.value);
         if (inner != nullptr && inner->index > block && inner->index < program.block_count())
           ReadFirstIn(inner->index, written, read);

@@ -2,6 +2,7 @@
 // machine begins with, and each message adds what one machine adds.
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "framework/ir/mentions.h"
 #include "transpiler/check/facts.h"
@@ -114,7 +115,7 @@ class CounterRules {
 
   // A trainer's own counter stays what it begins as: what each message adds.
   void CheckTrainer(const TrainerFacts& trainer, const PserverFacts& pserver,
-                    const std::vector<std::string>& counted, const std::string& counter) {
+                    std::span<const std::string> counted, const std::string& counter) {
     if (trainer.startup == nullptr) return;
     for (const Transfer& send : trainer.sends) {
       const bool tells =
@@ -137,7 +138,7 @@ class CounterRules {
     }
   }
 
-  void CheckBegin(const PserverFacts& pserver, const std::vector<std::string>& counted,
+  void CheckBegin(const PserverFacts& pserver, std::span<const std::string> counted,
                   const std::string& counter) {
     double sum = 0.0;
     for (const std::string& name : counted) {

@@ -254,7 +254,7 @@ std::vector<Composition::StateName> Composition::StateOf(const UpdatedSlice& sli
   }
   std::vector<StateName> state;
   for (const Slot& slot : slice.update->optimizer->inputs()) {
-    const std::vector<std::string>& wholes = first->Input(slot.name);
+    const ArgList& wholes = first->Input(slot.name);
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
       const std::string& name = slot.args[i];
       if (name == slice.update->param || name == slice.update->grad || slot.name == rate) continue;

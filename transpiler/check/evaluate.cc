@@ -13,8 +13,8 @@ namespace {
 constexpr std::string_view kGradOf = "_grad";  // type of a gradient op: that of its op, and this
 
 bool HasBlock(const Op& op) {
-  return std::any_of(op.attrs().begin(), op.attrs().end(),
-                     [](const NamedAttr& attr) { return std::holds_alternative<BlockRef>(attr.value); });
+  const auto is_block = [](const NamedAttr& attr) { return std::holds_alternative<BlockRef>(attr.value); };
+  return op.may_name_blocks() && std::any_of(op.attrs().begin(), op.attrs().end(), is_block);
 }
 
 // A factor as it was meant: one over a whole number, which single precision only comes near.

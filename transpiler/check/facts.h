@@ -98,9 +98,9 @@ struct TrainerFacts {
 // One optimize block of a pserver.
 struct UpdateBlock {
   int block = 0;
-  int merge_block = 0;  // where its gradient comes in; another one if it is measured before any update
-  std::vector<std::string> consumes;      // what arrives and is read here, in the order of reading
-  std::vector<std::string> merge_inputs;  // of its `sum`, in order: the trainers' gradients
+  int merge_block = 0;   // where its gradient comes in; another one if it is measured before any update
+  ArgList consumes;      // what arrives and is read here, in the order of reading
+  ArgList merge_inputs;  // of its `sum`, in order: the trainers' gradients
   const Op* merge = nullptr;
   std::string merged;                 // what the sum writes; without one, what arrives
   std::vector<const Op*> scales;      // in place on the merged gradient, up to its first other reader
@@ -124,8 +124,8 @@ struct PserverFacts {
   std::string address;
   int trainers = 0;  // Fanin
   ServeMode mode = ServeMode::kSync;
-  std::vector<std::string> received;  // listen_and_serv's X
-  std::vector<BlockRef> blocks;       // optimize_blocks, as listed
+  ArgList received;              // listen_and_serv's X
+  std::vector<BlockRef> blocks;  // optimize_blocks, as listed
   std::vector<UpdateBlock> updates;
   int lr_block = -1, checkpoint_block = -1;
   int shared_block = -1;         // computes for all updates what no gradient alone says; -1: none does

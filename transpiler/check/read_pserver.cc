@@ -82,7 +82,7 @@ void ReadDelta(const Program& program, UpdateBlock& update) {
   update.consumes = {inputs[inputs.front() == out ? 1 : 0]};
   update.delta = true;
   update.merge = nullptr;
-  update.merge_inputs.clear();
+  update.merge_inputs = ArgList();
   update.merged.clear();
   update.optimizer = &op;
   update.optimizers = {&op};

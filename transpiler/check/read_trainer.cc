@@ -1,5 +1,6 @@
 // A trainer's programs, read: what it sends and receives, cut how, and where its step ends.
 #include <algorithm>
+#include <span>
 
 #include "transpiler/check/facts.h"
 
@@ -101,7 +102,8 @@ class TrainerReader {
 
   // Pieces by position: pserver i gets or gives names[i], which is locals[i] here; fewer of one kind than of
   // another show as an empty name or a missing address.
-  std::vector<Piece> Pieces(const Names& locals, const Names& remotes, const Names& servers) const {
+  using NameList = std::span<const std::string>;
+  std::vector<Piece> Pieces(NameList locals, NameList remotes, NameList servers) const {
     std::vector<Piece> pieces(std::max({locals.size(), remotes.size(), servers.size()}));
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       Piece& piece = pieces[i];
@@ -117,7 +119,7 @@ class TrainerReader {
   void ReadSend(const Op& op, int position) {
     const Names& names = StringsOf(op, "send_varnames");
     const Names& servers = StringsOf(op, "epmap");
-    const Names& inputs = op.Input("X");
+    const ArgList& inputs = op.Input("X");
     Transfer send{.op = &op, .position = position, .param = ParamOf(op)};
     send.whole = op.InputName("X");
     send.counts_steps = !op.GetOr<bool>("use_send_handler", true);
@@ -156,7 +158,7 @@ class TrainerReader {
 
   Transfer ReadRecv(const Op& op, int position) const {
     const Names& servers = StringsOf(op, "epmap");
-    const Names& outputs = op.Output("Out");
+    const ArgList& outputs = op.Output("Out");
     Transfer recv{.op = &op, .position = position, .param = ParamOf(op)};
     recv.whole = op.OutputName("Out");
     const Names& pieces = StringsOf(op, "recv_varnames");
@@ -167,7 +169,7 @@ class TrainerReader {
       return recv;
     }
     const Names& renamed = StringsOf(op, "varnames");
-    recv.pieces = Pieces(outputs, renamed.empty() ? outputs : renamed, servers);
+    recv.pieces = Pieces(outputs, renamed.empty() ? NameList(outputs) : renamed, servers);
     return recv;
   }
 
@@ -198,7 +200,7 @@ class TrainerReader {
 
   void ReadPrefetch(const Op& op, int position) {
     Lookup lookup{.op = &op, .position = position, .cut = Cut::kById};
-    const Names& ids = op.Input("X");
+    const ArgList& ids = op.Input("X");
     lookup.pieces = Pieces(ids, ids, StringsOf(op, "epmap"));
     const auto split = split_.find(op.InputName("X"));
     if (split != split_.end()) lookup.split = split->second.op;

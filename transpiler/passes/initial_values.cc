@@ -51,7 +51,7 @@ bool ShapeDecides(const Op& op) {
 }
 
 Status FitInitializer(Op& op, const Var& var, const OpRegistry& ops) {
-  const std::optional<InitialSlice>& slice = var.facts.slice;
+  const Box<InitialSlice>& slice = var.facts.slice;
   if (ShapeDecides(op)) {
     SetShape(op, var.shape());
     return OkStatus();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_set>
 
@@ -12,7 +13,7 @@ namespace {
 
 using Names = std::unordered_set<std::string>;
 
-bool AnyIn(const std::vector<std::string>& names, const Names& set) {
+bool AnyIn(std::span<const std::string> names, const Names& set) {
   return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return set.contains(name); });
 }
 

@@ -57,7 +57,7 @@ Status UpdateBlocks::AddBlock(const std::vector<OpId>& ops, const UpdateSite& si
 
 Op UpdateBlocks::Mapped(const Op& op, const std::function<std::string(const std::string&, bool)>& rename) {
   Op copy = ServerCopy(op, context_.ops);
-  const auto renamed = [&](std::vector<std::string> args, bool written) {
+  const auto renamed = [&](ArgList args, bool written) {
     for (std::string& name : args) name = rename(name, written);
     return args;
   };

@@ -1,7 +1,9 @@
 #include "transpiler/pipeline/verify_touched.h"
 
 #include <algorithm>
+#include <string_view>
 #include <variant>
+#include <vector>
 
 #include "framework/base/view_map.h"
 
@@ -9,6 +11,7 @@ namespace penstock {
 namespace {
 
 Status VerifyBlockRefs(const Op& op, const Program& after) {
+  if (!op.may_name_blocks()) return OkStatus();
   for (const NamedAttr& attr : op.attrs()) {
     std::vector<BlockRef> refs;
     if (const auto* one = std::get_if<BlockRef>(&attr.value)) refs = {*one};
@@ -62,14 +65,15 @@ class BlockVerifier {
     for (const OpEntry& entry : after_.block(index_).ops()) {
       const bool touched = earlier.Find(entry.id) != entry.op.get();
       if (touched || !lost_.empty()) {
-        PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->inputs(), *entry.op, touched));
-        PENSTOCK_RETURN_IF_ERROR(VerifyNames(entry.op->outputs(), *entry.op, touched));
+        NoteNames(entry.op->inputs(), *entry.op, touched);
+        NoteNames(entry.op->outputs(), *entry.op, touched);
+        if (names_.size() >= kTogether) PENSTOCK_RETURN_IF_ERROR(VerifyNames());
       }
       if (!touched) continue;
       PENSTOCK_RETURN_IF_ERROR(VerifyBlockRefs(*entry.op, after_));
       if (const OpDef* def = ops_.Find(entry.op->type())) PENSTOCK_RETURN_IF_ERROR(def->CheckOp(*entry.op));
     }
-    return OkStatus();
+    return VerifyNames();
   }
 
  private:
@@ -94,17 +98,33 @@ class BlockVerifier {
     }
   }
 
-  Status VerifyNames(const std::vector<Slot>& slots, const Op& op, bool touched) const {
+  void NoteNames(const std::vector<Slot>& slots, const Op& op, bool touched) {
     for (const Slot& slot : slots) {
       for (const std::string& name : slot.args) {
         // What the user's program never declared is not this pass's doing.
         if (!touched && !lost_.contains(name)) continue;
-        if (name == kEmptyVarName || after_.FindVar(index_, name) != nullptr) continue;
-        return InternalError("E-verify-undeclared", op.type(), " in block ", index_, " names ", name,
-                             ", which is not declared");
+        if (name == kEmptyVarName) continue;
+        names_.push_back(name);
+        named_by_.push_back(&op);
       }
     }
-    return OkStatus();
+  }
+
+  static constexpr std::size_t kTogether = 256;  // names that are looked up in one go
+
+  // Those that were noted, which are done with then.
+  Status VerifyNames() {
+    std::vector<const Var*> found(names_.size());
+    after_.FindVars(index_, names_, found);
+    const auto missing = std::find(found.begin(), found.end(), nullptr);
+    if (missing == found.end()) {
+      names_.clear();
+      named_by_.clear();
+      return OkStatus();
+    }
+    const auto at = static_cast<std::size_t>(missing - found.begin());
+    return InternalError("E-verify-undeclared", named_by_[at]->type(), " in block ", index_, " names ",
+                         names_[at], ", which is not declared");
   }
 
   const Block* before_;  // null: a new block
@@ -112,6 +132,8 @@ class BlockVerifier {
   int index_;
   const OpRegistry& ops_;
   ViewSet lost_;
+  std::vector<std::string_view> names_;  // that have to be declared
+  std::vector<const Op*> named_by_;      // of each the op
 };
 
 }  // namespace

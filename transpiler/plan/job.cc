@@ -1,6 +1,7 @@
 #include "transpiler/plan/job.h"
 
 #include <algorithm>
+#include <span>
 
 #include "transpiler/plan/job_parts.h"
 
@@ -27,7 +28,7 @@ class PieceOwners {
       for (const OpEntry& entry : program->main().ops()) ReadOp(*entry.op);
     }
     for (const VarRef& var : main.main().vars()) {
-      if (var->persistable) Adopt({var->name}, var->name);
+      if (var->persistable) Adopt({&var->name, 1}, var->name);
     }
     AdoptTables(main.main());
   }
@@ -45,7 +46,7 @@ class PieceOwners {
     const auto pairs = op.RolePairs();
     if (op.type() == "recv" && !pairs.empty()) {
       const Strings remote = op.GetOr<Strings>("recv_varnames", {});
-      Adopt(remote.empty() ? op.Output("Out") : remote, pairs.front().first);
+      Adopt(remote.empty() ? Strings(op.Output("Out")) : remote, pairs.front().first);
     } else if (op.type() == "concat") {
       Adopt(op.Input("X"), op.OutputName("Out"));
     } else if (op.type() == "distributed_lookup_table") {
@@ -53,7 +54,7 @@ class PieceOwners {
     }
   }
 
-  void Adopt(const Strings& names, const std::string& param) {
+  void Adopt(std::span<const std::string> names, const std::string& param) {
     for (const std::string& name : names) {
       const auto it = orphans_.find(name);
       if (it == orphans_.end()) continue;

@@ -59,7 +59,7 @@ class PserverReader {
     }
     for (const OpEntry& entry : block.ops()) {
       const Op& op = *entry.op;
-      const std::vector<std::string>& x = op.Input("X");
+      const ArgList& x = op.Input("X");
       if (op.type() != "sum" || x.size() != 2 || op.OutputName("Out") != x[0]) continue;
       return JobOptimizer{.param = x[0], .grad = x[1], .state = {}, .elementwise = true};
     }

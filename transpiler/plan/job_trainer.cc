@@ -1,5 +1,6 @@
 // A trainer's side of a Job: what its program sends, asks for and waits for in a step.
 #include <algorithm>
+#include <span>
 
 #include "transpiler/plan/job_parts.h"
 
@@ -85,7 +86,8 @@ class TrainerReader {
 
   // A message for each piece of a gradient. `sections` are the rows of each where one variable is sent in
   // pieces.
-  Status AddPieces(const Op& op, const Strings& variables, const std::vector<std::int64_t>& sections) {
+  Status AddPieces(const Op& op, std::span<const std::string> variables,
+                   const std::vector<std::int64_t>& sections) {
     const Strings& addresses = StringsOf(op, "epmap");
     if (variables.size() != addresses.size() || (!sections.empty() && sections.size() != addresses.size())) {
       return WrongCount(op, variables.size(), addresses.size());
@@ -144,7 +146,7 @@ class TrainerReader {
   Status ReadRecv(const Op& op) {
     const Strings& addresses = StringsOf(op, "epmap");
     const Strings& remote = StringsOf(op, "recv_varnames");
-    const Strings& out = op.Output("Out");
+    const ArgList& out = op.Output("Out");
     if (!remote.empty()) UsesCommunicator();
     if ((remote.empty() ? out : remote).size() != addresses.size())
       return WrongCount(op, (remote.empty() ? out : remote).size(), addresses.size());
@@ -231,7 +233,7 @@ class TrainerReader {
 
   Status ReadPrefetch(const Op& op) {
     const Strings& addresses = StringsOf(op, "epmap");
-    const Strings& ids = op.Input("X");
+    const ArgList& ids = op.Input("X");
     if (ids.size() != addresses.size()) return WrongCount(op, ids.size(), addresses.size());
     std::vector<std::int64_t> heights;
     const JobPiece* piece = nullptr;

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 namespace penstock {
 namespace {
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
+bool Contains(std::span<const std::string> names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 

@@ -116,7 +116,7 @@ class OpEdits {
         input ? op.AddInput(name, args) : op.AddOutput(name, args);
       });
     };
-    const Names& args = slot.args;
+    const Names args(slot.args);
     if (args.empty()) return;
     add("last dropped", {args.begin(), args.end() - 1});
     add("turned round", {args.rbegin(), args.rend()});

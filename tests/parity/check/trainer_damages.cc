@@ -145,8 +145,8 @@ const std::vector<Damage> kSlices = {
        const auto at = FindJoin(Trainer(r));
        if (!at) return false;
        Change(Trainer(r), *at, [](Op& op) {
-         const Strings pieces = op.Input("X");
-         op.AddInput("X", {pieces.rbegin(), pieces.rend()});
+         const Strings pieces(op.Input("X"));
+         op.AddInput("X", Strings(pieces.rbegin(), pieces.rend()));
        });
        return true;
      },
@@ -170,15 +170,15 @@ const std::vector<Damage> kSlices = {
        const auto at = FindRecv(Trainer(r), 2);
        if (!at) return false;
        const auto turn = [](Op& op) {
-         const Strings pieces = op.Output("Out");
+         const Strings pieces(op.Output("Out"));
          const Strings servers = *op.Get<Strings>("epmap");
-         op.AddOutput("Out", {pieces.rbegin(), pieces.rend()});
+         op.AddOutput("Out", Strings(pieces.rbegin(), pieces.rend()));
          op.Set("epmap", Strings(servers.rbegin(), servers.rend()));
        };
        Change(Trainer(r), *at, turn);
        Change(Trainer(r), *FindJoin(Trainer(r)), [](Op& op) {
-         const Strings pieces = op.Input("X");
-         op.AddInput("X", {pieces.rbegin(), pieces.rend()});
+         const Strings pieces(op.Input("X"));
+         op.AddInput("X", Strings(pieces.rbegin(), pieces.rend()));
        });
        return true;
      },

@@ -86,7 +86,7 @@ void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const TablePl
   for (const OpId id : trained.server_ops) {
     const Op& op = *folder.main.main().FindOp(id);
     Op copy = ServerCopy(op, AllOps());
-    const auto renamed = [&](std::vector<std::string> args) {
+    const auto renamed = [&](ArgList args) {
       std::replace(args.begin(), args.end(), trained.grad, grad);
       return args;
     };
@@ -222,7 +222,7 @@ std::set<std::string> NeverSet(const Program& program) {
     const std::vector<std::string> written = entry.op->OutputNames();
     set.insert(written.begin(), written.end());
     if (entry.op->type() != "send_barrier") continue;
-    const std::vector<std::string>& names = entry.op->Input("X");
+    const ArgList& names = entry.op->Input("X");
     awaited.insert(names.begin(), names.end());
   }
   std::set<std::string> never;
@@ -241,7 +241,7 @@ void AwaitWhatIsSet(const CaseFolder&, const RoleSet&, const RoleFile&, Program&
   const std::set<std::string> never = NeverSet(program);
   ChangeOps(program, 0, [&](Op& op) {
     if (op.type() != "send_barrier") return false;
-    std::vector<std::string> names = op.Input("X");
+    std::vector<std::string> names(op.Input("X"));
     std::erase_if(names, [&](const std::string& name) { return never.contains(name); });
     op.AddInput("X", names);
     return true;

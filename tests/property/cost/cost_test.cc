@@ -138,11 +138,11 @@ TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
     const Block& main = one.source->trainers[0].main();
     for (const OpEntry& entry : main.ops()) {
       const Op& op = *entry.op;
-      for (const std::string& name : op.type() == "send" ? op.Input("X") : std::vector<std::string>()) {
+      for (const std::string& name : op.type() == "send" ? op.Input("X") : ArgList()) {
         up += 1;
         sent += main.FindVar(name)->shape().Count() * 4;
       }
-      for (const std::string& name : op.type() == "recv" ? op.Output("Out") : std::vector<std::string>()) {
+      for (const std::string& name : op.type() == "recv" ? op.Output("Out") : ArgList()) {
         down += 1;
         received += main.FindVar(name)->shape().Count() * 4;
       }

@@ -51,6 +51,41 @@ Program WithVars(int count) {
   return program;
 }
 
+TEST(NameIndexTest, NamesLookedUpTogetherAreFoundAsEachAlone) {
+  const std::vector<VarRef> vars = Many(100);
+  NameIndex index;
+  std::vector<std::string> names = {"never there"};
+  for (int i = 0; i < 200; i += 3) names.push_back(StrCat("fc_", i, ".w"));
+  const std::vector<std::string_view> asked(names.begin(), names.end());
+  std::vector<std::int64_t> found(asked.size(), 7);
+  index.FindAll(asked, vars, found);
+  EXPECT_EQ(found, std::vector<std::int64_t>(asked.size(), FlatIndex::kAbsent));  // nothing is there
+  index.Assign(vars);
+  index.FindAll(asked, vars, found);
+  for (std::size_t i = 0; i < asked.size(); ++i) EXPECT_EQ(found[i], index.Find(asked[i], vars)) << asked[i];
+}
+
+// Blocks around, a block whose gradient one is, and names that are nowhere or in several.
+TEST(ProgramNamesTest, VariablesLookedUpTogetherAreFoundAsEachAlone) {
+  Program program;
+  for (const int parent : {0, 1, 0, 3}) program.AddBlock(parent);
+  program.MutableBlock(4).set_forward_block(2);
+  std::vector<std::string> names = {"never there"};
+  for (int i = 0; i < 150; ++i) {
+    names.push_back(StrCat("v", i));
+    for (int block = 0; block < program.block_count(); ++block) {
+      if (i % (block + 2) == 0) program.MutableBlock(block).SetVar(ControlVar(names.back()));
+    }
+  }
+  const std::vector<std::string_view> asked(names.begin(), names.end());
+  for (int block = 0; block < program.block_count(); ++block) {
+    std::vector<const Var*> found(asked.size());
+    program.FindVars(block, asked, found);
+    for (std::size_t i = 0; i < asked.size(); ++i)
+      EXPECT_EQ(found[i], program.FindVar(block, asked[i])) << asked[i] << " from block " << block;
+  }
+}
+
 TEST(BlockNamesTest, ACopyAndItsOriginalAreWrittenIndependently) {
   Program original = WithVars(100);
   Program copy = original;

@@ -127,7 +127,7 @@ TEST(WireTest, BytesThatWouldBeWrittenOtherwiseAreKept) {
     ASSERT_TRUE(program.ok()) << item.what << ": " << program.status().ToString();
     EXPECT_TRUE(SerializeProgram(*program) == bytes) << item.what;
     const std::string& kept = item.number == kOps ? program->main().ops()[0].op->wire_bytes()
-                                                  : program->main().vars()[0]->wire_bytes;
+                                                  : program->main().vars()[0]->wire_bytes.str();
     EXPECT_EQ(kept, item.kept ? item.item : "") << item.what;
   }
 }

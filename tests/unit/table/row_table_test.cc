@@ -83,6 +83,7 @@ TEST(RowTable, GrowsAndKeepsWhatItHas) {
 TEST(RowTable, BeginsWithTheRowsOfAFile) {
   Table made;
   SelectedRows& rows = made.rows.As<SelectedRows>();
+  rows.start = nullptr;
   rows.rows = {5};
   rows.value = Tensor(DType::kFp32, {1, 2});
   std::fill_n(rows.value.Data<float>(), 2, 4.0f);

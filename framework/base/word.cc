@@ -1,0 +1,69 @@
+#include "framework/base/word.h"
+
+#include <array>
+
+#include "framework/base/flat_index.h"
+
+namespace penstock {
+
+// The words that are kept: an open-addressing table that only grows, read and added to without a lock.
+class WordTable {
+ public:
+  // Null if the text is not here and there is no room for it.
+  Word::Entry* Find(std::string_view text) {
+    const std::size_t begin = FlatHash(text);
+    Word::Entry* made = nullptr;
+    for (std::size_t i = 0; i < kReach; ++i) {
+      std::atomic<Word::Entry*>& place = places_[(begin + i) % kPlaces];
+      Word::Entry* there = place.load(std::memory_order_acquire);
+      if (there == nullptr) {
+        if (made == nullptr) {
+          made = Word::Make(text);
+          made->kept = true;
+        }
+        // If another thread was first, `there` is what it put here.
+        if (place.compare_exchange_strong(there, made, std::memory_order_acq_rel)) return made;
+      }
+      if (there->text == text) {
+        delete made;
+        return there;
+      }
+    }
+    delete made;
+    return nullptr;
+  }
+
+ private:
+  static constexpr std::size_t kPlaces = 8192;
+  static constexpr std::size_t kReach = 8;  // places that are tried, so that a full table costs little
+  std::array<std::atomic<Word::Entry*>, kPlaces> places_ = {};
+};
+
+namespace {
+constexpr std::size_t kLongestKept = 64;
+constinit WordTable kept_words;
+}  // namespace
+
+Word::Entry* Word::Find(std::string_view text) {
+  Entry* kept = text.size() > kLongestKept ? nullptr : kept_words.Find(text);
+  return kept != nullptr ? kept : Make(text);
+}
+
+Word::Entry* Word::Make(std::string_view text) {
+  auto* entry = new Entry;
+  entry->text = text;
+  return entry;
+}
+
+Word Word::Rare(std::string_view text) {
+  Word word;
+  if (!text.empty()) word.entry_ = Make(text);
+  return word;
+}
+
+const std::string& Word::Nothing() {
+  static const std::string nothing;
+  return nothing;
+}
+
+}  // namespace penstock

@@ -31,8 +31,10 @@ class Backward {
     targets_ = {options.loss};
     PENSTOCK_ASSIGN_OR_RETURN(
         std::vector<Op> grads,
-        MakeGradList(ops_, program_, {.targets = targets_, .inputs = {}, .no_grad = options.no_grad},
-                     grad_names_));
+        MakeGradList(
+            ops_, program_,
+            {.targets = targets_, .inputs = {}, .no_grad = options.no_grad, .earlier = options.earlier},
+            grad_names_));
     const DType dtype = program_.main().FindVar(options.loss)->type->dtype;
     grads.insert(grads.begin(), LossGradient(*program_.main().FindOp(loss_op), options.loss, dtype));
     RenameTaken(grads, {});
@@ -46,8 +48,10 @@ class Backward {
     const NameSet inputs(options.inputs.begin(), options.inputs.end());
     PENSTOCK_ASSIGN_OR_RETURN(
         std::vector<Op> made,
-        MakeGradList(ops_, program_, {.targets = targets_, .inputs = inputs, .no_grad = options.no_grad},
-                     grad_names_));
+        MakeGradList(
+            ops_, program_,
+            {.targets = targets_, .inputs = inputs, .no_grad = options.no_grad, .earlier = options.earlier},
+            grad_names_));
     PENSTOCK_RETURN_IF_ERROR(RequireApart(made));
     std::vector<Op> grads;
     std::map<std::string, std::string> given;
@@ -85,8 +89,9 @@ class Backward {
     return OkStatus();
   }
 
-  // A gradient whose name stands in the block already, from an earlier backward, goes on under a fresh one.
-  // `renamed`: gradients that the caller has under another name.
+  // A gradient whose name stands in the block still goes on under a fresh one: a loss's, for the second time,
+  // or all of a program whose calls nobody has counted. `renamed`: gradients that the caller has under
+  // another name.
   void RenameTaken(std::vector<Op>& grads, std::map<std::string, std::string> renamed) {
     for (Op& op : grads) {
       std::vector<Slot> inputs = op.inputs();

@@ -5,6 +5,9 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, AppendBackward(ops, program, names, {.loss =
 //   "mean_0.tmp_0"}));
 //
+// A gradient that stands in the block from an earlier call goes under another name: grad/grad/x@GRAD in the
+// second call, one grad/ more in each further one.
+//
 // Works on block 0. On an error the program is as it was.
 //
 // kInvalidArgument: the loss is unknown, nobody writes it, or it is not of one element (E-backward-loss); an
@@ -34,6 +37,7 @@ struct BackwardOptions {
   std::string loss;
   std::vector<std::string> parameters = {};  // empty: all trainable parameters of block 0
   NameSet no_grad = {};                      // beside the variables marked stop_gradient
+  int earlier = 0;                           // calls of this and of AppendGradients for the program before
 };
 
 using ParamGrad = std::pair<std::string, std::string>;
@@ -52,6 +56,7 @@ struct GradientsOptions {
   std::vector<std::string> inputs;
   std::vector<std::string> target_gradients = {};  // a variable each, "" for ones; empty: ones for all
   NameSet no_grad = {};                            // beside the variables marked stop_gradient
+  int earlier = 0;                                 // as BackwardOptions'
 };
 
 // Adds the ops of the gradients of the targets, as Fluid's `gradients`: for each input the variable that

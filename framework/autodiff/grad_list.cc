@@ -1,6 +1,7 @@
 #include "framework/autodiff/grad_list.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include "framework/autodiff/accumulate.h"
@@ -42,6 +43,7 @@ class GradLister {
     for (auto it = path.rbegin(); it != path.rend(); ++it) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> made, OfOp(*it, 0, 0, no_grad_names));
       for (Op& op : made) {
+        if (wanted_.earlier > 0) NameAgain(op, /*of_gradient=*/Has(it->op->role(), Role::kBackward));
         if (again && !Flows(op, flowing)) continue;
         grads.push_back(std::move(op));
       }
@@ -78,6 +80,32 @@ class GradLister {
     // Then nobody runs the block that was made.
     if (grads->empty() && before) program_ = *std::move(before);
     return grads;
+  }
+
+  // Gradients that stand in the block already get names of this call. What the gradient of a gradient op
+  // reads is the other calls'.
+  void NameAgain(Op& op, bool of_gradient) {
+    if (!of_gradient) {
+      const std::vector<Slot> inputs = op.inputs();
+      for (Slot slot : inputs) {
+        for (std::string& name : slot.args) {
+          if (const auto it = again_.find(name); it != again_.end()) name = it->second;
+        }
+        op.AddInput(slot.name, std::move(slot.args));
+      }
+    }
+    const std::vector<Slot> outputs = op.outputs();
+    for (Slot slot : outputs) {
+      for (std::string& name : slot.args) {
+        if (!grad_names_.Contains(name) || program_.main().FindVar(name) == nullptr) continue;
+        std::string& fresh = again_[name];
+        fresh = name;
+        for (int i = 0; i <= wanted_.earlier; ++i) fresh.insert(0, "grad/");
+        grad_names_.Rename(name, fresh);
+        name = fresh;
+      }
+      op.AddOutput(slot.name, std::move(slot.args));
+    }
   }
 
   Result<int> OfBlock(BlockRef ref, const Op& runner, int parent, const NameSet& outer_no_grad) {
@@ -220,6 +248,7 @@ class GradLister {
   Program& program_;
   const GradTargets& wanted_;
   GradNames& grad_names_;
+  std::map<std::string, std::string> again_;  // what NameAgain has renamed
 };
 
 }  // namespace

@@ -14,6 +14,7 @@ struct GradTargets {
   NameSet targets;
   NameSet inputs;   // only gradients on the way to these; empty: to all that the targets depend on
   NameSet no_grad;  // beside the variables marked stop_gradient
+  int earlier = 0;  // as BackwardOptions'
 };
 
 // Errors: as AppendBackward's. E-backward-overwritten: the gradient of an op in a block needs a value that

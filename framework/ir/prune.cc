@@ -1,8 +1,12 @@
 #include "framework/ir/prune.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
+#include <variant>
+
+#include "framework/ir/block_uses.h"
 
 namespace penstock {
 namespace {
@@ -11,35 +15,93 @@ bool IsForTraining(Role role) {
   return Has(role, Role::kBackward) || Has(role, Role::kOptimize) || Has(role, Role::kLrSched);
 }
 
-// Keeps these ops in block 0, and the variables they name. Ops that start other blocks read what those read.
-void KeepOnly(Program& program, std::vector<OpEntry> ops, const std::set<std::string>& also) {
-  std::set<std::string> named = also;
-  const auto name_all = [&](const Op& op) {
-    for (std::string& name : op.InputNames()) named.insert(std::move(name));
-    for (std::string& name : op.OutputNames()) named.insert(std::move(name));
-  };
-  for (const OpEntry& entry : ops) name_all(*entry.op);
-  for (int b = 1; b < program.block_count(); ++b) {
-    for (const OpEntry& entry : program.block(b).ops()) name_all(*entry.op);
+// The blocks that ops of block 0 start, and those that these start; with a gradient's block goes the one it
+// is the gradient of. In ascending order, block 0 first.
+std::set<int> BlocksInUse(const Program& program) {
+  std::set<int> used;
+  std::vector<int> found = {0};
+  while (!found.empty()) {
+    const int block = found.back();
+    found.pop_back();
+    if (block < 0 || block >= program.block_count() || !used.insert(block).second) continue;
+    for (const OpEntry& entry : program.block(block).ops()) {
+      const std::vector<int> started = StartedBlocks(*entry.op);
+      found.insert(found.end(), started.begin(), started.end());
+    }
+    found.push_back(program.block(block).parent());
+    found.push_back(program.block(block).forward_block());
   }
-  Block& main = program.MutableBlock(0);
-  main.SetOps(std::move(ops));
+  return used;
+}
+
+// The op with its blocks' new numbers.
+Op Renumbered(const Op& op, const std::map<int, int>& number) {
+  Op out = op;
+  const auto renumber = [&](BlockRef& ref) {
+    if (const auto it = number.find(ref.index); it != number.end()) ref.index = it->second;
+  };
+  for (const NamedAttr& attr : op.attrs()) {
+    if (const auto* ref = std::get_if<BlockRef>(&attr.value)) {
+      BlockRef renamed = *ref;
+      renumber(renamed);
+      out.Set(attr.name, renamed);
+    } else if (const auto* refs = std::get_if<std::vector<BlockRef>>(&attr.value)) {
+      std::vector<BlockRef> renamed = *refs;
+      std::for_each(renamed.begin(), renamed.end(), renumber);
+      out.Set(attr.name, std::move(renamed));
+    }
+  }
+  return out;
+}
+
+// The program without the blocks that nobody starts; the others move up.
+Program WithoutIdleBlocks(const Program& program) {
+  const std::set<int> used = BlocksInUse(program);
+  if (static_cast<int>(used.size()) == program.block_count()) return program;
+  std::map<int, int> number;
+  for (const int block : used) number.emplace(block, static_cast<int>(number.size()));
+  Program out;
+  out.mutable_meta() = program.meta();
+  for (const int from : used) {
+    const Block& old = program.block(from);
+    Block& block = from == 0 ? out.MutableBlock(0) : out.AddBlock(number.at(old.parent()));
+    if (old.has_forward_block()) {
+      const auto forward = number.find(old.forward_block());
+      block.set_forward_block(forward == number.end() ? -1 : forward->second);
+    }
+    for (const VarRef& var : old.vars()) block.AddVarRef(var);
+    for (const OpEntry& entry : old.ops()) block.Append(Renumbered(*entry.op, number));
+  }
+  return out;
+}
+
+// Keeps these ops in block 0, the blocks they start, and the variables that any of those name.
+Program KeepOnly(Program program, std::vector<OpEntry> ops, const std::set<std::string>& also) {
+  program.MutableBlock(0).SetOps(std::move(ops));
+  program = WithoutIdleBlocks(program);
+  std::set<std::string> named = also;
+  for (int b = 0; b < program.block_count(); ++b) {
+    for (const OpEntry& entry : program.block(b).ops()) {
+      for (std::string& name : entry.op->InputNames()) named.insert(std::move(name));
+      for (std::string& name : entry.op->OutputNames()) named.insert(std::move(name));
+    }
+  }
   std::set<std::string, std::less<>> gone;
-  for (const VarRef& var : main.vars()) {
+  for (const VarRef& var : program.main().vars()) {
     if (!named.contains(var->name)) gone.insert(var->name);
   }
-  main.RemoveVars(gone);
+  program.MutableBlock(0).RemoveVars(gone);
+  return program;
 }
 
 }  // namespace
 
 Program CloneForTest(const Program& program) {
-  Program out = program;
   std::vector<OpEntry> kept;
   for (const OpEntry& entry : program.main().ops()) {
     if (!IsForTraining(entry.op->role())) kept.push_back(entry);
   }
-  KeepOnly(out, std::move(kept), {});
+  Program out = KeepOnly(program, std::move(kept), {});
   for (int b = 0; b < out.block_count(); ++b) {
     Block& block = out.MutableBlock(b);
     const std::vector<OpEntry> ops = block.ops();
@@ -75,11 +137,9 @@ Result<Program> PruneTo(const Program& program, const std::vector<std::string>& 
     kept.push_back(*entry);
   }
   std::reverse(kept.begin(), kept.end());
-  Program out = program;
   std::set<std::string> also = fed;
   also.insert(targets.begin(), targets.end());
-  KeepOnly(out, std::move(kept), also);
-  return out;
+  return KeepOnly(program, std::move(kept), also);
 }
 
 }  // namespace penstock

@@ -13,12 +13,13 @@
 namespace penstock {
 
 // Without the ops that carry a backward, optimize or learning-rate role, and without the variables that only
-// those named; `is_test` is set wherever an op has it. Block 0; sub-blocks stay as they are, but for
-// `is_test`.
+// those named; `is_test` is set wherever an op has it. Ops of block 0 are looked at; a block that none of
+// those left starts goes too, and the blocks behind it get new numbers.
 Program CloneForTest(const Program& program);
 
-// Only the ops of block 0 that the targets need, given the feeds, and the variables they name. A variable
-// that is fed needs no op that writes it. kInvalidArgument: a target that the program does not have.
+// Only the ops of block 0 that the targets need, given the feeds, the blocks they start, and the variables
+// they name. A variable that is fed needs no op that writes it. kInvalidArgument: a target that the program
+// does not have.
 Result<Program> PruneTo(const Program& program, const std::vector<std::string>& feeds,
                         const std::vector<std::string>& targets);
 

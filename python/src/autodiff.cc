@@ -23,11 +23,13 @@ namespace {
 
 namespace py = pybind11;
 
-BackwardOptions Options(std::string loss, std::vector<std::string> parameters,
+// Of one more call for the program.
+BackwardOptions Options(ProgramBox& main, std::string loss, std::vector<std::string> parameters,
                         const std::vector<std::string>& no_grad) {
   return {.loss = std::move(loss),
           .parameters = std::move(parameters),
-          .no_grad = NameSet(no_grad.begin(), no_grad.end())};
+          .no_grad = NameSet(no_grad.begin(), no_grad.end()),
+          .earlier = main.backwards++};
 }
 
 // Hyperparameters take the kinds that the op declares.
@@ -108,7 +110,7 @@ void BindAutodiff(py::module_& m) {
   m.def("append_backward", [](ProgramBox& main, UniqueNames& names, std::string loss,
                               std::vector<std::string> parameters, const std::vector<std::string>& no_grad) {
     return Take(AppendBackward(AllOps(), main.program, names,
-                               Options(std::move(loss), std::move(parameters), no_grad)))
+                               Options(main, std::move(loss), std::move(parameters), no_grad)))
         .params_grads;
   });
   m.def("gradients", [](ProgramBox& main, UniqueNames& names, std::vector<std::string> targets,
@@ -118,13 +120,14 @@ void BindAutodiff(py::module_& m) {
                                 {.targets = std::move(targets),
                                  .inputs = std::move(inputs),
                                  .target_gradients = std::move(target_gradients),
-                                 .no_grad = NameSet(no_grad.begin(), no_grad.end())}));
+                                 .no_grad = NameSet(no_grad.begin(), no_grad.end()),
+                                 .earlier = main.backwards++}));
   });
   m.def("optimizer_backward",
         [](ProgramBox& main, UniqueNames& names, std::string loss, std::vector<std::string> parameters,
            const std::vector<std::string>& no_grad) {
           return Take(OptimizerBackward(AllOps(), main.program, names,
-                                        Options(std::move(loss), std::move(parameters), no_grad)))
+                                        Options(main, std::move(loss), std::move(parameters), no_grad)))
               .params_grads;
         });
   m.def("apply_gradients", [](ProgramBox& main, ProgramBox& startup, UniqueNames& names, NameScopes& scopes,
@@ -136,7 +139,7 @@ void BindAutodiff(py::module_& m) {
                        const OptimizerSpec& spec, std::string loss, std::vector<std::string> parameters,
                        const std::vector<std::string>& no_grad) {
     return Take(Minimize(AllOps(), main.program, startup.program, Naming{names, scopes}, spec,
-                         Options(std::move(loss), std::move(parameters), no_grad)));
+                         Options(main, std::move(loss), std::move(parameters), no_grad)));
   });
   m.def("regularize", &Regularize);
 }

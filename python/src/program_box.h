@@ -12,6 +12,7 @@ namespace penstock::python {
 
 struct ProgramBox {
   Program program;
+  int backwards = 0;  // gradients that were asked for so far, which names them
 
   const Block& ReadBlock(int block) const;  // throws ProgramError if there is no such block
   Block& WriteBlock(int block);

@@ -51,6 +51,18 @@ bool IsValid(const LoD& lod, Dim rows) {
   return true;
 }
 
+void SetLoD(TensorHandle& handle, LoD lod) {
+  Tensor& tensor = handle.tensor();
+  const Dim rows = tensor.shape().rank() == 0 ? 0 : tensor.shape()[0];
+  if (tensor.initialized() && !IsValid(lod, rows)) {
+    throw StatusError(
+        InvalidArgument("E-tensor-lod", "the sequences do not cover the ", rows,
+                        " rows of the tensor: each level must begin with 0, never fall, and end with the "
+                        "number of rows, or of sequences of the level below"));
+  }
+  tensor.set_lod(std::move(lod));
+}
+
 void BindLoDTensor(py::module_& m) {
   py::class_<TensorHandle>(m, "LoDTensor")
       .def(py::init<>())
@@ -74,10 +86,10 @@ void BindLoDTensor(py::module_& m) {
       .def("__len__",
            [](const TensorHandle& t) { return t.tensor().shape().rank() == 0 ? 0 : t.tensor().shape()[0]; })
       .def("lod", [](const TensorHandle& t) { return t.tensor().lod(); })
-      .def("set_lod", [](TensorHandle& t, LoD lod) { t.tensor().set_lod(std::move(lod)); })
+      .def("set_lod", &SetLoD)
       .def("recursive_sequence_lengths", [](const TensorHandle& t) { return LengthsOf(t.tensor().lod()); })
       .def("set_recursive_sequence_lengths",
-           [](TensorHandle& t, const Lengths& lengths) { t.tensor().set_lod(OffsetsOf(lengths)); })
+           [](TensorHandle& t, const Lengths& lengths) { SetLoD(t, OffsetsOf(lengths)); })
       .def("has_valid_recursive_sequence_lengths", [](const TensorHandle& t) {
         const Tensor& tensor = t.tensor();
         return IsValid(tensor.lod(), tensor.shape().rank() == 0 ? 0 : tensor.shape()[0]);

@@ -230,3 +230,15 @@ def test_two_threads_may_run_different_programs_at_once(fluid):
     for thread in threads:
         thread.join()
     assert results == {0: [2.0] * 200, 1: [3.0] * 200}
+
+
+def test_sequences_that_do_not_cover_a_tensor_are_an_error(fluid):
+    tensor = fluid.LoDTensor()
+    tensor.set(np.zeros((3, 1), 'float32'), fluid.CPUPlace())
+    for lod in ([[0, 2]], [[0, 2, 1, 3]], [[1, 3]], [[0, 2], [0, 3]]):
+        with pytest.raises(ValueError, match='the sequences do not cover the 3 rows of the tensor'):
+            tensor.set_lod(lod)
+    with pytest.raises(ValueError, match='do not cover'):
+        tensor.set_recursive_sequence_lengths([[1, 1]])
+    tensor.set_recursive_sequence_lengths([[2], [1, 2]])
+    assert tensor.lod() == [[0, 2], [0, 1, 3]]

@@ -65,6 +65,31 @@ def test_a_second_call_has_gradients_of_its_own(fluid):
     np.testing.assert_allclose(got[1], 10 * np.array(X))
 
 
+def test_gradients_of_a_second_loss_have_its_number_in_their_names(fluid):
+    x = data(fluid, 'x', [None, 2])
+    hidden = fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name='w'), bias_attr=False)
+    L = fluid.layers
+    losses = [L.mean(hidden), L.mean(L.square(hidden)), L.reduce_sum(hidden)]
+    grads = [fluid.backward.append_backward(loss)[0][1] for loss in losses]
+    assert [grad.name for grad in grads] == ['w@GRAD', 'grad/grad/w@GRAD', 'grad/grad/grad/w@GRAD']
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    got = exe.run(feed={'x': np.array(X, 'float32')}, fetch_list=grads + ['w'])
+    rows, weight = np.array(X), got[3]
+    np.testing.assert_allclose(got[0], rows.T @ np.full((3, 3), 1 / 9), rtol=1e-5)
+    np.testing.assert_allclose(got[1], rows.T @ (2 / 9 * rows @ weight), rtol=1e-5)
+    np.testing.assert_allclose(got[2], rows.T @ np.ones((3, 3)), rtol=1e-5)
+
+
+def test_a_loaded_programs_gradients_go_on_under_fresh_names(fluid):
+    x = data(fluid, 'x', [None, 2])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 3, param_attr=fluid.ParamAttr(name='w'), bias_attr=False))
+    fluid.backward.append_backward(loss)
+    again = fluid.Program.parse_from_string(fluid.default_main_program().desc.serialize_to_string())
+    (_, grad), = fluid.backward.append_backward(again.global_block().var(loss.name))
+    assert grad.name == 'w@GRAD_0'
+
+
 def test_what_cannot_be_asked_is_told(fluid):
     x, row = data(fluid, 'x', [3, 2]), fluid.data('row', [1, 2])
     y = fluid.layers.square(x)

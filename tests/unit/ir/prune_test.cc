@@ -54,6 +54,43 @@ TEST(PruneTest, AFedVariableNeedsNobodyToWriteIt) {
   EXPECT_EQ(Types(*pruned), (std::vector<std::string>{"relu"}));
 }
 
+// Block 1 is idle; block 2 is run by an op that the targets need, and starts block 3.
+Program WithBlocks() {
+  Program program = Training();
+  program.AddBlock(0).SetVar(TensorVar("idle", DType::kFp32, {2}));
+  program.MutableBlock(1).Append(Make("relu", "w", "idle"));
+  program.AddBlock(0).SetVar(TensorVar("inner", DType::kFp32, {2}));
+  program.AddBlock(2).Append(Make("relu", "inner", "inner"));
+  program.MutableBlock(2).Append(Make("while", "x", "inner").Set("sub_block", BlockRef{3}));
+  Op runs = Make("conditional_block", "h", "y");
+  program.MutableBlock(0).Append(runs.Set("sub_block", BlockRef{2}));
+  return program;
+}
+
+TEST(PruneTest, ABlockThatNobodyStartsGoesAndTheOthersMoveUp) {
+  const Result<Program> pruned = PruneTo(WithBlocks(), {"x"}, {"y"});
+  ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
+  ASSERT_EQ(pruned->block_count(), 3);
+  EXPECT_EQ(pruned->main().FindVar("w"), nullptr) << "only the idle block named it";
+  EXPECT_EQ(pruned->main().ops().back().op->Get<BlockRef>("sub_block")->index, 1);
+  EXPECT_NE(pruned->block(1).FindVar("inner"), nullptr);
+  EXPECT_EQ(pruned->block(1).ops()[0].op->Get<BlockRef>("sub_block")->index, 2);
+  EXPECT_EQ(pruned->block(2).parent(), 1);
+}
+
+TEST(PruneTest, ATestCloneHasNoBlocksOfGradients) {
+  Program program = Training();
+  program.AddBlock(0).Append(Make("relu", "x", "h"));
+  program.MutableBlock(0).Append(Make("while", "x", "h").Set("sub_block", BlockRef{1}));
+  program.AddBlock(0).set_forward_block(1);
+  program.MutableBlock(2).Append(Make("relu_grad", "h@GRAD", "w"));
+  program.MutableBlock(0).Append(
+      Make("while_grad", "h", "h@GRAD").SetRole(Role::kBackward).Set("sub_block", BlockRef{2}));
+  const Program test = CloneForTest(program);
+  EXPECT_EQ(test.block_count(), 2);
+  EXPECT_EQ(test.main().FindVar("h@GRAD"), nullptr);
+}
+
 TEST(PruneTest, ATargetThatIsNotThereIsNamed) {
   const Result<Program> pruned = PruneTo(Training(), {"x"}, {"z"});
   ASSERT_FALSE(pruned.ok());

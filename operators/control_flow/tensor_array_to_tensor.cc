@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out = the elements of X one after the other along extent `axis`, in which they may differ; with use_stack
-along a new extent there, all being alike. OutIndex = how far each reaches along it. A negative axis
-counts from the end. The gradient cuts Out@GRAD again.)";
+along a new extent there, all being alike. OutIndex = extent `axis` of each element, 1 if it has none. A
+negative axis counts from the end. The gradient cuts Out@GRAD again.)";
 
 class Joined : public Kernel {
  protected:
@@ -102,8 +102,8 @@ class JoinElementsKernel : public Joined {
     index.Reset(DType::kInt32, count_);
     for (std::size_t i = 0; i < array.size(); ++i) {
       const Shape& shape = array[i].shape();
-      const int axis = axis_ < 0 ? axis_ + shape.rank() : axis_;
-      index.Data<std::int32_t>()[i] = stack_ ? 1 : static_cast<std::int32_t>(shape[axis]);
+      const int axis = axis_ < 0 ? axis_ + joined_.rank() : axis_;
+      index.Data<std::int32_t>()[i] = axis < shape.rank() ? static_cast<std::int32_t>(shape[axis]) : 1;
     }
   }
 

@@ -358,3 +358,16 @@ def test_a_dynamic_rnn_starts_anew_with_each_batch(fluid):
     for _ in range(2):
         after, = exe.run(feed=second, fetch_list=['start@GRAD'])
         np.testing.assert_array_equal(after, alone)
+
+
+def test_the_index_of_joined_elements_is_their_extent(fluid):
+    L = fluid.layers
+    first, second = fluid.data('first', [2, 3]), fluid.data('second', [1, 3])
+    array = L.array_write(first, L.fill_constant([1], 'int64', 0))
+    L.array_write(second, L.fill_constant([1], 'int64', 1), array)
+    _, joined = L.tensor_array_to_tensor(array, axis=0)
+    alike = L.array_write(first, L.fill_constant([1], 'int64', 0))
+    stacked = [L.tensor_array_to_tensor(alike, axis=axis, use_stack=True)[1] for axis in (0, 1, 2)]
+    feed = {'first': np.zeros([2, 3], 'float32'), 'second': np.zeros([1, 3], 'float32')}
+    got = started(fluid).run(feed=feed, fetch_list=[joined] + stacked)
+    assert [list(index) for index in got] == [[2, 1], [2], [3], [1]]

@@ -238,3 +238,53 @@ def test_role_programs_of_a_net_built_in_python_are_fluids(corpus, fluid):
         expected = programs.read(data)
         for block in range(1, len(expected['blocks'])):
             assert programs.canonical_ops(ours, block) == programs.canonical_ops(expected, block)
+
+
+def condition(L, x):
+    hidden = L.fc(x, 4)
+    less = L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 0.0))
+    return L.cond(less, lambda: L.fc(hidden, 1), lambda: L.fc(hidden, 1, act='tanh'))
+
+
+def condition_in_a_condition(L, x):
+    less = L.less_than(L.reduce_mean(x), L.fill_constant([1], 'float32', 0.0))
+    return L.cond(less, lambda: L.cond(less, lambda: L.fc(x, 1), lambda: L.fc(x, 1, act='tanh')),
+                  lambda: L.reduce_sum(x, 1, keep_dim=True))
+
+
+def loop(L, x):
+    i, rounds = L.fill_constant([1], 'int64', 0), L.fill_constant([1], 'int64', 3)
+    states = L.array_write(x, i)
+    more = L.less_than(i, rounds)
+    with L.While(more).block():
+        state = L.fc(L.array_read(states, i), 100, act='tanh')
+        L.increment(i)
+        L.array_write(state, i, states)
+        L.less_than(i, rounds, cond=more)
+    return L.reduce_mean(L.array_read(states, i), 1, keep_dim=True)
+
+
+def recurrence(L, x):
+    rnn = L.DynamicRNN()
+    with rnn.block():
+        word, before = rnn.step_input(x), rnn.memory(shape=[3])
+        state = L.fc([word, before], 3, act='tanh')
+        rnn.update_memory(before, state)
+        rnn.output(state)
+    return L.fc(L.sequence_last_step(rnn()), 1)
+
+
+@pytest.mark.parametrize('net_with_blocks', [condition, condition_in_a_condition, loop, recurrence])
+@pytest.mark.parametrize('min_block_size', [8192, 100])
+def test_parameters_that_blocks_use_are_trained_by_the_pservers(fluid, net_with_blocks, min_block_size):
+    x = fluid.data('x', [None, 100], lod_level=1 if net_with_blocks is recurrence else 0)
+    y = fluid.data('y', [None, 1])
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(net_with_blocks(fluid.layers, x), y))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    t = fluid.DistributeTranspiler()
+    t.config.min_block_size = min_block_size
+    t.transpile(0, pservers=PSERVERS, trainers=2)
+    served = [op for server in PSERVERS.split(',') for block in t.get_pserver_program(server).blocks
+              for op in block.ops if op.type == 'sgd']
+    params = fluid.default_main_program().all_parameters()
+    assert len(served) >= len(params) > 0

@@ -15,13 +15,13 @@ class StartupRules {
   void Run() {
     for (const PserverFacts& pserver : facts_.pservers) {
       if (pserver.startup == nullptr) continue;
-      Use(*pserver.file, *pserver.startup);
+      Use(*pserver.file, *pserver.startup, false);
       CheckStarted(ReadFirst(ServedBlocks(pserver), GivenTo(pserver)));
       CheckOnlyUsed();
     }
     for (const TrainerFacts& trainer : facts_.trainers) {
       if (trainer.startup == nullptr) continue;
-      Use(*trainer.file, *trainer.startup);
+      Use(*trainer.file, *trainer.startup, true);
       CheckStarted(ReadFirst({0}, {}));
       CheckFetchedAtStart(trainer);
       CheckJoined(trainer);
@@ -29,9 +29,10 @@ class StartupRules {
   }
 
  private:
-  void Use(const RoleProgram& main, const RoleProgram& startup) {
+  void Use(const RoleProgram& main, const RoleProgram& startup, bool is_fed) {
     main_ = &main;
     startup_ = &startup;
+    is_fed_ = is_fed;
     writers_.clear();
     for (const OpEntry& entry : startup.program.main().ops()) {
       for (const Slot& slot : entry.op->outputs()) {
@@ -98,15 +99,15 @@ class StartupRules {
     }
   }
 
-  // A trainer's temporaries are fed; a pserver is fed nothing but what is local to a block, as the number of
-  // the trainer it serves.
-  // What the start-up program gives a value to was meant to last.
+  // A trainer's temporaries are fed, whichever block reads them; a pserver is fed nothing but what is local
+  // to a block, as the number of the trainer it serves. What the start-up program gives a value to was meant
+  // to last.
   bool MustStart(int block, const std::string& name) const {
     const Program& program = main_->program;
     const Var* var = program.FindVar(block, name);
     if (var == nullptr || !var->type) return false;
     return var->persistable || writers_.contains(name) ||
-           (block != 0 && program.BlockOfVar(block, name) == 0);
+           (!is_fed_ && block != 0 && program.BlockOfVar(block, name) == 0);
   }
 
   void CheckStarted(const Readers& read) {
@@ -233,6 +234,7 @@ class StartupRules {
   Findings& findings_;
   const RoleProgram* main_ = nullptr;
   const RoleProgram* startup_ = nullptr;
+  bool is_fed_ = false;
   ViewMap<std::vector<const Op*>> writers_;
 };
 

@@ -290,14 +290,20 @@ void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>&
     WriteInner(inner->index, label, names, numbers, inside);
     label += "}";
     for (const std::string_view name : names) {
-      // Fluid's servers declare in inner blocks too what is of the blocks around them.
-      const bool own = program_.block(inner->index).FindVar(name) != nullptr;
-      const int parent = program_.block(inner->index).parent();
-      if (own && (parent < 0 || program_.FindVar(parent, name) == nullptr)) continue;
+      if (IsOwn(inner->index, name)) continue;
       args.push_back(Get(name));
       if (inside.contains(name)) written.insert(name);
     }
   }
+}
+
+// Whether a name in a block is a variable of that block alone. Fluid's servers declare in inner blocks too
+// what is of the blocks around them; a gradient's block declares what its op hands out under other names.
+bool Evaluation::IsOwn(int block, std::string_view name) const {
+  const Block& inner = program_.block(block);
+  if (inner.FindVar(name) == nullptr) return false;
+  return inner.forward_block() >= 0 || inner.parent() < 0 ||
+         program_.FindVar(inner.parent(), name) == nullptr;
 }
 
 void Evaluation::WriteInner(int block, std::string& label, std::vector<std::string_view>& names,

@@ -63,6 +63,7 @@ class Evaluation {
   void AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
                 std::set<std::string_view>& written);
   std::set<std::string_view> Unchanged(const Op& op);
+  bool IsOwn(int block, std::string_view name) const;
   void WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
                   std::unordered_map<std::string_view, std::size_t>& numbers,
                   std::set<std::string_view>& written) const;

@@ -41,6 +41,35 @@ TEST(PruneTest, ATestCloneHasNoTrainingOpsNorTheirVariablesAndIsInTestMode) {
   EXPECT_EQ(training.main().ops()[0].op->GetOr<bool>("is_test", true), false) << "the original was changed";
 }
 
+// A loop in block 1, its gradient in block 2, and a condition in block 3 with another one inside, block 4.
+TEST(PruneTest, BlocksThatNobodyStartsAnyMoreAreGone) {
+  Program training;
+  const auto runs = [](Op op, int block) { return op.Set("sub_block", BlockRef{block}); };
+  training.AddBlock(0);
+  training.AddBlock(0).set_forward_block(1);
+  training.AddBlock(0);
+  training.AddBlock(3);
+  training.MutableBlock(1).Append(Make("tanh", "x", "h"));
+  training.MutableBlock(2).Append(Make("tanh_grad", "y@GRAD", "h@GRAD"));
+  training.MutableBlock(3).Append(runs(Make("conditional_block", "h", "y"), 4));
+  training.MutableBlock(4).Append(Make("relu", "h", "y"));
+  Block& main = training.MutableBlock(0);
+  for (const char* name : {"x", "h", "y", "y@GRAD"}) main.SetVar(TensorVar(name, DType::kFp32, {2}));
+  main.Append(runs(Make("while", "x", "h"), 1));
+  main.Append(runs(Make("conditional_block", "h", "y"), 3));
+  main.Append(runs(Make("while_grad", "h", "x@GRAD"), 2).SetRole(Role::kBackward));
+  const Result<Program> pruned = PruneTo(training, {"x"}, {"y"});
+  ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
+  for (const Program& kept : {CloneForTest(training), *pruned}) {
+    ASSERT_EQ(kept.block_count(), 4);
+    EXPECT_EQ(kept.block(1).ops()[0].op->type(), "tanh");
+    EXPECT_EQ(kept.main().ops()[1].op->Get<BlockRef>("sub_block")->index, 2);
+    EXPECT_EQ(kept.block(2).ops()[0].op->Get<BlockRef>("sub_block")->index, 3);
+    EXPECT_EQ(kept.block(3).parent(), 2);
+    EXPECT_EQ(kept.main().FindVar("y@GRAD"), nullptr);
+  }
+}
+
 TEST(PruneTest, OnlyWhatTheTargetsNeedStays) {
   const Result<Program> pruned = PruneTo(Training(), {"x"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();

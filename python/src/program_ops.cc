@@ -44,7 +44,11 @@ void ChangeOp(ProgramBox& box, int block, Id id, Change change) {
 
 py::dict SlotsToPython(const std::vector<Slot>& slots) {
   py::dict out;
-  for (const Slot& slot : slots) out[py::str(slot.name)] = py::cast(slot.args);
+  for (const Slot& slot : slots) {
+    py::list names;
+    for (const std::string& name : slot.args) names.append(name);
+    out[py::str(slot.name.str())] = std::move(names);
+  }
   return out;
 }
 

@@ -49,7 +49,7 @@ UNARY = {
     'pad': (lambda L, x: L.pad(x, [1, 0, 0, 2], 0.5), lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=0.5)),
     'shape': (lambda L, x: L.shape(x), lambda x: x.shape),
     'elementwise_mod': (lambda L, x: L.elementwise_mod(L.cast(x * 4.0, 'int64'), L.fill_constant([1], 'int64', 3)),
-                        lambda x: (x * 4).astype('int64') % 3),
+                        lambda x: np.fmod((x * 4).astype('int64'), 3)),
     'elementwise_floordiv':
         (lambda L, x: L.elementwise_floordiv(L.cast(x * 4.0, 'int64'), L.fill_constant([1], 'int64', 3)),
          lambda x: np.trunc((x * 4).astype('int64') / 3)),

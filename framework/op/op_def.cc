@@ -39,7 +39,7 @@ Status CheckSlots(const Op& op, const std::vector<Slot>& slots, const std::vecto
     const SlotDef* def = FindByName(defs, slot.name);
     if (def == nullptr) {
       if (slot.args.empty()) continue;
-      return InvalidArgument("E-op-slot", op.type(), ": it has no ", direction, " slot ", slot.name);
+      return InvalidArgument("E-op-slot", op.type(), ": it has no ", direction, " slot ", Quote(slot.name));
     }
     if (!def->repeated && slot.args.size() > 1) {
       return InvalidArgument("E-op-slot", op.type(), ": ", direction, " slot ", slot.name,

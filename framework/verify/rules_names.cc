@@ -94,6 +94,14 @@ void CheckOrderIn(const Block& block, VerifyScene& scene) {
   }
 }
 
+// What takes a raw variable and nothing else, such as a reader's queue, gets what the process has put into
+// the scope: Fluid declares none.
+bool TakesFromScope(const OpRegistry* ops, const Op& op, const Slot& slot) {
+  const OpDef* def = ops == nullptr ? nullptr : ops->Find(op.type());
+  const SlotDef* input = def == nullptr ? nullptr : def->FindInput(slot.name);
+  return input != nullptr && input->kinds == KindSet::Of(VarKind::kRaw);
+}
+
 }  // namespace
 
 void CheckDeclared(VerifyScene& scene) {
@@ -107,7 +115,7 @@ void CheckDeclared(VerifyScene& scene) {
       const auto check = [&](std::string_view what, const std::vector<Slot>& slots,
                              std::span<const Declaration> found) {
         ForEachDeclared(slots, found, [&](const Slot& slot, const std::string& arg, const Declaration& of) {
-          if (!of.missing) return;
+          if (!of.missing || TakesFromScope(scene.ops(), op, slot)) return;
           scene.AddAt(InvalidArgument("E-verify-undeclared", SpellName(op.type()), ": ", what, " ",
                                       SpellName(slot.name), " (", SpellName(arg),
                                       ") is not declared in block ", b, " or around it"),

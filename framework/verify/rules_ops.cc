@@ -31,6 +31,15 @@ bool IsArray(const Declaration& argument) {
   return argument.var != nullptr && argument.var->kind == VarKind::kTensorArray;
 }
 
+// Fluid has no tensor of rank 0: a declaration without extents is one whose shape was not inferred, or was
+// lost when a clipped gradient turned out to be rows.
+bool IsOfUntoldShape(const Declaration& argument) {
+  const Var* var = argument.var;
+  const bool shaped =
+      var != nullptr && (var->kind == VarKind::kTensor || var->kind == VarKind::kSelectedRows);
+  return shaped && var->type && var->shape().rank() == 0;
+}
+
 // Empty if the inferred type agrees with the declared one; an unknown extent agrees with any.
 std::string Disagreement(const Var& declared, const VarInfo& inferred, bool compare_shapes) {
   if (!declared.type || !inferred.has_type || declared.kind != inferred.kind) return "";
@@ -44,6 +53,7 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
   const Op& op = *block.ops()[position].op;
   if (!def.has_infer_shape() || !scene.WellFormed(op)) return;
   const Declarations& declarations = scene.DeclarationsIn(block.index());
+  if (std::ranges::any_of(declarations.ArgumentsOf(position), IsOfUntoldShape)) return;
   auto next = declarations.ArgumentsOf(position).begin();  // asked for in this order
   InferContext context(def, op, [&next](const std::string&) -> std::optional<VarInfo> {
     const Var* var = (next++)->var;

@@ -109,7 +109,7 @@ OpDef& FinishReader(OpDef& def) {
 void RegisterReaders(OpRegistry& ops) {
   FinishReader(ops.Add("create_py_reader")
                    .Doc("A reader of batches that Python makes.", kCreateDoc)
-                   .Input("blocking_queue", "the queue's number", AnyType()))
+                   .Input("blocking_queue", "the queue's number", AnyType(), OfKind(VarKind::kRaw)))
       .RequiredAttr("shape_concat", AttrKind::kInts, "the extents of all shapes")
       .RequiredAttr("lod_levels", AttrKind::kInts, "of each tensor")
       .RequiredAttr("dtypes", AttrKind::kInts, "of each tensor")

@@ -66,7 +66,7 @@ TEST(OpDefTest, WrongOpsAreNamed) {
   EXPECT_EQ(def.CheckOp(Op("double")).message(), "double: input X is missing");
   op = Doubled();
   op.AddInput("Z", {"x"});
-  EXPECT_EQ(def.CheckOp(op).message(), "double: it has no input slot Z");
+  EXPECT_EQ(def.CheckOp(op).message(), "double: it has no input slot \"Z\"");
   Program program;
   program.MutableBlock(0).SetVar(TensorVar("x", DType::kInt32, {3}));
   EXPECT_EQ(InferAndDeclare(ops, program, 0, Doubled()).message(),

@@ -146,8 +146,10 @@ class StartupRules {
     if (wanted == nullptr || !wanted->type) return;
     // Fluid's local training leaves the element type unset, which reads as bool.
     const bool untyped = facts_.pservers.empty() && wanted->type->dtype == DType::kBool;
+    // A table that is only declared has no values whose number matters.
+    const bool has_values = writer.type() != "fake_init";
     if (given != nullptr && given->type &&
-        (!Compatible(given->shape(), wanted->shape()) || given->kind != wanted->kind ||
+        ((has_values && !Compatible(given->shape(), wanted->shape())) || given->kind != wanted->kind ||
          (given->type->dtype != wanted->type->dtype && !untyped))) {
       Error("E-check-start-shape",
             StrCat(name, " starts as ", PrintVarType(*given), ", but ", main_->file, " declares ",
@@ -162,14 +164,14 @@ class StartupRules {
                    PrintVarType(*wanted)),
             &writer);
     }
-    CheckFilledShape(name, *wanted, given, writer);
+    if (has_values) CheckFilledShape(name, *wanted, given, writer);
   }
 
   // A slice may be filled as the whole that its rows are taken from.
   void CheckFilledShape(std::string_view name, const Var& wanted, const Var* given, const Op& writer) {
     const Attr* attr = writer.FindAttr("shape");
     const auto dims = attr == nullptr ? std::nullopt : AttrAs<std::vector<std::int64_t>>(*attr);
-    if (!dims || writer.type() == "fake_init") return;
+    if (!dims) return;
     const Shape filled(*dims);
     if (filled.Count() == wanted.shape().Count() || !wanted.shape().IsKnown()) return;
     if (given != nullptr && given->facts.slice && given->facts.slice->whole_shape.Count() == filled.Count())

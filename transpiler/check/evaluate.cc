@@ -237,7 +237,8 @@ void Evaluation::RunAny(const Op& op) {
   const ExprId value =
       own || HasBlock(op) ? ApplyWithBlocks(op, args_, written) : table_.Apply(op, with_shape_, args_);
   computed_.emplace_back(&op, value);
-  const std::set<std::string_view> unchanged = Unchanged(op);
+  std::set<std::string_view> unchanged = Unchanged(op);
+  AddHandedOn(op, unchanged);
   const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;
   for (const Slot& slot : op.outputs()) {
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
@@ -267,6 +268,22 @@ std::set<std::string_view> Evaluation::Unchanged(const Op& op) {
     }
   }
   return unchanged;
+}
+
+// What an op writes under the name of an input for its gradient's sake alone is that input.
+void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged) const {
+  const auto reads = [&](const std::string& name) {
+    return std::ranges::any_of(
+        op.inputs(), [&](const Slot& slot) { return std::ranges::find(slot.args, name) != slot.args.end(); });
+  };
+  for (const Slot& slot : op.outputs()) {
+    for (const std::string& name : slot.args) {
+      if (!reads(name)) continue;
+      const OpDef* def = ops_.Find(op.type());
+      const SlotDef* output = def == nullptr ? nullptr : def->FindOutput(slot.name);
+      if (output != nullptr && output->intermediate) unchanged.insert(name);
+    }
+  }
 }
 
 ExprId Evaluation::ApplyWithBlocks(const Op& op, std::vector<ExprId> args,

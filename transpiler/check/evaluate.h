@@ -64,6 +64,7 @@ class Evaluation {
                 std::set<std::string_view>& written);
   std::set<std::string_view> Unchanged(const Op& op);
   bool IsOwn(int block, std::string_view name) const;
+  void AddHandedOn(const Op& op, std::set<std::string_view>& unchanged) const;
   void WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
                   std::unordered_map<std::string_view, std::size_t>& numbers,
                   std::set<std::string_view>& written) const;

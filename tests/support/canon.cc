@@ -31,8 +31,7 @@ class Canonical {
     for (int i = 0; i < program.block_count(); ++i) {
       const Block& block = program.block(i);
       out += StrCat("block ", i, " parent ", block.parent(), " forward ", block.forward_block(), "\n");
-      std::string ops;
-      for (const OpEntry& entry : block.ops()) ops += OpText(*entry.op);
+      const std::string ops = OpsText(block);
       std::vector<std::string> vars;
       for (const VarRef& var : block.vars()) vars.push_back(VarText(*var));
       std::sort(vars.begin(), vars.end());
@@ -42,6 +41,28 @@ class Canonical {
   }
 
  private:
+  // Ops of one run of fake_init are sorted: Fluid makes them in the order of a set.
+  std::string OpsText(const Block& block) {
+    std::string out;
+    std::vector<std::string> run;
+    const auto flush = [&] {
+      std::sort(run.begin(), run.end());
+      out += Join(run, "");
+      run.clear();
+    };
+    for (const OpEntry& entry : block.ops()) {
+      std::string text = OpText(*entry.op);
+      if (entry.op->type() == "fake_init") {
+        run.push_back(std::move(text));
+        continue;
+      }
+      flush();
+      out += text;
+    }
+    flush();
+    return out;
+  }
+
   std::string Name(const std::string& name) {
     const std::size_t at = name.find("@0.");
     if (at == std::string::npos) return name;

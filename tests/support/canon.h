@@ -9,8 +9,9 @@
 namespace penstock::test {
 
 // Variables of a block, slots and attributes of an op by name; control variables ("...@0.84") named by first
-// use; grad_to_block_id sorted; op_callstack left out; name scopes without the numbers that they have by what
-// else the process has built ("/optimizer_4/"). Facts beside Fluid's form do not count.
+// use; grad_to_block_id and neighbouring fake_init ops sorted; op_callstack left out; name scopes without the
+// numbers that they have by what else the process has built ("/optimizer_4/"). Facts beside Fluid's form do
+// not count.
 std::string Canon(const Program& program);
 
 // The first lines in which two texts differ, with where; "" if they are equal.

@@ -77,6 +77,19 @@ void ReplaceInput(Op& op, const std::string& from, const std::string& to) {
   }
 }
 
+// Of all that is held here, what is not updated (compat) included.
+Status DeclareBackups(const PassContext& context, BlockEdit& main) {
+  for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {
+    const ParamPlacement& param = context.plan.param(ref);
+    for (int trainer = 0; trainer < context.plan.trainers; ++trainer) {
+      const std::string backup = BackupName(ParamPieceName(param, ref.slice), trainer);
+      PENSTOCK_RETURN_IF_ERROR(RequireFreeName(context.main, param.param, backup));
+      main.SetVar(TensorVar(backup, param.dtype, param.ShapeOf(context.plan.slice(ref))));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<Program> CompensateGradients(const Program& in, const PassContext& context) {
@@ -84,6 +97,7 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
   const std::vector<ServerUpdate>& updates = context.shares.UpdatesOn(context.self.index);
   const int first = in.block_count() - static_cast<int>(updates.size());
   int temporary = FirstTemporary(context);
+  PENSTOCK_RETURN_IF_ERROR(DeclareBackups(context, edit.main()));
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const ParamPlacement& param = *updates[i].placement;
     if (param.sparse) {
@@ -99,8 +113,6 @@ Result<Program> CompensateGradients(const Program& in, const PassContext& contex
     NameList backups;
     for (int trainer = 0; trainer < context.plan.trainers; ++trainer) {
       backups.push_back(BackupName(piece, trainer));
-      PENSTOCK_RETURN_IF_ERROR(RequireFreeName(context.main, param.param, backups.back()));
-      edit.main().SetVar(TensorVar(backups.back(), param.dtype, shape));
     }
     block.SetVar(TensorVar(kTrainerId, DType::kInt64, Shape({1})));
     const std::string then = ops.Declare(StrCat(piece, ".local_bak"));

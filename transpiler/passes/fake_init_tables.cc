@@ -2,11 +2,14 @@
 //
 //   before  (Out=table) = uniform_random() {shape=[1000000l, 16l]}
 //   after   (Out=table) = fake_init() {shape=[1000000l, 16l]}      at the end of the block
+//
+// Fluid also drops the values of tables that only look as if they were asked for so (compat).
 #include <map>
 
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
+#include "transpiler/plan/tables.h"
 
 namespace penstock {
 namespace {
@@ -32,6 +35,9 @@ Result<Program> FakeInitTables(const Program& in, const PassContext& context) {
   }
   for (const ParamPlacement& param : context.plan.params) {
     if (param.prefetched) PENSTOCK_RETURN_IF_ERROR(DeclareOnly(main, param.param, param.shape));
+  }
+  for (const std::string& table : ForgottenTables(context.main, context.plan.dialect, context.analysis)) {
+    PENSTOCK_RETURN_IF_ERROR(DeclareOnly(main, table, context.main.main().FindVar(table)->shape()));
   }
   return edit.Apply();
 }

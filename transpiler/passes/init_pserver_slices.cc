@@ -45,6 +45,17 @@ std::set<int> StartersOf(const Block& block, const ServerNames& names, const Pas
   return positions;
 }
 
+// Other variables that a start value is computed from are the trainers'.
+Status RequireInputsHere(const Op& op, const Block& block) {
+  for (const std::string& name : op.InputNames()) {
+    if (block.FindVar(name) != nullptr) continue;
+    return Unimplemented("E-pass-initial-value", "init_pserver_slices: ", op.type(),
+                         " computes the first values of ", Join(op.OutputNames(), ", "), " from ", name,
+                         ", which is not on this pserver; give it an initializer of its own");
+  }
+  return OkStatus();
+}
+
 Status Fit(Op& op, const PassContext& context, Block& block) {
   const Var* made = block.FindVar(op.OutputName("Out"));
   if (made == nullptr) return OkStatus();
@@ -80,6 +91,7 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
     for (std::size_t which = 0;; ++which) {
       std::optional<Op> copy = CopyFor(op, which, names, context, block);
       if (!copy) break;
+      PENSTOCK_RETURN_IF_ERROR(RequireInputsHere(*copy, block));
       PENSTOCK_RETURN_IF_ERROR(Fit(*copy, context, block));
       block.Append(std::move(copy->SetMadeBy("init_pserver_slices")));
     }

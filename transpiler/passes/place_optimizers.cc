@@ -8,6 +8,7 @@
 //
 // State keeps its name; state shaped like the parameter takes the slice's shape. A second slice of the same
 // parameter has state of its own: w_velocity.block2. Requires: DeclareSlices, PlaceLrSchedule.
+#include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/update_block.h"
 
@@ -21,8 +22,9 @@ Result<Program> PlaceOptimizers(const Program& in, const PassContext& context) {
   for (const ServerUpdate& update : updates) {
     PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, "place_optimizers"));
   }
-  // A server without work still has a block to run.
-  if (updates.empty() && context.plan.tables.empty()) out.AddBlock(parent);
+  // A server without work still has a block to run; in compat it has the schedule's, if there is one.
+  const bool idle = updates.empty() && context.plan.tables.empty();
+  if (idle && LrOpsOn(context, context.self.index).empty()) out.AddBlock(parent);
   return out;
 }
 

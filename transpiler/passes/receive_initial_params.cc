@@ -7,11 +7,17 @@
 //           w = concat(X=[w.block0, w.block1])
 //
 // The trainer's own initial values stay, as in Fluid, and are overwritten. Prefetched tables are not
-// received.
+// received, nor are those that Fluid takes for such (compat).
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "framework/ir/edit.h"
 #include "transpiler/passes/comm_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/plan/names.h"
+#include "transpiler/plan/tables.h"
 
 namespace penstock {
 
@@ -20,8 +26,11 @@ Result<Program> ReceiveInitialParams(const Program& in, const PassContext& conte
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   std::vector<Op> joins;
+  const std::vector<std::string> tables =
+      ForgottenTables(context.main, context.plan.dialect, context.analysis);
+  const std::set<std::string_view> forgotten(tables.begin(), tables.end());
   for (const ParamPlacement& param : context.plan.params) {
-    if (param.prefetched) continue;
+    if (param.prefetched || forgotten.contains(param.param)) continue;
     RecvSpec recv{.after = {},
                   .pieces = {},
                   .messages = {},

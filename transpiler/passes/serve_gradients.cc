@@ -48,7 +48,7 @@ Result<Program> ServeGradients(const Program& in, const PassContext& context) {
   }
   for (const int block : BlocksIn(layout)) serve.blocks.push_back({block});
   // PlaceOptimizers made an empty block.
-  if (updates.empty() && context.plan.tables.empty()) serve.blocks.push_back({out.block_count() - 1});
+  if (serve.blocks.empty() && context.plan.tables.empty()) serve.blocks.push_back({out.block_count() - 1});
   for (std::size_t i = 0; i < updates.size(); ++i) {
     const ServerUpdate& update = updates[i];
     const std::string grad = MergedGradName(*update.placement, update.at.slice);

@@ -84,9 +84,25 @@ Op UpdateBlocks::Before(const Op& op, const UpdateSite& site) {
   return Mapped(op, [&](const std::string& name, bool written) {
     std::string here = Here(name, site);
     if (written && of_grad) of_grad_.insert(name);
-    if (out_.main().FindVar(here) == nullptr) DeclareTemporary(name, here, site, written);
+    if (out_.main().FindVar(here) == nullptr) {
+      DeclareTemporary(name, here, site, written);
+    } else if (written) {
+      Reshape(name, here, site);
+    }
     return here;
   });
+}
+
+// What was declared where it was read, and is written in place: it is shaped like what is held.
+void UpdateBlocks::Reshape(const std::string& name, const std::string& here, const UpdateSite& site) {
+  const Var& declared = *out_.main().FindVar(here);
+  if (site.kind != VarKind::kTensor || declared.kind != VarKind::kTensor || site.whole == site.here) return;
+  if (!declared.type || declared.type->shape != site.whole) return;
+  Var shaped = declared;
+  shaped.type->shape = site.here;
+  const Var* users = context_.main.main().FindVar(name);
+  if (users != nullptr && users->persistable && site.describe) site.describe(name, shaped);
+  out_.MutableBlock(0).SetVar(std::move(shaped));
 }
 
 Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
@@ -98,13 +114,15 @@ Op UpdateBlocks::Optimizer(const Op& op, const UpdateSite& site) {
 }
 
 // A temporary that is made from what is held and was shaped like the whole is shaped, and kept, like it. Rows
-// of a gradient keep their numbers, and with them the height of the whole.
+// of a gradient keep their numbers, and with them the height of the whole; Fluid may not have told their
+// shape.
 void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                                     bool written) {
   const Var* var = context_.main.main().FindVar(name);
   if (var == nullptr) return;
   Var copy = ServerCopy(*var);
   copy.name = here;
+  if (copy.kind == VarKind::kSelectedRows && copy.type->shape.rank() == 0) copy.type->shape = site.whole;
   if (written && copy.type && copy.type->shape == site.whole) {
     if (site.kind == VarKind::kTensor || !of_grad_.contains(name)) copy.type->shape = site.here;
     if (site.kind != VarKind::kTensor) copy.kind = site.kind;

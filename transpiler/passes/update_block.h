@@ -47,6 +47,7 @@ class UpdateBlocks {
   std::string Here(const std::string& name, const UpdateSite& site) const;
   void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                         bool written);
+  void Reshape(const std::string& name, const std::string& here, const UpdateSite& site);
   void DeclareState(const std::string& name, const std::string& here, const UpdateSite& site);
 
   Program& out_;

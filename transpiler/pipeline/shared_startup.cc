@@ -1,6 +1,6 @@
 #include "transpiler/pipeline/shared_startup.h"
 
-#include "framework/ir/edit.h"
+#include "framework/base/view_map.h"
 #include "transpiler/passes/initial_values.h"
 #include "transpiler/passes/server_copy.h"
 
@@ -14,22 +14,41 @@ const Var* StartedOn(const Op& op, const ServerNames& names, const Program& serv
   return server_startup.main().FindVar(held != nullptr ? *held : made);
 }
 
+// The user's variables that pservers start, with the shape of what the last of them starts.
+ViewMap<Shape> LastShapes(const RoleSet& roles, const PassContext& context) {
+  ViewMap<Shape> shapes;
+  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
+    const ServerNames names(context, static_cast<int>(i));
+    for (const OpEntry& entry : context.startup.main().ops()) {
+      if (!ShapeDecides(*entry.op)) continue;
+      const Var* var = StartedOn(*entry.op, names, roles.pservers[i].startup);
+      if (var != nullptr) shapes[entry.op->OutputName("Out")] = var->shape();
+    }
+  }
+  return shapes;
+}
+
 }  // namespace
 
 Program AfterPserverStartups(const Program& trainer_startup, const RoleSet& roles,
                              const PassContext& context) {
+  const ViewMap<Shape> shapes = LastShapes(roles, context);
   Program out = trainer_startup;
-  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    const ServerNames names(context, static_cast<int>(i));
-    for (const OpEntry& entry : trainer_startup.main().ops()) {
-      if (!ShapeDecides(*entry.op)) continue;
-      const Var* var = StartedOn(*entry.op, names, roles.pservers[i].startup);
-      if (var == nullptr) continue;
-      Op shaped = *entry.op;
-      const std::vector<Dim>& dims = var->shape().dims();
+  Block& main = out.MutableBlock(0);
+  for (const OpEntry& entry : trainer_startup.main().ops()) {
+    const auto shape = shapes.find(entry.op->OutputName("Out"));
+    if (shape == shapes.end() || entry.op->FindAttr("shape") == nullptr) continue;
+    const std::vector<Dim>& dims = shape->second.dims();
+    Op shaped = *entry.op;
+    if (ShapeDecides(shaped)) {
       shaped.Set("shape", std::vector<std::int32_t>(dims.begin(), dims.end()));
-      out.MutableBlock(0).Replace(entry.id, std::move(shaped));
+    } else {  // what stands for a table's initializer took its shape from there, and gave it to the variable
+      shaped.Set("shape", dims);
+      Var table = *main.FindVar(shape->first);
+      table.type->shape = shape->second;
+      main.SetVar(std::move(table));
     }
+    main.Replace(entry.id, std::move(shaped));
   }
   return out;
 }

@@ -22,7 +22,7 @@ std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer
 }
 
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer) {
-  const bool plain = plan.dialect == Dialect::kFluid18 && plan.trainers == 1;
+  const bool plain = plan.mode != Mode::kSync || (plan.dialect == Dialect::kFluid18 && plan.trainers == 1);
   return plain ? MergedGradName(param, slice) : ReceivedGradName(param, slice, trainer);
 }
 

@@ -17,8 +17,8 @@ std::string ParamPieceName(const ParamPlacement& param, int slice);
 std::string MergedGradName(const ParamPlacement& param, int slice);
 // w@GRAD.block1.trainer_0: one trainer's part, as pservers receive it.
 std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer);
-// The same on the trainer's side. Fluid leaves the suffix out when there is one trainer, and its pserver
-// waits for ever.
+// The same on the trainer's side: with the suffix only where trainers wait for each other. Fluid leaves it
+// out when there is one trainer, too, and its pserver waits for ever.
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
 
 // What an update of this slice calls a variable of its own (state, a temporary) where the name is another's:

@@ -76,7 +76,9 @@ Result<std::optional<OptimizerUse>> ByFluidsRule(const Op& op) {
     return InvalidArgument("E-plan-optimizer", "plan: ", op.type(),
                            " has state that Fluid 1.8 does not know how to distribute");
   }
-  for (const std::string& slot : known->second) {
+  std::set<std::string> slots = known->second;
+  if (op.GetOr<bool>("centered", false)) slots.insert("MeanGrad");  // shaped by its output's inference
+  for (const std::string& slot : slots) {
     for (const std::string& name : op.Input(slot)) use.row_state.insert(name);
   }
   return std::optional(std::move(use));

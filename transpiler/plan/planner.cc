@@ -22,9 +22,11 @@ Result<Planned> Place(Analysis analysis, const PlanRequest& request, const Trans
 void KeepOwnTables(const Program& main, Analysis& analysis) {
   std::set<std::string> tables;
   for (const OpEntry& entry : main.main().ops()) {
-    if (entry.op->type() == "lookup_table") tables.insert(entry.op->InputName("W"));
+    const Op& op = *entry.op;
+    const bool rows = op.GetOr<bool>("is_sparse", false) || op.GetOr<bool>("is_distributed", false);
+    if (rows && op.type() == "lookup_table") tables.insert(op.InputName("W"));
   }
-  for (TrainedParam& param : analysis.params) param.prefetched = param.sparse && tables.contains(param.param);
+  for (TrainedParam& param : analysis.params) param.prefetched = tables.contains(param.param);
 }
 
 }  // namespace

@@ -31,10 +31,14 @@ std::optional<TableUse> UseOf(const Op& op) {
   return std::nullopt;
 }
 
+// Fluid's trainers start without the values of such a table, whoever has them.
+bool FluidForgets(const Op& op) { return op.type() == "lookup_table" && op.GetOr<bool>("is_sparse", false); }
+
 struct Candidate {
   SparseTable table;
   std::string type;  // of its first lookup with remote_prefetch
   bool prefetched = false;
+  bool forgotten = false;  // unless a pserver answers for it
 };
 
 class TableFinder {
@@ -77,6 +81,7 @@ class TableFinder {
       return OkStatus();
     }
     if (prefetched && found.type.empty()) found.type = op.type();
+    found.forgotten = found.forgotten || FluidForgets(op);
     const bool distributed = AsksForDistributed(op);
     const bool alone = found.table.lookups.empty() && found.table.samplers.empty();
     if (!alone && distributed != found.table.distributed) return Mixed(use.table);
@@ -204,6 +209,18 @@ Status FindTables(const Program& main, Dialect dialect, Analysis& analysis) {
     analysis.tables.back().param = param.param;
   }
   return dialect == Dialect::kDefault ? CheckReaders(main, analysis) : OkStatus();
+}
+
+std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, const Analysis& analysis) {
+  std::vector<std::string> forgotten;
+  TableFinder finder(main, dialect);
+  if (dialect == Dialect::kDefault || !finder.Find().ok()) return forgotten;
+  std::set<std::string_view> served;
+  for (const SparseTable& table : analysis.tables) served.insert(table.param);
+  for (const auto& [name, found] : finder.found()) {
+    if (found.forgotten && !served.contains(name)) forgotten.push_back(name);
+  }
+  return forgotten;
 }
 
 }  // namespace penstock

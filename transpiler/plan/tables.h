@@ -1,6 +1,9 @@
 // Which parameters are tables that trainers ask for row by row, and by which ops.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "transpiler/plan/analyse.h"
@@ -17,5 +20,9 @@ namespace penstock {
 // E-plan-table-norm (is_distributed with an update that needs all rows), E-plan-table-sampler (compat: Fluid
 // has no nce with prefetch).
 Status FindTables(const Program& main, Dialect dialect, Analysis& analysis);
+
+// Compat: tables that are looked up as if pservers had the rows, while none has them: frozen, or with a dense
+// gradient. Fluid's trainers start without their values. By name; none in the default dialect.
+std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, const Analysis& analysis);
 
 }  // namespace penstock

@@ -309,6 +309,7 @@ const std::vector<Difference>& Differences() {
   static const std::vector<Difference> kDifferences = {
       {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
       {"D-lr-where-needed", OnPservers(HasUnneededLrOps), nullptr, DropUnneededLrOps},
+      {"D-forgotten-tables", ForgetsTables, nullptr, LookUpHere},
       {"D-send-trainer-id", SendsAsAnother, SendAsOneself},
       {"D-sync-mode", ToldAnotherMode, TellTheMode},
       {"D-not-async-steps", StepsDiffer, nullptr},

@@ -33,6 +33,13 @@ void TellTheMode(const CaseFolder&, const RoleSet& roles, const RoleFile&, Progr
   });
 }
 
+bool SaysBothModes(const TranspileConfig& config) {
+  const auto& argument = config.sync_mode_argument;
+  const auto& field = config.sync_mode_field;
+  const bool differ = argument && field && *argument != *field;
+  return differ || (config.half_async && argument != false);
+}
+
 // --- D-not-async
 
 namespace {
@@ -62,7 +69,8 @@ void EndSteps(TranspileConfig& config) {
 bool StepsDiffer(const CaseFolder& folder, const RoleSet& roles, const RoleFile&) {
   const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
   const bool counts = analysis.ok() && !analysis->step_counters.empty();
-  return roles.plan.mode == Mode::kNotAsync && (counts || roles.plan.trainers == 1);
+  return roles.plan.mode == Mode::kNotAsync &&
+         (counts || roles.plan.trainers == 1 || !roles.plan.tables.empty());
 }
 
 // --- D-async-schedule

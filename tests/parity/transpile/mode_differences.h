@@ -9,6 +9,9 @@ namespace penstock::test {
 bool ToldAnotherMode(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void TellTheMode(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
+// A configuration that asks for both; Fluid obeys each part somewhere, the default dialect refuses it.
+bool SaysBothModes(const TranspileConfig& config);
+
 // D-not-async: with completely_not_async something ends a trainer's step.
 bool NotAsyncHangs(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void EndSteps(TranspileConfig& config);

@@ -10,6 +10,7 @@
 #include "transpiler/passes/server_copy.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
+#include "transpiler/plan/tables.h"
 
 namespace penstock::test {
 namespace {
@@ -131,6 +132,7 @@ void AddInitialState(const CaseFolder& folder, const RoleSet& roles, const RoleF
 bool AsksMoreThanOnce(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   const bool trainer = !file.pserver && !file.startup;
   if (!trainer && (!file.pserver || roles.plan.tables.empty())) return false;
+  if (roles.plan.pservers.empty() || folder.job.config.kind == Kind::kGeo) return false;
   const Analysis ours = OursOf(folder);
   const LookupRequests requests(folder.main.main(), Dialect::kDefault);
   return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const SparseTable& table) {
@@ -209,6 +211,32 @@ bool DistributesV2(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
   return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
     return entry.op->type() == "lookup_table_v2" && entry.op->GetOr<bool>("is_distributed", false);
   });
+}
+
+// --- D-forgotten-tables
+
+namespace {
+
+std::vector<std::string> ForgottenBy(const CaseFolder& folder) {
+  const Result<Analysis> fluids = Analyse(AllOps(), folder.main, Dialect::kFluid18);
+  return fluids.ok() ? ForgottenTables(folder.main, Dialect::kFluid18, *fluids) : std::vector<std::string>();
+}
+
+}  // namespace
+
+bool ForgetsTables(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
+  const bool start = file.startup && !file.pserver;
+  return start && folder.job.config.kind == Kind::kPserver && !ForgottenBy(folder).empty();
+}
+
+void LookUpHere(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
+  for (const std::string& table : ForgottenBy(folder)) {
+    ChangeOps(main, 0, [&](Op& op) {
+      if (op.type() != "lookup_table" || op.InputName("W") != table) return false;
+      op.Set("is_sparse", false);
+      return true;
+    });
+  }
 }
 
 // --- D-table-barrier

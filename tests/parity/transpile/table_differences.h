@@ -24,6 +24,10 @@ void AnswerZeros(const CaseFolder& folder, const RoleSet& roles, const RoleFile&
 bool AwaitsWhatNobodySets(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void AwaitWhatIsSet(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
+// D-forgotten-tables: looked up as if rows came from pservers, which do not have them.
+bool ForgetsTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+void LookUpHere(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
+
 // D-table-v2: a lookup_table_v2 asks for a distributed table.
 bool DistributesV2(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 

@@ -9,6 +9,7 @@
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/case_folder.h"
 #include "tests/parity/transpile/differences.h"
+#include "tests/parity/transpile/mode_differences.h"
 #include "tests/parity/transpile/other_jobs.h"
 #include "tests/support/canon.h"
 #include "tests/support/corpus.h"
@@ -19,8 +20,13 @@ namespace {
 // Where an optimizer has no op yet, the default dialect refuses the program; compat needs no declaration.
 constexpr char kUnknownOptimizer[] = "E-plan-optimizer";
 
-// Fluid finds out only when it makes the pservers' programs.
-constexpr char kContradiction[] = "E-plan-sync-mode";
+// What Fluid finds out only when it makes the pservers' programs: settings that contradict each other,
+// gradients of rows where it cannot correct them, and dense ones where rows are dealt out by id.
+constexpr std::string_view kStatedReasons[] = {"E-plan-sync-mode", "E-plan-dc-asgd", "E-plan-table-dense"};
+
+bool IsStatedReason(const Status& status) {
+  return std::ranges::find(kStatedReasons, status.id()) != std::end(kStatedReasons);
+}
 
 struct Tally {
   int cases = 0;      // that exist
@@ -97,8 +103,11 @@ class Comparison {
 
  private:
   void Refused(const CaseFolder& folder, const Status& status) {
-    if (folder.fluids.empty() || (folder.job.expects_errors && status.id() == kContradiction)) {
+    if (folder.fluids.empty() || (folder.job.expects_errors && IsStatedReason(status))) {
       ++tally_.refused;
+    } else if (dialect_ == Dialect::kDefault && SaysBothModes(folder.job.config)) {
+      ++tally_.listed;
+      used_.insert("D-sync-mode");
     } else if (dialect_ == Dialect::kDefault && status.id() == kUnknownOptimizer) {
       ++tally_.not_built;
     } else {

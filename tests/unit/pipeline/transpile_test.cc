@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "framework/ir/wire.h"
+#include "framework/text/parser.h"
 #include "framework/text/printer.h"
 #include "operators/all_ops.h"
 #include "tests/support/training_program.h"
@@ -153,20 +154,69 @@ class Last : public Dispatcher {
   std::string& calls_;
 };
 
-TEST(Transpile, ADispatcherIsAskedAsFluidAsksIt) {
+// What a dispatcher is called with; and it has put everything on the last pserver.
+std::string CallsOfADispatcher(TranspileConfig config) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
   std::string calls;
-  TranspileConfig config = Config(2, 2);
   config.dispatcher = [&](const std::vector<std::string>& pservers) -> Result<std::unique_ptr<Dispatcher>> {
     return std::unique_ptr<Dispatcher>(new Last(pservers.back(), calls));
   };
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
-  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  EXPECT_EQ(calls,
-            "w0000@GRAD.block0.trainer_0[50, 200] w0000@GRAD.block1.trainer_0[50, 200] | "
-            "w0001@GRAD.trainer_0[7] | reset | w0000.block0[50, 200] w0000.block1[50, 200] w0001[7] | ");
+  EXPECT_TRUE(roles.ok()) << roles.status().ToString();
+  if (!roles.ok()) return "";
   EXPECT_TRUE(roles->plan.SlicesOn(0).empty());
   EXPECT_EQ(roles->plan.SlicesOn(1).size(), 3U);
+  return calls;
+}
+
+TEST(Transpile, ADispatcherIsAskedAsFluidAsksIt) {
+  EXPECT_EQ(CallsOfADispatcher(Config(2, 2)),
+            "w0000@GRAD.block0.trainer_0[50, 200] w0000@GRAD.block1.trainer_0[50, 200] | "
+            "w0001@GRAD.trainer_0[7] | reset | w0000.block0[50, 200] w0000.block1[50, 200] w0001[7] | ");
+}
+
+TEST(Transpile, AnAsynchronousJobsDispatcherIsGivenTheNamesThatAreSent) {
+  TranspileConfig config = Config(2, 2);
+  config.sync_mode_argument = false;
+  EXPECT_EQ(CallsOfADispatcher(config),
+            "w0000@GRAD.block0[50, 200] w0000@GRAD.block1[50, 200] | w0001@GRAD[7] | reset | "
+            "w0000.block0[50, 200] w0000.block1[50, 200] w0001[7] | ");
+}
+
+// A table of five rows whose lookups ask pservers.
+constexpr char kTableMain[] = R"(program
+block 0 {
+  data ids : i64[?, 1]
+  persist lr : f32[1]
+  param t : f32[5, 4]
+  h : f32[?, 4] = lookup_table(Ids=ids, W=t) {is_sparse=true, remote_prefetch=true}
+  (W@GRAD=t@GRAD : rows<f32[5, 4]>) = lookup_table_grad(W=t, Ids=ids,
+      Out@GRAD=h) {is_sparse=true} @backward(t, t@GRAD)
+  (ParamOut=t) = sgd(Param=t, Grad=t@GRAD, LearningRate=lr) @optimize(t, t@GRAD)
+}
+)";
+constexpr char kTableStartup[] = R"(program
+block 0 {
+  persist lr : f32[1]
+  param t : f32[5, 4]
+  lr = fill_constant() {shape=[1l], value=0.1}
+  t = uniform_random() {shape=[5l, 4l]}
+}
+)";
+
+TEST(Transpile, WhatFluidsSharedObjectMakesATrainerTakesATableForItsLastPart) {
+  const Result<Program> main = ParseText(kTableMain, "main");
+  const Result<Program> startup = ParseText(kTableStartup, "startup");
+  ASSERT_TRUE(main.ok() && startup.ok()) << main.status().ToString() << startup.status().ToString();
+  TranspileConfig config = Config(2, 2);
+  config.dialect = Dialect::kFluid18;
+  config.shared_transpiler = config.allow_small_blocks = true;
+  config.min_block_size = 8;
+  const Result<RoleSet> roles = Transpile(AllOps(), *main, *startup, config);
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  const Block& start = roles->trainers[0].startup.main();
+  EXPECT_EQ(start.FindVar("t")->shape(), (Shape{2, 4}));
+  EXPECT_EQ(*start.ops().back().op->Get<std::vector<Dim>>("shape"), (std::vector<Dim>{2, 4}));
 }
 
 TEST(Transpile, ADispatchersErrorEndsIt) {

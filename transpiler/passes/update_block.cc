@@ -87,21 +87,19 @@ Op UpdateBlocks::Before(const Op& op, const UpdateSite& site) {
     if (out_.main().FindVar(here) == nullptr) {
       DeclareTemporary(name, here, site, written);
     } else if (written) {
-      Reshape(name, here, site);
+      Reshape(here, site);
     }
     return here;
   });
 }
 
-// What was declared where it was read, and is written in place: it is shaped like what is held.
-void UpdateBlocks::Reshape(const std::string& name, const std::string& here, const UpdateSite& site) {
+// Fluid declares as it was what is read, and shapes it like what is held where it is written in place.
+void UpdateBlocks::Reshape(const std::string& here, const UpdateSite& site) {
   const Var& declared = *out_.main().FindVar(here);
   if (site.kind != VarKind::kTensor || declared.kind != VarKind::kTensor || site.whole == site.here) return;
   if (!declared.type || declared.type->shape != site.whole) return;
   Var shaped = declared;
   shaped.type->shape = site.here;
-  const Var* users = context_.main.main().FindVar(name);
-  if (users != nullptr && users->persistable && site.describe) site.describe(name, shaped);
   out_.MutableBlock(0).SetVar(std::move(shaped));
 }
 
@@ -127,7 +125,17 @@ void UpdateBlocks::DeclareTemporary(const std::string& name, const std::string& 
     if (site.kind == VarKind::kTensor || !of_grad_.contains(name)) copy.type->shape = site.here;
     if (site.kind != VarKind::kTensor) copy.kind = site.kind;
   }
+  if (IsStateBeside(*var, site)) {
+    copy.type->shape = site.here;
+    if (site.describe) site.describe(name, copy);
+  }
   out_.MutableBlock(0).SetVar(std::move(copy));
+}
+
+// What the user keeps of a parameter beside its optimizer, such as an average of its values.
+bool UpdateBlocks::IsStateBeside(const Var& users, const UpdateSite& site) const {
+  return context_.plan.dialect == Dialect::kDefault && site.kind == VarKind::kTensor && users.persistable &&
+         users.HasShape() && users.shape() == site.whole && site.trained->written.contains(users.name);
 }
 
 void UpdateBlocks::DeclareState(const std::string& name, const std::string& here, const UpdateSite& site) {

@@ -47,7 +47,8 @@ class UpdateBlocks {
   std::string Here(const std::string& name, const UpdateSite& site) const;
   void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
                         bool written);
-  void Reshape(const std::string& name, const std::string& here, const UpdateSite& site);
+  void Reshape(const std::string& here, const UpdateSite& site);
+  bool IsStateBeside(const Var& users, const UpdateSite& site) const;
   void DeclareState(const std::string& name, const std::string& here, const UpdateSite& site);
 
   Program& out_;

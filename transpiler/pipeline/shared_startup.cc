@@ -14,12 +14,13 @@ const Var* StartedOn(const Op& op, const ServerNames& names, const Program& serv
   return server_startup.main().FindVar(held != nullptr ? *held : made);
 }
 
-// The user's variables that pservers start, with the shape of what the last of them starts.
-ViewMap<Shape> LastShapes(const RoleSet& roles, const PassContext& context) {
-  ViewMap<Shape> shapes;
+// The variables of the user's start-up program, and of what was added to it, that pservers start, with the
+// shape of what the last of them starts.
+ViewMap<Shape> LastShapes(const Program& started, const RoleSet& roles, const PassContext& context,
+                          ViewMap<Shape> shapes) {
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
     const ServerNames names(context, static_cast<int>(i));
-    for (const OpEntry& entry : context.startup.main().ops()) {
+    for (const OpEntry& entry : started.main().ops()) {
       if (!ShapeDecides(*entry.op)) continue;
       const Var* var = StartedOn(*entry.op, names, roles.pservers[i].startup);
       if (var != nullptr) shapes[entry.op->OutputName("Out")] = var->shape();
@@ -32,7 +33,8 @@ ViewMap<Shape> LastShapes(const RoleSet& roles, const PassContext& context) {
 
 Program AfterPserverStartups(const Program& trainer_startup, const RoleSet& roles,
                              const PassContext& context) {
-  const ViewMap<Shape> shapes = LastShapes(roles, context);
+  const ViewMap<Shape> shapes =
+      LastShapes(trainer_startup, roles, context, LastShapes(context.startup, roles, context, {}));
   Program out = trainer_startup;
   Block& main = out.MutableBlock(0);
   for (const OpEntry& entry : trainer_startup.main().ops()) {

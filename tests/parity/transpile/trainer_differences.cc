@@ -14,10 +14,12 @@ namespace {
 std::set<std::string> OwnTables(const CaseFolder& folder, const RoleSet& roles) {
   std::set<std::string> looked_up, tables;
   for (const OpEntry& entry : folder.main.main().ops()) {
-    if (entry.op->type() == "lookup_table") looked_up.insert(entry.op->InputName("W"));
+    const Op& op = *entry.op;
+    const bool rows = op.GetOr<bool>("is_sparse", false) || op.GetOr<bool>("is_distributed", false);
+    if (rows && op.type() == "lookup_table") looked_up.insert(op.InputName("W"));
   }
   for (const ParamPlacement& param : roles.plan.params) {
-    if (param.sparse && looked_up.contains(param.param)) tables.insert(param.param);
+    if (looked_up.contains(param.param)) tables.insert(param.param);
   }
   return tables;
 }

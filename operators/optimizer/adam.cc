@@ -12,13 +12,12 @@ constexpr char kDoc[] = R"(
 Moment1Out = beta1 * Moment1 + (1 - beta1) * Grad
 Moment2Out = beta2 * Moment2 + (1 - beta2) * Grad^2
 rate       = LearningRate * sqrt(1 - Beta2Pow) / (1 - Beta1Pow)
-ParamOut   = Param - rate * Moment1Out / (sqrt(Moment2Out) + epsilon * sqrt(1 - Beta2Pow))
+ParamOut   = Param - rate * Moment1Out / (sqrt(Moment2Out) + epsilon)
 Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
 
 Rows that a gradient of rows does not list move as with a gradient of 0; with lazy_mode they and their
 moments stay. Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where
-given, hold the betas. The factor of epsilon is Fluid's; it is left out in the paper's last formula. Fluid's
-update by rows has neither: in place it takes the next step's powers, and epsilon as it is.
+given, hold the betas. Fluid's update by rows in place takes the next step's powers.
 Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>
@@ -52,9 +51,8 @@ class AdamKernel : public Kernel {
     const T beta2 = beta2_given_ ? *k[beta2_given_].template Data<T>() : beta2_;
     const T beta1_pow = *k[beta1_pow_].template Data<T>();
     const T beta2_pow = *k[beta2_pow_].template Data<T>();
-    const T correction = std::sqrt(T{1} - beta2_pow);
-    const T rate = *k[rate_].template Data<T>() * (correction / (T{1} - beta1_pow));
-    const T epsilon = epsilon_ * correction;
+    const T rate = *k[rate_].template Data<T>() * (std::sqrt(T{1} - beta2_pow) / (T{1} - beta1_pow));
+    const T epsilon = epsilon_;
     const T* const param = k[param_].template Data<T>();
     const T* const moment1 = k[moment1_].template Data<T>();
     const T* const moment2 = k[moment2_].template Data<T>();

@@ -14,8 +14,8 @@ rate        = LearningRate * lars_coeff * |Param| / (|Grad| + lars_weight_decay 
 VelocityOut = mu * Velocity + rate * (Grad + lars_weight_decay * Param)
 ParamOut    = Param - VelocityOut
 
-|x| is the root of the sum of squares of the whole tensor. Where lars_weight_decay or one of the norms is 0,
-rate is LearningRate. You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017.)";
+|x| is the root of the sum of squares of the whole tensor. Where one of the norms is 0, rate is
+LearningRate. You, Gitman, Ginsburg: "Large batch training of convolutional networks", 2017.)";
 
 template <typename Device, typename T>
 class LarsMomentumKernel : public Kernel {
@@ -40,9 +40,8 @@ class LarsMomentumKernel : public Kernel {
     T rate = *k[rate_].template Data<T>();
     const T param_norm = Norm<T>(k[param_].template Span<T>());
     const T grad_norm = Norm(grad_.values());
-    if (decay_ > 0 && param_norm > 0 && grad_norm > 0) {
+    if (param_norm > 0 && grad_norm > 0)
       rate *= coefficient_ * param_norm / (grad_norm + decay_ * param_norm);
-    }
     const T mu = mu_, decay = decay_;
     grad_.ForEach([=](std::int64_t i, T g) {
       const T v = mu * velocity[i] + rate * (g + decay * param[i]);

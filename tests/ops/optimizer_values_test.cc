@@ -35,5 +35,42 @@ TEST(Adadelta, StepsByTheAverageThatStandsThereWhenItIsTaken) {
   }
 }
 
+// A rate of 0.1 * sqrt(1 - 0.75) / (1 - 0.5) = 0.1, a step of rate * 2 / (sqrt(9) + 1).
+TEST(Adam, AddsEpsilonToTheRootAsItIs) {
+  Op op("adam");
+  for (const char* slot : {"Param", "Grad", "LearningRate", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow"})
+    op.AddInput(slot, {slot});
+  for (const char* slot : {"Param", "Moment1", "Moment2", "Beta1Pow", "Beta2Pow"})
+    op.AddOutput(StrCat(slot, "Out"), {slot});
+  op.Set("beta1", 0.5f).Set("beta2", 0.5f).Set("epsilon", 1.0f);
+  const auto one = [](float value) { return TensorOf<float>({1}, {value}); };
+  const Result<Tensors> made = RunOp(AllOps(), op,
+                                     {{"Param", one(5)},
+                                      {"Grad", one(4)},
+                                      {"LearningRate", one(0.1f)},
+                                      {"Moment1", one(0)},
+                                      {"Moment2", one(2)},
+                                      {"Beta1Pow", one(0.5f)},
+                                      {"Beta2Pow", one(0.75f)}});
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_FLOAT_EQ(made->at("Param").Span<float>()[0], 4.95f);
+}
+
+// |Param| = 5 and |Grad| = 10: a rate of 0.5 * 5 / 10.
+TEST(LarsMomentum, ScalesItsStepsWithoutDecayToo) {
+  Op op("lars_momentum");
+  for (const char* slot : {"Param", "Grad", "LearningRate", "Velocity"}) op.AddInput(slot, {slot});
+  for (const char* slot : {"Param", "Velocity"}) op.AddOutput(StrCat(slot, "Out"), {slot});
+  op.Set("mu", 0.0f).Set("lars_coeff", 0.5f).Set("lars_weight_decay", 0.0f);
+  const Result<Tensors> made = RunOp(AllOps(), op,
+                                     {{"Param", TensorOf<float>({2}, {3, 4})},
+                                      {"Grad", TensorOf<float>({2}, {6, 8})},
+                                      {"LearningRate", TensorOf<float>({1}, {1})},
+                                      {"Velocity", TensorOf<float>({2}, {1, 1})}});
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_FLOAT_EQ(made->at("Param").Span<float>()[0], 1.5f);
+  EXPECT_FLOAT_EQ(made->at("Param").Span<float>()[1], 2);
+}
+
 }  // namespace
 }  // namespace penstock::test

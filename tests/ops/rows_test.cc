@@ -48,8 +48,7 @@ struct Listed {
 
 const std::map<std::string, Listed>& ListedCases() {
   static const std::string unsorted = "Fluid loses the gradient of rows that are unique but not ascending";
-  static const std::string powers =
-      "Fluid takes the next step's powers of beta in place, and epsilon unscaled";
+  static const std::string powers = "Fluid takes the next step's powers of beta in place";
   static const std::string nothing =
       "Fluid does nothing for a gradient without rows: moments must still decay";
   static const std::string lacks = "Fluid has no such update for rows";

@@ -83,8 +83,7 @@ def decayed_adagrad(p, g, s, t):
 def adam(p, g, s, t):
     s.v = 0.9 * s.v + 0.1 * g
     s.w = 0.999 * s.w + 0.001 * g * g
-    scale = np.sqrt(1 - 0.999**t)
-    p -= RATE * scale / (1 - 0.9**t) * s.v / (np.sqrt(s.w) + 1e-6 * scale)
+    p -= RATE * np.sqrt(1 - 0.999**t) / (1 - 0.9**t) * s.v / (np.sqrt(s.w) + 1e-6)
 
 
 def adamax(p, g, s, t):

@@ -10,8 +10,8 @@ namespace {
 
 constexpr char kSplitDoc[] = R"(
 Deals ids out to n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
-Ids may be selected rows; then Out[i] is selected rows with the values of those ids, added up where an id
-stands there twice.)";
+Ids may be selected rows; then Out[i] is selected rows with the values of those ids: in their order if no id
+stands there twice, else ascending and added up. Fluid gives each of equal ids the values of the last one.)";
 
 constexpr char kMergeDoc[] = R"(
 Undoes split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets, for each id of Ids[i] in order, its
@@ -78,7 +78,7 @@ class SplitIdsKernel : public Kernel {
   template <typename T>
   Status SplitRows(KernelRun& k, const SelectedRows& x) {
     PENSTOCK_RETURN_IF_ERROR(RequireRows("split_ids", "Ids", x, DTypeOfT<T>::kValue));
-    merger_.MergeAscending<T>(x, merged_);
+    merger_.Merge<T>(x, merged_);
     Shape& shape = row_shape_;
     shape = merged_.value.shape();
     const Dim width = shape.RowWidth();

@@ -13,8 +13,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out[i] = the row of table W for Ids[i], zeros where Ids[i] is padding_idx. W is selected rows: those that have
 been made. With auto_grown_table a row that W does not have yet is made, as W's rows start (of zeros, if
-nothing says how), unless is_test; then it counts as zeros and is not kept. Without auto_grown_table it is an
-error.)";
+nothing says how); without auto_grown_table it is an error. With is_test it counts as zeros and is not kept
+in either case.)";
 
 Status InferLookup(InferContext& c) {
   const Shape& table = c.ShapeOf("W");
@@ -57,7 +57,7 @@ class LookupSparseTableKernel : public Kernel {
     T* to = out.template Data<T>();
     for (const std::int64_t id : ids) {
       const Dim at = IsPadding(id) ? -1 : index_.Find(id);
-      if (at < 0 && !IsPadding(id) && !grows_)
+      if (at < 0 && !IsPadding(id) && !grows_ && !is_test_)
         return InvalidArgument("E-op-index", "lookup_sparse_table: id ", id, " is none of the ",
                                table.rows.size(), " rows of W (", w_.name, ")");
       to = at < 0 ? std::fill_n(to, width, T{0})

@@ -258,6 +258,10 @@ struct Round : Step {
 }  // namespace
 
 template <>
+inline constexpr bool kTakesRows<Abs> = true;
+template <>
+inline constexpr bool kTakesRows<Sqrt> = true;
+template <>
 inline constexpr bool kTakesRows<Square> = true;
 template <>
 inline constexpr bool kTakesIntegers<Square> = true;

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/control_flow/add_gradient.h"
 #include "operators/tensor/copy.h"
 #include "operators/tensor/shape_attr.h"
 
@@ -10,7 +11,7 @@ namespace penstock {
 namespace {
 
 constexpr char kAssignDoc[] = R"(
-Out = X, element for element.)";
+Out = X, element for element; selected rows with their numbers, an array tensor for tensor.)";
 
 constexpr char kValueDoc[] = R"(
 Out has attribute shape and element type dtype (f32, i32, i64 or bool), and the elements of the attribute
@@ -28,6 +29,37 @@ Result<std::vector<Op>> AssignGrad(const GradRequest& request) {
   grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))}).AddOutput("Out", {dx});
   return std::vector<Op>{std::move(grad)};
 }
+
+class AssignKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return x_.kind == VarKind::kTensor ? tensor_.Prepare(k) : OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (x_.kind == VarKind::kTensor) return tensor_.Run(k);
+    if (x_.kind == VarKind::kSelectedRows) return CopyRows(k);
+    if (x_.index != out_.index) CopyVariable(k.Var(x_), k.Var(out_));
+    return OkStatus();
+  }
+
+ private:
+  Status CopyRows(KernelRun& k) {
+    const SelectedRows& x = k.Var(x_).As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows("assign", "X", x, x_.dtype));
+    SelectedRows& out = k.Var(out_).As<SelectedRows>();
+    if (&out == &x) return OkStatus();
+    out.rows = x.rows;
+    out.height = x.height;
+    out.ResetValue(x_.dtype, x.value.initialized() ? x.value.shape() : NoRows());
+    if (out.value.bytes() > 0) out.value.CopyFrom(x.value);
+    return OkStatus();
+  }
+
+  Operand x_, out_;
+  CopyXKernel tensor_;
+};
 
 class AssignValueKernel : public Kernel {
  public:
@@ -71,13 +103,14 @@ class AssignValueKernel : public Kernel {
 }  // namespace
 
 void RegisterAssign(OpRegistry& ops) {
+  constexpr SlotFlags kCopied = OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray);
   ops.Add("assign")
       .Doc("A copy of X.", kAssignDoc)
-      .Input("X", "any dense tensor", AnyType(), Optional())
-      .Output("Out", "the copy", SameTypeAs("X"))
+      .Input("X", "any shape, selected rows, or an array", AnyType(), Optional() | kCopied)
+      .Output("Out", "the copy", SameTypeAs("X"), kCopied)
       .InferShape(InferAssign)
       .Elementwise()
-      .KernelForAnyType<Cpu, CopyXKernel>()
+      .KernelForAnyType<Cpu, AssignKernel>()
       .GradMadeBy(AssignGrad);
   ops.Add("assign_value")
       .Doc("A tensor whose elements stand in the program.", kValueDoc)

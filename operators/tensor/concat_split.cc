@@ -9,6 +9,7 @@
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
 #include "operators/rows.h"
+#include "operators/sequence/lod.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/strips.h"
 
@@ -17,16 +18,18 @@ namespace {
 
 constexpr char kConcatDoc[] = R"(
 Out holds X[0], X[1], ... end to end along extent `axis` (negative: from the last one); the other extents
-are equal. The axis may come from a tensor AxisTensor; then Out's shape is known when the op runs.)";
+are equal. The axis may come from a tensor AxisTensor; then Out's shape is known when the op runs. Joined by
+rows, Out has the sequences of X[0], then those of X[1], ..., and none if one of X has none; joined otherwise,
+it has those of X[0].)";
 
 constexpr char kSplitDoc[] = R"(
-Out[i] is the i-th part of X along extent `axis` (negative: from the last one): `sections` says how many
-each part has (one may be -1: the rest), or `num` cuts X into that many equal parts. Axis and sections may
-come from tensors; then the shapes of the parts are known when the op runs.)";
+Out[i] is the i-th part of X along extent `axis` (negative: from the last one): `num` cuts X into that many
+equal parts, or, where it is 0, `sections` says how many each part has (one may be -1: the rest). Axis and
+sections may come from tensors; then the shapes of the parts are known when the op runs.)";
 
 constexpr char kSplitRowsDoc[] = R"(
-Out[i] is the i-th part of X's rows. `sections` says how many rows each part has, or `num` cuts X into that
-many equal parts. The parts are copies: they are sent while later steps already write X.)";
+Out[i] is the i-th part of X's rows: `num` cuts X into that many equal parts, or, where it is 0, `sections`
+says how many rows each part has. The parts are copies: they are sent while later steps already write X.)";
 
 using Mistake = std::optional<std::string>;
 
@@ -67,7 +70,8 @@ Status RequireOneElement(const InferContext& c, const char* slot) {
 
 Status InferConcat(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(RequireOneElement(c, "AxisTensor"));
-  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  c.SetDType("Out", c.DTypeOf("X"));
+  c.SetLodLevel("Out", c.Input("X").lod_level);
   if (c.HasInput("AxisTensor")) {
     const auto rank = static_cast<std::size_t>(c.ShapeOf("X").rank());
     return c.SetShape("Out", Shape(std::vector<Dim>(rank, kUnknownDim)));
@@ -76,6 +80,7 @@ Status InferConcat(InferContext& c) {
   int axis = c.Attr<int>("axis");
   const auto at = [&](int i) -> const Shape& { return c.ShapeOf("X", i); };
   if (const Mistake mistake = JoinShapes(at, c.InputCount("X"), axis, out)) return c.Error(*mistake);
+  if (axis != 0) c.ShareLod("X", "Out");
   return c.SetShape("Out", out);
 }
 
@@ -100,16 +105,17 @@ class JoinedStrips {
     return mistake ? InvalidArgument("E-op-axis", type_, ": ", *mistake) : OkStatus();
   }
   bool known() const { return axis_.known(); }
+  int axis() const { return at_; }  // from the front
   const Shape& whole() const { return whole_; }
   const Strips& strips() const { return strips_; }
 
  private:
   Mistake Lay() {
-    int axis = axis_.value();
+    at_ = axis_.value();
     const auto at = [this](int i) -> const Shape& { return xs_[static_cast<std::size_t>(i)].shape; };
-    if (Mistake mistake = JoinShapes(at, static_cast<int>(xs_.size()), axis, whole_)) return mistake;
-    for (std::size_t i = 0; i < xs_.size(); ++i) extents_[i] = xs_[i].shape[axis];
-    strips_.Lay(whole_, axis, SizeOf(xs_[0].dtype), extents_);
+    if (Mistake mistake = JoinShapes(at, static_cast<int>(xs_.size()), at_, whole_)) return mistake;
+    for (std::size_t i = 0; i < xs_.size(); ++i) extents_[i] = xs_[i].shape[at_];
+    strips_.Lay(whole_, at_, SizeOf(xs_[0].dtype), extents_);
     return std::nullopt;
   }
 
@@ -117,8 +123,47 @@ class JoinedStrips {
   std::vector<Operand> xs_;
   std::vector<Dim> extents_;
   GivenInt axis_;
+  int at_ = 0;
   Shape whole_;
   Strips strips_;
+};
+
+// The sequences of tensors that are joined by rows.
+class JoinedSequences {
+ public:
+  void Prepare(const KernelSetup& k) { xs_.assign(k.Inputs("X").begin(), k.Inputs("X").end()); }
+
+  Status Give(KernelRun& k, Tensor& out) {
+    const auto falls_into_sequences = [&k](const Operand& x) {
+      const LoD& lod = k[x].lod();
+      return !lod.empty() && CheckLod(x.name, lod, k[x].shape()[0], 1).ok();
+    };
+    if (!std::ranges::all_of(xs_, falls_into_sequences)) {
+      lod_.Set(out, {});
+      return OkStatus();
+    }
+    const std::size_t levels = k[xs_[0]].lod().size();
+    lod_.Start(levels);
+    for (const Operand& x : xs_) {
+      const LoD& lod = k[x].lod();
+      if (lod.size() != levels) {
+        return LodError("concat: ", x.name, " has ", lod.size(), " levels of sequences, ", xs_[0].name,
+                        " has ", levels);
+      }
+      for (std::size_t l = 0; l < levels; ++l) {
+        const Offsets level(lod[l]);
+        for (Dim s = 0; s < level.count(); ++s) lod_.Add(l, level.length(s));
+      }
+    }
+    lod_.Set(out);
+    return OkStatus();
+  }
+  // Of tensors that are joined along another extent.
+  void GiveFirst(KernelRun& k, Tensor& out) const { out.ShareLod(k[xs_[0]]); }
+
+ private:
+  std::vector<Operand> xs_;
+  MadeLod lod_;
 };
 
 class ConcatKernel : public Kernel {
@@ -131,18 +176,22 @@ class ConcatKernel : public Kernel {
       if (x.dtype != out_.dtype)
         return k.Error("element types of X differ (", DTypeName(x.dtype), ", ", DTypeName(out_.dtype), ")");
     }
+    sequences_.Prepare(k);
     return joined_.Prepare(k, k.Inputs("X"));
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(joined_.Update(k));
     if (!joined_.known()) MakeShaped(k[out_], out_.dtype, joined_.whole());
     joined_.strips().Join(k, k[out_]);
+    if (joined_.axis() == 0) return sequences_.Give(k, k[out_]);
+    if (!joined_.known()) sequences_.GiveFirst(k, k[out_]);
     return OkStatus();
   }
 
  private:
   Operand out_;
   JoinedStrips joined_;
+  JoinedSequences sequences_;
 };
 
 // Cuts Out@GRAD as the arguments were joined; a part that nobody reads is passed over.
@@ -173,10 +222,9 @@ class ConcatGradKernel : public Kernel {
 // Makes `parts` the extents of the parts of `whole`, as many as there are outputs.
 Mistake PartExtents(const std::vector<std::int32_t>& sections, int num, Dim whole, std::vector<Dim>& parts) {
   const std::size_t count = parts.size();
-  if (sections.empty()) {
-    if (num <= 0 || static_cast<std::size_t>(num) != count) {
-      return StrCat("num (", num, ") must equal the number of outputs (", count, ") where sections is empty");
-    }
+  if (num > 0 || sections.empty()) {
+    if (num <= 0 || static_cast<std::size_t>(num) != count)
+      return StrCat("num (", num, ") must equal the number of outputs (", count, ")");
     if (whole != kUnknownDim && whole % num != 0)
       return StrCat("extent ", whole, " cannot be cut into ", num, " equal parts");
     std::ranges::fill(parts, whole == kUnknownDim ? kUnknownDim : whole / num);
@@ -332,7 +380,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .Input("SectionsTensorList", "sections as one tensor a part", Integers(), Optional() | Repeated())
       .Output("Out", "the parts", SameTypeAs("X"), Repeated())
       .Attr("sections", std::vector<std::int32_t>(), "how much of the extent each part has", AtLeast(-1))
-      .Attr("num", 0, "into how many equal parts, where sections is empty", AtLeast(0))
+      .Attr("num", 0, "into how many equal parts; 0: sections says", AtLeast(0))
       .Attr("axis", 0, "the extent that is cut")
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitKernel<false>>()
@@ -342,7 +390,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .Input("X", "rank 1 or more", AnyType())
       .Output("Out", "the parts", SameTypeAs("X"), Repeated())
       .Attr("sections", std::vector<std::int32_t>(), "how many rows each part has", AtLeast(-1))
-      .Attr("num", 0, "into how many equal parts, where sections is empty", AtLeast(0))
+      .Attr("num", 0, "into how many equal parts; 0: sections says", AtLeast(0))
       .InferShape(InferSplitRows)
       .KernelForAnyType<Cpu, SplitKernel<true>>()
       .NoGrad();

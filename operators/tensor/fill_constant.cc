@@ -1,15 +1,11 @@
 // fill_constant: a tensor whose elements are all one value. fill_zeros_like: zeros in the shape of another
 // tensor.
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstring>
-#include <limits>
-#include <optional>
-#include <string>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/tensor/fill_value.h"
 #include "operators/tensor/shape_attr.h"
 #include "operators/tensor/start_rows.h"
 
@@ -24,26 +20,6 @@ dealt out, lists none yet: each row has that value from its first use on.)";
 
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read.)";
-
-// str_value as a T; nullopt if it is no number of that kind.
-template <typename T>
-std::optional<T> ParseValue(const std::string& text) {
-  if constexpr (std::is_same_v<T, bool>) {
-    const std::optional<double> number = ParseValue<double>(text);
-    return number ? std::make_optional(*number != 0) : std::nullopt;
-  } else {
-    T value{};
-    const char* const end = text.data() + text.size();
-    const auto [at, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && at == end) return value;
-    if constexpr (std::is_integral_v<T>) {  // "1e3", "2.0"
-      const std::optional<double> number = ParseValue<double>(text);
-      const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
-      if (number && *number >= -limit && *number < limit) return static_cast<T>(*number);
-    }
-    return std::nullopt;
-  }
-}
 
 template <typename T>
 class ConstantRows : public RowStart {
@@ -69,23 +45,7 @@ class FillConstantKernel : public Kernel {
       return k.Error("ValueTensor (", DTypeName(given_.dtype), given_.shape,
                      ") must be one element of Out's type");
     }
-    const std::string text = k.Attr<std::string>("str_value");
-    if (text.empty()) {
-      const float value = k.Attr<float>("value");
-      if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
-        const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
-        if (!(static_cast<double>(value) >= -limit && static_cast<double>(value) < limit))
-          return k.Error("attribute value (", value, ") must be a number that fits ", DTypeName(out_.dtype));
-      }
-      value_ = static_cast<T>(value);
-      return OkStatus();
-    }
-    const std::optional<T> value = ParseValue<T>(text);
-    if (!value)
-      return k.Error("attribute str_value ", Quote(text), " must be a number that fits ",
-                     DTypeName(out_.dtype));
-    value_ = *value;
-    return OkStatus();
+    return ReadFillValue(k, value_);
   }
   Status Run(KernelRun& k) override {
     const T value = given_ ? *k[given_].template Data<T>() : value_;

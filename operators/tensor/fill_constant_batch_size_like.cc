@@ -3,14 +3,17 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/sequence/lod.h"
+#include "operators/tensor/fill_value.h"
+#include "operators/tensor/int_list.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
 Out has attribute shape, but for extent output_dim_idx, which is Input's extent input_dim_idx (the number of
-its sequences, if Input has any and that is extent 0). Its element type is dtype, and it holds value
-everywhere; str_value is the same value as text.)";
+its sequences on the innermost level, if it has any and that is extent 0; then Out's shape is known when the
+op runs). Its element type is dtype, and it holds value everywhere, or str_value if that is not empty.)";
 
 Status InferFill(InferContext& c) {
   Shape shape;
@@ -32,19 +35,28 @@ template <typename Device, typename T>
 class FillKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    input_ = k.Input("Input");
     out_ = k.Output("Out");
-    value_ = static_cast<T>(k.Attr<float>("value"));
-    if (out_.shape.IsKnown()) return OkStatus();
-    return Unimplemented("E-op-sequences", k.op().type(), ": Input (", k.Input("Input").name,
-                         ") holds sequences, which are not counted yet; take the extent from a dense tensor");
+    shape_ = out_.shape;
+    counts_sequences_ = !shape_.IsKnown();
+    to_ = k.Attr<int>("output_dim_idx");
+    return ReadFillValue(k, value_);
   }
   Status Run(KernelRun& k) override {
+    if (counts_sequences_) {
+      const Tensor& input = k[input_];
+      shape_.Set(to_, input.lod().empty() ? input.shape()[0] : Offsets(input.lod().back()).count());
+      MakeShaped(k[out_], out_.dtype, shape_);
+    }
     std::ranges::fill(k[out_].template Span<T>(), value_);
     return OkStatus();
   }
 
  private:
-  Operand out_;
+  Operand input_, out_;
+  Shape shape_;
+  int to_ = 0;
+  bool counts_sequences_ = false;
   T value_{};
 };
 
@@ -60,7 +72,7 @@ void RegisterFillConstantBatchSizeLike(OpRegistry& ops) {
       .Attr("output_dim_idx", 0, "the extent of Out that it gives", AtLeast(0))
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
       .Attr("value", 0.0f, "the value")
-      .Attr("str_value", "", kNoEffect)
+      .Attr("str_value", "", "the value as text; used instead of `value` if it is not empty")
       .Attr("force_cpu", false, kNoEffect)
       .InferShape(InferFill)
       .KernelTypeFrom("Out")

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/float_attr.h"
 #include "operators/require_shape.h"
 #include "operators/rows.h"
 #include "operators/tensor/strided_loops.h"
@@ -83,8 +84,8 @@ class PadKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    value_ = static_cast<T>(k.Attr<float>("pad_value"));
     inside_.Prepare(x_.shape, out_.shape, k.Attr<std::vector<std::int32_t>>("paddings"));
+    value_ = ElementFrom<T>(k.Attr<float>("pad_value"));
     return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
@@ -125,12 +126,12 @@ class PadGradKernel : public Kernel {
 void RegisterPad(OpRegistry& ops) {
   ops.Add("pad")
       .Doc("A tensor with a frame around it.", kDoc)
-      .Input("X", StrCat("rank at most ", kMaxRank), Floats())
+      .Input("X", StrCat("rank at most ", kMaxRank), Numbers())
       .Output("Out", "X and the frame", SameTypeAs("X"))
       .RequiredAttr("paddings", AttrKind::kInts, "elements before and after each extent", AtLeast(0))
       .Attr("pad_value", 0.0f, "what the frame is made of")
       .InferShape(InferPad)
-      .Kernel<Cpu, PadKernel, float, double>()
+      .Kernel<Cpu, PadKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.yields = {"X"}})
       .GradDef()
       .InferShape(InferPadGrad)

@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out[i] = Start + i * Step, as far as that lies before End. There must be at least one number: Step is not 0
-and leads from Start towards End.)";
+Out[i] = Start + i * Step, as far as that lies before End: ceil((End - Start) / Step) numbers, computed in
+their own type. Step is not 0, and leads from Start towards End.)";
 
 constexpr double kMostNumbers = 1u << 31;
 
@@ -36,11 +36,10 @@ class RangeKernel : public Kernel {
     const T start = *k[start_].template Data<T>();
     const T end = *k[end_].template Data<T>();
     const T step = *k[step_].template Data<T>();
-    const double numbers =
-        std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
-    if (!(numbers >= 1 && numbers <= kMostNumbers)) {
+    const double numbers = Numbers(start, end, step);
+    if (!(numbers >= 0 && numbers <= kMostNumbers)) {
       return InvalidArgument("E-op-range", "range: from Start (", start, ") to End (", end, ") by Step (",
-                             step, ") are ", numbers, " numbers; there must be from 1 to 2^31");
+                             step, ") are ", numbers, " numbers; there must be from 0 to 2^31");
     }
     shape_.Set(0, static_cast<Dim>(numbers));
     k[out_].Reset(DTypeOfT<T>::kValue, shape_);
@@ -50,6 +49,13 @@ class RangeKernel : public Kernel {
   }
 
  private:
+  static double Numbers(T start, T end, T step) {
+    if constexpr (std::is_integral_v<T>) {  // the difference may not fit
+      return std::ceil((static_cast<double>(end) - static_cast<double>(start)) / static_cast<double>(step));
+    } else {
+      return static_cast<double>(std::ceil((end - start) / step));
+    }
+  }
   static T At(T start, Dim i, T step) {
     if constexpr (std::is_integral_v<T>) {  // i * step alone may not fit; the sum does
       return static_cast<T>(static_cast<std::uint64_t>(start) +

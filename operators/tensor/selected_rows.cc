@@ -195,11 +195,11 @@ void RegisterSelectedRows(OpRegistry& ops) {
       .NoGrad();
   ops.Add("get_tensor_from_selected_rows")
       .Doc("The values of selected rows as a tensor.", kTensorDoc)
-      .Input("X", "selected rows", Floats())
+      .Input("X", "selected rows", Numbers())
       .Output("Out", "as many rows as X lists", SameTypeAs("X"))
       .InferShape(ShareAs(VarKind::kTensor))
       .WhenSliced(ByRows)
-      .Kernel<Cpu, ValuesKernel, float, double>()
+      .Kernel<Cpu, ValuesKernel, float, double, std::int32_t, std::int64_t>()
       .NoGrad();
   ops.Add("extract_rows")
       .Doc("The numbers of selected rows as a tensor.", kIdsDoc)

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Y has one extent more than each X: extent `axis`, along which X[0], X[1], ... lie. A negative axis counts from
-the end of Y's extents.)";
+the end of Y's extents. Where Y's rows are those of X, it has the sequences of X[0].)";
 
 // Where the new extent stands among those of Y, or an error.
 template <typename Context>
@@ -36,6 +36,7 @@ Status InferStack(InferContext& c) {
                      ") must equal that of X[0] (", DTypeName(c.DTypeOf("X")), ")");
     }
   }
+  if (axis != 0) c.ShareLod("X", "Y");
   Shape y = first.First(axis);
   y.Append(c.InputCount("X"));
   return c.SetShape("Y", Concat(y, first.From(axis)));

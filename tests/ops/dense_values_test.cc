@@ -175,9 +175,9 @@ TEST(Range, CountsUpAndDownAndRefusesToLeadNowhere) {
   ExpectValues(RunOne(op, inputs(0, 1, 0.25f), "Out"), {0, 0.25, 0.5, 0.75});
   ExpectValues(RunOne(op, inputs(5, 0, -2), "Out"), {5, 3, 1});
   ExpectError(op, inputs(0, 1, 0),
-              "range: from Start (0) to End (1) by Step (0) are inf numbers; there must be from 1 to 2^31");
+              "range: from Start (0) to End (1) by Step (0) are inf numbers; there must be from 0 to 2^31");
   ExpectError(op, inputs(0, 1, -1),
-              "range: from Start (0) to End (1) by Step (-1) are -1 numbers; there must be from 1 to 2^31");
+              "range: from Start (0) to End (1) by Step (-1) are -1 numbers; there must be from 0 to 2^31");
   const auto whole = [](std::int32_t value) { return TensorOf<std::int32_t>({1}, {value}); };
   constexpr std::int32_t kLeast = std::numeric_limits<std::int32_t>::min();
   constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();

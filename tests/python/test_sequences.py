@@ -56,6 +56,18 @@ def test_sequences_are_padded_masked_and_unpadded(fluid):
     assert np.array(out[3]).tolist() == rows.tolist() and out[3].recursive_sequence_lengths() == [[1, 2]]
 
 
+def test_a_tensor_has_a_row_for_each_sequence(fluid):
+    x = fluid.data('x', [None, 1], 'int64', 1)
+    layers = fluid.layers
+    starts = layers.fill_constant_batch_size_like(x, [-1, 2], 'float32', 0.5)
+    turned = layers.fill_constant_batch_size_like(x, [2, -1], 'int64', 3, output_dim_idx=1)
+    twice = layers.scale(starts, 2.0)
+    for sequences in ([1, 2, 3], [4]), ([1], [2, 3], [], [4]):
+        made = run(fluid, {'x': tokens(fluid, *sequences)}, [starts, turned, twice], return_numpy=True)
+        assert [array.shape for array in made] == [(len(sequences), 2), (2, len(sequences)), (len(sequences), 2)]
+        assert (made[0] == 0.5).all() and (made[1] == 3).all() and (made[2] == 1).all()
+
+
 def test_levels_are_set_and_appended(fluid):
     x = fluid.data('x', [None, 1], 'int64', 1)
     reset = fluid.layers.lod_reset(x, target_lod=[0, 1, 3])

@@ -1,0 +1,59 @@
+// What ops that fill a tensor with one value read of their attributes value (a float) and str_value (a text).
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <type_traits>
+
+#include "framework/op/kernel.h"
+
+namespace penstock {
+
+// The text as a T; nullopt if it is no number of that kind.
+template <typename T>
+std::optional<T> ParseNumber(const std::string& text) {
+  if constexpr (std::is_same_v<T, bool>) {
+    const std::optional<double> number = ParseNumber<double>(text);
+    return number ? std::make_optional(*number != 0) : std::nullopt;
+  } else {
+    T value{};
+    const char* const end = text.data() + text.size();
+    const auto [at, error] = std::from_chars(text.data(), end, value);
+    if (error == std::errc() && at == end) return value;
+    if constexpr (std::is_integral_v<T>) {  // "1e3", "2.0"
+      const std::optional<double> number = ParseNumber<double>(text);
+      const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+      if (number && *number >= -limit && *number < limit) return static_cast<T>(*number);
+    }
+    return std::nullopt;
+  }
+}
+
+// What str_value says if it is not empty, else what value holds; an integer loses its fraction. An error if a
+// T cannot hold it.
+template <typename T>
+Status ReadFillValue(const KernelSetup& k, T& to) {
+  const std::string_view type = DTypeName(DTypeOfT<T>::kValue);
+  const std::string text = k.Attr<std::string>("str_value");
+  if (!text.empty()) {
+    const std::optional<T> value = ParseNumber<T>(text);
+    if (!value) return k.Error("attribute str_value ", Quote(text), " must be a number that fits ", type);
+    to = *value;
+    return OkStatus();
+  }
+  const float value = k.Attr<float>("value");
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    const double limit = std::ldexp(1.0, std::numeric_limits<T>::digits);
+    if (!(static_cast<double>(value) >= -limit && static_cast<double>(value) < limit))
+      return k.Error("attribute value (", value, ") must be a number that fits ", type);
+  }
+  to = static_cast<T>(value);
+  return OkStatus();
+}
+
+}  // namespace penstock

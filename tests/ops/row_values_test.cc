@@ -1,0 +1,99 @@
+// Values of ops on selected rows and arrays that the corpus has no case for.
+#include <gtest/gtest.h>
+
+#include "operators/all_ops.h"
+#include "tests/ops/rows_runner.h"
+#include "tests/ops/run_one.h"
+
+namespace penstock::test {
+namespace {
+
+Variables RowsOf(const char* name, const std::vector<std::int64_t>& rows,
+                 std::initializer_list<float> values) {
+  Variables variables;
+  variables[name] = std::make_unique<Variable>();
+  variables[name]->As<SelectedRows>() = {rows, 10,
+                                         TensorOf<float>({static_cast<Dim>(rows.size()), 1}, values)};
+  return variables;
+}
+
+void ExpectRows(const Variable& variable, const std::vector<std::int64_t>& rows,
+                std::initializer_list<double> values) {
+  const SelectedRows& made = *variable.If<SelectedRows>();
+  EXPECT_EQ(made.rows, rows);
+  EXPECT_EQ(made.height, 10);
+  ExpectValues(made.value, values);
+}
+
+TEST(SplitIds, KeepsTheOrderOfRowsThatStandOnce) {
+  const Op op = Op("split_ids").AddInput("Ids", {"x"}).AddOutput("Out", {"even", "odd"});
+  Variables once = RowsOf("x", {7, 2, 9, 0, 5}, {1, 2, 3, 4, 5});
+  ASSERT_TRUE(RunTwice(op, once).ok());
+  ExpectRows(*once["even"], {2, 0}, {2, 4});
+  ExpectRows(*once["odd"], {7, 9, 5}, {1, 3, 5});
+  Variables twice = RowsOf("x", {7, 2, 7, 0}, {1, 2, 3, 4});
+  ASSERT_TRUE(RunTwice(op, twice).ok());
+  ExpectRows(*twice["even"], {0, 2}, {4, 2});
+  ExpectRows(*twice["odd"], {7}, {4});
+}
+
+TEST(LookupSparseTable, HasZerosForARowThatIsMissingInATest) {
+  Op op = Op("lookup_sparse_table").AddInput("W", {"w"}).AddInput("Ids", {"ids"}).AddOutput("Out", {"out"});
+  op.Set("auto_grown_table", false);
+  const auto run = [&](Variables& variables) {
+    variables["ids"] = std::make_unique<Variable>();
+    variables["ids"]->As<Tensor>() = TensorOf<std::int64_t>({3, 1}, {5, 1, 2});
+    return RunTwice(op, variables);
+  };
+  Variables variables = RowsOf("w", {2, 5}, {20, 50});
+  EXPECT_EQ(run(variables).message(), "lookup_sparse_table: id 1 is none of the 2 rows of W (w)");
+  op.Set("is_test", true);
+  ASSERT_TRUE(run(variables).ok());
+  ExpectValues(*variables["out"]->If<Tensor>(), {50, 0, 20});
+  EXPECT_EQ(variables["w"]->If<SelectedRows>()->rows, (std::vector<std::int64_t>{2, 5}));
+}
+
+TEST(Activations, OfRowsAreThoseOfTheValuesAsTheyAreListed) {
+  const auto expect = [](const char* type, std::initializer_list<double> values) {
+    Variables variables = RowsOf("x", {3, 1, 3}, {4, 9, 16});
+    const Op op = Op(type).AddInput("X", {"x"}).AddOutput("Out", {"out"});
+    ASSERT_TRUE(RunTwice(op, variables).ok()) << type;
+    ExpectRows(*variables["out"], {3, 1, 3}, values);
+  };
+  expect("sqrt", {2, 3, 4});
+  expect("abs", {4, 9, 16});
+  expect("square", {16, 81, 256});
+}
+
+TEST(Assign, CopiesRowsWithTheirNumbers) {
+  Variables variables = RowsOf("x", {3, 1, 3}, {4, 9, 16});
+  const Op op = Op("assign").AddInput("X", {"x"}).AddOutput("Out", {"out"});
+  ASSERT_TRUE(RunWithoutAllocating("assign", op, variables).ok());
+  ExpectRows(*variables["out"], {3, 1, 3}, {4, 9, 16});
+  EXPECT_NE(variables["out"]->If<SelectedRows>()->value.raw(),
+            variables["x"]->If<SelectedRows>()->value.raw());
+}
+
+TEST(Assign, CopiesArraysTensorForTensor) {
+  Variables variables;
+  variables["x"] = std::make_unique<Variable>();
+  variables["x"]->As<TensorArray>() = {TensorOf<float>({1}, {2}), TensorOf<float>({2}, {3, 4})};
+  const Op op = Op("assign").AddInput("X", {"x"}).AddOutput("Out", {"out"});
+  ASSERT_TRUE(RunTwice(op, variables).ok());
+  const TensorArray& copied = *variables["out"]->If<TensorArray>();
+  ASSERT_EQ(copied.size(), 2U);
+  ExpectValues(copied[1], {3, 4});
+  EXPECT_NE(copied[1].raw(), variables["x"]->If<TensorArray>()->at(1).raw());
+}
+
+TEST(GetTensorFromSelectedRows, TakesIntegersToo) {
+  Variables variables;
+  variables["x"] = std::make_unique<Variable>();
+  variables["x"]->As<SelectedRows>() = {{3, 1}, 10, TensorOf<std::int64_t>({2, 2}, {1, 2, 3, 4})};
+  const Op op = Op("get_tensor_from_selected_rows").AddInput("X", {"x"}).AddOutput("Out", {"out"});
+  ASSERT_TRUE(RunTwice(op, variables).ok());
+  ExpectValues(*variables["out"]->If<Tensor>(), {1, 2, 3, 4});
+}
+
+}  // namespace
+}  // namespace penstock::test

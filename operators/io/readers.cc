@@ -17,6 +17,9 @@ constexpr char kCreateDoc[] = R"(
 Out reads what comes through the queue: batches of one tensor for each element of `ranks`. Its shapes stand
 one after the other in shape_concat, ranks[i] extents each.)";
 
+constexpr char kOfSeveralDevices[] =
+    "of Fluid's readers for several devices; travels with the op, has no effect here";
+
 constexpr char kDoubleBufferDoc[] = R"(
 Out reads what UnderlyingReader reads. Fluid prepares the next batch meanwhile; here the reader's own thread
 has done that before the batch enters the queue, so nothing is left to do.)";
@@ -116,6 +119,9 @@ void RegisterReaders(OpRegistry& ops) {
       .RequiredAttr("need_check_feed", AttrKind::kInts,
                     "whether Fluid compares each with its declaration; we always do")
       .RequiredAttr("ranks", AttrKind::kInts, "of each tensor")
+      .Attr("use_data_config", true, kOfSeveralDevices)
+      .Attr("device_index", 0, kOfSeveralDevices)
+      .Attr("device_count", 1, kOfSeveralDevices)
       .KernelForAnyType<Cpu, ReaderKernel>();
   FinishReader(ops.Add("create_double_buffer_reader")
                    .Doc("A reader that prepares one batch ahead.", kDoubleBufferDoc)

@@ -35,7 +35,7 @@ template <typename Device, typename T>
 class FillKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    input_ = k.Input("Input");
+    input_.Prepare(k, "Input");
     out_ = k.Output("Out");
     shape_ = out_.shape;
     counts_sequences_ = !shape_.IsKnown();
@@ -44,8 +44,8 @@ class FillKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     if (counts_sequences_) {
-      const Tensor& input = k[input_];
-      shape_.Set(to_, input.lod().empty() ? input.shape()[0] : Offsets(input.lod().back()).count());
+      PENSTOCK_ASSIGN_OR_RETURN(const LoD* const lod, input_.Levels(k, 0));
+      shape_.Set(to_, lod->empty() ? k[input_.operand()].shape()[0] : Offsets(lod->back()).count());
       MakeShaped(k[out_], out_.dtype, shape_);
     }
     std::ranges::fill(k[out_].template Span<T>(), value_);
@@ -53,7 +53,8 @@ class FillKernel : public Kernel {
   }
 
  private:
-  Operand input_, out_;
+  SequenceInput input_;
+  Operand out_;
   Shape shape_;
   int to_ = 0;
   bool counts_sequences_ = false;

@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/rows.h"
 #include "operators/tensor/fill_value.h"
 #include "operators/tensor/shape_attr.h"
 #include "operators/tensor/start_rows.h"
@@ -69,7 +70,7 @@ class FillZerosLikeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    return OkStatus();
+    return RequireTensor(k, "X");
   }
   Status Run(KernelRun& k) override {
     Tensor& out = k[out_];

@@ -65,6 +65,17 @@ TEST(Activations, OfRowsAreThoseOfTheValuesAsTheyAreListed) {
   expect("square", {16, 81, 256});
 }
 
+TEST(OpsOnTensors, RefuseRows) {
+  for (const char* type : {"fill_zeros_like", "transpose2", "top_k"}) {
+    Variables variables = RowsOf("x", {3, 1}, {4, 9});
+    Op op = Op(type).AddInput("X", {"x"}).AddOutput("Out", {"out"});
+    if (type == std::string("transpose2"))
+      op.AddOutput("XShape", {"shape"}).Set("axis", std::vector<std::int32_t>{1, 0});
+    if (type == std::string("top_k")) op.AddOutput("Indices", {"indices"});
+    EXPECT_FALSE(RunTwice(op, variables).ok()) << type;
+  }
+}
+
 TEST(Assign, CopiesRowsWithTheirNumbers) {
   Variables variables = RowsOf("x", {3, 1, 3}, {4, 9, 16});
   const Op op = Op("assign").AddInput("X", {"x"}).AddOutput("Out", {"out"});

@@ -1,5 +1,7 @@
 #include "executor/pserver/loop.h"
 
+#include "executor/pserver/refusal.h"
+
 namespace penstock {
 namespace {
 
@@ -33,6 +35,18 @@ void PserverLoop::Cancel() {
   changed_.notify_all();
 }
 
+void PserverLoop::TellTrainers(const Status& why, const Op& op) {
+  const auto address = op.GetOr<std::string>("endpoint", "");
+  const PserverOptions& options = options_.pserver;
+  Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, options.token, *options.clock);
+  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, refusal);
+  if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
+  options.report(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
+  std::unique_lock lock(mutex_);
+  while (!cancelled_ && refusal.HasListeners())
+    changed_.wait_for(lock, kFlushEvery, [&] { return cancelled_; });
+}
+
 Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   {
     const std::lock_guard lock(mutex_);
@@ -45,8 +59,13 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     ended_ = true;
     changed_.notify_all();
   };
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<Pserver> pserver,
-                            Pserver::Make(program, op, scope, ops_, blocks_, std::move(options)));
+  Result<std::unique_ptr<Pserver>> made =
+      Pserver::Make(program, op, scope, ops_, blocks_, std::move(options));
+  if (!made.ok()) {
+    TellTrainers(made.status(), op);
+    return std::move(made).status();
+  }
+  const std::unique_ptr<Pserver> pserver = *std::move(made);
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
                             transport_.Listen(pserver->address(), *pserver));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));

@@ -1,5 +1,6 @@
 // The ServerLoop of a process: a Pserver on a transport, with threads for its work. Serve returns when all
-// trainers have completed, when one is gone, or when it is cancelled.
+// trainers have completed, when one is gone, or when it is cancelled. If the program cannot be served, its
+// trainers are told why first.
 #pragma once
 
 #include <condition_variable>
@@ -33,6 +34,7 @@ class PserverLoop : public ServerLoop {
  private:
   void Work();
   void Post(std::function<void()> work);
+  void TellTrainers(const Status& why, const Op& op);
 
   Transport& transport_;
   const OpRegistry& ops_;

@@ -31,8 +31,9 @@ Tensor Constant(const Shape& shape, float value) {
   return tensor;
 }
 
-std::unique_ptr<Job> LinearJob(int steps, std::vector<RolePrograms> trainers = Roles("trainer")) {
-  auto job = std::make_unique<Job>(std::move(trainers), Roles("pserver"));
+std::unique_ptr<Job> LinearJob(int steps, std::vector<RolePrograms> trainers = Roles("trainer"),
+                               std::vector<RolePrograms> pservers = Roles("pserver")) {
+  auto job = std::make_unique<Job>(std::move(trainers), std::move(pservers));
   for (int i = 0; i < 2; ++i) {
     job->trainer(i).feeds = {{{"x", Constant({4, 13}, 0.01f)}, {"y", Constant({4, 1}, 0.02f)}}};
     job->trainer(i).flags = {StrCat("--steps=", steps)};  // the same feeds each time
@@ -168,6 +169,21 @@ TEST(DistFailure, RolesOfDifferentPlansAreRefused) {
   ExpectError(trainer0, {"E-"});
   ExpectError(pserver0, {"trainer"});
   ExpectError(pserver1, {"E-plan-mismatch"});
+}
+
+TEST(DistFailure, AServerThatCannotServeTellsItsTrainersWhy) {
+  std::vector<RolePrograms> pservers = Roles("pserver");
+  ProgramEdit edit(pservers[0].main);
+  const OpEntry& serve = pservers[0].main.main().ops().back();
+  edit.main().Replace(serve.id, Op(*serve.op).Set("distributed_mode", std::int32_t{1}));
+  pservers[0].main = edit.Apply().value();
+  const auto job = LinearJob(2, Roles("trainer"), std::move(pservers));
+  Process& pserver0 = job->StartPserver(0);
+  Process& pserver1 = job->StartPserver(1);
+  Process& trainer0 = job->StartTrainer(0);
+  Process& trainer1 = job->StartTrainer(1);
+  for (Process* process : {&pserver0, &trainer0, &trainer1}) ExpectError(*process, {"E-server-mode"});
+  ExpectError(pserver1, {"trainer"});
 }
 
 TEST(DistFailure, AnAddressInUseIsAnError) {

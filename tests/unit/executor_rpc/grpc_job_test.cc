@@ -33,7 +33,10 @@ ToyJob Job() {
 // A server in a thread.
 class Server {
  public:
-  Server(const ToyJob& job, int index, std::string token = "secret") : program_(job.Pserver(index)) {
+  Server(const ToyJob& job, int index, std::string token = "secret", int mode = 0)
+      : program_(job.Pserver(index)) {
+    const OpEntry& serve = program_.main().ops().back();
+    program_.MutableBlock(0).Replace(serve.id, Op(*serve.op).Set("distributed_mode", mode));
     job.Start(index, scope_);
     loop_ = MakeGrpcServer(SimOps(), runner_,
                            {.job = "job", .token = std::move(token), .threads = 2, .report = [](auto&) {}})
@@ -191,6 +194,20 @@ TEST(GrpcJob, AWrongTokenIsRefusedAndDisturbsNobody) {
   EXPECT_TRUE(trainer0.get().ok());
   EXPECT_TRUE(trainer1.get().ok());
   EXPECT_TRUE(server0.Join().ok());
+}
+
+TEST(GrpcJob, AServerThatCannotServeTellsItsTrainersWhy) {
+  const ToyJob job = Job();
+  Server server0(job, 0, "secret", 1), server1(job, 1);
+  const auto client0 = Client();
+  const auto client1 = Client();
+  ToyValues last0, last1;
+  std::future<Status> trainer0 = Start(job, 0, *client0, {}, last0);
+  std::future<Status> trainer1 = Start(job, 1, *client1, {}, last1);
+  EXPECT_EQ(trainer0.get().id(), "E-server-mode");
+  EXPECT_EQ(trainer1.get().id(), "E-server-mode");
+  EXPECT_EQ(server0.Join().id(), "E-server-mode");
+  server1.Cancel();
 }
 
 TEST(GrpcJob, AnAddressInUseIsAnError) {

@@ -8,6 +8,8 @@
 namespace penstock {
 namespace {
 
+constexpr char kScope[] = "optimizer";  // of each update
+
 // The ops of an optimizer over one program pair.
 class Application {
  public:
@@ -29,14 +31,15 @@ class Application {
               [](const ParamGrad& a, const ParamGrad& b) { return a.first < b.first; });
     PENSTOCK_RETURN_IF_ERROR(AddRegularization(out_, naming_.names, naming_.scopes, spec_, params_grads));
     std::erase_if(params_grads, [&](const ParamGrad& pair) { return !Declared(pair.first).facts.trainable; });
-    PutDealtOutFirst(params_grads);
+    const bool deals_out = PutDealtOutFirst(params_grads);
 
     const std::size_t begin = out_.program().main().ops().size();
     const std::map<std::string, std::string> devices = DevicesOf(params_grads);
+    if (deals_out) PENSTOCK_RETURN_IF_ERROR(MakeLearningRateInFirstUpdate());
     for (const auto& [param, grad] : params_grads) {
       PENSTOCK_ASSIGN_OR_RETURN(result.states[param], MakeStates(Declared(param), devices.at(param)));
     }
-    PENSTOCK_RETURN_IF_ERROR(MakeLearningRate());
+    if (!deals_out) PENSTOCK_RETURN_IF_ERROR(MakeLearningRate());
     result.learning_rate = learning_rate_;
     for (const ParamGrad& pair : params_grads) {
       out_.SetDevice(devices.at(pair.first));
@@ -67,15 +70,18 @@ class Application {
     return OkStatus();
   }
 
-  // As in Fluid, tables whose rows are dealt out to servers are updated before everything else.
-  void PutDealtOutFirst(std::vector<ParamGrad>& params_grads) {
+  // As in Fluid, tables whose rows are dealt out to servers are updated before everything else. Whether there
+  // is one.
+  bool PutDealtOutFirst(std::vector<ParamGrad>& params_grads) {
     NameSet dealt_out;
     for (const OpEntry& entry : out_.program().main().ops()) {
       if (!entry.op->GetOr<bool>("is_distributed", false)) continue;
       for (std::string& name : entry.op->InputNames()) dealt_out.insert(std::move(name));
     }
-    std::stable_partition(params_grads.begin(), params_grads.end(),
-                          [&](const ParamGrad& pair) { return dealt_out.contains(pair.first); });
+    const auto others =
+        std::stable_partition(params_grads.begin(), params_grads.end(),
+                              [&](const ParamGrad& pair) { return dealt_out.contains(pair.first); });
+    return others != params_grads.begin();
   }
 
   // State and update of a parameter stay on the device of the first op that reads it.
@@ -137,6 +143,18 @@ class Application {
     return OkStatus();
   }
 
+  // As in Fluid, in the name scope of the update of a table that is dealt out, and before all state.
+  Status MakeLearningRateInFirstUpdate() {
+    const int entered = naming_.scopes.Count(kScope);
+    Status status;
+    {
+      const NameScopes::Guard guard(naming_.scopes, kScope);
+      status = MakeLearningRate();
+    }
+    naming_.scopes.SetCount(kScope, entered);
+    return status;
+  }
+
   // In both programs, with its initial value in the start-up program.
   Status MakePersistable(const std::string& name, DType dtype, const Shape& shape, double initial,
                          const std::string& device) {
@@ -166,7 +184,7 @@ class Application {
   }
 
   Status AppendUpdate(const ParamGrad& pair, const std::vector<std::string>& states) {
-    const NameScopes::Guard guard(naming_.scopes, "optimizer");
+    const NameScopes::Guard guard(naming_.scopes, kScope);
     const auto& [param, grad] = pair;
     Op op = prototype_;
     op.AddInput(optimizer().param_slot, {param}).AddInput(optimizer().grad_slot, {grad});

@@ -90,6 +90,11 @@ def test_an_attribute_of_the_wrong_type_is_an_error(fluid):
         fluid.default_main_program().global_block().append_op('scale', {'X': x}, {'Out': x}, {'bias': 'two'})
 
 
+def test_a_kind_of_variables_that_does_not_exist_is_an_error(fluid):
+    with pytest.raises(penstock.ProgramError, match='E-var-kind'):
+        fluid.default_main_program().global_block().create_var(name='x', type=99)
+
+
 def test_clones_are_independent(fluid):
     loss = net(fluid)
     main = fluid.default_main_program()
@@ -131,7 +136,7 @@ def test_bytes_that_are_no_program_are_an_error(fluid):
             fluid.Program.parse_from_string(wrong)
 
 
-def test_a_python_optimizer_takes_the_slow_way(fluid):
+def python_sgd(fluid):
 
     class Plain(fluid.optimizer.Optimizer):
         type = 'plain'
@@ -141,8 +146,12 @@ def test_a_python_optimizer_takes_the_slow_way(fluid):
             rate = self._create_param_lr(param_and_grad)
             return block.append_op('sgd', {'Param': param, 'Grad': grad, 'LearningRate': rate}, {'ParamOut': param})
 
+    return Plain
+
+
+def test_a_python_optimizer_takes_the_slow_way(fluid):
     loss = net(fluid)
-    ops, pairs = Plain(0.01, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(loss)
+    ops, pairs = python_sgd(fluid)(0.01, regularization=fluid.regularizer.L2Decay(1e-4)).minimize(loss)
     made = fluid.default_main_program().desc.serialize_to_string()
     assert [op.type for op in ops] == ['sgd', 'sgd']
     with fluid.unique_name.guard(), fluid.program_guard(fluid.Program(), fluid.Program()):
@@ -155,3 +164,19 @@ def test_a_python_optimizer_takes_the_slow_way(fluid):
         ignored = ('op_namescope',)
         assert ({k: v for k, v in a.all_attrs().items() if k not in ignored} ==
                 {k: v for k, v in b.all_attrs().items() if k not in ignored})
+
+
+def test_both_ways_update_tables_that_are_dealt_out_first(fluid):
+    ids = fluid.layers.data('ids', [1], dtype='int64')
+    rows = fluid.layers.embedding(ids, [10, 4], is_sparse=True, is_distributed=True)
+    loss = fluid.layers.reduce_mean(fluid.layers.fc(fluid.layers.fc(rows, 3, param_attr='a'), 2, param_attr='b'))
+    for optimizer in (fluid.optimizer.SGD, python_sgd(fluid)):
+        main, startup = loss.block.program.clone(), fluid.Program()
+        with fluid.program_guard(main, startup):
+            ops, _ = optimizer(0.1).minimize(main.global_block().var(loss.name))
+        assert [op.output('ParamOut')[0] for op in ops if op.type == 'sgd'] == \
+            ['embedding_0.w_0', 'a', 'b', 'fc_0.b_0', 'fc_1.b_0']
+        scopes = [op.attr('op_namescope') for op in ops]
+        assert len(set(scopes)) == len(ops)
+        rate, = [op for op in startup.global_block().ops if op.type == 'fill_constant']
+        assert rate.attr('op_namescope') == scopes[0]

@@ -179,15 +179,28 @@ class Optimizer:
         block = program.global_block()
         pairs = [pair for pair in params_grads if pair[0].trainable]
         begin = program.desc.op_count(0)
-        with program_guard(program, startup), framework.name_scope('optimizer'):
+        dealt_out = self._dealt_out_in(block)
+        pairs.sort(key=lambda pair: pair[0].name not in dealt_out)
+        with program_guard(program, startup):
             self._create_accumulators(block, [param for param, _ in pairs])
-            self._create_global_learning_rate()
+            if not pairs or pairs[0][0].name not in dealt_out:
+                self._create_global_learning_rate()
             for pair in pairs:
-                with program._optimized_guard(pair):
+                with program._optimized_guard(pair), framework.name_scope('optimizer'):
+                    self._create_global_learning_rate()    # of a dealt-out table: in the scope of its update
                     self._append_optimize_op(block, pair)
             with program._role_guard(OpRole.Optimize):
                 self._finish_update(block, pairs)
         return block.ops[begin:]
+
+    @staticmethod
+    def _dealt_out_in(block):
+        """Tables whose rows are dealt out to servers: as in Fluid, they are updated before everything else."""
+        names = set()
+        for op in block.ops:
+            if op.has_attr('is_distributed') and op.attr('is_distributed'):
+                names.update(op.input_arg_names)
+        return names
 
     @staticmethod
     def _regularizers_in(program):

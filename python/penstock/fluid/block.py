@@ -183,7 +183,8 @@ class Block:
     def _is_written(self, name):
         return any(name in op.output_arg_names for op in self.program.global_block().ops)
 
-    def append_op(self, type=None, inputs=None, outputs=None, attrs=None):
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
+        """`stop_gradient` is of Fluid's imperative mode, and changes no program."""
         return self._insert(-1, type, inputs, outputs, attrs)
 
     def _prepend_op(self, type=None, inputs=None, outputs=None, attrs=None):

@@ -52,7 +52,7 @@ class LayerHelper:
     def startup_program(self):
         return framework.default_startup_program()
 
-    def append_op(self, type=None, inputs=None, outputs=None, attrs=None):
+    def append_op(self, type=None, inputs=None, outputs=None, attrs=None, stop_gradient=False):
         self.require_slots(inputs)
         self.require_slots(outputs)
         return framework.default_main_program().current_block().append_op(type, inputs, outputs, attrs)

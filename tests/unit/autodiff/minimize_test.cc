@@ -98,7 +98,11 @@ TEST(MinimizeTest, WhatIsDealtOutIsUpdatedFirst) {
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
   const std::string updates = made.Optimize();
   ASSERT_NE(updates.find("Param=w1"), std::string::npos) << updates;
-  EXPECT_LT(updates.find("Param=w2"), updates.find("Param=w1")) << updates;
+  EXPECT_LT(updates.find("/optimizer/  (ParamOut=w2)"), updates.find("/optimizer_1/  (ParamOut=w1)"))
+      << updates;
+  const Op& rate = *made.startup.main().ops().front().op;
+  EXPECT_EQ(rate.OutputName("Out"), "learning_rate_0");
+  EXPECT_EQ(rate.GetOr<std::string>("op_namescope", ""), "/optimizer/") << "where the table is updated";
 }
 
 TEST(MinimizeTest, StateComesFromTheOpsDeclaration) {

@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -32,9 +33,15 @@ std::unique_ptr<RpcClient>& ClientSlot() {
   return *slot;
 }
 
+pid_t client_made_by = 0;
+
 RpcClient& ProcessClient() {
   std::unique_ptr<RpcClient>& client = ClientSlot();
-  if (client == nullptr) client = Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+  if (client_made_by != getpid()) {
+    (void)client.release();  // a parent's; what waits in it waits in the parent
+    client = Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+    client_made_by = getpid();
+  }
   return *client;
 }
 
@@ -47,9 +54,11 @@ struct Running {
 };
 
 // At the interpreter's end: connections and gRPC's threads end before main does. A run that a daemon thread
-// has not left keeps the client, for it may still use it.
+// has not left keeps the client, for it may still use it. A child process has the client, but not its
+// threads.
 void EndRpc() {
-  if (running > 0) return;
+  LeaveRunsBehind();
+  if (running > 0 || getpid() != client_made_by) return;
   ended = true;
   const py::gil_scoped_release others;
   ClientSlot().reset();

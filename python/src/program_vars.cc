@@ -43,10 +43,29 @@ DType CheckedDType(int number) {
   return static_cast<DType>(number);
 }
 
+VarKind CheckedKind(int number) {
+  const auto kind = static_cast<VarKind>(number);
+  switch (kind) {
+    case VarKind::kTensor:
+    case VarKind::kSelectedRows:
+    case VarKind::kFeed:
+    case VarKind::kFetch:
+    case VarKind::kStepScopes:
+    case VarKind::kRankTable:
+    case VarKind::kTensorArray:
+    case VarKind::kPlaceList:
+    case VarKind::kReader:
+    case VarKind::kRaw:
+    case VarKind::kTuple:
+      return kind;
+  }
+  throw StatusError(InvalidArgument("E-var-kind", "there is no kind of variables of number ", number));
+}
+
 void CreateVar(ProgramBox& box, int block, NewVar what) {
   Var var = TensorVar(what.name, what.dtype ? CheckedDType(*what.dtype) : DType::kFp32,
                       Shape(what.shape.value_or(std::vector<Dim>())), what.lod_level.value_or(0));
-  var.kind = static_cast<VarKind>(what.kind);
+  var.kind = CheckedKind(what.kind);
   const bool typed =
       var.kind == VarKind::kTensor || var.kind == VarKind::kSelectedRows || var.kind == VarKind::kTensorArray;
   if (!typed) var.type.reset();
@@ -63,7 +82,7 @@ void CreateParameter(ProgramBox& box, const std::string& name, int kind, int dty
   const Var* there = box.program.main().FindVar(name);
   Var var =
       there != nullptr ? *there : TensorVar(name, CheckedDType(dtype), Shape(std::move(shape)), lod_level);
-  var.kind = static_cast<VarKind>(kind);
+  var.kind = CheckedKind(kind);
   var.persistable = true;
   var.facts = facts;
   var.wire_bytes.clear();
@@ -155,7 +174,7 @@ void BindVarWriters(ProgramClass& program) {
            })
       .def("set_var_kind",
            [](ProgramBox& box, int b, const std::string& n, int kind) {
-             ChangeVar(box, b, n, [&](Var& var) { var.kind = static_cast<VarKind>(kind); });
+             ChangeVar(box, b, n, [&](Var& var) { var.kind = CheckedKind(kind); });
            })
       .def("set_var_persistable",
            [](ProgramBox& box, int b, const std::string& n, bool value) {

@@ -1,12 +1,16 @@
 #include "python/src/runner.h"
 
+#include <pthread.h>
 #include <pybind11/pybind11.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "python/src/errors.h"
 
 namespace penstock::python {
 namespace {
@@ -14,6 +18,10 @@ namespace {
 namespace py = pybind11;
 
 constexpr std::chrono::milliseconds kSignalPoll{100};
+constexpr std::chrono::seconds kLeaveMax{5};
+constexpr int kDepthMax = 100;
+
+thread_local int depth = 0;  // of the runs that this thread is a part of
 
 class Worker {
  public:
@@ -21,9 +29,10 @@ class Worker {
     std::thread([this] { Loop(); }).detach();
   }
 
-  void Start(const std::function<void()>* work) {
+  void Start(const std::function<void()>* work, int at_depth) {
     const std::lock_guard lock(mutex_);
     work_ = work;
+    depth_ = at_depth;
     changed_.notify_all();
   }
   // Whether the work was done within the time.
@@ -42,6 +51,7 @@ class Worker {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, [&] { return work_ != nullptr; });
       const std::function<void()>* work = work_;
+      depth = depth_;
       lock.unlock();
       (*work)();
       lock.lock();
@@ -53,6 +63,7 @@ class Worker {
   std::mutex mutex_;
   std::condition_variable changed_;
   const std::function<void()>* work_ = nullptr;
+  int depth_ = 0;
 };
 
 // Idle workers, the last used first. Never destroyed: its threads wait until the process ends.
@@ -75,20 +86,91 @@ class Workers {
   std::vector<Worker*> idle_;
 };
 
-Workers& AllWorkers() {
+Workers*& WorkersSlot() {
   static Workers* workers = new Workers();
-  return *workers;
+  return workers;
+}
+
+// Threads that wait in RunInterruptibly, when the process is about to end. Never destroyed.
+class Departure {
+ public:
+  bool begun() const { return begun_; }
+  void Enter() {
+    const std::lock_guard lock(mutex_);
+    ++waiting_;
+  }
+  void Leave() {
+    const std::lock_guard lock(mutex_);
+    --waiting_;
+    changed_.notify_all();
+  }
+  // For ever.
+  [[noreturn]] void Park() {
+    std::unique_lock lock(mutex_);
+    --waiting_;
+    changed_.notify_all();
+    while (true) never_.wait(lock);
+  }
+  // Returns when no thread will come back, after kLeaveMax at the latest.
+  void Begin() {
+    begun_ = true;
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kLeaveMax, [&] { return waiting_ == 0; });
+  }
+
+ private:
+  std::atomic<bool> begun_ = false;
+  std::mutex mutex_;
+  std::condition_variable changed_, never_;
+  int waiting_ = 0;
+};
+
+Departure*& DepartureSlot() {
+  static auto* departure = new Departure();
+  return departure;
+}
+
+class Waiting {
+ public:
+  Waiting() { DepartureSlot()->Enter(); }
+  ~Waiting() { DepartureSlot()->Leave(); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+};
+
+// A child process has none of its parent's threads.
+void ForgetThreads() {
+  WorkersSlot() = new Workers();
+  DepartureSlot() = new Departure();
+}
+
+Workers& AllWorkers() {
+  static const int forgets_in_children = pthread_atfork(nullptr, nullptr, ForgetThreads);
+  (void)forgets_in_children;
+  return *WorkersSlot();
 }
 
 }  // namespace
 
 void RunInterruptibly(const std::function<void()>& work, const std::function<void()>& cancel) {
+  if (depth >= kDepthMax) {
+    throw StatusError(FailedPrecondition("E-run-depth", "a run was started within ", kDepthMax,
+                                         " others; is there an end?"));
+  }
+  if (DepartureSlot()->begun())
+    throw StatusError(FailedPrecondition("E-run-late", "the interpreter is about to end"));
   bool interrupted = false;
   {
+    const Waiting here;
     const py::gil_scoped_release release;
     Worker* worker = AllWorkers().Take();
-    worker->Start(&work);
+    worker->Start(&work, depth + 1);
     while (!worker->WaitFor(kSignalPoll)) {
+      if (DepartureSlot()->begun()) {
+        cancel();
+        worker->Wait();
+        break;
+      }
       const py::gil_scoped_acquire gil;
       if (PyErr_CheckSignals() == 0) continue;
       interrupted = true;
@@ -98,8 +180,14 @@ void RunInterruptibly(const std::function<void()>& work, const std::function<voi
       break;
     }
     AllWorkers().GiveBack(worker);
+    if (DepartureSlot()->begun()) DepartureSlot()->Park();
   }
   if (interrupted) throw py::error_already_set();
+}
+
+void LeaveRunsBehind() {
+  const py::gil_scoped_release others;
+  DepartureSlot()->Begin();
 }
 
 }  // namespace penstock::python

@@ -121,10 +121,14 @@ void BindSelectedRows(py::module_& m) {
 
 py::bytes FileBytes(const VariableHandle& held) {
   const Variable& variable = held.variable();
+  const auto* rows = variable.If<SelectedRows>();
+  const Tensor* tensor = rows != nullptr ? &rows->value : variable.If<Tensor>();
+  if (tensor != nullptr && !tensor->initialized())
+    throw StatusError(FailedPrecondition("E-save-empty", "a variable without a value has no bytes"));
   std::string bytes;
-  if (const SelectedRows* rows = variable.If<SelectedRows>()) {
+  if (rows != nullptr) {
     AppendSelectedRows(bytes, *rows);
-  } else if (const Tensor* tensor = variable.If<Tensor>()) {
+  } else if (tensor != nullptr) {
     AppendTensor(bytes, *tensor);
   } else {
     throw StatusError(FailedPrecondition("E-save-kind", "only tensors and selected rows have a file format"));

@@ -9,7 +9,8 @@ namespace {
 constexpr char kSumDoc[] = R"(
 Out is the element-wise sum of X over all ranks of ring `ring_id`; every rank gets the same bytes. All ranks
 call it in the same order on a ring. With use_calc_stream=false it runs beside the computation: a
-c_sync_calc_stream before it waits for X, a c_sync_comm_stream after it for Out.)";
+c_sync_calc_stream before it waits for X, a c_sync_comm_stream after it for Out. The gradient is the same sum
+of Out's gradients.)";
 
 constexpr char kBroadcastDoc[] = R"(
 Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum.)";
@@ -19,11 +20,11 @@ Out is the element-wise maximum of X over all ranks of ring `ring_id`. Streams a
 
 constexpr char kGatherDoc[] = R"(
 Out holds the rows of rank 0's X, then those of rank 1's, and so on: nranks times as many as X. Streams as in
-c_allreduce_sum.)";
+c_allreduce_sum. The gradient is a c_reducescatter.)";
 
 constexpr char kScatterDoc[] = R"(
 The sum of X over all ranks is cut into nranks parts by rows; Out is, on rank r, the r-th. Streams as in
-c_allreduce_sum.)";
+c_allreduce_sum. The gradient is a c_allgather, which Fluid does not know.)";
 
 constexpr char kOldReduceDoc[] = R"(
 Out is X reduced over all ranks of the first ring: reduce_type 0 is the sum, 1 the product, 2 the maximum, 3
@@ -58,34 +59,45 @@ OpDef& OnFirstRing(OpDef& def) {
       .KernelForAnyType<Cpu, NoCommunicatorKernel>();
 }
 
+// The gradient is another op of the same ring, from Out's gradient to X's.
+GradMaker OnTheSameRing(const char* type) {
+  return [type](const GradRequest& request) -> Result<std::vector<Op>> {
+    const std::string dx = request.grad_of(request.forward.InputName("X"));
+    if (dx.empty()) return std::vector<Op>();
+    Op grad(type);
+    grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))}).AddOutput("Out", {dx});
+    for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
+    return std::vector<Op>{std::move(grad)};
+  };
+}
+
 OpDef& OnRing(OpDef& def) {
-  return def.Input("X", "this rank's tensor or selected rows", AnyType())
-      .Output("Out", "shaped as X; usually X itself", SameTypeAs("X"))
+  return def.Input("X", "this rank's tensor or selected rows", AnyType(), TensorOrRows())
+      .Output("Out", "shaped as X; usually X itself", SameTypeAs("X"), TensorOrRows())
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .Attr("use_calc_stream", false, "whether it runs in the order of the computation")
       .InferShape(SameShape("X", "Out"))
       .SideEffect()
-      .NoGrad();
+      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
 }
 
 }  // namespace
 
 void RegisterAllreduce(OpRegistry& ops) {
   OnRing(ops.Add("c_allreduce_sum").Doc("The sum of a tensor over all ranks.", kSumDoc))
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .GradMadeBy(OnTheSameRing("c_allreduce_sum"));
   OnRing(ops.Add("c_broadcast").Doc("Gives all ranks the tensor of one.", kBroadcastDoc))
       .Attr("root", 0, "the rank whose tensor it is", AtLeast(0))
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
-  OnRing(ops.Add("c_allreduce_max").Doc("The maximum of a tensor over all ranks.", kMaxDoc))
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NoGrad();
+  OnRing(ops.Add("c_allreduce_max").Doc("The maximum of a tensor over all ranks.", kMaxDoc)).NoGrad();
   OnRing(ops.Add("c_allgather").Doc("Gives all ranks the tensors of all.", kGatherDoc))
       .RequiredAttr("nranks", AttrKind::kInt, "how many ranks there are", AtLeast(1))
       .InferShape(InferGather)
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .GradMadeBy(OnTheSameRing("c_reducescatter"));
   OnRing(ops.Add("c_reducescatter").Doc("Gives each rank its part of the sum.", kScatterDoc))
       .Attr("nranks", 1, "how many ranks there are", AtLeast(1))
       .InferShape(InferScatter)
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .GradMadeBy(OnTheSameRing("c_allgather"));
   OnFirstRing(ops.Add("allreduce").Doc("A tensor, reduced over all ranks.", kOldReduceDoc))
       .Attr("reduce_type", 0, "how it is reduced", AtLeast(0));
   OnFirstRing(ops.Add("broadcast").Doc("Gives all ranks the tensor of one.", kOldBroadcastDoc))

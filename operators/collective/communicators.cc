@@ -29,7 +29,7 @@ Makes the communicators of ring `ring_id` for all devices of this process, one r
 void RegisterCommunicators(OpRegistry& ops) {
   ops.Add("c_comm_init")
       .Doc("Makes the communicator of one ring.", kInitDoc)
-      .Input("X", "the id that c_gen_nccl_id made", AnyType())
+      .Input("X", "the id that c_gen_nccl_id made", AnyType(), OfAnyKind())
       .RequiredAttr("nranks", AttrKind::kInt, "how many ranks there are", AtLeast(1))
       .RequiredAttr("rank", AttrKind::kInt, "this one", AtLeast(0))
       .Attr("ring_id", 0, "the communicator's number", AtLeast(0))
@@ -47,7 +47,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .KernelForAnyType<Cpu, NoCommunicatorKernel>();
   ops.Add("c_gen_nccl_id")
       .Doc("Agrees on the id of one ring.", kRingGenDoc)
-      .Output("Out", "the id", AnyType())
+      .Output("Out", "the id", AnyType(), OfAnyKind())
       .RequiredAttr("rank", AttrKind::kInt, "this one", AtLeast(0))
       .RequiredAttr("endpoint", AttrKind::kString, "this rank's address, host:port")
       .Attr("other_endpoints", std::vector<std::string>(), "the addresses of all other ranks")
@@ -57,7 +57,8 @@ void RegisterCommunicators(OpRegistry& ops) {
       .KernelForAnyType<Cpu, NoCommunicatorKernel>();
   ops.Add("gen_nccl_id")
       .Doc("Agrees on the ids of all rings.", kGenDoc)
-      .Output("NCCLID", "the first ring's id; the others stand in variables of known names", AnyType())
+      .Output("NCCLID", "the first ring's id; the others stand in variables of known names", AnyType(),
+              OfAnyKind())
       .RequiredAttr("trainers", AttrKind::kStrings, "the addresses of all trainers, in order")
       .RequiredAttr("trainer_id", AttrKind::kInt, "this one", AtLeast(0))
       .Attr("nccl_comm_num", 1, "how many rings", AtLeast(1))

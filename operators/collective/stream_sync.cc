@@ -12,12 +12,18 @@ constexpr char kCommDoc[] = R"(
 Waits until every collective op of ring `ring_id` so far has ended, so that computation may take what it
 made.)";
 
+// Where a backward reaches it is for whoever wrote the program to say: as Fluid, which refuses too.
+Result<std::vector<Op>> RefuseGradient(const GradRequest& request) {
+  return Unimplemented("E-op-gradient", request.forward.type(), ": it has no gradient; set stop_gradient of ",
+                       request.forward.OutputName("Out"));
+}
+
 OpDef& Finish(OpDef& def) {
-  return def.Input("X", "not read: orders the op", AnyType())
-      .Output("Out", "X itself", SameTypeAs("X"))
+  return def.Input("X", "not read: orders the op", AnyType(), OfAnyKind())
+      .Output("Out", "X itself", SameTypeAs("X"), OfAnyKind())
       .InferShape(SameShape("X", "Out"))
       .SideEffect()
-      .NoGrad()
+      .GradMadeBy(RefuseGradient)
       .KernelForAnyType<Cpu, NoCommunicatorKernel>();
 }
 

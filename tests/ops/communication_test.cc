@@ -6,6 +6,7 @@
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/server_loop.h"
 #include "framework/tensor/scope.h"
+#include "framework/text/printer.h"
 #include "operators/all_ops.h"
 #include "tests/support/op_harness.h"
 
@@ -232,6 +233,24 @@ TEST(Rings, AreRefusedByNameWhileNoExecutorHasThem) {
   const Status status = RunOp(AllOps(), op, kPieces).status();
   EXPECT_EQ(status.id(), "E-comm-ring");
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+}
+
+TEST(Rings, HaveGradientsOnTheSameRing) {
+  const auto grad_of = [](const char* type) {
+    Op op(type);
+    op.AddInput("X", {"x"}).AddOutput("Out", {"y"}).Set("ring_id", 3).Set("nranks", 2);
+    return MakeGradOps(AllOps(), op, {"x"});
+  };
+  const std::map<std::string, std::string> gradients = {{"c_allreduce_sum", "c_allreduce_sum"},
+                                                        {"c_allgather", "c_reducescatter"},
+                                                        {"c_reducescatter", "c_allgather"}};
+  for (const auto& [type, gradient] : gradients) {
+    const Result<std::vector<Op>> made = grad_of(type.c_str());
+    ASSERT_TRUE(made.ok() && made->size() == 1) << type;
+    EXPECT_EQ(PrintOp(made->front()), StrCat("x@GRAD = ", gradient, "(X=y@GRAD) {ring_id=3, nranks=2}"));
+  }
+  EXPECT_EQ(grad_of("c_sync_calc_stream").status().message(),
+            "c_sync_calc_stream: it has no gradient; set stop_gradient of y");
 }
 
 TEST(Barriers, EndTheStepAndCompleteThePulls) {

@@ -10,6 +10,21 @@ namespace {
 
 constexpr Dim kCapacityLeast = 16;
 
+// A start-up program of Fluid's makes values for as many rows as a server may get, and lists none: each row
+// starts from one of those.
+class GivenRows : public RowStart {
+ public:
+  explicit GivenRows(Tensor values) : values_(std::move(values)) {}
+  void Make(std::int64_t row, std::int64_t, std::byte* out) const override {
+    const Dim at = row % values_.shape()[0];
+    const Tensor given = values_.Rows(at, at + 1);
+    std::memcpy(out, given.raw(), given.bytes());
+  }
+
+ private:
+  const Tensor values_;
+};
+
 }  // namespace
 
 void RowTable::Column::MakeRow(std::int64_t id, std::byte* out) const {
@@ -63,6 +78,10 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
   column.variable = source.variable;
   column.start = rows->start;
   column.values = rows->value.Clone();
+  if (rows->rows.empty() && column.values.shape()[0] > 0) {
+    column.start = std::make_shared<GivenRows>(column.values);
+    column.values = Tensor(column.values.dtype(), column.values.shape().WithRows(0));
+  }
   if (alike) return OkStatus();
   column.values.Reset(rows->value.dtype(), rows->value.shape().WithRows(table.row_count()));
   for (Dim at = 0; at < table.row_count(); ++at)

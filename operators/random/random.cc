@@ -15,9 +15,9 @@ namespace {
 
 constexpr char kSeedDoc[] = R"(
 Element i depends on seed and i only, and on the variable's name if that is persistable: not on the shape, the
-slice, other variables or the number of threads. An Out of selected rows, a table that is dealt out, lists
-none yet: each row has these values from its first use on. Seed 0 takes a new seed from the process at every
-run. The numbers are not those that Fluid draws from the same seed.)";
+slice, other variables or the number of threads. An Out of selected rows lists none of them; of a table that
+is dealt out, each row has these values from its first use on. Seed 0 takes a new seed from the process at
+every run. The numbers are not those that Fluid draws from the same seed.)";
 
 constexpr char kUniformDoc[] = R"(
 Out has attribute shape and holds numbers drawn evenly from [min, max). If diag_num > 0, element i *
@@ -115,7 +115,7 @@ class TruncatedGaussian : public Gaussian {
 };
 
 OpDef& Finish(OpDef& def) {
-  return def.Output("Out", "the tensor", TypeFromAttr("dtype"))
+  return def.Output("Out", "the tensor", TypeFromAttr("dtype"), TensorOrRows())
       .Attr("seed", 0, "chooses the numbers; 0: a new seed at every run")
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
       .KernelTypeFrom("Out")

@@ -86,12 +86,12 @@ struct RandomFill {
 
     Status Run(KernelRun& k) override {
       const std::uint64_t key = (seed_ != 0 ? seed_ : source_->Next()) ^ place_.name;
-      if (rows_.asked_for()) {
+      if (rows_.deals_out()) {
         rows_.Start(k, std::make_shared<RandomRows<Distribution, T>>(distribution_, key));
         return OkStatus();
       }
-      PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
-      Tensor& out = k[out_];
+      if (!rows_.is_rows()) PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+      Tensor& out = rows_.is_rows() ? rows_.Values(k) : k[out_];
       FillRandom(distribution_, key, place_.begin, out.count(), out.Data<T>());
       return OkStatus();
     }

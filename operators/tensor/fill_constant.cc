@@ -16,8 +16,8 @@ namespace {
 constexpr char kDoc[] = R"(
 Out has attribute shape, element type dtype, and everywhere str_value if that is not empty (it can hold an
 int64 that a float cannot), else value. ValueTensor, where given, holds the value in its one element. The
-shape may come from tensors too; then it is known when the op runs. An Out of selected rows, a table that is
-dealt out, lists none yet: each row has that value from its first use on.)";
+shape may come from tensors too; then it is known when the op runs. An Out of selected rows lists none of
+them; of a table that is dealt out, each row has that value from its first use on.)";
 
 constexpr char kZerosDoc[] = R"(
 Out has X's shape and element type, and holds zeros. X's values are not read.)";
@@ -50,12 +50,12 @@ class FillConstantKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const T value = given_ ? *k[given_].template Data<T>() : value_;
-    if (rows_.asked_for()) {
+    if (rows_.deals_out()) {
       rows_.Start(k, std::make_shared<ConstantRows<T>>(value));
       return OkStatus();
     }
-    PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
-    std::ranges::fill(k[out_].template Span<T>(), value);
+    if (!rows_.is_rows()) PENSTOCK_RETURN_IF_ERROR(shape_.Make(k, out_));
+    std::ranges::fill((rows_.is_rows() ? rows_.Values(k) : k[out_]).template Span<T>(), value);
     return OkStatus();
   }
 
@@ -89,7 +89,7 @@ void RegisterFillConstant(OpRegistry& ops) {
       ops.Add("fill_constant")
           .Doc("A tensor whose elements are all one value.", kDoc)
           .Input("ValueTensor", "one element that is used instead of `value`", AnyType(), Optional()))
-      .Output("Out", "the tensor", TypeFromAttr("dtype"))
+      .Output("Out", "the tensor", TypeFromAttr("dtype"), TensorOrRows())
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32), "Out's element type, as Fluid numbers them")
       .Attr("shape", std::vector<std::int64_t>(), "Out's shape; -1 where it comes from tensors", AtLeast(-1))
       .Attr("value", 0.0f, "the value")

@@ -1,14 +1,17 @@
-// Selected rows as the output of an op that fills a variable: a table that is dealt out to servers. It gets
-// no rows, but what each of them starts from, however many there are.
+// Selected rows as the output of an op that fills a variable. What is declared to be distributed is a table
+// that is dealt out to servers: it gets no rows, but what each of them starts from, however many there are.
+// Other selected rows get all values at once and, as Fluid's, list none of them.
 //
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Prepare(k, out_));
-//   if (rows_.asked_for()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run
+//   if (rows_.deals_out()) rows_.Start(k, std::make_shared<MyRows>(...));    // each run
+//   else if (rows_.is_rows()) Fill(rows_.Values(k))
 #pragma once
 
 #include <memory>
 #include <utility>
 #include <vector>
 
+#include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "framework/tensor/row_start.h"
 
@@ -18,7 +21,10 @@ class StartRows {
  public:
   Status Prepare(const KernelSetup& k, const Operand& out) {
     out_ = out;
-    if (!asked_for()) return OkStatus();
+    if (!is_rows()) return OkStatus();
+    const Program* program = k.site().program;
+    const Var* var = program == nullptr ? nullptr : program->FindVar(k.site().block, out.name);
+    deals_out_ = var != nullptr && var->facts.is_distributed;
     std::vector<Dim> extents;
     if (const auto* longs = k.op().Get<std::vector<std::int64_t>>("shape")) {
       extents.assign(longs->begin(), longs->end());
@@ -29,18 +35,30 @@ class StartRows {
     if (table_.rank() > 0 && table_.IsKnown()) return OkStatus();
     return k.Error("attribute shape (", table_, ") must say how wide the rows of ", out.name, " are");
   }
-  bool asked_for() const { return out_.kind == VarKind::kSelectedRows; }
+  bool is_rows() const { return out_.kind == VarKind::kSelectedRows; }
+  bool deals_out() const { return deals_out_; }
   void Start(KernelRun& k, std::shared_ptr<const RowStart> start) const {
-    SelectedRows& out = k.Var(out_).As<SelectedRows>();
-    out.rows.clear();
-    out.height = table_[0];
+    SelectedRows& out = Empty(k);
     out.value = Tensor(out_.dtype, table_.WithRows(0));
     out.start = std::move(start);
   }
+  Tensor& Values(KernelRun& k) const {
+    SelectedRows& out = Empty(k);
+    out.ResetValue(out_.dtype, table_);
+    return out.value;
+  }
 
  private:
+  SelectedRows& Empty(KernelRun& k) const {
+    SelectedRows& out = k.Var(out_).As<SelectedRows>();
+    out.rows.clear();
+    out.height = table_[0];
+    return out;
+  }
+
   Operand out_;
   Shape table_;
+  bool deals_out_ = false;
 };
 
 }  // namespace penstock

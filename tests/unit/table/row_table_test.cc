@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace penstock {
 namespace {
@@ -90,6 +91,20 @@ TEST(RowTable, BeginsWithTheRowsOfAFile) {
   RowTable table = made.Make().value();
   EXPECT_EQ(Read(table, {5, 6}), (std::vector<float>{4, 4, 0, 0})) << "nothing says how the others start";
   EXPECT_EQ(table.column(1).Data<float>()[0], 0) << "the state of a row that comes without";
+}
+
+TEST(RowTable, StartsFromValuesThatListNoRows) {
+  Table made;
+  SelectedRows& rows = made.rows.As<SelectedRows>();
+  rows.start.reset();
+  rows.value = Tensor(DType::kFp32, {2, 2});
+  std::iota(rows.value.Data<float>(), rows.value.Data<float>() + 4, 1.0f);
+  RowTable table = made.Make().value();
+  EXPECT_EQ(table.row_count(), 0);
+  EXPECT_EQ(Read(table, {0, 7}), (std::vector<float>{1, 2, 3, 4}));
+  const std::vector<std::int64_t> ids = {7};
+  table.Require(ids);
+  EXPECT_EQ(Read(table, {7}), (std::vector<float>{3, 4})) << "as it was read before";
 }
 
 TEST(RowTable, RefusesWhatDoesNotFit) {

@@ -1,0 +1,79 @@
+// Selected rows as what an op fills: values at once, as Fluid makes them, or, of a table that is declared to
+// be distributed, what each row starts from.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "executor/schedule/executor.h"
+#include "framework/ir/wire.h"
+#include "framework/tensor/row_start.h"
+#include "framework/text/parser.h"
+#include "operators/all_ops.h"
+#include "tests/ops/rows_runner.h"
+#include "tests/support/corpus.h"
+
+namespace penstock::test {
+namespace {
+
+// What the program's op has left in "t".
+SelectedRows Filled(const std::string& var_flags, const std::string& op) {
+  const Result<Program> program = ParseText(
+      StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>", var_flags, "\n  t = ", op, "\n}\n"),
+      "test");
+  EXPECT_TRUE(program.ok()) << program.status().ToString();
+  Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  const auto result = executor.Run(*program, scope, {}, {});
+  EXPECT_TRUE(result.ok()) << result.status().ToString();
+  return scope.FindOrCreate("t")->As<SelectedRows>();
+}
+
+constexpr char kUniform[] = "uniform_random() {shape=[6l, 3l], min=2.0, max=3.0, seed=5, dtype=5}";
+constexpr char kConstant[] = "fill_constant() {shape=[6l, 3l], value=2.5, dtype=5}";
+
+TEST(FilledRows, HaveAllValuesAndListNone) {
+  for (const char* op : {kUniform, kConstant}) {
+    const SelectedRows rows = Filled("", op);
+    EXPECT_TRUE(rows.rows.empty()) << op;
+    EXPECT_EQ(rows.height, 6) << op;
+    EXPECT_EQ(rows.start, nullptr) << op;
+    ASSERT_EQ(rows.value.shape(), (Shape{6, 3})) << op;
+    for (const float x : rows.value.Span<float>()) EXPECT_TRUE(x >= 2 && x < 3) << op << ": " << x;
+  }
+}
+
+TEST(FilledRows, OfADistributedTableAreMadeWhenTheyAreUsed) {
+  for (const char* op : {kUniform, kConstant}) {
+    const SelectedRows rows = Filled(" distributed", op);
+    EXPECT_TRUE(rows.rows.empty()) << op;
+    EXPECT_EQ(rows.height, 6) << op;
+    EXPECT_EQ(rows.value.shape(), (Shape{0, 3})) << op;
+    ASSERT_NE(rows.start, nullptr) << op;
+    float row[3] = {};
+    rows.start->Make(4, 3, reinterpret_cast<std::byte*>(row));
+    EXPECT_TRUE(std::ranges::all_of(row, [](float x) { return x >= 2 && x < 3; })) << op;
+  }
+}
+
+TEST(FilledRows, HaveTheShapeOfFluids) {
+  if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
+  const std::string path = CorpusFolder() + "/open/ops_sr/uniform_random_sr";
+  const Result<Program> program = ParseProgram(BytesOf(path + ".pb"));
+  ASSERT_TRUE(program.ok());
+  const Op& op = *program->main().ops().front().op;
+  Variables made;
+  made[op.OutputName("Out")] = std::make_unique<Variable>();
+  made[op.OutputName("Out")]->As<SelectedRows>().height = 6;
+  ASSERT_TRUE(RunWithoutAllocating("uniform_random_sr", op, made).ok());
+  const Variables fluids = ReadVariables(ReadNpz(BytesOf(path + ".npz")).value(), "out:");
+  for (const auto& [name, variable] : fluids) {
+    const SelectedRows& theirs = *variable->If<SelectedRows>();
+    const SelectedRows& ours = *made.at(name)->If<SelectedRows>();
+    EXPECT_EQ(ours.rows, theirs.rows);
+    EXPECT_EQ(ours.height, theirs.height);
+    EXPECT_EQ(ours.value.shape(), theirs.value.shape());
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -226,6 +226,11 @@ const std::map<std::string, std::string> kElsewhere = {
 // Ops whose gradient no comparison of one op can show. tests/executor differentiates programs of blocks and
 // arrays.
 const std::map<std::string, std::string> kWithoutCase = {
+    {"c_allgather", "runs between ranks"},
+    {"c_allreduce_sum", "runs between ranks"},
+    {"c_reducescatter", "runs between ranks"},
+    {"c_sync_calc_stream", "orders what runs on a device"},
+    {"c_sync_comm_stream", "orders what runs between ranks"},
     {"conditional_block", "runs a block"},
     {"recurrent", "runs a block"},
     {"while", "runs a block"},

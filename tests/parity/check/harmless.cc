@@ -83,6 +83,7 @@ constexpr Harmless kHarmless[] = {
     {"trainer's start: gaussian_random*", "the pserver's value overwrites it"},
     {"trainer's start: fill_constant*", "the pserver's value overwrites it, or nobody reads it"},
     {"trainer's start: fake_init.shape: *", "nothing is made"},
+    {"*trainer's start: persistable (out of fake_init.Out): one * more", "nothing is made"},
     {"*start: persistable (out of fill_constant.Out): *",
      "nobody reads it: the step counter of a schedule that has gone"},
     // Pservers.

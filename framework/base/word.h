@@ -22,9 +22,9 @@ namespace penstock {
 
 class Word {
  public:
-  Word() = default;  // the empty text
-  Word(std::string_view text)
-      : entry_(text.empty() ? nullptr : Find(text)) {}             // NOLINT(google-explicit-constructor)
+  Word() = default;            // the empty text
+  Word(std::string_view text)  // NOLINT(google-explicit-constructor)
+      : entry_(text.empty() ? nullptr : Find(text)) {}
   Word(const std::string& text) : Word(std::string_view(text)) {}  // NOLINT(google-explicit-constructor)
   Word(const char* text) : Word(std::string_view(text)) {}         // NOLINT(google-explicit-constructor)
   // A text that few others equal, as a place in the user's script: shared by copies alone.

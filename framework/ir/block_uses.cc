@@ -66,6 +66,23 @@ std::vector<int> StartedBlocks(const Op& op) {
   return blocks;
 }
 
+std::set<int> ReachedBlocks(const Program& program) {
+  std::set<int> reached = {0};
+  std::vector<int> to_visit = {0};
+  while (!to_visit.empty()) {
+    const int block = to_visit.back();
+    to_visit.pop_back();
+    for (const OpEntry& entry : program.block(block).ops()) {
+      if (!entry.op->may_name_blocks()) continue;
+      for (const int started : StartedBlocks(*entry.op)) {
+        if (started < 0 || started >= program.block_count() || !reached.insert(started).second) continue;
+        to_visit.push_back(started);
+      }
+    }
+  }
+  return reached;
+}
+
 Result<std::vector<std::string>> OuterNames(const Program& program, int block) {
   std::vector<std::string> names;
   PENSTOCK_RETURN_IF_ERROR(Collector(program, /*only_written=*/false).Collect(block, names));

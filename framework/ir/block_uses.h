@@ -6,6 +6,7 @@
 //   NamesForGradient(program, 1) {"h"}: declared in block 1, mentioned by the block that is its gradient
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace penstock {
 
 // The blocks that an op's attributes name, in their order.
 std::vector<int> StartedBlocks(const Op& op);
+
+// Block 0, and what its ops start, those blocks' ops, and so on. Fluid leaves blocks in programs that nobody
+// runs.
+std::set<int> ReachedBlocks(const Program& program);
 
 // Names that ops of the block, or of blocks that these start, mention and that are declared further out. Each
 // once, in order of mention.

@@ -35,11 +35,6 @@ std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
 const VarInfo kAbsent = {
     .kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
 
-// What blocks and readers leave in a variable of such a kind, others rely on.
-bool IsNoTensor(VarKind kind) {
-  return kind == VarKind::kStepScopes || kind == VarKind::kRankTable || kind == VarKind::kReader;
-}
-
 // Whether a byte count of such a tensor fits 64 bits, whatever its element type.
 bool IsAddressable(const Shape& shape) {
   Dim product = 16;
@@ -93,7 +88,6 @@ const penstock::Attr& InferContext::AttrValue(std::string_view name) const {
 Status InferContext::SetShape(std::string_view slot, int i, const Shape& shape) {
   if (!IsAddressable(shape)) return Error("shape of ", slot, " (", shape, ") is too large for any memory");
   if (VarInfo* info = MutableOutput(slot, i)) {
-    if (IsNoTensor(info->kind)) return Error(slot, " names a variable that is declared to be no tensor");
     info->shape = shape;
     info->has_type = true;
   }
@@ -130,9 +124,6 @@ void InferContext::SetKind(std::string_view slot, VarKind kind, int i) {
 
 Status InferContext::ShareAll(std::string_view in, std::string_view out) {
   if (VarInfo* info = MutableOutput(out, 0)) {
-    const bool other_kind = IsNoTensor(info->kind) || info->kind == VarKind::kTensorArray;
-    if (other_kind && info->kind != Input(in).kind)
-      return Error(out, " names a variable that is declared to be no tensor");
     *info = Input(in);
     info->has_type = true;
     ShareLod(in, out);

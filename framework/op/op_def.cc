@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "framework/op/operand_kinds.h"
+
 namespace penstock {
 namespace {
 
@@ -46,6 +48,77 @@ Status CheckSlots(const Op& op, const std::vector<Slot>& slots, const std::vecto
                              " takes one variable, not ", slot.args.size());
     }
   }
+  return OkStatus();
+}
+
+// Whether a program may declare as `declared` what a slot takes. Fluid declares some selected rows as the
+// dense tensors that they stand for and some tensors as rows; which of them a variable holds, the run tells.
+bool MayBeDeclared(VarKind declared, KindSet taken) {
+  constexpr KindSet kTall = KindSet::Of(VarKind::kTensor, VarKind::kSelectedRows);
+  if (kTall.Has(declared) && (taken.Has(VarKind::kTensor) || taken.Has(VarKind::kSelectedRows))) return true;
+  return taken.Has(declared);
+}
+
+// Each argument is declared as something that its slot takes. Without a type it is told by the run alone, and
+// what an output is declared to be without saying more may turn out to be something else.
+Status CheckKinds(const InferContext& c) {
+  for (const SlotDef& slot : c.def().inputs()) {
+    int i = 0;
+    for (const std::string& name : c.op().Input(slot.name)) {
+      const VarInfo& info = c.Input(slot.name, i++);
+      if (info.kind == VarKind::kTensor && !info.has_type) continue;
+      if (!MayBeDeclared(info.kind, slot.kinds)) return KindError(c.def(), slot, name, info.kind);
+    }
+  }
+  for (const SlotDef& slot : c.def().outputs()) {
+    int i = 0;
+    for (const std::string& name : c.op().Output(slot.name)) {
+      const VarKind kind = c.Output(slot.name, i++).kind;
+      if (kind != VarKind::kTensor && !MayBeDeclared(kind, slot.kinds))
+        return KindError(c.def(), slot, name, kind);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckTypes(const InferContext& c) {
+  for (const SlotDef& slot : c.def().inputs()) {
+    for (int i = 0; i < c.InputCount(slot.name); ++i) {
+      const VarInfo& info = c.Input(slot.name, i);
+      if (!info.has_type) continue;
+      if (slot.type.kind == TypeRule::Kind::kOneOf &&
+          std::find(slot.type.types.begin(), slot.type.types.end(), info.dtype) == slot.type.types.end()) {
+        return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must be ",
+                       TypeNames(slot.type.types));
+      }
+      if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr) &&
+          c.DTypeOf(slot.type.slot_or_attr) != info.dtype) {
+        return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must equal that of ",
+                       slot.type.slot_or_attr, " (", DTypeName(c.DTypeOf(slot.type.slot_or_attr)), ")");
+      }
+    }
+  }
+  return OkStatus();
+}
+
+// What a slot's declaration alone says of an output: its element type, and which of dense tensor and rows it
+// is if the op makes but one of them.
+Status SetByDeclaration(InferContext& c, const SlotDef& slot, int i) {
+  if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr)) {
+    c.SetDType(slot.name, c.DTypeOf(slot.type.slot_or_attr), i);
+  } else if (slot.type.kind == TypeRule::Kind::kOneOf && slot.type.types.size() == 1) {
+    c.SetDType(slot.name, slot.type.types.front(), i);
+  } else if (slot.type.kind == TypeRule::Kind::kFromAttr) {
+    const auto number = c.Attr<std::int32_t>(slot.type.slot_or_attr);
+    if (!IsDType(number))
+      return c.Error("attribute ", slot.type.slot_or_attr, " (", number, ") is no element type");
+    c.SetDType(slot.name, static_cast<DType>(number), i);
+  }
+  const VarKind kind = c.Output(slot.name, i).kind;
+  if (slot.kinds.Has(kind)) return OkStatus();
+  if (kind == VarKind::kSelectedRows) c.SetKind(slot.name, VarKind::kTensor, i);
+  if (kind == VarKind::kTensor && slot.kinds.Has(VarKind::kSelectedRows))
+    c.SetKind(slot.name, VarKind::kSelectedRows, i);
   return OkStatus();
 }
 
@@ -281,39 +354,12 @@ Status OpDef::CheckOp(const Op& op) const {
 }
 
 Status OpDef::Infer(InferContext& c) const {
-  for (const SlotDef& slot : inputs_) {
-    for (int i = 0; i < c.InputCount(slot.name); ++i) {
-      const VarInfo& info = c.Input(slot.name, i);
-      const bool is_tensor = info.kind != VarKind::kStepScopes && info.kind != VarKind::kRankTable &&
-                             info.kind != VarKind::kReader;
-      if (slot.type.kind != TypeRule::Kind::kAny && !is_tensor)
-        return c.Error(slot.name, " names a variable that is declared to be no tensor");
-      if (!info.has_type) continue;
-      if (slot.type.kind == TypeRule::Kind::kOneOf &&
-          std::find(slot.type.types.begin(), slot.type.types.end(), info.dtype) == slot.type.types.end()) {
-        return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must be ",
-                       TypeNames(slot.type.types));
-      }
-      if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr) &&
-          c.DTypeOf(slot.type.slot_or_attr) != info.dtype) {
-        return c.Error("element type of ", slot.name, " (", DTypeName(info.dtype), ") must equal that of ",
-                       slot.type.slot_or_attr, " (", DTypeName(c.DTypeOf(slot.type.slot_or_attr)), ")");
-      }
-    }
-  }
+  PENSTOCK_RETURN_IF_ERROR(CheckKinds(c));
+  PENSTOCK_RETURN_IF_ERROR(CheckTypes(c));
   if (infer_ != nullptr) PENSTOCK_RETURN_IF_ERROR(infer_(c));
   for (const SlotDef& slot : outputs_) {
     for (int i = 0; i < static_cast<int>(c.op().Output(slot.name).size()); ++i) {
-      if (slot.type.kind == TypeRule::Kind::kSameAs && c.HasInput(slot.type.slot_or_attr)) {
-        c.SetDType(slot.name, c.DTypeOf(slot.type.slot_or_attr), i);
-      } else if (slot.type.kind == TypeRule::Kind::kOneOf && slot.type.types.size() == 1) {
-        c.SetDType(slot.name, slot.type.types.front(), i);
-      } else if (slot.type.kind == TypeRule::Kind::kFromAttr) {
-        const auto number = c.Attr<std::int32_t>(slot.type.slot_or_attr);
-        if (!IsDType(number))
-          return c.Error("attribute ", slot.type.slot_or_attr, " (", number, ") is no element type");
-        c.SetDType(slot.name, static_cast<DType>(number), i);
-      }
+      PENSTOCK_RETURN_IF_ERROR(SetByDeclaration(c, slot, i));
     }
   }
   return OkStatus();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "framework/base/view_map.h"
+#include "framework/ir/block_uses.h"
 #include "framework/ir/role.h"
 #include "framework/text/lexer.h"
 #include "framework/verify/scene.h"
@@ -94,13 +96,41 @@ void CheckOrderIn(const Block& block, VerifyScene& scene) {
   }
 }
 
-// What takes a raw variable and nothing else, such as a reader's queue, gets what the process has put into
-// the scope: Fluid declares none.
+// A slot that asks for a raw variable, such as a reader's queue, gets what the process has put into the
+// scope: Fluid declares none.
 bool TakesFromScope(const OpRegistry* ops, const Op& op, const Slot& slot) {
   const OpDef* def = ops == nullptr ? nullptr : ops->Find(op.type());
   const SlotDef* input = def == nullptr ? nullptr : def->FindInput(slot.name);
-  return input != nullptr && input->kinds == KindSet::Of(VarKind::kRaw);
+  return input != nullptr && input->kinds != KindSet::Any() && input->kinds.Has(VarKind::kRaw);
 }
+
+// What the op that runs a gradient's block puts there itself: gradients of what its attributes name in the
+// block whose gradient it is. Fluid declares none of those that reach a step from the one behind it.
+class GivenGradients {
+ public:
+  GivenGradients(const Program& program, int block) {
+    if (program.block(block).forward_block() < 0) return;
+    for (int b = 0; b < program.block_count(); ++b) {
+      for (const OpEntry& entry : program.block(b).ops()) {
+        if (!entry.op->may_name_blocks()) continue;
+        const std::vector<int> started = StartedBlocks(*entry.op);
+        if (std::find(started.begin(), started.end(), block) != started.end()) AddGivenBy(*entry.op);
+      }
+    }
+  }
+  bool contains(const std::string& name) const { return names_.contains(name); }
+
+ private:
+  void AddGivenBy(const Op& op) {
+    for (const NamedAttr& attr : op.attrs()) {
+      const auto* texts = std::get_if<std::vector<std::string>>(&attr.value);
+      if (texts == nullptr) continue;
+      for (const std::string& text : *texts) names_.insert(text + kGradSuffix);
+    }
+  }
+
+  std::set<std::string> names_;
+};
 
 }  // namespace
 
@@ -110,12 +140,13 @@ void CheckDeclared(VerifyScene& scene) {
     if (scene.LeftBehind(b) || scene.DeclarationsIn(b).Complete()) continue;
     const Block& block = program.block(b);
     const Declarations& declarations = scene.DeclarationsIn(b);
+    const GivenGradients given(program, b);
     for (std::size_t i = 0; i < block.ops().size(); ++i) {
       const Op& op = *block.ops()[i].op;
       const auto check = [&](std::string_view what, const std::vector<Slot>& slots,
                              std::span<const Declaration> found) {
         ForEachDeclared(slots, found, [&](const Slot& slot, const std::string& arg, const Declaration& of) {
-          if (!of.missing || TakesFromScope(scene.ops(), op, slot)) return;
+          if (!of.missing || TakesFromScope(scene.ops(), op, slot) || given.contains(arg)) return;
           scene.AddAt(InvalidArgument("E-verify-undeclared", SpellName(op.type()), ": ", what, " ",
                                       SpellName(slot.name), " (", SpellName(arg),
                                       ") is not declared in block ", b, " or around it"),

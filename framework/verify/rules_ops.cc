@@ -40,11 +40,36 @@ bool IsOfUntoldShape(const Declaration& argument) {
   return shaped && var->type && var->shape().rank() == 0;
 }
 
+// Whether the element type may have been left open: Fluid declares such a temporary bool.
+bool MayBeUntold(const Var& declared) {
+  return declared.type && declared.type->dtype == DType::kBool && !declared.persistable &&
+         !declared.facts.is_data;
+}
+
+bool IsOfUntoldType(const Var& declared, const VarInfo& inferred) {
+  return MayBeUntold(declared) && inferred.has_type && inferred.dtype != DType::kBool;
+}
+
+// What is written by an op that nobody knows, or made of such a value, may hold any type.
+void NoteUntold(std::span<const Declaration> outputs, VerifyScene& scene) {
+  for (const Declaration& output : outputs) {
+    if (output.var != nullptr && MayBeUntold(*output.var)) scene.NoteHeld(*output.var, std::nullopt);
+  }
+}
+
+// What is known of a variable: its declaration, and the type that it holds where that leaves it open.
+VarInfo KnownOf(const Var& var, const VerifyScene& scene) {
+  VarInfo known = InfoOf(var);
+  if (MayBeUntold(var)) known.dtype = scene.HeldBy(var);
+  return known;
+}
+
 // Empty if the inferred type agrees with the declared one; an unknown extent agrees with any.
 std::string Disagreement(const Var& declared, const VarInfo& inferred, bool compare_shapes) {
   if (!declared.type || !inferred.has_type || declared.kind != inferred.kind) return "";
   const bool fits = !compare_shapes || Compatible(declared.type->shape, inferred.shape);
-  if (declared.type->dtype == inferred.dtype && fits) return "";
+  const bool same = declared.type->dtype == inferred.dtype || IsOfUntoldType(declared, inferred);
+  if (same && fits) return "";
   return StrCat("is declared ", DTypeName(declared.type->dtype), declared.type->shape, ", but ",
                 DTypeName(inferred.dtype), inferred.shape, " follows from the inputs");
 }
@@ -53,28 +78,48 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
   const Op& op = *block.ops()[position].op;
   if (!def.has_infer_shape() || !scene.WellFormed(op)) return;
   const Declarations& declarations = scene.DeclarationsIn(block.index());
-  if (std::ranges::any_of(declarations.ArgumentsOf(position), IsOfUntoldShape)) return;
-  auto next = declarations.ArgumentsOf(position).begin();  // asked for in this order
-  InferContext context(def, op, [&next](const std::string&) -> std::optional<VarInfo> {
+  const auto arguments = declarations.ArgumentsOf(position);
+  if (std::ranges::any_of(arguments, IsOfUntoldShape)) return;
+  const bool untold = std::ranges::any_of(arguments, [&](const Declaration& argument) {
+    if (argument.var == nullptr || !MayBeUntold(*argument.var)) return false;
+    // What a pass did not touch is not looked at: who knows what it holds.
+    return !scene.Whole() || scene.IsUntold(*argument.var);
+  });
+  if (untold) return NoteUntold(declarations.OutputsOf(position), scene);
+  auto next = arguments.begin();  // asked for in this order
+  InferContext context(def, op, [&](const std::string&) -> std::optional<VarInfo> {
     const Var* var = (next++)->var;
-    return var == nullptr ? std::nullopt : std::optional(InfoOf(*var));
+    return var == nullptr ? std::nullopt : std::optional(KnownOf(*var, scene));
   });
   if (Status status = def.Infer(context); !status.ok()) {
     scene.AddAt(std::move(status), block, position);
     return;
   }
-  const bool compare_shapes = std::ranges::none_of(declarations.ArgumentsOf(position), IsArray);
+  const bool compare_shapes = std::ranges::none_of(arguments, IsArray);
   auto declared = declarations.OutputsOf(position).begin();
   for (std::size_t s = 0; s < op.outputs().size(); ++s) {
     const Slot& slot = op.outputs()[s];
     for (std::size_t a = 0; a < slot.args.size(); ++a) {
       const Var* var = (declared++)->var;
       if (var == nullptr) continue;
-      const std::string disagreement = Disagreement(*var, context.outputs()[s][a], compare_shapes);
+      const VarInfo& inferred = context.outputs()[s][a];
+      if (IsOfUntoldType(*var, inferred)) scene.NoteHeld(*var, inferred.dtype);
+      const std::string disagreement = Disagreement(*var, inferred, compare_shapes);
       if (disagreement.empty()) continue;
       scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), SpellName(op.type()), ": ",
                                   SpellName(slot.name), " (", SpellName(slot.args[a]), ") ", disagreement),
                   block, position);
+    }
+  }
+}
+
+void NoteMadeByStrangers(VerifyScene& scene) {
+  if (scene.ops() == nullptr || !scene.Whole()) return;
+  for (int b = 0; b < scene.program().block_count(); ++b) {
+    const std::vector<OpEntry>& ops = scene.program().block(b).ops();
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (scene.ops()->Find(ops[i].op->type()) != nullptr) continue;
+      NoteUntold(scene.DeclarationsIn(b).OutputsOf(i), scene);
     }
   }
 }
@@ -92,6 +137,7 @@ void CheckSchemas(VerifyScene& scene) {
 }
 
 void CheckShapes(VerifyScene& scene) {
+  NoteMadeByStrangers(scene);
   ForEachKnownOp(scene, [&](const OpDef& def, const Block& block, std::size_t position) {
     CheckShapesOf(def, block, position, scene);
   });

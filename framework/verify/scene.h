@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -49,19 +50,32 @@ class VerifyScene {
 
   const Program& program() const { return program_; }
   const OpRegistry* ops() const { return options_.ops; }
+  // Whether all of the program is checked, not just what a pass has touched.
+  bool Whole() const { return options_.before == nullptr; }
   // False for an op that the program before the pass already held, in the same block.
   bool Touched(const Block& block, const OpEntry& entry) const;
 
   // Looked up once for all rules.
   const Declarations& DeclarationsIn(int block);
 
-  // True for a block that no op enters any more, since the pass took the op away: it stays for its index
-  // alone.
+  // True for a block of the program before the pass that no op enters, or none any more: it stays for its
+  // index alone.
   bool LeftBehind(int block) const { return left_behind_.contains(block); }
 
   // Ops that break their schema: what their shapes are makes no sense to ask.
   void NoteMalformed(const Op& op) { malformed_.insert(&op); }
   bool WellFormed(const Op& op) const { return !malformed_.contains(&op); }
+
+  // Temporaries that are declared bool, as Fluid declares those whose element type it has not inferred, and
+  // what they hold by the op that writes them; nothing if no one knows.
+  void NoteHeld(const Var& var, std::optional<DType> held) {
+    held ? void(held_.emplace(&var, *held)) : void(untold_.insert(&var));
+  }
+  bool IsUntold(const Var& var) const { return untold_.contains(&var); }
+  DType HeldBy(const Var& var) const {
+    const auto held = held_.find(&var);
+    return held == held_.end() ? var.type->dtype : held->second;
+  }
 
   void Add(Status violation);
   // With the op, its arguments and its place below the message.
@@ -74,6 +88,8 @@ class VerifyScene {
   const VerifyOptions& options_;
   std::unordered_set<const Op*> malformed_;  // asked, never walked
   std::set<int> left_behind_;
+  std::unordered_map<const Var*, DType> held_;  // asked, never walked
+  std::unordered_set<const Var*> untold_;
   std::vector<std::optional<Declarations>> declarations_;  // by block
   std::vector<Status> violations_;
 };

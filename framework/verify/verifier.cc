@@ -1,27 +1,11 @@
 #include "framework/verify/verifier.h"
 
+#include "framework/ir/block_uses.h"
 #include "framework/ir/role.h"
 #include "framework/text/describe.h"
 #include "framework/verify/scene.h"
 
 namespace penstock {
-namespace {
-
-std::set<int> EnteredBlocks(const Program& program) {
-  std::set<int> entered;
-  for (int i = 0; i < program.block_count(); ++i) {
-    for (const OpEntry& entry : program.block(i).ops()) {
-      if (!entry.op->may_name_blocks()) continue;
-      for (const NamedAttr& attr : entry.op->attrs()) {
-        for (const BlockRef ref : BlocksOf(attr.value)) entered.insert(ref.index);
-      }
-    }
-  }
-  return entered;
-}
-
-}  // namespace
-
 std::span<const BlockRef> BlocksOf(const Attr& attr) {
   if (const auto* one = std::get_if<BlockRef>(&attr)) return {one, 1};
   if (const auto* many = std::get_if<std::vector<BlockRef>>(&attr)) return *many;
@@ -49,8 +33,8 @@ const std::vector<VerifyRule>& VerifierRules() {
 VerifyScene::VerifyScene(const Program& program, const VerifyOptions& options)
     : program_(program), options_(options), declarations_(static_cast<std::size_t>(program.block_count())) {
   if (options.before == nullptr || options.before->block_count() == 1) return;
-  left_behind_ = EnteredBlocks(*options.before);
-  for (const int block : EnteredBlocks(program)) left_behind_.erase(block);
+  for (int i = 1; i < options.before->block_count(); ++i) left_behind_.insert(i);
+  for (const int block : ReachedBlocks(program)) left_behind_.erase(block);
 }
 
 bool IsName(std::string_view arg) { return !arg.empty() && arg != kEmptyVarName; }

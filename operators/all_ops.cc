@@ -95,6 +95,7 @@ void RegisterReduceOps(OpRegistry& ops);
 void RegisterRefByTrainerId(OpRegistry& ops);
 void RegisterRemoteLookup(OpRegistry& ops);
 void RegisterReshape2(OpRegistry& ops);
+void RegisterReverse(OpRegistry& ops);
 void RegisterRmsprop(OpRegistry& ops);
 void RegisterRnnMemoryHelper(OpRegistry& ops);
 void RegisterRowConv(OpRegistry& ops);
@@ -228,6 +229,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterRefByTrainerId(ops);
   RegisterRemoteLookup(ops);
   RegisterReshape2(ops);
+  RegisterReverse(ops);
   RegisterRmsprop(ops);
   RegisterRnnMemoryHelper(ops);
   RegisterRowConv(ops);

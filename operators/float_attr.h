@@ -1,6 +1,7 @@
 // A number that an attribute or a formula gives as a float, as an element of a tensor.
 #pragma once
 
+#include <cmath>
 #include <limits>
 #include <type_traits>
 
@@ -10,10 +11,11 @@ namespace penstock {
 template <typename T>
 T ElementFrom(double value) {
   if constexpr (std::is_integral_v<T>) {
-    // The least integer is a power of two, so it and its negative, one above the largest, are exact.
+    // The least integer, and what is one above the largest, are exact: 0 or powers of two.
     constexpr double kLeast = static_cast<double>(std::numeric_limits<T>::min());
+    const double above = std::ldexp(1.0, std::numeric_limits<T>::digits);
     if (!(value >= kLeast)) return value < kLeast ? std::numeric_limits<T>::min() : T{0};
-    if (value >= -kLeast) return std::numeric_limits<T>::max();
+    if (value >= above) return std::numeric_limits<T>::max();
   }
   return static_cast<T>(value);
 }

@@ -45,13 +45,4 @@ const Shape& NoRows() {
   return none;
 }
 
-Status RequireTensor(const KernelSetup& k, std::string_view slot) {
-  for (const Operand& operand : k.Inputs(slot)) {
-    if (operand.kind == VarKind::kTensor) continue;
-    return Unimplemented("E-op-rows", k.op().type(), ": ", slot, " (", operand.name,
-                         ") holds selected rows, which are not supported; use a dense tensor");
-  }
-  return OkStatus();
-}
-
 }  // namespace penstock

@@ -18,9 +18,6 @@ Status RequireRows(std::string_view op, std::string_view slot, const SelectedRow
 // The same of rows whose tall tensor is known by them alone.
 Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
 
-// kUnimplemented E-op-rows, for a kernel that takes tensors alone.
-Status RequireTensor(const KernelSetup& k, std::string_view slot);
-
 // The shape of what lists no rows, and so has no width.
 const Shape& NoRows();
 

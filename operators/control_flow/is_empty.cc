@@ -12,7 +12,6 @@ class IsEmptyKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {

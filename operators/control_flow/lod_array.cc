@@ -89,7 +89,6 @@ class JoinKernel : public Kernel {
     x_ = k.Input("X");
     table_ = k.Input("RankTable");
     out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensorArray) return k.Error("X (", x_.name, ") must be a tensor array");
     return OkStatus();
   }
 
@@ -296,16 +295,16 @@ void RegisterLodArray(OpRegistry& ops) {
   ops.Add("lod_tensor_to_array")
       .Doc("Sequences cut into steps.", kCutDoc)
       .Input("X", "sequences", AnyType())
-      .Input("RankTable", "their order", AnyType())
-      .Output("Out", "an array of the steps", AnyType())
+      .Input("RankTable", "their order", AnyType(), OfKind(VarKind::kRankTable))
+      .Output("Out", "an array of the steps", AnyType(), OfKind(VarKind::kTensorArray))
       .InferShape(
           [](InferContext& c) { return InferSteps(c, VarKind::kTensorArray, c.Input("X").lod_level - 1); })
       .KernelForAnyType<Cpu, CutKernel>()
       .GradMadeBy(Reversed("array_to_lod_tensor"));
   ops.Add("array_to_lod_tensor")
       .Doc("Steps joined to sequences.", kJoinDoc)
-      .Input("X", "an array of the steps", AnyType())
-      .Input("RankTable", "the order of the sequences", AnyType())
+      .Input("X", "an array of the steps", AnyType(), OfKind(VarKind::kTensorArray))
+      .Input("RankTable", "the order of the sequences", AnyType(), OfKind(VarKind::kRankTable))
       .Output("Out", "sequences", AnyType())
       .InferShape([](InferContext& c) { return InferSteps(c, VarKind::kTensor, c.Input("X").lod_level + 1); })
       .KernelForAnyType<Cpu, JoinKernel>()
@@ -313,7 +312,7 @@ void RegisterLodArray(OpRegistry& ops) {
   ops.Add("shrink_rnn_memory")
       .Doc("The rows of the sequences that take part in a step.", kShrinkDoc)
       .Input("X", "one row or sequence each, in the table's order", AnyType())
-      .Input("RankTable", "the sequences", AnyType())
+      .Input("RankTable", "the sequences", AnyType(), OfKind(VarKind::kRankTable))
       .Input("I", "one integer: the step", Integers())
       .Output("Out", "the first of X", SameTypeAs("X"))
       .InferShape([](InferContext& c) {

@@ -26,7 +26,6 @@ class RankTableKernel : public Kernel {
     x_ = k.Input("X");
     out_ = k.Output("Out");
     level_ = k.Attr<int>("level");
-    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
     return OkStatus();
   }
 
@@ -129,7 +128,7 @@ OpDef& DeclareReorder(OpRegistry& ops, const std::string& type, std::string summ
   return ops.Add(type)
       .Doc(std::move(summary), kReorderDoc)
       .Input("X", "sequences, or one row each", AnyType())
-      .Input("RankTable", "the order", AnyType())
+      .Input("RankTable", "the order", AnyType(), OfKind(VarKind::kRankTable))
       .Output("Out", "the same in another order", SameTypeAs("X"))
       .InferShape(InferReorder);
 }
@@ -140,7 +139,7 @@ void RegisterLodRankTable(OpRegistry& ops) {
   ops.Add("lod_rank_table")
       .Doc("Sequences by their length.", kTableDoc)
       .Input("X", "sequences", AnyType())
-      .Output("Out", "the table", AnyType())
+      .Output("Out", "the table", AnyType(), OfKind(VarKind::kRankTable))
       .Attr("level", 0, "which LoD level", AtLeast(0))
       .InferShape([](InferContext& c) {
         c.SetKind("Out", VarKind::kRankTable);
@@ -150,7 +149,7 @@ void RegisterLodRankTable(OpRegistry& ops) {
       .NoGrad();
   ops.Add("max_sequence_len")
       .Doc("The length of the longest sequence of a rank table.", kMaxDoc)
-      .Input("RankTable", "the table", AnyType())
+      .Input("RankTable", "the table", AnyType(), OfKind(VarKind::kRankTable))
       .Output("Out", "one integer", Only(DType::kInt64))
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
       .KernelForAnyType<Cpu, MaxSequenceLenKernel>()

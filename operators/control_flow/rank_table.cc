@@ -18,8 +18,8 @@ Status RankedKernel::Prepare(KernelSetup& k) {
   table_ = k.Input("RankTable");
   out_ = k.Output("Out");
   PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
-  if (x_.kind == VarKind::kTensor && x_.shape.rank() > 0) return OkStatus();
-  return k.Error("X (", x_.name, ") must be a dense tensor of rank 1 or more");
+  if (x_.shape.rank() > 0) return OkStatus();
+  return k.Error("rank of X (", x_.name, ") must be 1 or more");
 }
 
 std::int64_t LongerThan(const RankTable& table, std::int64_t step) {

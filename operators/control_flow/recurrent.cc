@@ -16,7 +16,8 @@ constexpr char kDoc[] = R"(
 Runs sub_block once for each step t, a row of the first extent of `inputs` (from the last one on with
 reverse). There each input's name stands for its row t, and ex_states[i] for what states[i] was in the
 step before, initial_states[i] in the first. Row t of each of `outputs` is what the block makes under that
-name. step_scopes keeps what the gradient reads of each step, with is_train.)";
+name; without a step they have no rows. step_scopes keeps what the gradient reads of each step, with
+is_train.)";
 
 constexpr char kGradDoc[] = R"(
 Runs sub_block, the gradient of the forward op's block, for each step, the last one first: the gradient of
@@ -109,6 +110,7 @@ class RecurrentKernel : public Kernel {
     StepScopes* left = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
     if (left != nullptr) left->clear();
     PENSTOCK_ASSIGN_OR_RETURN(const Dim count, steps_.Count(k));
+    if (count == 0) return MakeEmpty(k);
     std::shared_ptr<Scope> before;
     for (Dim s = 0; s < count; ++s) {
       const Dim t = steps_.reverse_ ? count - 1 - s : s;
@@ -127,6 +129,20 @@ class RecurrentKernel : public Kernel {
   }
 
  private:
+  // What no step has made a row of has no rows, of the declared shape.
+  Status MakeEmpty(KernelRun& k) {
+    for (const Operand& output : outputs_) {
+      const Shape none = output.shape.rank() == 0 ? output.shape : output.shape.WithRows(0);
+      if (none.rank() == 0 || !none.IsKnown()) {
+        return FailedPrecondition("E-op-steps",
+                                  "recurrent: the inputs have no rows, and no step says the shape of ",
+                                  output.name, ", which is declared as ", output.shape);
+      }
+      k[output].Reset(output.dtype, none);
+    }
+    return OkStatus();
+  }
+
   Status RunStep(KernelRun& k, Dim t, const Scope* before, const std::shared_ptr<Scope>& now) {
     Scope scope(&k.scope());
     for (const std::string& name : keeps_)
@@ -341,9 +357,10 @@ void RegisterRecurrent(OpRegistry& ops) {
           .Doc("Runs a block once for each row.", kDoc)
           .Input("inputs", "what has a row for each step", AnyType(), Repeated())
           .Input("initial_states", "what the first step starts from", AnyType(), Optional() | Repeated())
-          .Input("parameters", "what else the block reads", AnyType(), Optional() | Repeated())
+          .Input("parameters", "what else the block reads", AnyType(), Optional() | Repeated() | OfAnyKind())
           .Output("outputs", "a row for each step", AnyType(), Optional() | Repeated())
-          .Output("step_scopes", "what the gradient reads of each step", AnyType(), Optional()))
+          .Output("step_scopes", "what the gradient reads of each step", AnyType(),
+                  Optional() | OfKind(VarKind::kStepScopes)))
       .InferShape(OutputsAsDeclared())
       .KernelForAnyType<Cpu, RecurrentKernel>()
       .SideEffect()
@@ -354,15 +371,18 @@ void RegisterRecurrent(OpRegistry& ops) {
           .Doc("The gradient of recurrent.", kGradDoc)
           .Input("inputs", "the forward inputs", AnyType(), Repeated())
           .Input("initial_states", "the forward initial states", AnyType(), Optional() | Repeated())
-          .Input("parameters", "what else the forward block reads", AnyType(), Optional() | Repeated())
+          .Input("parameters", "what else the forward block reads", AnyType(),
+                 Optional() | Repeated() | OfAnyKind())
           .Input("outputs", "the forward outputs", AnyType(), Optional() | Repeated())
           .Input("outputs@GRAD", "gradients of those", AnyType(), Optional() | Repeated())
-          .Input("step_scopes", "what the forward steps left", AnyType())
-          .Input("step_scopes@GRAD", "no value: Fluid's programs name it", AnyType(), Optional())
+          .Input("step_scopes", "what the forward steps left", AnyType(), OfKind(VarKind::kStepScopes))
+          .Input("step_scopes@GRAD", "no value: Fluid's programs name it", AnyType(),
+                 Optional() | OfAnyKind())
           .Output("inputs@GRAD", "gradients of the inputs", AnyType(), Optional() | Repeated())
           .Output("initial_states@GRAD", "gradients of the initial states", AnyType(),
                   Optional() | Repeated())
-          .Output("parameters@GRAD", "gradients of the parameters", AnyType(), Optional() | Repeated()))
+          .Output("parameters@GRAD", "gradients of the parameters", AnyType(),
+                  Optional() | Repeated() | OfAnyKind()))
       .InferShape(InferGrads)
       .KernelForAnyType<Cpu, RecurrentGradKernel>()
       .NoGrad();

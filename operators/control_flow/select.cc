@@ -139,18 +139,22 @@ Result<std::vector<Op>> SelectOutputGrad(const GradRequest& request) {
 void RegisterSelect(OpRegistry& ops) {
   ops.Add("select_input")
       .Doc("One of several variables, by number.", kInputDoc)
-      .Input("X", "what is chosen from", AnyType(), Repeated())
+      .Input("X", "what is chosen from", AnyType(),
+             Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .Input("Mask", "one element: which", Only(DType::kInt32))
-      .Output("Out", "the chosen one", SameTypeAs("X"))
+      .Output("Out", "the chosen one", SameTypeAs("X"),
+              OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .InferShape(InferSelectInput)
       .ReadsOnlySome()
       .KernelForAnyType<Cpu, SelectInputKernel>()
       .GradMadeBy(SelectInputGrad);
   ops.Add("select_output")
       .Doc("Into one of several variables, by number.", kOutputDoc)
-      .Input("X", "what goes there", AnyType())
+      .Input("X", "what goes there", AnyType(),
+             OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .Input("Mask", "one element: which", Only(DType::kInt32))
-      .Output("Out", "where it may go", SameTypeAs("X"), Repeated())
+      .Output("Out", "where it may go", SameTypeAs("X"),
+              Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .InferShape(InferSelectOutput)
       .KernelForAnyType<Cpu, SelectOutputKernel>()
       .GradMadeBy(SelectOutputGrad);

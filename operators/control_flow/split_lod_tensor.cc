@@ -52,7 +52,6 @@ class SplitKernel : public Kernel {
     outs_[1] = k.Output("OutTrue");
     outs_[0] = k.Output("OutFalse");
     level_ = static_cast<std::size_t>(k.Attr<int>("level"));
-    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
     PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "OutTrue"));
     return RequireApart(k, "OutFalse");
   }

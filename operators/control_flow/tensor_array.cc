@@ -38,7 +38,6 @@ class WriteKernel : public Kernel {
     index_ = k.Input("I");
     out_ = k.Output("Out");
     adds_ = IsBackward(k.op());
-    if (x_.kind != VarKind::kTensor) return k.Error("X (", x_.name, ") must be a dense tensor");
     return OkStatus();
   }
 
@@ -82,7 +81,6 @@ class ReadKernel : public Kernel {
     index_ = k.Input("I");
     written_ = k.Input("X_W");
     out_ = k.Output("Out");
-    if (array_.kind != VarKind::kTensorArray) return k.Error("X (", array_.name, ") must be a tensor array");
     const KernelSite& site = k.site();
     takes_ = site.program != nullptr && site.program->block(site.block).forward_block() >= 0;
     return OkStatus();
@@ -139,7 +137,6 @@ class LengthKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    if (x_.kind != VarKind::kTensorArray) return k.Error("X (", x_.name, ") must be a tensor array");
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -159,13 +156,14 @@ void RegisterTensorArray(OpRegistry& ops) {
       .Doc("Sets one element of a tensor array.", kWriteDoc)
       .Input("X", "the element", AnyType())
       .Input("I", "one integer: which element", Integers())
-      .Output("Out", "the array; kept as it is but for that element", AnyType())
+      .Output("Out", "the array; kept as it is but for that element", AnyType(),
+              OfKind(VarKind::kTensorArray))
       .InferShape(InferWrite)
       .KernelForAnyType<Cpu, WriteKernel>()
       .GradMadeBy(WriteGrad);
   ops.Add("read_from_array")
       .Doc("One element of a tensor array.", kReadDoc)
-      .Input("X", "the array", AnyType())
+      .Input("X", "the array", AnyType(), OfKind(VarKind::kTensorArray))
       .Input("I", "one integer: which element", Integers())
       .Input("X_W", "in gradients: what was written to the element", AnyType(), Optional())
       .Output("Out", "the element", SameTypeAs("X"))
@@ -175,7 +173,7 @@ void RegisterTensorArray(OpRegistry& ops) {
       .GradMadeBy(ReadGrad);
   ops.Add("lod_array_length")
       .Doc("The number of elements of a tensor array.", kLengthDoc)
-      .Input("X", "the array", AnyType())
+      .Input("X", "the array", AnyType(), OfKind(VarKind::kTensorArray))
       .Output("Out", "one integer", Only(DType::kInt64))
       .InferShape([](InferContext& c) { return c.SetShape("Out", {1}); })
       .KernelForAnyType<Cpu, LengthKernel>()

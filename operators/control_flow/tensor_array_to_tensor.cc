@@ -18,7 +18,6 @@ class Joined : public Kernel {
     x_ = k.Input("X");
     axis_ = k.Attr<int>("axis");
     stack_ = k.Attr<bool>("use_stack");
-    if (x_.kind != VarKind::kTensorArray) return k.Error("X (", x_.name, ") must be a tensor array");
     return OkStatus();
   }
 
@@ -169,7 +168,7 @@ Status InferJoined(InferContext& c) {
 void RegisterTensorArrayToTensor(OpRegistry& ops) {
   ops.Add("tensor_array_to_tensor")
       .Doc("The elements of an array joined.", kDoc)
-      .Input("X", "the array", AnyType())
+      .Input("X", "the array", AnyType(), OfKind(VarKind::kTensorArray))
       .Output("Out", "all elements", SameTypeAs("X"))
       .Output("OutIndex", "the extent of each", Only(DType::kInt32))
       .Attr("axis", 0, "the extent they are joined along")

@@ -124,10 +124,11 @@ Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
 void RegisterWhile(OpRegistry& ops) {
   ops.Add("while")
       .Doc("Runs a block as long as a condition holds.", kDoc)
-      .Input("X", "what the block reads from outside", AnyType(), Optional() | Repeated())
+      .Input("X", "what the block reads from outside", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Input("Condition", "one bool, which the block writes too", AnyType(), Repeated())
-      .Output("Out", "what the block writes outside", AnyType(), Optional() | Repeated())
-      .Output("StepScopes", "what the block's gradient reads of each round", AnyType(), Optional())
+      .Output("Out", "what the block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Output("StepScopes", "what the block's gradient reads of each round", AnyType(),
+              Optional() | OfKind(VarKind::kStepScopes))
       .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
       .Attr("is_test", false, "whether no gradient will be asked for")
       .Attr("skip_eager_deletion_vars", std::vector<std::string>(), kNoEffect)
@@ -138,11 +139,12 @@ void RegisterWhile(OpRegistry& ops) {
       .GradMadeBy(MakeGrad);
   ops.Add("while_grad")
       .Doc("The gradient of while.", kGradDoc)
-      .Input("X", "what the forward block reads from outside", AnyType(), Optional() | Repeated())
-      .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated())
-      .Input("Out@GRAD", "gradients that come in", AnyType(), Optional() | Repeated())
-      .Input("StepScopes", "what the forward rounds left", AnyType())
-      .Output("X@GRAD", "gradients of what the block reads", AnyType(), Optional() | Repeated())
+      .Input("X", "what the forward block reads from outside", AnyType(),
+             Optional() | Repeated() | OfAnyKind())
+      .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Input("Out@GRAD", "gradients that come in", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Input("StepScopes", "what the forward rounds left", AnyType(), OfKind(VarKind::kStepScopes))
+      .Output("X@GRAD", "gradients of what the block reads", AnyType(), Optional() | Repeated() | OfAnyKind())
       .RequiredAttr("sub_block", AttrKind::kBlock, "the gradient of the forward op's block")
       .RequiredAttr("original_output_grad", AttrKind::kStrings, "Out@GRAD as the block calls them")
       .Attr("is_test", false, "as the forward op's")

@@ -38,8 +38,8 @@ using SendBarrierKernel = BarrierKernel<&RpcClient::EndStep>;
 using FetchBarrierKernel = BarrierKernel<&RpcClient::CompletePulls>;
 
 OpDef& Finish(OpDef& def) {
-  return def.Input("X", "control variables", AnyType(), Optional() | Repeated())
-      .Output("Out", "control variables", AnyType(), Optional() | Repeated())
+  return def.Input("X", "control variables", AnyType(), Optional() | Repeated() | OfAnyKind())
+      .Output("Out", "control variables", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Attr("trainer_id", 0, "who calls", AtLeast(0))
       .Attr("endpoints", std::vector<std::string>{"127.0.0.1:6164"}, "the servers")
       .InferShape(OutputsAsDeclared())

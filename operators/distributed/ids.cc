@@ -22,7 +22,13 @@ std::size_t ServerOf(std::int64_t id, std::size_t servers) { return static_cast<
 
 Status InferSplit(InferContext& c) {
   const bool rows = c.Input("Ids").kind == VarKind::kSelectedRows;
-  if (rows && c.InputCount("Ids") > 1) return c.Error("selected rows in Ids must be the only argument");
+  for (int i = 0; i < c.InputCount("Ids"); ++i) {
+    if (c.Input("Ids", i).kind == VarKind::kSelectedRows) {
+      if (c.InputCount("Ids") > 1) return c.Error("selected rows in Ids must be the only argument");
+    } else if (c.DTypeOf("Ids", i) != DType::kInt64) {
+      return c.Error("element type of Ids[", i, "] (", DTypeName(c.DTypeOf("Ids", i)), ") must be i64");
+    }
+  }
   for (int i = 0; i < c.OutputCount("Out"); ++i) {
     c.SetKind("Out", rows ? VarKind::kSelectedRows : VarKind::kTensor, i);
     c.SetDType("Out", c.DTypeOf("Ids"), i);
@@ -40,8 +46,6 @@ class SplitIdsKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     inputs_.assign(k.Inputs("Ids").begin(), k.Inputs("Ids").end());
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
-    if (inputs_.front().kind == VarKind::kTensor && inputs_.front().dtype != DType::kInt64)
-      return k.Error("Ids (", inputs_.front().name, ") must be int64 or selected rows");
     if (inputs_.front().kind == VarKind::kSelectedRows && inputs_.front().dtype != DType::kFp32 &&
         inputs_.front().dtype != DType::kFp64)
       return k.Error("Ids (", inputs_.front().name, ") must have values of float32 or float64");
@@ -193,8 +197,8 @@ class MergeIdsKernel : public Kernel {
 void RegisterIds(OpRegistry& ops) {
   ops.Add("split_ids")
       .Doc("Deals ids out to servers.", kSplitDoc)
-      .Input("Ids", "row numbers, or selected rows", AnyType(), Repeated())
-      .Output("Out", "one variable a server", AnyType(), Repeated())
+      .Input("Ids", "row numbers, or selected rows", AnyType(), Repeated() | TensorOrRows())
+      .Output("Out", "one variable a server", AnyType(), Repeated() | TensorOrRows())
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitIdsKernel>()
       .NoGrad();

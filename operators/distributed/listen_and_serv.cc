@@ -37,7 +37,7 @@ class ListenAndServKernel : public Kernel {
 void RegisterListenAndServ(OpRegistry& ops) {
   ops.Add("listen_and_serv")
       .Doc("Serves parameters to trainers until they have completed.", kDoc)
-      .Input("X", "the gradients' variables; not read", AnyType(), Optional() | Repeated())
+      .Input("X", "the gradients' variables; not read", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Attr("endpoint", "127.0.0.1:6164", "where it listens, host:port; port 0: any")
       .Attr("pserver_id", -1, "its position among the servers")
       .Attr("grad_to_block_id", std::vector<std::string>(), "which block each gradient runs")

@@ -32,8 +32,7 @@ class LookupSparseTableKernel : public Kernel {
     padding_ = k.Attr<std::int64_t>("padding_idx");
     grows_ = k.Attr<bool>("auto_grown_table");
     is_test_ = k.Attr<bool>("is_test");
-    if (w_.kind == VarKind::kSelectedRows) return OkStatus();
-    return k.Error("W (", w_.name, ") must be selected rows");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     SelectedRows& table = k.Var(w_).template As<SelectedRows>();
@@ -109,10 +108,10 @@ class LookupSparseTableKernel : public Kernel {
 void RegisterLookupSparseTable(OpRegistry& ops) {
   ops.Add("lookup_sparse_table")
       .Doc("Rows of a table that grows.", kDoc)
-      .Input("W", "the table's shard: selected rows", Floats())
+      .Input("W", "the table's shard: selected rows", Floats(), OfKind(VarKind::kSelectedRows))
       .Input("Ids", "row numbers", Only(DType::kInt64))
       .Output("Out", "one row for each id", SameTypeAs("W"))
-      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none", AtLeast(-1))
+      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none")
       .Attr("auto_grown_table", true, "whether missing rows are made")
       .Attr("is_test", false, "whether missing rows are zeros that are not kept")
       .InferShape(InferLookup)

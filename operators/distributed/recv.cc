@@ -59,7 +59,7 @@ class RecvKernel : public Kernel {
 void RegisterRecv(OpRegistry& ops) {
   ops.Add("recv")
       .Doc("Fetches variables from parameter servers.", kDoc)
-      .Input("X", "control variables", AnyType(), Optional() | Repeated())
+      .Input("X", "control variables", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Output("Out", "what is fetched; shaped as declared", AnyType(), Repeated())
       .Attr("epmap", std::vector<std::string>(), "the server of each Out")
       .Attr("trainer_id", 0, "who asks", AtLeast(0))

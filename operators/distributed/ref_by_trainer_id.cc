@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/rows.h"
 #include "operators/tensor/int_list.h"
 
 namespace penstock {
@@ -31,7 +30,6 @@ Status InferRef(InferContext& c) {
 class RefByTrainerIdKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     x_.assign(k.Inputs("X").begin(), k.Inputs("X").end());
     id_ = k.Input("TrainerId");
     out_ = k.Output("Out");

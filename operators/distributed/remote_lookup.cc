@@ -93,7 +93,7 @@ void RegisterRemoteLookup(OpRegistry& ops) {
   ops.Add("distributed_lookup_table")
       .Doc("Rows of a table that servers hold in slices.", kDoc)
       .Input("Ids", "row numbers, one variable a lookup", Only(DType::kInt64), Repeated())
-      .Input("W", "the table, as it is declared", AnyType())
+      .Input("W", "the table, as it is declared", AnyType(), TensorOrRows())
       .Output("Outputs", "the rows of each lookup", AnyType(), Repeated())
       .Attr("table_names", std::vector<std::string>{""}, "what each slice is called")
       .Attr("height_sections", std::vector<std::int64_t>(), "rows of each slice", AtLeast(0))
@@ -101,7 +101,7 @@ void RegisterRemoteLookup(OpRegistry& ops) {
       .Attr("trainer_id", 0, "who asks", AtLeast(0))
       .Attr("lookup_table_version", "lookup_table", "the lookup op it stands for",
             OneOf({"lookup_table", "lookup_table_v2"}))
-      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none", AtLeast(-1))
+      .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none")
       .Attr("dtype", static_cast<std::int32_t>(DType::kFp32),
             "element type of the rows, as Fluid numbers them")
       .InferShape(InferRemoteLookup)

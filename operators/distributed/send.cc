@@ -53,8 +53,8 @@ class SendKernel : public Kernel {
 void RegisterSend(OpRegistry& ops) {
   ops.Add("send")
       .Doc("Sends variables to parameter servers.", kDoc)
-      .Input("X", "what is sent", AnyType(), Optional() | Repeated())
-      .Output("Out", "a control variable", AnyType(), Optional() | Repeated())
+      .Input("X", "what is sent", AnyType(), Optional() | Repeated() | TensorOrRows())
+      .Output("Out", "a control variable", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Attr("trainer_id", 0, "who sends", AtLeast(0))
       .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")
       .Attr("sections", std::vector<std::int64_t>(), kNoEffect)

@@ -27,8 +27,7 @@ class PrefetchKernel : public Kernel {
     if (rows.size() != ids.size()) return k.Error("X has ", ids.size(), " variables, Out has ", rows.size());
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i].kind != VarKind::kTensor || ids[i].dtype != DType::kInt64)
-        return k.Error("X (", ids[i].name, ") must be row numbers, int64");
+      if (ids[i].dtype != DType::kInt64) return k.Error("X (", ids[i].name, ") must be row numbers, int64");
       PENSTOCK_ASSIGN_OR_RETURN(
           const RowsHandle handle,
           client_->DeclareRows(PieceOf(rows[i], servers[i], ids[i].name, k.Attr<int>("trainer_id"))));
@@ -98,7 +97,7 @@ void RegisterTables(OpRegistry& ops) {
       .NoGrad();
   ops.Add("fake_init")
       .Doc("Declares a table that lives elsewhere.", kFakeInitDoc)
-      .Output("Out", "the table", AnyType())
+      .Output("Out", "the table", AnyType(), OfKind(VarKind::kSelectedRows))
       .RequiredAttr("shape", AttrKind::kLongs, "the table's shape", AtLeast(0))
       .InferShape(InferFakeInit)
       .KernelForAnyType<Cpu, FakeInitKernel>()

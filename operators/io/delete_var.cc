@@ -19,7 +19,7 @@ class DeleteVarKernel : public Kernel {
 void RegisterDeleteVar(OpRegistry& ops) {
   ops.Add("delete_var")
       .Doc("Temporaries that nobody reads any more.", kDoc)
-      .Input("X", "temporaries", AnyType(), Repeated())
+      .Input("X", "temporaries", AnyType(), Repeated() | OfAnyKind())
       .InferShape(OutputsAsDeclared())
       .NoGrad()
       .KernelForAnyType<Cpu, DeleteVarKernel>();

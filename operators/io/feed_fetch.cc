@@ -15,16 +15,18 @@ X is output number `col` of the program. The op moves nothing: the runner reads 
 void RegisterFeedFetch(OpRegistry& ops) {
   ops.Add("feed")
       .Doc("An input of the program.", kFeedDoc)
-      .Input("X", "the variable that stands for all that is fed", AnyType())
-      .Output("Out", "the input", AnyType())
+      .Input("X", "the variable that stands for all that is fed", AnyType(), OfKind(VarKind::kFeed))
+      .Output("Out", "the input", AnyType(),
+              OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .RequiredAttr("col", AttrKind::kInt, "its number", AtLeast(0))
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad();
   ops.Add("fetch")
       .Doc("An output of the program.", kFetchDoc)
-      .Input("X", "the output", AnyType())
-      .Output("Out", "the variable that stands for all that is fetched", AnyType())
+      .Input("X", "the output", AnyType(),
+             OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
+      .Output("Out", "the variable that stands for all that is fetched", AnyType(), OfKind(VarKind::kFetch))
       .RequiredAttr("col", AttrKind::kInt, "its number", AtLeast(0))
       .InferShape(OutputsAsDeclared())
       .SideEffect()

@@ -103,8 +103,15 @@ class ReadKernel : public Kernel {
   std::vector<Operand> out_;
 };
 
+// What is declared to be a reader or its queue holds, when the program runs, the number of the queue.
+constexpr SlotFlags QueueSlot() { return OfKind(VarKind::kRaw, VarKind::kTensor); }
+constexpr SlotFlags ReaderSlot() { return OfKind(VarKind::kReader, VarKind::kTensor); }
+
 OpDef& FinishReader(OpDef& def) {
-  return def.Output("Out", "the reader", AnyType()).InferShape(OutputsAsDeclared()).SideEffect().NoGrad();
+  return def.Output("Out", "the reader", AnyType(), ReaderSlot())
+      .InferShape(OutputsAsDeclared())
+      .SideEffect()
+      .NoGrad();
 }
 
 }  // namespace
@@ -112,7 +119,7 @@ OpDef& FinishReader(OpDef& def) {
 void RegisterReaders(OpRegistry& ops) {
   FinishReader(ops.Add("create_py_reader")
                    .Doc("A reader of batches that Python makes.", kCreateDoc)
-                   .Input("blocking_queue", "the queue's number", AnyType(), OfKind(VarKind::kRaw)))
+                   .Input("blocking_queue", "the queue's number", AnyType(), QueueSlot()))
       .RequiredAttr("shape_concat", AttrKind::kInts, "the extents of all shapes")
       .RequiredAttr("lod_levels", AttrKind::kInts, "of each tensor")
       .RequiredAttr("dtypes", AttrKind::kInts, "of each tensor")
@@ -125,18 +132,18 @@ void RegisterReaders(OpRegistry& ops) {
       .KernelForAnyType<Cpu, ReaderKernel>();
   FinishReader(ops.Add("create_double_buffer_reader")
                    .Doc("A reader that prepares one batch ahead.", kDoubleBufferDoc)
-                   .Input("UnderlyingReader", "the reader below", AnyType()))
+                   .Input("UnderlyingReader", "the reader below", AnyType(), ReaderSlot()))
       .Attr("place", std::string("AUTO"), "where Fluid keeps the next batch; not used")
       .KernelForAnyType<Cpu, ReaderKernel>();
   FinishReader(ops.Add("create_custom_reader")
                    .Doc("A reader whose batches a block changes: declared, not run.", kCustomDoc)
-                   .Input("UnderlyingReader", "the reader below", AnyType()))
+                   .Input("UnderlyingReader", "the reader below", AnyType(), ReaderSlot()))
       .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
       .RequiredAttr("source_var_names", AttrKind::kStrings, "what the block reads")
       .RequiredAttr("sink_var_names", AttrKind::kStrings, "what the block makes");
   ops.Add("read")
       .Doc("The next batch of a reader.", kReadDoc)
-      .Input("Reader", "the reader", AnyType())
+      .Input("Reader", "the reader", AnyType(), ReaderSlot())
       .Output("Out", "the batch", AnyType(), Repeated())
       .Attr("throw_eof_exp", true, "must be true: the end of the data is an error")
       .Attr("infer_out", true, "whether Fluid declares Out by the reader; they are declared here")

@@ -68,7 +68,8 @@ class SaveKernel : public Kernel {
       const Variable& variable = k.Var(x);
       if (const Tensor* tensor = variable.If<Tensor>(); tensor != nullptr && tensor->initialized()) {
         AppendTensor(bytes, as_fp16_ ? AsFp16(*tensor) : *tensor);
-      } else if (const SelectedRows* rows = variable.If<SelectedRows>()) {
+      } else if (const SelectedRows* rows = variable.If<SelectedRows>();
+                 rows != nullptr && rows->value.initialized()) {
         AppendSelectedRows(bytes, *rows);
       } else {
         return FailedPrecondition("E-save-empty", "save: ", x.name,
@@ -203,20 +204,21 @@ OpDef& FinishLoad(OpDef& def) {
 void RegisterSaveLoad(OpRegistry& ops) {
   FinishSave(ops.Add("save")
                  .Doc("A variable to a file.", kSaveDoc)
-                 .Input("X", "what is saved", AnyType())
+                 .Input("X", "what is saved", AnyType(), TensorOrRows())
                  .Output("kLookupTablePath", "of Fluid's servers; not used", AnyType(), Optional()));
-  FinishLoad(
-      ops.Add("load").Doc("A variable from a file.", kLoadDoc).Output("Out", "what is loaded", AnyType()))
+  FinishLoad(ops.Add("load")
+                 .Doc("A variable from a file.", kLoadDoc)
+                 .Output("Out", "what is loaded", AnyType(), TensorOrRows()))
       .Attr("seek", std::int64_t{-1}, "the first element of a slice; -1: the whole value")
       .Attr("shape", std::vector<std::int64_t>(), "of the slice");
   FinishSave(ops.Add("save_combine")
                  .Doc("Variables to one file.", kSaveCombineDoc)
-                 .Input("X", "what is saved", AnyType(), Repeated())
+                 .Input("X", "what is saved", AnyType(), Repeated() | TensorOrRows())
                  .Output("Y", "the bytes, for save_to_memory; not used", AnyType(), Optional()))
       .Attr("save_to_memory", false, "must be false");
   FinishLoad(ops.Add("load_combine")
                  .Doc("Variables from one file.", kLoadCombineDoc)
-                 .Output("Out", "what is loaded", AnyType(), Repeated()))
+                 .Output("Out", "what is loaded", AnyType(), Repeated() | TensorOrRows()))
       .Attr("model_from_memory", false, "must be false");
 }
 

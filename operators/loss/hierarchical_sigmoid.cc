@@ -8,7 +8,6 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 #include "operators/tensor/copy.h"
 
 namespace penstock {
@@ -141,7 +140,6 @@ class HsigmoidKernel : public Kernel {
     pre_out_ = k.Output("PreOut");
     w_out_ = k.Output("W_Out");
     PENSTOCK_RETURN_IF_ERROR(RequireOutput(k, "PreOut"));
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "W"));
     return ways_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -267,7 +265,8 @@ void RegisterHierarchicalSigmoid(OpRegistry& ops) {
       .Kernel<Cpu, HsigmoidKernel, float, double>()
       .Grad({.reads = {"X", "W", "Label", "PathTable", "PathCode", "Bias"},
              .reads_outputs = {"PreOut"},
-             .yields = {"X", "W", "Bias"}})
+             .yields = {"X", "W", "Bias"},
+             .sparse = {"W"}})
       .GradKernel<Cpu, HsigmoidGradKernel, float, double>()
       .GradDef()
       .InferShape(InferHsigmoidGrad);

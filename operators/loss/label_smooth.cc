@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
+#include "operators/tensor/element_type.h"
 
 namespace penstock {
 namespace {
@@ -106,12 +107,10 @@ class OneHotKernel : public Kernel {
     shape_ = x_.shape;
     depth_ = k.Attr<int>("depth");
     lenient_ = k.Attr<bool>("allow_out_of_range");
-    if (out_.dtype == DType::kFp32) fill_ = &OneHotKernel::Fill<float>;
-    if (out_.dtype == DType::kFp64) fill_ = &OneHotKernel::Fill<double>;
-    if (out_.dtype == DType::kInt32) fill_ = &OneHotKernel::Fill<std::int32_t>;
-    if (out_.dtype == DType::kInt64) fill_ = &OneHotKernel::Fill<std::int64_t>;
-    if (fill_ != nullptr) return OkStatus();
-    return Unimplemented("E-op-unimplemented", "one_hot: dtype ", DTypeName(out_.dtype), " is not supported");
+    const bool known = VisitElementType(
+        out_.dtype, [this]<typename Out>(std::type_identity<Out>) { fill_ = &OneHotKernel::Fill<Out>; });
+    return known ? OkStatus()
+                 : k.Error("dtype (", DTypeName(out_.dtype), ") is no type of a tensor's elements");
   }
   Status Run(KernelRun& k) override {
     if (given_) PENSTOCK_RETURN_IF_ERROR(TakeDepth(k));
@@ -130,11 +129,11 @@ class OneHotKernel : public Kernel {
 
   template <typename Out>
   Status Fill(KernelRun& k) {
-    std::ranges::fill(k[out_].template Span<Out>(), Out{0});
+    std::ranges::fill(k[out_].template Span<Out>(), ConvertTo<Out>(0));
     Out* row = k[out_].template Data<Out>();
     for (const T at : k[x_].template Span<T>()) {
       if (at >= 0 && at < depth_) {
-        row[at] = Out{1};
+        row[at] = ConvertTo<Out>(1);
       } else if (!lenient_) {
         return InvalidArgument("E-op-index", "one_hot: ", at, " must be in [0, ", depth_, ")");
       }

@@ -280,7 +280,7 @@ void RegisterNce(OpRegistry& ops) {
       .Doc("A class against a few that are drawn by chance.", kDoc)
       .Input("Input", "one row an example", Floats())
       .Input("Label", "the true classes of each example", Only(DType::kInt64))
-      .Input("Weight", "one row for each class", SameTypeAs("Input"))
+      .Input("Weight", "one row for each class", SameTypeAs("Input"), TensorOrRows())
       .Input("Bias", "one element for each class", SameTypeAs("Input"), Optional())
       .Input("SampleWeight", "how much each example counts", SameTypeAs("Input"), Optional())
       .Input("CustomDistProbs", "the probability of each class", Only(DType::kFp32), Optional())
@@ -306,7 +306,8 @@ void RegisterNce(OpRegistry& ops) {
       .Grad({.reads = {"Input", "Label", "Bias", "Weight", "SampleWeight", "CustomDistProbs",
                        "CustomDistAlias", "CustomDistAliasProbs"},
              .reads_outputs = {"SampleLogits", "SampleLabels"},
-             .yields = {"Input", "Weight", "Bias"}})
+             .yields = {"Input", "Weight", "Bias"},
+             .sparse = {"Weight"}})
       .GradKernel<Cpu, NceGradKernel, float, double>()
       .GradDef()
       .InferShape(InferNceGrad);

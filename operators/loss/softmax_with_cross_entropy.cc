@@ -15,7 +15,8 @@ Softmax = exp(Logits) / sum(exp(Logits)) along extent `axis` (negative: from the
 Loss = -log(Softmax[Label])              labels are classes
 Loss = -sum_c Label[c] log(Softmax[c])   if soft_label
 
-computed from the scores less their maximum, so large scores do no harm. A label equal to ignore_index
+computed from the scores less their maximum, so large scores do no harm, and at least -64 as softmax does:
+no row costs more than 64 and the logarithm of how many classes there are. A label equal to ignore_index
 costs 0 and gets no gradient; any other label outside [0, classes) is an error.)";
 
 int AxisOf(int axis, int rank) { return axis < 0 ? axis + rank : axis; }
@@ -85,17 +86,18 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
       const Rows<T> at(layout_, r);
       T peak = logits[at[0]];
       for (Dim c = 1; c < layout_.classes; ++c) peak = std::max(peak, logits[at[c]]);
+      const auto score = [&](Dim c) { return std::max(logits[at[c]] - peak, T{-64}); };
       T sum = 0;
-      for (Dim c = 0; c < layout_.classes; ++c) sum += softmax[at[c]] = std::exp(logits[at[c]] - peak);
+      for (Dim c = 0; c < layout_.classes; ++c) sum += softmax[at[c]] = std::exp(score(c));
       const T log_sum = std::log(sum);
       for (Dim c = 0; c < layout_.classes; ++c) softmax[at[c]] /= sum;
       if (soft_) {
         loss[r] = 0;
-        for (Dim c = 0; c < layout_.classes; ++c) loss[r] -= share[at[c]] * (logits[at[c]] - peak - log_sum);
+        for (Dim c = 0; c < layout_.classes; ++c) loss[r] -= share[at[c]] * (score(c) - log_sum);
         continue;
       }
       PENSTOCK_ASSIGN_OR_RETURN(const Dim right, labels_.ClassOf(r));
-      loss[r] = right == ClassLabels::kIgnored ? T{0} : log_sum - (logits[at[right]] - peak);
+      loss[r] = right == ClassLabels::kIgnored ? T{0} : log_sum - score(right);
     }
     return OkStatus();
   }

@@ -46,7 +46,7 @@ struct Activation {
       type_ = k.op().type();
       values_.Prepare(k.Input("X"), k.Output("Out"));
       ReadAttrs(math_, k);
-      return kTakesRows<Math> ? OkStatus() : RequireTensor(k, "X");
+      return OkStatus();
     }
     Status Run(KernelRun& k) override {
       PENSTOCK_RETURN_IF_ERROR(values_.template Load<T>(k, type_));
@@ -95,10 +95,11 @@ OpDef& AddActivation(OpRegistry& ops, const std::string& type, std::string summa
   GradSpec grad{.yields = {"X"}};
   if (Math::kReads == Reads::kX) grad.reads = {"X"};
   if (Math::kReads == Reads::kOut) grad.reads_outputs = {"Out"};
+  constexpr SlotFlags kinds = kTakesRows<Math> ? TensorOrRows() : SlotFlags{};
   OpDef& def = ops.Add(type)
                    .Doc(std::move(summary), doc)
-                   .Input("X", "any shape", kTakesIntegers<Math> ? Numbers() : Floats())
-                   .Output("Out", "shaped like X", SameTypeAs("X"))
+                   .Input("X", "any shape", kTakesIntegers<Math> ? Numbers() : Floats(), kinds)
+                   .Output("Out", "shaped like X", SameTypeAs("X"), kinds)
                    .InferShape(SameShape("X", "Out"))
                    .Elementwise()
                    .template Kernel<Cpu, Activation<Math>::template Forward, float, double>()

@@ -251,7 +251,7 @@ struct Ceil : Step {
 struct Round : Step {
   template <typename T>
   static T Out(T x) {
-    return std::round(x);
+    return std::nearbyint(x);
   }
 };
 
@@ -305,7 +305,7 @@ void RegisterActivations(OpRegistry& ops) {
   Add<Ceil>(ops, "ceil", "Rounds each element up.",
             "Out = the smallest whole number >= X; the gradient is 0");
   Add<Round>(ops, "round", "Rounds each element to the nearest whole number.",
-             "Out = round(X), halves away from zero; the gradient is 0");
+             "Out = the nearest whole number, of two as near the even one; the gradient is 0");
 }
 
 }  // namespace penstock

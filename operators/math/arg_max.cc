@@ -3,23 +3,21 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/math/axis_view.h"
-#include "operators/rows.h"
+#include "operators/tensor/element_type.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
 along extent `axis` of X, which goes, or becomes 1 with keepdims; of equal elements the first. NaN counts as
-what is looked for. dtype is Out's element type as Fluid numbers them: -1 or 3 is i64, 2 is i32.)";
+what is looked for. dtype is Out's element type as Fluid numbers them; -1 is i64.)";
 
 Status InferArg(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
   PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(c, x, c.Attr<std::int64_t>("axis")));
   if (x[axis] == 0) return c.Error("extent ", axis, " of X (", x, ") has no elements to choose from");
   const int dtype = c.Attr<int>("dtype");
-  if (dtype >= 0 && dtype != static_cast<int>(DType::kInt32) && dtype != static_cast<int>(DType::kInt64))
-    return c.Error("dtype (", dtype, ") must be -1, ", static_cast<int>(DType::kInt32), " or ",
-                   static_cast<int>(DType::kInt64));
+  if (dtype >= 0 && !IsDType(dtype)) return c.Error("dtype (", dtype, ") must be -1 or the number of a type");
   Shape out;
   for (int i = 0; i < x.rank(); ++i) {
     if (i != axis) {
@@ -54,21 +52,25 @@ struct Arg {
     Status Prepare(KernelSetup& k) override {
       x_ = k.Input("X");
       out_ = k.Output("Out");
-      PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
       PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<std::int64_t>("axis")));
       view_ = ViewAlong(x_.shape, axis);
-      if (view_.width > 0) return OkStatus();
-      return k.Error("extent ", axis, " of X (", x_.shape, ") has no elements to choose from");
+      if (view_.width == 0)
+        return k.Error("extent ", axis, " of X (", x_.shape, ") has no elements to choose from");
+      const bool known = VisitElementType(
+          out_.dtype, [this]<typename Index>(std::type_identity<Index>) { find_ = &Forward::Find<Index>; });
+      return known ? OkStatus()
+                   : k.Error("dtype (", DTypeName(out_.dtype), ") is no type of a tensor's elements");
     }
     Status Run(KernelRun& k) override {
-      return out_.dtype == DType::kInt32 ? Find<std::int32_t>(k) : Find<std::int64_t>(k);
+      (this->*find_)(k);
+      return OkStatus();
     }
 
    private:
     static bool IsNan(T x) { return x != x; }
 
     template <typename Index>
-    Status Find(KernelRun& k) {
+    void Find(KernelRun& k) {
       const T* const x = k[x_].template Data<T>();
       Index* const out = k[out_].template Data<Index>();
       view_.ForEachLine([&](Dim begin, Dim line) {
@@ -77,13 +79,13 @@ struct Arg {
           const T candidate = x[begin + i * view_.inner];
           if (IsNan(candidate) || Better::Of(candidate, x[begin + best * view_.inner])) best = i;
         }
-        out[line] = static_cast<Index>(best);
+        out[line] = ConvertTo<Index>(best);
       });
-      return OkStatus();
     }
 
     Operand x_, out_;
     AxisView view_;
+    void (Forward::*find_)(KernelRun&) = nullptr;  // by Out's type
   };
 };
 
@@ -92,13 +94,15 @@ void Add(OpRegistry& ops, const std::string& type, const std::string& which) {
   ops.Add(type)
       .Doc(StrCat("Where the ", which, " elements along an extent are."),
            StrCat("Out = the place of the ", which, " element\n", kDoc))
-      .Input("X", "rank 1 or more", Numbers())
+      .Input("X", "rank 1 or more",
+             OneOfTypes<float, double, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>())
       .Output("Out", "places along the extent", AnyType())
       .RequiredAttr("axis", AttrKind::kLong, "the extent that is looked through")
       .Attr("keepdims", false, "whether the extent becomes 1 instead of going")
       .Attr("dtype", -1, "Out's element type")
       .InferShape(InferArg)
-      .template Kernel<Cpu, Arg<Better>::template Forward, float, double, std::int32_t, std::int64_t>()
+      .template Kernel<Cpu, Arg<Better>::template Forward, float, double, std::uint8_t, std::int16_t,
+                       std::int32_t, std::int64_t>()
       .NoGrad();
 }
 

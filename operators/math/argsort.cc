@@ -5,7 +5,6 @@
 #include "framework/op/op_registry.h"
 #include "operators/math/axis_view.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -29,7 +28,6 @@ class ArgsortKernel : public Kernel {
     out_ = k.Output("Out");
     indices_ = k.Output("Indices");
     descending_ = k.Attr<bool>("descending");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);

@@ -1,4 +1,5 @@
-// auc: the area under the ROC curve, over all batches so far or over a sliding window of them.
+// auc: the area under the ROC or the precision-recall curve, over all batches so far or over a sliding window
+// of them.
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
@@ -8,10 +9,12 @@ namespace {
 
 constexpr char kDoc[] = R"(
 A row's score is the last element of its row in Predict. Scores fall into num_thresholds + 1 buckets, each
-of which counts positive (StatPos) and negative labels (StatNeg); AUC is the area under the curve that the
-buckets give, by trapezoids, or 0 while only one kind of label was seen. slide_steps 0: the counts are those
-of all batches. Otherwise the statistics hold the counts of each of the last slide_steps batches, then their
-sum, then in one element more how many batches there were; AUC is that of the sum.)";
+of which counts positive (StatPos) and negative labels (StatNeg). AUC is the area under the curve that the
+buckets give, or 0 while only one kind of label was seen: of true over false positives by trapezoids
+(ROC), or of precision over recall by steps (PR), which is the mean of the precision at each positive
+label. slide_steps 0: the counts are those of all batches. Otherwise the statistics hold the counts of
+each of the last slide_steps batches, then their sum, then in one element more how many batches there
+were; AUC is that of the sum.)";
 
 // Elements of a statistic.
 Dim StatisticSize(int thresholds, int steps) {
@@ -61,17 +64,19 @@ class Counts {
   Dim buckets_, steps_;
 };
 
-double AreaOf(const std::int64_t* positive, const std::int64_t* negative, Dim buckets) {
-  double area = 0, positives = 0, negatives = 0;
+double AreaOf(const std::int64_t* positive, const std::int64_t* negative, Dim buckets, bool of_precision) {
+  double roc = 0, precision = 0, positives = 0, negatives = 0;
   for (Dim i = buckets - 1; i >= 0; --i) {           // from the surest scores down
     if ((positive[i] | negative[i]) == 0) continue;  // as most are
     const auto more_positive = static_cast<double>(positive[i]);
     const auto more_negative = static_cast<double>(negative[i]);
-    area += more_negative * (positives + more_positive / 2);
+    roc += more_negative * (positives + more_positive / 2);
     positives += more_positive;
     negatives += more_negative;
+    precision += more_positive * positives / (positives + negatives);
   }
-  return positives > 0 && negatives > 0 ? area / positives / negatives : 0;
+  if (positives == 0 || negatives == 0) return 0;
+  return of_precision ? precision / positives : roc / positives / negatives;
 }
 
 template <typename Device, typename T>
@@ -87,6 +92,7 @@ class AucKernel : public Kernel {
     auc_ = k.Output("AUC");
     thresholds_ = k.Attr<int>("num_thresholds");
     steps_ = k.Attr<int>("slide_steps");
+    of_precision_ = k.Attr<std::string>("curve") == "PR";
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -118,7 +124,7 @@ class AucKernel : public Kernel {
       positive.Close();
       negative.Close();
     }
-    *k[auc_].template Data<double>() = AreaOf(positive.sum(), negative.sum(), buckets);
+    *k[auc_].template Data<double>() = AreaOf(positive.sum(), negative.sum(), buckets, of_precision_);
     return OkStatus();
   }
 
@@ -138,13 +144,14 @@ class AucKernel : public Kernel {
 
   Operand predict_, label_, in_[2], out_[2], auc_;
   int thresholds_ = 1, steps_ = 0;
+  bool of_precision_ = false;  // of the precision-recall curve instead of the ROC curve
 };
 
 }  // namespace
 
 void RegisterAuc(OpRegistry& ops) {
   ops.Add("auc")
-      .Doc("The area under the ROC curve.", kDoc)
+      .Doc("The area under the ROC or the precision-recall curve.", kDoc)
       .Input("Predict", "probabilities, one row an example; the last column is that of label 1", Floats())
       .Input("Label", "0 or 1, one an example", Only(DType::kInt64))
       .Input("StatPos", "positive labels of each bucket", Only(DType::kInt64))
@@ -152,7 +159,7 @@ void RegisterAuc(OpRegistry& ops) {
       .Output("AUC", "one element", Only(DType::kFp64))
       .Output("StatPosOut", "names StatPos's variable", Only(DType::kInt64))
       .Output("StatNegOut", "names StatNeg's variable", Only(DType::kInt64))
-      .Attr("curve", "ROC", "which curve", OneOf({"ROC"}))
+      .Attr("curve", "ROC", "which curve", OneOf({"ROC", "PR"}))
       .Attr("num_thresholds", (1 << 13) - 1, "buckets, less one", AtLeast(1))
       .Attr("slide_steps", 1, "batches in the window; 0: all", AtLeast(0))
       .InferShape(InferAuc)

@@ -90,9 +90,6 @@ Result<BroadcastLoops> BroadcastLoops::Make(const Shape& x, const Shape& y, int 
 }
 
 Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis) {
-  if (x.kind != VarKind::kTensor || y.kind != VarKind::kTensor) {
-    return Unimplemented("E-op-rows", k.op().type(), ": selected rows are not supported; use dense tensors");
-  }
   Result<BroadcastLoops> loops = BroadcastLoops::Make(x.shape, y.shape, axis);
   if (!loops.ok()) return std::move(loops).status().In(k.op().type());
   return loops;

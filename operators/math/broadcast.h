@@ -68,8 +68,8 @@ class BroadcastLoops {
   bool x_repeats_ = false, y_repeats_ = false;
 };
 
-// The loops of a kernel over X and Y. kUnimplemented E-op-rows for selected rows; else as Make. Both errors
-// name the op.
+// The loops of a kernel over X and Y, dense tensors, as Make gives them; an error
+// names the op.
 Result<BroadcastLoops> LoopsOver(const KernelSetup& k, const Operand& x, const Operand& y, int axis);
 
 }  // namespace penstock

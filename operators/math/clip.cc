@@ -136,10 +136,10 @@ class ClipByNormKernel : public Kernel {
 void RegisterClip(OpRegistry& ops) {
   ops.Add("clip")
       .Doc("Each element within bounds.", kClipDoc)
-      .Input("X", "any shape, or selected rows", Floats())
+      .Input("X", "any shape, or selected rows", Floats(), TensorOrRows())
       .Input("Min", "the lower bound, instead of `min`", SameTypeAs("X"), Optional())
       .Input("Max", "the upper bound, instead of `max`", SameTypeAs("X"), Optional())
-      .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
+      .Output("Out", "shaped like X; may be X", SameTypeAs("X"), TensorOrRows())
       .RequiredAttr("min", AttrKind::kFloat, "the lower bound")
       .RequiredAttr("max", AttrKind::kFloat, "the upper bound")
       .InferShape(InferClip)
@@ -149,8 +149,8 @@ void RegisterClip(OpRegistry& ops) {
       .GradKernel<Cpu, ClipGradKernel, float, double>();
   ops.Add("clip_by_norm")
       .Doc("A tensor whose length is bounded.", kNormDoc)
-      .Input("X", "any shape, or selected rows", Floats())
-      .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
+      .Input("X", "any shape, or selected rows", Floats(), TensorOrRows())
+      .Output("Out", "shaped like X; may be X", SameTypeAs("X"), TensorOrRows())
       .RequiredAttr("max_norm", AttrKind::kFloat, "the largest length", AtLeast(0))
       .InferShape(SameShape("X", "Out"))
       .Kernel<Cpu, ClipByNormKernel, float, double>()

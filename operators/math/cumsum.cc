@@ -1,7 +1,6 @@
 // cumsum: running sums along one extent.
 #include "framework/op/op_registry.h"
 #include "operators/math/axis_view.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -24,7 +23,6 @@ class CumsumKernel : public Kernel {
     out_ = k.Output("Out");
     exclusive_ = k.Attr<bool>("exclusive");
     reverse_ = k.Attr<bool>("reverse");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);
     return OkStatus();

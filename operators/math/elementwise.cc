@@ -166,12 +166,12 @@ Status InferElementwise(InferContext& c) {
 }
 
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
-                          const std::string& formula, TypeRule types) {
+                          const std::string& formula, TypeRule types, SlotFlags x_kinds) {
   return ops.Add(type)
       .Doc(std::move(summary), formula + "\n" + kDoc)
-      .Input("X", "left operand", std::move(types))
+      .Input("X", "left operand", std::move(types), x_kinds)
       .Input("Y", "right operand; its shape is aligned with X's by `axis`", SameTypeAs("X"))
-      .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"))
+      .Output("Out", "the result; X's shape unless Y repeats X", SameTypeAs("X"), x_kinds)
       .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
             AtLeast(-1))
       .Attr("use_mkldnn", false, kNoEffect)

@@ -23,7 +23,7 @@ namespace penstock {
 Status InferElementwise(InferContext& c);
 // Schema and shapes of an elementwise op, all but its gradient and kernels.
 OpDef& DeclareElementwise(OpRegistry& ops, const std::string& type, std::string summary,
-                          const std::string& formula, TypeRule types);
+                          const std::string& formula, TypeRule types, SlotFlags x_kinds = {});
 
 // Whether X may be selected rows and Y a factor for them: then Out is rows too, and each value that X lists
 // meets Y.
@@ -40,7 +40,7 @@ struct Elementwise {
       x_ = k.Input("X");
       y_ = k.Input("Y");
       out_ = k.Output("Out");
-      if (kScalesRows<Math> && x_.kind == VarKind::kSelectedRows && y_.kind == VarKind::kTensor) {
+      if (kScalesRows<Math> && x_.kind == VarKind::kSelectedRows) {
         on_rows_ = true;
         rows_.Prepare(x_, out_);
         return RequireCount(k, "Y", 1);
@@ -166,7 +166,8 @@ OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summ
                       const std::string& formula) {
   GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
   if (Math::kReadsOut) grad.reads_outputs = {"Out"};
-  return DeclareElementwise(ops, type, std::move(summary), formula, Numbers())
+  return DeclareElementwise(ops, type, std::move(summary), formula, Numbers(),
+                            kScalesRows<Math> ? TensorOrRows() : SlotFlags{})
       .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t, std::int64_t>()
       .Grad(std::move(grad))
       .template GradKernel<Cpu, Elementwise<Math>::template Backward, float, double>();

@@ -50,7 +50,7 @@ template <typename Test, bool kTrueIfAny>
 void Add(OpRegistry& ops, const std::string& type, const std::string& summary, const std::string& formula) {
   ops.Add(type)
       .Doc(summary, formula + "\n" + kDoc)
-      .Input("X", "any shape, or selected rows", Numbers())
+      .Input("X", "any shape, or selected rows", Numbers(), TensorOrRows())
       .Output("Out", "one truth value", Only(DType::kBool))
       .InferShape([](InferContext& c) {
         c.SetKind("Out", VarKind::kTensor);

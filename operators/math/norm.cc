@@ -5,7 +5,6 @@
 #include "operators/math/axis_view.h"
 #include "operators/math/reduce.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -30,7 +29,6 @@ class NormKernel : public Kernel {
     norm_ = k.Output("Norm");
     out_ = k.Output("Out");
     epsilon_ = static_cast<double>(k.Attr<float>("epsilon"));
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);
     return RequireOutput(k, "Norm");

@@ -7,7 +7,6 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 #include "operators/tensor/convert.h"
 
 namespace penstock {
@@ -212,7 +211,6 @@ struct Reduce {
     Status Prepare(KernelSetup& k) override {
       x_ = k.Input("X");
       out_ = k.Output("Out");
-      PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
       PENSTOCK_RETURN_IF_ERROR(walk_.Prepare(k));
       if (Math::kDivides && std::is_integral_v<T> && walk_.each() == 0 && walk_.outputs() > 0)
         return k.Error("X (", x_.shape, ") has no integers to take the mean of");

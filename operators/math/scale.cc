@@ -2,6 +2,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/float_attr.h"
 #include "operators/rows.h"
+#include "operators/tensor/element_type.h"
 
 namespace penstock {
 namespace {
@@ -38,9 +39,9 @@ class ScaleKernel : public Kernel {
     const T scale = factor_ ? *k[factor_].template Data<T>() : scale_;
     const std::int64_t count = values_.count();
     if (bias_after_scale_) {
-      for (std::int64_t i = 0; i < count; ++i) out[i] = scale * x[i] + bias_;
+      for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(scale * x[i] + bias_);
     } else {
-      for (std::int64_t i = 0; i < count; ++i) out[i] = scale * (x[i] + bias_);
+      for (std::int64_t i = 0; i < count; ++i) out[i] = static_cast<T>(scale * (x[i] + bias_));
     }
     return OkStatus();
   }
@@ -69,15 +70,18 @@ Result<std::vector<Op>> ScaleGrad(const GradRequest& request) {
 void RegisterScale(OpRegistry& ops) {
   ops.Add("scale")
       .Doc("Each element times a factor, plus a bias.", kDoc)
-      .Input("X", "any shape, or selected rows", Numbers())
+      .Input("X", "any shape, or selected rows",
+             OneOfTypes<float, double, std::int8_t, std::uint8_t, std::int16_t, std::int32_t, std::int64_t>(),
+             TensorOrRows())
       .Input("ScaleTensor", "one element that is used instead of `scale`", SameTypeAs("X"), Optional())
-      .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
+      .Output("Out", "shaped like X; may be X", SameTypeAs("X"), TensorOrRows())
       .Attr("scale", 1.0f, "the factor")
       .Attr("bias", 0.0f, "what is added")
       .Attr("bias_after_scale", true, "whether the bias is added after the product or before it")
       .InferShape(InferScale)
       .Elementwise()
-      .Kernel<Cpu, ScaleKernel, float, double, std::int32_t, std::int64_t>()
+      .Kernel<Cpu, ScaleKernel, float, double, std::int8_t, std::uint8_t, std::int16_t, std::int32_t,
+              std::int64_t>()
       .GradMadeBy(ScaleGrad);
 }
 

@@ -1,6 +1,5 @@
 // sign: -1, 0 or 1 for each element.
 #include "framework/op/op_registry.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -14,7 +13,7 @@ class SignKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    return RequireTensor(k, "X");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const T* const x = k[x_].template Data<T>();

@@ -6,20 +6,22 @@
 #include "operators/control_flow/add_gradient.h"
 #include "operators/fluid_attrs.h"
 #include "operators/merge_rows.h"
+#include "operators/tensor/int_list.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
 Out = X[0] + X[1] + ..., added in the order of the arguments, so equal arguments give equal bytes. Out may
-be one of them. Selected rows count as the tensor that they are rows of; if all arguments are such, so is Out:
-it lists each row once, ascending if a row occurred twice, else in the order of the arguments. The gradient
+be one of them. An argument without elements or without a value (of a block that did not run) adds
+nothing. Selected rows count as the tensor that they are rows of; if all arguments are such, so is Out: it
+lists each row once, ascending if a row occurred twice, else in the order of the arguments. The gradient
 is one scale by 1 for each argument.)";
 
 // An extent that one argument knows is known; two that differ are an error.
-Status Merge(const InferContext& c, const Shape& next, int i, Shape& shape) {
+Status Merge(const InferContext& c, const Shape& next, int i, int first, Shape& shape) {
   if (!Compatible(shape, next)) {
-    return c.Error("X[", i, "] (", next, ") must have the shape of X[0] (", shape, ")");
+    return c.Error("X[", i, "] (", next, ") must have the shape of X[", first, "] (", shape, ")");
   }
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == kUnknownDim) shape.Set(d, next[d]);
@@ -38,24 +40,39 @@ Status InferArrays(InferContext& c) {
   return c.SetShape("Out", c.ShapeOf("X"));
 }
 
+// A tensor without elements, whatever its shape.
+bool AddsNothing(const VarInfo& x) { return x.kind == VarKind::kTensor && x.shape.Count() == 0; }
+
+// The first argument that adds something; 0 if there is none.
+int FirstOf(const InferContext& c) {
+  for (int i = 0; i < c.InputCount("X"); ++i) {
+    if (!AddsNothing(c.Input("X", i))) return i;
+  }
+  return 0;
+}
+
 Status InferSum(InferContext& c) {
   if (c.Input("X").kind == VarKind::kTensorArray) return InferArrays(c);
-  Shape shape = c.ShapeOf("X");
+  const int first = FirstOf(c);
+  Shape shape = c.ShapeOf("X", first);
   bool all_rows = true;
   for (int i = 0; i < c.InputCount("X"); ++i) {
     if (c.DTypeOf("X", i) != c.DTypeOf("X")) {
       return c.Error("element type of X[", i, "] (", DTypeName(c.DTypeOf("X", i)),
                      ") must equal that of X[0] (", DTypeName(c.DTypeOf("X")), ")");
     }
+    if (c.Input("X", i).kind == VarKind::kTensorArray)
+      return c.Error("X[", i, "] is a tensor array, but X[0] is none");
     all_rows = all_rows && c.Input("X", i).kind == VarKind::kSelectedRows;
+    if (AddsNothing(c.Input("X", i))) continue;
     // Rows that were never given a value know nothing but their height.
     const bool unshaped = c.Input("X", i).kind == VarKind::kSelectedRows && c.ShapeOf("X", i).rank() <= 1;
-    if (shape.rank() <= 1 && c.Input("X").kind == VarKind::kSelectedRows) shape = c.ShapeOf("X", i);
+    if (shape.rank() <= 1 && c.Input("X", first).kind == VarKind::kSelectedRows) shape = c.ShapeOf("X", i);
     if (unshaped) continue;
     // A shard of a distributed table is declared with the number of its own rows; they are numbered as in the
     // whole table all the same.
     const Shape next = all_rows ? c.ShapeOf("X", i).WithRows(shape[0]) : c.ShapeOf("X", i);
-    PENSTOCK_RETURN_IF_ERROR(Merge(c, next, i, shape));
+    PENSTOCK_RETURN_IF_ERROR(Merge(c, next, i, first, shape));
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
   c.SetKind("Out", all_rows ? VarKind::kSelectedRows : VarKind::kTensor);
@@ -74,13 +91,11 @@ class SumKernel : public Kernel {
     }
     out_ = k.Output("Out");
     for (const Operand& x : k.Inputs("X")) {
-      if (x.kind != VarKind::kTensor && x.kind != VarKind::kSelectedRows)
-        return k.Error("X (", x.name, ") must be a tensor or selected rows, as the first is");
       (x.kind == VarKind::kTensor ? inputs_ : row_inputs_).push_back(x);
       if (x.kind != out_.kind && x.name == out_.name)
         return k.Error("Out is a tensor and cannot be X (", x.name, "), which holds selected rows");
     }
-    data_.resize(inputs_.size());
+    data_.reserve(inputs_.size());
     rows_.resize(row_inputs_.size());
     return OkStatus();
   }
@@ -117,9 +132,19 @@ class SumKernel : public Kernel {
   void AddTensors(KernelRun& k) {
     constexpr std::int64_t kBlock = 1024;
     T block[kBlock];
-    for (std::size_t a = 0; a < inputs_.size(); ++a) data_[a] = k[inputs_[a]].template Data<T>();
+    data_.clear();
+    for (const Operand& x : inputs_) {
+      const Tensor* const tensor = k.Var(x).template If<Tensor>();
+      if (tensor != nullptr && tensor->initialized() && tensor->count() > 0)
+        data_.push_back(tensor->template Data<T>());
+    }
+    MakeShaped(k[out_], DTypeOfT<T>::kValue, out_.shape);  // it may be one that has no elements
     T* const out = k[out_].template Data<T>();
     const std::int64_t count = k[out_].count();
+    if (data_.empty()) {
+      std::fill_n(out, count, T{0});
+      return;
+    }
     for (std::int64_t begin = 0; begin < count; begin += kBlock) {
       const std::int64_t n = std::min(kBlock, count - begin);
       std::copy_n(data_[0] + begin, n, block);
@@ -170,7 +195,7 @@ class SumKernel : public Kernel {
 
   std::vector<Operand> inputs_, row_inputs_, array_inputs_;
   std::vector<const TensorArray*> arrays_;  // of this run; empty where X holds no arrays
-  std::vector<const T*> data_;              // of this run; sized once
+  std::vector<const T*> data_;              // of this run: of those that have elements
   std::vector<const SelectedRows*> rows_;   // the same
   Operand out_;
   RowMerger merger_;
@@ -195,11 +220,14 @@ Result<std::vector<Op>> SumGrad(const GradRequest& request) {
 void RegisterSum(OpRegistry& ops) {
   ops.Add("sum")
       .Doc("The sum of its arguments.", kDoc)
-      .Input("X", "tensors of one shape, or rows of such tensors", Numbers(), Repeated())
-      .Output("Out", "their sum", SameTypeAs("X"))
+      .Input("X", "tensors of one shape, or rows of such tensors", Numbers(),
+             Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
+      .Output("Out", "their sum", SameTypeAs("X"),
+              OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .Attr("use_mkldnn", false, kNoEffect)
       .InferShape(InferSum)
       .Elementwise()
+      .ReadsOnlySome()
       .Kernel<Cpu, SumKernel, float, double, std::int32_t, std::int64_t>()
       .GradMadeBy(SumGrad);
 }

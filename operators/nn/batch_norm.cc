@@ -18,8 +18,9 @@ Y = (X - mean) / sqrt(variance + epsilon) * Scale + Bias, per channel
 Training takes mean and (biased) variance of the batch, leaves them in SavedMean and, as
 1 / sqrt(variance + epsilon), in SavedVariance, and moves the running ones:
 MeanOut = momentum * Mean + (1 - momentum) * mean, the same for VarianceOut. With is_test or use_global_stats
-Mean and Variance are used as they are, and stay. trainable_statistics makes is_test train all the same. A
-batch with one element per channel has no variance: Y is X then, as in Fluid.
+Mean and Variance are used as they are, and stay; SavedMean and SavedVariance are 0. trainable_statistics
+makes is_test train all the same. A batch with one element per channel has no variance: Y is X then, as in
+Fluid.
 X is [N, C], [N, C, ...] or, with data_layout NHWC, [N, ..., C].)";
 
 Status InferBatchNorm(InferContext& c) {
@@ -141,27 +142,19 @@ class BatchNormKernel : public Kernel {
     return OkStatus();
   }
 
-  // The saved moments are not read after a test run; they are set so that no program sees old memory.
+  // There are no moments of the batch then: nobody reads the saved ones.
   Status KeepRunning(KernelRun& k) {
-    const T* mean = k[mean_].template Data<T>();
-    const T* variance = k[variance_].template Data<T>();
-    CopyTo(k, mean_out_, mean);
-    CopyTo(k, variance_out_, variance);
-    CopyTo(k, saved_mean_, mean);
-    if (!saved_variance_) return OkStatus();
-    T* inverse = k[saved_variance_].template Data<T>();
-    for (Dim c = 0; c < shape_.channels; ++c)
-      inverse[c] = T(1) / std::sqrt(variance[c] + static_cast<T>(epsilon_));
+    CopyTo(k, mean_out_, k[mean_].template Data<T>());
+    CopyTo(k, variance_out_, k[variance_].template Data<T>());
+    for (const Operand* saved : {&saved_mean_, &saved_variance_}) {
+      if (*saved) std::fill_n(k[*saved].template Data<T>(), shape_.channels, T(0));
+    }
     return OkStatus();
   }
 
   Status CopyX(KernelRun& k) {
     std::memcpy(k[y_].raw(), k[x_].raw(), k[x_].bytes());
-    CopyTo(k, mean_out_, k[mean_].template Data<T>());
-    CopyTo(k, variance_out_, k[variance_].template Data<T>());
-    for (const Operand& saved : {saved_mean_, saved_variance_})
-      std::fill_n(k[saved].template Data<T>(), shape_.channels, T(0));
-    return OkStatus();
+    return KeepRunning(k);
   }
 
   void CopyTo(KernelRun& k, const Operand& to, const T* from) const {

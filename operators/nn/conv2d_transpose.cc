@@ -68,17 +68,17 @@ Result<ConvGeometry> TransposedGeometry(const Context& c, const Shape& input, co
   return g;
 }
 
-Status RefuseBias(bool given) {
+Status RefuseBias(const std::string& type, bool given) {
   if (!given) return OkStatus();
-  return Unimplemented("E-op-unimplemented",
-                       "conv2d_transpose: input Bias is of a fused backend; add it by elementwise_add");
+  return Unimplemented("E-op-unimplemented", type,
+                       ": input Bias is of a fused backend; add it by elementwise_add");
 }
 
 Status InferConv2dTranspose(InferContext& c) {
   const Shape& input = c.ShapeOf("Input");
   const Shape& filter = c.ShapeOf("Filter");
   PENSTOCK_ASSIGN_OR_RETURN(const ConvGeometry g, TransposedGeometry(c, input, filter));
-  PENSTOCK_RETURN_IF_ERROR(RefuseBias(c.HasInput("Bias")));
+  PENSTOCK_RETURN_IF_ERROR(RefuseBias(c.op().type(), c.HasInput("Bias")));
   const Dim filters = filter[1] == kUnknownDim ? kUnknownDim : filter[1] * g.groups;
   const Dim height = g.window[0].in, width = g.window[1].in;
   if (g.channels_last) return c.SetShape("Output", {input[0], height, width, filters});
@@ -87,7 +87,8 @@ Status InferConv2dTranspose(InferContext& c) {
 
 // The arguments of that convolution: its `input` is our Output or its gradient.
 Result<ConvArguments> TransposedArguments(const KernelSetup& k, const Operand& output) {
-  if (const Status status = RefuseBias(static_cast<bool>(k.Input("Bias"))); !status.ok()) return status;
+  if (const Status status = RefuseBias(k.op().type(), static_cast<bool>(k.Input("Bias"))); !status.ok())
+    return status;
   const Shape& input = k.Input("Input").shape;
   const Shape& filter = k.Input("Filter").shape;
   ConvArguments a;
@@ -212,12 +213,10 @@ class Conv2dTransposeGradKernel<Cpu, double> : public Kernel {
   ConvArguments a_;
 };
 
-}  // namespace
-
-void RegisterConv2dTranspose(OpRegistry& ops) {
+void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) {
   const std::vector<std::int32_t> ones = {1, 1};
-  ops.Add("conv2d_transpose")
-      .Doc("The transpose of a two-dimensional convolution in groups.", kDoc)
+  ops.Add(type)
+      .Doc(summary, kDoc)
       .Input("Input", "the images", Floats())
       .Input("Filter", "the filters", SameTypeAs("Input"))
       .Input("Bias", "of a fused backend", SameTypeAs("Input"), Optional())
@@ -244,6 +243,14 @@ void RegisterConv2dTranspose(OpRegistry& ops) {
       .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
       .Grad({.reads = {"Input", "Filter", "Bias"}, .yields = {"Input", "Filter", "Bias"}})
       .GradKernel<Cpu, Conv2dTransposeGradKernel, float, double>();
+}
+
+}  // namespace
+
+void RegisterConv2dTranspose(OpRegistry& ops) {
+  AddConv2dTranspose(ops, "conv2d_transpose", "The transpose of a two-dimensional convolution in groups.");
+  AddConv2dTranspose(ops, "depthwise_conv2d_transpose",
+                     "The transpose of a two-dimensional convolution, one group for each channel.");
 }
 
 }  // namespace penstock

@@ -4,7 +4,6 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -55,7 +54,6 @@ class PreluKernel : public Kernel {
     x_ = k.Input("X");
     alpha_ = k.Input("Alpha");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     runs_ = SlopeRuns(x_.shape, k.Attr<std::string>("mode"));
     return RequireCount(k, "Alpha", runs_.period);
   }

@@ -1,10 +1,14 @@
 // softmax: exponentials along one axis, divided by their sum.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <numbers>
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
+#include "operators/math/reduce.h"
 #include "operators/nn/onednn.h"
 #include "operators/require_shape.h"
 
@@ -36,12 +40,6 @@ Status InferSoftmax(InferContext& c) {
   return c.ShareAll("X", "Out");
 }
 
-dnnl::memory::desc AxisDesc(const AxisShape& s) {
-  // Two dimensions where they are enough: that is the fast path.
-  if (s.inner == 1) return OnednnPlain({s.outer, s.axis});
-  return OnednnPlain({s.outer, s.axis, s.inner});
-}
-
 // Calls visit(first index) for each line along the axis; its elements are `inner` apart.
 template <typename Visit>
 void EachLine(const AxisShape& s, int threads, Visit&& visit) {
@@ -50,10 +48,49 @@ void EachLine(const AxisShape& s, int threads, Visit&& visit) {
   for (Dim line = 0; line < lines; ++line) visit(line / s.inner * s.axis * s.inner + line % s.inner);
 }
 
-// exp(-64): no element falls below this share of the largest.
-template <typename T>
-T SmallestShare() {
-  return std::exp(T(-64));
+// exp(x) of x in [-64, 0], of NaN NaN. In f32 it is the series of the exponential in f64, rounded once:
+// nearly always the nearest number, and without branches, so that a loop over it becomes vector code.
+inline double Exponential(double x) { return std::exp(x); }
+inline float Exponential(float x) {
+  constexpr double kToWhole = 0x1.8p52;  // a number added to it has no fraction left
+  const double shifted = static_cast<double>(x) * std::numbers::log2e + kToWhole;
+  const double r = static_cast<double>(x) - (shifted - kToWhole) * std::numbers::ln2;
+  // 1 + r + r^2 / 2! + ... + r^8 / 8!, for |r| <= ln 2 / 2
+  double series = 1.0 / 40320;
+  series = series * r + 1.0 / 5040;
+  series = series * r + 1.0 / 720;
+  series = series * r + 1.0 / 120;
+  series = series * r + 1.0 / 24;
+  series = series * r + 1.0 / 6;
+  series = series * r + 1.0 / 2;
+  series = series * r + 1;
+  series = series * r + 1;
+  // The lowest bits of `shifted` are those of the power of two.
+  const std::uint64_t power = (std::bit_cast<std::uint64_t>(shifted) + 1023) << 52;
+  return static_cast<float>(series * std::bit_cast<double>(power));
+}
+
+using One = std::integral_constant<Dim, 1>;  // a step that is known makes vector code
+
+// The elements of a line, minus the largest of them; at least -64.
+template <typename T, typename Step>
+void Shift(const T* x, T* out, Dim count, Step step) {
+  const T largest = MaxOf<T>(count, [=](Dim i) { return x[i * step]; });
+  for (Dim i = 0; i < count; ++i) out[i * step] = x[i * step] - largest;
+  for (Dim i = 0; i < count; ++i) out[i * step] = out[i * step] < T{-64} ? T{-64} : out[i * step];
+}
+
+template <typename T, typename Step>
+void Exponentials(T* out, Dim count, Step step) {
+  for (Dim i = 0; i < count; ++i) out[i * step] = Exponential(out[i * step]);
+}
+
+// The sum is f64, so that rows of many thousand elements still add up to 1.
+template <typename T, typename Step>
+void DivideBySum(T* out, Dim count, Step step) {
+  const double sum = SumOf<double>(count, [=](Dim i) { return out[i * step]; });
+  const T share = T{1} / static_cast<T>(sum);
+  for (Dim i = 0; i < count; ++i) out[i * step] *= share;
 }
 
 template <typename Device, typename T>
@@ -64,62 +101,51 @@ class SoftmaxKernel : public Kernel {
     out_ = k.Output("Out");
     threads_ = k.threads();
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, x_.shape));
-    if constexpr (std::is_same_v<T, float>) {
-      if (steps_.NothingToDo(k)) return OkStatus();
-      return OnednnTry(k, [&] {
-        const dnnl::memory::desc desc = AxisDesc(shape_);
-        const dnnl::softmax_forward::primitive_desc pd({dnnl::prop_kind::forward_training, desc, 1},
-                                                       OnednnAttr(), OnednnEngine());
-        steps_.Add(k, dnnl::softmax_forward(pd), pd.scratchpad_desc(),
-                   {{DNNL_ARG_SRC, steps_.Tensor(x_, desc)}, {DNNL_ARG_DST, steps_.Tensor(out_, desc)}});
-      });
-    }
     return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
-    if constexpr (std::is_same_v<T, float>) {
-      PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
-    } else {
-      Exponentials(k[x_].template Data<T>(), k[out_].template Data<T>());
+    const T* const x = k[x_].template Data<T>();
+    T* const out = k[out_].template Data<T>();
+    if (shape_.inner == 1) {
+      Rows(x, out);
+      return OkStatus();
     }
-    Bound(k[out_].template Data<T>());
+    EachLine(shape_, threads_, [&](Dim first) {
+      Shift(x + first, out + first, shape_.axis, shape_.inner);
+      Exponentials(out + first, shape_.axis, shape_.inner);
+      DivideBySum(out + first, shape_.axis, shape_.inner);
+    });
     return OkStatus();
   }
 
  private:
-  void Exponentials(const T* x, T* out) const {
-    EachLine(shape_, threads_, [&](Dim first) {
-      const Dim step = shape_.inner, end = first + shape_.axis * step;
-      T largest = x[first], sum = 0;
-      for (Dim i = first; i < end; i += step) largest = std::max(largest, x[i]);
-      for (Dim i = first; i < end; i += step) sum += out[i] = std::exp(x[i] - largest);
-      for (Dim i = first; i < end; i += step) out[i] /= sum;
-    });
-  }
+  static constexpr Dim kCached = 4096;  // elements
 
-  // The largest element of a line is 1 / sum, so this is the bound of the formula above, but for what the
-  // raised elements would add to the sum: less than the last bit of it for any axis below 1e11 elements in
-  // f64.
-  void Bound(T* out) const {
-    EachLine(shape_, threads_, [&](Dim first) {
-      const Dim step = shape_.inner, end = first + shape_.axis * step;
-      T largest = 0, smallest = 1;
-      for (Dim i = first; i < end; i += step) {
-        largest = std::max(largest, out[i]);
-        smallest = std::min(smallest, out[i]);
-      }
-      const T bound = largest * SmallestShare<T>();
-      if (smallest >= bound) return;
-      for (Dim i = first; i < end; i += step) out[i] = std::max(out[i], bound);
-    });
+  // As many rows at once as stay in the cache from loop to loop, so that short rows share one of
+  // exponentials.
+  void Rows(const T* x, T* out) const {
+    const Dim width = shape_.axis, at_once = std::max<Dim>(1, kCached / std::max<Dim>(width, 1));
+    const Dim end = width == 0 ? 0 : shape_.outer;
+#pragma omp parallel for num_threads(threads_) schedule(static) if (end > at_once)
+    for (Dim begin = 0; begin < end; begin += at_once) {
+      const Dim stop = std::min(begin + at_once, end);
+      for (Dim row = begin; row < stop; ++row) Shift(x + row * width, out + row * width, width, One());
+      Exponentials(out + begin * width, (stop - begin) * width, One());
+      for (Dim row = begin; row < stop; ++row) DivideBySum(out + row * width, width, One());
+    }
   }
 
   Operand x_, out_;
   int threads_ = 1;
   AxisShape shape_;
-  OnednnSequence steps_;
 };
+
+dnnl::memory::desc AxisDesc(const AxisShape& s) {
+  // Two dimensions where they are enough: that is the fast path.
+  if (s.inner == 1) return OnednnPlain({s.outer, s.axis});
+  return OnednnPlain({s.outer, s.axis, s.inner});
+}
 
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
 template <typename Device, typename T>

@@ -65,7 +65,8 @@ void RegisterAdadelta(OpRegistry& ops) {
   ops.Add("adadelta")
       .Doc("A step whose size follows from earlier steps.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("AvgSquaredGrad", "running average of squared gradients; shaped like Param", SameTypeAs("Param"))
       .Input("AvgSquaredUpdate", "running average of squared steps; shaped like Param", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

@@ -17,7 +17,8 @@ Beta1PowOut = beta1 * Beta1Pow,  Beta2PowOut = beta2 * Beta2Pow
 
 Rows that a gradient of rows does not list move as with a gradient of 0; with lazy_mode they and their
 moments stay. Beta1Pow is beta1 to the power of the step, counted from 1. Beta1Tensor and Beta2Tensor, where
-given, hold the betas. Fluid's update by rows in place takes the next step's powers.
+given, hold the betas. An update by rows takes the next step's powers where they stay in their variables
+(Beta1PowOut is Beta1Pow), as Fluid's does: the numbers of trainings are Fluid's.
 Kingma, Ba: "Adam: a method for stochastic optimization", ICLR 2015.)";
 
 template <typename Device, typename T>
@@ -49,9 +50,11 @@ class AdamKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
     const T beta1 = beta1_given_ ? *k[beta1_given_].template Data<T>() : beta1_;
     const T beta2 = beta2_given_ ? *k[beta2_given_].template Data<T>() : beta2_;
-    const T beta1_pow = *k[beta1_pow_].template Data<T>();
-    const T beta2_pow = *k[beta2_pow_].template Data<T>();
-    const T rate = *k[rate_].template Data<T>() * (std::sqrt(T{1} - beta2_pow) / (T{1} - beta1_pow));
+    const T next1 = beta1 * *k[beta1_pow_].template Data<T>();
+    const T next2 = beta2 * *k[beta2_pow_].template Data<T>();
+    const T power1 = TakesNext(beta1_pow_, beta1_pow_out_) ? next1 : *k[beta1_pow_].template Data<T>();
+    const T power2 = TakesNext(beta2_pow_, beta2_pow_out_) ? next2 : *k[beta2_pow_].template Data<T>();
+    const T rate = *k[rate_].template Data<T>() * (std::sqrt(T{1} - power2) / (T{1} - power1));
     const T epsilon = epsilon_;
     const T* const param = k[param_].template Data<T>();
     const T* const moment1 = k[moment1_].template Data<T>();
@@ -66,12 +69,16 @@ class AdamKernel : public Kernel {
       moment2_out[i] = m2;
       param_out[i] = param[i] - rate * (m1 / (std::sqrt(m2) + epsilon));
     });
-    *k[beta1_pow_out_].template Data<T>() = beta1 * beta1_pow;
-    *k[beta2_pow_out_].template Data<T>() = beta2 * beta2_pow;
+    *k[beta1_pow_out_].template Data<T>() = next1;
+    *k[beta2_pow_out_].template Data<T>() = next2;
     return OkStatus();
   }
 
  private:
+  bool TakesNext(const Operand& power, const Operand& power_out) const {
+    return grad_.by_rows() && power.index == power_out.index;
+  }
+
   Operand param_, rate_, moment1_, moment2_, beta1_pow_, beta2_pow_, beta1_given_, beta2_given_;
   Operand param_out_, moment1_out_, moment2_out_, beta1_pow_out_, beta2_pow_out_;
   Gradient<T> grad_;
@@ -93,7 +100,8 @@ void RegisterAdam(OpRegistry& ops) {
   ops.Add("adam")
       .Doc("A step scaled by running averages of the gradient and its square.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Input("Moment1", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
       .Input("Moment2", "running average of its square; shaped like Param", SameTypeAs("Param"))

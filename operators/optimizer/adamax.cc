@@ -66,7 +66,8 @@ void RegisterAdamax(OpRegistry& ops) {
   ops.Add("adamax")
       .Doc("Adam, scaled by the largest gradient seen.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Input("Moment", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
       .Input("InfNorm", "the largest gradient seen, decaying; shaped like Param", SameTypeAs("Param"))

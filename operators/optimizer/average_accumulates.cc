@@ -1,6 +1,7 @@
 // average_accumulates: sums of a parameter's values over a window of steps, for their average.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 
 #include "framework/op/op_registry.h"
@@ -60,6 +61,10 @@ class AverageKernel : public Kernel {
     std::int64_t counts[3];
     for (std::size_t i = 0; i < 3; ++i) counts[i] = *k[counts_in_[i]].template Data<std::int64_t>();
     auto& [accumulated, old_accumulated, updates] = counts;
+    for (const std::int64_t count : {updates, accumulated}) {
+      if (count < 0 || count == std::numeric_limits<std::int64_t>::max())
+        return InvalidArgument("E-op-average", "average_accumulates: a count of steps is ", count);
+    }
     ++updates;
     ++accumulated;
     const bool moves = updates % kStepsBetweenMoves == 0;

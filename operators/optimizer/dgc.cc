@@ -59,6 +59,7 @@ Status InferDgc(InferContext& c) {
   }
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("U", "U_out"));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("V", "V_out"));
+  if (c.HasOutput("k")) PENSTOCK_RETURN_IF_ERROR(c.SetShape("k", {1}));
   return c.ShareAll("Grad", "Grad_out");
 }
 

@@ -1,8 +1,9 @@
 // dgc_momentum: momentum until deep gradient compression begins, then plain descent, because the compression
 // keeps a momentum of its own.
+#include <cmath>
+
 #include "framework/op/op_registry.h"
 #include "operators/optimizer/update.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -37,18 +38,21 @@ class DgcMomentumKernel : public Kernel {
     grad_out_ = k.Output("Grad_out");
     mu_ = static_cast<T>(k.Attr<float>("mu"));
     nesterov_ = k.Attr<bool>("use_nesterov");
-    begin_ = static_cast<int>(k.Attr<float>("rampup_begin_step"));
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "Param"));
-    return RequireTensor(k, "Grad");
+    begin_ = std::trunc(static_cast<double>(k.Attr<float>("rampup_begin_step")));
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
     const T* const param = k[param_].template Data<T>();
     const T* const grad = k[grad_].template Data<T>();
     const T* const velocity = k[velocity_].template Data<T>();
-    const T rate = begin_ < 0 ? T{0} : *k[rate_].template Data<T>();
-    const bool momentum = begin_ >= 0 && static_cast<int>(*k[step_].template Data<T>()) < begin_;
-    const T share = begin_ < 0 ? T{1} : T{1} / *k[ranks_].template Data<T>();
+    const T ranks = begin_ < 0 ? T{1} : *k[ranks_].template Data<T>();
+    if (!(ranks >= T{1})) {
+      return InvalidArgument("E-kernel-dgc", "dgc_momentum: nranks is ", ranks, "; it must be at least 1");
+    }
+    const T rate = begin_ < 0 ? T{0} : *k[rate_].template Data<T>(), share = T{1} / ranks;
+    const bool momentum =
+        begin_ >= 0 && std::trunc(static_cast<double>(*k[step_].template Data<T>())) < begin_;
     T* const param_out = k[param_out_].template Data<T>();
     T* const velocity_out = k[velocity_out_].template Data<T>();
     T* const grad_out = grad_out_ ? k[grad_out_].template Data<T>() : nullptr;
@@ -68,7 +72,7 @@ class DgcMomentumKernel : public Kernel {
   Operand param_, grad_, velocity_, rate_, step_, ranks_, param_out_, velocity_out_, grad_out_;
   T mu_ = 0;
   bool nesterov_ = false;
-  int begin_ = -1;
+  double begin_ = -1;
 };
 
 Status InferDgcMomentum(InferContext& c) {

@@ -70,7 +70,8 @@ void RegisterDpsgd(OpRegistry& ops) {
   ops.Add("dpsgd")
       .Doc("A step along a clipped gradient with noise.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Attr("clip", 10.0f, "the largest norm of a gradient", AtLeast(1e-30))

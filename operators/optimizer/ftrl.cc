@@ -75,7 +75,8 @@ void RegisterFtrl(OpRegistry& ops) {
       .Input("Param", "the parameter", Floats())
       .Input("SquaredAccumulator", "the sum of squared gradients; shaped like Param", SameTypeAs("Param"))
       .Input("LinearAccumulator", "the sum of corrected gradients; shaped like Param", SameTypeAs("Param"))
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Output("SquaredAccumOut", "names SquaredAccumulator's variable", SameTypeAs("Param"))

@@ -35,7 +35,6 @@ class Gradient {
   using Kept = std::pair<Operand, Operand>;
 
   Status Prepare(const KernelSetup& k, WithoutGradient rest, std::initializer_list<Kept> kept = {}) {
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "Param"));
     op_ = k.op().type();
     grad_ = k.Input("Grad");
     param_ = k.Input("Param");
@@ -86,6 +85,7 @@ class Gradient {
     }
   }
 
+  bool by_rows() const { return grad_.kind == VarKind::kSelectedRows; }
   // All values that are not left out, for norms.
   std::span<const T> values() const { return values_; }
 

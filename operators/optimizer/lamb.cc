@@ -86,7 +86,8 @@ void RegisterLamb(OpRegistry& ops) {
   ops.Add("lamb")
       .Doc("Adam, scaled layer by layer.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Input("Moment1", "running average of the gradient; shaped like Param", SameTypeAs("Param"))
       .Input("Moment2", "running average of its square; shaped like Param", SameTypeAs("Param"))

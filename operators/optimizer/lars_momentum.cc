@@ -63,7 +63,8 @@ void RegisterLarsMomentum(OpRegistry& ops) {
   ops.Add("lars_momentum")
       .Doc("Momentum, scaled layer by layer.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("Velocity", "the running sum of steps; shaped like Param", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

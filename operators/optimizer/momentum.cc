@@ -64,7 +64,8 @@ void RegisterMomentum(OpRegistry& ops) {
   ops.Add("momentum")
       .Doc("A step along a running sum of gradients.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("Velocity", "the running sum; shaped like Param", SameTypeAs("Param"))
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))

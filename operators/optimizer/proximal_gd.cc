@@ -52,7 +52,8 @@ void RegisterProximalGd(OpRegistry& ops) {
   ops.Add("proximal_gd")
       .Doc("A step against the gradient, then a pull towards 0.", kDoc)
       .Input("Param", "the parameter", Floats())
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Attr("l1", 0.0f, "how strongly small values are made 0", AtLeast(0))

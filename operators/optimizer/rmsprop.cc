@@ -88,7 +88,8 @@ void RegisterRmsprop(OpRegistry& ops) {
       .Input("MeanSquare", "running average of squared gradients; shaped like Param", SameTypeAs("Param"))
       .Input("MeanGrad", "running average of gradients; shaped like Param", SameTypeAs("Param"), Optional())
       .Input("LearningRate", "one element", SameTypeAs("Param"))
-      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
+      .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"),
+             TensorOrRows())
       .Input("Moment", "the running sum of steps; shaped like Param", SameTypeAs("Param"))
       .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
       .Output("MomentOut", "names Moment's variable", SameTypeAs("Param"))

@@ -75,18 +75,19 @@ class SgdKernel : public Kernel {
 }  // namespace
 
 void RegisterSgd(OpRegistry& ops) {
-  OpDef& def =
-      ops.Add("sgd")
-          .Doc("A step against the gradient.", kDoc)
-          .Input("Param", "the parameter", Floats())
-          .Input("LearningRate", "one element", SameTypeAs("Param"))
-          .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor", SameTypeAs("Param"))
-          .Output("ParamOut", "the parameter's new value; names Param's variable", SameTypeAs("Param"))
-          .InferShape(InferUpdate)
-          .Optimizes("Param", "Grad")
-          .Elementwise()
-          .NoGrad()
-          .Kernel<Cpu, SgdKernel, float, double>();
+  OpDef& def = ops.Add("sgd")
+                   .Doc("A step against the gradient.", kDoc)
+                   .Input("Param", "the parameter", Floats(), TensorOrRows())
+                   .Input("LearningRate", "one element", SameTypeAs("Param"))
+                   .Input("Grad", "the gradient; shaped like Param, or rows of such a tensor",
+                          SameTypeAs("Param"), TensorOrRows())
+                   .Output("ParamOut", "the parameter's new value; names Param's variable",
+                           SameTypeAs("Param"), TensorOrRows())
+                   .InferShape(InferUpdate)
+                   .Optimizes("Param", "Grad")
+                   .Elementwise()
+                   .NoGrad()
+                   .Kernel<Cpu, SgdKernel, float, double>();
   RegisterSgdCuda(def);
 }
 

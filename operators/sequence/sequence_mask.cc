@@ -7,6 +7,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
 #include "operators/sequence/lod.h"
+#include "operators/tensor/element_type.h"
 
 namespace penstock {
 namespace {
@@ -44,28 +45,10 @@ class SequenceMaskKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Y"));
     if (max_length_ && max_length_.shape.Count() != 1)
       return k.Error("MaxLenTensor (", max_length_.shape, ") must hold one element");
-    switch (y_.dtype) {
-      case DType::kBool:
-        fill_ = &Fill<bool>;
-        return OkStatus();
-      case DType::kUInt8:
-        fill_ = &Fill<std::uint8_t>;
-        return OkStatus();
-      case DType::kInt32:
-        fill_ = &Fill<std::int32_t>;
-        return OkStatus();
-      case DType::kInt64:
-        fill_ = &Fill<std::int64_t>;
-        return OkStatus();
-      case DType::kFp32:
-        fill_ = &Fill<float>;
-        return OkStatus();
-      case DType::kFp64:
-        fill_ = &Fill<double>;
-        return OkStatus();
-      default:
-        return k.Error("out_dtype (", DTypeName(y_.dtype), ") must be bool, u8, i32, i64, f32 or f64");
-    }
+    const bool known =
+        VisitElementType(y_.dtype, [this]<typename U>(std::type_identity<U>) { fill_ = &Fill<U>; });
+    return known ? OkStatus()
+                 : k.Error("out_dtype (", DTypeName(y_.dtype), ") is no type of a tensor's elements");
   }
 
   Status Run(KernelRun& k) override {
@@ -116,8 +99,8 @@ class SequenceMaskKernel : public Kernel {
     U* to = y.Data<U>();
     for (const T one : x) {
       const Dim real = StepsBelow(one, length);
-      std::fill_n(to, real, U{1});
-      std::fill_n(to + real, length - real, U{0});
+      std::fill_n(to, real, ConvertTo<U>(1));
+      std::fill_n(to + real, length - real, ConvertTo<U>(0));
       to += length;
     }
   }

@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/control_flow/add_gradient.h"
+#include "operators/rows.h"
 #include "operators/tensor/copy.h"
 #include "operators/tensor/shape_attr.h"
 

@@ -1,6 +1,5 @@
 // cast: the same elements as another type.
 #include "framework/op/op_registry.h"
-#include "operators/rows.h"
 #include "operators/tensor/convert.h"
 
 namespace penstock {
@@ -15,7 +14,6 @@ class CastKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     convert_ = ConverterOf(x_.dtype, out_.dtype);
     if (convert_ != nullptr) return OkStatus();
     return Unimplemented("E-op-unimplemented", "cast: from ", DTypeName(x_.dtype), " to ",

@@ -170,7 +170,6 @@ class ConcatKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     for (const Operand& x : k.Inputs("X")) {
       if (x.dtype != out_.dtype)
@@ -288,7 +287,6 @@ class SplitKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     for (const Operand& out : out_) {
       if (out && out.index == x_.index) return k.Error("Out must be another variable than X (", x_.name, ")");
     }

@@ -5,7 +5,6 @@
 
 #include "framework/op/kernel.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 #include "operators/tensor/int_list.h"
 
 namespace penstock {
@@ -37,7 +36,6 @@ class CopyKernel : public Kernel {
   Status PrepareCopy(KernelSetup& k, const char* from, const char* to) {
     from_ = k.Input(from);
     to_ = k.Output(to);
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, from));
     if (!to_) return OkStatus();
     if (from_.dtype != to_.dtype) {
       return k.Error("element type of ", from, " (", DTypeName(from_.dtype), ") must be that of ", to, " (",

@@ -6,7 +6,6 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/strided_loops.h"
 
@@ -109,7 +108,6 @@ class ExpandKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     return loops_.Prepare(k, x_.shape);
   }
   Status Run(KernelRun& k) override {

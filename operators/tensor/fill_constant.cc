@@ -5,7 +5,6 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
-#include "operators/rows.h"
 #include "operators/tensor/fill_value.h"
 #include "operators/tensor/shape_attr.h"
 #include "operators/tensor/start_rows.h"
@@ -20,7 +19,8 @@ shape may come from tensors too; then it is known when the op runs. An Out of se
 them; of a table that is dealt out, each row has that value from its first use on.)";
 
 constexpr char kZerosDoc[] = R"(
-Out has X's shape and element type, and holds zeros. X's values are not read.)";
+Out has X's shape and element type, and holds zeros. X's values are not read. Of selected rows, Out is the
+tensor that they are rows of.)";
 
 template <typename T>
 class ConstantRows : public RowStart {
@@ -66,11 +66,17 @@ class FillConstantKernel : public Kernel {
   GivenShape shape_;
 };
 
+Status InferZerosLike(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
+  c.SetKind("Out", VarKind::kTensor);
+  return OkStatus();
+}
+
 class FillZerosLikeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    return RequireTensor(k, "X");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     Tensor& out = k[out_];
@@ -97,13 +103,13 @@ void RegisterFillConstant(OpRegistry& ops) {
       .Attr("force_cpu", false, kNoEffect)
       .InferShape(InferGivenShape)
       .KernelTypeFrom("Out")
-      .Kernel<Cpu, FillConstantKernel, float, double, std::int32_t, std::int64_t, bool>()
+      .Kernel<Cpu, FillConstantKernel, float, double, Half, std::int32_t, std::int64_t, bool>()
       .NoGrad();
   ops.Add("fill_zeros_like")
       .Doc("Zeros in the shape of X.", kZerosDoc)
-      .Input("X", "gives shape and element type", AnyType())
+      .Input("X", "gives shape and element type", AnyType(), TensorOrRows())
       .Output("Out", "zeros", SameTypeAs("X"))
-      .InferShape(SameShape("X", "Out"))
+      .InferShape(InferZerosLike)
       .Elementwise()
       .KernelForAnyType<Cpu, FillZerosLikeKernel>()
       .NoGrad();

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "framework/op/kernel.h"
+#include "operators/tensor/element_type.h"
 
 namespace penstock {
 
@@ -20,6 +21,9 @@ std::optional<T> ParseNumber(const std::string& text) {
   if constexpr (std::is_same_v<T, bool>) {
     const std::optional<double> number = ParseNumber<double>(text);
     return number ? std::make_optional(*number != 0) : std::nullopt;
+  } else if constexpr (std::is_same_v<T, Half>) {
+    const std::optional<float> number = ParseNumber<float>(text);
+    return number ? std::make_optional(HalfOf(*number)) : std::nullopt;
   } else {
     T value{};
     const char* const end = text.data() + text.size();
@@ -52,7 +56,7 @@ Status ReadFillValue(const KernelSetup& k, T& to) {
     if (!(static_cast<double>(value) >= -limit && static_cast<double>(value) < limit))
       return k.Error("attribute value (", value, ") must be a number that fits ", type);
   }
-  to = static_cast<T>(value);
+  to = ConvertTo<T>(value);
   return OkStatus();
 }
 

@@ -5,7 +5,6 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 
 namespace penstock {
 namespace {
@@ -36,7 +35,6 @@ class GatherKernel : public Kernel {
     x_ = k.Input("X");
     index_ = k.Input("Index");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     row_bytes_ = static_cast<std::size_t>(x_.shape.RowWidth()) * SizeOf(x_.dtype);
     return RequireApart(k, "Out");
   }

@@ -8,6 +8,7 @@
 #include "operators/require_shape.h"
 #include "operators/row_index.h"
 #include "operators/rows.h"
+#include "operators/tensor/element_type.h"
 
 namespace penstock {
 namespace {
@@ -192,15 +193,15 @@ class LookupGradKernel : public Kernel {
 };
 
 void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_doc, bool in_place_attr) {
-  OpDef& def =
-      ops.Add(type)
-          .Doc("Rows of a table by their ids.", kDoc)
-          .Input("W", "the table: rows, width; or selected rows of one", Floats())
-          .Input("Ids", ids_doc, Only(DType::kInt64))
-          .Output("Out", "the shape of the ids, then W's width", SameTypeAs("W"))
-          .Attr("is_sparse", false, "whether W's gradient is selected rows")
-          .Attr("is_distributed", false, "whether the rows may be spread over pservers, by id")
-          .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none", AtLeast(-1));
+  OpDef& def = ops.Add(type)
+                   .Doc("Rows of a table by their ids.", kDoc)
+                   .Input("W", "the table: rows, width; or selected rows of one",
+                          OneOfTypes<float, double, std::int8_t>(), TensorOrRows())
+                   .Input("Ids", ids_doc, Only(DType::kInt64))
+                   .Output("Out", "the shape of the ids, then W's width", SameTypeAs("W"))
+                   .Attr("is_sparse", false, "whether W's gradient is selected rows")
+                   .Attr("is_distributed", false, "whether the rows may be spread over pservers, by id")
+                   .Attr("padding_idx", std::int64_t{-1}, "the id that stands for no row; -1: none");
   if (in_place_attr) def.Attr("grad_inplace", false, kNoEffect);
   def.Attr("remote_prefetch", false, "whether trainers may ask pservers for single rows")
       .Attr("trainer_id", 0, kNoEffect)
@@ -209,8 +210,8 @@ void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_
       .Attr("table_names", std::vector<std::string>(), kNoEffect)
       .InferShape(InferLookup)
       .KernelTypeFrom("W")
-      .Kernel<Cpu, LookupKernel, float, double>()
-      .Grad({.reads = {"Ids", "W"}, .yields = {"W"}})
+      .Kernel<Cpu, LookupKernel, float, double, std::int8_t>()
+      .Grad({.reads = {"Ids", "W"}, .yields = {"W"}, .sparse = {"W"}})
       .GradKernel<Cpu, LookupGradKernel, float, double>();
   def.GradDef().KernelTypeFrom("Out@GRAD").InferShape(InferLookupGrad);
 }

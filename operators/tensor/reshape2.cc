@@ -5,7 +5,6 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
-#include "operators/rows.h"
 #include "operators/tensor/copy.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/shape_attr.h"
@@ -85,7 +84,7 @@ class ReshapeKernel : public CopyKernel {
     shape_.Prepare(k, "shape", "Shape", "ShapeTensor");
     made_ = WithExtents(shape_.values().size());
     if (shape_.known()) return PrepareCopy(k, "X", "Out");
-    return RequireTensor(k, "X");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (shape_.known()) return CopyKernel::Run(k);
@@ -108,7 +107,10 @@ Status InferFlatten(InferContext& c) {
   if (axis > x.rank()) return c.Error("axis (", axis, ") must be at most the rank of X (", x.rank(), ")");
   const Shape out = {x.Product(0, axis), x.Product(axis, x.rank())};
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Out"));
-  if (x.rank() > 0 && out[0] != x[0]) c.SetLodLevel("Out", 0);  // the rows are no longer X's rows
+  // Unknown extents are the same rows only if no other extent is in them.
+  const bool same_rows =
+      x.rank() == 0 || (out[0] == x[0] && (x[0] != kUnknownDim || x.Product(1, axis) == 1));
+  if (!same_rows) c.SetLodLevel("Out", 0);
   PENSTOCK_RETURN_IF_ERROR(SetXShape(c));
   return c.SetShape("Out", out);
 }

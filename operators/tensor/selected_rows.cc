@@ -22,11 +22,6 @@ constexpr char kSplitDoc[] = R"(
 Out[i] gets the rows of section i of the tall tensor, height_sections[i] rows high, numbered from the
 section's begin, in X's order. A row above all sections is an error.)";
 
-Status RequireRowsIn(const KernelSetup& k) {
-  if (k.Input("X").kind == VarKind::kSelectedRows) return OkStatus();
-  return k.Error("X (", k.Input("X").name, ") must be selected rows");
-}
-
 // Out is of another kind than X, but stands for a tensor of the same shape.
 std::function<Status(InferContext&)> ShareAs(VarKind kind) {
   return [kind](InferContext& c) {
@@ -41,7 +36,7 @@ class MergeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     values_.Prepare(k.Input("X"), k.Output("Out"));
-    return RequireRowsIn(k);
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_RETURN_IF_ERROR(values_.Load<T>(k, "merge_selected_rows"));
@@ -59,7 +54,7 @@ class ValuesKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    return RequireRowsIn(k);
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
@@ -89,7 +84,7 @@ class IdsKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    return RequireRowsIn(k);
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const std::vector<std::int64_t>& rows = k.Var(x_).As<SelectedRows>().rows;
@@ -134,7 +129,7 @@ class SplitKernel : public Kernel {
     x_ = k.Input("X");
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     bounds_ = Bounds(k.Attr<std::vector<std::int64_t>>("height_sections"));
-    return RequireRowsIn(k);
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
@@ -187,15 +182,15 @@ OnSlices ByRows(const Op&) { return OnSlices::kByRows; }
 void RegisterSelectedRows(OpRegistry& ops) {
   ops.Add("merge_selected_rows")
       .Doc("Selected rows, each row once.", kMergeDoc)
-      .Input("X", "selected rows", Floats())
-      .Output("Out", "selected rows of the same tall tensor", SameTypeAs("X"))
+      .Input("X", "selected rows", Floats(), OfKind(VarKind::kSelectedRows))
+      .Output("Out", "selected rows of the same tall tensor", SameTypeAs("X"), OfKind(VarKind::kSelectedRows))
       .InferShape(ShareAs(VarKind::kSelectedRows))
       .WhenSliced(ByRows)
       .Kernel<Cpu, MergeKernel, float, double>()
       .NoGrad();
   ops.Add("get_tensor_from_selected_rows")
       .Doc("The values of selected rows as a tensor.", kTensorDoc)
-      .Input("X", "selected rows", Numbers())
+      .Input("X", "selected rows", Numbers(), OfKind(VarKind::kSelectedRows))
       .Output("Out", "as many rows as X lists", SameTypeAs("X"))
       .InferShape(ShareAs(VarKind::kTensor))
       .WhenSliced(ByRows)
@@ -203,15 +198,16 @@ void RegisterSelectedRows(OpRegistry& ops) {
       .NoGrad();
   ops.Add("extract_rows")
       .Doc("The numbers of selected rows as a tensor.", kIdsDoc)
-      .Input("X", "selected rows", Floats())
+      .Input("X", "selected rows", Floats(), OfKind(VarKind::kSelectedRows))
       .Output("Out", "as many as X lists, then 1", Only(DType::kInt64))
       .InferShape(InferIds)
       .Kernel<Cpu, IdsKernel, float, double>()
       .NoGrad();
   ops.Add("split_selected_rows")
       .Doc("Selected rows cut into sections of the tall tensor.", kSplitDoc)
-      .Input("X", "selected rows", Floats())
-      .Output("Out", "selected rows, one variable a section", SameTypeAs("X"), Repeated())
+      .Input("X", "selected rows", Floats(), OfKind(VarKind::kSelectedRows))
+      .Output("Out", "selected rows, one variable a section", SameTypeAs("X"),
+              Repeated() | OfKind(VarKind::kSelectedRows))
       .Attr("height_sections", std::vector<std::int64_t>(), "the height of each section", AtLeast(0))
       .InferShape(InferSplit)
       .Kernel<Cpu, SplitKernel, float, double>()

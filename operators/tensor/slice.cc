@@ -1,4 +1,4 @@
-// slice: a box cut out of a tensor.
+// slice: a box cut out of a tensor. strided_slice: every few elements of one, forwards or backwards.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -8,7 +8,6 @@
 #include "framework/op/op_registry.h"
 #include "operators/grad_shapes.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/strided_loops.h"
 
@@ -20,6 +19,11 @@ Out holds the elements [starts[i], ends[i]) of Input's extent axes[i], and all o
 negative start or end counts from the end of the extent, and what lies outside is cut off; at least one
 element must be left. Extents in decrease_axis, which must be 1 then, go. Starts and ends may come from
 tensors (infer_flags is -1 for those); then Out's shape is known when the op runs.)";
+
+constexpr char kStridedDoc[] = R"(
+As slice, but of extent axes[i] the elements starts[i], starts[i] + strides[i], ... that lie before
+ends[i], as in NumPy: a negative stride runs backwards, down to the element after ends[i]. Then an end
+below -extent takes the first element too. Strides may come from tensors like starts and ends.)";
 
 constexpr int kMaxRank = StridedLoops::kMaxExtents;
 
@@ -41,19 +45,41 @@ std::optional<std::string> AxesMistake(const Shape& input, const std::vector<std
   return std::nullopt;
 }
 
-// The elements [begin, end) of an extent that start and end name. Where the extent goes, [-1, 0) is its last
-// element: x[i] becomes [i, i + 1).
-struct Range {
-  Dim begin = 0, end = 0;
+// What a program says of one extent, and the elements begin, begin + stride, ... of it that are meant.
+struct Cut {
+  Dim start = 0, end = 0, stride = 1;
 };
-Range RangeOf(Dim extent, Dim start, Dim end, bool goes) {
-  if (goes && start == -1 && end == 0) end = extent;
-  const auto within = [extent](Dim at) { return std::clamp<Dim>(at < 0 ? at + extent : at, 0, extent); };
-  return {within(start), within(end)};
+struct Range {
+  Dim begin = 0, count = 0;
+};
+
+// Where the extent goes, [-1, 0) is its last element: x[i] becomes [i, i + 1). The stride is not 0.
+Range RangeOf(Dim extent, Cut cut, bool goes) {
+  const bool forwards = cut.stride > 0;
+  if (goes && forwards && cut.start == -1 && cut.end == 0) cut.end = extent;
+  // Backwards, both bounds may lie one before the first element.
+  const Dim least = forwards ? 0 : -1, most = forwards ? extent : extent - 1;
+  const auto within = [&](Dim at) { return std::clamp(at < 0 ? at + extent : at, least, most); };
+  const Dim begin = within(cut.start), end = within(cut.end);
+  const Dim length = forwards ? end - begin : begin - end, step = forwards ? cut.stride : -cut.stride;
+  return {begin, length > 0 ? (length + step - 1) / step : 0};
 }
 
-std::string EmptyRange(Dim start, Dim end, std::int32_t axis, Dim extent) {
-  return StrCat("[", start, ", ", end, ") leaves nothing of extent ", axis, " of Input (", extent, ")");
+// Nullopt and the range, if it holds something, else what is wrong.
+std::optional<std::string> FindRange(const Shape& input, std::int32_t axis, const Cut& cut, bool goes,
+                                     Range& range) {
+  if (cut.stride == 0) return StrCat("strides holds 0 for extent ", axis);
+  range = RangeOf(input[axis], cut, goes);
+  if (range.count > 0) return std::nullopt;
+  const std::string by = cut.stride == 1 ? "" : StrCat(" by ", cut.stride);
+  return StrCat("[", cut.start, ", ", cut.end, ")", by, " leaves nothing of extent ", axis, " of Input (",
+                input[axis], ")");
+}
+
+std::string CountMistake(std::size_t axes, std::size_t starts, std::size_t ends, std::size_t strides) {
+  const std::string others = strides == axes ? StrCat(starts, " and ends ", ends)
+                                             : StrCat(starts, ", ends ", ends, " and strides ", strides);
+  return StrCat("axes has ", axes, " entries, starts ", others, "; they must have as many");
 }
 
 // `cut` without the extents that go.
@@ -67,32 +93,38 @@ Shape Decreased(const Shape& cut, const std::vector<std::int32_t>& decreased) {
   return out;
 }
 
+template <bool kStrided>
 Status InferSlice(InferContext& c) {
   const Shape& input = c.ShapeOf("Input");
   const auto axes = c.Attr<std::vector<std::int32_t>>("axes");
   const auto starts = c.Attr<std::vector<std::int32_t>>("starts");
   const auto ends = c.Attr<std::vector<std::int32_t>>("ends");
+  std::vector<std::int32_t> strides(axes.size(), 1);
+  if constexpr (kStrided) strides = c.Attr<std::vector<std::int32_t>>("strides");
   const auto decreased = c.Attr<std::vector<std::int32_t>>("decrease_axis");
   if (const auto mistake = AxesMistake(input, axes, decreased)) return c.Error(*mistake);
   const auto flags = c.Attr<std::vector<std::int32_t>>("infer_flags");
-  const bool all_known =
-      IsKnownList(c, "StartsTensor", "StartsTensorList") && IsKnownList(c, "EndsTensor", "EndsTensorList");
-  const bool told = flags.size() == axes.size() && starts.size() == axes.size() && ends.size() == axes.size();
-  if (all_known && (starts.size() != axes.size() || ends.size() != axes.size())) {
-    return c.Error("axes has ", axes.size(), " entries, starts ", starts.size(), " and ends ", ends.size(),
-                   "; they must have as many");
-  }
+  const bool all_known = IsKnownList(c, "StartsTensor", "StartsTensorList") &&
+                         IsKnownList(c, "EndsTensor", "EndsTensorList") &&
+                         (!kStrided || IsKnownList(c, "StridesTensor", "StridesTensorList"));
+  const bool as_many =
+      starts.size() == axes.size() && ends.size() == axes.size() && strides.size() == axes.size();
+  if (all_known && !as_many)
+    return c.Error(CountMistake(axes.size(), starts.size(), ends.size(), strides.size()));
+  const bool told = as_many && flags.size() == axes.size();
   Shape cut = input;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const Dim extent = input[axes[i]];
+    const bool goes = Holds(decreased, axes[i]);
     const bool known = all_known || (told && flags[i] != -1);
-    if (!known || extent == kUnknownDim) {
-      cut.Set(axes[i], Holds(decreased, axes[i]) ? 1 : kUnknownDim);
+    if (known && strides[i] == 0) return c.Error("strides holds 0 for extent ", axes[i]);
+    if (!known || input[axes[i]] == kUnknownDim) {
+      cut.Set(axes[i], goes ? 1 : kUnknownDim);
       continue;
     }
-    const Range range = RangeOf(extent, starts[i], ends[i], Holds(decreased, axes[i]));
-    if (range.begin >= range.end) return c.Error(EmptyRange(starts[i], ends[i], axes[i], extent));
-    cut.Set(axes[i], range.end - range.begin);
+    Range range;
+    if (const auto mistake = FindRange(input, axes[i], {starts[i], ends[i], strides[i]}, goes, range))
+      return c.Error(*mistake);
+    cut.Set(axes[i], range.count);
   }
   for (const std::int32_t axis : decreased) {
     if (!Compatible(cut[axis], 1))
@@ -103,20 +135,24 @@ Status InferSlice(InferContext& c) {
 }
 
 // Where in Input the slice lies.
+template <bool kStrided>
 class SliceLoops {
  public:
   Status Prepare(const KernelSetup& k) {
+    type_ = k.op().type();
     input_ = cut_ = k.Input("Input").shape;
     axes_ = k.Attr<std::vector<std::int32_t>>("axes");
     decreased_ = k.Attr<std::vector<std::int32_t>>("decrease_axis");
     starts_.Prepare(k, "starts", "StartsTensor", "StartsTensorList");
     ends_.Prepare(k, "ends", "EndsTensor", "EndsTensorList");
+    if constexpr (kStrided) strides_.Prepare(k, "strides", "StridesTensor", "StridesTensorList");
     if (const auto mistake = AxesMistake(input_, axes_, decreased_)) return k.Error(*mistake);
-    if (starts_.values().size() != axes_.size() || ends_.values().size() != axes_.size()) {
-      return k.Error("there are ", axes_.size(), " axes, ", starts_.values().size(), " starts and ",
-                     ends_.values().size(), " ends; there must be as many");
-    }
+    const std::size_t starts = starts_.values().size(), ends = ends_.values().size();
+    const std::size_t strides = kStrided ? strides_.values().size() : axes_.size();
+    if (starts != axes_.size() || ends != axes_.size() || strides != axes_.size())
+      return k.Error(CountMistake(axes_.size(), starts, ends, strides));
     begins_.resize(static_cast<std::size_t>(input_.rank()));
+    steps_.resize(begins_.size());
     out_ = Decreased(cut_, decreased_);
     if (!known()) return OkStatus();
     if (const auto mistake = Lay()) return k.Error(*mistake);
@@ -126,10 +162,11 @@ class SliceLoops {
     if (known()) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(starts_.Read(k));
     PENSTOCK_RETURN_IF_ERROR(ends_.Read(k));
-    if (const auto mistake = Lay()) return InvalidArgument("E-op-slice", "slice: ", *mistake);
+    if constexpr (kStrided) PENSTOCK_RETURN_IF_ERROR(strides_.Read(k));
+    if (const auto mistake = Lay()) return InvalidArgument("E-op-slice", type_, ": ", *mistake);
     return OkStatus();
   }
-  bool known() const { return starts_.known() && ends_.known(); }
+  bool known() const { return starts_.known() && ends_.known() && (!kStrided || strides_.known()); }
   const Shape& out() const { return out_; }
   const StridedLoops& loops() const { return loops_; }
   std::size_t offset() const { return static_cast<std::size_t>(offset_); }  // in elements
@@ -137,14 +174,16 @@ class SliceLoops {
  private:
   std::optional<std::string> Lay() {
     std::ranges::fill(begins_, 0);
+    std::ranges::fill(steps_, 1);
     for (std::size_t i = 0; i < axes_.size(); ++i) {
-      const Dim extent = input_[axes_[i]];
-      const Range range =
-          RangeOf(extent, starts_.values()[i], ends_.values()[i], Holds(decreased_, axes_[i]));
-      if (range.begin >= range.end)
-        return EmptyRange(starts_.values()[i], ends_.values()[i], axes_[i], extent);
-      begins_[static_cast<std::size_t>(axes_[i])] = range.begin;
-      cut_.Set(axes_[i], range.end - range.begin);
+      const auto axis = static_cast<std::size_t>(axes_[i]);
+      Cut cut{starts_.values()[i], ends_.values()[i]};
+      if constexpr (kStrided) cut.stride = strides_.values()[i];
+      Range range;
+      if (auto mistake = FindRange(input_, axes_[i], cut, Holds(decreased_, axes_[i]), range)) return mistake;
+      begins_[axis] = range.begin;
+      steps_[axis] = cut.stride;
+      cut_.Set(axes_[i], range.count);
     }
     for (const std::int32_t axis : decreased_) {
       if (cut_[axis] != 1) return StrCat("extent ", axis, " of the slice (", cut_[axis], ") must be 1 to go");
@@ -154,7 +193,7 @@ class SliceLoops {
     Dim stride = input_.Count();
     for (int i = 0; i < input_.rank(); ++i) {
       stride = input_[i] == 0 ? 0 : stride / input_[i];
-      loops_.Add(cut_[i], stride);
+      loops_.Add(cut_[i], stride * steps_[static_cast<std::size_t>(i)]);
       offset_ += begins_[static_cast<std::size_t>(i)] * stride;
     }
     for (int i = 0, kept = 0; i < cut_.rank(); ++i) {
@@ -163,20 +202,21 @@ class SliceLoops {
     return std::nullopt;
   }
 
+  std::string type_;
   Shape input_, cut_, out_;
   std::vector<std::int32_t> axes_, decreased_;
-  std::vector<Dim> begins_;
-  IntList starts_, ends_;
+  std::vector<Dim> begins_, steps_;  // of each extent of Input
+  IntList starts_, ends_, strides_;
   StridedLoops loops_;
   Dim offset_ = 0;
 };
 
+template <bool kStrided>
 class SliceKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     input_ = k.Input("Input");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "Input"));
     return loops_.Prepare(k);
   }
   Status Run(KernelRun& k) override {
@@ -190,13 +230,15 @@ class SliceKernel : public Kernel {
 
  private:
   Operand input_, out_;
-  SliceLoops loops_;
+  SliceLoops<kStrided> loops_;
 };
 
 // Out@GRAD where the slice was, zeros around it.
+template <bool kStrided>
 class SliceGradKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
+    type_ = k.op().type();
     dout_ = k.Input("Out@GRAD");
     dinput_ = k.Output("Input@GRAD");
     PENSTOCK_RETURN_IF_ERROR(loops_.Prepare(k));
@@ -206,7 +248,7 @@ class SliceGradKernel : public Kernel {
     if (!dinput_) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(loops_.Update(k));
     if (k[dout_].count() != loops_.out().Count()) {
-      return InvalidArgument("E-op-slice", "slice_grad: Out@GRAD (", k[dout_].shape(),
+      return InvalidArgument("E-op-slice", type_, ": Out@GRAD (", k[dout_].shape(),
                              ") must be shaped like the slice (", loops_.out(), ")");
     }
     Tensor& dinput = k[dinput_];
@@ -218,16 +260,16 @@ class SliceGradKernel : public Kernel {
   }
 
  private:
+  std::string type_;
   Operand dout_, dinput_;
-  SliceLoops loops_;
+  SliceLoops<kStrided> loops_;
 };
 
-}  // namespace
-
-void RegisterSlice(OpRegistry& ops) {
+// What both ops have: the attributes of starts and ends, which may come from tensors.
+OpDef& AddSlice(OpRegistry& ops, const std::string& type, const std::string& summary, std::string_view doc) {
   const std::vector<std::int32_t> none;
-  ops.Add("slice")
-      .Doc("A box cut out of a tensor.", kDoc)
+  return ops.Add(type)
+      .Doc(summary, doc)
       .Input("Input", StrCat("rank at most ", kMaxRank), AnyType())
       .Input("StartsTensor", "starts as one tensor", Integers(), Optional())
       .Input("EndsTensor", "ends as one tensor", Integers(), Optional())
@@ -238,14 +280,32 @@ void RegisterSlice(OpRegistry& ops) {
       .Attr("starts", none, "the first element of each that is taken")
       .Attr("ends", none, "the first element after those")
       .Attr("infer_flags", none, "for each axis, -1 where start or end come from a tensor")
-      .Attr("decrease_axis", none, "extents of 1 that go")
-      .InferShape(InferSlice)
-      .KernelForAnyType<Cpu, SliceKernel>()
+      .Attr("decrease_axis", none, "extents of 1 that go");
+}
+
+}  // namespace
+
+void RegisterSlice(OpRegistry& ops) {
+  AddSlice(ops, "slice", "A box cut out of a tensor.", kDoc)
+      .InferShape(InferSlice<false>)
+      .KernelForAnyType<Cpu, SliceKernel<false>>()
       .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StartsTensorList", "EndsTensorList"},
              .yields = {"Input"}})
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"Input"}))
-      .KernelForAnyType<Cpu, SliceGradKernel>();
+      .KernelForAnyType<Cpu, SliceGradKernel<false>>();
+  AddSlice(ops, "strided_slice", "Every few elements of a tensor, forwards or backwards.", kStridedDoc)
+      .Input("StridesTensor", "strides as one tensor", Integers(), Optional())
+      .Input("StridesTensorList", "strides as one tensor an axis", Integers(), Optional() | Repeated())
+      .Attr("strides", std::vector<std::int32_t>(), "the distance of the elements that are taken")
+      .InferShape(InferSlice<true>)
+      .KernelForAnyType<Cpu, SliceKernel<true>>()
+      .Grad({.reads = {"Input", "StartsTensor", "EndsTensor", "StridesTensor", "StartsTensorList",
+                       "EndsTensorList", "StridesTensorList"},
+             .yields = {"Input"}})
+      .GradDef()
+      .InferShape(GradsWithLodUndeclared({"Input"}))
+      .KernelForAnyType<Cpu, SliceGradKernel<true>>();
 }
 
 }  // namespace penstock

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/rows.h"
 #include "operators/tensor/copy.h"
 #include "operators/tensor/int_list.h"
 #include "operators/tensor/x_shape.h"
@@ -79,7 +78,6 @@ class UnsqueezeKernel : public CopyKernel {
     out_ = k.Output("Out");
     axes_.Prepare(k, "axes", "AxesTensor", "AxesTensorList");
     if (axes_.known()) return PrepareCopy(k, "X", "Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     made_ = Shape(std::vector<Dim>(x_.shape.dims().size() + axes_.values().size(), 1));
     dims_.reserve(made_.dims().size());
     return OkStatus();

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/rows.h"
 #include "operators/tensor/strips.h"
 
 namespace penstock {
@@ -72,7 +71,6 @@ class StackKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     y_ = k.Output("Y");
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     return Lay(k, y_, k.Inputs("X"), strips_);
   }
   Status Run(KernelRun& k) override {

@@ -7,7 +7,6 @@
 #include "framework/op/op_registry.h"
 #include "operators/fluid_attrs.h"
 #include "operators/require_shape.h"
-#include "operators/rows.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {
@@ -108,7 +107,6 @@ class TransposeLoops {
 class TransposeKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, "X"));
     from_ = k.Input("X");
     to_ = k.Output("Out");
     loops_.Prepare(from_.shape, k.Attr<std::vector<std::int32_t>>("axis"));

@@ -1,0 +1,90 @@
+// reverse: a tensor with the order of elements along some extents turned round.
+#include <vector>
+
+#include "framework/op/op_registry.h"
+#include "operators/require_shape.h"
+#include "operators/tensor/strided_loops.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kDoc[] = R"(
+Out[..., i, ...] = X[..., extent - 1 - i, ...] along every extent in axis, where a negative one counts
+from the last. The gradient is reverse of Out@GRAD.)";
+
+// The extents of attribute axis; an error if X has not all of them.
+template <typename Context>
+Result<std::vector<int>> ReversedExtents(const Context& c, const Shape& x) {
+  if (x.rank() > StridedLoops::kMaxExtents)
+    return c.Error("rank of X (", x.rank(), ") must be at most ", StridedLoops::kMaxExtents);
+  std::vector<int> extents;
+  for (const std::int32_t axis : c.template Attr<std::vector<std::int32_t>>("axis")) {
+    if (axis < -x.rank() || axis >= x.rank())
+      return c.Error("axis holds ", axis, "; it must be in [", -x.rank(), ", ", x.rank(),
+                     "), the rank of X (", x, ")");
+    extents.push_back(axis < 0 ? axis + x.rank() : axis);
+  }
+  return extents;
+}
+
+Status InferReverse(InferContext& c) {
+  PENSTOCK_RETURN_IF_ERROR(ReversedExtents(c, c.ShapeOf("X")).status());
+  return c.SetShape("Out", c.ShapeOf("X"));  // without sequences, as Fluid's
+}
+
+class ReverseKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> reversed, ReversedExtents(k, x_.shape));
+    std::vector<bool> backwards(static_cast<std::size_t>(x_.shape.rank()));
+    for (const int extent : reversed) backwards[static_cast<std::size_t>(extent)] = true;
+    Dim stride = x_.shape.Count();
+    for (int i = 0; i < x_.shape.rank(); ++i) {
+      const Dim extent = x_.shape[i];
+      stride = extent == 0 ? 0 : stride / extent;
+      const bool turned = backwards[static_cast<std::size_t>(i)];
+      loops_.Add(extent, turned ? -stride : stride);
+      if (turned) first_ += (extent - 1) * stride;
+    }
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    if (k[out_].bytes() == 0) return OkStatus();
+    const std::size_t size = SizeOf(x_.dtype);
+    loops_.Gather(size, k[x_].raw() + static_cast<std::size_t>(first_) * size, k[out_].raw());
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+  StridedLoops loops_;
+  Dim first_ = 0;  // the element of X that comes first
+};
+
+Result<std::vector<Op>> ReverseGrad(const GradRequest& request) {
+  const Op& forward = request.forward;
+  const std::string dx = request.grad_of(forward.InputName("X"));
+  if (dx.empty()) return std::vector<Op>();
+  Op grad("reverse");
+  grad.AddInput("X", {request.grad_of(forward.OutputName("Out"))}).AddOutput("Out", {dx});
+  grad.Set("axis", forward.GetOr("axis", std::vector<std::int32_t>()));
+  return std::vector<Op>{std::move(grad)};
+}
+
+}  // namespace
+
+void RegisterReverse(OpRegistry& ops) {
+  ops.Add("reverse")
+      .Doc("A tensor with the order of elements along some extents turned round.", kDoc)
+      .Input("X", StrCat("rank at most ", StridedLoops::kMaxExtents), AnyType())
+      .Output("Out", "shaped like X", SameTypeAs("X"))
+      .RequiredAttr("axis", AttrKind::kInts, "the extents")
+      .InferShape(InferReverse)
+      .KernelForAnyType<Cpu, ReverseKernel>()
+      .GradMadeBy(ReverseGrad);
+}
+
+}  // namespace penstock

@@ -8,7 +8,7 @@
 //
 // A trainer's step is the count of its EndSteps; Pull asks for the version of that number. Everything sent is
 // kept until the server has acknowledged it, and sent again after `resend_after`: servers recognise repeats.
-// Thread-safe.
+// Thread-safe. Whoever destroys it has closed all connections (AllClosed).
 #pragma once
 
 #include <deque>
@@ -39,8 +39,8 @@ struct SessionOptions {
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
   // A server that has not answered by then fails the job: it is not coming, or has been and gone.
   Nanoseconds connect_deadline = std::chrono::minutes(10);
-  std::function<void()> on_change = [] {
-  };  // called when an answer below may have changed; must not call back
+  // Called when an answer below may have changed; must not call back.
+  std::function<void()> on_change = [] {};
   Clock* clock = &SystemClock();
 };
 
@@ -48,7 +48,6 @@ class Session : public ConnectionHandler {
  public:
   Session(Transport& transport, SessionOptions options)
       : transport_(transport), options_(std::move(options)) {}
-  // All connections are closed by then (AllClosed).
 
   Status Attach(const Program& program);
   Result<PushHandle> DeclarePush(const RemotePiece& piece);

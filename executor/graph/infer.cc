@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "executor/graph/explain.h"
+#include "framework/op/operand_kinds.h"
 
 namespace penstock {
 namespace {
@@ -78,6 +79,11 @@ bool Holds(const Variable& variable, const VarInfo& info) {
 
 bool IsKnownTensor(const VarInfo& info) {
   return info.kind == VarKind::kTensor && info.has_type && info.shape.IsKnown();
+}
+
+bool NeedsType(const Instruction& instruction, std::size_t i) {
+  const SlotDef* taken = instruction.def->FindInput(instruction.op->inputs()[i].name);
+  return taken != nullptr && taken->kinds != KindSet::Any();
 }
 
 std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& instruction,
@@ -207,6 +213,7 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
                     {.program = &block.program, .block = block.block});
   PreparedKernel prepared;
   prepared.kernel = factory();
+  if (Status status = RequireKinds(*instruction.def, setup); !status.ok()) return explain(std::move(status));
   if (Status status = prepared.kernel->Prepare(setup); !status.ok()) return explain(std::move(status));
   prepared.workspaces = setup.workspaces();
   return prepared;

@@ -25,6 +25,10 @@ bool Holds(const Tensor& tensor, const VarInfo& info);
 // Whether `info` is a dense tensor whose extents are all known.
 bool IsKnownTensor(const VarInfo& info);
 
+// Whether the arguments of input slot `i` of the op have to have a type, by their declarations or, at the
+// latest, when the op runs: the slot does not take just anything.
+bool NeedsType(const Instruction& instruction, std::size_t i);
+
 // "X = fc_0.out : f32[64, 784]" for each argument of the instruction's inputs.
 std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& instruction,
                                  std::span<const VarInfo> slots);

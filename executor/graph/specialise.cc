@@ -50,11 +50,12 @@ class Specialiser {
   VarInfo& Known(int slot) { return known_[static_cast<std::size_t>(slot)]; }
 
   bool InputsAreKnown(const Instruction& instruction) {
-    for (const auto& args : instruction.inputs) {
-      for (const int slot : args) {
-        if (slot < 0) continue;
+    for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+      const bool needs_type = NeedsType(instruction, i);
+      for (const int slot : instruction.inputs[i]) {
+        if (slot < 0 || Known(slot).kind != VarKind::kTensor) continue;
         const VarInfo& info = Known(slot);
-        if (info.kind == VarKind::kTensor && info.has_type && !info.shape.IsKnown()) return false;
+        if (info.has_type ? !info.shape.IsKnown() : needs_type) return false;
       }
     }
     return true;

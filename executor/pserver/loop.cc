@@ -42,9 +42,35 @@ void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, refusal);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   options.report(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
+  WaitWhile([&] { return refusal.HasListeners(); });
+}
+
+void PserverLoop::WaitWhile(const std::function<bool()>& is_heard) {
+  while (is_heard()) {
+    std::unique_lock lock(mutex_);
+    if (changed_.wait_for(lock, kFlushEvery, [&] { return cancelled_; })) return;
+  }
+}
+
+void PserverLoop::TickUntilOver(Pserver& pserver) {
   std::unique_lock lock(mutex_);
-  while (!cancelled_ && refusal.HasListeners())
-    changed_.wait_for(lock, kFlushEvery, [&] { return cancelled_; });
+  while (!changed_.wait_for(lock, kTickEvery, [&] { return ended_ || cancelled_; })) {
+    lock.unlock();
+    pserver.Tick();
+    lock.lock();
+  }
+  if (ended_) return;
+  lock.unlock();
+  pserver.Fail(Cancelled("E-cancelled", "pserver ", pserver.address(), " was cancelled"));
+}
+
+void PserverLoop::EndWorkers(std::vector<std::thread>& workers) {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    has_work_.notify_all();
+  }
+  for (std::thread& worker : workers) worker.join();
 }
 
 Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
@@ -72,32 +98,11 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   std::vector<std::thread> workers;
   workers.reserve(static_cast<std::size_t>(options_.threads));
   for (int i = 0; i < options_.threads; ++i) workers.emplace_back([this] { Work(); });
-
-  std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kTickEvery, [&] { return ended_ || cancelled_; })) {
-    lock.unlock();
-    pserver->Tick();
-    lock.lock();
-  }
-  const bool cancelled = cancelled_ && !ended_;
-  lock.unlock();
-  if (cancelled) pserver->Fail(Cancelled("E-cancelled", "pserver ", pserver->address(), " was cancelled"));
-  // The last replies are under way. Trainers close when they have them.
-  lock.lock();
-  while (!cancelled_) {
-    lock.unlock();
-    const bool idle = !pserver->HasListeners();
-    lock.lock();
-    if (idle) break;
-    changed_.wait_for(lock, kFlushEvery, [&] { return cancelled_; });
-  }
-  lock.unlock();
+  TickUntilOver(*pserver);
+  // For the last replies: trainers close when they have them.
+  WaitWhile([&] { return pserver->HasListeners(); });
   listener.reset();
-  lock.lock();
-  stop_ = true;
-  has_work_.notify_all();
-  lock.unlock();
-  for (std::thread& worker : workers) worker.join();
+  EndWorkers(workers);
   return *pserver->Ended();
 }
 

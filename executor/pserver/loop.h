@@ -35,6 +35,10 @@ class PserverLoop : public ServerLoop {
   void Work();
   void Post(std::function<void()> work);
   void TellTrainers(const Status& why, const Op& op);
+  void TickUntilOver(Pserver& pserver);
+  // Until it says no, or the loop is cancelled.
+  void WaitWhile(const std::function<bool()>& is_heard);
+  void EndWorkers(std::vector<std::thread>& workers);
 
   Transport& transport_;
   const OpRegistry& ops_;

@@ -179,22 +179,33 @@ Status RequireOnce(const std::vector<ServedParam>& params) {
   return OkStatus();
 }
 
-}  // namespace
-
-Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv) {
+// What listen_and_serv says of itself, blocks aside.
+Result<ServerFacts> ReadHead(const Program& program, const Op& listen_and_serv) {
   ServerFacts facts;
   facts.address = listen_and_serv.GetOr<std::string>("endpoint", "");
   facts.trainers = listen_and_serv.GetOr<std::int32_t>("Fanin", 1);
   if (facts.trainers < 1 || facts.trainers > 1'000'000) {
     return InvalidArgument("E-server-trainers", "listen_and_serv is made for ", facts.trainers, " trainers");
   }
-  if (listen_and_serv.GetOr<std::int32_t>("distributed_mode", 0) != 0) {
-    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
-                         listen_and_serv.GetOr<std::int32_t>("distributed_mode", 0),
+  const auto mode = listen_and_serv.GetOr<std::int32_t>("distributed_mode", 0);
+  if (mode != 0) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ", mode,
                          "; only 0 (sync) runs so far");
   }
   facts.save_block = listen_and_serv.GetOr<std::int32_t>("checkpint_block_id", -1);
   facts.lr_block = listen_and_serv.GetOr<std::int32_t>("lr_decay_block_id", -1);
+  for (const auto& [attr, block] :
+       {std::pair{"lr_decay_block_id", facts.lr_block}, std::pair{"checkpint_block_id", facts.save_block}}) {
+    if (block < program.block_count()) continue;
+    return InvalidArgument("E-server-block", attr, " is ", block, "; the program has ", program.block_count(),
+                           " blocks");
+  }
+  return facts;
+}
+
+// What the optimize blocks update, and that they merge all that is received.
+Status ReadUpdates(const OpRegistry& ops, const Program& program, const Op& listen_and_serv,
+                   ServerFacts& facts) {
   const ArgList& x = listen_and_serv.Input("X");
   const std::set<std::string_view> received(x.begin(), x.end());
   std::size_t merged = 0;
@@ -210,16 +221,16 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
     if (!served.by_id) merged += served.grads.size();
     facts.params.push_back(std::move(served));
   }
-  if (facts.lr_block >= program.block_count() || facts.save_block >= program.block_count()) {
-    const bool lr = facts.lr_block >= program.block_count();
-    return InvalidArgument("E-server-block", lr ? "lr_decay_block_id" : "checkpint_block_id", " is ",
-                           lr ? facts.lr_block : facts.save_block, "; the program has ",
-                           program.block_count(), " blocks");
-  }
-  if (merged != x.size()) {
-    return InvalidArgument("E-server-merge", "listen_and_serv receives ", x.size(),
-                           " gradients, but its blocks merge ", merged);
-  }
+  if (merged == x.size()) return OkStatus();
+  return InvalidArgument("E-server-merge", "listen_and_serv receives ", x.size(),
+                         " gradients, but its blocks merge ", merged);
+}
+
+}  // namespace
+
+Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv) {
+  PENSTOCK_ASSIGN_OR_RETURN(ServerFacts facts, ReadHead(program, listen_and_serv));
+  PENSTOCK_RETURN_IF_ERROR(ReadUpdates(ops, program, listen_and_serv, facts));
   PENSTOCK_RETURN_IF_ERROR(ReadLookups(program, listen_and_serv, facts.params));
   for (const std::string& name : listen_and_serv.GetOr<std::vector<std::string>>("start_values", {})) {
     ServedParam held{.param = {}, .start = true, .block = -1, .grads = {}, .elementwise = true};

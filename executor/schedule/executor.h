@@ -68,9 +68,8 @@ class Executor : public BlockRunner {
   //
   //   scope    holds the persistable variables; those that are missing are made in its outermost ancestor
   //   feeds    each name a declared variable of that element type and a compatible shape; not written, and
-  //   let go of at the
-  //            end, unless it is fetched
-  //   result   a temporary is returned without a copy, a variable of the scope as a copy
+  //            let go of at the end
+  //   result   a temporary is returned without a copy; a variable of the scope, and what was fed, as a copy
   //
   // Blocks until done. kInvalidArgument: program, feeds or fetches are wrong (see CompileBlock, CheckFeeds,
   // shape inference). kFailedPrecondition: E-run-uninitialized, E-run-memory. kUnimplemented:

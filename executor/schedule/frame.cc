@@ -199,6 +199,14 @@ void Frame::EndRun() {
   for (const int feed : block().feeds) own_[static_cast<std::size_t>(feed)].As<Tensor>() = kNoTensor;
 }
 
+bool Frame::SharesWithFeed(const Variable& variable) const {
+  const auto* tensor = variable.If<Tensor>();
+  return tensor != nullptr && std::ranges::any_of(block().feeds, [&](int feed) {
+           const auto* fed = own_[static_cast<std::size_t>(feed)].If<Tensor>();
+           return fed != nullptr && fed->buffer() == tensor->buffer();
+         });
+}
+
 Result<Variable> Frame::Fetch(int i) const {
   const int index = block().fetches[static_cast<std::size_t>(i)];
   const SlotInfo& slot = block().slots[static_cast<std::size_t>(index)];
@@ -206,7 +214,7 @@ Result<Variable> Frame::Fetch(int i) const {
   if (!variable.initialized()) {
     return FailedPrecondition("E-fetch-uninitialized", "fetch: ", slot.name, " has no value after the run");
   }
-  if (slot.home != Home::kScope) return variable;
+  if (slot.home != Home::kScope && !SharesWithFeed(variable)) return variable;
   Variable copy;
   if (const Tensor* tensor = variable.If<Tensor>()) {
     copy.As<Tensor>() = tensor->Clone();

@@ -53,7 +53,7 @@ class Frame {
   // Lets go of the caller's tensors: their memory may belong to a foreign owner.
   void EndRun();
   // The value of fetch i: the run's own tensor for temporaries (the next run writes elsewhere while somebody
-  // holds it), a copy for variables of the scope.
+  // holds it), a copy for variables of the scope and for the caller's own memory.
   Result<Variable> Fetch(int i) const;
 
   Variable& variable(int slot) { return *variables_[static_cast<std::size_t>(slot)]; }
@@ -86,6 +86,7 @@ class Frame {
 
   Tensor TensorAt(const Place& place, DType dtype, const Shape& shape) const;
   void BindKept(Kept& kept);
+  bool SharesWithFeed(const Variable& variable) const;
   Status WaitForSlot(int slot);
 
   std::unique_ptr<Specialisation> specialisation_;

@@ -33,16 +33,17 @@ bool SameInputs(Frame& frame, const Instruction& instruction, const std::vector<
 Result<std::vector<VarInfo>> InputInfos(Frame& frame, const Instruction& instruction) {
   const CompiledBlock& block = frame.block();
   std::vector<VarInfo> infos;
-  for (const auto& args : instruction.inputs) {
-    for (const int slot : args) {
+  const bool may_be_empty = StartsBlocks(*instruction.op) || instruction.def->reads_only_some();
+  for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
+    const bool needs_type = NeedsType(instruction, i);
+    for (const int slot : instruction.inputs[i]) {
       if (slot < 0) {
         infos.emplace_back();
         continue;
       }
       const SlotInfo& info = block.slots[static_cast<std::size_t>(slot)];
       const Variable& variable = frame.variable(slot);
-      if (info.var->type && !variable.initialized() && !StartsBlocks(*instruction.op) &&
-          !instruction.def->reads_only_some()) {
+      if (!may_be_empty && !variable.initialized() && (info.var->type || needs_type)) {
         return ExplainOp(FailedPrecondition("E-run-uninitialized", info.name, " : ", TypeText(*info.var),
                                             " has no value: the op that should have made it did not"),
                          block.program, block.block, instruction.position);

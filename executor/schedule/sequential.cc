@@ -39,9 +39,10 @@ bool OutputsAreAsExpected(Frame& frame, const Step& step) {
       return false;
   }
   for (const OutputTensor& written : step.block_writes) {
-    const Tensor* tensor = frame.variable(written.slot).If<Tensor>();
-    const bool holds = tensor != nullptr && tensor->initialized();
-    if (holds && (tensor->shape() != written.info.shape || tensor->dtype() != written.info.dtype))
+    const Variable& variable = frame.variable(written.slot);
+    const Tensor* tensor = variable.If<Tensor>();
+    if (!variable.initialized()) continue;
+    if (tensor == nullptr || tensor->shape() != written.info.shape || tensor->dtype() != written.info.dtype)
       return false;
   }
   return true;

@@ -1,6 +1,9 @@
 // Tensors and Python's buffer protocol: numpy is not linked against, so any version of it will do.
 #include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "python/src/errors.h"
 #include "python/src/tensor_handle.h"
@@ -13,7 +16,7 @@ namespace py = pybind11;
 // Below this a copy costs less than keeping the array alive.
 constexpr Py_ssize_t kBorrowBytesMin = 4096;
 
-// One view of a Python buffer; give it back with the GIL held.
+// One view of a Python buffer.
 class BufferView {
  public:
   explicit BufferView(py::handle object) {
@@ -36,6 +39,41 @@ class BufferView {
 
  private:
   Py_buffer view_{};
+};
+
+// Keeps the memory of numpy arrays where it is. A view of a buffer does not: resize(refcheck=False) moves it
+// all the same. What it never moves is the memory of an array with a weak reference.
+class PinnedArray {
+ public:
+  explicit PinnedArray(py::handle array) : view_(array) {
+    const py::object ndarray = py::module_::import("numpy").attr("ndarray");
+    py::object at = py::reinterpret_borrow<py::object>(view_->obj);
+    while (py::isinstance(at, ndarray)) {
+      weak_.emplace_back(py::weakref(at));
+      py::object base = at.attr("base");
+      if (base.is_none()) pinned_ = at.attr("flags").attr("owndata").cast<bool>();
+      at = std::move(base);
+    }
+    // What was fetched before: the view keeps the tensor's buffer alive.
+    const py::handle owner = PyMemoryView_Check(at.ptr()) != 0 ? PyMemoryView_GET_BASE(at.ptr()) : nullptr;
+    if (owner && py::isinstance<TensorMemory>(owner)) pinned_ = true;
+  }
+  ~PinnedArray() {
+    const PyGILState_STATE gil = PyGILState_Ensure();
+    weak_.clear();
+    PyGILState_Release(gil);
+  }
+  PinnedArray(const PinnedArray&) = delete;
+  PinnedArray& operator=(const PinnedArray&) = delete;
+
+  // False for memory of somebody else than numpy and us, who may take it back.
+  bool pinned() const { return pinned_; }
+  void* data() { return view_->buf; }
+
+ private:
+  BufferView view_;
+  std::vector<py::object> weak_;
+  bool pinned_ = false;
 };
 
 DType TypeOf(const Py_buffer& view) {
@@ -113,23 +151,40 @@ const char* FormatOf(DType type) {
 }  // namespace
 
 Tensor BorrowArray(py::handle array) {
-  auto view = std::make_shared<BufferView>(array);
-  const DType type = TypeOf(**view);
-  const Shape shape = ShapeOf(**view);
-  const bool aligned = reinterpret_cast<std::uintptr_t>((*view)->buf) % SizeOf(type) == 0;
-  if (aligned && (*view)->len >= kBorrowBytesMin && PyBuffer_IsContiguous(&**view, 'C') != 0) {
-    const std::size_t bytes = static_cast<std::size_t>((*view)->len);
-    void* data = (*view)->buf;
-    return Tensor(type, shape, Buffer::Borrow(data, bytes, std::move(view)), 0);
+  BufferView view(array);
+  const DType type = TypeOf(*view);
+  const Shape shape = ShapeOf(*view);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(view->buf) % SizeOf(type) == 0;
+  const bool contiguous = PyBuffer_IsContiguous(&*view, 'C') != 0;
+  // An integer may be an index: what another thread changes after an op's check is not to be what it uses.
+  if (IsFloat(type) && aligned && contiguous && view->len >= kBorrowBytesMin) {
+    auto owner = std::make_shared<PinnedArray>(view->obj);
+    void* data = owner->data();
+    if (owner->pinned()) {
+      const auto bytes = static_cast<std::size_t>(view->len);
+      return Tensor(type, shape, Buffer::Borrow(data, bytes, std::move(owner)), 0);
+    }
   }
   Tensor copy(type, shape);
-  CopyOut(*view->operator->(), copy);
+  CopyOut(*view.operator->(), copy);
   return copy;
 }
 
 void CopyArray(py::handle array, Tensor& out) {
   BufferView view(array);
   out.Reset(TypeOf(*view), ShapeOf(*view));
+  CopyOut(*view.operator->(), out);
+}
+
+void CopyValues(py::handle array, Tensor& out) {
+  BufferView view(array);
+  const DType type = TypeOf(*view);
+  const Shape shape = ShapeOf(*view);
+  if (type != out.dtype() || shape != out.shape()) {
+    throw StatusError(FailedPrecondition("E-scope-in-use", "a run is in progress that may use this ",
+                                         DTypeName(out.dtype()), out.shape(), "; it cannot become ",
+                                         DTypeName(type), shape, " before that ends"));
+  }
   CopyOut(*view.operator->(), out);
 }
 

@@ -1,4 +1,4 @@
-// penstock.ProgramError and its kin, one a kind of StatusCode (STYLE.md, section 4).
+// penstock.ProgramError and its kin, one a kind of StatusCode.
 #include "python/src/errors.h"
 
 #include <pybind11/stl.h>

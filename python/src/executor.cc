@@ -78,6 +78,7 @@ class PyExecutor {
     const Running here;
     if (closed_ || ended)
       throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
+    const ScopeInUse scope_in_use(scope);
     // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
     const Program program = box.program;
     const std::vector<Feed> values = Feeds(feeds);

@@ -36,6 +36,11 @@ Lengths LengthsOf(const LoD& lod) {
   return lengths;
 }
 
+Status InUse(const std::string& name) {
+  return FailedPrecondition("E-scope-in-use", name,
+                            " cannot be changed or erased while a run is in progress that may use it");
+}
+
 // Each level's offsets grow from 0 to the number of sequences of the level below, the last one's to the rows.
 bool IsValid(const LoD& lod, Dim rows) {
   for (std::size_t level = 0; level < lod.size(); ++level) {
@@ -52,6 +57,7 @@ bool IsValid(const LoD& lod, Dim rows) {
 }
 
 void SetLoD(TensorHandle& handle, LoD lod) {
+  handle.RequireIdle();
   Tensor& tensor = handle.tensor();
   const Dim rows = tensor.shape().rank() == 0 ? 0 : tensor.shape()[0];
   if (tensor.initialized() && !IsValid(lod, rows)) {
@@ -68,7 +74,9 @@ void BindLoDTensor(py::module_& m) {
       .def(py::init<>())
       .def(
           "set",
-          [](TensorHandle& t, const py::object& array, const py::object&) { CopyArray(array, t.tensor()); },
+          [](TensorHandle& t, const py::object& array, const py::object&) {
+            t.in_use() ? CopyValues(array, t.tensor()) : CopyArray(array, t.tensor());
+          },
           py::arg("array"), py::arg("place") = py::none())
       .def("shape", [](const TensorHandle& t) { return t.tensor().shape().dims(); })
       .def("_dtype", [](const TensorHandle& t) { return static_cast<int>(t.tensor().dtype()); })
@@ -106,9 +114,17 @@ void BindSelectedRows(py::module_& m) {
            }),
            py::arg("rows"), py::arg("height"))
       .def("rows", [](const RowsHandle& h) { return h.rows().rows; })
-      .def("set_rows", [](RowsHandle& h, std::vector<std::int64_t> rows) { h.rows().rows = std::move(rows); })
+      .def("set_rows",
+           [](RowsHandle& h, std::vector<std::int64_t> rows) {
+             h.RequireIdle();
+             h.rows().rows = std::move(rows);
+           })
       .def("height", [](const RowsHandle& h) { return h.rows().height; })
-      .def("set_height", [](RowsHandle& h, std::int64_t height) { h.rows().height = height; })
+      .def("set_height",
+           [](RowsHandle& h, std::int64_t height) {
+             h.RequireIdle();
+             h.rows().height = height;
+           })
       .def("get_tensor", [](const RowsHandle& h) { return TensorHandle(h); })
       .def("numel",
            [](const RowsHandle& h) {
@@ -162,9 +178,7 @@ void BindVariable(py::module_& m) {
       .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)
-      // Takes over the value of one that nobody else uses.
-      .def("_assign",
-           [](const VariableHandle& v, const VariableHandle& from) { v.variable() = from.variable(); });
+      .def("_assign", &VariableHandle::Assign);
 }
 
 }  // namespace
@@ -176,6 +190,29 @@ Variable& VariableHandle::variable() const {
     throw StatusError(FailedPrecondition("E-scope-gone", "variable ", name_, " is no longer in its scope"));
   }
   return *found;
+}
+
+bool VariableHandle::in_use() const {
+  const ScopeBox* holder = scope_.get();
+  while (holder != nullptr && holder->scope.FindLocal(name_) == nullptr) holder = holder->parent.get();
+  return holder != nullptr && holder->runs > 0 && variable().initialized();
+}
+
+void VariableHandle::RequireIdle() const {
+  if (in_use()) throw StatusError(InUse(name_));
+}
+
+void VariableHandle::Assign(const VariableHandle& from) const {
+  Tensor* to = in_use() ? variable().If<Tensor>() : nullptr;
+  const auto* value = from.variable().If<Tensor>();
+  const bool same = to != nullptr && value != nullptr && value->dtype() == to->dtype() &&
+                    value->shape() == to->shape() && value->lod() == to->lod();
+  if (same) {
+    to->CopyFrom(*value);
+  } else {
+    RequireIdle();
+    variable() = from.variable();
+  }
 }
 
 SelectedRows& RowsHandle::rows() const {
@@ -213,7 +250,11 @@ void BindScope(py::module_& m) {
              return py::cast(VariableHandle(box, name));
            })
       .def("local_var_names", [](const ScopeBox& box) { return box.scope.Names(); })
-      .def("erase", [](ScopeBox& box, const std::string& name) { return box.scope.Erase(name); })
+      .def("erase",
+           [](ScopeBox& box, const std::string& name) {
+             if (box.runs > 0 && box.scope.FindLocal(name) != nullptr) throw StatusError(InUse(name));
+             return box.scope.Erase(name);
+           })
       .def("drop_kids", [](ScopeBox&) {});
 }
 

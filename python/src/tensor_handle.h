@@ -19,6 +19,22 @@ struct ScopeBox {
       : parent(std::move(above)), scope(parent == nullptr ? nullptr : &parent->scope) {}
   std::shared_ptr<ScopeBox> parent;
   Scope scope;
+  int runs = 0;  // in progress, in this scope or below; read and written with the GIL held
+};
+
+// Counts a run in its scope and all above it. Made and destroyed with the GIL held.
+class ScopeInUse {
+ public:
+  explicit ScopeInUse(std::shared_ptr<ScopeBox> box) : box_(std::move(box)) { Count(1); }
+  ~ScopeInUse() { Count(-1); }
+  ScopeInUse(const ScopeInUse&) = delete;
+  ScopeInUse& operator=(const ScopeInUse&) = delete;
+
+ private:
+  void Count(int by) {
+    for (ScopeBox* at = box_.get(); at != nullptr; at = at->parent.get()) at->runs += by;
+  }
+  std::shared_ptr<ScopeBox> box_;
 };
 
 class VariableHandle {
@@ -29,6 +45,11 @@ class VariableHandle {
       : scope_(std::move(scope)), name_(std::move(name)) {}
 
   Variable& variable() const;  // throws StateError if the scope does not hold the name any more
+  // Whether a run may use the variable now: an op prepared for its type, shape and offsets must meet them.
+  bool in_use() const;
+  void RequireIdle() const;  // throws StateError if a value is in use
+  // Takes over the value of one that nobody else uses; of a value in use only the elements may change.
+  void Assign(const VariableHandle& from) const;
 
  private:
   std::shared_ptr<Variable> own_;
@@ -57,11 +78,14 @@ struct TensorMemory {
 };
 void BindTensorMemory(pybind11::module_& m);
 
-// A tensor that shares an array's memory and keeps the array alive; a copy where the array is small or not
-// contiguous.
+// A tensor that shares an array's memory and keeps it where it is: until the last owner lets go, the array
+// cannot be resized. A copy where the array is small, not contiguous, not of floats, or not numpy's own
+// memory.
 Tensor BorrowArray(pybind11::handle array);
 // Copies an array into a tensor.
 void CopyArray(pybind11::handle array, Tensor& out);
+// The same for a tensor in use: throws StateError if its type or shape would change.
+void CopyValues(pybind11::handle array, Tensor& out);
 // A new numpy array that shares the tensor's memory and keeps it alive.
 pybind11::object ViewAsArray(const Tensor& tensor);
 

@@ -68,7 +68,10 @@ namespace {
 // Each role and each message by itself, and what the set does step by step.
 void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry& ops,
                 const CheckOptions& options, Findings findings) {
-  if (!options.verified) CheckPrograms(roles, ops, findings);
+  if (!options.verified) {
+    CheckPlans(roles, facts, findings);
+    CheckPrograms(roles, ops, findings);
+  }
   CheckDeclarations(facts, options.source, findings);
   CheckMessages(facts, findings);
   CheckTiling(facts, findings);

@@ -26,7 +26,8 @@ class BarrierRules {
       trainer_ = &trainer;
       CheckMode();
       if (facts_.sync() && !async) CheckStep();
-      if (trainer.startup != nullptr && !trainer.startup_recvs.empty()) CheckStart();
+      const bool starts = !trainer.startup_recvs.empty() || !trainer.startup_barriers.empty();
+      if (trainer.startup != nullptr && starts) CheckStart();
     }
   }
 

@@ -1,16 +1,14 @@
 // Ranks of a job without pservers meet: the same rings, the same operations in the same order on each, every
 // gradient added up once, every parameter started alike.
 #include <algorithm>
-#include <cmath>
 
 #include "framework/text/printer.h"
+#include "transpiler/check/mean.h"
 #include "transpiler/check/rank_facts.h"
 #include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
-
-constexpr float kScaleTolerance = 1e-6f;
 
 class CollectiveRules {
  public:
@@ -190,14 +188,20 @@ class CollectiveRules {
   }
 
   void CheckLossScale(const RankFacts& rank) {
-    if (rank.ranks < 1) return;
-    const auto [scale, loss] = LossScale(rank.trainer->file->program);
-    const float expected = 1.0f / static_cast<float>(rank.ranks);
-    if (loss == nullptr || std::abs(scale - expected) <= kScaleTolerance) return;
-    findings_.Error("E-check-merge-scale", *rank.trainer->file,
-                    StrCat("scales the gradient of the loss by ", scale, "; the mean of ", rank.ranks,
-                           " ranks needs ", expected),
-                    loss);
+    // Where a process has several devices, however many there are, or those that are listed.
+    const auto listed = rank.joins == nullptr ? 0 : static_cast<int>(LongsOf(*rank.joins, "devices").size());
+    const int ranks = rank.ranks < 1 ? listed : rank.ranks;
+    const bool devices = ranks < 1;
+    for (const auto& [scale, loss] : LossScales(rank.trainer->file->program)) {
+      if (devices ? DevicesOf(scale).has_value() : TakesMeanOf(scale, ranks)) continue;
+      findings_.Error("E-check-merge-scale", *rank.trainer->file,
+                      devices ? StrCat("scales the gradient of the loss by ", scale,
+                                       ", which is the mean of no number of devices")
+                              : StrCat("scales the gradient of the loss by ", scale, "; the mean of ", ranks,
+                                       listed > 0 ? " devices needs " : " ranks needs ",
+                                       1.0f / static_cast<float>(ranks)),
+                      loss);
+    }
   }
 
   // Every parameter starts as rank 0's.

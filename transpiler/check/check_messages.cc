@@ -26,16 +26,15 @@ class MessageRules {
  private:
   // The pserver a message names; a finding and null if the set has none of that address.
   const PserverFacts* ServerOf(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
-                               std::string_view verb) {
+                               std::string_view verb, std::string_view preposition) {
     const PserverFacts* pserver = piece.has_address ? facts_.FindPserver(piece.pserver) : nullptr;
-    if (pserver == nullptr) {
-      findings_.Error(
-          "E-check-address", file,
-          StrCat(verb, " ", piece.remote, piece.has_address ? " at " : " without an address", piece.pserver,
-                 piece.has_address ? ", but no pserver of the set has that address" : ""),
-          transfer.op);
-    }
-    return pserver;
+    if (pserver != nullptr) return pserver;
+    findings_.Error("E-check-address", file,
+                    piece.has_address ? StrCat(verb, " ", piece.remote, preposition, piece.pserver,
+                                               ", but no pserver of the set has that address")
+                                      : StrCat(verb, " ", piece.remote, " without an address"),
+                    transfer.op);
+    return nullptr;
   }
 
   void CompareTypes(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
@@ -47,8 +46,11 @@ class MessageRules {
     if (transfer.cut == Cut::kAtRunTime && shape.rank() > 0) {
       shape = shape.WithRows(piece.rows);
     }
+    // Where a gradient turns out to be rows, Fluid's clipping declares it without a shape.
+    const bool untold =
+        here->kind == VarKind::kSelectedRows && (shape.rank() == 0 || there->shape().rank() == 0);
     if (here->kind == there->kind && here->type->dtype == there->type->dtype &&
-        Compatible(shape, there->shape()))
+        (untold || Compatible(shape, there->shape())))
       return;
     Var cut = *here;
     cut.type->shape = shape;
@@ -71,7 +73,7 @@ class MessageRules {
     const RoleProgram& file = *trainer_->file;
     for (const Piece& piece : send.pieces) {
       if (!Named(send, piece, file, "sends")) return;
-      const PserverFacts* pserver = ServerOf(send, piece, file, "sends");
+      const PserverFacts* pserver = ServerOf(send, piece, file, "sends", " to ");
       if (pserver == nullptr) continue;
       if (!sent_.emplace(piece.pserver, piece.remote).second) {
         findings_.Error("E-check-sent-twice", file,
@@ -101,7 +103,7 @@ class MessageRules {
       }
       for (const Piece& piece : recv.pieces) {
         if (!Named(recv, piece, file, "receives")) break;
-        const PserverFacts* pserver = ServerOf(recv, piece, file, "receives");
+        const PserverFacts* pserver = ServerOf(recv, piece, file, "receives", " from ");
         if (pserver == nullptr) continue;
         const Var* var = pserver->file->program.FindVar(0, piece.remote);
         if (var == nullptr || !var->persistable) {

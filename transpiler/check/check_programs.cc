@@ -2,28 +2,16 @@
 #include <algorithm>
 #include <set>
 
+#include "framework/ir/block_uses.h"
 #include "framework/verify/verifier.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
 namespace {
 
-void Reach(const Program& program, int block, std::set<int>& reached) {
-  if (block < 0 || block >= program.block_count() || !reached.insert(block).second) return;
-  for (const OpEntry& entry : program.block(block).ops()) {
-    for (const NamedAttr& attr : entry.op->attrs()) {
-      if (const auto* one = std::get_if<BlockRef>(&attr.value)) Reach(program, one->index, reached);
-      if (const auto* many = std::get_if<std::vector<BlockRef>>(&attr.value)) {
-        for (const BlockRef ref : *many) Reach(program, ref.index, reached);
-      }
-    }
-  }
-}
-
 // Trainers of Fluid keep the blocks of a schedule that has gone to the pservers. Nobody enters them.
 Program WithoutUnreached(const Program& program) {
-  std::set<int> reached;
-  Reach(program, 0, reached);
+  const std::set<int> reached = ReachedBlocks(program);
   Program out = program;
   for (int b = 1; b < program.block_count(); ++b) {
     if (!reached.contains(b)) out.MutableBlock(b).SetOps({});
@@ -64,6 +52,39 @@ Program WithStartTypes(const Program& program, const Program& startup) {
   return out;
 }
 
+constexpr auto kHalf = static_cast<std::int32_t>(DType::kFp16);
+constexpr auto kSingle = static_cast<std::int32_t>(DType::kFp32);
+
+// Mixed precision, as far as a program makes f16 of other values by itself: an op says so. What follows is
+// declared f16 where it would be f32 without; kernels for it are the runner's affair.
+bool MakesHalf(const Program& program) {
+  const auto& ops = program.main().ops();
+  return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+    return entry.op->GetOr<std::int32_t>("out_dtype", -1) == kHalf;
+  });
+}
+
+Program InSinglePrecision(const Program& program) {
+  Program out = program;
+  for (int b = 0; b < program.block_count(); ++b) {
+    for (const VarRef& var : program.block(b).vars()) {
+      if (!var->type || var->type->dtype != DType::kFp16) continue;
+      Var single = *var;
+      single.type->dtype = DType::kFp32;
+      single.wire_bytes.clear();
+      out.MutableBlock(b).SetVar(std::move(single));
+    }
+    for (const OpEntry& entry : program.block(b).ops()) {
+      for (const char* attr : {"dtype", "in_dtype", "out_dtype"}) {
+        if (entry.op->GetOr<std::int32_t>(attr, -1) != kHalf) continue;
+        Op single = *out.block(b).FindOp(entry.id);
+        out.MutableBlock(b).Replace(entry.id, std::move(single.Set(attr, kSingle)));
+      }
+    }
+  }
+  return out;
+}
+
 // Ops that distribution adds, or that leave the trainer.
 bool IsDistributed(const Op& op) {
   return Has(op.role(), Role::kRpc) || Has(op.role(), Role::kDist) || Has(op.role(), Role::kOptimize) ||
@@ -99,30 +120,18 @@ void CheckProgram(const RoleProgram& file, const Program& program, const OpRegis
   }
 }
 
-// Where programs carry the plan that they were made by, it is one.
-void CheckPlans(const RoleFiles& roles, Findings& findings) {
-  const RoleProgram* first = nullptr;
-  for (const RoleProgram* file : roles.All()) {
-    if (file->program.meta().plan.empty()) continue;
-    if (first == nullptr) first = file;
-    if (file->program.meta().plan == first->program.meta().plan) continue;
-    findings.Error("E-check-plan", *file, StrCat("was made by another plan than ", first->file));
-    const std::vector<std::string> own = Split(file->program.meta().plan, '\n');
-    const std::vector<std::string> other = Split(first->program.meta().plan, '\n');
-    const auto [here, there] = std::mismatch(own.begin(), own.end(), other.begin(), other.end());
-    findings.Detail(StrCat(first->file, ":  ", there == other.end() ? "(ends)" : *there));
-    findings.Detail(StrCat(file->file, ":  ", here == own.end() ? "(ends)" : *here));
-  }
-}
-
 }  // namespace
 
 void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings) {
-  CheckPlans(roles, findings);
   for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
     Program program = WithoutUnreached(roles.trainers[i].program);
     const bool local = roles.pservers.empty() && i < roles.trainer_startups.size();
     if (local) program = WithStartTypes(program, roles.trainer_startups[i].program);
+    if (MakesHalf(program)) {
+      program = InSinglePrecision(program);
+      findings.Note("N-check-half", roles.trainers[i],
+                    "computes in half precision: whoever runs it needs kernels for f16");
+    }
     CheckProgram(roles.trainers[i], program, ops, findings);
   }
   for (const RoleProgram& file : roles.trainer_startups) {

@@ -13,7 +13,6 @@
 // Trainers that are not in the folder do as those that are, so nobody waits for them.
 #include <algorithm>
 
-#include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
 
 namespace penstock {
@@ -190,9 +189,15 @@ class Play {
     return true;
   }
 
+  // "recv of w.block0 and w.block1"; a barrier is of nothing.
+  static std::string DoneIn(const Event& event) {
+    const ArgList& names = event.op->type() == "recv" ? event.op->Output("Out") : event.op->Input("X");
+    const bool transfers = event.op->type() == "recv" || event.op->type() == "send";
+    return transfers ? StrCat(event.op->type(), " of ", Join(names, " and ")) : event.op->type();
+  }
+
   static std::string Where(const Event& event) {
-    const std::string place = event.place.empty() ? "" : StrCat(" at ", event.place);
-    return StrCat(event.file->file, place, ":  ", PrintOp(*event.op));
+    return StrCat("(", event.file->file, event.place.empty() ? "" : ", ", event.place, ")");
   }
 
   // Whether a trainer ends this phase of a pserver anywhere in what it still has to do.
@@ -226,10 +231,9 @@ class Play {
       for (const std::size_t candidate : event.pservers) {
         if (!trainer.done.contains(candidate)) pserver = candidate;
       }
-      story.push_back(StrCat("trainer ", facts_.trainers[t].trainer_id, " waits in ", event.op->type(),
-                             " for ", facts_.pservers[pserver].address, " to ",
-                             Gives(event.deed) ? "give" : "take", " in step ", event.step, ": ",
-                             Where(event)));
+      story.push_back(StrCat("trainer ", facts_.trainers[t].trainer_id, " waits in ", DoneIn(event), " for ",
+                             facts_.pservers[pserver].address, " to ", Gives(event.deed) ? "give" : "take",
+                             " in step ", event.step, " ", Where(event)));
       if (const std::optional<std::size_t> peer = AwaitedPeer(pservers_[pserver])) {
         story.push_back(StrCat(facts_.pservers[pserver].address, " waits in exchange_sums for ",
                                facts_.pservers[*peer].address, ", before it updates in step ", event.step));

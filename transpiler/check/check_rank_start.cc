@@ -106,8 +106,13 @@ class RankStartRules {
   // An exchange of an id for each ring: each ring has its own.
   void CheckRings(const RoleProgram& startup) {
     std::map<std::string, const Op*> made;  // ids that no ring has taken
+    std::set<std::int32_t> of_devices;      // rings
     for (const OpEntry& entry : startup.program.main().ops()) {
       const Op& op = *entry.op;
+      const auto ring = op.GetOr<std::int32_t>("ring_id", 0);
+      if (op.type() == "c_comm_init_all" && !of_devices.insert(ring).second) {
+        findings_.Error("E-check-ring", startup, StrCat("joins its devices to ring ", ring, " twice"), &op);
+      }
       if (op.type() == "c_gen_nccl_id" && !made.emplace(op.OutputName("Out"), &op).second) {
         findings_.Error("E-check-ring", startup,
                         StrCat("makes the id ", op.OutputName("Out"), " again before a ring is joined by it"),
@@ -174,16 +179,19 @@ class RankStartRules {
     }
   }
 
-  // Local training: a step's update is the distance from a copy that the start-up program makes first.
+  // Local training: a step's update, which ranks add up in the parameter's place, is the distance from a copy
+  // that the start-up program makes first.
   void CheckCopies(const TrainerFacts& trainer) {
+    const ViewSet added = AddedUp(trainer.file->program);
     struct Copy {
       std::string of;
       const Op* reader = nullptr;  // in a step
     };
     std::map<std::string, Copy> copies;
     for (const OpEntry& entry : trainer.startup->program.main().ops()) {
-      if (entry.op->type() == "assign" && trainer.updated_here.contains(entry.op->InputName("X")))
-        copies.emplace(entry.op->OutputName("Out"), Copy{.of = entry.op->InputName("X")});
+      const std::string& of = entry.op->InputName("X");
+      if (entry.op->type() == "assign" && trainer.updated_here.contains(of) && added.contains(of))
+        copies.emplace(entry.op->OutputName("Out"), Copy{.of = of});
     }
     const Program& main = trainer.file->program;
     for (int b = 0; !copies.empty() && b < main.block_count(); ++b) {

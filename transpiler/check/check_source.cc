@@ -55,6 +55,22 @@ class SourceRules {
       for (const Slot& slot : op.outputs()) {
         for (const std::string& name : slot.args) writers_[name] = &op;
       }
+      NoteKept(op);
+    }
+  }
+
+  // What the user keeps of a parameter that has been updated, such as an average.
+  void NoteKept(const Op& op) {
+    const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
+    if (op.role() != Role::kOptimize || pair == nullptr || pair->empty()) return;
+    const auto update = updates_.find(pair->front());
+    if (update == updates_.end() || update->second == &op) return;
+    for (const Slot& slot : op.outputs()) {
+      for (const std::string& name : slot.args) {
+        const Var* var = source_.main.main().FindVar(name);
+        if (name != pair->front() && var != nullptr && var->persistable)
+          kept_[pair->front()].push_back(&var->name);
+      }
     }
   }
 
@@ -121,6 +137,23 @@ class SourceRules {
       Differs(slice, update, name, Expected(name), value);
       return;
     }
+    const auto kept = kept_.find(slice.param);
+    if (kept == kept_.end() || !IsFirstThere(slice)) return;
+    for (const std::string* name : kept->second) {
+      const auto given = slice.kept.find(*name);
+      const ExprId value = given == slice.kept.end() ? set_.table.Leaf(*name) : given->second;
+      if (value == Expected(*name)) continue;
+      Differs(slice, update, *name, Expected(*name), value);
+      return;
+    }
+  }
+
+  // A further slice on one pserver has names of its own for what is kept.
+  bool IsFirstThere(const UpdatedSlice& slice) const {
+    const auto& slices = set_.slices.at(slice.param);
+    return std::none_of(slices.begin(), slices.end(), [&](const UpdatedSlice& other) {
+      return other.pserver == slice.pserver && other.index < slice.index;
+    });
   }
 
   void Differs(const UpdatedSlice& slice, const Op& update, const std::string& name, ExprId expected,
@@ -177,6 +210,7 @@ class SourceRules {
   std::map<std::string, const Op*> updates_;
   std::map<std::string, ExprId> gradients_;  // as the backward pass completes them
   ViewMap<const Op*> writers_;
+  std::map<std::string, std::vector<const std::string*>> kept_;  // by parameter
 };
 
 }  // namespace

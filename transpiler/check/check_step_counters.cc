@@ -12,10 +12,10 @@ namespace {
 
 // What an op without inputs fills its output with; nothing if that is no one number.
 std::optional<double> FilledBy(const Op& op) {
-  const auto* value = op.Get<float>("value");
-  if (value == nullptr || !op.InputNames().empty()) return std::nullopt;
+  const bool fills = op.FindAttr("value") != nullptr || op.FindAttr("str_value") != nullptr;
+  if (!fills || !op.InputNames().empty()) return std::nullopt;
   const std::string text = op.GetOr<std::string>("str_value", "");
-  if (text.empty()) return *value;
+  if (text.empty()) return op.GetOr<float>("value", 0.0f);
   double exact = 0.0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), exact);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(exact) : std::nullopt;

@@ -135,6 +135,7 @@ class TableRules {
       Error("E-check-prefetch", "asks for rows that no merge_ids puts back in the order of the ids",
             lookup.merge != nullptr ? lookup.merge : lookup.op);
     }
+    first_answer_ = nullptr;
     for (std::size_t i = 0; i < lookup.pieces.size(); ++i) {
       const PserverFacts* pserver = ServerOf(lookup, lookup.pieces[i]);
       if (pserver == nullptr) continue;
@@ -178,7 +179,20 @@ class TableRules {
       }
       CompareTypes(lookup, piece.local, pserver, block, piece.remote);
       CompareTypes(lookup, awaited[at], pserver, block, answer);
+      CompareAnswers(pserver, *entry.op);
     }
+  }
+
+  // All shards leave out the same id.
+  void CompareAnswers(const PserverFacts& pserver, const Op& answer) {
+    if (first_answer_ == nullptr) first_answer_ = &answer;
+    const auto own = answer.GetOr<std::int64_t>("padding_idx", -1);
+    const auto other = first_answer_->GetOr<std::int64_t>("padding_idx", -1);
+    if (own == other || !odd_answers_.insert(&answer).second) return;
+    findings_.Error("E-check-prefetch", *pserver.file,
+                    StrCat("answers for rows of ", answer.InputName("W"), " with padding_idx ", own,
+                           ", the first shard with ", other),
+                    &answer);
   }
 
   void CompareTypes(const Lookup& lookup, const std::string& here, const PserverFacts& pserver, int block,
@@ -303,6 +317,8 @@ class TableRules {
   const RoleFacts& facts_;
   Findings& findings_;
   const TrainerFacts* trainer_ = nullptr;
+  const Op* first_answer_ = nullptr;  // of the lookup at hand
+  std::set<const Op*> odd_answers_;   // reported, whichever trainer asks
 };
 
 }  // namespace

@@ -1,15 +1,13 @@
 // Each parameter is updated exactly once a step, by one complete optimizer, from the mean of all trainers'
 // gradients.
 #include <algorithm>
-#include <cmath>
 
 #include "framework/text/printer.h"
 #include "transpiler/check/facts.h"
+#include "transpiler/check/mean.h"
 
 namespace penstock {
 namespace {
-
-constexpr float kScaleTolerance = 1e-6f;
 
 class UpdateRules {
  public:
@@ -24,6 +22,12 @@ class UpdateRules {
     for (const PserverFacts& pserver : facts_.pservers) {
       pserver_ = &pserver;
       for (const UpdateBlock& update : pserver.updates) CheckBlock(update);
+      if (pserver.updates.empty() && !pserver.received.empty()) {
+        Error("E-check-no-update",
+              StrCat("waits for ", pserver.received.size(),
+                     " gradients and has no optimize block: nothing is trained"),
+              pserver.serve);
+      }
       CheckOnce();
       CheckAllConsumed();
     }
@@ -184,12 +188,11 @@ class UpdateRules {
       scale *= op->GetOr<float>("scale", 1.0f);
       plain &= op->GetOr<float>("bias", 0.0f) == 0.0f && op->Input("ScaleTensor").empty();
     }
-    const float expected = 1.0f / static_cast<float>(pserver_->trainers);
     const Op* op = update.scales.empty() ? update.merge : update.scales.front();
-    if (std::abs(scale - expected) > kScaleTolerance) {
+    if (!TakesMeanOf(scale, pserver_->trainers)) {
       Error("E-check-merge-scale",
             StrCat("block ", update.block, " scales the sum of the gradients by ", scale, "; the mean of ",
-                   pserver_->trainers, " trainers needs ", expected),
+                   pserver_->trainers, " trainers needs ", 1.0f / static_cast<float>(pserver_->trainers)),
             op);
     }
     if (!plain) {
@@ -332,6 +335,23 @@ class UpdateRules {
     }
   }
 
+  // An op that nobody knows may write what a pserver updates; then that is lost when the next value comes.
+  void CheckStrangers(const TrainerFacts& trainer) {
+    for (const OpEntry& entry : trainer.file->program.main().ops()) {
+      const Op& op = *entry.op;
+      if (!Has(op.role(), Role::kBackward) || ops_.Find(op.type()) != nullptr) continue;
+      for (const Slot& slot : op.outputs()) {
+        for (const std::string& name : slot.args) {
+          if (trainer.FindSend(name) == nullptr) continue;
+          findings_.Warning("W-check-overwritten", *trainer.file,
+                            StrCat(op.type(), ", an op that nobody here knows, may write ", name,
+                                   "; what it writes is lost: pservers update ", name, " by its gradient"),
+                            &op);
+        }
+      }
+    }
+  }
+
   // A parameter whose gradient is computed is sent somewhere or updated on the trainer; one of both.
   void CheckTrained(const TrainerFacts& trainer) {
     ViewSet trained(trainer.updated_here.begin(), trainer.updated_here.end());
@@ -342,6 +362,7 @@ class UpdateRules {
       findings_.Error("E-check-untrained", *trainer.file,
                       StrCat("the gradient of ", param, " is computed, but neither sent nor used here"), op);
     }
+    CheckStrangers(trainer);
     for (const std::string& param : trainer.updated_here) {
       const Transfer* send = trainer.FindSend(param);
       if (send == nullptr) continue;

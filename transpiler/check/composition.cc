@@ -1,6 +1,9 @@
 #include "transpiler/check/composition.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "transpiler/check/rank_ops.h"
 
 namespace penstock {
 namespace {
@@ -11,7 +14,8 @@ int TrainersOf(const RoleFacts& facts) {
 }
 
 // Copies that a start-up program makes, by what they copy: delay compensation keeps what each trainer has,
-// local training what it began with. At the start of a step they are still alike.
+// local training, which adds up updates in the parameters' place, what it began with. At the start of a step
+// they are still alike.
 std::multimap<std::string, std::string> CopiesIn(const RoleProgram* startup) {
   std::multimap<std::string, std::string> copies;
   if (startup == nullptr) return copies;
@@ -93,8 +97,9 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
 void Composition::RunTrainers() {
   for (const TrainerFacts& trainer : facts.trainers) {
     auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
-    const auto copies = CopiesIn(trainer.startup);
-    for (const auto& [original, copy] : copies) {
+    const ViewSet added = AddedUp(trainer.file->program);
+    for (const auto& [original, copy] : CopiesIn(trainer.startup)) {
+      if (!added.contains(original)) continue;                      // the user's own, which goes its own way
       const Var* var = trainer.file->program.main().FindVar(copy);  // its name outlives the evaluation
       if (var != nullptr) run->Set(var->name, table.Leaf(original));
     }
@@ -237,6 +242,17 @@ void Composition::End(Run run) {
   slice.value = block.Get(update.param);
   if (!update.optimizer->InputName(rate).empty()) slice.rate = block.Get(update.optimizer->InputName(rate));
   for (const auto& [name, whole] : state) slice.state.emplace_back(whole, block.Get(name));
+  const Program& program = slice.pserver->file->program;
+  bool updated = false;
+  for (const OpEntry& entry : program.block(update.block).ops()) {
+    if (!std::exchange(updated, updated || entry.op.get() == update.optimizer)) continue;
+    for (const Slot& slot : entry.op->outputs()) {
+      for (const std::string& name : slot.args) {
+        const Var* var = program.main().FindVar(name);
+        if (var != nullptr && var->persistable) slice.kept[name] = block.Get(name);
+      }
+    }
+  }
   slices[slice.param].push_back(std::move(slice));
 }
 

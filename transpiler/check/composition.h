@@ -24,6 +24,7 @@ struct UpdatedSlice {
   ExprId gradient = ExprId::kNone;                    // as trainers send it
   ExprId rate = ExprId::kNone;                        // of the optimizer
   std::vector<std::pair<std::string, ExprId>> state;  // by the name that the parameter's has
+  std::map<std::string, ExprId> kept;  // what lasts and is written behind the update, by its name there
 };
 
 struct Composition {

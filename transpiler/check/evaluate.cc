@@ -64,6 +64,7 @@ void Evaluation::RunBlock(int block) {
 
 void Evaluation::RunOp(const Op& op) {
   if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
+  if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // of another loss
   if (RunCommunication(op) || RunAlgebra(op)) return;
   RunAny(op);
 }
@@ -107,9 +108,9 @@ bool Evaluation::RunCommunication(const Op& op) {
 }
 
 // A lookup of the whole table, as the source has it.
-void Evaluation::RunLookup(std::string type, const std::string& ids, const std::string& table,
+void Evaluation::RunLookup(std::string_view type, const std::string& ids, const std::string& table,
                            std::int64_t padding, const std::string& out) {
-  Op& lookup = made_.emplace_back(std::move(type));
+  Op& lookup = made_.emplace_back(type);
   lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
   lookup.Set("remote_prefetch", true).Set("padding_idx", padding);
   RunAny(lookup);
@@ -270,7 +271,8 @@ std::set<std::string_view> Evaluation::Unchanged(const Op& op) {
   return unchanged;
 }
 
-// What an op writes under the name of an input for its gradient's sake alone is that input.
+// What an op writes under the name of an input for its gradient's sake alone is that input. And what lasts
+// is not changed by a backward op that nobody knows, as far as anybody can tell.
 void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged) const {
   const auto reads = [&](const std::string& name) {
     return std::ranges::any_of(
@@ -282,6 +284,13 @@ void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged
       const OpDef* def = ops_.Find(op.type());
       const SlotDef* output = def == nullptr ? nullptr : def->FindOutput(slot.name);
       if (output != nullptr && output->intermediate) unchanged.insert(name);
+    }
+  }
+  if (!Has(op.role(), Role::kBackward) || ops_.Find(op.type()) != nullptr) return;
+  for (const Slot& slot : op.outputs()) {
+    for (const std::string& name : slot.args) {
+      const Var* var = program_.FindVar(block_, name);
+      if (var != nullptr && var->persistable) unchanged.insert(name);
     }
   }
 }

@@ -53,8 +53,8 @@ class Evaluation {
  private:
   bool RunCommunication(const Op& op);
   bool RunAlgebra(const Op& op);
-  void RunLookup(std::string type, const std::string& ids, const std::string& table, std::int64_t padding,
-                 const std::string& out);
+  void RunLookup(std::string_view type, const std::string& ids, const std::string& table,
+                 std::int64_t padding, const std::string& out);
   void RunRemoteLookup(const Op& op);
   void RunMergedLookup(const Op& op);
   bool CountsStep(const Op& op);

@@ -202,6 +202,8 @@ class Findings {
 
 // The rules. Each appends what it finds.
 void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings);
+// The plan that programs carry, where they do.
+void CheckPlans(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
 void CheckMessages(const RoleFacts& facts, Findings& findings);
 void CheckTiling(const RoleFacts& facts, Findings& findings);
 void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);

@@ -1,6 +1,7 @@
 // What the rules of jobs without pservers need to know of each rank, read once from its programs.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -30,7 +31,9 @@ struct RankFacts {
 };
 
 std::vector<RankFacts> ReadRanks(const RoleFacts& facts);
-// By how much the gradient of the loss is scaled, and the op that makes it; null: none does.
-std::pair<float, const Op*> LossScale(const Program& main);
+// By how much the gradient of each loss is scaled, and the op that makes it.
+std::vector<std::pair<float, const Op*>> LossScales(const Program& main);
+// The number of devices whose mean such a scale takes; nothing if there is none.
+std::optional<int> DevicesOf(float scale);
 
 }  // namespace penstock

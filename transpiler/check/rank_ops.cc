@@ -4,6 +4,16 @@
 
 namespace penstock {
 
+ViewSet AddedUp(const Program& main) {
+  ViewSet added;
+  for (int b = 0; b < main.block_count(); ++b) {
+    for (const OpEntry& entry : main.block(b).ops()) {
+      if (AddsUp(*entry.op)) added.insert(entry.op->InputName("X"));
+    }
+  }
+  return added;
+}
+
 RankOps::RankOps(const Block& block) : ops_(static_cast<int>(block.ops().size())) {
   for (const OpEntry& entry : block.ops()) {
     if (IsCollective(*entry.op)) uses_[entry.op->InputName("X")];

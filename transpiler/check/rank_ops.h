@@ -21,6 +21,9 @@ inline bool AwaitsRing(const Op& op) { return op.type() == "c_sync_comm_stream";
 inline bool AwaitsStream(const Op& op) { return AwaitsComputation(op) || AwaitsRing(op); }
 inline int RingOf(const Op& op) { return op.GetOr<std::int32_t>("ring_id", 0); }
 
+// What ranks add up in a step.
+ViewSet AddedUp(const Program& main);
+
 // Where the ops of a block read and write some names, and where they wait for streams. It views the block.
 class RankOps {
  public:

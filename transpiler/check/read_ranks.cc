@@ -1,6 +1,8 @@
+// Reads what a rank does with the others: its collective ops in order, the rings they use, what they add up.
 #include <algorithm>
 #include <cmath>
 
+#include "transpiler/check/mean.h"
 #include "transpiler/check/rank_facts.h"
 #include "transpiler/check/rank_ops.h"
 
@@ -74,17 +76,24 @@ std::vector<RankFacts> ReadRanks(const RoleFacts& facts) {
   return ranks;
 }
 
-std::pair<float, const Op*> LossScale(const Program& main) {
-  float scale = 1.0f;
-  const Op* loss = nullptr;
+std::vector<std::pair<float, const Op*>> LossScales(const Program& main) {
+  std::vector<std::pair<float, const Op*>> losses;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
-    if (op.role() == (Role::kBackward | Role::kLoss)) loss = &op;
-    if (loss != nullptr && op.type() == "scale" && op.InputName("X") == loss->OutputName("Out") &&
+    if (op.role() == (Role::kBackward | Role::kLoss)) losses.emplace_back(1.0f, &op);
+    if (!losses.empty() && op.type() == "scale" &&
+        op.InputName("X") == losses.back().second->OutputName("Out") &&
         op.OutputName("Out") == op.InputName("X") && op.GetOr<float>("bias", 0.0f) == 0.0f)
-      scale *= op.GetOr<float>("scale", 1.0f);
+      losses.back().first *= op.GetOr<float>("scale", 1.0f);
   }
-  return {scale, loss};
+  return losses;
+}
+
+std::optional<int> DevicesOf(float scale) {
+  constexpr int kDevicesMax = 1 << 16;
+  if (!(scale <= 1.0f) || scale * kDevicesMax < 1.0f) return std::nullopt;
+  const int devices = static_cast<int>(std::lround(1.0f / scale));
+  return TakesMeanOf(scale, devices) ? std::optional(devices) : std::nullopt;
 }
 
 int RanksOf(const RoleFacts& facts) {
@@ -93,9 +102,10 @@ int RanksOf(const RoleFacts& facts) {
   if (first.startup != nullptr) ReadRank(first.startup->program, rank);
   if (rank.ranks > 0) return rank.ranks;
   // Nothing says how many devices a process has but the mean that it takes over them.
-  const float scale = LossScale(first.file->program).first;
-  const bool devices = rank.joins != nullptr && scale > 0.0f && scale <= 1.0f;
-  return devices ? static_cast<int>(std::lround(1.0f / scale)) : static_cast<int>(facts.trainers.size());
+  const auto losses = LossScales(first.file->program);
+  const bool scaled = rank.joins != nullptr && !losses.empty();
+  const auto devices = scaled ? DevicesOf(losses.front().first) : std::optional<int>();
+  return devices.value_or(static_cast<int>(facts.trainers.size()));
 }
 
 }  // namespace penstock

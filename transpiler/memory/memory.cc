@@ -1,28 +1,20 @@
 #include "transpiler/memory/memory.h"
 
+#include <utility>
+
 #include "framework/base/strings.h"
 #include "transpiler/memory/require_declared.h"
 
 namespace penstock {
 
-MemorySize SizeOfVar(const Var& var) {
-  std::int64_t bytes = static_cast<std::int64_t>(SizeOf(var.type->dtype));
-  int unknown = 0;
-  for (const Dim extent : var.shape().dims()) {
-    unknown += extent == kUnknownDim;
-    // What does not fit 64 bits cannot be counted, nor allocated.
-    if (extent != kUnknownDim && __builtin_mul_overflow(bytes, extent, &bytes)) return {.unknown = 1};
-  }
-  if (unknown > 1) return {.unknown = 1};
-  return unknown == 1 ? MemorySize{.bytes_per_item = bytes} : MemorySize{.bytes = bytes};
-}
-
 std::string MemorySize::ToString() const {
   std::vector<std::string> parts;
   if (bytes != 0) parts.push_back(StrCat(bytes, " bytes"));
-  if (bytes_per_item != 0) parts.push_back(StrCat(bytes_per_item, " bytes for each batch item"));
-  if (unknown != 0) parts.push_back(StrCat("what ", unknown, " tensors of several unknown extents hold"));
-  return parts.empty() ? "nothing" : Join(parts, " and ");
+  for (const auto& [what, each] : bytes_for_each) parts.push_back(StrCat(each, " bytes for each ", what));
+  if (parts.empty()) return "nothing";
+  const std::string last = std::move(parts.back());
+  parts.pop_back();
+  return parts.empty() ? last : StrCat(Join(parts, ", "), " and ", last);
 }
 
 std::string MemoryRewrite::Report() const {

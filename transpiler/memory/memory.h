@@ -5,6 +5,8 @@
 //   std::cout << less.Report();
 //     d takes the buffer of a: f32[?, 256]
 //     1 variable takes the buffer of another; saves 1024 bytes for each batch item
+//
+// Only what is as large in every run shares a buffer, so the bytes are what is saved whatever is fed.
 //   less.program
 //
 // Pure functions, on a user's program or on a trainer's, before or after transpile: what is sent, received,
@@ -13,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,15 +26,15 @@
 
 namespace penstock {
 
-// Sizes of tensors, apart by whether they grow with the one extent that is unknown: the batch.
+// Sizes of tensors, apart by what they grow with: extents that are known when the program runs.
 struct MemorySize {
   std::int64_t bytes = 0;
-  std::int64_t bytes_per_item = 0;
-  int unknown = 0;               // tensors with several unknown extents
-  std::string ToString() const;  // "1024 bytes and 52 bytes for each batch item"
+  // By what it is for each of, as extents.h names it: "batch item", "row of words".
+  std::map<std::string, std::int64_t> bytes_for_each;
+  std::string ToString()
+      const;  // "1024 bytes, 52 bytes for each batch item and 8 bytes for each row of words"
   friend bool operator==(const MemorySize&, const MemorySize&) = default;
 };
-MemorySize SizeOfVar(const Var& var);
 
 struct ReuseOptions {
   NameSet keep;

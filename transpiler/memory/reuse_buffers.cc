@@ -7,7 +7,9 @@
 //           b : f32[?, 256] = tanh(X=a)
 //           a = relu(X=b)
 //
-// In program order, the buffer that is free longest first; an op's output never takes what the op reads.
+// In program order, the buffer that is free longest first; an op's output never takes what the op reads, and
+// what is not known to have as many rows takes another buffer.
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,17 +18,41 @@
 
 #include "framework/ir/edit.h"
 #include "framework/text/describe.h"
+#include "transpiler/memory/extents.h"
 #include "transpiler/memory/memory.h"
 #include "transpiler/memory/require_declared.h"
 
 namespace penstock {
 namespace {
 
+// What a tensor needs: bytes, for each of what its unknown extents stand for (extents.h).
+struct Footprint {
+  std::int64_t bytes = 0;
+  std::vector<Dim> extents;  // as Extents::Of gives them
+  std::vector<Dim> symbols;  // those of them that are unknown, in order
+};
+
+// Nothing for what 64 bits cannot count, which cannot be allocated, either, and for what is in no run.
+std::optional<Footprint> FootprintOf(const Var& var, const Extents& extents) {
+  Footprint out{
+      .bytes = static_cast<std::int64_t>(SizeOf(var.type->dtype)), .extents = extents.Of(var), .symbols = {}};
+  for (const Dim extent : out.extents) {
+    if (extent == kUnknownDim) return std::nullopt;
+    if (extent < 0) {
+      out.symbols.push_back(extent);
+    } else if (__builtin_mul_overflow(out.bytes, extent, &out.bytes)) {
+      return std::nullopt;
+    }
+  }
+  std::sort(out.symbols.begin(), out.symbols.end());
+  return out;
+}
+
 // One buffer: the variable whose name it keeps, and the type that holds all its tenants.
 struct Buffer {
   const Var* owner = nullptr;
   TensorType type;
-  MemorySize size;  // of the owner
+  Footprint footprint;  // of the owner
 };
 
 // The narrowest shape that both have.
@@ -45,22 +71,21 @@ class FreeBuffers {
   // From op `last_use` + 1 on.
   void Release(int buffer, const Buffer& released, int last_use) {
     waiting_.emplace(last_use, buffer);
-    keys_[buffer] = {KindOf(*released.owner, released.size), Bytes(released.size)};
+    keys_[buffer] = {KindOf(*released.owner, released.footprint), released.footprint.bytes};
   }
 
   // The tightest for a variable that op `first_write` makes; of equals the one that is free longest. -1:
   // none.
-  int Take(const Var& var, int first_write) {
+  int Take(const Var& var, const Footprint& footprint, int first_write) {
     while (!waiting_.empty() && waiting_.begin()->first < first_write) {
       const auto [last_use, buffer] = *waiting_.begin();
       waiting_.erase(waiting_.begin());
       const auto& [kind, bytes] = keys_.at(buffer);
       free_[kind].emplace(bytes, last_use, buffer);
     }
-    const MemorySize size = SizeOfVar(var);
-    const auto of_kind = free_.find(KindOf(var, size));
+    const auto of_kind = free_.find(KindOf(var, footprint));
     if (of_kind == free_.end()) return -1;
-    const auto found = of_kind->second.lower_bound({Bytes(size), 0, 0});
+    const auto found = of_kind->second.lower_bound({footprint.bytes, 0, 0});
     if (found == of_kind->second.end()) return -1;
     const int buffer = std::get<2>(*found);
     of_kind->second.erase(found);
@@ -69,17 +94,18 @@ class FreeBuffers {
 
  private:
   // What tenants of a buffer have in common: element type, LoD level, stop_gradient, and the extents, or
-  // their number and whether they grow with the batch where larger buffers are taken too.
+  // their number and the unknown ones where larger buffers are taken too.
   using Kind = std::tuple<DType, std::int32_t, bool, std::vector<Dim>>;
 
-  Kind KindOf(const Var& var, const MemorySize& size) const {
-    std::vector<Dim> extents = var.shape().dims();
-    if (larger_ && size.unknown == 0) extents = {kAnyOf, var.shape().rank(), size.bytes_per_item != 0};
+  Kind KindOf(const Var& var, const Footprint& footprint) const {
+    std::vector<Dim> extents = footprint.extents;
+    if (larger_) {
+      extents = {kUnknownDim, var.shape().rank()};  // the first is no extent, so that the kinds do not meet
+      extents.insert(extents.end(), footprint.symbols.begin(), footprint.symbols.end());
+    }
     return {var.type->dtype, var.type->lod_level, var.facts.stop_gradient, std::move(extents)};
   }
-  static std::int64_t Bytes(const MemorySize& size) { return size.bytes + size.bytes_per_item; }
 
-  static constexpr Dim kAnyOf = -2;  // no extent, so that the kinds do not meet
   const bool larger_;
   std::set<std::pair<int, int>> waiting_;                              // last use, buffer
   std::map<int, std::pair<Kind, std::int64_t>> keys_;                  // by buffer
@@ -88,8 +114,8 @@ class FreeBuffers {
 
 class Reuser {
  public:
-  Reuser(const Program& in, const Lifetimes& lifetimes, const ReuseOptions& options)
-      : in_(in), lifetimes_(lifetimes), options_(options), edit_(in) {}
+  Reuser(const Program& in, const Lifetimes& lifetimes, const Extents& extents, const ReuseOptions& options)
+      : in_(in), lifetimes_(lifetimes), extents_(extents), options_(options), edit_(in) {}
 
   Result<MemoryRewrite> Run() {
     MemoryRewrite out;
@@ -110,24 +136,25 @@ class Reuser {
     int count = 0;
     for (const Lifetime& lifetime : lifetimes_.OfBlock(block)) {
       const Var& var = *lifetime.var;
-      int at = free.Take(var, lifetime.first_write);
+      const std::optional<Footprint> footprint = FootprintOf(var, extents_);
+      if (!footprint) continue;
+      int at = free.Take(var, *footprint, lifetime.first_write);
       if (at < 0) {
         at = static_cast<int>(buffers.size());
-        buffers.push_back({.owner = &var, .type = *var.type, .size = SizeOfVar(var)});
+        buffers.push_back({.owner = &var, .type = *var.type, .footprint = *footprint});
       } else {
         ++count;
-        Move(var, block, buffers[static_cast<std::size_t>(at)], out);
+        Move(var, *footprint, block, buffers[static_cast<std::size_t>(at)], out);
       }
       free.Release(at, buffers[static_cast<std::size_t>(at)], lifetime.last_use);
     }
     return count;
   }
 
-  void Move(const Var& tenant, int block, Buffer& buffer, MemoryRewrite& out) {
-    const MemorySize size = SizeOfVar(tenant);
-    out.saved.bytes += size.bytes;
-    out.saved.bytes_per_item += size.bytes_per_item;
-    out.saved.unknown += size.unknown;
+  void Move(const Var& tenant, const Footprint& footprint, int block, Buffer& buffer, MemoryRewrite& out) {
+    std::vector<std::string> each;
+    for (const Dim symbol : footprint.symbols) each.push_back(extents_.NameOf(symbol));
+    (each.empty() ? out.saved.bytes : out.saved.bytes_for_each[Join(each, " by ")]) += footprint.bytes;
     out.lines.push_back(StrCat(tenant.name, " takes the buffer of ", buffer.owner->name, ": ",
                                DTypeName(tenant.type->dtype), tenant.shape()));
     renames_[tenant.name] = buffer.owner->name;
@@ -163,6 +190,7 @@ class Reuser {
 
   const Program& in_;
   const Lifetimes& lifetimes_;
+  const Extents& extents_;
   const ReuseOptions& options_;
   ProgramEdit edit_;
   std::map<std::string, std::string, std::less<>> renames_;
@@ -173,7 +201,8 @@ class Reuser {
 Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, const ReuseOptions& options) {
   PENSTOCK_RETURN_IF_ERROR(RequireDeclared(in, options.keep));
   const Lifetimes lifetimes(ops, in, options.keep, options.skip_grads ? Role::kBackward : Role::kForward);
-  return Reuser(in, lifetimes, options).Run();
+  const Extents extents(ops, in);
+  return Reuser(in, lifetimes, extents, options).Run();
 }
 
 }  // namespace penstock

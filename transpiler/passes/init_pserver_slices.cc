@@ -45,6 +45,19 @@ std::set<int> StartersOf(const Block& block, const ServerNames& names, const Pas
   return positions;
 }
 
+// What an op of the main program makes another type of is declared there as that, and starts as what it was.
+void TypeAsStarted(const Op& users, const Op& op, const PassContext& context, Block& block) {
+  for (const Slot& slot : op.outputs()) {
+    const Var* started = context.startup.main().FindVar(users.OutputName(slot.name));
+    const Var& here = *block.FindVar(slot.args.front());
+    if (started == nullptr || !started->type || !here.type || started->type->dtype == here.type->dtype)
+      continue;
+    Var typed = here;
+    typed.type->dtype = started->type->dtype;
+    block.SetVar(std::move(typed));
+  }
+}
+
 // Other variables that a start value is computed from are the trainers'.
 Status RequireInputsHere(const Op& op, const Block& block) {
   for (const std::string& name : op.InputNames()) {
@@ -92,6 +105,7 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
       std::optional<Op> copy = CopyFor(op, which, names, context, block);
       if (!copy) break;
       PENSTOCK_RETURN_IF_ERROR(RequireInputsHere(*copy, block));
+      TypeAsStarted(op, *copy, context, block);
       PENSTOCK_RETURN_IF_ERROR(Fit(*copy, context, block));
       block.Append(std::move(copy->SetMadeBy("init_pserver_slices")));
     }

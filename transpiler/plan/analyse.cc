@@ -8,6 +8,7 @@
 #include "transpiler/plan/optimizers.h"
 #include "transpiler/plan/server_clip.h"
 #include "transpiler/plan/tables.h"
+#include "transpiler/plan/untrained.h"
 
 namespace penstock {
 namespace {
@@ -27,7 +28,8 @@ bool AnyArgument(const std::vector<Slot>& slots, const Predicate& predicate) {
 
 // Of the optimize-role ops, those that work on gradients alone stay where gradients are made: clipping. What
 // reads a parameter or other lasting state (regularizers, optimizers), or what these made, belongs to the
-// servers.
+// servers; but what trainers write themselves, such as a scale of the loss that follows its overflows, they
+// have.
 class ClipFinder {
  public:
   ClipFinder(const Block& main, Dialect dialect) : main_(main), dialect_(dialect) {}
@@ -35,18 +37,40 @@ class ClipFinder {
   bool StaysOnTrainer(const Op& op) {
     if (FluidKeepsClip(op)) return true;
     if (dialect_ == Dialect::kFluid18) return false;
-    const bool of_gradients = !AnyArgument(op.inputs(), [&](const std::string& name) {
-      const Var* var = main_.FindVar(name);
-      return (var != nullptr && var->persistable) || made_by_server_ops_.contains(name);
-    });
-    if (of_gradients) return true;
+    if (IsOfGradients(op)) return true;
     for (const Slot& slot : op.outputs()) made_by_server_ops_.insert(slot.args.begin(), slot.args.end());
     return false;
   }
 
  private:
+  bool IsOfGradients(const Op& op) {
+    const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
+    const bool of_param = pair != nullptr && !pair->empty() &&
+                          AnyArgument(op.inputs(), [&](const auto& name) { return name == pair->front(); });
+    return !of_param && !AnyArgument(op.inputs(), [&](const std::string& name) {
+      const Var* var = main_.FindVar(name);
+      return (var != nullptr && var->persistable && !IsTrainers(name)) || made_by_server_ops_.contains(name);
+    });
+  }
+
+  // Whether the forward or backward pass writes it.
+  bool IsTrainers(const std::string& name) {
+    if (!written_by_trainer_) {
+      written_by_trainer_.emplace();
+      for (const OpEntry& entry : main_.ops()) {
+        const Role role = entry.op->role();
+        if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;
+        for (const Slot& slot : entry.op->outputs()) {
+          written_by_trainer_->insert(slot.args.begin(), slot.args.end());
+        }
+      }
+    }
+    return written_by_trainer_->contains(name);
+  }
+
   const Block& main_;
   Dialect dialect_;
+  std::optional<ViewSet> written_by_trainer_;  // read when first asked for
   ViewSet made_by_server_ops_;
 };
 
@@ -198,6 +222,7 @@ bool FluidKeepsClip(const Op& op) {
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect, Clip clipping) {
   Analysis out;
   ClipFinder clip(main.main(), dialect);
+  UntrainedFinder untrained(main.main(), dialect);
   Collector collector(ops, main.main(), dialect);
   int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
@@ -208,7 +233,9 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
       AddCounter(main.main(), entry, dialect, out);
     }
     if (op.role() != Role::kOptimize) continue;
-    if (clip.StaysOnTrainer(op)) {
+    if (untrained.IsOfUntrained(op)) {
+      if (dialect == Dialect::kFluid18) out.server_ops.push_back(entry.id);
+    } else if (clip.StaysOnTrainer(op)) {
       out.clip_ops.push_back(entry.id);
     } else {
       Status added = collector.Add(entry, out);

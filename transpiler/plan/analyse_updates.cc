@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "framework/text/describe.h"
+#include "transpiler/plan/untrained.h"
 
 namespace penstock {
 namespace {
@@ -72,10 +73,11 @@ std::unordered_set<std::string> ReadForward(const Block& main) {
 Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect) {
   Analysis out;
   UpdateCollector collector(main.main(), dialect);
+  UntrainedFinder untrained(main.main(), Dialect::kFluid18);  // a change that is always nothing does no harm
   int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
     ++position;
-    if (entry.op->role() != Role::kOptimize) continue;
+    if (entry.op->role() != Role::kOptimize || untrained.IsOfUntrained(*entry.op)) continue;
     if (FluidKeepsClip(*entry.op)) {
       out.clip_ops.push_back(entry.id);
       continue;

@@ -157,10 +157,16 @@ class Estimator {
 };
 
 Status CheckOptions(const Job& job, const CostOptions& options) {
-  if (options.rows_per_step.value_or(0) < 0 || options.batch.value_or(0) < 0 ||
-      options.steps_per_exchange.value_or(1) < 1) {
-    return InvalidArgument("E-cost-options",
-                           "cost: rows, batch and steps are counts, not less than 0, 0 and 1");
+  struct Count {
+    const char* name;
+    std::int64_t given, least;
+  };
+  for (const Count& count : {Count{"rows per step", options.rows_per_step.value_or(0), 0},
+                             Count{"batch", options.batch.value_or(0), 0},
+                             Count{"steps per exchange", options.steps_per_exchange.value_or(1), 1}}) {
+    if (count.given >= count.least) continue;
+    return InvalidArgument("E-cost-options", "cost: ", count.name, " must be at least ", count.least,
+                           ", not ", count.given);
   }
   // What passes in an exchange, and what is held, in a number that does not overflow.
   double bytes = 0;

@@ -128,8 +128,9 @@ class DispatcherCalls {
       std::vector<std::string_view> asked;
       asked.reserve(pieces.size());
       for (const Piece& piece : pieces) asked.push_back(piece.name);
-      return InvalidArgument("E-plan-dispatcher", "plan: the dispatcher gave ", addresses.size(),
-                             " addresses for ", pieces.size(), " variables")
+      return InvalidArgument("E-plan-dispatcher",
+                             "plan: the dispatcher must give as many addresses as variables, ", pieces.size(),
+                             ", not ", addresses.size())
           .With(StrCat("the variables are ", Join(asked, ", ")));
     }
     std::vector<int> pservers;

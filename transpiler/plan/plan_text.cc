@@ -190,7 +190,9 @@ class Line {
   std::string_view rest_;
 };
 
-bool ParseMode(const std::string& name, PlacementPlan& plan) {
+bool ParseMode(Line& line, PlacementPlan& plan) {
+  std::string name;
+  if (!line.Text(name)) return false;
   const std::optional<Mode> mode = ModeFromName(name);
   if (!mode) return false;
   plan.mode = *mode;
@@ -198,52 +200,52 @@ bool ParseMode(const std::string& name, PlacementPlan& plan) {
   return true;
 }
 
-bool ParseClip(const std::string& name, Clip& clip) {
-  const std::optional<Clip> known = ClipFromName(name);
-  if (known) clip = *known;
+// A word that stands for a value.
+template <typename Value>
+bool ParseWord(Line& line, std::optional<Value> (*from_name)(std::string_view), Value& value) {
+  std::string name;
+  if (!line.Text(name)) return false;
+  const std::optional<Value> known = from_name(name);
+  if (known) value = *known;
   return known.has_value();
 }
 
-bool ParseServerMode(const std::string& name, ServerMode& server) {
-  const std::optional<ServerMode> known = ServerModeFromName(name);
-  if (known) server = *known;
-  return known.has_value();
+bool ParseDialect(Line& line, PlacementPlan& plan) {
+  std::string name;
+  if (!line.Text(name) || name != kFluidDialect) return false;
+  plan.dialect = Dialect::kFluid18;
+  return true;
 }
+
+// A key of the header, and what reads its value.
+struct HeaderKey {
+  std::string_view key;
+  bool (*parse)(Line& line, PlacementPlan& plan);
+};
+constexpr HeaderKey kHeaderKeys[] = {
+    {"mode=", ParseMode},
+    {"server_mode=",
+     [](Line& line, PlacementPlan& plan) { return ParseWord(line, ServerModeFromName, plan.server_mode); }},
+    {"dc_asgd_lambda=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.dc_asgd_lambda); }},
+    {"trainers=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.trainers); }},
+    {"pservers=", [](Line& line, PlacementPlan& plan) { return line.List(plan.pservers, &Line::Text); }},
+    {"ranks=", [](Line& line, PlacementPlan& plan) { return line.List(plan.ranks.addresses, &Line::Text); }},
+    {"rings=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.rings); }},
+    {"node_ranks=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.node_ranks); }},
+    {"average_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.average_every); }},
+    {"push_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.push_every); }},
+    {"clip=", [](Line& line, PlacementPlan& plan) { return ParseWord(line, ClipFromName, plan.clip); }},
+    {"dialect=", ParseDialect},
+    {"send_order=",
+     [](Line& line, PlacementPlan& plan) { return line.List(plan.send_order, &Line::Number<int>); }},
+};
 
 bool ParseHeader(Line line, PlacementPlan& plan) {
   if (!line.Is("plan") || !line.Is("{")) return false;
   do {
-    std::string text;
-    if (line.Is("mode=")) {
-      if (!line.Text(text) || !ParseMode(text, plan)) return false;
-    } else if (line.Is("server_mode=")) {
-      if (!line.Text(text) || !ParseServerMode(text, plan.server_mode)) return false;
-    } else if (line.Is("dc_asgd_lambda=")) {
-      if (!line.Number(plan.dc_asgd_lambda)) return false;
-    } else if (line.Is("trainers=")) {
-      if (!line.Number(plan.trainers)) return false;
-    } else if (line.Is("pservers=")) {
-      if (!line.List(plan.pservers, &Line::Text)) return false;
-    } else if (line.Is("ranks=")) {
-      if (!line.List(plan.ranks.addresses, &Line::Text)) return false;
-    } else if (line.Is("rings=")) {
-      if (!line.Number(plan.ranks.rings)) return false;
-    } else if (line.Is("node_ranks=")) {
-      if (!line.Number(plan.ranks.node_ranks)) return false;
-    } else if (line.Is("average_every=")) {
-      if (!line.Number(plan.ranks.average_every)) return false;
-    } else if (line.Is("push_every=")) {
-      if (!line.Number(plan.push_every)) return false;
-    } else if (line.Is("clip=")) {
-      if (!line.Text(text) || !ParseClip(text, plan.clip)) return false;
-    } else if (line.Is("dialect=")) {
-      if (!line.Text(text) || text != kFluidDialect) return false;
-      plan.dialect = Dialect::kFluid18;
-    } else if (line.Is("send_order=")) {
-      if (!line.List(plan.send_order, &Line::Number<int>)) return false;
-    } else {
-      return false;
-    }
+    const auto* const known = std::find_if(std::begin(kHeaderKeys), std::end(kHeaderKeys),
+                                           [&](const HeaderKey& one) { return line.Is(one.key); });
+    if (known == std::end(kHeaderKeys) || !known->parse(line, plan)) return false;
   } while (line.Is(","));
   return line.Is("}") && line.AtEnd();
 }

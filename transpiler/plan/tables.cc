@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "framework/ir/block_uses.h"
 #include "framework/text/describe.h"
 
 namespace penstock {
@@ -172,7 +173,7 @@ Status CheckReaders(const Program& main, const Analysis& analysis) {
   if (tables.empty()) return OkStatus();
   std::set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
   leaving.insert(analysis.lr_ops.begin(), analysis.lr_ops.end());
-  for (int b = 0; b < main.block_count(); ++b) {
+  for (const int b : ReachedBlocks(main)) {
     int position = -1;
     for (const OpEntry& entry : main.block(b).ops()) {
       ++position;

@@ -1,3 +1,4 @@
+// Whether a plan holds: alone, and for its program.
 #include <algorithm>
 #include <map>
 #include <set>

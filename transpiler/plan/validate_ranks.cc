@@ -1,3 +1,4 @@
+// Whether the part of a plan for ranks without pservers holds.
 #include <set>
 
 #include "transpiler/plan/plan.h"

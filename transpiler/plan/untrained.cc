@@ -1,0 +1,44 @@
+#include "transpiler/plan/untrained.h"
+
+#include <algorithm>
+
+namespace penstock {
+namespace {
+
+bool Reads(const Op& op, const std::string& name) {
+  return std::ranges::any_of(op.inputs(), [&](const Slot& slot) {
+    return std::find(slot.args.begin(), slot.args.end(), name) != slot.args.end();
+  });
+}
+
+}  // namespace
+
+// Fluid asks the parameter. Here the ops do: none updates it, and where averages have a variable in the place
+// of a gradient, none uses that.
+bool UntrainedFinder::IsOfUntrained(const Op& op) {
+  const auto* pair = op.Get<std::vector<std::string>>(kRoleVarAttr);
+  if (pair == nullptr || pair->size() < 2) return false;
+  const std::string& param = pair->front();
+  const std::string& grad = (*pair)[1];
+  if (dialect_ == Dialect::kFluid18) {
+    const Var* var = main_.FindVar(param);
+    return var != nullptr && var->facts.is_parameter && !var->facts.trainable;
+  }
+  if (Reads(op, grad)) return false;  // most ops: the look at all the others is not needed
+  if (!is_read_) ReadBlock();
+  return !used_.contains(grad) && !updated_.contains(param) && main_.FindVar(param) != nullptr &&
+         main_.FindVar(grad) != nullptr;
+}
+
+void UntrainedFinder::ReadBlock() {
+  is_read_ = true;
+  for (const OpEntry& entry : main_.ops()) {
+    for (const Slot& slot : entry.op->inputs()) used_.insert(slot.args.begin(), slot.args.end());
+    for (const Slot& slot : entry.op->outputs()) {
+      used_.insert(slot.args.begin(), slot.args.end());
+      if (entry.op->role() == Role::kOptimize) updated_.insert(slot.args.begin(), slot.args.end());
+    }
+  }
+}
+
+}  // namespace penstock

@@ -29,18 +29,17 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     dc_asgd                  gradients are corrected for their age, dc_asgd_lambda times
     """
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
-    from penstock.fluid.transpiler.config import check_count, check_flag, check_number
+    from penstock.fluid.transpiler.config import MOST_ELEMENTS, check_count, check_flag, check_number, ids_of_trainers
     config = _penstock.TranspileConfig()
     config.pservers = distribute_transpiler.addresses_of(pservers)
     config.trainers = check_count('trainers', trainers)
-    ids = range(trainers) if trainer_ids is None else trainer_ids
-    config.trainer_ids = [check_count('trainer_id', trainer_id) for trainer_id in ids]
+    config.trainer_ids = ids_of_trainers(config.trainers, trainer_ids)
     config.sync_mode_argument = check_flag('sync', sync)
     config.slice_params = check_flag('slice_params', slice_params)
-    config.min_block_size = check_count('min_block_size', min_block_size)
+    config.min_block_size = check_count('min_block_size', min_block_size, most=MOST_ELEMENTS)
     config.allow_small_blocks = True
     config.slicing = slicing
-    config.big_array_bound = check_count('big_array_bound', big_array_bound)
+    config.big_array_bound = check_count('big_array_bound', big_array_bound, most=MOST_ELEMENTS)
     ps_dispatcher.choose(placement, config)
     config.runtime_split_send_recv = check_flag('runtime_split_send_recv', runtime_split_send_recv)
     config.half_async = check_flag('half_async', half_async)

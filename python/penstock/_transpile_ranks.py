@@ -17,13 +17,12 @@ def transpile_ranks(main, startup, trainers, exchange='grad_allreduce', rings=1,
     trainer_ids  whose programs are made; all by default
     compat       'fluid-1.8': role programs as Fluid 1.8.5 makes them, defects included
     """
-    from penstock.fluid.transpiler.config import check_count
+    from penstock.fluid.transpiler.config import check_count, ids_of_trainers
     from penstock.fluid.transpiler.distribute_transpiler import addresses_of
     config = _penstock.TranspileConfig()
     config.trainer_addresses = addresses_of(trainers, 'trainers')
     config.trainers = len(config.trainer_addresses)
-    ids = range(config.trainers) if trainer_ids is None else trainer_ids
-    config.trainer_ids = [check_count('trainer_id', trainer_id) for trainer_id in ids]
+    config.trainer_ids = ids_of_trainers(config.trainers, trainer_ids)
     config.kind = 'nccl2' if exchange == 'nccl2' else 'collective'
     if exchange != 'nccl2':
         config.collective_mode = exchange

@@ -11,11 +11,12 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock.fluid import (average, backward, clip, core, data_feeder, executor, framework, initializer, input, io,
-                            layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, reader,
+from penstock.fluid import (average, backward, clip, compiler, core, data_feeder, executor, framework, initializer,
+                            input, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, reader,
                             regularizer, transpiler, unique_name)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
+from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
 from penstock.fluid.core import CPUPlace, CUDAPinnedPlace, CUDAPlace, LoDTensor, Scope, is_compiled_with_cuda
 from penstock.fluid.data import data
 from penstock.fluid.data_feeder import DataFeeder
@@ -32,9 +33,10 @@ from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspile
                                        release_memory)
 
 __all__ = [
-    'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'DataFeeder', 'DistributeTranspiler', 'DistributeTranspilerConfig',
-    'Executor', 'LoDTensor', 'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable',
-    'WeightNormParamAttr', 'average', 'backward', 'clip', 'core', 'cpu_places', 'create_lod_tensor',
+    'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeeder',
+    'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor', 'LoDTensor',
+    'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable', 'WeightNormParamAttr',
+    'average', 'backward', 'clip', 'compiler', 'core', 'cpu_places', 'create_lod_tensor',
     'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program', 'default_startup_program',
     'embedding', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'initializer',
     'input', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize',

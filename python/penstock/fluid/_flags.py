@@ -12,10 +12,10 @@ def set_flags(flags):
     """{'FLAGS_check_nan_inf': True}: from the next run on, the first op that makes a NaN or an Inf is an error. The
     environment variable of that name does the same."""
     if not isinstance(flags, dict):
-        raise TypeError('flags in set_flags should be a dict')
+        raise TypeError('set_flags takes a dict {name: value}, not %s' % type(flags).__name__)
     for name, value in flags.items():
         if not name.startswith('FLAGS_'):
-            raise ValueError('Flag %s cannot set its value through this function.' % name)
+            raise ValueError('set_flags: %s is no flag: their names begin with FLAGS_' % name)
         if name == 'FLAGS_check_nan_inf':
             _penstock.set_check_nan_inf(value not in (0, False, '0', 'false', 'False'))
             continue
@@ -27,9 +27,9 @@ def get_flags(flags):
     """{name: value} of one name or several."""
     names = [flags] if isinstance(flags, str) else flags
     if not isinstance(names, (list, tuple)):
-        raise TypeError('Flags in get_flags should be a list, tuple or string.')
+        raise TypeError('get_flags takes a name, or a list or tuple of names, not %s' % type(flags).__name__)
     known = dict(_remembered, FLAGS_check_nan_inf=_penstock.check_nan_inf())
     for name in names:
         if name not in known:
-            raise ValueError('Flag %s cannot get its value through this function.' % name)
+            raise ValueError('get_flags: nobody has set a flag %s' % name)
     return {name: known[name] for name in names}

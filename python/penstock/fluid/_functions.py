@@ -14,7 +14,7 @@ class Function:
 
     def __init__(self, function):
         if not callable(function):
-            raise TypeError('func must be a Python function, not %r' % (function,))
+            raise TypeError('func must be callable, not %r' % (function,))
         self.function = function
         self.name = getattr(function, '__name__', type(function).__name__)
         self.error = None

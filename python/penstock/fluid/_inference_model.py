@@ -15,14 +15,14 @@ _SUPPORTED_VERSION = framework.FLUID_VERSION
 def _feed_names(feeded_var_names):
     names = [feeded_var_names] if isinstance(feeded_var_names, str) else list(feeded_var_names or [])
     if not all(isinstance(name, str) for name in names):
-        raise ValueError("'feed_var_names' should be a list of str.")
+        raise ValueError('feeded_var_names must be names, not %r' % (feeded_var_names,))
     return names
 
 
 def _targets(target_vars):
     targets = [target_vars] if isinstance(target_vars, Variable) else list(target_vars)
     if not targets or not all(isinstance(target, Variable) for target in targets):
-        raise ValueError("'target_vars' should be a list of Variable.")
+        raise ValueError('target_vars must be Variables, at least one, not %r' % (target_vars,))
     return targets
 
 
@@ -69,8 +69,7 @@ def prepend_feed_ops(inference_program, feed_target_names, feed_holder_name='fee
     holder = block.create_var(name=feed_holder_name, type=VarType.FEED_MINIBATCH, persistable=True)
     for i, name in enumerate(feed_target_names):
         if not block.has_var(name):
-            raise ValueError("The feeded_var_names[%d]: '%s' doesn't exist in pruned inference program. "
-                             'Please check whether it is used to compute the targets.' % (i, name))
+            raise ValueError('feeded_var_names[%d]: %s is not needed for the targets' % (i, name))
         block._prepend_op('feed', {'X': holder}, {'Out': block.var(name)}, {'col': i})
 
 
@@ -85,16 +84,23 @@ def append_fetch_ops(inference_program, fetch_target_names, fetch_holder_name='f
 def load_inference_model(dirname, executor, model_filename=None, params_filename=None, pserver_endpoints=None):
     """[program, names of its feeds, variables that it fetches] of a saved inference model; loads its parameters.
 
+    dirname            None: model_filename and params_filename are what the two files hold, the bytes themselves
     pserver_endpoints  servers of its tables, in place of those that the program names
     """
-    if not os.path.isdir(dirname):
-        raise ValueError("There is no directory named '%s'" % dirname)
-    model = os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__')
-    program = Program.parse_from_string(read_file(model))
+    if dirname is None:
+        if not isinstance(model_filename, bytes) or not isinstance(params_filename, bytes):
+            raise ValueError('without dirname model_filename and params_filename must be the bytes of the two files')
+        model = model_filename
+    elif not os.path.isdir(dirname):
+        raise ValueError('%s is no folder' % dirname)
+    else:
+        model = read_file(os.path.join(dirname, os.path.basename(model_filename) if model_filename else '__model__'))
+        params_filename = params_filename and os.path.basename(params_filename)
+    program = Program.parse_from_string(model)
     if program.desc.version > _SUPPORTED_VERSION:
-        raise ValueError('Unsupported program version: %d; up to %d can be read' %
+        raise ValueError('the program is of version %d; up to %d can be read' %
                          (program.desc.version, _SUPPORTED_VERSION))
-    load_persistables(executor, dirname, program, params_filename and os.path.basename(params_filename))
+    load_persistables(executor, dirname, program, params_filename)
     block = program.global_block()
     if pserver_endpoints:
         for op in block.ops:

@@ -38,8 +38,8 @@ def _names(lists):
 # One name a line where many are added at a time.
 NAMES = _names({
     'fluid': '''
-        BuildStrategy CompiledProgram ComplexVariable DataFeedDesc ExecutionStrategy LoDTensorArray
-        ParallelExecutor Tensor communicator compiler contrib cuda_pinned_places
+        ComplexVariable DataFeedDesc LoDTensorArray
+        ParallelExecutor Tensor communicator contrib cuda_pinned_places
         cuda_places dataset device_guard disable_dygraph disable_imperative dygraph enable_dygraph
         enable_imperative evaluator install_check load_op_library log_helper one_hot
         parallel_executor profiler
@@ -173,7 +173,6 @@ NAMES = _names({
         resize_trilinear
         retinanet_detection_output
         retinanet_target_assign
-        reverse
         rnn
         roi_align
         roi_perspective_transform
@@ -196,7 +195,6 @@ NAMES = _names({
         space_to_depth
         spectral_norm
         ssd_loss
-        strided_slice
         t
         target_assign
         teacher_student_sigmoid_loss

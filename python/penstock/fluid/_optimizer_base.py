@@ -17,11 +17,11 @@ class Optimizer:
 
     def __init__(self, learning_rate, parameter_list=None, regularization=None, grad_clip=None, name=None):
         if not isinstance(learning_rate, (float, int, Variable)):
-            raise TypeError('learning rate should be float or Variable, not %s' % type(learning_rate).__name__)
+            raise TypeError('learning_rate must be a number or a Variable, not %s' % type(learning_rate).__name__)
         if regularization is not None and not isinstance(regularization, WeightDecayRegularizer):
-            raise TypeError('regularization should be an L1Decay or L2Decay, not %s' % type(regularization).__name__)
+            raise TypeError('regularization must be an L1Decay or L2Decay, not %s' % type(regularization).__name__)
         if grad_clip is not None and not isinstance(grad_clip, clip.GradientClipBase):
-            raise TypeError("'grad_clip' should be an instance of GradientClipBase's derived class, not %s" %
+            raise TypeError('grad_clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %
                             type(grad_clip).__name__)
         self._learning_rate = learning_rate
         self._parameter_list = parameter_list

@@ -94,7 +94,7 @@ def _set_all(program, predicate, path):
     chosen = [var for var in program.list_vars() if predicate(var)]
     for var in chosen:
         if var.name not in arrays:
-            raise ValueError('Can not find [%s] in model file [%s]' % (var.name, path))
+            raise ValueError('%s is not in %s' % (var.name, path))
     for var in chosen:
         _set(var, arrays[var.name], path)
 
@@ -118,7 +118,7 @@ def load_program_state(model_path, var_list=None):
     names = None if var_list is None else sorted(var.name if isinstance(var, Variable) else var for var in var_list)
     if os.path.isfile(model_path):
         if names is None:
-            raise ValueError('var_list can not be None when model_path is a file type')
+            raise ValueError('%s is one file: give var_list, the variables that are in it' % model_path)
         values = read_combined(model_path, names)
     elif os.path.isdir(model_path):
         names = _files_below(model_path) if names is None else names

@@ -22,7 +22,7 @@ class ComposeNotAligned(ValueError):
 def batch(reader, batch_size, drop_last=False):
     """Lists of batch_size samples; the last may be shorter, or is dropped."""
     if not isinstance(batch_size, int) or batch_size <= 0:
-        raise ValueError('batch_size should be a positive integral value, but got batch_size=%r' % (batch_size,))
+        raise ValueError('batch_size must be an int above 0, not %r' % (batch_size,))
 
     def batches():
         samples = iter(reader())
@@ -121,7 +121,7 @@ def compose(*readers, **kwargs):
             ended = [sample is _END for sample in samples]
             if any(ended):
                 if check_alignment and not all(ended):
-                    raise ComposeNotAligned('outputs of readers are not aligned.')
+                    raise ComposeNotAligned('some of the composed readers have ended, others have not')
                 return
             yield tuple(itertools.chain(*(one if isinstance(one, tuple) else (one,) for one in samples)))
 

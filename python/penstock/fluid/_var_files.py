@@ -5,6 +5,7 @@ import os
 from penstock._penstock import RuntimeVariable
 from penstock.fluid import framework
 from penstock.fluid._remote_tables import remote_lookups, whole_table
+from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Parameter, Program, Variable
@@ -29,8 +30,10 @@ def is_belong_to_optimizer(var):
 
 def program_or_default(main_program):
     program = framework.default_main_program() if main_program is None else main_program
+    if isinstance(program, CompiledProgram):
+        program = program._program
     if not isinstance(program, Program):
-        raise TypeError('program should be of type Program, not %s' % type(program).__name__)
+        raise TypeError('program must be a Program, not %s' % type(program).__name__)
     return program
 
 
@@ -75,15 +78,21 @@ def read_file(path):
 
 def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
     """Writes variables of the global scope: those of `vars` (Variables or names), or those that the predicate takes.
-    Tables whose rows the trainers of a distributed job only ask for come from the pservers; trainer 0 writes them."""
+    Tables whose rows the trainers of a distributed job only ask for come from the pservers; trainer 0 writes them.
+
+    dirname   None: gives the bytes that a file of all would hold
+    filename  of a file of all, in the order of their names; None: each has a file of its name
+    """
+    if dirname is None and filename is not None:
+        raise ValueError('file %s has no folder: give dirname, or leave out filename, too, for bytes' % filename)
     program = program_or_default(main_program)
     remote = remote_lookups(program)
     chosen = _chosen(program, vars, predicate)
     if not getattr(program, '_is_chief', True):
         chosen = [var for var in chosen if var.name not in remote]
     for var in chosen:
-        if filename is not None and var.type == VarType.SELECTED_ROWS:
-            raise ValueError('%s is SelectedRows, which has a file of its own: leave out filename' % var.name)
+        if (dirname is None or filename is not None) and var.type == VarType.SELECTED_ROWS:
+            raise ValueError('%s is SelectedRows, which has a file of its own: give dirname alone' % var.name)
         held_value(var)    # before anything is written
 
     def record(var):
@@ -91,23 +100,36 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
         value = held_value(var) if lookup is None else whole_table(executor, var, lookup)
         return value._to_file_bytes()
 
+    if dirname is None:
+        return b''.join(map(record, chosen))
     if filename is not None:
         write_file(os.path.join(dirname, filename), map(record, chosen))
-        return
+        return None
     os.makedirs(dirname, exist_ok=True)
     for var in chosen:
         write_file(os.path.join(dirname, var.name), [record(var)])
+    return None
 
 
 def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, filename=None):
-    """Reads variables into the global scope. Another shape or element type than the declared one is an error."""
+    """Reads variables into the global scope. Another shape or element type than the declared one is an error.
+
+    dirname   None: filename is what save_vars gave, the bytes themselves
+    """
     chosen = _chosen(main_program, vars, predicate)
-    if filename is None:
+    names = [var.name for var in chosen]
+    if dirname is None:
+        if not isinstance(filename, bytes):
+            raise TypeError('without dirname filename must be the bytes of a file of all, not %r' % (filename,))
+        values = _records(filename, 'what was given', names)
+    elif filename is not None:
+        values = read_combined(os.path.join(dirname, filename), names)
+    else:
         for var in chosen:
             path = os.path.join(dirname, var.name)
             _put(var, _parse(path, read_file(path), 0, var.type)[0])
         return
-    for var, value in zip(chosen, read_combined(os.path.join(dirname, filename), [var.name for var in chosen])):
+    for var, value in zip(chosen, values):
         _put(var, value)
 
 
@@ -123,7 +145,10 @@ def read_single(path):
 
 def read_combined(path, names):
     """The tensors of a file of all, one for each name."""
-    data = read_file(path)
+    return _records(read_file(path), path, names)
+
+
+def _records(data, path, names):
     values, offset = [], 0
     for name in names:
         if offset >= len(data):
@@ -153,7 +178,7 @@ def _put(var, value):
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
-    save_vars(executor, dirname, main_program, None, is_parameter, filename)
+    return save_vars(executor, dirname, main_program, None, is_parameter, filename)
 
 
 def load_params(executor, dirname, main_program=None, filename=None):
@@ -167,13 +192,16 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     __lookup_table__/<name>_<i>."""
     program = program_or_default(main_program)
     tables = _tables_of(program)
-    save_vars(executor, dirname, program, None, _but(tables), filename)
+    if tables and dirname is None:
+        raise ValueError('pservers write table %s to their disks: give dirname' % tables[0])
+    saved = save_vars(executor, dirname, program, None, _but(tables), filename)
     if tables and program._is_chief:
         notice = Program()
         for table in tables:
             notice.global_block().append_op('checkpoint_notify', attrs={
                 'epmap': program._endpoints, 'dir': os.path.join(dirname, TABLES_FOLDER), 'lookup_table': table})
         executor.run(notice)
+    return saved
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):

@@ -20,9 +20,9 @@ class WeightedAverage:
 
     def add(self, value, weight):
         if not isinstance(value, (numbers.Number, numpy.ndarray)):
-            raise ValueError("The 'value' must be a number(int, float) or a numpy ndarray.")
+            raise ValueError('WeightedAverage: value must be a number or an array, not %s' % type(value).__name__)
         if not isinstance(weight, numbers.Number) and numpy.size(weight) != 1:
-            raise ValueError("The 'weight' must be a number(int, float).")
+            raise ValueError('WeightedAverage: weight must be one number, not %s' % type(weight).__name__)
         if self.numerator is None:
             self.numerator, self.denominator = value * weight, weight
         else:
@@ -31,7 +31,7 @@ class WeightedAverage:
 
     def eval(self):
         if self.numerator is None:
-            raise ValueError('There is no data to be averaged in WeightedAverage.')
+            raise ValueError('WeightedAverage: nothing has been added')
         if self.denominator == 0:
-            raise ValueError('The weights of WeightedAverage add up to 0.')
+            raise ValueError('WeightedAverage: the weights add up to 0')
         return self.numerator / self.denominator

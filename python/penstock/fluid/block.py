@@ -148,8 +148,8 @@ class Block:
                                    ('data type', dtype, int(var.dtype)), ('lod_level', lod_level, var.lod_level),
                                    ('persistable', persistable, var.persistable)):
             if asked is not None and asked != there:
-                raise ValueError('Variable %s has been created before. The previous %s is %s; the new %s is %s. '
-                                 'They are not matched.' % (var.name, what, there, what, asked))
+                raise ValueError('variable %s is there already, with the %s %s; it cannot have the %s %s too' %
+                                 (var.name, what, there, what, asked))
 
     def create_parameter(self, shape, dtype, name=None, type=VarType.LOD_TENSOR, initializer=None, trainable=True,
                          optimize_attr=None, regularizer=None, do_model_average=None, stop_gradient=False,
@@ -157,7 +157,7 @@ class Block:
         """Declares a parameter in the global block. With an initializer (in a start-up program) adds its op, once."""
         shape = to_extents(shape)
         if not shape or min(shape) <= 0:
-            raise ValueError('Each dimension of parameter %s must be greater than 0, but its shape is %s' %
+            raise ValueError('extents of parameter %s must be above 0, but its shape is %s' %
                              (name, tuple(shape)))
         top = self.program.global_block()
         desc = self._desc

@@ -108,7 +108,7 @@ class GradientClipByValue(GradientClipBase):
         self.max, self.min = _bounds(max, min)
 
     def __str__(self):
-        return 'Gradient Clip By Value, min = %f, max=%f' % (self.min, self.max)
+        return 'GradientClipByValue(max=%g, min=%g)' % (self.max, self.min)
 
     def _clip_one(self, param, grad, groups):
         return arithmetic.clip(x=grad, min=self.min, max=self.max)
@@ -122,7 +122,7 @@ class GradientClipByNorm(GradientClipBase):
         self.clip_norm = float(clip_norm)
 
     def __str__(self):
-        return 'Gradient Clip By Norm, clip_norm=%f' % self.clip_norm
+        return 'GradientClipByNorm(%g)' % self.clip_norm
 
     def _clip_one(self, param, grad, groups):
         return arithmetic.clip_by_norm(x=grad, max_norm=self.clip_norm)
@@ -140,7 +140,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
         self.group_name = group_name
 
     def __str__(self):
-        return 'Gradient Clip By GlobalNorm, global_norm=%f' % self.clip_norm
+        return 'GradientClipByGlobalNorm(%g)' % self.clip_norm
 
     def _clip(self, pairs):
         squares = [_of_pair(pair, lambda param, grad, _: _sum_of_squares(grad), None) for pair in pairs]
@@ -159,7 +159,7 @@ class GradientClipByGlobalNorm(GradientClipBase):
             groups[self.group_name] = _Group(self.clip_norm, self._most(grad))
         group = groups[self.group_name]
         if group.clip_norm != self.clip_norm:
-            raise ValueError("clip_norm of all parameters of group '%s' should be the same; %s has %s, another %s" %
+            raise ValueError('parameters of group %s must have one clip_norm; %s has %s, another %s' %
                              (self.group_name, param.name, self.clip_norm, group.clip_norm))
         group.squares.append(_sum_of_squares(grad))
 
@@ -213,7 +213,7 @@ def set_gradient_clip(clip, param_list=None, program=None):
     Where only some are marked, only those are clipped; Fluid 1.8.5 then clips none.
     """
     if not isinstance(clip, GradientClipBase):
-        raise TypeError("'clip' should be an instance of GradientClipBase's derived class, not %s" %
+        raise TypeError('clip must be a GradientClipByValue, ByNorm or ByGlobalNorm, not %s' %
                         type(clip).__name__)
     block = (framework.default_main_program() if program is None else program).global_block()
     if any(op.attr('op_role') & OpRole.Optimize for op in block.ops):

@@ -59,7 +59,7 @@ class DataFeeder:
         columns = [_Column(var) for var in self.feed_vars]
         for row in iterable:
             if len(row) != len(columns):
-                raise ValueError('The number of fields in data (%d) does not match len(feed_list) (%d)' %
+                raise ValueError('a sample has %d fields; feed_list has %d' %
                                  (len(row), len(columns)))
             for column, value in zip(columns, row):
                 column.add(value)

@@ -14,6 +14,7 @@ from penstock._call_site import stack_level
 from penstock.fluid import core, framework
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
+from penstock.fluid.compiler import CompiledProgram
 from penstock.fluid.core import Scope, dtype_name
 from penstock.fluid.framework import Program, Variable
 
@@ -41,9 +42,7 @@ def scope_guard(scope):
 def as_numpy(tensor):
     """The array of a LoDTensor without sequences, sharing its memory."""
     if tensor.lod():
-        raise RuntimeError('Some of your fetched tensors hold LoD information. They can not be completely cast to '
-                           'Python ndarray. Please set the parameter return_numpy as False to return LoDTensor itself '
-                           'directly.')
+        raise RuntimeError('a fetched tensor has sequences, which an array cannot say; fetch with return_numpy=False')
     return tensor._view()
 
 
@@ -64,30 +63,21 @@ class Executor:
         feed        {name: array or LoDTensor}; an array of another element type is converted, as Fluid's feeder does.
                     What the program lacks, since it was pruned perhaps, is left out with a warning
         fetch_list  Variables or names
+        return_merged  False: of a data-parallel CompiledProgram a list for each value, with that of each device
         Compiled forms are kept always, so use_program_cache makes no difference.
         """
         if program is None:
             program = framework.default_main_program()
+        apart = False
+        if isinstance(program, CompiledProgram):
+            apart = program._is_data_parallel and not return_merged
+            program = program._to_run()
         if not isinstance(program, Program):
-            raise TypeError('Executor requires Program as its Parameter. But you passed in %s' % (type(program),))
-        if feed is None:
-            feed = {}
-        elif isinstance(feed, (list, tuple)):
-            if len(feed) != 1:
-                raise ValueError('feed is a list of %d dicts, but one place runs the program' % len(feed))
-            feed = feed[0]
-        if not isinstance(feed, dict):
-            raise TypeError('feed requires dict as its Parameter. But you passed in %s' % (type(feed),))
-        if fetch_list is None:
-            fetch_list = []
-        elif isinstance(fetch_list, (Variable, str)):
-            fetch_list = [fetch_list]
+            raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
         block = program.global_block()
-        feeds = [(name, self._feed_value(block, name, value)) for name, value in feed.items() if _is_there(block, name)]
-        fetches = [getattr(fetch, 'name', fetch) for fetch in fetch_list]
-        for name in fetches:
-            if not isinstance(name, str):
-                raise TypeError('fetch_list holds Variables or their names, not %r' % (name,))
+        feeds = [(name, self._feed_value(block, name, value)) for name, value in _dict_of(feed).items()
+                 if _is_there(block, name)]
+        fetches = _names_of(fetch_list)
         if use_prune:
             program = program._prune(fetches, [name for name, _ in feeds])
         try:
@@ -96,9 +86,9 @@ class Executor:
             raise_from_reader(error)
             raise_from_function(error)
             raise
-        if not return_numpy:
-            return values
-        return [as_numpy(value) for value in values]
+        if return_numpy:
+            values = [as_numpy(value) for value in values]
+        return [[value] for value in values] if apart else values
 
     @staticmethod
     def _feed_value(block, name, value):
@@ -113,6 +103,30 @@ class Executor:
     def close(self):
         """Tells the parameter servers that this trainer is done. Runs after it are errors."""
         self._executor.close()
+
+
+def _dict_of(feed):
+    """{name: value}, also of Fluid's list of one dict for each place."""
+    if feed is None:
+        return {}
+    if isinstance(feed, (list, tuple)):
+        if len(feed) != 1:
+            raise ValueError('feed is a list of %d dicts, but one place runs the program' % len(feed))
+        feed = feed[0]
+    if not isinstance(feed, dict):
+        raise TypeError('feed must be a dict {name: value}, not %s' % type(feed).__name__)
+    return feed
+
+
+def _names_of(fetch_list):
+    if fetch_list is None:
+        return []
+    fetches = [fetch_list] if isinstance(fetch_list, (Variable, str)) else fetch_list
+    names = [getattr(fetch, 'name', fetch) for fetch in fetches]
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError('fetch_list holds Variables or their names, not %r' % (name,))
+    return names
 
 
 def _is_there(block, name):

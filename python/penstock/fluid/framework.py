@@ -242,7 +242,7 @@ class Program:
 def name_scope(prefix=None):
     """Ops made inside carry the scope in their attribute op_namescope. It only serves reading programs."""
     if not prefix:
-        raise ValueError('prefix cannot be None or empty')
+        raise ValueError('a name scope needs a name')
     _name_scopes.enter(prefix)
     _enter_scope()
     try:

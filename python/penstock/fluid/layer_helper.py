@@ -190,7 +190,7 @@ class LayerHelper:
         if act is None:
             return input_var
         if not isinstance(act, str):
-            raise TypeError('%r should be a str, the type of an op' % (act,))
+            raise TypeError('act must be a str, the type of an op, not %r' % (act,))
         attrs = {key: self.kwargs[key] for key in ('use_cudnn', 'use_mkldnn') if self.kwargs.get(key)}
         out = self.create_variable_for_type_inference(input_var.dtype)
         self.append_op(act, {'X': input_var}, {'Out': out}, attrs)

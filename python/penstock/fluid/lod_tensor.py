@@ -18,7 +18,7 @@ def create_lod_tensor(data, recursive_seq_lens, place):
             raise ValueError('data and recursive_seq_lens do not match: %s, %s' % ([lengths], recursive_seq_lens))
         data = numpy.concatenate([numpy.asarray(sequence) for sequence in data], axis=0).astype('int64').reshape(-1, 1)
     if not isinstance(data, numpy.ndarray):
-        raise TypeError('data should be either a LoDTensor, a Numpy array or a list')
+        raise TypeError('create_lod_tensor: data must be an array, a LoDTensor or a list, not %s' % type(data).__name__)
     tensor = core.LoDTensor()
     tensor.set(data, place)
     tensor.set_recursive_sequence_lengths(recursive_seq_lens)

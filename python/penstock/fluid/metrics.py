@@ -21,8 +21,7 @@ __all__ = [
 
 def _require_number(value, what):
     if not isinstance(value, (numbers.Number, numpy.ndarray)):
-        raise ValueError("The '%s' must be a number(int, float) or a numpy ndarray, not %s." %
-                         (what, type(value).__name__))
+        raise ValueError('%s must be a number or an array, not %s' % (what, type(value).__name__))
 
 
 def _count(value, what):
@@ -77,7 +76,7 @@ class CompositeMetric(MetricBase):
 
     def add_metric(self, metric):
         if not isinstance(metric, MetricBase):
-            raise ValueError('SubMetric should be inherit from MetricBase.')
+            raise ValueError('add_metric takes a metric, not %s' % type(metric).__name__)
         self._metrics.append(metric)
 
     def reset(self):
@@ -96,7 +95,7 @@ def _decisions(preds, labels):
     """Predictions rounded to 0 or 1, and labels, as flat arrays of whole numbers."""
     for value, what in ((preds, 'preds'), (labels, 'labels')):
         if not isinstance(value, numpy.ndarray):
-            raise ValueError("The '%s' must be a numpy ndarray." % what)
+            raise ValueError('%s must be an array, not %s' % (what, type(value).__name__))
     preds, labels = numpy.rint(preds).astype('int64').ravel(), labels.astype('int64').ravel()
     if len(preds) != len(labels):
         raise ValueError('%d predictions, but %d labels' % (len(preds), len(labels)))
@@ -149,14 +148,13 @@ class Accuracy(MetricBase):
         _require_number(value, 'value')
         _require_number(weight, 'weight')
         if numpy.any(numpy.asarray(weight) < 0):
-            raise ValueError("The 'weight' can not be negative")
+            raise ValueError('Accuracy: weight must not be negative, but is %s' % weight)
         self.value += value * weight
         self.weight += weight
 
     def eval(self):
         if numpy.all(self.weight == 0):
-            raise ValueError('There is no data in Accuracy Metrics. Please check layers.accuracy output has added to '
-                             'Accuracy.')
+            raise ValueError('Accuracy: no batch has been added; update() takes what layers.accuracy gives')
         return self.value / self.weight
 
 
@@ -191,7 +189,7 @@ class EditDistance(MetricBase):
 
     def update(self, distances, seq_num):
         if not isinstance(distances, numpy.ndarray):
-            raise ValueError("The 'distances' must be a numpy ndarray.")
+            raise ValueError('EditDistance: distances must be an array, not %s' % type(distances).__name__)
         count = _count(seq_num, 'seq_num')
         self.seq_num += count
         self.instance_error += count - int(numpy.sum(distances == 0))
@@ -199,13 +197,13 @@ class EditDistance(MetricBase):
 
     def eval(self):
         if self.seq_num == 0:
-            raise ValueError('There is no data in EditDistance Metric. Please check layers.edit_distance output has '
-                             'been added to EditDistance.')
+            raise ValueError('EditDistance: no batch has been added; update() takes what layers.edit_distance gives')
         return self.total_distance / self.seq_num, self.instance_error / float(self.seq_num)
 
 
 class Auc(MetricBase):
-    """The area under the ROC curve, over probabilities counted in num_thresholds steps.
+    """The area under the ROC curve, or that of precision over recall ('PR'): the mean of the precision at each positive
+    label. Probabilities are counted in num_thresholds steps.
 
     preds   [rows, 2]: the probabilities of both classes
     labels  [rows, 1] of 0 and 1
@@ -213,8 +211,8 @@ class Auc(MetricBase):
 
     def __init__(self, name, curve='ROC', num_thresholds=4095):
         super().__init__(name)
-        if curve != 'ROC':
-            raise NotImplementedError("Auc: curve %r is not built; 'ROC' is" % (curve,))
+        if curve not in ('ROC', 'PR'):
+            raise ValueError("Auc: curve %r must be 'ROC' or 'PR'" % (curve,))
         self._curve = curve
         self._num_thresholds = num_thresholds
         self.stat_pos = numpy.zeros(num_thresholds + 1, 'int64')
@@ -223,7 +221,7 @@ class Auc(MetricBase):
     def update(self, preds, labels):
         for value, what in ((preds, 'predictions'), (labels, 'labels')):
             if not isinstance(value, numpy.ndarray):
-                raise ValueError("The '%s' must be a numpy ndarray." % what)
+                raise ValueError('%s must be an array, not %s' % (what, type(value).__name__))
         if preds.ndim != 2 or preds.shape[1] != 2 or len(preds) != labels.size:
             raise ValueError('preds must be [rows, 2] and labels [rows, 1], not %s and %s' %
                              (preds.shape, labels.shape))
@@ -243,6 +241,9 @@ class Auc(MetricBase):
         # From the highest threshold down: how many positives and negatives are above it.
         positives = numpy.concatenate([[0], numpy.cumsum(self.stat_pos[::-1])])
         negatives = numpy.concatenate([[0], numpy.cumsum(self.stat_neg[::-1])])
+        if self._curve == 'PR':
+            precision = positives[1:] / numpy.maximum(positives[1:] + negatives[1:], 1)
+            return _ratio(numpy.sum(self.stat_pos[::-1] * precision), positives[-1]) if negatives[-1] else 0.0
         area = numpy.sum(self.trapezoid_area(negatives[1:], negatives[:-1], positives[1:], positives[:-1]))
         return _ratio(area, positives[-1] * negatives[-1])
 

@@ -28,6 +28,7 @@ from penstock.fluid._pump import Pump
 from penstock.fluid._reader_decorators import batch, map_readers, xmap_readers
 from penstock.fluid.core import CPUPlace, LoDTensor, dtype_name
 from penstock.fluid.data_feeder import DataFeeder
+from penstock.fluid.framework import Variable
 from penstock.fluid.layers.io import ReaderNames, append_read_op, declare_reader
 
 __all__ = ['DataLoader', 'PyReader', 'default_collate_fn']
@@ -154,11 +155,14 @@ class GeneratorLoader(DataLoaderBase):
 
     def __init__(self, feed_list=None, capacity=None, use_double_buffer=True, iterable=True, return_list=False,
                  drop_last=True):
-        if not feed_list:
-            raise ValueError('feed_list must name the variables that the loader fills')
+        if not isinstance(feed_list, (list, tuple)) or not feed_list:
+            raise ValueError('feed_list must list the variables that the loader fills, not be %r' % (feed_list,))
         if not isinstance(capacity, int) or capacity < 1:
             raise ValueError('capacity must be a positive number of batches, not %r' % (capacity,))
         self._feed_list = list(feed_list)
+        for var in self._feed_list:
+            if not isinstance(var, Variable):
+                raise TypeError('feed_list must hold the variables that the loader fills, not %r' % (var,))
         self._iterable = iterable
         self._return_list = return_list
         self._drop_last = drop_last
@@ -200,24 +204,25 @@ class GeneratorLoader(DataLoaderBase):
         """reader() gives batches: one array or LoDTensor for each variable."""
         if self._iterable:
             if places is None:
-                raise ValueError('Places cannot be None when DataLoader is iterable')
+                raise ValueError('an iterable loader needs places: where its batches go')
             self._places = list(places) if isinstance(places, (list, tuple)) else [places]
             if not self._places:
                 raise ValueError('places is empty')
         elif places is not None:
-            warnings.warn('places would be ommited when DataLoader is not iterable', stacklevel=stack_level())
+            warnings.warn('places have no effect on a loader with iterable=False', stacklevel=stack_level())
         feed_list = self._feed_list
         self._source = lambda: (_checked(values, feed_list) for values in reader())
         return self
 
     def _require_source(self):
         if self._source is None:
-            raise RuntimeError('Data source of DataLoader has not set yet')
+            raise RuntimeError('the loader has no data: give it a generator first')
 
     # Iterable.
     def __iter__(self):
         if not self._iterable:
-            raise RuntimeError('DataLoader is not iterable')
+            raise RuntimeError('the loader was made with iterable=False: the program reads from it, between start() '
+                               'and reset()')
         self._require_source()
         self._pump.stop()
         self._pump.start(self._source)
@@ -243,14 +248,14 @@ class GeneratorLoader(DataLoaderBase):
     def start(self):
         """Begins a pass over the data."""
         if self._iterable:
-            raise RuntimeError('start() cannot be called when DataLoader is iterable')
+            raise RuntimeError('start() is for a loader with iterable=False; iterate over this one')
         self._require_source()
         self._pump.start(self._source)
 
     def reset(self):
         """Ends a pass, wherever it is."""
         if self._iterable:
-            raise RuntimeError('reset() cannot be called when DataLoader is iterable')
+            raise RuntimeError('reset() is for a loader with iterable=False; iterate over this one')
         self._pump.stop()
 
 

@@ -60,7 +60,7 @@ def maxout(x, groups, name=None, axis=1):
 def prelu(x, mode, param_attr=None, name=None):
     """x where it is positive, elsewhere x times a slope that is learned: one for all, a channel, or an element."""
     if mode not in ('all', 'channel', 'element'):
-        raise ValueError("mode should be one of 'all', 'channel', 'element', not %r" % (mode,))
+        raise ValueError('prelu: mode must be all, channel or element, not %r' % (mode,))
     helper = LayerHelper('prelu', param_attr=param_attr, name=name).takes(x=x)
     if mode == 'channel' and len(x.shape) < 2:
         raise ValueError('a slope for each channel wants x with channels; its shape is %s' % (x.shape,))

@@ -113,7 +113,7 @@ class Switch:
 
     def case(self, condition):
         if not self._inside:
-            raise ValueError('case should be called inside with')
+            raise ValueError('a case of a Switch stands inside `with Switch() as switch:`')
         if not isinstance(condition, Variable) or condition.dtype != VarType.BOOL:
             raise TypeError('the condition of a case must be a Variable of bool')
         none_before = self._none_so_far
@@ -126,7 +126,7 @@ class Switch:
 
     def default(self):
         if self._none_so_far is None:
-            raise ValueError('there should be at least one condition')
+            raise ValueError('the default of a Switch stands behind its cases, and there is none')
         return ConditionalBlock([self._none_so_far], is_scalar_condition=True)
 
 

@@ -33,7 +33,7 @@ def _channels(input, groups, data_format):
         raise ValueError('the input must be images of 4 axes, but its shape is %s' % (input.shape,))
     channels = input.shape[1] if data_format == 'NCHW' else input.shape[3]
     if channels < 0:
-        raise ValueError('The number of channels of the input must be known, but its shape is %s' % (input.shape,))
+        raise ValueError('the number of channels of the input must be known, but its shape is %s' % (input.shape,))
     groups = 1 if groups is None else groups
     if groups < 1 or channels % groups != 0:
         raise ValueError('the number of input channels (%d) must be divisible by groups (%d)' % (channels, groups))
@@ -45,7 +45,7 @@ def _paddings(padding, data_format):
     if isinstance(padding, str):
         algorithm = padding.upper()
         if algorithm not in ('SAME', 'VALID'):
-            raise ValueError("Unknown padding: '%s'. It can only be 'SAME' or 'VALID'." % padding)
+            raise ValueError('padding must be SAME, VALID or numbers, not %r' % padding)
         return [0, 0], algorithm
     if isinstance(padding, (list, tuple)) and len(padding) == 4:
         if isinstance(padding[0], (list, tuple)):
@@ -93,9 +93,9 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
 def pool2d(input, pool_size=-1, pool_type='max', pool_stride=1, pool_padding=0, global_pooling=False, use_cudnn=True,
            ceil_mode=False, name=None, exclusive=True, data_format='NCHW'):
     if pool_type not in ('max', 'avg'):
-        raise ValueError("Unknown Attr(pool_type): '%s'. It can only be 'max' or 'avg'." % (pool_type,))
+        raise ValueError('pool_type must be max or avg, not %r' % (pool_type,))
     if not global_pooling and pool_size == -1:
-        raise ValueError('Attr(pool_size) must be given unless global_pooling is True.')
+        raise ValueError('pool_size must be given unless global_pooling is True')
     _require_bool(use_cudnn=use_cudnn)
     _require_format(data_format)
     paddings, algorithm = _paddings(pool_padding, data_format)
@@ -125,13 +125,13 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
                      data_format='NCHW'):
     """Each element puts the filter, times itself, onto the output: what the gradient of conv2d's input does."""
     if not param_attr and param_attr is not None:
-        raise ValueError('param_attr of conv2d_transpose cannot be False')
+        raise ValueError('conv2d_transpose needs its filter: param_attr must not be False')
     require_variables('conv2d_transpose', input=input)
     _require_bool(use_cudnn=use_cudnn)
     channels, groups = _channels(input, groups, data_format)
-    if channels == groups and num_filters == channels and not use_cudnn:
-        raise NotImplementedError('depthwise_conv2d_transpose is not built; use_cudnn=True gives the same numbers')
-    helper = LayerHelper('conv2d_transpose', param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
+    depthwise = channels == groups and num_filters == channels and not use_cudnn
+    op_type = 'depthwise_conv2d_transpose' if depthwise else 'conv2d_transpose'
+    helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
                          name=name).takes(input=input)
     paddings, algorithm = _paddings(padding, data_format)
     stride, dilation = _pair(stride, 'stride'), _pair(dilation, 'dilation')
@@ -142,7 +142,7 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
     weight = helper.create_parameter(helper.param_attr, [channels, num_filters // groups] + filter_size, input.dtype)
     before_bias = helper.create_variable_for_type_inference(input.dtype)
     helper.append_op(
-        'conv2d_transpose', {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
+        op_type, {'Input': input, 'Filter': weight}, {'Output': before_bias}, {
             'output_size': output_size,
             'strides': stride,
             'paddings': paddings,

@@ -82,7 +82,7 @@ class DynamicRNN:
     @contextlib.contextmanager
     def _steps(self):
         if self.status != DynamicRNN.BEFORE_RNN:
-            raise ValueError('rnn.block() can only be invoke once')
+            raise ValueError('a DynamicRNN has one block(), and this one has it already')
         self.step_idx = tensor.fill_constant([1], 'int64', 0, force_cpu=True)
         self.step_idx.stop_gradient = False
         self.status = DynamicRNN.IN_RNN
@@ -106,7 +106,7 @@ class DynamicRNN:
 
     def __call__(self, *args, **kwargs):
         if self.status != DynamicRNN.AFTER_RNN:
-            raise ValueError('Output of the dynamic RNN can only be visited outside the rnn block.')
+            raise ValueError('a DynamicRNN gives its outputs behind its block')
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
     def memory(self, init=None, shape=None, value=0.0, need_reorder=False, dtype='float32'):
@@ -118,7 +118,7 @@ class DynamicRNN:
             self._require_input('memory')
             return self._memory_from(self._reordered_init(init) if need_reorder else init)
         if not self.input_array:
-            raise ValueError('please invoke rnn.step_input(x) first: a memory has one row for each of its sequences')
+            raise ValueError('memory: there must be a step_input first: a memory has one row for each of its sequences')
         if shape is None:
             raise ValueError('a memory needs init or shape')
         around = self._around()
@@ -168,7 +168,7 @@ class DynamicRNN:
         _require_variable('update_memory', new_mem)
         array = self.mem_dict.get(ex_mem.name)
         if array is None:
-            raise ValueError('Please invoke memory before update_memory')
+            raise ValueError('update_memory: %s is no memory of this DynamicRNN' % ex_mem.name)
         self.mem_link.append((new_mem, array))
 
     def output(self, *outputs):
@@ -189,7 +189,7 @@ class DynamicRNN:
 
     def _require_inside(self, method):
         if self.status != DynamicRNN.IN_RNN:
-            raise ValueError('%s can only be invoked inside rnn block.' % method)
+            raise ValueError('%s stands inside the block of a DynamicRNN' % method)
 
     def _require_input(self, method):
         if self.lod_rank_table is None:

@@ -35,7 +35,7 @@ class IfElse:
     def input(self, x):
         """The rows of x that the block at hand is for."""
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('input must in true/false blocks')
+            raise ValueError('input stands inside true_block or false_block')
         if x.name not in self.input_table:
             around = self._around()
             held, others = (around.create_var(
@@ -62,7 +62,7 @@ class IfElse:
             with ConditionalBlock([self.cond]).block():
                 yield
                 if not self._outputs():
-                    raise ValueError('Must set output inside block')
+                    raise ValueError('a block of an IfElse must call output')
         finally:
             self.status = IfElse.OUT_IF_ELSE_BLOCKS
 
@@ -72,11 +72,11 @@ class IfElse:
     def output(self, *outs):
         """What the block gives, as many from each of the two."""
         if self.status == IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('output can only be invoked in the sub-block')
+            raise ValueError('output stands inside true_block or false_block')
         around = self._around()
         for each in outs:
             if not isinstance(each, Variable):
-                raise TypeError('Each output should be a variable')
+                raise TypeError('output takes Variables, not %s' % type(each).__name__)
             outside = around.create_var(
                 name=unique_name.generate('_'.join([self.helper.name, 'output'])),
                 dtype=each.dtype)
@@ -85,12 +85,13 @@ class IfElse:
 
     def __call__(self):
         if self.status != IfElse.OUT_IF_ELSE_BLOCKS:
-            raise ValueError('IfElse::__call__ must be out of sub-block')
+            raise ValueError('an IfElse gives its outputs behind its blocks')
         others, held = self.output_table
         if not others and not held:
-            raise ValueError('Must invoke true_block/false_block before __call__')
+            raise ValueError('an IfElse needs a true_block or a false_block before it gives outputs')
         if len(others) != len(held) and others and held:
-            raise ValueError('The output side must be same')
+            raise ValueError('true_block has %d outputs and false_block %d; they must have as many' %
+                             (len(held), len(others)))
         if not others or not held:
             return others or held
         return [arrays.merge_lod_tensor(in_true=yes, in_false=no, mask=self.cond, x=self.cond, level=0)

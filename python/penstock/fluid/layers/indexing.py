@@ -1,58 +1,73 @@
-"""x[1], x[:, 2:4], x[i]: parts of a Variable, cut out by one slice op."""
+"""x[1], x[:, 2:4], x[i], x[0:9:2], x[::-1]: parts of a Variable, cut out by one slice or strided_slice op, and turned
+round by reverse."""
 
 import numbers
 
 from penstock.fluid import unique_name
+from penstock.fluid.core import VarType, dtype_name
 from penstock.fluid.framework import Variable
 
-_TO_THE_END = 10000000    # ends beyond an extent mean the extent
+_FAR = 10000000    # bounds beyond an extent mean the extent
 
 
 def subscript(var, item):
     """The part that `item` names: a number, a slice, or a tuple of them for the leading axes. An axis with a number
     goes; the last one of an axis is kept as one element. Numbers may be Variables of one element."""
-    axes, starts, ends, numbered = [], [], [], []
+    cuts, numbered, turned = [], [], []    # cuts: axis, start, end, step
     for axis, one in enumerate(item if isinstance(item, tuple) else (item,)):
-        if isinstance(one, slice):
-            bounds = _bounds(var, one)
-            if bounds is None:
-                continue
-            start, end = bounds
-        else:
-            start, end = _number(var, one), _number_after(var, one)
+        if not isinstance(one, slice):
+            cuts.append((axis, _number(var, one), _number_after(var, one), 1))
             numbered.append(axis)
-        axes.append(axis)
-        starts.append(start)
-        ends.append(end)
-    if not axes:
-        return var
-    if len(var.shape) <= axes[-1]:
-        raise IndexError('%s has %d axes, but axis %d is asked for' % (var.name, len(var.shape), axes[-1]))
+            continue
+        all_of_it = one.start is None and one.stop is None and not isinstance(one.step, Variable)
+        if all_of_it and one.step == -1:
+            turned.append(axis)
+        elif not all_of_it or one.step not in (None, 1):
+            cuts.append((axis,) + _bounds(var, one))
+    last = max([cut[0] for cut in cuts] + turned, default=-1)
+    if len(var.shape) <= last:
+        raise IndexError('%s has %d axes, but axis %d is asked for' % (var.name, len(var.shape), last))
+    out = _cut(var, cuts, numbered) if cuts else var
+    if turned:
+        turned_round = var.block.create_var(name=unique_name.generate(var.name + '_slice_reverse'), dtype=var.dtype)
+        # An axis that went before is counted no more.
+        kept = [axis - sum(gone < axis for gone in numbered) for axis in turned]
+        var.block.append_op('reverse', {'X': out}, {'Out': turned_round}, {'axis': kept})
+        out = turned_round
+    return out
+
+
+def _cut(var, cuts, numbered):
+    """One op that takes (axis, start, end, step) of `cuts`; the axes in `numbered` go."""
+    axes, starts, ends, steps = map(list, zip(*cuts))
+    strided = any(isinstance(step, Variable) or step != 1 for step in steps)
+    lists = [('starts', starts), ('ends', ends)] + ([('strides', steps)] if strided else [])
     attrs = {'axes': axes, 'decrease_axis': numbered}
-    attrs['infer_flags'] = [-1 if Variable in map(type, pair) else 1 for pair in zip(starts, ends)]
+    attrs['infer_flags'] = [-1 if any(isinstance(one, Variable) for one in cut) else 1 for cut in cuts]
     inputs = {'Input': var}
-    for name, numbers_ in (('starts', starts), ('ends', ends)):
+    for name, numbers_ in lists:
         attrs[name] = [-1 if isinstance(one, Variable) else one for one in numbers_]
         if any(isinstance(one, Variable) for one in numbers_):
             inputs[name.capitalize() + 'TensorList'] = [_tensor(var.block, one) for one in numbers_]
-    out = var.block.create_var(name=unique_name.generate(var.name + '_slice'), dtype=var.dtype)
-    var.block.append_op('slice', inputs, {'Out': out}, attrs)
+    op = 'strided_slice' if strided else 'slice'
+    out = var.block.create_var(name=unique_name.generate('%s_%s' % (var.name, op)), dtype=var.dtype)
+    var.block.append_op(op, inputs, {'Out': out}, attrs)
     return out
 
 
 def _bounds(var, part):
-    """(start, end) of a slice; None for a whole axis."""
-    if part.step not in (None, 1):
-        raise NotImplementedError('%s[%s:%s:%s]: steps other than 1 are not built; gather takes any rows' %
-                                  (var.name, part.start, part.stop, part.step))
-    if part.start is None and part.stop is None:
-        return None
-    start = 0 if part.start is None else _number(var, part.start)
-    return start, _TO_THE_END if part.stop is None else _number(var, part.stop)
+    """(start, end, step) of a slice; what it leaves out is where its direction begins and ends."""
+    step = 1 if part.step is None else _number(var, part.step)
+    backwards = not isinstance(step, Variable) and step < 0
+    start = (_FAR if backwards else 0) if part.start is None else _number(var, part.start)
+    return start, (-_FAR if backwards else _FAR) if part.stop is None else _number(var, part.stop), step
 
 
 def _number(var, one):
     if isinstance(one, Variable):
+        if one.dtype not in (VarType.INT32, VarType.INT64):
+            raise TypeError('%s[%s]: a Variable in a subscript must be int32 or int64, not %s' %
+                            (var.name, one.name, dtype_name(one.dtype)))
         return one
     if isinstance(one, numbers.Integral) and not isinstance(one, bool):
         return int(one)
@@ -62,9 +77,9 @@ def _number(var, one):
 def _number_after(var, one):
     """Where a part of one element ends."""
     if not isinstance(one, Variable):
-        return _TO_THE_END if one == -1 else one + 1
-    step = _constant(var.block, 1)
-    end = var.block.create_var(dtype='int32')
+        return _FAR if one == -1 else one + 1
+    step = _constant(var.block, 1, one.dtype)
+    end = var.block.create_var(dtype=one.dtype)
     var.block.append_op('elementwise_add', {'X': one, 'Y': step}, {'Out': end}, {'axis': -1})
     return end
 
@@ -76,8 +91,8 @@ def _tensor(block, one):
     return one
 
 
-def _constant(block, value):
-    out = block.create_var(dtype='int32')
+def _constant(block, value, dtype='int32'):
+    out = block.create_var(dtype=dtype)
     block.append_op('fill_constant', None, {'Out': out}, {
         'shape': [1],
         'dtype': int(out.dtype),

@@ -105,28 +105,35 @@ class Reader(Variable):
 
 
 def declare_reader(queue, names, feed_list, use_double_buffer):
-    """The ops that make a reader of the queue: in the start-up program, and a double buffer in the main program."""
-    parts = [(int(var.dtype), list(var.shape), var.lod_level) for var in feed_list]
-    return _declare_reader(queue, names, parts, [int(var.need_check_feed) for var in feed_list], use_double_buffer)
+    """The ops of the main program that make a reader of the queue, in each run, and a double buffer for it."""
+    main = framework.default_main_program().current_block()
+    reader = _create_reader(main, queue, names, _parts_of(feed_list), _checks_of(feed_list))
+    return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
 
 
-def _declare_reader(queue, names, parts, need_check_feed, use_double_buffer):
+def _parts_of(feed_list):
+    return [(int(var.dtype), list(var.shape), var.lod_level) for var in feed_list]
+
+
+def _checks_of(feed_list):
+    return [int(var.need_check_feed) for var in feed_list]
+
+
+def _create_reader(block, queue, names, parts, need_check_feed):
     held = global_scope().var(names.queue)
     held.get_tensor().set(numpy.array([queue.number], 'int64'), None)
-    startup = framework.default_startup_program().current_block()
-    startup.create_var(name=names.queue, type=VarType.RAW, persistable=True, stop_gradient=True)
-    in_startup = Reader._declare(startup, names.reader)
-    startup.append_op(
-        'create_py_reader', {'blocking_queue': names.queue}, {'Out': in_startup}, {
+    block.create_var(name=names.queue, type=VarType.RAW, persistable=True, stop_gradient=True)
+    reader = Reader._declare(block, names.reader)
+    block.append_op(
+        'create_py_reader', {'blocking_queue': names.queue}, {'Out': reader}, {
             'shape_concat': [extent for _, shape, _ in parts for extent in shape],
             'lod_levels': [lod_level for _, _, lod_level in parts],
             'dtypes': [dtype for dtype, _, _ in parts],
             'need_check_feed': need_check_feed,
             'ranks': [len(shape) for _, shape, _ in parts]
         })
-    reader = Reader._declare(framework.default_main_program().current_block(), names.reader)
-    in_startup.parts = reader.parts = parts
-    return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
+    reader.parts = parts
+    return reader
 
 
 def append_read_op(reader, out, attrs):
@@ -154,9 +161,10 @@ def _py_reader(capacity, name, parts, feed_list, need_check_feed, use_double_buf
     else:
         names = ReaderNames(name + '_queue', name + '_reader', name + '_double_buffer')
     pump = Pump(capacity + bool(use_double_buffer))
-    reader = _declare_reader(pump.queue, names, parts, need_check_feed, use_double_buffer)
-    reader._pump, reader._feed_list = pump, feed_list
-    return reader
+    _create_reader(framework.default_startup_program().current_block(), pump.queue, names, parts, need_check_feed)
+    reader = Reader._declare(framework.default_main_program().current_block(), names.reader)
+    reader.parts, reader._pump, reader._feed_list = parts, pump, feed_list
+    return double_buffer(reader, name=names.double_buffer) if use_double_buffer else reader
 
 
 def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_buffer=True):
@@ -177,16 +185,14 @@ def py_reader(capacity, shapes, dtypes, lod_levels=None, name=None, use_double_b
 
 
 def create_py_reader_by_data(capacity, feed_list, name=None, use_double_buffer=True):
-    """py_reader for the shapes of variables that are there already; read_file gives those."""
-    parts = [(int(var.dtype), list(var.shape), var.lod_level) for var in feed_list]
-    need_check_feed = [int(var.need_check_feed) for var in feed_list]
-    return _py_reader(capacity, name, parts, list(feed_list), need_check_feed, use_double_buffer)
+    """py_reader for the shapes of variables that are there already; read_file gives others of these shapes."""
+    return _py_reader(capacity, name, _parts_of(feed_list), list(feed_list), _checks_of(feed_list), use_double_buffer)
 
 
 def read_file(reader):
     """Adds the op that reads the next batch; gives its variables."""
     helper = LayerHelper('read_file')
-    out = reader._feed_list or [
+    out = [
         helper.create_variable(name=unique_name.generate(helper.name + '.tmp'), dtype=dtype, shape=shape,
                                lod_level=lod_level, stop_gradient=True) for dtype, shape, lod_level in reader.parts
     ]

@@ -96,7 +96,7 @@ def polynomial_decay(learning_rate, decay_steps, end_learning_rate=0.0001, power
 def piecewise_decay(boundaries, values):
     """values[i] before step boundaries[i], the last value after all of them."""
     if len(values) - len(boundaries) != 1:
-        raise ValueError('len(values) - len(boundaries) should be 1, but there are %d values and %d boundaries' %
+        raise ValueError('there must be one value more than boundaries; there are %d values and %d boundaries' %
                          (len(values), len(boundaries)))
     step = _steps()
     rate = tensor.create_global_var(shape=[1], value=0.0, dtype='float32', persistable=True, name='learning_rate')

@@ -25,8 +25,8 @@ def accuracy(input, label, k=1, correct=None, total=None):
 
 
 def auc(input, label, curve='ROC', num_thresholds=2**12 - 1, topk=1, slide_steps=1):
-    """The area under the ROC curve: over all batches so far, over the last slide_steps (0: all),
-    and the four statistics."""
+    """The area under the ROC curve, or of precision over recall ('PR'): over all batches so far, over the last
+    slide_steps (0: all), and the four statistics."""
     helper = LayerHelper('auc')
     all_batches = helper.create_variable_for_type_inference('float64')
     last_batches = helper.create_variable_for_type_inference('float64')

@@ -4,7 +4,7 @@ from penstock.fluid.framework import Variable
 from penstock.fluid.layer_helper import LayerHelper
 from penstock.fluid.layers.tensor import int_list, is_array, join_array
 
-__all__ = ['expand', 'gather', 'pad', 'pad2d', 'shape', 'slice', 'stack']
+__all__ = ['expand', 'gather', 'pad', 'pad2d', 'reverse', 'shape', 'slice', 'stack', 'strided_slice']
 
 
 def shape(input):
@@ -17,15 +17,27 @@ def shape(input):
 
 def slice(input, axes, starts, ends):
     """The box [starts, ends) along `axes`; a negative number counts from the end. Numbers may be Variables."""
-    helper = LayerHelper('slice').takes(input=input)
+    return _cut('slice', input, axes, (('starts', starts), ('ends', ends)), flag_of_whole=-1)
+
+
+def strided_slice(input, axes, starts, ends, strides):
+    """Every strides[i]-th element of [starts[i], ends[i]) along axes[i]; backwards from starts[i] where that is
+    negative. Numbers may be Variables."""
+    return _cut('strided_slice', input, axes, (('starts', starts), ('ends', ends), ('strides', strides)),
+                flag_of_whole=1)
+
+
+def _cut(op, input, axes, bounds, flag_of_whole):
+    """flag_of_whole: what Fluid's infer_flags say of all axes where one Variable has the numbers of them all."""
+    helper = LayerHelper(op).takes(input=input)
     inputs, attrs = {'Input': input}, {'axes': list(axes)}
     flags = [1] * len(axes)
-    for name, given in (('starts', starts), ('ends', ends)):
+    for name, given in bounds:
         slot = '%sTensor' % name.capitalize()
         if isinstance(given, Variable):
             given.stop_gradient = True
             inputs[slot] = given
-            flags = [-1] * len(axes)
+            flags = [min(flag, flag_of_whole) for flag in flags]
             continue
         attrs[name], variables = int_list(helper, given)
         if variables:
@@ -33,7 +45,15 @@ def slice(input, axes, starts, ends):
             flags = [-1 if isinstance(one, Variable) else flag for one, flag in zip(given, flags)]
     attrs['infer_flags'] = flags
     out = helper.create_variable_for_type_inference(input.dtype)
-    helper.append_op('slice', inputs, {'Out': out}, attrs)
+    helper.append_op(op, inputs, {'Out': out}, attrs)
+    return out
+
+
+def reverse(x, axis):
+    """x with the order of elements along each axis in `axis` turned round."""
+    helper = LayerHelper('reverse').takes(x=x)
+    out = helper.create_variable_for_type_inference(x.dtype)
+    helper.append_op('reverse', {'X': x}, {'Out': out}, {'axis': [axis] if isinstance(axis, int) else list(axis)})
     return out
 
 

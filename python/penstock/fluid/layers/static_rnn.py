@@ -61,7 +61,7 @@ class StaticRNN:
         self._require_inside('memory')
         if init is None:
             if shape is None or batch_ref is None:
-                raise ValueError('if init is None, memory at least need shape and batch_ref')
+                raise ValueError('memory needs init, or shape and batch_ref')
             around = self._around()
             name = unique_name.generate('@'.join([self.helper.name, 'memory_boot']))
             boot = around.create_var(name=name, shape=list(shape), dtype=batch_ref.dtype, persistable=False)
@@ -82,11 +82,12 @@ class StaticRNN:
         """Row t of x, in step t."""
         self._require_inside('step_input')
         if not isinstance(x, Variable):
-            raise TypeError('step input takes a Variable')
+            raise TypeError('step_input takes a Variable, not %s' % type(x).__name__)
         if self.seq_len is None:
             self.seq_len = x.shape[0]
         elif x.shape[0] != -1 and self.seq_len != x.shape[0]:
-            raise ValueError('Static RNN only take fix seq_len input')
+            raise ValueError('step_input: %s has %d steps, the inputs before it have %d' %
+                             (x.name, x.shape[0], self.seq_len))
         row = self.helper.create_variable(name=x.name, dtype=x.dtype, shape=list(x.shape[1:]), type=x.type)
         self.inputs.append(row)
         return row
@@ -95,7 +96,7 @@ class StaticRNN:
         """What rnn() gives has it as row t."""
         self._require_inside('step_output')
         if not isinstance(o, Variable):
-            raise TypeError('step output takes a Variable')
+            raise TypeError('step_output takes a Variable, not %s' % type(o).__name__)
         row = self.helper.create_variable_for_type_inference(o.dtype)
         self.helper.append_op('rnn_memory_helper', {'X': o}, {'Out': row}, {'dtype': int(o.dtype)})
         self.outputs.append(self._around().create_var(name=row.name, shape=[self.seq_len] + list(row.shape),
@@ -108,16 +109,16 @@ class StaticRNN:
     def update_memory(self, mem, var):
         """`var` is what the memory `mem` holds in the next step."""
         if not isinstance(mem, Variable) or not isinstance(var, Variable):
-            raise TypeError('update memory should take variables')
+            raise TypeError('update_memory takes two Variables')
         if mem.name not in self.memories:
             raise ValueError('%s is no memory of %s: memory() gives one' % (mem.name, self.helper.name))
         self.memories[mem.name].mem = var
 
     def __call__(self, *args, **kwargs):
         if self.status != StaticRNN.AFTER_RNN_BLOCK:
-            raise ValueError('RNN output can only be retrieved after rnn block')
+            raise ValueError('a StaticRNN gives its outputs behind its step')
         if not self.outputs:
-            raise ValueError('RNN has no output')
+            raise ValueError('a StaticRNN must call step_output or output inside its step')
         return self.outputs[0] if len(self.outputs) == 1 else self.outputs
 
     def _around(self):
@@ -126,7 +127,7 @@ class StaticRNN:
 
     def _require_inside(self, method):
         if self.status != StaticRNN.IN_RNN_BLOCK:
-            raise ValueError('You must invoke %s in rnn block' % method)
+            raise ValueError('%s stands inside the step of a StaticRNN' % method)
 
     def _complete(self):
         if not self.inputs:

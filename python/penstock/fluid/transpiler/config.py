@@ -16,10 +16,11 @@ CLIPS = ('local', 'global')
 
 _FLAGS = ('slice_var_up', 'enable_dc_asgd', 'print_log', 'wait_port', 'half_async', 'completely_not_async',
           'geo_sgd_mode', 'use_hierarchical_allreduce')
+MOST_ELEMENTS = 2**63 - 1
+MOST_TRAINERS = 2**16
+_ELEMENTS = ('min_block_size', 'big_array_bound')
 # The least that each may be.
 _COUNTS = {
-    'min_block_size': 1,
-    'big_array_bound': 1,
     'geo_sgd_need_push_nums': 1,
     'nccl_comm_num': 1,
     'local_sgd_k_steps': 1,
@@ -93,6 +94,8 @@ class DistributeTranspilerConfig:
         """An error that names the first field whose value cannot be."""
         for field in _FLAGS:
             check_flag(field, getattr(self, field))
+        for field in _ELEMENTS:
+            check_count(field, getattr(self, field), 1, MOST_ELEMENTS)
         for field, least in _COUNTS.items():
             check_count(field, getattr(self, field), least)
         check_number('dc_asgd_lambda', self.dc_asgd_lambda)
@@ -112,8 +115,8 @@ def check_flag(field, value):
     raise program_error('E-plan-config', 'plan: %s must be True or False, not %r' % (field, value))
 
 
-def check_count(field, value, least=None):
-    """As an int; `least` is the least that it may be."""
+def check_count(field, value, least=None, most=2**31 - 1):
+    """As an int; `least` and `most` bound it."""
     try:
         number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
@@ -122,14 +125,25 @@ def check_count(field, value, least=None):
         raise program_error('E-plan-config', 'plan: %s must be an integer, not %r' % (field, value))
     if least is not None and number < least:
         raise program_error('E-plan-config', 'plan: %s must be at least %d, not %d' % (field, least, number))
+    if number > most:
+        raise program_error('E-plan-config', 'plan: %s must be at most %d, not %d' % (field, most, number))
     return number
+
+
+def ids_of_trainers(trainers, ids):
+    """Whose programs are made, as ints: all trainers' if `ids` is None. Who makes them refuses what is out of range."""
+    ids = range(min(trainers, MOST_TRAINERS)) if ids is None else ids
+    return [check_count('trainer_id', trainer_id) for trainer_id in ids]
 
 
 def check_number(field, value):
     """As a float."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise program_error('E-plan-config', 'plan: %s must be a number, not %r' % (field, value))
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise program_error('E-plan-config', 'plan: %s is larger than any float' % field) from None
 
 
 def _check_choice(field, value, choices, id):

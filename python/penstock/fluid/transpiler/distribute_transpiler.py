@@ -13,7 +13,8 @@ from penstock._role_set import native_roles
 from penstock.fluid import framework
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
-from penstock.fluid.transpiler.config import DistributedMode, DistributeTranspilerConfig, check_count, check_flag
+from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
+                                              check_flag)
 from penstock.fluid.transpiler.details import vars_distributed
 
 __all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'slice_variable']
@@ -34,7 +35,8 @@ class DistributeTranspiler:
             raise TypeError('config must be a DistributeTranspilerConfig, not %s' % type(config).__name__)
         self.config.validate()
         # Fluid's constructor asks for at least so much; smaller slices are had by setting the field afterwards.
-        check_count('min_block_size', self.config.min_block_size, DistributeTranspilerConfig.min_block_size)
+        check_count('min_block_size', self.config.min_block_size, DistributeTranspilerConfig.min_block_size,
+                    MOST_ELEMENTS)
         self._roles = None
 
     def transpile(self, trainer_id, program=None, pservers='127.0.0.1:6174', trainers=1, sync_mode=None,
@@ -202,7 +204,7 @@ class DistributeTranspiler:
 def slice_variable(var_list, slice_count, min_block_size):
     """How each variable would be cut: lists of texts `name:number of the slice:elements`."""
     check_count('slice_count', slice_count, 1)
-    check_count('min_block_size', min_block_size, 1)
+    check_count('min_block_size', min_block_size, 1, MOST_ELEMENTS)
     cuts = []
     for var in var_list:
         bounds = _penstock.cut_rows(list(var.shape), slice_count, min_block_size)

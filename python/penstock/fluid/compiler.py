@@ -1,0 +1,162 @@
+"""CompiledProgram and its options, as Fluid's scripts write them. Every program is compiled at its first run here, so
+what is left is what Fluid's runs differ in: feeds in lists, and results of each device apart."""
+
+import copy
+import difflib
+import enum
+
+from penstock.fluid import core, framework
+from penstock.fluid._not_built import getattr_of
+
+__all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
+
+
+class _Options:
+    """Takes the options in _DEFAULTS, each of its kind. Most are about several devices, or about how Fluid schedules
+    ops: those make no difference on one."""
+
+    _DEFAULTS = {}
+
+    def __init__(self):
+        for name, value in self._DEFAULTS.items():
+            object.__setattr__(self, name, copy.copy(value))
+
+    def __setattr__(self, name, value):
+        kind = type(self).__name__
+        if name not in self._DEFAULTS:
+            near = difflib.get_close_matches(name, self._DEFAULTS, n=1)
+            raise AttributeError('%s has no option %s%s' %
+                                 (kind, name, '; did you mean %s?' % near[0] if near else ''))
+        default = self._DEFAULTS[name]
+        if default is None or isinstance(default, bool):
+            fits = value is default or value in (False, True)
+        else:
+            fits = isinstance(value, type(default))
+        if not fits:
+            raise TypeError('%s.%s is %r by default, so it cannot be %r' % (kind, name, default, value))
+        object.__setattr__(self, name, bool(value) if isinstance(default, bool) else value)
+
+
+class BuildStrategy(_Options):
+    """What Fluid does to a program before it runs."""
+
+    class ReduceStrategy(enum.IntEnum):
+        AllReduce = 0
+        Reduce = 1
+
+    class GradientScaleStrategy(enum.IntEnum):
+        CoeffNumDevice = 0
+        One = 1
+        Customized = 2
+
+    _DEFAULTS = {
+        'async_mode': False,
+        'cache_runtime_context': False,
+        'debug_graphviz_path': '',
+        'enable_auto_fusion': False,
+        'enable_backward_optimizer_op_deps': True,
+        'enable_inplace': True,
+        'enable_sequential_execution': False,
+        'fuse_all_optimizer_ops': False,
+        'fuse_all_reduce_ops': True,
+        'fuse_bn_act_ops': False,
+        'fuse_broadcast_ops': True,
+        'fuse_elewise_add_act_ops': False,
+        'fuse_relu_depthwise_conv': False,
+        'gradient_scale_strategy': GradientScaleStrategy.CoeffNumDevice,
+        'hierarchical_allreduce_inter_nranks': 0,
+        'is_distribution': False,
+        'memory_optimize': None,
+        'mkldnn_enabled_op_types': set(),
+        'nccl_comm_num': 1,
+        'num_trainers': 1,
+        'reduce_strategy': ReduceStrategy.AllReduce,
+        'remove_unnecessary_lock': True,
+        'sync_batch_norm': False,
+        'trainer_id': 0,
+        'trainers_endpoints': [],
+        'use_hierarchical_allreduce': False,
+    }
+
+
+class ExecutionStrategy(_Options):
+    """How Fluid runs it."""
+
+    _DEFAULTS = {
+        'allow_op_delay': False,
+        'num_iteration_per_drop_scope': 100,
+        'num_iteration_per_run': 1,
+        'num_threads': 0,
+        'use_cuda': False,
+        'use_experimental_executor': True,
+        'use_thread_barrier': False,
+    }
+
+
+class CompiledProgram:
+    """A program for Executor.run.
+
+        compiled = fluid.CompiledProgram(main).with_data_parallel(loss_name=loss.name)
+        exe.run(compiled, feed={'x': x}, fetch_list=[loss])
+    """
+
+    def __init__(self, program_or_graph, build_strategy=None):
+        if not isinstance(program_or_graph, framework.Program):
+            raise TypeError('CompiledProgram takes a Program, not %s' % type(program_or_graph).__name__)
+        self._program = program_or_graph
+        self._build_strategy = build_strategy or BuildStrategy()
+        self._is_data_parallel = self._has_run = False
+        self._share_vars_from = None
+
+    def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
+                           places=None):
+        """For several devices, of which there is one: the CPU, with OMP_NUM_THREADS threads, whatever CPU_NUM says.
+
+        loss_name        must be given if the program has a backward part
+        share_vars_from  a CompiledProgram that has run; variables are those of the scope in any case
+        places           [CPUPlace()] or None
+        """
+        if self._is_data_parallel:
+            raise RuntimeError('with_data_parallel was called already')
+        if loss_name is None and self._has_backward():
+            raise ValueError('with_data_parallel needs loss_name: the program has a backward part')
+        for value, kind in ((build_strategy, BuildStrategy), (exec_strategy, ExecutionStrategy),
+                            (share_vars_from, CompiledProgram)):
+            if value is not None and not isinstance(value, kind):
+                raise TypeError('with_data_parallel takes a %s, not %r' % (kind.__name__, value))
+        self._check_places(places)
+        self._build_strategy = build_strategy or self._build_strategy
+        self._share_vars_from = share_vars_from
+        self._is_data_parallel = True
+        return self
+
+    def _has_backward(self):
+        backward = framework.OpRole.Backward
+        return any(op.attr('op_role') & backward for op in self._program.global_block().ops if op.has_attr('op_role'))
+
+    @staticmethod
+    def _check_places(places):
+        places = places if isinstance(places, (list, tuple)) else [core.CPUPlace() if places is None else places]
+        if list(places) != [core.CPUPlace()]:
+            raise NotImplementedError('with_data_parallel: programs run on one CPUPlace(), not on %r; processes train '
+                                      'together by DistributeTranspiler' % (places,))
+
+    def _to_run(self):
+        """The program, once its options are looked at."""
+        strategy = self._build_strategy
+        if strategy.num_trainers != 1 or strategy.trainers_endpoints:
+            raise NotImplementedError('BuildStrategy: several trainers are not built without pservers; transpile the '
+                                      'program for pservers')
+        if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
+            raise NotImplementedError('BuildStrategy: a gradient of the loss that is fed is not built; '
+                                      'fluid.gradients takes target_gradients')
+        shared = self._share_vars_from
+        if shared is not None and not shared._is_data_parallel:
+            raise ValueError('share_vars_from: that program was not made by with_data_parallel')
+        if shared is not None and not shared._has_run:
+            raise ValueError('share_vars_from: that program has not run yet')
+        self._has_run = True
+        return self._program
+
+
+__getattr__ = getattr_of(__name__)

@@ -27,21 +27,25 @@ DEFINE_bool(dot, false, "print a picture for Graphviz");
 namespace penstock::tools {
 namespace {
 
+// Any other number than -1 is taken as it is, and judged by whoever asks for it.
 template <typename Int>
 std::optional<Int> IfGiven(Int value) {
-  return value < 0 ? std::nullopt : std::optional(value);
+  return value == -1 ? std::nullopt : std::optional(value);
 }
+
+// Whether the flag stands on the command line, with whatever value.
+bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
 Result<JobQuestion> ReadQuestion() {
   if (FLAGS_json && FLAGS_dot) return InvalidArgument("E-usage", "plan: --json and --dot exclude each other");
-  if (FLAGS_net.empty() != (FLAGS_step_ms == 0)) {
+  if (IsGiven("net") != IsGiven("step_ms")) {
     return InvalidArgument("E-usage", "plan: --net and --step-ms are given together or not at all");
   }
   JobQuestion question;
   question.cost = {.rows_per_step = IfGiven(FLAGS_rows_per_step),
                    .batch = IfGiven(FLAGS_batch),
                    .steps_per_exchange = IfGiven(FLAGS_steps_per_exchange)};
-  if (FLAGS_net.empty()) return question;
+  if (!IsGiven("net")) return question;
   PENSTOCK_ASSIGN_OR_RETURN(const double rate, ParseRate(FLAGS_net));
   question.network = {.bits_per_second = rate, .step_ms = FLAGS_step_ms, .message_us = FLAGS_message_us};
   return question;

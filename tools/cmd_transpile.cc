@@ -3,11 +3,13 @@
 
 #include <filesystem>
 #include <iostream>
+#include <set>
 
 #include "executor/schedule/core_threads.h"
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
 #include "operators/all_ops.h"
+#include "tools/case/role_files.h"
 #include "tools/command.h"
 #include "tools/source.h"
 #include "tools/step_writer.h"
@@ -15,7 +17,9 @@
 #include "transpiler/pipeline/transpile.h"
 
 DEFINE_string(steps, "", "a folder for the program after each pass, as text, in a folder for each role");
-DEFINE_string(out, "", "the folder that the role programs and plan.txt are written to");
+DEFINE_string(
+    out, "",
+    "the folder that the role programs and plan.txt are written to; a set that is there is replaced");
 
 namespace penstock::tools {
 namespace {
@@ -28,10 +32,13 @@ Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   // What Fluid's form has no field for is left out of files that are to be Fluid's.
   const WireOptions form{.extra = job.config.dialect == Dialect::kDefault};
   const RoleFiles files = FilesOf(roles);
+  std::set<std::string> written;
   for (const RoleProgram* role : files.All()) {
-    PENSTOCK_RETURN_IF_ERROR(
-        WriteFile((folder / job.FileOf(role->file)).string(), SerializeProgram(role->program, form)));
+    const std::string& name = job.FileOf(role->file);
+    PENSTOCK_RETURN_IF_ERROR(WriteFile((folder / name).string(), SerializeProgram(role->program, form)));
+    written.insert(name);
   }
+  PENSTOCK_RETURN_IF_ERROR(RemoveOtherRoleFiles(FLAGS_out, written));
   return WriteFile((folder / "plan.txt").string(), PrintPlan(roles.plan));
 }
 

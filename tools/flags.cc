@@ -5,6 +5,16 @@
 #include <algorithm>
 
 namespace penstock::tools {
+namespace {
+
+// A flag is a name of C++, step_ms, and spelt --step-ms.
+std::string Spelt(std::string_view name) {
+  std::string spelt = StrCat("--", name);
+  std::replace(spelt.begin(), spelt.end(), '_', '-');
+  return spelt;
+}
+
+}  // namespace
 
 Result<Arguments> TakeFlags(const Command& command, const Arguments& arguments) {
   Arguments rest;
@@ -21,7 +31,7 @@ Result<Arguments> TakeFlags(const Command& command, const Arguments& arguments) 
     text.remove_prefix(text[1] == '-' ? 2 : 1);
     const std::size_t equals = text.find('=');
     std::string name(text.substr(0, equals));
-    std::replace(name.begin(), name.end(), '-', '_');  // a flag is a name of C++, and spelt --step-ms
+    std::replace(name.begin(), name.end(), '-', '_');
     gflags::CommandLineFlagInfo info;
     const bool listed = std::find(command.flags.begin(), command.flags.end(), name) != command.flags.end();
     if (!listed || !gflags::GetCommandLineFlagInfo(name.c_str(), &info)) {
@@ -35,10 +45,11 @@ Result<Arguments> TakeFlags(const Command& command, const Arguments& arguments) 
     } else if (i + 1 < arguments.size()) {
       value = arguments[++i];
     } else {
-      return InvalidArgument("E-flag", "flag --", name, " needs a value");
+      return InvalidArgument("E-flag", "flag ", Spelt(name), " needs a value");
     }
     if (gflags::SetCommandLineOption(name.c_str(), value.c_str()).empty()) {
-      return InvalidArgument("E-flag", "flag --", name, " is of type ", info.type, ", not ", Quote(value));
+      return InvalidArgument("E-flag", "flag ", Spelt(name), " is of type ", info.type, ", not ",
+                             Quote(value));
     }
   }
   return rest;
@@ -49,9 +60,7 @@ std::string FlagHelp(const Command& command) {
   for (const std::string_view name : command.flags) {
     gflags::CommandLineFlagInfo info;
     if (!gflags::GetCommandLineFlagInfo(std::string(name).c_str(), &info)) continue;
-    std::string spelt(name);
-    std::replace(spelt.begin(), spelt.end(), '_', '-');
-    out += StrCat("  --", spelt, "  ", info.description);
+    out += StrCat("  ", Spelt(name), "  ", info.description);
     if (!info.default_value.empty()) out += StrCat(" (default: ", info.default_value, ")");
     out += '\n';
   }

@@ -71,7 +71,7 @@ int Main(const Arguments& arguments) {
   }
   for (const Command& command : Commands()) {
     if (command.name != arguments[0]) continue;
-    if (arguments.size() > 1 && AsksForHelp(arguments[1])) {
+    if (std::any_of(arguments.begin() + 1, arguments.end(), AsksForHelp)) {
       PrintUsage(std::cout, command);
       return kExitOk;
     }

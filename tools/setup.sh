@@ -15,6 +15,7 @@ for argument in "$@"; do
   case "$argument" in
     --tests) tests=ON ;;
     --no-build) build=0 ;;
+    -h | --help) sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' tools/setup.sh; exit 0 ;;
     *) echo "setup: unknown argument $argument; known: --tests, --no-build" >&2; exit 2 ;;
   esac
 done

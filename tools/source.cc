@@ -9,8 +9,11 @@
 
 DEFINE_string(main, "", "the main program, after minimize");
 DEFINE_string(startup, "", "its start-up program");
-DEFINE_string(facts, "", "program.json: what the programs do not say of their parameters");
-DEFINE_string(config, "", "case.json: addresses, trainers, slicing and mode");
+DEFINE_string(facts, "",
+              "program.json: what the programs do not say of their parameters (tools/case/README.md)");
+DEFINE_string(
+    config, "",
+    "case.json: addresses, trainers, slicing and mode; its keys are listed in tools/case/README.md");
 DEFINE_string(compat, "", "fluid-1.8: role programs as Fluid 1.8.5 makes them, its defects included");
 DEFINE_string(split_method, "",
               "who gets which slice: RoundRobin, HashName or SizeBalanced; wins over --config");

@@ -1,6 +1,7 @@
 #include "tools/step_writer.h"
 
 #include <filesystem>
+#include <vector>
 
 #include "framework/base/files.h"
 #include "framework/verify/show_options.h"
@@ -8,15 +9,31 @@
 
 namespace penstock::tools {
 
+namespace {
+
+// The folder is there, and no steps of an earlier call in it.
+Status Begin(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  std::vector<std::filesystem::path> steps;
+  if (!error) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      if (entry.path().extension() == ".ir") steps.push_back(entry.path());
+    }
+  }
+  for (const auto& path : steps) {
+    if (!error) std::filesystem::remove(path, error);
+  }
+  return error ? InvalidArgument("E-file-write", folder.string(), ": ", error.message()) : OkStatus();
+}
+
+}  // namespace
+
 void StepWriter::WriteStep(const std::string& role, std::string_view pass, const Program& program) {
   const int number = written_[role]++;
   const auto folder = std::filesystem::path(folder_) / role;
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    status_ = InvalidArgument("E-file-write", folder.string(), ": ", error.message());
-    return;
-  }
+  if (number == 0) status_ = Begin(folder);
+  if (!status_.ok()) return;
   const std::string name = StrCat(number < 10 ? "0" : "", number, "_", pass, ".ir");
   status_ = WriteFile((folder / name).string(), PrintProgram(program, ShowOptions(AllOps())));
 }

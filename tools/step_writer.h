@@ -15,7 +15,7 @@ namespace penstock::tools {
 
 class StepWriter {
  public:
-  // Folders are made when something is written.
+  // Folders are made, and emptied of earlier steps, when something is written.
   explicit StepWriter(std::string folder) : folder_(std::move(folder)) {}
 
   void Write(const PassEvent& event);

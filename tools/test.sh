@@ -2,7 +2,7 @@
 # Installs what is missing, builds, and runs the tests: ctest, then pytest, then the C++ tests with sanitizers.
 #
 #   tools/test.sh                  what every change must pass (CI runs this)
-#   tools/test.sh --all            also the slow, fuzz and chaos tests; all programs through all their forms
+#   tools/test.sh --all            also the slow and fuzz tests; all programs through all their forms
 #   tools/test.sh --no-sanitizers  without the second build
 #
 # Exit code: 0 if everything passed.
@@ -15,6 +15,7 @@ for argument in "$@"; do
   case "$argument" in
     --all) all=1 ;;
     --no-sanitizers) sanitizers=0 ;;
+    -h | --help) sed -n '2,/^[^#]/{s/^# \{0,1\}//p}' tools/test.sh; exit 0 ;;
     *) echo "test: unknown argument $argument; known: --all, --no-sanitizers" >&2; exit 2 ;;
   esac
 done
@@ -23,7 +24,7 @@ tools/setup.sh --tests || exit 1
 
 failed=()
 jobs=$(nproc)
-if (( all )); then labels=(); else labels=(-LE 'slow|fuzz|chaos'); fi
+if (( all )); then labels=(); else labels=(-LE 'slow|fuzz'); fi
 
 echo "== ctest: the release build"
 ctest --test-dir build/release --output-on-failure -j "$jobs" "${labels[@]}" || failed+=("ctest")
@@ -50,7 +51,7 @@ if (( sanitizers )); then
   # oneDNN and gRPC are Debian's, without instrumentation: what they keep until exit is not a leak of ours.
   export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
   { cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet &&
-    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|chaos|style'; } ||
+    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|style'; } ||
     failed+=("sanitizers")
 fi
 

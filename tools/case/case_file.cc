@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace penstock {
 namespace {
@@ -12,6 +13,18 @@ using Json = nlohmann::json;
 
 Status WrongType(std::string_view key, std::string_view expected) {
   return InvalidArgument("E-case", "key ", Quote(key), " must be ", expected);
+}
+
+// An integer that fits; JSON's own numbers have no bounds.
+template <typename Int>
+std::optional<Int> IntegerOf(const Json& json) {
+  if (json.is_number_unsigned()) {
+    const auto value = json.get<std::uint64_t>();
+    return std::in_range<Int>(value) ? std::optional(static_cast<Int>(value)) : std::nullopt;
+  }
+  if (!json.is_number_integer()) return std::nullopt;
+  const auto value = json.get<std::int64_t>();
+  return std::in_range<Int>(value) ? std::optional(static_cast<Int>(value)) : std::nullopt;
 }
 
 // Reads keys of one object. A key that is absent or null leaves the value as it is; the first wrong one is
@@ -32,18 +45,8 @@ class Reader {
     Read(key, read);
     value = read;
   }
-  void Read(const char* key, std::int64_t& value) {
-    const Json* found = Find(key);
-    if (found == nullptr) return;
-    if (!found->is_number_integer()) return Fail(WrongType(key, "an integer"));
-    value = found->get<std::int64_t>();
-  }
-  void Read(const char* key, int& value) {
-    std::int64_t read = value;
-    Read(key, read);
-    if (read < INT32_MIN || read > INT32_MAX) return Fail(WrongType(key, "an integer of 32 bits"));
-    value = static_cast<int>(read);
-  }
+  void Read(const char* key, std::int64_t& value) { ReadInteger(key, "an integer", value); }
+  void Read(const char* key, int& value) { ReadInteger(key, "an integer of 32 bits", value); }
   void Read(const char* key, float& value) {
     const Json* found = Find(key);
     if (found == nullptr) return;
@@ -69,11 +72,12 @@ class Reader {
   void Read(const char* key, std::vector<int>& values) {
     const Json* found = Find(key);
     if (found == nullptr) return;
-    if (!found->is_array()) return Fail(WrongType(key, "a list of integers"));
+    if (!found->is_array()) return Fail(WrongType(key, "a list of integers of 32 bits"));
     values.clear();
     for (const Json& element : *found) {
-      if (!element.is_number_integer()) return Fail(WrongType(key, "a list of integers"));
-      values.push_back(element.get<int>());
+      const std::optional<int> value = IntegerOf<int>(element);
+      if (!value) return Fail(WrongType(key, "a list of integers of 32 bits"));
+      values.push_back(*value);
     }
   }
   const Json* Find(const char* key) const {
@@ -86,6 +90,15 @@ class Reader {
   const Status& status() const { return status_; }
 
  private:
+  template <typename Int>
+  void ReadInteger(const char* key, std::string_view expected, Int& value) {
+    const Json* found = Find(key);
+    if (found == nullptr) return;
+    const std::optional<Int> read = IntegerOf<Int>(*found);
+    if (!read) return Fail(WrongType(key, expected));
+    value = *read;
+  }
+
   const Json& object_;
   Status status_;
 };

@@ -100,4 +100,17 @@ Result<RoleFiles> ReadRoleFiles(const std::string& folder) {
   return roles;
 }
 
+Status RemoveOtherRoleFiles(const std::string& folder, const std::set<std::string>& kept) {
+  std::vector<fs::path> others;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (ParseName(name) && !kept.contains(name)) others.push_back(entry.path());
+  }
+  for (const fs::path& path : others) {
+    if (!error) fs::remove(path, error);
+  }
+  return error ? InvalidArgument("E-roles-folder", folder, ": ", error.message()) : OkStatus();
+}
+
 }  // namespace penstock::tools

@@ -1,6 +1,7 @@
 // A folder of role programs, as `penstock transpile` writes it and Fluid's tools do.
 #pragma once
 
+#include <set>
 #include <string>
 
 #include "framework/base/status.h"
@@ -13,5 +14,9 @@ namespace penstock::tools {
 //
 // kInvalidArgument: no such folder, no trainer in it, a file that is no program (named).
 Result<RoleFiles> ReadRoleFiles(const std::string& folder);
+
+// Removes from `folder` the role programs that are not among `kept`, names of files: those of a set that
+// stood there before would be read with the new one. Other files are left alone. E-roles-folder.
+Status RemoveOtherRoleFiles(const std::string& folder, const std::set<std::string>& kept);
 
 }  // namespace penstock::tools

@@ -37,6 +37,7 @@ std::string SlotNotes(const SlotDef& slot) {
   if (slot.optional) notes.push_back("optional");
   if (slot.repeated) notes.push_back("any number");
   if (slot.intermediate) notes.push_back("for the gradient only");
+  if (slot.kinds != KindSet::Of(VarKind::kTensor)) notes.push_back(slot.kinds.ToString());
   return notes.empty() ? "" : StrCat(" (", Join(notes, ", "), ")");
 }
 

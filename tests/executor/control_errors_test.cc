@@ -137,13 +137,49 @@ block 0 {
     return ErrorOf(text, {Float("x", {1, 2})}, {});
   };
   EXPECT_EQ(error_of("s = fill_constant() {shape=[1l], value=2.0, dtype=5}"),
-            "fill_constant: Out names a variable that is declared to be no tensor");
+            "fill_constant: Out (s) is what a block has left; it must be a dense tensor or selected rows");
   EXPECT_EQ(error_of("s = scale(X=y) {scale=2.0}"),
-            "scale: Out names a variable that is declared to be no tensor");
+            "scale: Out (s) is what a block has left; it must be a dense tensor or selected rows");
   EXPECT_EQ(error_of("a = scale(X=y) {scale=2.0}"),
-            "scale: Out names a variable that is declared to be no tensor");
+            "scale: Out (a) is an array of tensors; it must be a dense tensor or selected rows");
+  EXPECT_EQ(error_of("i : i64[1] = fill_constant() {shape=[1l], value=0.0, dtype=3}\n"
+                     "  a = write_to_array(X=y, I=i)\n  z : array<f32[2]> = increment(X=a) {step=1.0}"),
+            "increment: X (a) is an array of tensors; it must be a dense tensor");
+  EXPECT_EQ(error_of("i : i64[1] = fill_constant() {shape=[1l], value=0.0, dtype=3}\n"
+                     "  z : f32[2] = read_from_array(X=y, I=i)"),
+            "read_from_array: X (y) is a dense tensor; it must be an array of tensors");
   EXPECT_EQ(error_of("t = lod_rank_table(X=y)\n  y = scale(X=t) {scale=2.0}"),
-            "scale: X names a variable that is declared to be no tensor");
+            "scale: X (t) is a rank table; it must be a dense tensor or selected rows");
+}
+
+TEST(ConditionalBlock, MayMakeAVariableWhatTheOpsBehindItDoNotTake) {
+  constexpr char kText[] = R"(program
+block 0 {
+  data c : bool[1]
+  data x : f32[2]
+  var s : step_scopes
+  i : i64[1] = fill_constant() {shape=[1l], value=0.0, dtype=3}
+  y : f32[2] = scale(X=x) {scale=2.0}
+  (Out=[], Scope=[s]) = conditional_block(Cond=[c], Input=[x]) {sub_block=^1, is_scalar_condition=true}
+  z : f32[2] = scale(X=y) {scale=10.0}
+}
+block 1 in 0 {
+  y = write_to_array(X=x, I=i)
+}
+)";
+  EXPECT_EQ(ErrorOf(kText, {Bool("c", {true}), Float("x", {1, 2})}, {"z"}),
+            "scale: X (y) is an array of tensors; it must be a dense tensor or selected rows");
+  EXPECT_TRUE(RunText(kText, {Bool("c", {false}), Float("x", {1, 2})}, {"z"}).ok());
+}
+
+TEST(Blocks, AVariableOfNoTypeAndNoValueIsNotRead) {
+  constexpr char kText[] = R"(program
+block 0 {
+  var x : control
+  y : f32[1] = increment(X=x) {step=1.0}
+}
+)";
+  EXPECT_EQ(ErrorOf(kText, {}, {"y"}), "x : control has no value: the op that should have made it did not");
 }
 
 std::string WithBlock(const std::string& block) {

@@ -8,6 +8,7 @@
 
 #include "framework/text/printer.h"
 #include "tests/executor/control_gradients.h"
+#include "tests/support/corpus.h"
 #include "tests/support/run_program.h"
 
 namespace penstock::test {
@@ -48,20 +49,17 @@ void ExpectSameBlocks(const ControlCase& c, const Program& made, const Program& 
 
 TEST(ControlGradient, OpsAreAppendedAsByFluid) {
   const std::vector<std::string> names = ControlCases(".grad.pb");
-  if (names.empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   for (const std::string& name : names) {
     if (kWrongThere.contains(name)) continue;
     const ControlCase c = LoadControlCase(name);
     const Program whole = WithGradient(c);
     ExpectSameBlocks(c, Differentiated(c, whole), whole);
   }
-  EXPECT_GE(names.size(), 10u);
+  EXPECT_GE(names.size(), CorpusFolder().empty() ? 1u : 10u);
 }
 
 TEST(ControlGradient, NumbersAreFluids) {
-  const std::vector<std::string> names = ControlCases(".grad.pb");
-  if (names.empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
-  for (const std::string& name : names) {
+  for (const std::string& name : ControlCases(".grad.pb")) {
     if (kWrongThere.contains(name) || kRaisesThere.contains(name)) continue;
     const ControlCase c = LoadControlCase(name);
     ExpectRuns(c, WithGradient(c), "g", c.json["grads"].get<std::vector<std::string>>());
@@ -69,8 +67,8 @@ TEST(ControlGradient, NumbersAreFluids) {
 }
 
 TEST(ControlGradient, WhatFluidGetsWrongIsWhatDifferencesSay) {
-  if (ControlCases().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   for (const char* name : {"cond_tuple", "lod_rank_table", "dynamic_rnn", "while_param"}) {
+    if (CorpusFolder().empty() && std::string(name) != "while_param") continue;  // not in the selection
     const ControlCase c = LoadControlCase(name);
     const bool told = !kWrongThere.contains(name);
     const Program made = Differentiated(c, told ? std::optional(WithGradient(c)) : std::nullopt);
@@ -86,7 +84,6 @@ TEST(ControlGradient, WhatFluidGetsWrongIsWhatDifferencesSay) {
 
 // Fluid's while_loop has no gradient: it passes what comes in.
 TEST(ControlGradient, AVariableThatALoopHandsOnHasItsGradientHandedBack) {
-  if (ControlCases().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   const ControlCase c = LoadControlCase("while_loop_fn");
   const Program made = Differentiated(c, std::nullopt);
   for (int k = 0; k < c.json["feeds"].get<int>(); ++k) ExpectDifferences(c, made, k, {"x"});

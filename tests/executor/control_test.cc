@@ -19,12 +19,11 @@ constexpr int kRates = 20;
 
 TEST(ControlFlow, ProgramsGiveFluidsOutputs) {
   const std::vector<std::string> names = test::ControlCases();
-  if (names.empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
   for (const std::string& name : names) {
     const test::ControlCase c = test::LoadControlCase(name);
     test::ExpectRuns(c, c.main, "r", c.json["outputs"].get<std::vector<std::string>>());
   }
-  EXPECT_GE(names.size(), 13u);
+  EXPECT_GE(names.size(), test::CorpusFolder().empty() ? 2u : 13u);
 }
 
 std::string RatesFolder() { return test::CorpusOrSelection() + "/open/lr/"; }

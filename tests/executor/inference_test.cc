@@ -51,10 +51,23 @@ void LoadCombined(const Model& model, Scope& scope) {
   EXPECT_TRUE(rest.empty());
 }
 
+// The sequences of a batch, by their lengths.
+void SetLengths(Tensor& batch, const Tensor& lengths) {
+  LoDLevel offsets = {0};
+  for (const std::int64_t length : lengths.Span<std::int64_t>())
+    offsets.push_back(offsets.back() + static_cast<std::uint64_t>(length));
+  batch.set_lod({offsets});
+}
+
 void CompareOutputs(const Model& model, const Program& program, Scope& scope) {
   const test::Arrays io = test::ArraysOf(model.folder + "/io.npz");
   Executor executor(AllOps(), {.threads = 1});
-  auto got = executor.Run(program, scope, test::FeedsOf(io, "feed:", model.feeds), {});
+  std::vector<Feed> feeds = test::FeedsOf(io, "feed:", model.feeds);
+  for (Feed& feed : feeds) {
+    if (const auto lens = io.find("lens:" + feed.name); lens != io.end())
+      SetLengths(feed.tensor, lens->second);
+  }
+  auto got = executor.Run(program, scope, feeds, {});
   ASSERT_TRUE(got.ok()) << got.status().ToString();
   ASSERT_FALSE(got->empty());
   for (std::size_t i = 0; i < got->size(); ++i) {
@@ -88,7 +101,8 @@ TEST_P(Inference, OneCombinedFileGivesFluidsOutputs) {
   CompareOutputs(model, test::ProgramOf(model.folder + "/combined/model"), scope);
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, Inference, testing::Values("fit_a_line", "softmax_reg", "lenet_tiny"),
+INSTANTIATE_TEST_SUITE_P(Corpus, Inference,
+                         testing::Values("fit_a_line", "softmax_reg", "lenet_tiny", "ctr_infer"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

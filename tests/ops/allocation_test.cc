@@ -1,7 +1,7 @@
-// Kernels allocate nothing when they run again: those of every gradient case and of its gradient ops, and
-// those that programs with blocks are made of. (Those of the corpus: corpus_test.cc, rows_test.cc.) What runs
-// a block for a gradient is not among them: each of its rounds leaves a scope of its own
-// (operators/control_flow/README.md).
+// Kernels allocate nothing when they run again: those of every gradient case and of its gradient ops, those
+// of ops without a gradient, and those that programs with blocks are made of. (Those of the corpus:
+// corpus_test.cc, rows_test.cc.) What runs a block for a gradient is not among them: each of its rounds
+// leaves a scope of its own (operators/control_flow/README.md).
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -35,6 +35,10 @@ TEST(Allocations, AreMadeByNoKernelOfAGradientCase) {
       for (const auto& [name, tensor] : RunAgain(c.name, grad, known)) known[name] = tensor;
     }
   }
+}
+
+TEST(Allocations, AreMadeByNoKernelWithoutAGradient) {
+  for (const PlainCase& c : PlainCases()) RunAgain(c.op.type(), c.op, c.inputs);
 }
 
 class StepKernels : public testing::Test {

@@ -1,6 +1,7 @@
 // One op, with inputs for which its gradient is compared with central differences.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -31,5 +32,16 @@ std::vector<GradientCase> NnGradientCases();
 std::vector<GradientCase> SequenceGradientCases();
 // Those and the ones of gradient_test.cc.
 std::vector<GradientCase> AllGradientCases();
+
+// One op without a gradient, with inputs that suit it.
+struct PlainCase {
+  Op op;
+  Tensors inputs;
+};
+std::vector<PlainCase> PlainCases();
+
+// Calls visit(op, inputs) for the op of each case of both kinds, and for the gradient ops of the former with
+// inputs that suit them.
+void ForEachOp(const std::function<void(const Op&, const Tensors&)>& visit);
 
 }  // namespace penstock::test

@@ -8,8 +8,8 @@ using Ints = std::vector<std::int32_t>;
 
 GradientCase Convolution(const std::string& type, const std::string& format, const std::string& padding) {
   const bool last = format == "NHWC";
-  const bool transposed = type == "conv2d_transpose";
-  const int groups = type == "depthwise_conv2d" ? 4 : 2;
+  const bool depthwise = StartsWith(type, "depthwise"), transposed = EndsWith(type, "transpose");
+  const int groups = depthwise ? 4 : 2;
   Op op = WithSlots(type, {"Input", "Filter"}, {"Output"}).Set("groups", groups).Set("strides", Ints{2, 1});
   op.Set("data_format", format).Set("padding_algorithm", padding).Set("paddings", Ints{1, 0});
   if (padding == "EXPLICIT") op.Set("dilations", Ints{1, 2});
@@ -140,7 +140,7 @@ std::vector<GradientCase> NnGradientCases() {
   std::vector<GradientCase> cases;
   AddSoftmax(cases);
   AddLayerNorm(cases);
-  for (const char* type : {"conv2d", "depthwise_conv2d", "conv2d_transpose"}) {
+  for (const char* type : {"conv2d", "depthwise_conv2d", "conv2d_transpose", "depthwise_conv2d_transpose"}) {
     for (const char* format : {"AnyLayout", "NCHW", "NHWC"}) {
       for (const char* padding : {"EXPLICIT", "SAME", "VALID"})
         cases.push_back(Convolution(type, format, padding));

@@ -14,6 +14,15 @@ GradientCase Slice(const Ints& axes, const Ints& starts, const Ints& ends, const
   return c;
 }
 
+GradientCase StridedSlice(const Ints& axes, const Ints& starts, const Ints& ends, const Ints& strides) {
+  GradientCase c{"strided_slice",
+                 WithSlots("strided_slice", {"Input"}, {"Out"}),
+                 {{"Input", Values({3, 4, 2})}},
+                 {.of = {"Out"}, .wanted = {"Input"}}};
+  c.op.Set("axes", axes).Set("starts", starts).Set("ends", ends).Set("strides", strides);
+  return c;
+}
+
 GradientCase WithTensor(GradientCase c, const std::string& slot, std::initializer_list<std::int32_t> values) {
   c.op.AddInput(slot, {slot});
   c.inputs[slot] = TensorOf<std::int32_t>({static_cast<Dim>(values.size())}, values);
@@ -46,6 +55,10 @@ std::vector<GradientCase> TensorGradientCases() {
   cases.push_back(Slice({0, 2}, {1, -1}, {3, 10}, {}));
   cases.push_back(Slice({0, 1}, {1, 1}, {2, 2}, {0, 1}));
   cases.push_back(WithTensor(WithTensor(Slice({1}, {}, {}, {}), "StartsTensor", {-3}), "EndsTensor", {3}));
+  cases.push_back(StridedSlice({0, 1}, {0, -1}, {3, -100}, {2, -1}));
+  cases.push_back(WithTensor(StridedSlice({1}, {3}, {0}, {}), "StridesTensor", {-2}));
+  cases.push_back(Unary("reverse", {2, 3, 2}));
+  cases.back().op.Set("axis", Ints{0, -1});
   for (const bool overwrite : {false, true}) {
     // Twice the same row only where gradients are added.
     const Tensor index = TensorOf<std::int64_t>({3}, {2, 0, overwrite ? 1 : 2});

@@ -72,5 +72,37 @@ TEST(LarsMomentum, ScalesItsStepsWithoutDecayToo) {
   EXPECT_FLOAT_EQ(made->at("Param").Span<float>()[1], 2);
 }
 
+// The gradients of no ranks have no mean.
+TEST(DgcMomentum, RefusesNoRanks) {
+  Op op("dgc_momentum");
+  Tensors inputs;
+  for (const char* slot : {"Param", "Grad", "Velocity", "LearningRate", "current_step", "nranks"}) {
+    op.AddInput(slot, {slot});
+    inputs[slot] = TensorOf<float>({1}, {0});
+  }
+  for (const char* slot : {"Param", "Velocity"}) op.AddOutput(StrCat(slot, "Out"), {slot});
+  op.Set("mu", 0.5f).Set("rampup_begin_step", 0.0f);
+  EXPECT_EQ(RunOp(AllOps(), op, inputs).status().message(),
+            "dgc_momentum: nranks is 0; it must be at least 1");
+}
+
+TEST(AverageAccumulates, RefusesCountsThatAreNone) {
+  Op op("average_accumulates");
+  Tensors inputs;
+  for (const char* slot : {"param", "in_sum_1", "in_sum_2", "in_sum_3"}) {
+    op.AddInput(slot, {slot});
+    inputs[slot] = TensorOf<float>({1}, {1});
+  }
+  for (const char* slot : {"in_num_accumulates", "in_old_num_accumulates", "in_num_updates"}) {
+    op.AddInput(slot, {slot});
+    inputs[slot] = TensorOf<std::int64_t>({1}, {-1});
+  }
+  for (const char* slot : {"out_sum_1", "out_sum_2", "out_sum_3", "out_num_accumulates",
+                           "out_old_num_accumulates", "out_num_updates"})
+    op.AddOutput(slot, {slot});
+  op.Set("max_average_window", std::int64_t{4}).Set("min_average_window", std::int64_t{2});
+  EXPECT_EQ(RunOp(AllOps(), op, inputs).status().message(), "average_accumulates: a count of steps is -1");
+}
+
 }  // namespace
 }  // namespace penstock::test

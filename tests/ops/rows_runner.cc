@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "framework/op/operand_kinds.h"
 #include "framework/op/var_info.h"
 #include "operators/all_ops.h"
 #include "tests/ops/allocations.h"
+#include "tests/support/fluid_errors.h"
 
 namespace penstock::test {
 namespace {
@@ -135,6 +137,7 @@ Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
   if (factory == nullptr) return Unimplemented("E-harness", op.type(), " has no kernel");
   const std::unique_ptr<Kernel> kernel = factory();
   KernelSetup setup(*def, op, std::move(in), std::move(out), Services());
+  PENSTOCK_RETURN_IF_ERROR(RequireKinds(*def, setup));
   PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<std::byte*> workspaces;
@@ -193,7 +196,12 @@ Result<Variables> DenseUpdate(const Op& op, const Variables& in) {
   Variables dense;
   for (const auto& [name, variable] : in) dense[name] = CopyOf(*variable);
   dense[grad]->As<Tensor>() = Densify(rows, shape);
+  // By rows adam takes the next step's powers where they stay in their variables: given them, the dense one
+  // does.
+  const auto betas = BetasInPlace(op);
+  for (const auto& [power, beta] : betas) dense[power]->As<Tensor>().Span<float>()[0] *= beta;
   PENSTOCK_RETURN_IF_ERROR(RunTwice(op, dense));
+  for (const auto& [power, beta] : betas) dense[power]->As<Tensor>().Span<float>()[0] /= beta;
   if (!op.GetOr("lazy_mode", false)) return dense;
   const auto keep = [&](const std::string& from, const std::string& to) {
     const Tensor& before = *in.at(op.InputName(from))->If<Tensor>();

@@ -48,7 +48,6 @@ struct Listed {
 
 const std::map<std::string, Listed>& ListedCases() {
   static const std::string unsorted = "Fluid loses the gradient of rows that are unique but not ascending";
-  static const std::string powers = "Fluid takes the next step's powers of beta in place";
   static const std::string nothing =
       "Fluid does nothing for a gradient without rows: moments must still decay";
   static const std::string lacks = "Fluid has no such update for rows";
@@ -60,10 +59,6 @@ const std::map<std::string, Listed>& ListedCases() {
       {"momentum_sr_nesterov_uniq", {Listed::kDense, unsorted}},
       {"rmsprop_sr_uniq", {Listed::kDense, unsorted}},
       {"rmsprop_sr_centered_uniq", {Listed::kDense, unsorted}},
-      {"adam_sr_beta_dup", {Listed::kDense, powers}},
-      {"adam_sr_dup", {Listed::kDense, powers}},
-      {"adam_sr_sorted", {Listed::kDense, powers}},
-      {"adam_sr_lazy_uniq", {Listed::kDense, powers}},
       {"adam_sr_empty", {Listed::kDense, nothing}},
       {"adam_sr_lazy_empty", {Listed::kDense, nothing}},
       {"adamax_sr_dup", {Listed::kDense, lacks}},
@@ -87,12 +82,12 @@ const std::map<std::string, Listed>& ListedCases() {
       {"split_selected_rows_row_out_of_range", {Listed::kRaises, "a row above all sections", "E-op-index"}},
       {"sgd_sr_height_mismatch", {Listed::kRaises, "rows of another tensor", "E-op-rows"}},
       {"sum_sr_height_mismatch", {Listed::kRaises, "rows of two tensors", "E-op-rows"}},
-      {"elementwise_add_sr_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
-      {"cast_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
-      {"mean_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
-      {"reduce_sum_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
-      {"relu_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
-      {"shape_sr", {Listed::kRaises, dense_only, "E-op-rows"}},
+      {"elementwise_add_sr_sr", {Listed::kRaises, dense_only, "E-op-kind"}},
+      {"cast_sr", {Listed::kRaises, dense_only, "E-op-kind"}},
+      {"mean_sr", {Listed::kRaises, dense_only, "E-op-kind"}},
+      {"reduce_sum_sr", {Listed::kRaises, dense_only, "E-op-kind"}},
+      {"relu_sr", {Listed::kRaises, dense_only, "E-op-kind"}},
+      {"shape_sr", {Listed::kRaises, dense_only, "E-op-kind"}},
       {"proximal_gd_sr_dup", {Listed::kDense, lacks}},
   };
   return listed;
@@ -198,9 +193,8 @@ void Check(const std::string& name, const Case& c) {
     ExpectSame(name + " " + output, *variables.at(output), *dense->at(output));
 }
 
-TEST(RowKernels, GiveFluidsNumbersOrTheRightOnes) {
-  if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
-  const std::string folder = CorpusFolder() + "/open/ops_sr/";
+// The cases of a folder that run an op on rows: at least so many.
+void CheckFolder(const std::string& folder, int at_least) {
   int checked = 0;
   for (const std::string& name : FilesEndingIn(folder, ".json")) {
     const auto facts = nlohmann::json::parse(BytesOf(folder + name + ".json"));
@@ -209,9 +203,8 @@ TEST(RowKernels, GiveFluidsNumbersOrTheRightOnes) {
     Case c;
     c.op = *program->main().ops().front().op;
     c.fluid_raises = facts.contains("error") && !facts["error"].is_null();
-    // Files are compared in save_load_test. Fluid's random rows are values without numbers of their own.
-    if (AllOps().Find(c.op.type()) == nullptr || c.op.type() == "save" || name == "uniform_random_sr")
-      continue;
+    // Files are compared in save_load_test, random numbers in fill_rows_test.
+    if (c.op.type() == "save" || name == "uniform_random_sr") continue;
     if (std::filesystem::exists(folder + name + ".npz")) {
       const Result<Arrays> arrays = ReadNpz(BytesOf(folder + name + ".npz"));
       ASSERT_TRUE(arrays.ok()) << name;
@@ -220,7 +213,16 @@ TEST(RowKernels, GiveFluidsNumbersOrTheRightOnes) {
     Check(name, c);
     ++checked;
   }
-  EXPECT_GE(checked, 76);
+  EXPECT_GE(checked, at_least);
+}
+
+TEST(RowKernels, GiveFluidsNumbersOrTheRightOnes) {
+  if (CorpusFolder().empty()) GTEST_SKIP() << "the corpus is not beside this checkout";
+  CheckFolder(CorpusFolder() + "/open/ops_sr/", 80);
+}
+
+TEST(RowKernels, GiveTheNumbersOfTheSelectionInTheTree) {
+  CheckFolder(SelectionFolder() + "/open/ops_sr/", 2);
 }
 
 SelectedRows Rows(std::vector<std::int64_t> rows, std::int64_t height) {

@@ -78,5 +78,48 @@ TEST(FillConstantBatchSizeLike, TakesItsValueFromTextWhereThereIsAny) {
   ExpectValues(RunOne(op.Set("str_value", "2.5"), inputs, "Out"), {2.5, 2.5});
 }
 
+TEST(StridedSlice, RunsForwardsAndBackwardsAsInNumPy) {
+  const Tensors inputs = {{"Input", Ramp(DType::kInt32, {7}, 0, 1)}};
+  const auto taken = [&](std::int32_t start, std::int32_t end, std::int32_t stride) {
+    Op op = WithSlots("strided_slice", {"Input"}, {"Out"}).Set("axes", std::vector<std::int32_t>{0});
+    op.Set("starts", std::vector<std::int32_t>{start}).Set("ends", std::vector<std::int32_t>{end});
+    return RunOne(op.Set("strides", std::vector<std::int32_t>{stride}), inputs, "Out");
+  };
+  constexpr std::int32_t kMost = std::numeric_limits<std::int32_t>::max();
+  ExpectValues(taken(1, 100, 2), {1, 3, 5});
+  ExpectValues(taken(-6, -1, 2), {1, 3, 5});
+  ExpectValues(taken(5, 1, -2), {5, 3});
+  ExpectValues(taken(-1, -100, -3), {6, 3, 0});
+  ExpectValues(taken(100, 0, -3), {6, 3});
+  ExpectValues(taken(2, kMost, kMost), {2});
+  ExpectValues(taken(2, -kMost, -kMost), {2});
+}
+
+TEST(StridedSlice, TakesItsStridesFromTensors) {
+  const Op op = WithSlots("strided_slice", {"Input"}, {"Out"})
+                    .AddInput("StridesTensorList", {"m", "n"})
+                    .Set("axes", std::vector<std::int32_t>{0, 1})
+                    .Set("starts", std::vector<std::int32_t>{0, -1})
+                    .Set("ends", std::vector<std::int32_t>{3, -9})
+                    .Set("decrease_axis", std::vector<std::int32_t>{0});
+  Tensors inputs = {{"Input", Ramp(DType::kFp32, {3, 4}, 0, 1)},
+                    {"m", TensorOf<std::int32_t>({1}, {3})},
+                    {"n", TensorOf<std::int64_t>({1}, {-2})}};
+  ExpectValues(RunOne(op, inputs, "Out"), {3, 1});
+  inputs["n"] = TensorOf<std::int64_t>({1}, {0});
+  ExpectError(op, inputs, "strided_slice: strides holds 0 for extent 1");
+}
+
+TEST(Reverse, TurnsTheOrderAlongEachExtentRound) {
+  const Tensors inputs = {{"X", Ramp(DType::kInt64, {2, 3}, 0, 1)}};
+  const auto turned = [&](const std::vector<std::int32_t>& axis) {
+    return RunOne(WithSlots("reverse", {"X"}, {"Out"}).Set("axis", axis), inputs, "Out");
+  };
+  ExpectValues(turned({0}), {3, 4, 5, 0, 1, 2});
+  ExpectValues(turned({-1}), {2, 1, 0, 5, 4, 3});
+  ExpectValues(turned({1, 0}), {5, 4, 3, 2, 1, 0});
+  ExpectValues(turned({}), {0, 1, 2, 3, 4, 5});
+}
+
 }  // namespace
 }  // namespace penstock::test

@@ -1,17 +1,17 @@
 """What the Python tests share: the corpus and a fresh world for each test."""
 
+import os
 import pathlib
 import signal
-import sys
 
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CORPUS = ROOT.parent / 'shared' / 'corpus'
+# The corpus beside the checkout, or where PENSTOCK_CORPUS says; empty, it makes the tests do with the selection.
+CORPUS = pathlib.Path(os.environ.get('PENSTOCK_CORPUS', ROOT.parent / 'shared' / 'corpus') or os.devnull)
 PEERS = ROOT.parent / 'shared' / 'peers'
-
-if (CORPUS / 'tools').is_dir():
-    sys.path.insert(0, str(CORPUS / 'tools'))
+# Fluid's programs and numbers: all of them, or the selection in the tree.
+FLUIDS = (CORPUS if CORPUS.is_dir() else ROOT / 'tests' / 'parity' / 'data') / 'open'
 
 
 def pytest_configure(config):
@@ -22,9 +22,23 @@ def pytest_configure(config):
 
 @pytest.fixture
 def corpus():
+    """The whole of it."""
     if not CORPUS.is_dir():
         pytest.skip('the corpus is not beside this checkout')
     return CORPUS
+
+
+@pytest.fixture
+def fluids():
+    """Finds a file or folder of Fluid's; one that only the whole corpus has skips the test where that is not."""
+
+    def find(*parts):
+        path = FLUIDS.joinpath(*parts)
+        if not path.exists() and not CORPUS.is_dir():
+            pytest.skip('%s is only in the whole corpus' % '/'.join(parts))
+        return path
+
+    return find
 
 
 @pytest.fixture

@@ -1,11 +1,9 @@
-"""Programs as plain values, for comparing with Fluid's: what the corpus's own reader gives, sorted where Fluid has no
-order of its own."""
+"""Programs as plain values, for comparing with Fluid's, sorted where Fluid has no order of its own."""
 
+import gzip
 import re
 
-import pytest
-
-pbprog = pytest.importorskip('pbprog', reason='the corpus is not beside this checkout')
+import wire
 
 # Fluid numbers name scopes by how often its process entered them before; the corpus's processes made many programs.
 SCOPE_NUMBER = re.compile(r'_\d+(?=/)')
@@ -13,7 +11,23 @@ SCOPE_NUMBER = re.compile(r'_\d+(?=/)')
 
 def read(data):
     """A program of serialized bytes."""
-    return pbprog.loads(data)
+    return wire.read(data)
+
+
+def of(program):
+    """A Program of the API."""
+    return wire.read(program.desc.serialize_to_string())
+
+
+def read_file(path):
+    """A program in a file, gzipped or not."""
+    return wire.read(load(path))
+
+
+def load(path):
+    """The bytes of a file, or of the gzipped one that is there in its stead."""
+    data = path.read_bytes() if path.exists() else path.with_name(path.name + '.gz').read_bytes()
+    return gzip.decompress(data) if data[:2] == b'\x1f\x8b' else data
 
 
 def canonical_ops(program, block=0):
@@ -32,11 +46,31 @@ def canonical_vars(program, block=0):
     return {name: {key: value for key, value in var.items()} for name, var in program['blocks'][block]['vars'].items()}
 
 
+def rename_controls(program):
+    """Control variables, which Fluid calls by random numbers, by the order of their first use; in place."""
+    names = {}
+
+    def renamed(name):
+        return names.setdefault(name, 'control %d' % len(names)) if '@0.' in name else name
+
+    for block in program['blocks']:
+        for op in block['ops']:
+            for side in ('outputs', 'inputs'):
+                op[side] = {slot: [renamed(name) for name in op[side][slot]] for slot in sorted(op[side])}
+            if 'grad_to_block_id' in op['attrs']:    # out of a set
+                kind, value = op['attrs']['grad_to_block_id']
+                op['attrs']['grad_to_block_id'] = kind, sorted(value)
+        block['vars'] = {renamed(name): {**var, 'name': renamed(name)} for name, var in block['vars'].items()}
+    return program
+
+
 def assert_same(made, expected, variables=True):
-    """Op for op, attributes included; then variable for variable."""
-    ours, theirs = canonical_ops(made), canonical_ops(expected)
-    for position, (a, b) in enumerate(zip(ours, theirs)):
-        assert a == b, 'op %d (%s) differs: %s' % (position, b[0], [(x, y) for x, y in zip(a, b) if x != y])
-    assert len(ours) == len(theirs)
-    if variables:
-        assert canonical_vars(made) == canonical_vars(expected)
+    """Block for block and op for op, attributes included; then variable for variable."""
+    assert [block['parent'] for block in made['blocks']] == [block['parent'] for block in expected['blocks']]
+    for block in range(len(expected['blocks'])):
+        ours, theirs = canonical_ops(made, block), canonical_ops(expected, block)
+        for position, (a, b) in enumerate(zip(ours, theirs)):
+            assert a == b, 'op %d (%s) differs: %s' % (position, b[0], [(x, y) for x, y in zip(a, b) if x != y])
+        assert len(ours) == len(theirs)
+        if variables:
+            assert canonical_vars(made, block) == canonical_vars(expected, block)

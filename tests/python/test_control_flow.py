@@ -146,11 +146,11 @@ def test_an_rnn_is_used_as_it_can_be(fluid):
     L = fluid.layers
     x = fluid.data('x', [None, 2], lod_level=1)
     rnn = L.DynamicRNN()
-    with pytest.raises(ValueError, match='step_input can only be invoked inside rnn block'):
+    with pytest.raises(ValueError, match='step_input stands inside the block'):
         rnn.step_input(x)
-    with pytest.raises(ValueError, match='outside the rnn block'):
+    with pytest.raises(ValueError, match='outputs behind its block'):
         rnn()
-    with pytest.raises(ValueError, match='invoke rnn.step_input'):
+    with pytest.raises(ValueError, match='there must be a step_input first'):
         with rnn.block():
             rnn.memory(shape=[2])
     static = L.StaticRNN()
@@ -159,12 +159,12 @@ def test_an_rnn_is_used_as_it_can_be(fluid):
             pass
     assert fluid.default_main_program().current_block().idx == 0
     either = L.IfElse(fluid.data('b', [None, 1], 'bool'))
-    with pytest.raises(ValueError, match='must in true/false blocks'):
+    with pytest.raises(ValueError, match='input stands inside true_block or false_block'):
         either.input(x)
-    with pytest.raises(ValueError, match='Must set output inside block'):
+    with pytest.raises(ValueError, match='must call output'):
         with either.true_block():
             pass
-    with pytest.raises(ValueError, match='Must invoke true_block/false_block'):
+    with pytest.raises(ValueError, match='needs a true_block or a false_block'):
         either()
 
 
@@ -371,3 +371,28 @@ def test_the_index_of_joined_elements_is_their_extent(fluid):
     feed = {'first': np.zeros([2, 3], 'float32'), 'second': np.zeros([1, 3], 'float32')}
     got = started(fluid).run(feed=feed, fetch_list=[joined] + stacked)
     assert [list(index) for index in got] == [[2, 1], [2], [3], [1]]
+
+
+def test_a_sum_passes_over_what_a_block_that_did_not_run_would_have_written(fluid):
+    layers = fluid.layers
+    x, taken = fluid.data('x', [2], 'float32'), fluid.data('taken', [1], 'bool')
+    maybe = fluid.default_main_program().global_block().create_var(name='maybe', shape=[2], dtype='float32')
+    with layers.Switch() as switch:
+        with switch.case(taken):
+            layers.assign(x * 10.0, maybe)
+    total = layers.sums([x, maybe])
+    exe = fluid.Executor()
+    for value, expected in ((True, [11, 22]), (False, [1, 2]), (True, [11, 22])):
+        feed = {'x': np.array([1, 2], 'float32'), 'taken': np.array([value])}
+        np.testing.assert_array_equal(exe.run(feed=feed, fetch_list=[total])[0], expected)
+
+
+def test_parts_of_an_empty_batch_are_an_error(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [None, 3])
+    either = L.IfElse(fluid.data('b', [None, 1], 'bool'))
+    for block in (either.true_block, either.false_block):
+        with block():
+            either.output(L.scale(either.input(x), 2.0))
+    with pytest.raises(RuntimeError, match='merge_lod_tensor: neither side has a value'):
+        fluid.Executor().run(feed={'x': np.ones((0, 3), 'float32'), 'b': np.ones((0, 1), bool)}, fetch_list=either())

@@ -169,8 +169,8 @@ def comparable(program, block):
 @pytest.mark.parametrize('build', BUILDERS, ids=lambda build: build.__name__)
 def test_layers_make_fluids_programs(corpus, fluid, build):
     build(fluid, fluid.layers)
-    ours = programs.read(fluid.default_main_program().desc.serialize_to_string())
-    theirs = programs.read((corpus / 'open' / 'control' / (build.__name__ + '.pb')).read_bytes())
+    ours = programs.of(fluid.default_main_program())
+    theirs = programs.read_file(corpus / 'open' / 'control' / (build.__name__ + '.pb'))
     assert len(ours['blocks']) == len(theirs['blocks'])
     for block in range(len(theirs['blocks'])):
         assert comparable(ours, block) == comparable(theirs, block)

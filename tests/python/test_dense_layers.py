@@ -45,6 +45,8 @@ UNARY = {
     'has_nan': (lambda L, x: L.has_nan(x / (x - x)), lambda x: [False]),
     'has_inf': (lambda L, x: L.has_inf(x / (x - x)), lambda x: [True]),
     'expand': (lambda L, x: L.expand(x, [2, 1]), lambda x: np.tile(x, (2, 1))),
+    'strided_slice': (lambda L, x: L.strided_slice(x, [0, 1], [0, -1], [9, -9], [2, -3]), lambda x: x[::2, ::-3]),
+    'reverse': (lambda L, x: L.reverse(x, [0, -1]), lambda x: x[::-1, ::-1]),
     'stack': (lambda L, x: L.stack([x, x * 2.0], 1), lambda x: np.stack([x, x * 2], 1)),
     'pad': (lambda L, x: L.pad(x, [1, 0, 0, 2], 0.5), lambda x: np.pad(x, ((1, 0), (0, 2)), constant_values=0.5)),
     'shape': (lambda L, x: L.shape(x), lambda x: x.shape),
@@ -96,6 +98,29 @@ def test_a_transposed_convolution_undoes_the_shape_of_a_convolution_and_learns(f
     loss = layers.reduce_mean(layers.square(layers.conv2d(larger, 4, 3, stride=2) - image))
     losses = learn(fluid, loss, {'image': IMAGE}, steps=5, rate=0.01)
     assert losses[-1] < losses[0]
+
+
+def test_a_transposed_convolution_of_single_channels_is_an_op_of_its_own_without_cudnn(fluid):
+    layers = fluid.layers
+    image = fluid.data('image', [None, 4, 3, 3], 'float32')
+    attr = fluid.ParamAttr('w', initializer=fluid.initializer.Uniform(seed=3))
+    out = [layers.conv2d_transpose(image, 4, filter_size=3, groups=4, param_attr=attr, bias_attr=False, use_cudnn=cudnn)
+           for cudnn in (False, True)]
+    types = [op.type for op in fluid.default_main_program().global_block().ops]
+    assert types == ['depthwise_conv2d_transpose', 'conv2d_transpose']
+    alone, grouped = run_once(fluid, {'image': IMAGE}, out)
+    np.testing.assert_array_equal(alone, grouped)
+
+
+def test_strides_may_be_or_hold_variables(fluid):
+    layers = fluid.layers
+    x, step = fluid.data('x', [None, 4], 'float32'), fluid.data('step', [1], 'int32')
+    out = [layers.strided_slice(x, [1], [0], [4], step), layers.strided_slice(x, [0, 1], [-1, 0], [-9, 4], [-1, step])]
+    got = run_once(fluid, {'x': X, 'step': np.array([3], 'int32')}, out)
+    np.testing.assert_array_equal(got[0], X[:, ::3])
+    np.testing.assert_array_equal(got[1], X[::-1, ::3])
+    with pytest.raises(ValueError, match='strides holds 0 for extent 1'):
+        run_once(fluid, {'x': X, 'step': np.array([0], 'int32')}, out[:1])
 
 
 def test_bounds_of_a_slice_and_times_of_expand_may_be_variables(fluid):
@@ -211,7 +236,7 @@ def test_auc_counts_over_batches(fluid, slide_steps, last_alone):
 
 
 @pytest.mark.parametrize('call, says', [
-    (lambda L, x: L.prelu(x, 'row'), "mode should be one of 'all', 'channel', 'element', not 'row'"),
+    (lambda L, x: L.prelu(x, 'row'), "mode must be all, channel or element, not 'row'"),
     (lambda L, x: L.maxout(x, 2, axis=2), 'axis must be 1, -1 or 3, not 2'),
     (lambda L, x: L.lrn(x), 'lrn takes images of 4 axes'),
     (lambda L, x: L.conv2d_transpose(L.reshape(x, [-1, 4, 1, 1]), 2), 'wants output_size or filter_size'),

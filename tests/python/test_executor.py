@@ -71,6 +71,112 @@ def test_feeding_does_not_change_the_callers_arrays_and_takes_any_of_them(fluid)
         np.testing.assert_array_equal(np.array(fed), before)
 
 
+def resizer(array):
+    """A function of a program that tries to take an array's memory away in the middle of a run."""
+
+    def take(_):
+        with pytest.raises(ValueError, match='cannot resize'):
+            array.resize((1, 1), refcheck=False)
+        return np.zeros([1], 'float32')
+
+    return take
+
+
+def test_an_array_keeps_its_memory_while_a_run_reads_it(fluid):
+    x = fluid.data('x', [None, 1024])
+    tried = fluid.default_main_program().current_block().create_var(name='tried', shape=[1], dtype='float32')
+    whole = np.ones((20, 1024), 'float32')
+    fluid.layers.py_func(resizer(whole), x, tried)
+    out = fluid.layers.reduce_sum(x)
+    exe = fluid.Executor()
+    for fed in (whole, whole[4:], whole.reshape(-1, 2048)[:8].reshape(16, 1024)):
+        got, = exe.run(feed={'x': fed}, fetch_list=[out])
+        assert got[0] == fed.size
+    whole.resize((1, 1), refcheck=False)    # afterwards it is the caller's again
+
+
+def test_what_is_fed_and_fetched_is_a_copy(fluid):
+    x = fluid.data('x', [None, 1024])
+    fed = np.ones((2000, 1024), 'float32')
+    got, = fluid.Executor().run(feed={'x': fed}, fetch_list=[x])
+    fed[:] = 2
+    fed.resize((1, 1), refcheck=False)
+    assert (got == 1).all()
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'int64', 'uint8'])
+def test_memory_of_others_than_numpy_is_copied(fluid, dtype):
+    """Who owns it may take it back while the run lasts; so may who changes an index after it was looked at."""
+    x = fluid.data('x', [None, 1024], dtype)
+    copied = fluid.default_main_program().current_block().create_var(name='copied', shape=[-1, 1024], dtype=dtype)
+    memory = bytearray(np.ones((8, 1024), dtype).tobytes())
+    fed = np.ndarray([8, 1024], dtype, buffer=memory)
+
+    def change(given):
+        fed[:] = 7
+        return np.array(given)
+
+    fluid.layers.py_func(change, x, copied)
+    got = fluid.Executor().run(feed={'x': fed}, fetch_list=[fluid.layers.cast(x, 'float32'), copied])
+    for values in got:
+        assert (values == 1).all()
+
+
+def writes(fluid):
+    """What a function may try with the scope of the run that calls it: (the attempt, whether it may)."""
+    scope, w = fluid.global_scope(), fluid.global_scope().find_var('w')
+    kept = np.array(w.get_tensor())
+    w.get_tensor().set(np.full([3, 2], 2, 'float32'), None)
+    twos = fluid.io.save_vars(None, None, vars=['w'])
+    w.get_tensor().set(kept, None)
+    return {
+        'other values': (lambda: w.get_tensor().set(np.full([3, 2], 2, 'float32'), None), True),
+        'other values of a file': (lambda: fluid.io.load_vars(None, None, vars=['w'], filename=twos), True),
+        'another shape': (lambda: w.get_tensor().set(np.zeros([1, 1], 'float32'), None), False),
+        'another type': (lambda: w.get_tensor().set(np.zeros([3, 2], 'float64'), None), False),
+        'sequences': (lambda: w.get_tensor().set_lod([[0, 3]]), False),
+        'gone': (lambda: scope.erase('w'), False),
+        'a new variable': (lambda: scope.var('new').get_tensor().set(np.zeros([4], 'float32'), None), True),
+        'rows': (lambda: scope.find_var('rows').get_selected_rows().set_rows([1]), False),
+        'height': (lambda: scope.find_var('rows').get_selected_rows().set_height(1), False),
+        'of a scope below': (lambda: scope.new_scope().var('w').get_tensor().set(np.zeros([1], 'float32'), None), True),
+    }
+
+
+@pytest.mark.parametrize('what', [
+    'other values', 'other values of a file', 'another shape', 'another type', 'sequences', 'gone', 'a new variable',
+    'rows', 'height', 'of a scope below'
+])
+def test_a_run_meets_the_types_that_it_was_prepared_for(fluid, what):
+    x = fluid.data('x', [None, 3])
+    w = fluid.layers.create_global_var([3, 2], 1.0, 'float32', persistable=True, name='w')
+    done = fluid.default_main_program().current_block().create_var(name='done', shape=[1], dtype='float32')
+    attempts, seen = [], []
+
+    def attempt(_):
+        for one in attempts:
+            try:
+                one()
+            except penstock.StateError as error:
+                seen.append(str(error))
+        return np.zeros([1], 'float32')
+
+    fluid.layers.py_func(attempt, x, done)
+    out = fluid.layers.mul(x, w)
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    rows = fluid.global_scope().var('rows').get_selected_rows()
+    rows.get_tensor().set(np.zeros([1, 2], 'float32'), None)
+    rows.set_rows([0])
+    exe.run(feed={'x': np.ones([5, 3], 'float32')}, fetch_list=[out])
+    write, allowed = writes(fluid)[what]
+    attempts.append(write)
+    got, = exe.run(feed={'x': np.ones([5, 3], 'float32')}, fetch_list=[out])
+    assert (got == (6 if what.startswith('other values') else 3)).all()
+    assert len(seen) == (not allowed) and all('a run is in progress' in text for text in seen)
+    write()    # afterwards anything goes
+
+
 @pytest.mark.parametrize('feed, says', [
     ({}, 'x'),
     ({'x': np.zeros((2, 12), 'float32'), 'y': np.zeros((2, 1), 'float32')}, 'x'),
@@ -171,25 +277,27 @@ def test_a_data_feeder_makes_the_feed(fluid):
 
 
 LONG_RUN = textwrap.dedent('''
-    import sys, threading, time
+    import sys, threading
     import numpy as np
     import penstock.fluid as fluid
-    x = h = fluid.data('x', [1200, 1200])
-    for i in range(600):
+    begun, ended = threading.Event(), threading.Event()
+    def begin(x):
+        begun.set()
+        return np.array(x)
+    x = fluid.data('x', [1200, 1200])
+    h = fluid.default_main_program().global_block().create_var(name='h', shape=[1200, 1200], dtype='float32')
+    fluid.layers.py_func(begin, x, h)
+    for i in range(6000):
         h = fluid.layers.matmul(h, x)
     loss = fluid.layers.mean(h)
     exe = fluid.Executor()
-    ticks = []
-    def tick():
-        while True:
-            ticks.append(time.monotonic())
-            if len(ticks) == 5:
-                print('running', flush=True)
-            time.sleep(0.02)
-    threading.Thread(target=tick, daemon=True).start()
+    def watch():
+        begun.wait()
+        print('too late' if ended.is_set() else 'running', flush=True)
+    threading.Thread(target=watch, daemon=True).start()
     try:
-        for _ in range(100):
-            exe.run(feed={'x': np.zeros((1200, 1200), 'float32')}, fetch_list=[loss])
+        exe.run(feed={'x': np.zeros((1200, 1200), 'float32')}, fetch_list=[loss])
+        ended.set()
     except KeyboardInterrupt:
         print('interrupted', flush=True)
         sys.exit(7)

@@ -18,13 +18,13 @@ def test_precision_and_recall_go_on_over_batches_and_reset(fluid):
     assert both.eval() == [0.0, 0.0]
     with pytest.raises(ValueError, match='3 predictions, but 4 labels'):
         both.update(PREDS[:3], LABELS[:4])
-    with pytest.raises(ValueError, match='SubMetric should be inherit from MetricBase'):
+    with pytest.raises(ValueError, match='add_metric takes a metric, not'):
         both.add_metric(len)
 
 
 def test_accuracy_weighs_batches(fluid):
     accuracy = fluid.metrics.Accuracy()
-    with pytest.raises(ValueError, match='There is no data'):
+    with pytest.raises(ValueError, match='no batch has been added'):
         accuracy.eval()
     accuracy.update(np.array([0.5], 'float32'), 2)
     accuracy.update(0.8, weight=6)
@@ -32,10 +32,10 @@ def test_accuracy_weighs_batches(fluid):
     assert accuracy.get_config()['states']['weight'] == 8 and str(accuracy) == 'Accuracy'
     with pytest.raises(ValueError, match='negative'):
         accuracy.update(0.5, -1)
-    with pytest.raises(ValueError, match="'value' must be a number"):
+    with pytest.raises(ValueError, match='value must be a number'):
         accuracy.update('0.5', 1)
     accuracy.reset()
-    with pytest.raises(ValueError, match='There is no data'):
+    with pytest.raises(ValueError, match='no batch has been added'):
         accuracy.eval()
 
 
@@ -47,7 +47,7 @@ def test_chunks_and_edit_distances(fluid):
     precision, recall, f1 = chunks.eval()
     np.testing.assert_allclose([precision, recall, f1], [8 / 15, 8 / 12, 2 * (8 / 15) * (8 / 12) / (8 / 15 + 8 / 12)])
     distance = fluid.metrics.EditDistance('distance')
-    with pytest.raises(ValueError, match='There is no data'):
+    with pytest.raises(ValueError, match='no batch has been added'):
         distance.eval()
     distance.update(np.array([[1.0], [0.0], [3.0]]), 3)
     distance.update(np.array([[0.0]]), 1)
@@ -71,9 +71,19 @@ def test_auc_is_the_chance_that_a_positive_is_above_a_negative(fluid):
         auc.update(np.array([[0.0, 1.5]]), np.array([[1]]))
 
 
+def test_auc_of_precision_is_its_mean_at_each_positive(fluid):
+    auc = fluid.metrics.Auc('auc', curve='PR')
+    assert auc.eval() == 0.0
+    scores, labels = np.array([0.9, 0.8, 0.7, 0.2]), np.array([[0], [1], [1], [0]])
+    auc.update(np.stack([1 - scores, scores], 1), labels)
+    np.testing.assert_allclose(auc.eval(), (1 / 2 + 2 / 3) / 2)
+    with pytest.raises(ValueError, match="must be 'ROC' or 'PR'"):
+        fluid.metrics.Auc('auc', curve='AP')
+
+
 def test_a_weighted_average_is_of_each_element(fluid):
     average = fluid.average.WeightedAverage()
-    with pytest.raises(ValueError, match='There is no data'):
+    with pytest.raises(ValueError, match='nothing has been added'):
         average.eval()
     average.add(np.array([1.0, 2.0]), 1)
     average.add(np.array([3.0, 6.0]), 3)
@@ -93,3 +103,16 @@ def test_a_bilinear_filter_enlarges_linearly(fluid):
     with pytest.raises(ValueError, match='fills'):
         fluid.layers.create_parameter([1, 1, 4, 3], 'float32',
                                       attr=fluid.ParamAttr(initializer=fluid.initializer.Bilinear()))
+
+
+def test_the_layer_and_the_metric_have_one_area_of_precision(fluid):
+    scores, labels = fluid.data('scores', [None, 2], 'float32'), fluid.data('labels', [None, 1], 'int64')
+    area, _, _ = fluid.layers.auc(scores, labels, curve='PR')
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    random = np.random.RandomState(1)
+    positive = random.rand(50).astype('float32')
+    feed = {'scores': np.stack([1 - positive, positive], 1), 'labels': (random.rand(50, 1) < 0.4).astype('int64')}
+    metric = fluid.metrics.Auc('auc', curve='PR')
+    metric.update(feed['scores'], feed['labels'])
+    np.testing.assert_allclose(exe.run(feed=feed, fetch_list=[area])[0], [metric.eval()], rtol=1e-12)

@@ -1,18 +1,29 @@
 """minimize on the forward part of Fluid's own programs, loaded from their files, gives the rest of them."""
 
-import gzip
 import json
 
-import pytest
+import conftest
 import programs
+import pytest
 
 OPTIMIZE, LOSS = 2, 256
 
-
-def load(path):
-    if not path.exists():
-        return gzip.decompress(path.with_name(path.name + '.gz').read_bytes())
-    return path.read_bytes()
+# By the op of the update: the optimizer, and its arguments by the op's attributes.
+OPTIMIZERS = {
+    'adadelta': ('Adadelta', {'epsilon': 'epsilon', 'rho': 'rho'}),
+    'adagrad': ('Adagrad', {'epsilon': 'epsilon'}),
+    'adam': ('Adam', {'beta1': 'beta1', 'beta2': 'beta2', 'epsilon': 'epsilon', 'lazy_mode': 'lazy_mode'}),
+    'adamax': ('Adamax', {'beta1': 'beta1', 'beta2': 'beta2', 'epsilon': 'epsilon'}),
+    'decayed_adagrad': ('DecayedAdagrad', {'decay': 'decay', 'epsilon': 'epsilon'}),
+    'dpsgd': ('Dpsgd', {'clip': 'clip', 'batch_size': 'batch_size', 'sigma': 'sigma'}),
+    'ftrl': ('Ftrl', {'l1': 'l1', 'l2': 'l2', 'lr_power': 'lr_power'}),
+    'lamb': ('Lamb', {'lamb_weight_decay': 'weight_decay', 'beta1': 'beta1', 'beta2': 'beta2', 'epsilon': 'epsilon'}),
+    'lars_momentum': ('LarsMomentum', {'momentum': 'mu', 'lars_coeff': 'lars_coeff',
+                                       'lars_weight_decay': 'lars_weight_decay'}),
+    'momentum': ('Momentum', {'momentum': 'mu', 'use_nesterov': 'use_nesterov'}),
+    'rmsprop': ('RMSProp', {'rho': 'decay', 'epsilon': 'epsilon', 'momentum': 'momentum', 'centered': 'centered'}),
+    'sgd': ('SGD', {}),
+}
 
 
 def role(op):
@@ -53,15 +64,18 @@ def advance_names(fluid, program):
             fluid.unique_name.generate(key)
 
 
-def decay_of(fluid, ops, parameters):
-    """The regularization that the program's own ops are."""
-    signs = {op['outputs']['Out'][0] for op in ops if op['type'] == 'sign'}
+def decays_of(fluid, ops, parameters):
+    """The regularization that the program's own ops are, by parameter."""
+    signs = {op['outputs']['Out'][0]: op['inputs']['X'][0] for op in ops if op['type'] == 'sign'}
+    decays = {}
     for op in ops:
         if role(op) == OPTIMIZE and op['type'] == 'scale':
-            kinds = fluid.regularizer.L2Decay, fluid.regularizer.L1Decay
-            if op['inputs']['X'][0] in parameters | signs:
-                return kinds[op['inputs']['X'][0] in signs](op['attrs']['scale'][1])
-    return None
+            of, coefficient = op['inputs']['X'][0], op['attrs']['scale'][1]
+            if of in parameters:
+                decays[of] = fluid.regularizer.L2Decay(coefficient)
+            elif of in signs:
+                decays[signs[of]] = fluid.regularizer.L1Decay(coefficient)
+    return decays
 
 
 def clip_of(fluid, ops):
@@ -77,47 +91,41 @@ def clip_of(fluid, ops):
     return fluid.clip.GradientClipByGlobalNorm(attrs['fill_constant']['value'])
 
 
-def optimizer_of(fluid, program, ops, parameters):
+def optimizer_of(fluid, program, ops):
     """An optimizer with the hyperparameters that the program's own ops have."""
     update = next(op for op in ops if role(op) == OPTIMIZE and 'Param' in op['inputs'])
     attrs = {name: value for name, (_, value) in update['attrs'].items()}
-    rate = update['inputs']['LearningRate'][0]
+    rate = update['inputs'].get('LearningRate', ['learning_rate_0'])[0]    # Adadelta's op reads none
     rate = program.global_block().var(rate) if program.global_block().has_var(rate) else 0.01
-    common = {'regularization': decay_of(fluid, ops, parameters), 'grad_clip': clip_of(fluid, ops)}
-    if update['type'] == 'sgd':
-        return fluid.optimizer.SGD(rate, **common)
-    if update['type'] == 'momentum':
-        return fluid.optimizer.Momentum(rate, attrs['mu'], use_nesterov=attrs['use_nesterov'], **common)
-    if update['type'] == 'adagrad':
-        return fluid.optimizer.Adagrad(rate, attrs['epsilon'], **common)
-    assert update['type'] == 'adam'
-    return fluid.optimizer.Adam(rate, attrs['beta1'], attrs['beta2'], attrs['epsilon'], **common)
+    clip = clip_of(fluid, ops)
+    common = {'grad_clip': clip} if clip else {}
+    maker, arguments = OPTIMIZERS[update['type']]
+    return getattr(fluid.optimizer, maker)(rate, **{key: attrs[name] for key, name in arguments.items()}, **common)
 
 
-@pytest.mark.parametrize('name', [
-    'fit_a_line.sgd', 'lenet.momentum',
-    'lenet.adam.lr_piecewise.reg_l2', 'resnet_small.momentum.lr_cosine.reg_l2.clip_gnorm',
-    'resnet_small.momentum.lr_piecewise.reg_l2', 'resnet_small.momentum.lr_warmup_piecewise.reg_l2.clip_gnorm',
-    'softmax_reg.adagrad.clip_norm', 'softmax_reg.adam.lr_exponential', 'softmax_reg.momentum.reg_l2.clip_gnorm',
-    'softmax_reg.sgd.lr_cosine', 'softmax_reg.sgd.lr_inverse_time', 'softmax_reg.sgd.lr_natural_exp',
-    'softmax_reg.sgd.lr_noam', 'softmax_reg.sgd.lr_piecewise', 'softmax_reg.sgd.lr_polynomial',
-    'softmax_reg.sgd.lr_warmup', 'softmax_reg.sgd.reg_l1.clip_value', 'vgg11.momentum.reg_l2', 'wide_linear.adam',
-    'wide_linear.momentum', 'wide_linear.sgd', 'word2vec_dense.adam.lr_exponential_ns', 'word2vec_sparse.adam',
-    'word2vec_sparse.sgd', 'word2vec_v2.sgd', 'lstm_text.adagrad.clip_gnorm', 'ctr_dist.sgd', 'simnet_bow_dist.sgd',
-    'word2vec_dist.sgd',
-])
-def test_the_forward_part_of_a_loaded_program_is_minimized_as_by_fluid(corpus, fluid, name):
-    folder = corpus / 'open' / 'programs' / name
+PROGRAMS = sorted(path.name for path in (conftest.FLUIDS / 'programs').iterdir())
+
+
+def test_all_programs_are_there():
+    assert len(PROGRAMS) >= (52 if conftest.CORPUS.is_dir() else 10)
+
+
+@pytest.mark.parametrize('name', PROGRAMS)
+def test_the_forward_part_of_a_loaded_program_is_minimized_as_by_fluid(fluids, fluid, name):
+    folder = fluids('programs', name)
     facts = json.loads((folder / 'program.json').read_text())
-    data = load(folder / 'main.pb')
+    data = programs.load(folder / 'main.pb')
     whole = programs.read(data)
     program = fluid.Program.parse_from_string(data)
     keep_forward_part(program, whole)
     advance_names(fluid, program)
     loss = program.global_block().var(facts['loss'])
+    ops = whole['blocks'][0]['ops']
+    decays = decays_of(fluid, ops, {param['name'] for param in facts['params']})
     for param in facts['params']:
         program.global_block().var(param['name'])._set_fact('learning_rate', param['learning_rate'])
-    optimizer = optimizer_of(fluid, program, whole['blocks'][0]['ops'], {param['name'] for param in facts['params']})
+        program._parameter_attrs[param['name']] = {'regularizer': decays.get(param['name'])}
+    optimizer = optimizer_of(fluid, program, ops)
     optimizer.minimize(loss, startup_program=fluid.default_startup_program(),
                        parameter_list=[param['name'] for param in facts['params']])
-    programs.assert_same(programs.read(program.desc.serialize_to_string()), whole)
+    programs.assert_same(programs.of(program), whole)

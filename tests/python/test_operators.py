@@ -94,22 +94,72 @@ def test_a_part_is_one_slice(fluid, take):
     np.testing.assert_array_equal(run(fluid, {'x': X}, out)[0].ravel(), np.ravel(take(X)))
 
 
+@pytest.mark.parametrize('take', [
+    lambda x: x[::2],
+    lambda x: x[0:5:2],
+    lambda x: x[1::2, 1],
+    lambda x: x[4:1:-1],
+    lambda x: x[3::-2],
+    lambda x: x[::-2],
+    lambda x: x[:, 2:0:-1],
+    lambda x: x[-1:-4:-1, ::2],
+])
+def test_a_part_with_a_step_is_one_strided_slice(fluid, take):
+    values = np.arange(15, dtype='float32').reshape(5, 3)
+    out = take(fluid.data('x', [5, 3]))
+    assert ops_of(fluid) == ['strided_slice'] and out.name == 'x_strided_slice_0'
+    assert out.shape == take(values).shape
+    np.testing.assert_array_equal(run(fluid, {'x': values}, out)[0], take(values))
+
+
+@pytest.mark.parametrize('take, ops', [
+    (lambda x: x[::-1], ['reverse']),
+    (lambda x: x[::-1, ::-1], ['reverse']),
+    (lambda x: x[:, ::-1], ['reverse']),
+    (lambda x: x[1, ::-1], ['slice', 'reverse']),
+    (lambda x: x[0:5:2, ::-1], ['strided_slice', 'reverse']),
+])
+def test_a_whole_axis_is_turned_round_by_reverse(fluid, take, ops):
+    values = np.arange(15, dtype='float32').reshape(5, 3)
+    out = take(fluid.data('x', [5, 3]))
+    assert ops_of(fluid) == ops and out.name == 'x_slice_reverse_0'
+    np.testing.assert_array_equal(run(fluid, {'x': values}, out)[0], take(values))
+
+
+def test_a_step_may_be_a_variable(fluid):
+    x, i = fluid.data('x', [None, 3]), fluid.data('i', [1], 'int32')
+    columns, rows = x[:, 0:3:i], x[::i]
+    assert ops_of(fluid) == ['strided_slice', 'strided_slice']
+    got = run(fluid, {'x': X, 'i': np.array([2], 'int32')}, columns, rows)
+    np.testing.assert_array_equal(got[0], X[:, ::2])
+    np.testing.assert_array_equal(got[1], X[::2])
+
+
 def test_the_whole_is_the_variable_itself(fluid):
     x = fluid.data('x', [None, 3])
-    assert x[:] is x and x[:, :] is x
+    assert x[:] is x and x[:, :] is x and x[::1] is x
 
 
-def test_a_subscript_may_be_a_variable(fluid):
-    x, i = fluid.data('x', [None, 3]), fluid.data('i', [1], 'int32')
+@pytest.mark.parametrize('dtype', ['int32', 'int64'])
+def test_a_subscript_may_be_a_variable(fluid, dtype):
+    x, i = fluid.data('x', [None, 3]), fluid.data('i', [1], dtype)
     i.stop_gradient = False
     row, head, cell = x[i], x[:, 0:i], x[i, 2]
     assert i.stop_gradient
     after = ['fill_constant', 'elementwise_add']    # where a part of one element ends
     assert ops_of(fluid) == after + ['slice'] + ['slice'] + after + ['fill_constant', 'fill_constant', 'slice']
-    got = run(fluid, {'x': X, 'i': np.array([1], 'int32')}, row, head, cell)
+    got = run(fluid, {'x': X, 'i': np.array([1], dtype)}, row, head, cell)
     np.testing.assert_array_equal(got[0].ravel(), X[1])
     np.testing.assert_array_equal(got[1], X[:, :1])
     np.testing.assert_array_equal(got[2].ravel(), X[1, 2:])
+
+
+@pytest.mark.parametrize('dtype', ['float32', 'bool'])
+def test_a_subscript_that_counts_nothing_is_refused(fluid, dtype):
+    x, i = fluid.data('x', [None, 3]), fluid.data('i', [1], dtype)
+    for take in (lambda: x[i], lambda: x[i:], lambda: x[0:2:i]):
+        with pytest.raises(TypeError, match=r'x\[i\]: a Variable .* must be int32 or int64, not %s' % dtype):
+            take()
 
 
 def test_a_part_has_a_gradient(fluid):
@@ -120,7 +170,8 @@ def test_a_part_has_a_gradient(fluid):
 
 
 @pytest.mark.parametrize('subscript, error, says', [
-    (slice(None, None, 2), NotImplementedError, 'steps other than 1'),
+    (slice(None, 1, 0), ValueError, 'strides holds 0 for extent 0'),
+    (slice(None, None, 0.5), TypeError, 'must be an int, a slice or a Variable'),
     (Ellipsis, TypeError, 'must be an int, a slice or a Variable'),
     (1.5, TypeError, 'must be an int, a slice or a Variable'),
     ('a', TypeError, 'must be an int, a slice or a Variable'),

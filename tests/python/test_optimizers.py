@@ -34,7 +34,7 @@ def test_what_has_no_gradient_is_not_updated(fluid):
     (lambda O: O.Momentum(0.1, None), 'Momentum: momentum must be a number, not None'),
     (lambda O: O.RMSProp(0.1, rho='a'), "RMSProp: rho must be a number, not 'a'"),
     (lambda O: O.Lamb(0.1, exclude_from_weight_decay_fn='b'), 'exclude_from_weight_decay_fn must be a function'),
-    (lambda O: O.SGD(0.1, regularization='l2'), 'regularization should be an L1Decay or L2Decay, not str'),
+    (lambda O: O.SGD(0.1, regularization='l2'), 'regularization must be an L1Decay or L2Decay, not str'),
     (lambda O: O.SGD(0.1).minimize('loss'), "minimize: the loss must be a Variable, not 'loss'"),
     (lambda O: O.SGD(0.1).backward(None), 'backward: the loss must be a Variable, not None'),
 ])

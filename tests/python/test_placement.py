@@ -1,6 +1,5 @@
 """Who gets which slice: the placements, a dispatcher of the user's own, and the manual's keywords."""
 
-import gzip
 import json
 import os
 import pathlib
@@ -8,8 +7,10 @@ import random
 import subprocess
 import sys
 
+import conftest
 import numpy
 import penstock
+import programs
 import pytest
 from penstock.fluid.transpiler import HashName, PSDispatcher, RoundRobin, SizeBalanced
 from siphash import python37_hash, siphash24
@@ -116,8 +117,8 @@ def test_both_slices_of_a_parameter_on_one_pserver_train_with_state_of_their_own
 
 
 @pytest.mark.parametrize('answer, says', [
-    (lambda varlist, eps: eps[:1] * (len(varlist) + 1), r'gave 2 addresses for 1 variables'),
-    (lambda varlist, eps: [], r'gave 0 addresses for 1 variables'),
+    (lambda varlist, eps: eps[:1] * (len(varlist) + 1), r'as many addresses as variables, 1, not 2'),
+    (lambda varlist, eps: [], r'as many addresses as variables, 1, not 0'),
     (lambda varlist, eps: ['c:1'] * len(varlist), r'puts fc_0.b_0@GRAD.trainer_0 on "c:1"; the pservers are'),
     (lambda varlist, eps: None, r'Wrong.dispatch must return a list of endpoints, not None'),
     (lambda varlist, eps: [0] * len(varlist), r'Wrong.dispatch returned 0 for fc_0.b_0@GRAD.trainer_0; it must be'),
@@ -278,8 +279,8 @@ def test_a_dispatcher_needs_a_pserver(method):
 class TestHashFixCases:
     """Cases that the corpus placed by a dispatcher of its own."""
 
-    def cases(self, corpus):
-        found = sorted((corpus / 'open' / 'cases').glob('*@hashfix_*'))
+    def cases(self):
+        found = sorted((conftest.FLUIDS / 'cases').glob('*@hashfix_*'))
         assert found
         return found
 
@@ -287,7 +288,7 @@ class TestHashFixCases:
         from penstock.fluid.framework import Program
         case = json.loads((folder / 'case.json').read_text())
         source = folder.parents[1] / 'programs' / case['program']
-        main, startup = (Program.parse_from_string(_bytes(source / name)) for name in ('main.pb', 'startup.pb'))
+        main, startup = (Program.parse_from_string(programs.load(source / name)) for name in ('main.pb', 'startup.pb'))
         main.random_seed = startup.random_seed = json.loads((source / 'program.json').read_text())['random_seed']
         config = case['config']
         return case, penstock.transpile(main, startup, case['pserver_endpoints'], trainers=config['trainers'],
@@ -296,20 +297,18 @@ class TestHashFixCases:
                                         placement=HashNameFixed, compat=compat)
 
     @pytest.mark.filterwarnings('ignore::penstock.ProgramWarning')    # Fluid's own defects
-    def test_compat_is_equal(self, corpus, tmp_path):
-        import pbprog
-        for folder in self.cases(corpus):
+    def test_compat_is_equal(self):
+        for folder in self.cases():
             case, roles = self.roles(folder, 'fluid-1.8')
             made = {'trainer.pb': roles.trainers[0].main, 'trainer_startup.pb': roles.trainers[0].startup}
             for i, role in enumerate(roles.pservers.values()):
                 made['pserver_%d.pb' % i], made['pserver_startup_%d.pb' % i] = role.main, role.startup
             for name, entry in case['files'].items():
-                ours = tmp_path / name
-                ours.write_bytes(made[name].desc.serialize_to_string())
-                assert pbprog.canon(str(ours)) == pbprog.canon(str(folder / entry['file'])), (folder.name, name)
+                ours, theirs = programs.of(made[name]), programs.read_file(folder / entry['file'])
+                programs.assert_same(programs.rename_controls(ours), programs.rename_controls(theirs))
 
-    def test_by_default_gradients_go_where_their_parameters_are(self, corpus):
-        for folder in self.cases(corpus):
+    def test_by_default_gradients_go_where_their_parameters_are(self):
+        for folder in self.cases():
             _, roles = self.roles(folder, None)
             ops = roles.trainers[0].main.global_block().ops
             sent = {op.attr('op_role_var')[0]: op.attr('epmap') for op in ops if op.type == 'send'}
@@ -319,13 +318,6 @@ class TestHashFixCases:
                        for op in block.ops if 'Param' in op.input_names]
             pieces = [name for op in ops if op.type == 'recv' for name in op.output('Out')]
             assert sorted(updated) == sorted(pieces), 'each slice is updated once'
-
-
-def _bytes(path):
-    if not path.exists():
-        path = path.with_name(path.name + '.gz')
-    data = path.read_bytes()
-    return gzip.decompress(data) if path.suffix == '.gz' else data
 
 
 # What one process prints of a job: a hash of all its programs.

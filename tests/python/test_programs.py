@@ -1,16 +1,7 @@
 """Whole nets, built in Python, against the programs that Fluid 1.8.5 made of the same nets."""
 
-import gzip
-
 import programs
 import pytest
-
-
-def load(folder, name):
-    path = folder / name
-    if path.exists():
-        return path.read_bytes()
-    return gzip.decompress((folder / (name + '.gz')).read_bytes())
 
 
 def fit_a_line(fluid):
@@ -66,14 +57,13 @@ NETS = {
 
 
 @pytest.mark.parametrize('name', sorted(NETS))
-def test_a_net_built_in_python_is_fluids_op_for_op(corpus, fluid, name):
-    folder = corpus / 'open' / 'programs' / name
+def test_a_net_built_in_python_is_fluids_op_for_op(fluids, fluid, name):
+    folder = fluids('programs', name)
     build, optimizer = NETS[name]
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     main.random_seed = startup.random_seed = 1
     loss = build(fluid)
-    forward = programs.read(main.clone(for_test=True).desc.serialize_to_string())
-    programs.assert_same(forward, programs.read(load(folder, 'forward_test.pb')))
+    programs.assert_same(programs.of(main.clone(for_test=True)), programs.read_file(folder / 'forward_test.pb'))
     optimizer(fluid).minimize(loss)
-    programs.assert_same(programs.read(main.desc.serialize_to_string()), programs.read(load(folder, 'main.pb')))
-    programs.assert_same(programs.read(startup.desc.serialize_to_string()), programs.read(load(folder, 'startup.pb')))
+    programs.assert_same(programs.of(main), programs.read_file(folder / 'main.pb'))
+    programs.assert_same(programs.of(startup), programs.read_file(folder / 'startup.pb'))

@@ -160,7 +160,7 @@ def test_what_does_not_fit_the_declaration_is_an_error(fluid, made, says):
 def test_what_does_not_fit_the_layer_is_an_error(fluid):
     x = fluid.data('x', [None, 1])
     out = created(fluid, 'out', [-1, 1])
-    with pytest.raises(TypeError, match='func must be a Python function'):
+    with pytest.raises(TypeError, match='func must be callable'):
         fluid.layers.py_func('tanh', x, out)
     with pytest.raises(TypeError, match='x must be a Variable or a list of them'):
         fluid.layers.py_func(np.tanh, 'x', out)

@@ -140,12 +140,12 @@ def test_the_native_call_changes_nothing_and_gives_all_ranks(fluid):
         penstock.transpile_ranks(main, startup, RANKS, 'ring_allreduce')
 
 
-def test_geo_says_where_everything_is_as_fluid_does(corpus, fluid):
+def test_geo_says_where_everything_is_as_fluid_does(fluids, fluid):
     net(fluid)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     t = fluid.transpiler.GeoSgdTranspiler()
     t.transpile(0, pservers=','.join(PSERVERS), trainers=2)
-    case = json.loads((corpus / 'open' / 'cases' / 'fit_a_line.sgd@geo_p2t2' / 'case.json').read_text())
+    case = json.loads(fluids('cases', 'fit_a_line.sgd@geo_p2t2', 'case.json').read_text())
     assert t._get_vars_info() == case['python_side']['geo_vars_info']
     assert types(main)[-2:] == ['sgd', 'send'] and types(startup)[-1] == 'send'
     assert t.get_trainer_program() is main

@@ -26,9 +26,9 @@ def test_readers_are_made_of_readers():
 
 def test_readers_refuse_what_makes_no_sense():
     for size in (0, -1, 1.5):
-        with pytest.raises(ValueError, match='batch_size should be a positive'):
+        with pytest.raises(ValueError, match='batch_size must be an int above 0'):
             io.batch(numbers(5), size)
-    with pytest.raises(io.ComposeNotAligned, match='not aligned'):
+    with pytest.raises(io.ComposeNotAligned, match='have ended, others have not'):
         list(io.compose(numbers(2), numbers(3))())
     assert list(io.compose(numbers(2), numbers(3), check_alignment=False)()) == [(0, 0), (1, 1)]
     with pytest.raises(TypeError, match='check_alignment only, not align'):

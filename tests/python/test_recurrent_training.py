@@ -110,3 +110,25 @@ def test_two_ways_to_write_a_net_train_alike(fluid, one, other, lengths):
     assert losses[-1] < losses[0] and other_params.keys() == params.keys() and len(params) == 3
     for name, value in params.items():
         np.testing.assert_allclose(other_params[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_a_batch_without_steps_changes_nothing(fluid):
+    L = fluid.layers
+    x = fluid.data('x', [-1, 2, 3])
+    x.stop_gradient = False
+    rnn = L.StaticRNN()
+    with rnn.step():
+        word = rnn.step_input(x)
+        memory = rnn.memory(shape=[-1, 3], batch_ref=word)
+        hidden = L.fc([word, memory], 3, act='tanh')
+        rnn.update_memory(memory, hidden)
+        rnn.step_output(hidden)
+    out = rnn()
+    _, pairs = fluid.optimizer.SGD(0.1).minimize(L.reduce_sum(out))
+    exe = fluid.Executor()
+    exe.run(fluid.default_startup_program())
+    names = ['x@GRAD'] + [grad.name for _, grad in pairs]
+    for steps in (3, 0, 2):
+        made, dx, *grads = exe.run(feed={'x': np.ones((steps, 2, 3), 'float32')}, fetch_list=[out] + names)
+        assert made.shape == dx.shape == (steps, 2, 3)
+        assert [np.any(grad) for grad in grads] == [steps > 0] * 3

@@ -192,13 +192,14 @@ def expected(name):
         losses.append(loss)
         grads = prepared(grads, p) if prepared else grads
         for key, grad in grads.items():
+            power = t + 1 if rule is adam and key in TABLES else t  # by rows adam takes the next step's powers of beta
             if name != 'lazy_adam' or key not in TABLES:
-                rule(p[key], grad, states[key], t)
+                rule(p[key], grad, states[key], power)
                 continue
             rows = np.unique(ids[key])  # others stay, and their moments too
             state, value = State(grad[rows].shape), p[key][rows]
             vars(state).update(states[key].at(rows))
-            rule(value, grad[rows], state, t)
+            rule(value, grad[rows], state, power)
             states[key].put(rows, vars(state))
             p[key][rows] = value
     return losses, p

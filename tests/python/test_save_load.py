@@ -10,8 +10,8 @@ import penstock
 import programs
 import pytest
 
-FOLDER = conftest.CORPUS / 'open' / 'inference'
-MODELS = sorted(path.name for path in FOLDER.iterdir()) if FOLDER.is_dir() else []
+FOLDER = conftest.FLUIDS / 'inference'
+MODELS = sorted(path.name for path in FOLDER.iterdir())
 
 
 def regression(fluid):
@@ -52,6 +52,34 @@ def test_persistables_come_back(fluid, tmp_path, filename):
         fluid.io.load_persistables(exe, str(tmp_path), filename=filename)
         for name, expected in values.items():
             np.testing.assert_array_equal(value(fluid, name), expected)
+
+
+def test_without_a_folder_a_file_of_all_is_bytes(fluid, tmp_path):
+    exe, prediction = trained(fluid)
+    values = {var.name: value(fluid, var.name) for var in persistables(fluid)}
+    held = fluid.io.save_persistables(exe, None)
+    fluid.io.save_persistables(exe, str(tmp_path), filename='all')
+    assert held == (tmp_path / 'all').read_bytes()
+    assert fluid.io.save_params(exe, None) == fluid.io.save_vars(exe, None, vars=['fc_0.w_0', 'fc_0.b_0'])
+    with fluid.scope_guard(fluid.Scope()):
+        fluid.io.load_persistables(exe, None, filename=held)
+        for name, expected in values.items():
+            np.testing.assert_array_equal(value(fluid, name), expected)
+    feed = {'x': np.ones((2, 13), 'float32')}
+    fluid.io.save_inference_model(str(tmp_path), ['x'], [prediction], exe, params_filename='params')
+    model, params = (tmp_path / '__model__').read_bytes(), (tmp_path / 'params').read_bytes()
+    of_files = fluid.io.load_inference_model(str(tmp_path), exe, params_filename='params')
+    of_bytes = fluid.io.load_inference_model(None, exe, model, params)
+    expected, got = (exe.run(program, feed=feed, fetch_list=fetches)[0] for program, _, fetches in (of_files, of_bytes))
+    np.testing.assert_array_equal(got, expected)
+    with pytest.raises(ValueError, match='file all has no folder'):
+        fluid.io.save_params(exe, None, filename='all')
+    with pytest.raises(TypeError, match='filename must be the bytes of a file of all, not None'):
+        fluid.io.load_params(exe, None)
+    with pytest.raises(ValueError, match='what was given holds more than the 1 variables'):
+        fluid.io.load_vars(exe, None, vars=['fc_0.w_0'], filename=held)
+    with pytest.raises(ValueError, match='must be the bytes of the two files'):
+        fluid.io.load_inference_model(None, exe, model)
 
 
 def test_parameters_and_chosen_variables_are_saved_alone(fluid, tmp_path):
@@ -160,13 +188,13 @@ def test_fluids_inference_models_are_loaded_and_saved_back(fluid, tmp_path, name
 
 
 @pytest.mark.parametrize('name', MODELS)
-def test_the_inference_part_of_fluids_programs_is_fluids(fluid, tmp_path, name):
+def test_the_inference_part_of_fluids_programs_is_fluids(fluids, fluid, tmp_path, name):
     """Out of the training program, that fluid.save wrote, comes the __model__ that Fluid made of it."""
     theirs = programs.read((FOLDER / name / 'separate' / '__model__').read_bytes())
     ops = theirs['blocks'][0]['ops']
     ends = [op for op in ops if op['type'] == 'scale' and op['outputs']['Out'][0].startswith('save_infer_model')]
     feeds = [op['outputs']['Out'][0] for op in ops if op['type'] == 'feed'][::-1]
-    program = fluid.Program.parse_from_string((FOLDER / name / 'fluid_save' / 'm.pdmodel').read_bytes())
+    program = fluid.Program.parse_from_string(fluids('inference', name, 'fluid_save', 'm.pdmodel').read_bytes())
     block = program.global_block()
     for op in ends:    # their names went on from model to model; ours begin here
         for _ in range(int(op['outputs']['Out'][0].rpartition('_')[2])):
@@ -220,13 +248,13 @@ def test_a_loaded_inference_model_is_saved_and_loaded_again(fluid, tmp_path):
 
 def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
     exe, prediction = trained(fluid)
-    with pytest.raises(ValueError, match="'y' doesn't exist in pruned inference program"):
+    with pytest.raises(ValueError, match='y is not needed for the targets'):
         fluid.io.save_inference_model(str(tmp_path), ['x', 'y'], [prediction], exe)
-    with pytest.raises(ValueError, match='list of str'):
+    with pytest.raises(ValueError, match='feeded_var_names must be names'):
         fluid.io.save_inference_model(str(tmp_path), [1], [prediction], exe)
-    with pytest.raises(ValueError, match='list of Variable'):
+    with pytest.raises(ValueError, match='target_vars must be Variables'):
         fluid.io.save_inference_model(str(tmp_path), ['x'], ['fc_0.tmp_1'], exe)
-    with pytest.raises(ValueError, match='no directory named'):
+    with pytest.raises(ValueError, match='is no folder'):
         fluid.io.load_inference_model(str(tmp_path / 'nowhere'), exe)
     with pytest.warns(UserWarning, match='leaves out the parameters'):
         fluid.io.save_inference_model(str(tmp_path / 'only'), ['x'], [prediction], exe, program_only=True)
@@ -238,8 +266,8 @@ def test_what_an_inference_model_needs_is_asked_for(fluid, tmp_path):
 
 # fluid.save and fluid.load.
 @pytest.mark.parametrize('name', MODELS)
-def test_what_fluid_saved_is_loaded_and_saved_back(fluid, tmp_path, name):
-    folder = FOLDER / name / 'fluid_save'
+def test_what_fluid_saved_is_loaded_and_saved_back(fluids, fluid, tmp_path, name):
+    folder = fluids('inference', name, 'fluid_save')
     program = fluid.Program.parse_from_string((folder / 'm.pdmodel').read_bytes())
     for key in pickle.loads((folder / 'm.pdparams').read_bytes()):    # a program from a file forgets what they are
         program.global_block().var(key)._set_fact('is_parameter', True)

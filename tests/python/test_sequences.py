@@ -81,11 +81,40 @@ def test_levels_are_set_and_appended(fluid):
         fluid.layers.lod_reset(x)
 
 
+def test_rows_that_are_flattened_together_are_no_sequences(fluid):
+    x = fluid.data('x', [None, 2, 4], lod_level=1)
+    flat = [fluid.layers.flatten(x, axis) for axis in (0, 1, 2, 3)]
+    assert [(out.shape, out.lod_level) for out in flat] == [((1, -1), 0), ((-1, 8), 1), ((-1, 4), 0), ((-1, 1), 0)]
+    got = run(fluid, {'x': lod_tensor(fluid, np.ones((3, 2, 4), 'float32'), [1, 2])}, flat)
+    assert [out.recursive_sequence_lengths() for out in got] == [[], [[1, 2]], [], []]
+
+
 def test_a_level_must_fit_the_one_above_it(fluid):
     x = fluid.data('x', [None, 1], 'int64', 1)
     appended = fluid.layers.lod_append(x, [0, 1, 3])
     with pytest.raises(ValueError, match='level 0 of its sequences ends at 3; it must end at 2'):
         run(fluid, {'x': tokens(fluid, [1, 2, 3])}, [appended])
+
+
+def test_a_dynamic_rnn_runs_over_the_sentences_of_paragraphs(fluid):
+    layers = fluid.layers
+    x = fluid.data('x', [None, 1], lod_level=2)
+    x.stop_gradient = False
+    rnn = layers.DynamicRNN()
+    with rnn.block():
+        sentence = rnn.step_input(x)
+        before = rnn.memory(shape=[1], value=10.0)
+        total = layers.sequence_pool(sentence, 'sum') + before
+        rnn.update_memory(before, total)
+        rnn.output(total)
+    out = rnn()
+    grad, = fluid.gradients(layers.reduce_sum(layers.square(out)), x)
+    words = np.arange(1, 7, dtype='float32').reshape(6, 1)
+    lengths = [[1, 2], [3, 1, 2]]
+    feed = {'x': fluid.create_lod_tensor(words, lengths, fluid.CPUPlace())}
+    got, grad = run(fluid, feed, [out, grad])
+    assert values(got) == [16, 14, 25] and got.recursive_sequence_lengths() == [[1, 2]]
+    assert values(grad) == [32, 32, 32, 28 + 50, 50, 50] and grad.recursive_sequence_lengths() == lengths
 
 
 def test_the_most_likely_labels_are_aligned(fluid):

@@ -1,6 +1,5 @@
 """DistributeTranspiler: Fluid's habits over a pure function."""
 
-import gzip
 import itertools
 import json
 
@@ -220,11 +219,11 @@ def test_an_unknown_pserver_and_a_getter_too_early_are_errors(fluid):
         transpiled(fluid).get_pserver_program('10.0.0.3:6174')
 
 
-def test_role_programs_of_a_net_built_in_python_are_fluids(corpus, fluid):
+def test_role_programs_of_a_net_built_in_python_are_fluids(fluids, fluid):
     """The corpus's lenet case, from Python layers to role programs, in the compatible dialect."""
     import programs
     import test_programs
-    folder = corpus / 'open' / 'cases' / 'lenet.momentum@sync_p2t2'
+    folder = fluids('cases', 'lenet.momentum@sync_p2t2')
     case = json.loads((folder / 'case.json').read_text())
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     main.random_seed = startup.random_seed = 1
@@ -232,10 +231,8 @@ def test_role_programs_of_a_net_built_in_python_are_fluids(corpus, fluid):
     roles = penstock.transpile(main, startup, case['pserver_endpoints'], trainers=2, compat='fluid-1.8',
                                min_block_size=case['config']['min_block_size'])
     for number, role in enumerate(roles.pservers.values()):
-        theirs = folder / case['files']['pserver_%d.pb' % number]['file']
-        data = gzip.decompress(theirs.read_bytes()) if theirs.suffix == '.gz' else theirs.read_bytes()
-        ours = programs.read(role.main.desc.serialize_to_string())
-        expected = programs.read(data)
+        ours = programs.of(role.main)
+        expected = programs.read_file(folder / ('pserver_%d.pb' % number))
         for block in range(1, len(expected['blocks'])):
             assert programs.canonical_ops(ours, block) == programs.canonical_ops(expected, block)
 

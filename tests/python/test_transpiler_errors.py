@@ -27,10 +27,14 @@ FIELDS = [
     ('min_block_size', 0, 'plan: min_block_size must be at least 1, not 0   [E-plan-config]'),
     ('min_block_size', 8192.5, 'plan: min_block_size must be an integer, not 8192.5   [E-plan-config]'),
     ('min_block_size', True, 'plan: min_block_size must be an integer, not True   [E-plan-config]'),
+    ('min_block_size', 2**63, 'plan: min_block_size must be at most 9223372036854775807, not 9223372036854775808'
+     '   [E-plan-config]'),
     ('slicing', 'columns', "plan: slicing is 'columns'; it must be one of fluid, even, mxnet   [E-plan-slicing]"),
     ('bn_sync', 'sum', "plan: bn_sync is 'sum'; it must be one of none, average   [E-plan-bn-sync]"),
     ('clip', 'never', "plan: clip is 'never'; it must be one of local, global   [E-plan-clip]"),
     ('big_array_bound', 0, 'plan: big_array_bound must be at least 1, not 0   [E-plan-config]'),
+    ('nccl_comm_num', 2**31, 'plan: nccl_comm_num must be at most 2147483647, not 2147483648   [E-plan-config]'),
+    ('dc_asgd_lambda', 10**400, 'plan: dc_asgd_lambda is larger than any float   [E-plan-config]'),
     ('enable_dc_asgd', 2, 'plan: enable_dc_asgd must be True or False, not 2   [E-plan-config]'),
     ('dc_asgd_lambda', 'half', "plan: dc_asgd_lambda must be a number, not 'half'   [E-plan-config]"),
     ('mode', 'mpi', "plan: mode is 'mpi'; it must be one of pserver, nccl2, collective   [E-plan-kind]"),
@@ -59,6 +63,8 @@ ARGUMENTS = [
     (dict(trainer_id=-1), 'plan: trainer_id -1 is out of range; there are 2 trainers (0 and 1)   [E-plan-trainer-id]'),
     (dict(trainer_id='0'), "plan: trainer_id must be an integer, not '0'   [E-plan-config]"),
     (dict(trainer_id=None), 'plan: trainer_id must be an integer, not None   [E-plan-config]'),
+    (dict(trainer_id=2**31), 'plan: trainer_id must be at most 2147483647, not 2147483648   [E-plan-config]'),
+    (dict(trainers=2**31), 'plan: trainers must be at most 2147483647, not 2147483648   [E-plan-config]'),
     (dict(trainers=0), 'plan: there must be at least 1 trainer, not 0   [E-plan-trainers]'),
     (dict(trainers=-2), 'plan: there must be at least 1 trainer, not -2   [E-plan-trainers]'),
     (dict(trainers=2.5), 'plan: trainers must be an integer, not 2.5   [E-plan-config]'),
@@ -186,6 +192,13 @@ def test_a_program_that_trains_nothing(fluid):
     fluid.layers.fc(fluid.data('x', [None, 13]), 1)
     assert said(lambda: fluid.DistributeTranspiler().transpile(0, pservers=PSERVERS, trainers=2)) == \
         'plan: the program updates no parameter; call minimize before transpile   [E-plan-no-params]'
+
+
+def test_programs_of_more_trainers_than_there_may_be(fluid):
+    net(fluid)
+    programs = fluid.default_main_program(), fluid.default_startup_program()
+    assert said(lambda: penstock.transpile(*programs, PSERVERS, trainers=2**31 - 1)) == \
+        'plan: there may be at most 65536 trainers, not 2147483647   [E-plan-trainers]'
 
 
 def test_an_unknown_pserver(fluid):

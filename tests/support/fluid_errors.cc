@@ -46,14 +46,23 @@ std::vector<std::string> IdsOfLookups(const Program& program, const std::string&
 
 }  // namespace
 
+std::map<std::string, float> BetasInPlace(const Op& op) {
+  std::map<std::string, float> betas;
+  if (op.type() != "adam") return betas;
+  if (op.InputName("Beta1Pow") == op.OutputName("Beta1PowOut"))
+    betas[op.InputName("Beta1Pow")] = op.GetOr("beta1", 0.9f);
+  if (op.InputName("Beta2Pow") == op.OutputName("Beta2PowOut"))
+    betas[op.InputName("Beta2Pow")] = op.GetOr("beta2", 0.999f);
+  return betas;
+}
+
 std::map<std::string, float> BetasOfRows(const Program& program) {
   std::map<std::string, float> betas;
   for (int block = 0; block < program.block_count(); ++block) {
     for (const OpEntry& entry : program.block(block).ops()) {
       const Op& op = *entry.op;
       if (op.type() != "adam" || !IsRows(program, block, op.InputName("Grad"))) continue;
-      betas[op.InputName("Beta1Pow")] = op.GetOr("beta1", 0.9f);
-      betas[op.InputName("Beta2Pow")] = op.GetOr("beta2", 0.999f);
+      betas.merge(BetasInPlace(op));
     }
   }
   return betas;

@@ -2,7 +2,6 @@
 // dense gradient; with these errors put in, a program of Fluid's has Fluid's numbers, so that any other
 // difference shows.
 //
-//   sparse_adam_next_beta_pow           adam takes the powers of beta of the next step
 //   sparse_momentum_rmsprop_unsorted    momentum and rmsprop lose the gradient of some rows that are listed
 //                                       once each and not ascending
 #pragma once
@@ -16,8 +15,10 @@
 
 namespace penstock::test {
 
-// The powers of beta of every adam with a gradient of rows, in all blocks: by variable, the beta. Training
-// that starts from its square instead of from it is a step ahead in them.
+// The powers of beta that an adam leaves in the variables which it takes them from: by variable, the beta. By
+// rows adam takes the next step's; the dense one does if its powers start a step ahead.
+std::map<std::string, float> BetasInPlace(const Op& op);
+// The same of every adam with a gradient of rows, in all blocks.
 std::map<std::string, float> BetasOfRows(const Program& program);
 
 // The program with dense gradients instead of rows.

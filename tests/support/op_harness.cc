@@ -6,7 +6,7 @@
 
 #include "framework/base/hash.h"
 #include "framework/op/infer_context.h"
-#include "framework/op/kernel.h"
+#include "framework/op/operand_kinds.h"
 #include "framework/op/var_info.h"
 #include "framework/tensor/scope.h"
 
@@ -131,6 +131,7 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   }
   const std::unique_ptr<Kernel> kernel = factory();
   KernelSetup setup(*def, op, std::move(in), std::move(out), services);
+  PENSTOCK_RETURN_IF_ERROR(RequireKinds(*def, setup));
   PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<std::byte*> workspaces;

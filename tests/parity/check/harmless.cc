@@ -11,13 +11,16 @@ namespace {
 struct Harmless {
   std::string_view edit;  // * stands for any text
   std::string_view reason;
-  std::string_view set = "*";  // of which cases
+  std::string_view set = "*";  // of which cases, and whose
 };
+// Ours carry the plan, which says how many trainers there are.
+constexpr std::string_view kFluids = "*, Fluid's";
 constexpr std::string_view kGeo = "*@geo_*", kLocalSgd = "*@coll_localsgd_*";
 
 // Ranks are trainers of a set without pservers.
 constexpr Harmless kHarmless[] = {
     {"*.op_namescope: *", "tells people where an op comes from"},
+    {"*.op_callstack: *", "tells people where an op was made"},
     {"*.op_device: *", "where it runs, not what it does"},
     {"*.force_cpu: *", "where it runs, not what it does"},
     {"*.op_role: *", "roles are read before a program is distributed"},
@@ -65,14 +68,14 @@ constexpr Harmless kHarmless[] = {
      "*@cna_*"},
     {"*: send.epmap: *", "geo: where the communicator is told has no address", kGeo},
     {"trainer: send.X in: turned round", "geo: tables of one element type are told of in any order", kGeo},
-    {"trainer: lookup_table*.epmap: *", "of a table that lies on the trainer nobody asks"},
-    {"trainer: lookup_table*.height_sections: *", "of a table that lies on the trainer nobody asks"},
-    {"trainer: lookup_table*.table_names: *", "of a table that lies on the trainer nobody asks"},
-    {"trainer: lookup_table*.trainer_id: *", "of a table that lies on the trainer nobody asks"},
-    {"trainer: lookup_table*.remote_prefetch: *", "without addresses it looks up in the trainer's own table"},
-    {"trainer: lookup_table*.is_distributed: *", "is read before a program is distributed"},
-    {"trainer: lookup_table*.grad_inplace: *", "no kernel reads it"},
-    {"trainer: lookup_table.is_sparse: *", "the gradient op's own says which kind it makes"},
+    {"*: lookup_table*.epmap: *", "of a table that lies here nobody asks"},
+    {"*: lookup_table*.height_sections: *", "of a table that lies here nobody asks"},
+    {"*: lookup_table*.table_names: *", "of a table that lies here nobody asks"},
+    {"*: lookup_table*.trainer_id: *", "of a table that lies here nobody asks"},
+    {"*: lookup_table*.remote_prefetch: *", "without addresses it looks up in the trainer's own table"},
+    {"*: lookup_table*.is_distributed: *", "is read before a program is distributed"},
+    {"*: lookup_table*.grad_inplace: *", "no kernel reads it"},
+    {"*: lookup_table.is_sparse: *", "the gradient op's own says which kind it makes"},
     {"trainer: assign*",
      "Fluid keeps blocks of a schedule that has gone to the pservers; nobody enters them"},
     {"trainer: block: parent one behind",
@@ -88,18 +91,18 @@ constexpr Harmless kHarmless[] = {
      "nobody reads it: the step counter of a schedule that has gone"},
     // Pservers.
     {"pserver: listen_and_serv.Fanin: plus one",
-     "absent trainers are taken to be like those present, with a note"},
+     "absent trainers are taken to be like those present, with a note", kFluids},
     {"pserver: listen_and_serv.Fanin: minus one", "where gradients are not merged, a job of one trainer",
-     "*async_*"},
+     "*async_*, Fluid's"},
     {"pserver: listen_and_serv.Fanin: removed", "where gradients are not merged, a job of one trainer",
-     "*async_*"},
+     "*async_*, Fluid's"},
     {"pserver: listen_and_serv.pserver_id: minus one", "all are numbered or none is", "*p1t*"},
     {"pserver: listen_and_serv.sparse_grad_to_param: turned round", "a map has no order"},
     {"pserver: scale removed", "Fluid adds a table's gradients: a warning", "simnet_*@tbl_sync_*"},
     {"pserver: scale*", "with one trainer the mean is its gradient, and Fluid's tables have none",
-     "*@tbl_sync_p1t1"},
+     "*@tbl_sync_p1t1*"},
     {"pserver: sgd.Grad in: last another of its type", "with one trainer the mean is its gradient",
-     "*@tbl_sync_p1t1"},
+     "*@tbl_sync_p1t1*"},
     {"pserver: listen_and_serv.X in: turned round", "gradients arrive in any order"},
     {"pserver: listen_and_serv.grad_to_block_id: turned round", "a map has no order"},
     {"pserver: listen_and_serv.optimize_blocks: turned round", "updates depend on none before them"},

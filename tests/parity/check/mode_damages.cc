@@ -82,6 +82,13 @@ const std::vector<Damage> kSchedules = {
        });
      },
      {"E-check-start-differs"}},
+    {"AnotherNumberOfTrainers",
+     [](RoleFiles& r) {
+       // Nobody merges: nothing but the plan, which Fluid's sets do not carry, tells how many there are.
+       if (Server(r) == nullptr || r.pservers.front().program.meta().plan.empty()) return false;
+       return ChangeInEach(r.pservers, "listen_and_serv", [](Op& op) { op.Set("Fanin", 5); });
+     },
+     {"E-check-trainers"}},
     {"DelayNotCompensated",
      [](RoleFiles& r) {
        if (Server(r) == nullptr || !Server(r)->GetOr<bool>("dc_asgd", false)) return false;

@@ -61,8 +61,11 @@ std::map<EditKey, Mutation> EditsOf(const Program& program, int per_kind) {
 // Tries the edits of one set.
 class Editor {
  public:
-  Editor(const CaseFolder& one, RoleFiles roles, int per_kind)
-      : set_(one.id), source_{one.main, one.startup}, roles_(std::move(roles)), per_kind_(per_kind) {}
+  Editor(const CaseFolder& one, const std::string& whose, RoleFiles roles, int per_kind)
+      : set_(StrCat(one.id, ", ", whose)),
+        source_{one.main, one.startup},
+        roles_(std::move(roles)),
+        per_kind_(per_kind) {}
 
   bool IsCorrect() const { return CheckRoles(roles_, AllOps(), {.source = &source_}).errors() == 0; }
 
@@ -140,7 +143,7 @@ TEST_P(MutationTest, EveryEditIsFoundOrCannotMatter) {
       {"Fluid's", test::FluidSet(one)}, {"ours", test::OurSet(one, Dialect::kDefault)}};
   for (const auto& [whose, set] : sets) {
     if (!set) continue;
-    Editor editor(one, *set, named ? std::numeric_limits<int>::max() : 1);
+    Editor editor(one, whose, *set, named ? std::numeric_limits<int>::max() : 1);
     if (!editor.IsCorrect()) continue;  // a defect of Fluid's
     editor.EditAll();
     tried += editor.tried();

@@ -6,6 +6,7 @@
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/difference_parts.h"
 #include "tests/parity/transpile/mode_differences.h"
+#include "tests/parity/transpile/optimize_differences.h"
 #include "tests/parity/transpile/placement_differences.h"
 #include "tests/parity/transpile/table_differences.h"
 #include "tests/parity/transpile/trainer_differences.h"
@@ -58,38 +59,6 @@ void AddSuffix(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Pr
       program.MutableBlock(0).RenameVar(MergedGradName(param, slice), ReceivedGradName(param, slice, 0));
     }
   }
-}
-
-// --- D-clip
-
-bool InClipScope(const Op& op) {
-  return op.GetOr<std::string>(kNameScopeAttr, "").find("/gradient_clip") == 0 &&
-         op.role() == Role::kOptimize;
-}
-
-bool ClipsByOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
-  const auto& ops = folder.main.main().ops();
-  return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) { return InClipScope(*entry.op); });
-}
-
-constexpr std::string_view kKnownToFluid = "@CLIP";
-
-// As Fluid transpiles the same program if the clip ops are made by set_gradient_clip, whose scope it knows.
-void AsSetGradientClip(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main) {
-  ChangeOps(main, 0, [](Op& op) {
-    if (!InClipScope(op)) return false;
-    op.Set(kNameScopeAttr, StrCat(op.GetOr<std::string>(kNameScopeAttr, ""), kKnownToFluid));
-    return true;
-  });
-}
-
-void LeaveScopesAlone(const CaseFolder&, const RoleSet&, const RoleFile&, Program& program) {
-  ChangeOps(program, 0, [](Op& op) {
-    const std::string scope = op.GetOr<std::string>(kNameScopeAttr, "");
-    if (!scope.ends_with(kKnownToFluid)) return false;
-    op.Set(kNameScopeAttr, scope.substr(0, scope.size() - kKnownToFluid.size()));
-    return true;
-  });
 }
 
 // --- D-lr-where-needed
@@ -308,6 +277,7 @@ const std::vector<Difference>& Differences() {
   // In the order in which they are applied.
   static const std::vector<Difference> kDifferences = {
       {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
+      {"D-untrained-averages", OnPservers(AveragesUntrained), AreToOptimize, AsForward},
       {"D-lr-where-needed", OnPservers(HasUnneededLrOps), nullptr, DropUnneededLrOps},
       {"D-forgotten-tables", ForgetsTables, nullptr, LookUpHere},
       {"D-send-trainer-id", SendsAsAnother, SendAsOneself},

@@ -110,7 +110,7 @@ TEST(LessMemory, RandomNetworksTrainToTheSameBytes) {
       const auto got = Train(network.startup, less->program, feeds, {network.loss}, {});
       ASSERT_TRUE(got.ok()) << got.status().ToString();
       EXPECT_TRUE(*got == *expected);
-      saved += less->saved.bytes_per_item;
+      for (const auto& [what, bytes] : less->saved.bytes_for_each) saved += bytes;
       released += less->saved == MemorySize() ? static_cast<int>(less->lines.size()) : 0;
     }
   }

@@ -73,6 +73,30 @@ TEST(OpDefTest, WrongOpsAreNamed) {
             "double: element type of X (i32) must be f32 or f64");
 }
 
+TEST(OpDefTest, WhatIsNoDenseTensorNeedsADeclarationThatSaysSo) {
+  OpRegistry ops;
+  RegisterDouble(ops);
+  ops.Add("take")
+      .Input("X", "", AnyType(), OfKind(VarKind::kTensorArray))
+      .Output("Out", "", SameTypeAs("X"), TensorOrRows())
+      .InferShape(SameShape("X", "Out"))
+      .Grad({.reads = {"X"}, .yields = {"X"}});
+  ASSERT_TRUE(ops.Finish().ok());
+  Program program;
+  Var x = TensorVar("x", DType::kFp32, {3});
+  x.kind = VarKind::kTensorArray;
+  program.MutableBlock(0).SetVar(x);
+  const Status status = InferAndDeclare(ops, program, 0, Doubled());
+  EXPECT_EQ(status.id(), "E-op-kind");
+  EXPECT_EQ(status.message(), "double: X (x) is an array of tensors; it must be a dense tensor");
+  const OpDef& grad = *ops.Find("take_grad");
+  EXPECT_EQ(grad.FindInput("X")->kinds, KindSet::Of(VarKind::kTensorArray));
+  EXPECT_EQ(grad.FindOutput("X@GRAD")->kinds, KindSet::Of(VarKind::kTensorArray));
+  EXPECT_EQ(grad.FindInput("Out@GRAD")->kinds, KindSet::Of(VarKind::kTensor)) << "rows only where it says so";
+  EXPECT_EQ(ops.Find("take")->FindOutput("Out")->kinds.ToString(), "a dense tensor or selected rows");
+  EXPECT_EQ(KindSet::Any().ToString(), "of any kind");
+}
+
 TEST(OpRegistryTest, AnUnknownOpIsNamedWithItsNeighbours) {
   OpRegistry ops;
   RegisterDouble(ops);

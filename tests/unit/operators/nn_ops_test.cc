@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "operators/all_ops.h"
 #include "tests/unit/operators/kernel_check.h"
@@ -123,6 +124,17 @@ TEST(Softmax, HasNoElementWithoutALogarithm) {
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     EXPECT_NEAR(std::log(test::ElementAt(out->at("out"), 1)), -64 - std::log1p(std::exp(-1.0)), 1e-4);
   }
+}
+
+TEST(Softmax, OfWhatIsNoNumberIsNone) {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const Op op = Op("softmax").AddInput("X", {"x"}).AddOutput("Out", {"out"});
+  const Tensor x = test::TensorOf<float>({4, 2}, {1, std::nanf(""), kInfinite, 1, -kInfinite, 1, 2, 2});
+  const auto out = test::RunOp(AllOps(), op, {{"x", x}});
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  for (const int i : {0, 1, 2, 3}) EXPECT_TRUE(std::isnan(test::ElementAt(out->at("out"), i))) << i;
+  EXPECT_EQ(test::ElementAt(out->at("out"), 5), 1);
+  EXPECT_EQ(test::ElementAt(out->at("out"), 7), 0.5);
 }
 
 TEST(Softmax, TheAxisMustBeThere) {

@@ -155,6 +155,11 @@ TEST(Executor, FedMemoryIsReadInPlaceAndLetGo) {
   std::vector<Feed> feeds = TwoFeeds(1, 1, 2);
   ASSERT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
   EXPECT_EQ(feeds[0].tensor.buffer().use_count(), 1);
+  const std::vector<std::string> fetches = {"x"};
+  auto fetched = executor.Run(p.program, scope, feeds, fetches);
+  ASSERT_TRUE(fetched.ok()) << fetched.status().ToString();
+  EXPECT_EQ(feeds[0].tensor.buffer().use_count(), 1);
+  EXPECT_EQ(Floats((*fetched)[0]), (std::vector<float>{1, 1}));
 }
 
 TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {

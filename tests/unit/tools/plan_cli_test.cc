@@ -1,6 +1,7 @@
 // `penstock plan` as a user meets it: where it reads from, its three forms, and what it says of bad input.
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/support/command_line.h"
 
@@ -67,6 +68,13 @@ TEST_F(PlanCommand, BadInputIsOneLineAndExitCode2) {
                 "a rate is a number above 0 and a unit, as 10Gbit, 100Mbit or 1.2GB, not \"fast\"   [E-net]");
   ExpectBadPlan("--step-ms -5 --net 1Gbit " + roles,
                 "cost: a step takes more than 0 ms, not -5   [E-cost-options]");
+  ExpectBadPlan("--step-ms 0 --net 1Gbit " + roles,
+                "cost: a step takes more than 0 ms, not 0   [E-cost-options]");
+  ExpectBadPlan("--step-ms soon --net 1Gbit " + roles,
+                "flag --step-ms is of type double, not \"soon\"   [E-flag]");
+  ExpectBadPlan("--batch -5 " + roles, "cost: batch must be at least 0, not -5   [E-cost-options]");
+  ExpectBadPlan("--steps-per-exchange 0 " + roles,
+                "cost: steps per exchange must be at least 1, not 0   [E-cost-options]");
   ExpectBadPlan(dir_ / "none", StrCat(dir_ / "none", ": No such file or directory   [E-roles-folder]"));
   ASSERT_TRUE(WriteFile(dir_ / "trainer.pb", "noise").ok());
   EXPECT_EQ(Run("plan " + dir_.path().string()), 2);
@@ -74,8 +82,33 @@ TEST_F(PlanCommand, BadInputIsOneLineAndExitCode2) {
   EXPECT_EQ(Split(err_, '\n').size(), 2U) << err_;
 }
 
+void CollectKeys(const nlohmann::json& json, std::set<std::string>& keys) {
+  if (json.is_object()) {
+    for (const auto& [key, value] : json.items()) keys.insert(key);
+  }
+  if (!json.is_structured()) return;
+  for (const auto& value : json) CollectKeys(value, keys);
+}
+
+TEST_F(PlanCommand, EveryKeyOfItsJsonIsInTheManual) {
+  const std::string manual = *ReadFile(std::string(PENSTOCK_SOURCE_DIR) + "/tools/plan/README.md");
+  std::set<std::string> keys;
+  for (const std::string& job :
+       {Source() + " --batch 8",
+        CaseOf("softmax_reg.momentum.reg_l2.clip_gnorm", "sync_p2t2") + " --clip global",
+        StrCat(" ", RolesOf("fit_a_line.sgd@geo_p2t2")),
+        StrCat(" --rows-per-step 10 ", RolesOf("word2vec_dist.sgd@tbl_sync_p2t2")),
+        CaseOf("fit_a_line.sgd", "coll_allreduce_t2")}) {
+    ASSERT_EQ(Run("plan --json --net 10Gbit --step-ms 50" + job), 0) << err_;
+    CollectKeys(nlohmann::json::parse(out_), keys);
+  }
+  for (const char* kind : {"ring", "tables", "pservers", "told_to_pservers"})
+    EXPECT_TRUE(keys.contains(kind));
+  for (const std::string& key : keys) EXPECT_NE(manual.find(StrCat("`", key)), std::string::npos) << key;
+}
+
 TEST_F(PlanCommand, HelpListsItsFlagsAsTheyAreWritten) {
-  EXPECT_EQ(Run("plan --help"), 0);
+  EXPECT_EQ(Run("plan roles --help"), 0);
   for (const char* flag :
        {"--net ", "--step-ms ", "--rows-per-step ", "--batch ", "--json ", "--dot ", "--pieces "}) {
     EXPECT_NE(out_.find(flag), std::string::npos) << flag;

@@ -82,6 +82,18 @@ TEST_F(TranspileCommand, StepsThatCannotBeWrittenAreAnError) {
   EXPECT_NE(err_.find("/dev/null/x"), std::string::npos) << err_;
 }
 
+TEST_F(TranspileCommand, ASetThatStoodThereBeforeIsReplaced) {
+  const std::string folders = StrCat(" --out ", dir_ / "roles", " --steps ", dir_ / "steps");
+  ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p3t2") + folders), 0) << err_;
+  ASSERT_TRUE(WriteFile(dir_ / "roles" + "/notes.txt", "the user's").ok());
+  ASSERT_EQ(Run(StrCat("convert ", dir_ / "roles", "/trainer.pb ", dir_ / "roles", "/trainer_t2.pb.gz")), 0);
+  ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "async_p2t2") + folders), 0) << err_;
+  EXPECT_EQ(Run("check " + dir_ / "roles"), 0) << out_ << err_;
+  EXPECT_FALSE(fs::exists(dir_ / "roles" + "/pserver_2.pb"));
+  EXPECT_TRUE(fs::exists(dir_ / "roles" + "/notes.txt"));
+  EXPECT_FALSE(fs::exists(dir_ / "steps" + "/trainer_0/05_add_send_barrier.ir"));
+}
+
 TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
   const std::string good = CaseOf("fit_a_line.sgd", "sync_p2t2");
   const std::string out = " --out " + dir_ / "roles";

@@ -14,6 +14,12 @@ Program Parse(std::string_view text) {
   return program.ok() ? *std::move(program) : Program();
 }
 
+// With `to` in the place of the only `from`.
+std::string Replaced(std::string_view text, std::string_view from, std::string_view to) {
+  const std::size_t at = text.find(from);
+  return StrCat(text.substr(0, at), to, text.substr(at + from.size()));
+}
+
 // A registry of one op: Out has X's shape and type.
 const OpRegistry& Squares() {
   static const OpRegistry* ops = [] {
@@ -66,6 +72,44 @@ block 2 in 0 forward 1 {
   EXPECT_TRUE(VerifyProgram(program).ok()) << VerifyProgram(program).ToString();
 }
 
+// Fluid's recurrent_grad puts the gradient of a state into the step before.
+TEST(Verifier, GradientsThatTheOpItselfPutsIntoABlockNeedNoDeclaration) {
+  constexpr char kText[] = R"(program
+block 0 {
+  data x : f32[3]
+  run_grad() {sub_block=^2, states=["STATE"]}
+}
+block 1 in 0 {
+  h : f32[3] = square(X=x)
+}
+block 2 in 0 forward 1 {
+  g : f32[3] = square_grad(X=h@GRAD)
+}
+)";
+  const Program of_h = Parse(Replaced(kText, "STATE", "h"));
+  EXPECT_TRUE(VerifyProgram(of_h).ok()) << VerifyProgram(of_h).ToString();
+  EXPECT_EQ(VerifyProgram(Parse(kText)).id(), "E-verify-undeclared");
+}
+
+// As Fluid's recomputation declares what it infers no element type of.
+TEST(Verifier, ATemporaryThatIsDeclaredBoolHoldsWhatTheOpMakes) {
+  constexpr char kText[] = R"(program
+block 0 {
+  data x : f32[3]
+  y : bool[3] = square(X=x)
+  z : f32[3] = square(X=y)
+}
+)";
+  EXPECT_TRUE(VerifyProgram(Parse(kText), {.ops = &Squares()}).ok())
+      << VerifyProgram(Parse(kText), {.ops = &Squares()}).ToString();
+  const Program before = Parse(kText);
+  Program after = before;
+  after.MutableBlock(0).RenameVar("z", "renamed");  // the op that makes y is not looked at
+  EXPECT_TRUE(VerifyProgram(after, {.ops = &Squares(), .before = &before}).ok());
+  const Program kept = Parse(Replaced(kText, "  y : bool[3] =", "  persist y : bool[3]\n  y ="));
+  EXPECT_EQ(VerifyProgram(kept, {.ops = &Squares()}).id(), "E-shape-square");
+}
+
 TEST(Verifier, AForwardBlockThatLeadsInACircleEndsTheSearch) {
   Program program = Parse("program\nblock 0 {\n}\nblock 1 in 0 forward 1 {\n  y : f32[1] = square(X=x)\n}\n");
   EXPECT_EQ(VerifyProgram(program).id(), "E-verify-undeclared");
@@ -89,6 +133,17 @@ TEST(Verifier, OnlyWhatAPassTouchedIsCheckedAgainstItsSchema) {
   EXPECT_TRUE(VerifyProgram(after, {.ops = &Squares(), .before = &before}).ok());
   after.MutableBlock(0).Append(Op("square").AddInput("X", {"x"}).AddOutput("Out", {"y"}).Set("times", -1));
   EXPECT_EQ(FindViolations(after, {.ops = &Squares(), .before = &before}).size(), 1u);
+}
+
+TEST(Verifier, ABlockThatNoOpEntersKeepsItsNamesAfterAPass) {
+  const Program before = Parse(
+      "program\nblock 0 {\n  data x : f32[3]\n  g : f32[3] = square(X=x)\n}\n"
+      "block 1 in 0 {\n  g = square(X=x)\n}\n");
+  const Program after = Parse(
+      "program\nblock 0 {\n  data x : f32[3]\n  g.trainer_0 : f32[3] = square(X=x)\n}\n"
+      "block 1 in 0 {\n  g = square(X=x)\n}\n");
+  EXPECT_TRUE(VerifyProgram(after, {.before = &before}).ok());
+  EXPECT_EQ(FindViolations(after).size(), 1u);
 }
 
 TEST(Verifier, StopsAtTheGivenNumberOfFindings) {

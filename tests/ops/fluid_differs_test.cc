@@ -1,0 +1,287 @@
+// Where Fluid 1.8.5 computes something else than its documents say: ours is right, by the formula or by
+// central differences, and each case says what Fluid does. Those of the corpus are listed in corpus_test.cc
+// and rows_test.cc.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "framework/text/printer.h"
+#include "operators/all_ops.h"
+#include "operators/tensor/convert.h"
+#include "tests/ops/gradient_case.h"
+#include "tests/ops/rows_runner.h"
+#include "tests/ops/run_one.h"
+
+namespace penstock::test {
+namespace {
+
+using Ints = std::vector<std::int32_t>;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+struct Difference {
+  std::string fluid;  // what it does
+  Op op;
+  Tensors inputs;
+  std::string out;
+  std::vector<double> expected;
+};
+
+Op Binary(const std::string& type) { return WithSlots(type, {"X", "Y"}, {"Out"}); }
+Op Single(const std::string& type) { return WithSlots(type, {"X"}, {"Out"}); }
+Tensor Vector(std::initializer_list<float> values) {
+  return TensorOf<float>({static_cast<Dim>(values.size())}, values);
+}
+
+std::vector<Difference> Reductions() {
+  const std::string unwritten = "has no kernel for as many extents and leaves Out as it was";
+  const Tensor box = Ramp(DType::kFp32, {2, 2, 2}, 1, 1);
+  const Tensor deep = Ramp(DType::kFp32, {1, 2, 1, 1, 1, 2}, 1, 1);
+  return {{unwritten, Single("reduce_sum").Set("dim", Ints{0, 1, 2}), {{"X", box}}, "Out", {36}},
+          {unwritten, Single("reduce_mean").Set("dim", Ints{0, 1, 2}), {{"X", box}}, "Out", {4.5}},
+          {unwritten, Single("reduce_max").Set("dim", Ints{0, 2, 4}), {{"X", deep}}, "Out", {1, 2, 3, 4}},
+          {unwritten, Single("reduce_prod").Set("dim", Ints{-1}), {{"X", deep}}, "Out", {2, 12}},
+          {"takes an extent that is named twice for two",
+           Single("reduce_sum").Set("dim", Ints{0, 0}),
+           {{"X", TensorOf<float>({2, 2}, {1, 2, 3, 4})}},
+           "Out",
+           {4, 6}}};
+}
+
+std::vector<Difference> Broadcasts() {
+  const std::string exchanged = "exchanges X and Y where X has the lower rank";
+  const std::string as_x = "gives Out the shape of X, though Y has larger extents, and writes beyond its end";
+  const Tensor low = Vector({2, 3}), high = TensorOf<float>({1, 2}, {5, 2});
+  const Tensor few = TensorOf<std::int32_t>({2}, {7, 9}), many = TensorOf<std::int32_t>({1, 2}, {2, 4});
+  return {{exchanged, Binary("elementwise_pow"), {{"X", low}, {"Y", high}}, "Out", {32, 9}},
+          {exchanged, Binary("elementwise_mod"), {{"X", few}, {"Y", many}}, "Out", {1, 1}},
+          {exchanged, Binary("elementwise_floordiv"), {{"X", few}, {"Y", many}}, "Out", {3, 2}},
+          {as_x,
+           Binary("less_than"),
+           {{"X", TensorOf<float>({2, 1}, {1, 3})}, {"Y", TensorOf<float>({1, 2}, {2, 4})}},
+           "Out",
+           {1, 1, 0, 1}}};
+}
+
+std::vector<Difference> Elements() {
+  return {{"compares |X - Y| with 1e-8: infinities differ, small numbers are alike",
+           Binary("equal"),
+           {{"X", Vector({kInf, 0, 1})}, {"Y", Vector({kInf, 1e-9f, 1})}},
+           "Out",
+           {1, 0, 1}},
+          {"compares |X - Y| with 1e-8",
+           Binary("not_equal"),
+           {{"X", Vector({kInf, 0})}, {"Y", Vector({kInf, 1e-9f})}},
+           "Out",
+           {0, 1}},
+          {"divides by the norm 0",
+           Single("clip_by_norm").Set("max_norm", 1.0f),
+           {{"X", Vector({0, 0})}},
+           "Out",
+           {0, 0}},
+          {"takes the larger of X and alpha * X, whatever alpha is",
+           Single("leaky_relu").Set("alpha", 1.5f),
+           {{"X", Vector({-2, 2})}},
+           "Out",
+           {-3, 2}},
+          {"reads inf and nan as 0",
+           Op("fill_constant")
+               .AddOutput("Out", {"Out"})
+               .Set("shape", std::vector<std::int64_t>{1})
+               .Set("str_value", "inf"),
+           {},
+           "Out",
+           {static_cast<double>(kInf)}},
+          {"rounds halves up in what is left over of its vectors, and to the even number elsewhere",
+           Single("round"),
+           {{"X", Vector({-2.5f, -1.5f, -0.4f, 0.5f, 1.5f, 2.6f})}},
+           "Out",
+           {-2, -2, 0, 0, 2, 3}},
+          {"orders equal elements as its sort happens to leave them",
+           WithSlots("top_k", {"X"}, {"Out", "Indices"}).Set("k", 3),
+           {{"X", Vector({1, 3, 3, 3, 2})}},
+           "Indices",
+           {1, 2, 3}},
+          {"passes attribute curve over, and gives the area under the ROC curve",
+           [] {
+             Op op = WithSlots("auc", {"Predict", "Label", "StatPos", "StatNeg"},
+                               {"AUC", "StatPosOut", "StatNegOut"});
+             return op.Set("curve", "PR").Set("num_thresholds", 10).Set("slide_steps", 0);
+           }(),
+           {{"Predict", TensorOf<float>({3, 1}, {0.9f, 0.5f, 0.1f})},
+            {"Label", TensorOf<std::int64_t>({3, 1}, {0, 1, 0})},
+            {"StatPos", Ramp(DType::kInt64, {11}, 0, 0)},
+            {"StatNeg", Ramp(DType::kInt64, {11}, 0, 0)}},
+           "AUC",
+           {0.5}}};
+}
+
+std::vector<Difference> Losses() {
+  const Op sigmoid =
+      WithSlots("sigmoid_cross_entropy_with_logits", {"X", "Label"}, {"Out"}).Set("ignore_index", 0);
+  const double half = std::log(2.0);  // of X = 0
+  return {{"takes a label's whole part for it: 0.75 counts as 0",
+           sigmoid,
+           {{"X", Vector({0, 0})}, {"Label", Vector({0.75f, 0})}},
+           "Out",
+           {half, 0}},
+          {"divides by 0 where every label is ignored",
+           Op(sigmoid).Set("normalize", true),
+           {{"X", Vector({0, 1})}, {"Label", Vector({0, 0})}},
+           "Out",
+           {0, 0}}};
+}
+
+std::vector<Difference> Images() {
+  const Tensor image = Ramp(DType::kFp32, {1, 1, 2, 2}, 1, 1);
+  return {{"takes the first elements instead of the largest ones",
+           Single("pool2d").Set("pooling_type", "max").Set("ksize", Ints{1, 1}).Set("adaptive", true),
+           {{"X", image}},
+           "Out",
+           {4}},
+          {"leaves Bias out unless its fused backend is used",
+           WithSlots("conv2d", {"Input", "Filter", "Bias"}, {"Output"}),
+           {{"Input", image}, {"Filter", TensorOf<float>({1, 1, 1, 1}, {2})}, {"Bias", Vector({10})}},
+           "Output",
+           {12, 14, 16, 18}},
+          {"copies the whole of X where a negative axis is cut",
+           Op("split").AddInput("X", {"X"}).AddOutput("Out", {"a", "b"}).Set("axis", -2).Set("num", 2),
+           {{"X", TensorOf<float>({2, 2}, {1, 2, 3, 4})}},
+           "b",
+           {3, 4}}};
+}
+
+Tensor InSequences(Tensor tensor, const LoD& lod) {
+  tensor.set_lod(lod);
+  return tensor;
+}
+
+std::vector<Difference> Steps() {
+  const Op lstmp = WithSlots("lstmp", {"Input", "Weight", "ProjWeight", "Bias"},
+                             {"Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden"});
+  const auto zeros = [](const Shape& shape) { return Ramp(DType::kFp32, shape, 0, 0); };
+  const Tensor one = TensorOf<float>({1, 1}, {1});
+  return {{"applies cell_activation to the projection too, unless proj_activation is identity",
+           Op(lstmp).Set("use_peepholes", false).Set("proj_activation", "sigmoid"),
+           {{"Input", InSequences(zeros({1, 4}), {{0, 1}})},
+            {"Weight", zeros({1, 4})},
+            {"ProjWeight", one},
+            {"Bias", zeros({1, 4})}},
+           "Projection",
+           {0.5}},
+          {"begins beside the start where a stride is below -1",
+           WithSlots("strided_slice", {"Input"}, {"Out"})
+               .Set("axes", Ints{0})
+               .Set("starts", Ints{-1})
+               .Set("ends", Ints{0})
+               .Set("strides", Ints{-2}),
+           {{"Input", Ramp(DType::kFp32, {5}, 0, 1)}},
+           "Out",
+           {4, 2}}};
+}
+
+TEST(WhereFluidDiffers, ValuesAreThoseOfTheFormula) {
+  for (const auto& group : {Reductions(), Broadcasts(), Elements(), Losses(), Images(), Steps()}) {
+    for (const Difference& row : group) {
+      SCOPED_TRACE(StrCat(PrintOp(row.op), "; Fluid ", row.fluid));
+      const Tensor made = RunOne(row.op, row.inputs, row.out);
+      ASSERT_EQ(static_cast<std::size_t>(made.count()), row.expected.size());
+      for (std::size_t i = 0; i < row.expected.size(); ++i)
+        EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(made, static_cast<std::int64_t>(i))),
+                        static_cast<float>(row.expected[i]));
+    }
+  }
+}
+
+// Fluid gives it a shape without extents, which no other op takes.
+TEST(WhereFluidDiffers, TheOnlyPlaceIsATensorOfOneElement) {
+  const Op op = Single("arg_max").Set("axis", std::int64_t{0});
+  const Tensor place = RunOne(op, {{"X", Vector({1, 9, 3})}}, "Out");
+  EXPECT_EQ(place.shape(), Shape{1});
+  ExpectValues(place, {1});
+}
+
+// Fluid cuts off what half precision has no bits for.
+TEST(WhereFluidDiffers, HalfPrecisionIsRounded) {
+  const Op op = Single("cast").Set("in_dtype", 5).Set("out_dtype", 4);
+  const Tensor half = RunOne(op, {{"X", Vector({-35.18f, 35.18f})}}, "Out");
+  Tensor made(DType::kFp32, half.shape());
+  ConverterOf(half.dtype(), made.dtype())(half, made);
+  ExpectValues(made, {-35.1875, 35.1875});
+}
+
+struct GradientDifference {
+  std::string fluid;
+  GradientCase c;
+};
+
+std::vector<GradientDifference> Gradients() {
+  GradientCase swish = Unary("hard_swish", {3, 5}, -4);
+  swish.op.Set("threshold", 3.0f).Set("scale", 4.0f).Set("offset", 1.0f);
+  GradientCase elu = Unary("elu", {2});
+  elu.inputs["X"] = TensorOf<double>({2}, {1000, -1});
+  GradientCase sigmoid_swish = Unary("swish", {2});
+  sigmoid_swish.inputs["X"] = TensorOf<double>({2}, {-1000, 1000});
+  GradientCase pad = Unary("pad", {2, 3});
+  pad.op.Set("paddings", Ints{1, 0, 2, 1});
+  GradientCase pool = Unary("pool2d", {1, 2, 5, 4});
+  pool.op.Set("pooling_type", "max").Set("ksize", Ints{3, 2}).Set("adaptive", true);
+  GradientCase entropy{"softmax_with_cross_entropy",
+                       WithSlots("softmax_with_cross_entropy", {"Logits", "Label"}, {"Softmax", "Loss"}),
+                       {{"Logits", Values({3, 4})}, {"Label", TensorOf<std::int64_t>({3, 1}, {1, 3, -1})}},
+                       {.of = {"Loss"}, .wanted = {"Logits"}}};
+  GradientCase other = entropy;
+  entropy.op.Set("ignore_index", -1);
+  other.op.Set("ignore_index", 3);
+  other.inputs["Label"] = TensorOf<std::int64_t>({3, 1}, {1, 3, 3});
+  GradientCase transposed{"conv2d_transpose",
+                          WithSlots("conv2d_transpose", {"Input", "Filter"}, {"Output"}),
+                          {{"Input", Values({1, 3, 4, 2})}, {"Filter", Values({2, 1, 3, 3}, -1, 1, 5)}},
+                          {.of = {"Output"}, .wanted = {"Input", "Filter"}}};
+  transposed.op.Set("data_format", "NHWC").Set("paddings", Ints{1, 1});
+  GradientCase context{
+      "sequence_conv",
+      WithSlots("sequence_conv", {"X", "Filter"}, {"Out"}),
+      {{"X", InSequences(Values({5, 2}), {{0, 3, 5}})}, {"Filter", Values({4, 3}, -1, 1, 5)}},
+      {.of = {"Out"}, .wanted = {"X", "Filter"}}};
+  context.op.Set("contextLength", 2).Set("contextStart", 1).Set("contextStride", 1);
+  GradientCase all = Unary("reduce_sum", {2, 3, 1, 2});
+  all.op.Set("dim", Ints{-4}).Set("keep_dim", true).Set("reduce_all", true);
+  return {{"tests X against the bounds of other parameters", swish},
+          {"multiplies exp(X), which is infinite, by 0", elu},
+          {"multiplies exp(-X), which is infinite, by 0", sigmoid_swish},
+          {"takes elements beside those that X became, of f64", pad},
+          {"finds the largest elements in windows of its other pooling", pool},
+          {"gives rows that do not count a gradient, from memory before theirs", entropy},
+          {"gives rows that do not count a gradient", other},
+          {"pads along the channels where they are last", transposed},
+          {"adds up rows beside those that the filter met, where the context begins after its row", context},
+          {"reads beyond Out@GRAD where reduce_all keeps the extents", all}};
+}
+
+TEST(WhereFluidDiffers, GradientsAreThoseOfCentralDifferences) {
+  for (const GradientDifference& row : Gradients()) {
+    const Status status = CheckGradient(AllOps(), row.c.op, row.c.inputs, row.c.check);
+    EXPECT_TRUE(status.ok()) << PrintOp(row.c.op) << "; Fluid " << row.fluid << ": " << status.ToString();
+  }
+}
+
+// Fluid takes the second extent of the values for the width of a row.
+TEST(WhereFluidDiffers, RowsMayHaveAnyNumberOfExtents) {
+  Variables variables;
+  for (const char* name : {"a", "b"}) {
+    variables[name] = std::make_unique<Variable>();
+    variables[name]->As<SelectedRows>() = {{1, 0}, 3, TensorOf<float>({2, 1, 2}, {1, 2, 3, 4})};
+  }
+  const Op sum = Op("sum").AddInput("X", {"a", "b"}).AddOutput("Out", {"sum"});
+  const Op merge = Op("merge_selected_rows").AddInput("X", {"a"}).AddOutput("Out", {"merged"});
+  ASSERT_TRUE(RunTwice(sum, variables).ok());
+  EXPECT_EQ(variables["sum"]->If<SelectedRows>()->value.shape(), (Shape{2, 1, 2}));
+  ExpectValues(variables["sum"]->If<SelectedRows>()->value, {6, 8, 2, 4});
+  ASSERT_TRUE(RunTwice(merge, variables).ok());
+  ExpectValues(variables["merged"]->If<SelectedRows>()->value, {1, 2, 3, 4});
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,62 @@
+// Values of convolutions and normalisation for which the corpus has no case.
+#include <gtest/gtest.h>
+
+#include "operators/all_ops.h"
+#include "tests/ops/gradient_case.h"
+#include "tests/ops/run_one.h"
+
+namespace penstock::test {
+namespace {
+
+TEST(BatchNorm, SavesNoMomentsOfABatchThatItDoesNotTake) {
+  Op op = WithSlots("batch_norm", {"X", "Scale", "Bias", "Mean", "Variance"},
+                    {"Y", "MeanOut", "VarianceOut", "SavedMean", "SavedVariance"});
+  op.Set("epsilon", 0.0f);
+  for (const DType type : {DType::kFp32, DType::kFp64}) {
+    const auto one = [type](double value) { return Ramp(type, {1}, value, 0); };
+    const Tensors inputs = {{"X", Ramp(type, {2, 1}, 3, 2)},
+                            {"Scale", one(1)},
+                            {"Bias", one(0)},
+                            {"Mean", one(1)},
+                            {"Variance", one(4)}};
+    for (const char* flag : {"is_test", "use_global_stats"}) {
+      const Op running = Op(op).Set(flag, true);
+      ExpectValues(RunOne(running, inputs, "Y"), {1, 2});
+      ExpectValues(RunOne(running, inputs, "SavedMean"), {0});
+      ExpectValues(RunOne(running, inputs, "SavedVariance"), {0});
+      ExpectValues(RunOne(running, inputs, "MeanOut"), {1});
+    }
+  }
+}
+
+// The corpus has no case of it, so f32, which is oneDNN's, is held against f64, which is not.
+TEST(Conv2dTranspose, FloatAgreesWithDouble) {
+  for (const GradientCase& c : NnGradientCases()) {
+    if (c.op.type() != "conv2d_transpose") continue;
+    Tensors f32;
+    for (const auto& [name, tensor] : c.inputs) {
+      Tensor& to = f32[name] = Tensor(DType::kFp32, tensor.shape());
+      for (std::int64_t i = 0; i < to.count(); ++i)
+        to.Data<float>()[i] = static_cast<float>(ElementAt(tensor, i));
+    }
+    const Tensor expected = RunOne(c.op, c.inputs, "Output"), given = RunOne(c.op, f32, "Output");
+    ASSERT_EQ(given.shape(), expected.shape()) << c.name;
+    for (std::int64_t i = 0; i < given.count(); ++i)
+      ASSERT_NEAR(ElementAt(given, i), ElementAt(expected, i), 1e-4) << c.name;
+    Tensors known = c.inputs, known_f32 = f32;
+    known["Output@GRAD"] = expected;
+    known_f32["Output@GRAD"] = given;
+    const auto grads = MakeGradOps(AllOps(), c.op, c.check.wanted);
+    ASSERT_TRUE(grads.ok());
+    const Result<Tensors> made = RunOp(AllOps(), grads->at(0), known);
+    const Result<Tensors> made_f32 = RunOp(AllOps(), grads->at(0), known_f32);
+    ASSERT_TRUE(made.ok() && made_f32.ok()) << made_f32.status().ToString();
+    for (const auto& [name, tensor] : *made) {
+      for (std::int64_t i = 0; i < tensor.count(); ++i)
+        ASSERT_NEAR(ElementAt(made_f32->at(name), i), ElementAt(tensor, i), 1e-3) << c.name << " " << name;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace penstock::test

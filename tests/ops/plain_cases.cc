@@ -1,0 +1,178 @@
+// Ops without a gradient, each with inputs that suit it.
+#include "operators/all_ops.h"
+#include "tests/ops/gradient_case.h"
+
+namespace penstock::test {
+namespace {
+
+Tensor Floats(const Shape& shape, double low = 0.2, double high = 0.9) {
+  return Scattered(DType::kFp32, shape, low, high);
+}
+Tensor Numbers(const Shape& shape) { return Ramp(DType::kInt64, shape, 1, 1); }
+Tensor Truths() { return TensorOf<bool>({2, 2}, {true, false, false, true}); }
+Tensor InSequences(Tensor tensor, const LoD& lod) {
+  tensor.set_lod(lod);
+  return tensor;
+}
+
+// An update of three rows of two; outputs name what they are the new values of.
+PlainCase Update(const OpDef& def) {
+  PlainCase c{Op(def.type()), {}};
+  for (const SlotDef& slot : def.inputs()) {
+    if (slot.optional) continue;
+    bool shaped = slot.name == def.optimizer()->param_slot || slot.name == def.optimizer()->grad_slot;
+    for (const StateDef& state : def.optimizer()->states)
+      shaped = shaped || (state.slot == slot.name && state.slicing == StateSlicing::kWithParam);
+    c.op.AddInput(slot.name, {slot.name});
+    c.inputs[slot.name] = Floats(shaped ? Shape{3, 2} : Shape{1});
+  }
+  for (const SlotDef& slot : def.outputs()) {
+    const std::string input = slot.name.substr(0, slot.name.size() - std::string("Out").size());
+    if (!slot.optional) c.op.AddOutput(slot.name, {c.inputs.contains(input) ? input : slot.name});
+  }
+  for (const AttrDef& attr : def.attrs()) {
+    if (!attr.default_value) c.op.Set(attr.name, 0.3f);
+  }
+  return c;
+}
+
+void AddUpdates(std::vector<PlainCase>& cases) {
+  for (const OpDef* def : AllOps().All()) {
+    if (def->optimizer()) cases.push_back(Update(*def));
+  }
+  cases.push_back({WithSlots("average_accumulates",
+                             {"param", "in_sum_1", "in_sum_2", "in_sum_3", "in_num_accumulates",
+                              "in_old_num_accumulates", "in_num_updates"},
+                             {"out_sum_1", "out_sum_2", "out_sum_3", "out_num_accumulates",
+                              "out_old_num_accumulates", "out_num_updates"})
+                       .Set("average_window", 0.5f)
+                       .Set("max_average_window", std::int64_t{4})
+                       .Set("min_average_window", std::int64_t{2}),
+                   {{"param", Floats({2})},
+                    {"in_sum_1", Floats({2})},
+                    {"in_sum_2", Floats({2})},
+                    {"in_sum_3", Floats({2})},
+                    {"in_num_accumulates", Numbers({1})},
+                    {"in_old_num_accumulates", Numbers({1})},
+                    {"in_num_updates", Numbers({1})}}});
+  cases.push_back({WithSlots("clip_by_norm", {"X"}, {"Out"}).Set("max_norm", 1.0f), {{"X", Floats({3, 2})}}});
+  cases.push_back({WithSlots("dgc_clip_by_norm", {"X", "current_step"}, {"Out"}).Set("max_norm", 1.0f),
+                   {{"X", Floats({3, 2})}, {"current_step", Floats({1})}}});
+  cases.push_back({WithSlots("dgc", {"U", "V", "Grad", "Param", "current_step", "nranks"},
+                             {"U_out", "V_out", "Grad_out", "k"})
+                       .Set("sparsity", std::vector<float>{0.5f})
+                       .Set("rampup_begin_step", 0.0f)
+                       .Set("rampup_step", 1.0f),
+                   {{"U", Floats({4})},
+                    {"V", Floats({4})},
+                    {"Grad", Floats({4})},
+                    {"Param", Floats({4})},
+                    {"current_step", Floats({1})},
+                    {"nranks", Floats({1}, 1, 1)}}});
+}
+
+void AddComparisons(std::vector<PlainCase>& cases) {
+  for (const char* type : {"equal", "not_equal", "less_than", "less_equal", "greater_than", "greater_equal"})
+    cases.push_back({WithSlots(type, {"X", "Y"}, {"Out"}), {{"X", Floats({2, 3})}, {"Y", Floats({3})}}});
+  for (const char* type : {"logical_and", "logical_or", "logical_xor"})
+    cases.push_back({WithSlots(type, {"X", "Y"}, {"Out"}), {{"X", Truths()}, {"Y", Truths()}}});
+  cases.push_back({WithSlots("logical_not", {"X"}, {"Out"}), {{"X", Truths()}}});
+  for (const char* type : {"elementwise_mod", "elementwise_floordiv"})
+    cases.push_back({WithSlots(type, {"X", "Y"}, {"Out"}), {{"X", Numbers({2, 3})}, {"Y", Numbers({3})}}});
+  for (const char* type : {"isfinite", "isinf", "isnan", "is_empty", "fill_zeros_like"})
+    cases.push_back({WithSlots(type, {"X"}, {"Out"}), {{"X", Floats({2, 3})}}});
+  cases.push_back({WithSlots("shape", {"Input"}, {"Out"}), {{"Input", Floats({2, 3})}}});
+  for (const char* type : {"arg_max", "arg_min"})
+    cases.push_back({WithSlots(type, {"X"}, {"Out"}).Set("axis", std::int64_t{1}), {{"X", Floats({2, 3})}}});
+}
+
+void AddMetrics(std::vector<PlainCase>& cases) {
+  cases.push_back({WithSlots("accuracy", {"Out", "Indices", "Label"}, {"Accuracy", "Correct", "Total"}),
+                   {{"Out", Floats({3, 2})}, {"Indices", Numbers({3, 2})}, {"Label", Numbers({3, 1})}}});
+  cases.push_back(
+      {WithSlots("auc", {"Predict", "Label", "StatPos", "StatNeg"}, {"AUC", "StatPosOut", "StatNegOut"})
+           .Set("num_thresholds", 7)
+           .Set("slide_steps", 0),
+       {{"Predict", Floats({2, 2})},
+        {"Label", TensorOf<std::int64_t>({2, 1}, {0, 1})},
+        {"StatPos", Ramp(DType::kInt64, {1, 8}, 0, 0)},
+        {"StatNeg", Ramp(DType::kInt64, {1, 8}, 0, 0)}}});
+}
+
+void AddFills(std::vector<PlainCase>& cases) {
+  const std::vector<std::int64_t> shape = {2, 3};
+  for (const char* type : {"uniform_random", "gaussian_random"}) {
+    cases.push_back({WithSlots(type, {}, {"Out"}).Set("shape", shape).Set("seed", 1), {}});
+    cases.push_back({WithSlots(type, {"ShapeTensor"}, {"Out"}).Set("seed", 1),
+                     {{"ShapeTensor", TensorOf<std::int32_t>({2}, {2, 3})}}});
+  }
+  cases.push_back(
+      {WithSlots("truncated_gaussian_random", {}, {"Out"}).Set("shape", std::vector<std::int32_t>{2, 3}),
+       {}});
+  cases.push_back({WithSlots("fill_constant", {"ShapeTensor"}, {"Out"}).Set("dtype", 5),
+                   {{"ShapeTensor", TensorOf<std::int32_t>({2}, {2, 3})}}});
+  cases.push_back({WithSlots("fill_constant", {}, {"Out"}).Set("shape", shape).Set("dtype", 5), {}});
+  cases.push_back({WithSlots("fill_constant_batch_size_like", {"Input"}, {"Out"})
+                       .Set("shape", std::vector<std::int32_t>{1, 3}),
+                   {{"Input", Floats({2, 3})}}});
+  cases.push_back({WithSlots("assign_value", {}, {"Out"})
+                       .Set("shape", std::vector<std::int32_t>{2})
+                       .Set("dtype", 5)
+                       .Set("fp32_values", std::vector<float>{1, 2}),
+                   {}});
+  cases.push_back({WithSlots("range", {"Start", "End", "Step"}, {"Out"}),
+                   {{"Start", Floats({1}, 0, 0)}, {"End", Floats({1}, 5, 5)}, {"Step", Floats({1}, 2, 2)}}});
+  cases.push_back({WithSlots("one_hot", {"X"}, {"Out"}).Set("depth", 9), {{"X", Numbers({3, 1})}}});
+}
+
+void AddSequences(std::vector<PlainCase>& cases) {
+  const LoD lod = {{0, 2, 5}}, beams = {{0, 1, 2}, {0, 1, 2}};
+  const Tensor tokens = InSequences(Numbers({5, 1}), lod);
+  cases.push_back({WithSlots("crf_decoding", {"Emission", "Transition"}, {"ViterbiPath"}),
+                   {{"Emission", InSequences(Floats({5, 3}), lod)}, {"Transition", Floats({5, 3})}}});
+  cases.push_back({WithSlots("ctc_align", {"Input"}, {"Output"}), {{"Input", tokens}}});
+  cases.push_back({WithSlots("edit_distance", {"Hyps", "Refs"}, {"SequenceNum", "Out"}),
+                   {{"Hyps", tokens}, {"Refs", tokens}}});
+  cases.push_back({WithSlots("sequence_erase", {"X"}, {"Out"}).Set("tokens", std::vector<std::int32_t>{2}),
+                   {{"X", tokens}}});
+  cases.push_back({WithSlots("sequence_enumerate", {"X"}, {"Out"}).Set("win_size", 2), {{"X", tokens}}});
+  cases.push_back(
+      {WithSlots("sequence_mask", {"X"}, {"Y"}).Set("maxlen", 5).Set("out_dtype", 3), {{"X", Numbers({3})}}});
+  cases.push_back({WithSlots("lod_rank_table", {"X"}, {"Out"}), {{"X", tokens}}});
+  cases.push_back({WithSlots("beam_search", {"pre_ids", "pre_scores", "ids", "scores"},
+                             {"selected_ids", "selected_scores", "parent_idx"})
+                       .Set("level", 0)
+                       .Set("beam_size", 2)
+                       .Set("end_id", 0),
+                   {{"pre_ids", InSequences(Numbers({2, 1}), beams)},
+                    {"pre_scores", Floats({2, 1})},
+                    {"ids", InSequences(Numbers({2, 3}), beams)},
+                    {"scores", InSequences(Floats({2, 3}), beams)}}});
+}
+
+void AddParts(std::vector<PlainCase>& cases) {
+  cases.push_back({Op("split_byref")
+                       .AddInput("X", {"X"})
+                       .AddOutput("Out", {"a", "b"})
+                       .Set("sections", std::vector<std::int32_t>{1, 3}),
+                   {{"X", Floats({4, 2})}}});
+  cases.push_back(
+      {Op("split_ids").AddInput("Ids", {"Ids"}).AddOutput("Out", {"a", "b"}), {{"Ids", Numbers({4, 1})}}});
+  cases.push_back({WithSlots("merge_ids", {"Ids", "Rows", "X"}, {"Out"}),
+                   {{"Ids", Numbers({3, 1})}, {"Rows", Numbers({3, 1})}, {"X", Floats({3, 2})}}});
+  cases.push_back({Op("ref_by_trainer_id")
+                       .AddInput("X", {"a", "b"})
+                       .AddInput("TrainerId", {"i"})
+                       .AddOutput("Out", {"Out"}),
+                   {{"a", Floats({2})}, {"b", Floats({2})}, {"i", TensorOf<std::int64_t>({1}, {1})}}});
+}
+
+}  // namespace
+
+std::vector<PlainCase> PlainCases() {
+  std::vector<PlainCase> cases;
+  for (auto* add : {AddUpdates, AddComparisons, AddMetrics, AddFills, AddSequences, AddParts}) add(cases);
+  return cases;
+}
+
+}  // namespace penstock::test

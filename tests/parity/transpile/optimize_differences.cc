@@ -1,0 +1,116 @@
+#include "tests/parity/transpile/optimize_differences.h"
+
+#include <algorithm>
+
+#include "operators/all_ops.h"
+#include "tests/parity/transpile/difference_parts.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/untrained.h"
+
+namespace penstock::test {
+namespace {
+
+// Ops that stay on our trainers, and not on Fluid's.
+std::vector<OpId> KeptHere(const CaseFolder& folder) {
+  std::vector<OpId> kept;
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  if (!ours.ok()) return kept;
+  for (const OpId id : ours->clip_ops) {
+    if (!FluidKeepsClip(*folder.main.main().FindOp(id))) kept.push_back(id);
+  }
+  return kept;
+}
+
+std::vector<OpId> OfUntrained(const CaseFolder& folder) {
+  std::vector<OpId> found;
+  UntrainedFinder finder(folder.main.main(), Dialect::kDefault);
+  for (const OpEntry& entry : folder.main.main().ops()) {
+    if (entry.op->role() == Role::kOptimize && finder.IsOfUntrained(*entry.op)) found.push_back(entry.id);
+  }
+  return found;
+}
+
+void Change(Program& program, OpId id, const std::function<void(Op&)>& change) {
+  Op op = *program.main().FindOp(id);
+  change(op);
+  program.MutableBlock(0).Replace(id, std::move(op));
+}
+
+// Declares what is not declared any more, and gives it its start value where it had it.
+void Keep(const Program& source, const std::string& name, Program& program) {
+  const Var* var = source.main().FindVar(name);
+  if (var == nullptr || program.main().FindVar(name) != nullptr) return;
+  program.MutableBlock(0).SetVar(*var);
+  const auto& ops = source.main().ops();
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    if (ops[i].op->OutputNames() != std::vector{name} || !ops[i].op->InputNames().empty()) continue;
+    int at = static_cast<int>(program.main().ops().size());
+    for (std::size_t next = ops.size(); --next > i;) {
+      const auto same = std::ranges::find_if(program.main().ops(), [&](const OpEntry& entry) {
+        return entry.op->OutputNames() == ops[next].op->OutputNames();
+      });
+      if (same != program.main().ops().end()) at = program.main().PositionOf(same->id);
+    }
+    program.MutableBlock(0).Insert(at, Op(*ops[i].op));
+  }
+}
+
+constexpr std::string_view kKnownToFluid = "@CLIP";
+
+std::string ScopeOf(const Op& op) { return op.GetOr<std::string>(kNameScopeAttr, ""); }
+
+}  // namespace
+
+bool ClipsByOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  return !KeptHere(folder).empty();
+}
+
+// As Fluid transpiles the same program if the ops are made by set_gradient_clip, whose scope it knows.
+void AsSetGradientClip(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
+  for (const OpId id : KeptHere(folder)) {
+    Change(main, id, [](Op& op) { op.Set(kNameScopeAttr, StrCat(ScopeOf(op), kKnownToFluid)); });
+  }
+}
+
+void LeaveScopesAlone(const CaseFolder&, const RoleSet&, const RoleFile&, Program& program) {
+  ChangeOps(program, 0, [&](Op& op) {
+    const std::string scope = ScopeOf(op);
+    if (!scope.ends_with(kKnownToFluid)) return false;
+    const std::string own = scope.substr(0, scope.size() - kKnownToFluid.size());
+    if (own.empty()) {
+      op.RemoveAttr(kNameScopeAttr);
+    } else {
+      op.Set(kNameScopeAttr, own);
+    }
+    return true;
+  });
+}
+
+bool AveragesUntrained(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  return !OfUntrained(folder).empty();
+}
+
+// What is no optimize-role op, Fluid leaves where it is.
+void AsForward(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
+  for (const OpId id : OfUntrained(folder)) {
+    Change(main, id, [](Op& op) { op.SetRole(Role::kForward); });
+  }
+}
+
+// No other op of the forward pass says for which parameter it is. What ops on pservers read too stays
+// declared.
+void AreToOptimize(const CaseFolder& folder, const RoleSet&, const RoleFile& file, Program& program) {
+  for (const OpId id : file.pserver ? std::vector<OpId>() : OfUntrained(folder)) {
+    for (const std::string& name : folder.main.main().FindOp(id)->InputNames()) {
+      Keep(file.startup ? folder.startup : folder.main, name, program);
+    }
+  }
+  if (file.startup) return;
+  ChangeOps(program, 0, [](Op& op) {
+    if (op.role() != Role::kForward || op.RolePairs().empty()) return false;
+    op.SetRole(Role::kOptimize);
+    return true;
+  });
+}
+
+}  // namespace penstock::test

@@ -1,0 +1,18 @@
+// Differences in which of the ops that optimize stay on trainers.
+#pragma once
+
+#include "tests/parity/transpile/case_folder.h"
+
+namespace penstock::test {
+
+// D-clip: ops on gradients alone stay, whatever made them. Fluid knows those of set_gradient_clip.
+bool ClipsByOptimizer(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+void AsSetGradientClip(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
+void LeaveScopesAlone(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
+
+// D-untrained-averages: averages of what no pserver updates stay. Fluid drops them.
+bool AveragesUntrained(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+void AsForward(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
+void AreToOptimize(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
+
+}  // namespace penstock::test

@@ -90,8 +90,6 @@ const Attr* Op::FindAttr(std::string_view name) const {
   return nullptr;
 }
 
-Role Op::role() const { return static_cast<Role>(GetOr<std::int32_t>(kRoleAttr, 0)); }
-
 std::vector<std::pair<std::string, std::string>> Op::RolePairs() const {
   std::vector<std::pair<std::string, std::string>> pairs;
   if (const auto* names = Get<std::vector<std::string>>(kRoleVarAttr)) {
@@ -128,6 +126,10 @@ Op& Op::Set(std::string_view name, Attr value) & {
   Touch();
   may_name_blocks_ =
       may_name_blocks_ || KindOf(value) == AttrKind::kBlock || KindOf(value) == AttrKind::kBlocks;
+  if (name == kRoleAttr) {
+    const auto* role = std::get_if<std::int32_t>(&value);
+    role_ = role == nullptr ? Role::kForward : static_cast<Role>(*role);
+  }
   for (NamedAttr& attr : attrs_) {
     if (attr.name == name) {
       attr.value = std::move(value);
@@ -148,6 +150,7 @@ void Op::Reserve(std::size_t inputs, std::size_t outputs, std::size_t attrs) {
 Op& Op::RemoveAttr(std::string_view name) & {
   Touch();
   std::erase_if(attrs_, [&](const NamedAttr& attr) { return attr.name == name; });
+  if (name == kRoleAttr) role_ = Role::kForward;
   return *this;
 }
 

@@ -74,7 +74,7 @@ class Op {
     return value == nullptr ? otherwise : *value;
   }
 
-  Role role() const;  // op_role; forward if absent
+  Role role() const { return role_; }  // op_role; forward if absent or no number
   // (param, grad) pairs of op_role_var.
   std::vector<std::pair<std::string, std::string>> RolePairs() const;
 
@@ -136,6 +136,7 @@ class Op {
   std::vector<NamedAttr> attrs_;
   bool is_target_ = false;
   bool may_name_blocks_ = false;
+  Role role_ = Role::kForward;  // as attrs_ has it: what is asked most often of an op
   Word made_by_;
   Word location_;
   Word wire_bytes_;

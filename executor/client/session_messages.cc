@@ -17,10 +17,8 @@ void Session::Fail(Status why) {
   // The others should not have to guess why this trainer goes.
   for (auto& [address, peer] : peers_) {
     if (peer->closed || peer->completed) continue;
-    if (peer->was_welcome) {
-      peer->connection->Send(
-          SealFor(*peer, {.kind = MessageKind::kError}, Payload::Of(WriteStatus(status_))));
-    }
+    // Also where no welcome has come yet: the hello may be on its way, and is followed by the reason.
+    peer->connection->Send(SealFor(*peer, {.kind = MessageKind::kError}, Payload::Of(WriteStatus(status_))));
     peer->connection->Close();
   }
   options_.on_change();

@@ -10,6 +10,8 @@ long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chr
 
 void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   const auto known = trainer_of_.find(caller.connection.get());
+  if (known == trainer_of_.end() && caller.envelope.kind == MessageKind::kError)
+    return;  // it was turned away
   if (known == trainer_of_.end() || static_cast<std::uint32_t>(known->second) != caller.envelope.trainer ||
       admission_.incarnation(known->second) != caller.envelope.incarnation) {
     Refuse(caller.connection, options_.token,

@@ -8,6 +8,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "executor/pserver/bodies.h"
+#include "executor/pserver/refusal.h"
+
 namespace penstock::test {
 namespace {
 
@@ -191,6 +194,35 @@ TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {
   EXPECT_EQ(wrong.session().status().id(), "E-plan-mismatch");
   const std::string text = wrong.session().status().ToString();
   EXPECT_NE(text.find("param w.0 : f32[5, 3]   |   param w.0 : f32[6, 3]"), std::string::npos) << text;
+}
+
+// Accepts whoever calls and never answers.
+class Silent : public ConnectionHandler {
+ public:
+  void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
+    const Result<Envelope> envelope = Open(message, Token{});
+    ASSERT_TRUE(envelope.ok()) << envelope.status().ToString();
+    if (envelope->kind == MessageKind::kError) told_ = ReadStatus(message.body.ToText());
+  }
+  void OnClosed(const std::shared_ptr<Connection>&, const Status&) override {}
+  const Status& told() const { return told_; }
+
+ private:
+  Status told_;
+};
+
+TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
+  Simulation sim(Job(0), 3, 1, {}, 0);
+  ToyJob job = Job(0);
+  job.servers = {"refuses:1", "silent:1"};
+  Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", Token{}, sim.net().clock());
+  Silent silent;
+  const auto first = sim.net().transport().Listen(job.servers[0], refusal);
+  const auto second = sim.net().transport().Listen(job.servers[1], silent);
+  const Session& session = sim.AddTrainer(0, job, 3, {.incarnation = 1}).session();
+  ASSERT_TRUE(sim.net().RunUntil([&] { return !silent.told().ok(); }, std::chrono::minutes(1)));
+  EXPECT_EQ(session.status().id(), "E-server-mode");
+  EXPECT_EQ(silent.told().id(), "E-server-mode");
 }
 
 TEST(Simulation, AWrongTokenTellsNothingAndTheJobGoesOn) {

@@ -117,7 +117,7 @@ std::string InferredText(const ShapeCase& c) {
 }
 
 TEST(ShapeCases, GiveWhatTheirLinesSay) {
-  const std::string folder = std::string(PENSTOCK_SOURCE_DIR) + "/tests/ops/";
+  const std::string folder = SourceFolder() + "/tests/ops/";
   int count = 0;
   for (const std::string& name : FilesEndingIn(folder, ".cases")) {
     int number = 0;

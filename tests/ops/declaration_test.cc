@@ -24,7 +24,7 @@ std::vector<std::string> Matches(const std::string& text, const std::string& pat
 }
 
 TEST(Declarations, EachRegisterFunctionIsCalledOnceInSortedOrder) {
-  const std::string folder = std::string(PENSTOCK_SOURCE_DIR) + "/operators";
+  const std::string folder = SourceFolder() + "/operators";
   std::set<std::string> defined;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".cc" || entry.path().filename() == "all_ops.cc") continue;
@@ -45,8 +45,7 @@ TEST(Declarations, EachRegisterFunctionIsCalledOnceInSortedOrder) {
 // operators/README.md, Decisions.
 TEST(Declarations, EachKernelTemplateHasANameOfItsOwn) {
   std::map<std::string, std::string> files;  // by name
-  for (const auto& entry :
-       std::filesystem::recursive_directory_iterator(std::string(PENSTOCK_SOURCE_DIR) + "/operators")) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(SourceFolder() + "/operators")) {
     if (entry.path().extension() != ".cc") continue;
     for (const std::string& name : Matches(
              BytesOf(entry.path()), R"(\ntemplate <typename Device, typename \w+>\nclass (\w+) : public)")) {

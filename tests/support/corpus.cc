@@ -11,14 +11,15 @@
 
 namespace penstock::test {
 
+std::string SourceFolder() { return PENSTOCK_SOURCE_DIR; }
+
 std::string CorpusFolder() {
   const char* named = std::getenv("PENSTOCK_CORPUS");
-  const std::string folder =
-      named != nullptr ? named : std::string(PENSTOCK_SOURCE_DIR) + "/../shared/corpus";
+  const std::string folder = named != nullptr ? named : SourceFolder() + "/../shared/corpus";
   return std::filesystem::is_directory(folder) ? folder : "";
 }
 
-std::string SelectionFolder() { return std::string(PENSTOCK_SOURCE_DIR) + "/tests/parity/data"; }
+std::string SelectionFolder() { return SourceFolder() + "/tests/parity/data"; }
 
 std::string CorpusOrSelection() {
   const std::string whole = CorpusFolder();

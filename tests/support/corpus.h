@@ -7,6 +7,8 @@
 
 namespace penstock::test {
 
+// Where the sources are that the tests were built from.
+std::string SourceFolder();
 // The folder of the whole corpus, "" in a checkout that has none beside it. PENSTOCK_CORPUS names another;
 // empty, it makes a test do with the selection.
 std::string CorpusFolder();

@@ -211,7 +211,7 @@ TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
 }
 
 TEST(TranspileParity, TheListOfDifferencesIsTheTable) {
-  const std::string text = BytesOf(std::string(PENSTOCK_SOURCE_DIR) + "/tests/parity/DIFFERENCES.md");
+  const std::string text = BytesOf(SourceFolder() + "/tests/parity/DIFFERENCES.md");
   std::set<std::string> listed, coded;
   for (const std::string& line : Split(text, '\n')) {
     if (StartsWith(line, "| D-")) listed.insert(line.substr(2, line.find(' ', 2) - 2));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tests/support/command_line.h"
+#include "tests/support/corpus.h"
 
 namespace penstock {
 namespace {
@@ -91,7 +92,7 @@ void CollectKeys(const nlohmann::json& json, std::set<std::string>& keys) {
 }
 
 TEST_F(PlanCommand, EveryKeyOfItsJsonIsInTheManual) {
-  const std::string manual = *ReadFile(std::string(PENSTOCK_SOURCE_DIR) + "/tools/plan/README.md");
+  const std::string manual = *ReadFile(test::SourceFolder() + "/tools/plan/README.md");
   std::set<std::string> keys;
   for (const std::string& job :
        {Source() + " --batch 8",

@@ -8,6 +8,7 @@ if(PENSTOCK_FUZZ)
 endif()
 if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_options INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>
+    -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.)  # reports name files from the root; ccache serves every clone
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()

@@ -1,6 +1,7 @@
 #include "transpiler/check/check.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 
 #include "framework/text/printer.h"
@@ -65,39 +66,44 @@ Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, 
 
 namespace {
 
-// Each role and each message by itself, and what the set does step by step.
-void CheckFacts(const RoleFiles& roles, const RoleFacts& facts, const OpRegistry& ops,
-                const CheckOptions& options, Findings findings) {
+// What looks at each role and each message by itself, and at what the set does step by step. Rules know
+// nothing of each other; they report in this order.
+std::vector<std::function<void(Findings&)>> RulesOfWiring(const RoleFiles& roles, const RoleFacts& facts,
+                                                          const OpRegistry& ops,
+                                                          const CheckOptions& options) {
+  const SourcePrograms* source = options.source;
+  std::vector<std::function<void(Findings&)>> rules;
   if (!options.verified) {
-    CheckPlans(roles, facts, findings);
-    CheckPrograms(roles, ops, findings);
+    rules.emplace_back([&](Findings& findings) { CheckPlans(roles, facts, findings); });
+    rules.emplace_back([&](Findings& findings) { CheckPrograms(roles, ops, findings); });
   }
-  CheckDeclarations(facts, options.source, findings);
-  CheckMessages(facts, findings);
-  CheckTiling(facts, findings);
-  CheckUpdates(facts, ops, findings);
-  CheckTrainerUpdates(facts, ops, findings);
-  CheckServing(facts, findings);
-  CheckDelay(facts, findings);
-  CheckMeasures(facts, ops, findings);
-  CheckTables(facts, findings);
-  CheckBarriers(facts, findings);
-  CheckCommOps(facts, findings);
-  CheckOrder(facts, findings);
-  CheckStartup(facts, findings);
-  CheckStartRows(facts, ops, options.source, findings);
-  CheckStepCounters(facts, options.source, findings);
-  CheckSharedStart(facts, findings);
-  CheckGeo(facts, findings);
-  CheckProgress(facts, findings);
-  CheckCollective(facts, findings);
-  CheckStreams(facts, findings);
-  CheckRankStart(facts, findings);
+  rules.emplace_back([&, source](Findings& findings) { CheckDeclarations(facts, source, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckMessages(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckTiling(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckUpdates(facts, ops, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckTrainerUpdates(facts, ops, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckServing(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckDelay(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckMeasures(facts, ops, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckTables(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckBarriers(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckCommOps(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckOrder(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckStartup(facts, findings); });
+  rules.emplace_back([&, source](Findings& findings) { CheckStartRows(facts, ops, source, findings); });
+  rules.emplace_back([&, source](Findings& findings) { CheckStepCounters(facts, source, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckSharedStart(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckGeo(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckProgress(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckCollective(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckStreams(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckRankStart(facts, findings); });
+  return rules;
 }
 
 // What the set computes as a whole.
 void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const CheckOptions& options,
-                      Findings findings) {
+                      Findings& findings) {
   Composition set(facts, ops);
   CheckAlike(set, findings);
   CheckStartValues(set, options.source, findings);
@@ -108,19 +114,20 @@ void CheckComposition(const RoleFacts& facts, const OpRegistry& ops, const Check
 
 CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options) {
   CheckReport report;
-  const RoleFacts facts = ReadFacts(roles, ops, report.findings);
-  std::vector<Finding> composed;  // reported last, found beside the others
+  const RoleFacts facts = ReadFacts(roles, ops, options.threads, report.findings);
+  const auto rules = RulesOfWiring(roles, facts, ops, options);
+  // The whole is the longest, so it begins first; what it finds is reported last.
+  std::vector<std::vector<Finding>> found(rules.size() + 1);
   const auto check = [&](std::size_t part) {
-    if (part == 0) CheckComposition(facts, ops, options, Findings(composed));
-    if (part == 1) CheckFacts(roles, facts, ops, options, Findings(report.findings));
+    Findings findings(part == 0 ? found.back() : found[part - 1]);
+    if (part == 0) {
+      CheckComposition(facts, ops, options, findings);
+    } else {
+      rules[part - 1](findings);
+    }
   };
-  constexpr std::size_t kParts = 2;
-  if (options.threads != nullptr) {
-    options.threads->ForEach(kParts, check);
-  } else {
-    for (std::size_t part = 0; part < kParts; ++part) check(part);
-  }
-  std::move(composed.begin(), composed.end(), std::back_inserter(report.findings));
+  ForEach(options.threads, found.size(), check);
+  for (std::vector<Finding>& one : found) std::ranges::move(one, std::back_inserter(report.findings));
   return report;
 }
 

@@ -103,7 +103,7 @@ class AlikeRules {
     Explain(reference, own, first.file->file, trainer.file->file);
   }
 
-  void CompareSlices(const std::string& param, const std::vector<UpdatedSlice>& slices) {
+  void CompareSlices(std::string_view param, const std::vector<UpdatedSlice>& slices) {
     const UpdatedSlice& first = slices.front();
     for (const UpdatedSlice& slice : slices) {
       CheckPairs(slice);
@@ -193,8 +193,8 @@ class AlikeRules {
     std::vector<std::string> labels;
     if (block < 1 || block >= pserver.file->program.block_count()) return labels;
     for (const OpEntry& entry : pserver.file->program.block(block).ops()) {
-      labels.push_back(StrCat(set_.table.Label(*entry.op), " of ", entry.op->InputNames().size(), " into ",
-                              entry.op->OutputNames().size()));
+      labels.push_back(StrCat(set_.table.codes().Label(*entry.op, true), " of ",
+                              entry.op->InputNames().size(), " into ", entry.op->OutputNames().size()));
     }
     return labels;
   }

@@ -167,7 +167,7 @@ class CollectiveRules {
       for (const auto& [of, name] : op->RolePairs()) {
         if (of == param) grad = name;
       }
-      const std::string& reduced = gradients ? grad : param;
+      const std::string reduced = gradients ? grad : std::string(param);
       if (times[reduced] == 1) continue;
       findings_.Error(
           "E-check-reduced", *rank.trainer->file,

@@ -44,7 +44,9 @@ class SourceRules {
     for (const OpEntry& entry : source_.main.main().ops()) {
       whole_.RunOp(*entry.op);
       if (!Has(entry.op->role(), Role::kBackward)) continue;
-      for (const auto& [param, grad] : entry.op->RolePairs()) gradients_[param] = whole_.Get(grad);
+      ForEachPair(*entry.op, [&](std::string_view param, std::string_view grad) {
+        gradients_[param] = whole_.Get(grad);
+      });
     }
   }
 
@@ -103,9 +105,9 @@ class SourceRules {
   }
 
   // The value of a variable at the end of the source's step.
-  ExprId Expected(const std::string& name) { return whole_.Get(name); }
+  ExprId Expected(std::string_view name) { return whole_.Get(name); }
 
-  void CheckUpdate(const std::string& param, const Op& update) {
+  void CheckUpdate(std::string_view param, const Op& update) {
     const auto slices = set_.slices.find(param);
     if (slices == set_.slices.end()) {
       if (CheckOnTrainer(param, update)) return;
@@ -117,8 +119,8 @@ class SourceRules {
   }
 
   // Geo and collective jobs update on the trainers.
-  bool CheckOnTrainer(const std::string& param, const Op& update) {
-    if (!set_.facts.trainers.front().updated_here.contains(param)) return false;
+  bool CheckOnTrainer(std::string_view param, const Op& update) {
+    if (!set_.facts.trainers.front().updated_here.contains(std::string(param))) return false;
     const ExprId given = set_.trainers.front()->Get(param);
     if (given == Expected(param)) return true;
     findings_.Error("E-check-source", Trainer(), StrCat("updates ", param, " otherwise than the source"),
@@ -150,13 +152,13 @@ class SourceRules {
 
   // A further slice on one pserver has names of its own for what is kept.
   bool IsFirstThere(const UpdatedSlice& slice) const {
-    const auto& slices = set_.slices.at(slice.param);
+    const auto& slices = set_.slices.find(slice.param)->second;
     return std::none_of(slices.begin(), slices.end(), [&](const UpdatedSlice& other) {
       return other.pserver == slice.pserver && other.index < slice.index;
     });
   }
 
-  void Differs(const UpdatedSlice& slice, const Op& update, const std::string& name, ExprId expected,
+  void Differs(const UpdatedSlice& slice, const Op& update, std::string_view name, ExprId expected,
                ExprId given) {
     const RoleProgram& file = *slice.pserver->file;
     const Op* op = slice.update->optimizer;
@@ -207,10 +209,10 @@ class SourceRules {
   const SourcePrograms& source_;
   Evaluation whole_;
   Findings& findings_;
-  std::map<std::string, const Op*> updates_;
-  std::map<std::string, ExprId> gradients_;  // as the backward pass completes them
+  ViewMap<const Op*> updates_;
+  ViewMap<ExprId> gradients_;  // as the backward pass completes them
   ViewMap<const Op*> writers_;
-  std::map<std::string, std::vector<const std::string*>> kept_;  // by parameter
+  ViewMap<std::vector<const std::string*>> kept_;  // by parameter
 };
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace penstock {
 
 // One slice of a parameter after a step, and the optimizer's state that belongs to it.
 struct UpdatedSlice {
-  std::string param;      // the whole, as trainers call it
-  std::size_t index = 0;  // of the slice
+  std::string_view param;  // the whole, as trainers call it
+  std::size_t index = 0;   // of the slice
   const PserverFacts* pserver = nullptr;
   const UpdateBlock* update = nullptr;
   ExprId value = ExprId::kNone;
@@ -33,10 +33,10 @@ struct Composition {
   const RoleFacts& facts;
   const OpRegistry& ops;
   ExprTable table;
-  std::set<std::string> counters;                           // advanced by messages instead of by an op
-  std::vector<std::unique_ptr<Evaluation>> trainers;        // main programs, in the order of facts.trainers
-  std::vector<std::unique_ptr<Evaluation>> lr_blocks;       // in the order of facts.pservers
-  std::map<std::string, std::vector<UpdatedSlice>> slices;  // by parameter
+  std::set<std::string> counters;                      // advanced by messages instead of by an op
+  std::vector<std::unique_ptr<Evaluation>> trainers;   // main programs, in the order of facts.trainers
+  std::vector<std::unique_ptr<Evaluation>> lr_blocks;  // in the order of facts.pservers
+  ViewMap<std::vector<UpdatedSlice>> slices;           // by parameter
 
  private:
   using StateName = std::pair<std::string, std::string>;  // on the pserver; of the parameter

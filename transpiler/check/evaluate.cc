@@ -1,6 +1,7 @@
 #include "transpiler/check/evaluate.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -11,11 +12,6 @@ namespace penstock {
 namespace {
 
 constexpr std::string_view kGradOf = "_grad";  // type of a gradient op: that of its op, and this
-
-bool HasBlock(const Op& op) {
-  const auto is_block = [](const NamedAttr& attr) { return std::holds_alternative<BlockRef>(attr.value); };
-  return op.may_name_blocks() && std::any_of(op.attrs().begin(), op.attrs().end(), is_block);
-}
 
 // A factor as it was meant: one over a whole number, which single precision only comes near.
 double Meant(float factor) {
@@ -43,13 +39,42 @@ ExprId StepLeaf(ExprTable& table, std::string_view counter) {
   return table.Leaf(StrCat("the number of the step, in ", counter));
 }
 
-const ExprId* Evaluation::Find(std::string_view name) const {
-  const auto it = values_.find(name);
-  if (it != values_.end()) return &it->second;
+std::size_t NameValues::Seek(NameId name) const {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t at = static_cast<std::size_t>(name) & mask;
+  while (table_[at].name != name && table_[at].name != NameId::kNone) at = (at + 1) & mask;
+  return at;
+}
+
+const ExprId* NameValues::Find(NameId name) const {
+  if (used_ == 0) return nullptr;
+  const Entry& entry = table_[Seek(name)];
+  return entry.name == name ? &entry.value : nullptr;
+}
+
+void NameValues::Set(NameId name, ExprId value) {
+  Reserve(used_ + 1);
+  Entry& entry = table_[Seek(name)];
+  if (entry.name == NameId::kNone) ++used_;
+  entry = {name, value};
+}
+
+void NameValues::Reserve(std::size_t count) {
+  constexpr std::size_t kFewest = 16;
+  if (2 * count <= table_.size()) return;
+  std::vector<Entry> old(std::bit_ceil(std::max(2 * count, kFewest)));
+  std::swap(old, table_);
+  for (const Entry& entry : old) {
+    if (entry.name != NameId::kNone) table_[Seek(entry.name)] = entry;
+  }
+}
+
+const ExprId* Evaluation::Find(NameId name) const {
+  if (const ExprId* own = values_.Find(name)) return own;
   return outer_ == nullptr ? nullptr : outer_->Find(name);
 }
 
-ExprId Evaluation::Get(std::string_view name) {
+ExprId Evaluation::Get(NameId name) {
   const ExprId* known = Find(name);
   return known != nullptr ? *known : table_.Leaf(name);
 }
@@ -57,7 +82,7 @@ ExprId Evaluation::Get(std::string_view name) {
 void Evaluation::RunBlock(int block) {
   block_ = block;
   const Block& run = program_.block(block);
-  values_.reserve(values_.size() + run.vars().size());
+  values_.Reserve(values_.size() + run.vars().size());
   computed_.reserve(computed_.size() + run.ops().size());
   for (const OpEntry& entry : run.ops()) RunOp(*entry.op);
 }
@@ -65,15 +90,15 @@ void Evaluation::RunBlock(int block) {
 void Evaluation::RunOp(const Op& op) {
   if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
   if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // of another loss
-  if (RunCommunication(op) || RunAlgebra(op)) return;
-  RunAny(op);
+  const OpCode code = table_.codes().Of(op, with_shape_);
+  if (code.kind == OpCode::Kind::kSilent) return;
+  if (code.kind == OpCode::Kind::kMessage && RunMessage(op)) return;
+  if (code.kind == OpCode::Kind::kAlgebra && RunAlgebra(op)) return;
+  RunAny(op, code);
 }
 
 // Messages have no value of their own: what a server merges is set by who evaluates it.
-bool Evaluation::RunCommunication(const Op& op) {
-  for (const std::string_view type : {"send", "send_barrier", "fetch_barrier", "listen_and_serv"}) {
-    if (op.type() == type) return true;
-  }
+bool Evaluation::RunMessage(const Op& op) {
   if (op.type() == "recv") {
     for (const std::string& name : op.Output("Out")) Set(name, table_.Leaf(StrCat("received ", name)));
     return true;
@@ -82,13 +107,9 @@ bool Evaluation::RunCommunication(const Op& op) {
     RunRemoteLookup(op);
     return true;
   }
-  if (op.type() == "prefetch") return true;  // what it asks for has a value when it is put together
   if (op.type() == "merge_ids") {
     RunMergedLookup(op);
     return true;
-  }
-  if (AwaitsStream(op) || GivesToOthers(op)) {
-    return true;  // every rank has the same value, and keeps it
   }
   if (AddsUp(op)) {
     const ExprId each = Get(op.InputName("X"));
@@ -113,7 +134,7 @@ void Evaluation::RunLookup(std::string_view type, const std::string& ids, const 
   Op& lookup = made_.emplace_back(type);
   lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
   lookup.Set("remote_prefetch", true).Set("padding_idx", padding);
-  RunAny(lookup);
+  RunAny(lookup, table_.codes().Make(lookup, with_shape_));  // it may go before the table does
 }
 
 // One op stands for several lookups of a table.
@@ -227,30 +248,42 @@ bool Evaluation::CountsStep(const Op& op) {
   return true;
 }
 
-void Evaluation::RunAny(const Op& op) {
+void Evaluation::RunAny(const Op& op, const OpCode& code) {
   args_.clear();
-  ForEachSlotByName(op.inputs(), [&](const Slot& slot) {
-    for (const std::string& name : slot.args) args_.push_back(Get(name));
-  });
-  std::set<std::string_view> written;
-  // An op that stands in no program may go before the table does.
-  const bool own = !made_.empty() && &op == &made_.back();
-  const ExprId value =
-      own || HasBlock(op) ? ApplyWithBlocks(op, args_, written) : table_.Apply(op, with_shape_, args_);
+  for (const NameId name : table_.codes().Inputs(code)) args_.push_back(Get(name));
+  if (code.special) {
+    std::set<std::string_view> written;
+    const ExprId value =
+        HasBlocks(op) ? ApplyWithBlocks(op, args_, written) : table_.Apply(op, code.label, args_);
+    SetOutputs(op, code, value, written);
+    return;
+  }
+  const ExprId value = table_.Apply(op, code.label, args_);
+  computed_.emplace_back(&op, value);
+  const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;
+  for (const OpCodes::Output& output : table_.codes().Outputs(code)) {
+    const ExprId written = table_.Output(value, output.slot);
+    values_.Set(output.name, part ? table_.PartOf(slice_, slices_, written) : written);
+  }
+}
+
+// Of an op that leaves some of its outputs as they were, or writes what is no output of its own.
+void Evaluation::SetOutputs(const Op& op, const OpCode& code, ExprId value,
+                            std::set<std::string_view>& written) {
   computed_.emplace_back(&op, value);
   std::set<std::string_view> unchanged = Unchanged(op);
   AddHandedOn(op, unchanged);
   const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;
-  for (const Slot& slot : op.outputs()) {
-    for (std::size_t i = 0; i < slot.args.size(); ++i) {
-      if (slot.args[i] == kEmptyVarName || unchanged.contains(slot.args[i])) continue;
-      written.erase(slot.args[i]);
-      const ExprId output = table_.Output(value, slot.name, i);
-      Set(slot.args[i], part ? table_.PartOf(slice_, slices_, output) : output);
-    }
+  OpCodes& codes = table_.codes();
+  for (const OpCodes::Output& output : codes.Outputs(code)) {
+    const std::string_view name = codes.NameOf(output.name);
+    if (unchanged.contains(name)) continue;
+    written.erase(name);
+    const ExprId written_value = table_.Output(value, output.slot);
+    values_.Set(output.name, part ? table_.PartOf(slice_, slices_, written_value) : written_value);
   }
   for (const std::string_view name : written) {
-    if (!unchanged.contains(name)) Set(name, table_.Output(value, name, 0));
+    if (!unchanged.contains(name)) Set(name, table_.Output(value, codes.OutputLabel(name, 0)));
   }
 }
 
@@ -297,9 +330,9 @@ void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged
 
 ExprId Evaluation::ApplyWithBlocks(const Op& op, std::vector<ExprId> args,
                                    std::set<std::string_view>& written) {
-  std::string label = table_.SlotLabel(op, with_shape_);
+  std::string label = table_.codes().SlotLabel(op, with_shape_);
   AddInner(op, label, args, written);
-  return table_.Apply(op, label, args);
+  return table_.Apply(op, table_.codes().labels().NumberOf(label), args);
 }
 
 // An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what
@@ -347,7 +380,7 @@ void Evaluation::WriteInner(int block, std::string& label, std::vector<std::stri
     }
   };
   for (const OpEntry& entry : program_.block(block).ops()) {
-    label += StrCat(" ", table_.Label(*entry.op), " (");
+    label += StrCat(" ", table_.codes().Label(*entry.op, true), " (");
     write_slots(entry.op->inputs());
     label += " ->";
     write_slots(entry.op->outputs());

@@ -6,12 +6,33 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "framework/base/view_map.h"
 #include "transpiler/check/expr.h"
 
 namespace penstock {
+
+// The values of some names.
+class NameValues {
+ public:
+  // Null if it has none. Until the next one is set.
+  const ExprId* Find(NameId name) const;
+  void Set(NameId name, ExprId value);
+  void Reserve(std::size_t count);
+  std::size_t size() const { return used_; }
+
+ private:
+  struct Entry {
+    NameId name = NameId::kNone;  // it is free
+    ExprId value = ExprId::kNone;
+  };
+  // Where the name is, or the free place that ends the search for it. There always is one.
+  std::size_t Seek(NameId name) const;
+
+  std::vector<Entry> table_;  // a name stands at its number, which are dense, or behind it if that is taken
+  std::size_t used_ = 0;
+};
 
 class Evaluation {
  public:
@@ -39,10 +60,15 @@ class Evaluation {
   };
   void AsksFor(const Op& merge, AskedTable table) { asked_[&merge] = std::move(table); }
 
-  void Set(std::string_view name, ExprId value) { values_[name] = value; }
-  ExprId Get(std::string_view name);
+  void Set(std::string_view name, ExprId value) { values_.Set(table_.codes().Name(name), value); }
+  ExprId Get(std::string_view name) { return Get(table_.codes().Name(name)); }
+  ExprId Get(NameId name);
   // Null if it was not set or written here.
-  const ExprId* Find(std::string_view name) const;
+  const ExprId* Find(std::string_view name) const {
+    const NameId known = std::as_const(table_).codes().FindName(name);
+    return known == NameId::kNone ? nullptr : Find(known);
+  }
+  const ExprId* Find(NameId name) const;
 
   void RunBlock(int block);
   void RunOp(const Op& op);
@@ -51,14 +77,15 @@ class Evaluation {
   const std::vector<std::pair<const Op*, ExprId>>& computed() const { return computed_; }
 
  private:
-  bool RunCommunication(const Op& op);
+  bool RunMessage(const Op& op);
   bool RunAlgebra(const Op& op);
   void RunLookup(std::string_view type, const std::string& ids, const std::string& table,
                  std::int64_t padding, const std::string& out);
   void RunRemoteLookup(const Op& op);
   void RunMergedLookup(const Op& op);
   bool CountsStep(const Op& op);
-  void RunAny(const Op& op);
+  void RunAny(const Op& op, const OpCode& code);
+  void SetOutputs(const Op& op, const OpCode& code, ExprId value, std::set<std::string_view>& written);
   ExprId ApplyWithBlocks(const Op& op, std::vector<ExprId> args, std::set<std::string_view>& written);
   void AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
                 std::set<std::string_view>& written);
@@ -83,7 +110,7 @@ class Evaluation {
   int block_ = 0;
   double loss_scale_ = 1.0;  // of the gradient that the backward ops begin with
   const std::set<std::string>* counters_ = nullptr;
-  ViewMap<ExprId> values_;
+  NameValues values_;
   std::vector<std::pair<const Op*, ExprId>> computed_;
   std::vector<ExprId> args_;  // of the op that runs; kept for its room
   std::unordered_map<const Op*, AskedTable> asked_;

@@ -13,27 +13,6 @@ namespace {
 constexpr int kFactorBits = 48;  // what a product of two single precision factors needs
 constexpr int kDescribeDepth = 3;
 
-// Attributes that do not change what is computed: who wrote the op, and where a table of a lookup lies.
-bool SaysWhatIsComputed(const Op& op, bool looks_up, std::string_view attr) {
-  for (const std::string_view frame :
-       {kRoleAttr, kRoleVarAttr, kNameScopeAttr, kDeviceAttr, kCallstackAttr}) {
-    if (attr == frame) return false;
-  }
-  if (!looks_up) return true;
-  if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no id stands for zeros
-  for (const std::string_view place : {"remote_prefetch", "is_distributed", "epmap", "table_names",
-                                       "trainer_id", "height_sections", "grad_inplace"}) {
-    if (attr == place) return false;
-  }
-  // How a gradient is kept; the lookup itself is the same.
-  return attr != "is_sparse" || Has(op.role(), Role::kBackward);
-}
-
-bool IsDefault(const OpDef* def, const NamedAttr& attr) {
-  const AttrDef* known = def == nullptr ? nullptr : def->FindAttr(attr.name);
-  return known != nullptr && known->default_value && *known->default_value == attr.value;
-}
-
 // Without the last bits, in which N times 1/N is not 1.
 double Rounded(double factor) {
   int exponent = 0;
@@ -48,16 +27,6 @@ std::uint64_t Mixed(std::uint64_t hash, std::uint64_t word) {
 }
 
 }  // namespace
-
-std::int32_t ExprTable::Intern(std::string_view label) {
-  const std::uint32_t hash = FlatHash(label);
-  const std::int64_t known =
-      label_ids_.Find(hash, [&](std::size_t position) { return labels_[position] == label; });
-  if (known >= 0) return static_cast<std::int32_t>(known);
-  label_ids_.Add(hash, labels_.size());
-  labels_.emplace_back(label);
-  return static_cast<std::int32_t>(labels_.size()) - 1;
-}
 
 bool ExprTable::Content::operator==(const Content& other) const {
   const auto bits = [](double factor) { return std::bit_cast<std::uint64_t>(factor); };
@@ -103,10 +72,12 @@ void ExprTable::ReserveOps(std::size_t count) {
   nodes_.reserve(kExprs * count);
   ids_.Reserve(kExprs * count);
   args_.reserve(kArgs * count);
-  for (auto& labels : op_labels_) labels.Reserve(count);
+  codes_.Reserve(count);
 }
 
-ExprId ExprTable::Leaf(std::string_view name) { return Add({.kind = Kind::kLeaf, .label = Intern(name)}); }
+ExprId ExprTable::Leaf(NameId name) {
+  return Add({.kind = Kind::kLeaf, .label = static_cast<std::int32_t>(name)});
+}
 
 ExprId ExprTable::FromTrainer(int trainer, ExprId of) {
   return Add({.kind = Kind::kMessage, .label = trainer, .args = {&of, 1}});
@@ -120,22 +91,11 @@ ExprId ExprTable::PartOf(std::size_t slice, std::size_t slices, ExprId sum) {
               .factors = {&count, 1}});
 }
 
-ExprId ExprTable::Apply(const Op& op, std::string_view label, const std::vector<ExprId>& args) {
-  return Add({.kind = Kind::kOp, .label = Intern(label), .args = args}, &op);
+ExprId ExprTable::Apply(const Op& op, std::int32_t label, const std::vector<ExprId>& args) {
+  return Add({.kind = Kind::kOp, .label = label, .args = args}, &op);
 }
 
-ExprId ExprTable::Apply(const Op& op, bool with_shape, const std::vector<ExprId>& args) {
-  const auto [op_label, fresh] = op_labels_[with_shape ? 1 : 0].Emplace(&op, 0);
-  if (fresh) {
-    label_.clear();
-    AppendSlotLabel(op, with_shape, label_);
-    *op_label = Intern(label_);
-  }
-  return Add({.kind = Kind::kOp, .label = *op_label, .args = args}, &op);
-}
-
-ExprId ExprTable::Output(ExprId op, std::string_view slot, std::size_t index) {
-  const std::int32_t label = index == 0 ? Intern(slot) : Intern(StrCat(slot, "[", index, "]"));
+ExprId ExprTable::Output(ExprId op, std::int32_t label) {
   return Add({.kind = Kind::kOutput, .label = label, .args = {&op, 1}}, At(op).op);
 }
 
@@ -235,59 +195,12 @@ ExprId ExprTable::Linear(const std::vector<Term>& terms) {
   return Add({.kind = Kind::kLinear, .args = args, .factors = factors});
 }
 
-std::string ExprTable::Label(const Op& op, bool with_shape) const {
-  std::string label;
-  AppendLabel(op, with_shape, label);
-  return label;
-}
-
-void ExprTable::AppendLabel(const Op& op, bool with_shape, std::string& label) const {
-  const OpDef* def = ops_.Find(op.type());
-  std::vector<const NamedAttr*> attrs;
-  const bool looks_up =
-      (op.HasInputSlot("W") && op.HasInputSlot("Ids")) || op.FindAttr("remote_prefetch") != nullptr;
-  for (const NamedAttr& attr : op.attrs()) {
-    if (!SaysWhatIsComputed(op, looks_up, attr.name) || IsDefault(def, attr)) continue;
-    if (std::holds_alternative<BlockRef>(attr.value)) continue;  // the block's content stands for it
-    if (!with_shape && attr.name == "shape") continue;
-    attrs.push_back(&attr);
-  }
-  std::sort(attrs.begin(), attrs.end(),
-            [](const NamedAttr* a, const NamedAttr* b) { return a->name < b->name; });
-  label += op.type();
-  for (const NamedAttr* attr : attrs) {
-    label += ' ';
-    label += attr->name;
-    label += '=';
-    label += AttrToString(attr->value);
-  }
-}
-
-std::string ExprTable::SlotLabel(const Op& op, bool with_shape) const {
-  std::string label;
-  AppendSlotLabel(op, with_shape, label);
-  return label;
-}
-
-void ExprTable::AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const {
-  AppendLabel(op, with_shape, label);
-  for (const bool inputs : {true, false}) {
-    ForEachSlotByName(inputs ? op.inputs() : op.outputs(), [&](const Slot& slot) {
-      label += inputs ? " " : " ->";
-      label += slot.name;
-      label += ':';
-      AppendTo(label, slot.args.size());
-    });
-  }
-}
-
 std::string ExprTable::Describe(ExprId id, int depth) const {
   const Content node = ContentOf(id);
-  const auto label = [&] { return labels_[static_cast<std::size_t>(node.label)]; };
   const auto inner = [&](ExprId arg) { return depth > 0 ? Describe(arg, depth - 1) : std::string("..."); };
   switch (node.kind) {
     case Kind::kLeaf:
-      return label();
+      return std::string(codes_.NameOf(static_cast<NameId>(node.label)));
     case Kind::kMessage:
       return StrCat(inner(node.args.front()), " of trainer ", node.label);
     case Kind::kPart:

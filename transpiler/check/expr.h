@@ -19,33 +19,11 @@
 #include <vector>
 
 #include "framework/base/flat_index.h"
-#include "framework/base/pointer_map.h"
-#include "framework/ir/program.h"
-#include "framework/op/op_registry.h"
+#include "transpiler/check/op_codes.h"
 
 namespace penstock {
 
 enum class ExprId : std::int32_t { kNone = -1 };
-
-// Calls `visit` with each slot that has arguments, in the order of their names: mostly that in which they
-// stand.
-template <typename Visit>
-void ForEachSlotByName(const std::vector<Slot>& slots, const Visit& visit) {
-  const auto before = [](const Slot& a, const Slot& b) { return a.name < b.name; };
-  if (std::is_sorted(slots.begin(), slots.end(), before)) {
-    for (const Slot& slot : slots) {
-      if (!slot.args.empty()) visit(slot);
-    }
-    return;
-  }
-  std::vector<const Slot*> sorted;
-  sorted.reserve(slots.size());
-  for (const Slot& slot : slots) sorted.push_back(&slot);
-  std::sort(sorted.begin(), sorted.end(), [&](const Slot* a, const Slot* b) { return before(*a, *b); });
-  for (const Slot* slot : sorted) {
-    if (!slot->args.empty()) visit(*slot);
-  }
-}
 
 class ExprTable {
  public:
@@ -55,13 +33,17 @@ class ExprTable {
   };
 
   // `trainers`: how many there are; the mean over all of them is recognised.
-  ExprTable(const OpRegistry& ops, int trainers) : ops_(ops), trainers_(trainers) {}
+  ExprTable(const OpRegistry& ops, int trainers) : codes_(ops), trainers_(trainers) {}
 
   // Makes room at once for the values of as many ops.
   void ReserveOps(std::size_t count);
   std::size_t size() const { return nodes_.size(); }  // ids are smaller
 
-  ExprId Leaf(std::string_view name);
+  OpCodes& codes() { return codes_; }
+  const OpCodes& codes() const { return codes_; }
+
+  ExprId Leaf(NameId name);
+  ExprId Leaf(std::string_view name) { return Leaf(codes_.Name(name)); }
   // What trainer `trainer` computes as `of` and sends.
   ExprId FromTrainer(int trainer, ExprId of);
   // What slice `slice` of `slices` has of a sum; all of them together are the sum.
@@ -70,18 +52,11 @@ class ExprTable {
   // What all trainers compute as `each`, scaled and added up.
   ExprId SumOverTrainers(ExprId each, double scale);
   ExprId Zero() { return Linear({}); }
-  // An op on these arguments, in the order of the slots' names. `label` has its type, attributes and slots.
-  ExprId Apply(const Op& op, std::string_view label, const std::vector<ExprId>& args);
-  // With the label of SlotLabel, which is remembered: programs made of one another share their ops.
-  ExprId Apply(const Op& op, bool with_shape, const std::vector<ExprId>& args);
-  // One output of an op.
-  ExprId Output(ExprId op, std::string_view slot, std::size_t index);
-
-  // Type, attributes and shape of the slots, as far as they say what is computed: the framework's own
-  // attributes, defaults and what says where a table lies are left out. `with_shape`: also attribute shape.
-  std::string Label(const Op& op, bool with_shape = true) const;
-  // Label, and how many arguments each slot has.
-  std::string SlotLabel(const Op& op, bool with_shape) const;
+  // An op on these arguments, in the order of the slots' names. `label` is the number of what tells its type,
+  // attributes and slots.
+  ExprId Apply(const Op& op, std::int32_t label, const std::vector<ExprId>& args);
+  // One output of an op; `label` is the number of OpCodes::OutputLabel.
+  ExprId Output(ExprId op, std::int32_t label);
 
   // Where two different expressions first differ, for people: one line for each.
   std::pair<std::string, std::string> Difference(ExprId a, ExprId b) const;
@@ -91,7 +66,7 @@ class ExprTable {
   // All that tells two expressions apart.
   struct Content {
     Kind kind = Kind::kLeaf;
-    std::int32_t label = 0;  // position in labels_; of a message the trainer, of a part the slice
+    std::int32_t label = 0;  // a number of codes_; of a message the trainer, of a part the slice
     std::span<const ExprId> args;
     std::span<const double> factors;  // of a linear combination; of a part how many there are
     bool operator==(const Content& other) const;
@@ -108,25 +83,18 @@ class ExprTable {
   const Node& At(ExprId id) const { return nodes_[static_cast<std::size_t>(id)]; }
   Content ContentOf(const Node& node) const;
   Content ContentOf(ExprId id) const { return ContentOf(At(id)); }
-  std::int32_t Intern(std::string_view label);
   ExprId Add(const Content& content, const Op* op = nullptr);
   void CollectMeans(std::vector<Term>& terms) const;
   void CollectParts(std::vector<Term>& terms) const;
   static void Normalize(std::vector<Term>& terms);
   std::string Describe(ExprId id, int depth) const;
-  void AppendLabel(const Op& op, bool with_shape, std::string& label) const;
-  void AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const;
 
-  const OpRegistry& ops_;
+  OpCodes codes_;
   int trainers_;
   std::vector<Node> nodes_;
   std::vector<ExprId> args_;     // of all nodes, one behind the other
   std::vector<double> factors_;  // likewise
   FlatIndex ids_;                // of nodes_
-  std::vector<std::string> labels_;
-  std::string label_;                          // in the making; kept for its room
-  FlatIndex label_ids_;                        // of labels_
-  PointerMap<Op, std::int32_t> op_labels_[2];  // without and with shapes
 };
 
 }  // namespace penstock

@@ -1,6 +1,7 @@
 #include "transpiler/check/facts.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace penstock {
 namespace {
@@ -16,6 +17,11 @@ SentTo SentBy(const std::vector<TrainerFacts>& trainers) {
 }
 
 }  // namespace
+
+void ForEach(ThreadPool* threads, std::size_t count, const std::function<void(std::size_t)>& work) {
+  if (threads != nullptr) return threads->ForEach(count, work);
+  for (std::size_t i = 0; i < count; ++i) work(i);
+}
 
 const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr) {
   static const std::vector<std::string> kNone;
@@ -67,14 +73,20 @@ bool RoleFacts::async_called_sync() const {
   return sync() && !trainers.empty() && !pservers.empty() && !steps_end && !merged;
 }
 
-RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<Finding>& findings) {
+RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, ThreadPool* threads,
+                    std::vector<Finding>& findings) {
   RoleFacts facts;
-  for (std::size_t i = 0; i < roles.trainers.size(); ++i)
-    facts.trainers.push_back(ReadTrainer(roles, i, ops));
+  facts.trainers.resize(roles.trainers.size());
+  ForEach(threads, roles.trainers.size(),
+          [&](std::size_t i) { facts.trainers[i] = ReadTrainer(roles, i, ops); });
   const SentTo sent = SentBy(facts.trainers);
-  for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    auto pserver = ReadPserver(roles, i, ops, sent, findings);
-    if (pserver) facts.pservers.push_back(*std::move(pserver));
+  std::vector<std::optional<PserverFacts>> pservers(roles.pservers.size());
+  std::vector<std::vector<Finding>> found(roles.pservers.size());
+  ForEach(threads, roles.pservers.size(),
+          [&](std::size_t i) { pservers[i] = ReadPserver(roles, i, ops, sent, found[i]); });
+  for (std::size_t i = 0; i < pservers.size(); ++i) {
+    if (pservers[i]) facts.pservers.push_back(*std::move(pservers[i]));
+    std::ranges::move(found[i], std::back_inserter(findings));
   }
   for (std::size_t i = 0; i < facts.pservers.size(); ++i)
     facts.by_address.emplace(facts.pservers[i].address, i);

@@ -2,6 +2,7 @@
 // never read: which gradient belongs to which parameter follows from who sends what to whom.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -83,11 +84,11 @@ struct TrainerFacts {
   std::vector<Transfer> sends, recvs, startup_recvs;
   std::vector<Barrier> send_barriers, fetch_barriers, startup_barriers;
   std::vector<Lookup> lookups;
-  std::set<std::string> remote_tables;         // parameters that an op reads from the servers by itself
-  std::map<std::string, const Op*> gradients;  // param -> the backward op that has it in its pair
-  std::set<std::string> updated_here;          // parameters with an optimizer op on the trainer
-  bool by_communicator = false;                // ops name what is sent; a thread of the process sends it
-  std::vector<Transfer> tells_ids;             // geo: sends that name the tables whose rows were touched
+  std::set<std::string> remote_tables;  // parameters that an op reads from the servers by itself
+  ViewMap<const Op*> gradients;         // param -> the backward op that has it in its pair
+  std::set<std::string> updated_here;   // parameters with an optimizer op on the trainer
+  bool by_communicator = false;         // ops name what is sent; a thread of the process sends it
+  std::vector<Transfer> tells_ids;      // geo: sends that name the tables whose rows were touched
 
   // Sends that carry gradients, and those by parameter.
   const Transfer* FindSend(std::string_view param) const;
@@ -150,8 +151,12 @@ struct RoleFacts {
   bool async_called_sync() const;
 };
 
+// By the pool's threads, or by the caller if there is none.
+void ForEach(ThreadPool* threads, std::size_t count, const std::function<void(std::size_t)>& work);
+
 // The findings are about what is so broken that no facts can be read (a pserver without listen_and_serv).
-RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, std::vector<Finding>& findings);
+RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, ThreadPool* threads,
+                    std::vector<Finding>& findings);
 TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegistry& ops);
 // What any trainer sends, by the address of the pserver.
 struct Sent {
@@ -172,6 +177,14 @@ struct OptimizerSlots {
   std::string param, grad;
 };
 std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops);
+
+// Calls `visit` with each (param, grad) pair of op_role_var, in the program's own texts.
+template <typename Visit>
+void ForEachPair(const Op& op, const Visit& visit) {
+  const auto* names = op.Get<std::vector<std::string>>(kRoleVarAttr);
+  for (std::size_t i = 0; names != nullptr && i + 1 < names->size(); i += 2)
+    visit(std::string_view((*names)[i]), std::string_view((*names)[i + 1]));
+}
 
 const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr);  // none if it is not there
 std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr);          // ints too

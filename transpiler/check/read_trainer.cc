@@ -85,7 +85,8 @@ class TrainerReader {
       for (const Slot& slot : op.inputs()) facts_.remote_tables.insert(slot.args.begin(), slot.args.end());
     }
     if (Has(op.role(), Role::kBackward)) {
-      for (const auto& [param, grad] : op.RolePairs()) facts_.gradients.emplace(param, &op);
+      ForEachPair(op,
+                  [&](std::string_view param, std::string_view) { facts_.gradients.emplace(param, &op); });
     }
     if (const auto slots = FindOptimizerSlots(op, ops_))
       facts_.updated_here.insert(op.InputName(slots->param));

@@ -311,7 +311,7 @@ def test_ctrl_c_stops_a_run_and_other_threads_go_on_meanwhile(tmp_path):
     try:
         assert process.stdout.readline() == 'running\n'  # said by another thread while the run goes on
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=120)
     finally:
         process.kill()
     assert process.returncode == 7

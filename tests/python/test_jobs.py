@@ -12,7 +12,7 @@ import time
 import numpy as np
 import pytest
 
-WAIT_S = 60
+WAIT_S = 180
 
 JOB = textwrap.dedent('''
     import os, sys

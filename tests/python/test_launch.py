@@ -12,7 +12,7 @@ import time
 import pytest
 
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
-WAIT_S = 60
+WAIT_S = 180
 
 
 def write_script(folder, body):

@@ -74,5 +74,5 @@ def test_the_environment_asks_too(tmp_path, value, says):
             print(error.id)
     '''))
     got = subprocess.run([sys.executable, str(script)], env=dict(os.environ, FLAGS_check_nan_inf=value),
-                         stdout=subprocess.PIPE, text=True, timeout=60)
+                         stdout=subprocess.PIPE, text=True, timeout=180)
     assert got.stdout.strip() == says

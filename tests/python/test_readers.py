@@ -383,7 +383,7 @@ def test_ctrl_c_ends_the_wait_for_a_reader(tmp_path, kind):
     process = subprocess.Popen([sys.executable, str(script), kind], stdout=subprocess.PIPE, text=True)
     assert process.stdout.readline() == 'waiting\n'
     process.send_signal(signal.SIGINT)
-    rest, _ = process.communicate(timeout=60)
+    rest, _ = process.communicate(timeout=180)
     assert (rest, process.returncode) == ('stopped\n', 0)
 
 

@@ -92,3 +92,28 @@ def test_branches_of_cond_return_the_same(fluid):
     assert layers.cond(condition, lambda: None, lambda: None) is None
     pair = layers.cond(condition, lambda: [layers.scale(x, 2.0), x], lambda: [x, layers.square(x)])
     assert [var.shape for var in pair] == [(-1, 8), (-1, 8)]
+
+
+# The example of ExponentialMovingAverage's documentation. transpile proves what it makes.
+@pytest.mark.parametrize('mode', ['sync', 'async', 'half_async'])
+@pytest.mark.parametrize('trainers', [1, 2])
+def test_a_counter_of_the_users_own_is_advanced_where_the_schedule_is(fluid, trainers, mode):
+    layers = fluid.layers
+    x, y = layers.data('x', [128]), layers.data('y', [1])
+    loss = layers.mean(layers.square_error_cost(layers.fc(layers.fc(x, 128), 1), y))
+    steps = layers.autoincreased_step_counter()
+    fluid.optimizer.SGD(0.1).minimize(loss)
+    fluid.optimizer.ExponentialMovingAverage(0.99, thres_steps=steps).update()
+    config = fluid.DistributeTranspilerConfig()
+    if mode == 'half_async':
+        config.sync_mode, config.runtime_split_send_recv, config.half_async = False, True, True
+    transpiler = fluid.DistributeTranspiler(config)
+    pservers = ['127.0.0.1:6174', '127.0.0.1:6175']
+    transpiler.transpile(0, pservers=','.join(pservers), trainers=trainers, sync_mode=mode == 'sync')
+    trainer = transpiler.get_trainer_program(wait_port=False)
+    assert [op.type for op in trainer.global_block().ops].count('increment') >= 1
+    for pserver in pservers:
+        blocks = transpiler.get_pserver_program(pserver).blocks
+        reads = [name for block in blocks for op in block.ops for name in op.input_arg_names]
+        writes = [name for block in blocks for op in block.ops for name in op.output_arg_names]
+        assert '@STEP_COUNTER@' in reads and '@STEP_COUNTER@' in writes

@@ -76,8 +76,8 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
     : facts(given), ops(registry), table(registry, TrainersOf(given)) {
   if (facts.trainers.empty()) return;
   table.ReserveOps(OpsToRun(facts));
-  RunTrainers();
   RunLrBlocks();
+  RunTrainers();
   for (std::size_t i = 0; i < facts.pservers.size(); ++i) {
     const PserverFacts& pserver = facts.pservers[i];
     copies_.push_back(CopiesIn(pserver.startup));
@@ -97,6 +97,7 @@ Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
 void Composition::RunTrainers() {
   for (const TrainerFacts& trainer : facts.trainers) {
     auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
+    run->CountSteps(&counters);  // its own, where the user's program counts too
     const ViewSet added = AddedUp(trainer.file->program);
     for (const auto& [original, copy] : CopiesIn(trainer.startup)) {
       if (!added.contains(original)) continue;                      // the user's own, which goes its own way

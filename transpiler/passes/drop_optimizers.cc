@@ -7,6 +7,8 @@
 // Blocks of conditional learning-rate ops stay behind without an op that enters them, as in Fluid: blocks are
 // known by their index. Requires: the ops of the analysis are still there; SendGradients, which may stand
 // behind one, ran.
+#include <algorithm>
+
 #include "framework/ir/edit.h"
 #include "transpiler/passes/passes.h"
 
@@ -16,7 +18,10 @@ Result<Program> DropOptimizers(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (const OpId id : context.analysis.server_ops) main.Remove(id);
-  for (const OpId id : context.analysis.lr_ops) main.Remove(id);
+  const std::vector<OpId>& kept = context.analysis.trainer_lr_ops;
+  for (const OpId id : context.analysis.lr_ops) {
+    if (std::find(kept.begin(), kept.end(), id) == kept.end()) main.Remove(id);
+  }
   for (const std::string& name : context.analysis.server_vars) main.RemoveVar(name);
   return edit.Apply();
 }

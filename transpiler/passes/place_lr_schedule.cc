@@ -4,6 +4,10 @@
 //
 //   before  (main)    lr = scale(X=decay) @lr_sched
 //   after   (pserver) block 1 in 0 { lr = scale(X=decay) @lr_sched }
+//
+// So does what advances a counter of the user's own that the schedule reads; trainers keep it too.
+#include <algorithm>
+
 #include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/server_copy.h"
@@ -74,7 +78,9 @@ Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context) {
     const Op* op = context.main.main().FindOp(id);
     if (op == nullptr) return PassError(kPass, "an op of the analysis is gone");
     copier.Declare(*op, 0);
-    PENSTOCK_RETURN_IF_ERROR(copier.Copy(*op, lr_block, 0));
+    const std::vector<OpId>& shared = context.analysis.trainer_lr_ops;
+    const bool is_shared = std::find(shared.begin(), shared.end(), id) != shared.end();
+    PENSTOCK_RETURN_IF_ERROR(copier.Copy(is_shared ? Op(*op).SetRole(Role::kLrSched) : *op, lr_block, 0));
   }
   return out;
 }

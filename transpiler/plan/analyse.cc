@@ -201,6 +201,43 @@ void AddCounter(const Block& main, const OpEntry& entry, Dialect dialect, Analys
   out.step_counters.push_back(*std::move(counter));
 }
 
+// Finds the counters of steps that the user's program advances beside its schedule and that the schedule
+// reads: fluid.layers.autoincreased_step_counter outside of it. Fluid's pservers read them as they start.
+class CounterFinder {
+ public:
+  CounterFinder(const Program& main, Dialect dialect) : main_(main), dialect_(dialect) {
+    if (dialect == Dialect::kFluid18) return;
+    for (const OpEntry& entry : main.main().ops()) {
+      if (IsLrOp(*entry.op)) AddReads(*entry.op);
+    }
+  }
+
+  bool Counts(const Op& op) const {
+    if (read_.empty() || Has(op.role(), Role::kOptimize)) return false;
+    const std::optional<StepCounter> counter = CountedBy(op, dialect_);
+    if (!counter || !read_.contains(counter->var)) return false;
+    const Var* var = main_.main().FindVar(counter->var);
+    return var != nullptr && var->persistable && var->type;
+  }
+
+ private:
+  void AddReads(const Op& op) {
+    for (const Slot& slot : op.inputs()) read_.insert(slot.args.begin(), slot.args.end());
+    if (!op.may_name_blocks()) return;
+    for (const NamedAttr& attr : op.attrs()) {
+      const auto* inner = std::get_if<BlockRef>(&attr.value);
+      if (inner == nullptr || inner->index <= 0 || inner->index >= main_.block_count()) continue;
+      if (!entered_.insert(inner->index).second) continue;
+      for (const OpEntry& entry : main_.block(inner->index).ops()) AddReads(*entry.op);
+    }
+  }
+
+  const Program& main_;
+  const Dialect dialect_;
+  ViewSet read_;
+  std::unordered_set<std::int32_t> entered_;  // blocks
+};
+
 }  // namespace
 
 std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
@@ -224,12 +261,17 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   ClipFinder clip(main.main(), dialect);
   UntrainedFinder untrained(main.main(), dialect);
   Collector collector(ops, main.main(), dialect);
+  const CounterFinder counters(main, dialect);
   int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
     ++position;
     if (IsLrOp(op)) {
       out.lr_ops.push_back(entry.id);
+      AddCounter(main.main(), entry, dialect, out);
+    } else if (counters.Counts(op)) {
+      out.lr_ops.push_back(entry.id);
+      out.trainer_lr_ops.push_back(entry.id);
       AddCounter(main.main(), entry, dialect, out);
     }
     if (op.role() != Role::kOptimize) continue;

@@ -63,7 +63,8 @@ struct StartedVar {
 struct Analysis {
   std::vector<TrainedParam> params;  // in the order in which the program first works on them to optimize
   std::vector<int> update_order;     // positions in params, in the order of their optimizer ops
-  std::vector<OpId> lr_ops;          // learning-rate schedule and per-parameter factors
+  std::vector<OpId> lr_ops;          // learning-rate schedule and per-parameter factors, what they count by
+  std::vector<OpId> trainer_lr_ops;  // of lr_ops, those that trainers run too: the user's own counters
   std::vector<StepCounter> step_counters;
   std::vector<OpId> server_ops;          // what leaves the trainer beside lr_ops
   std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send

@@ -6,10 +6,6 @@
 namespace penstock::test {
 namespace {
 
-bool IsLrOp(const Op& op) {
-  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
-}
-
 // Whether a pserver holds some of the parameter.
 bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
   const auto is_param = [&](const TablePlacement& table) { return table.table == param; };
@@ -22,6 +18,12 @@ bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
   return false;
 }
 
+}  // namespace
+
+bool IsLrOp(const Op& op) {
+  return op.role() == Role::kLrSched || op.role() == (Role::kLrSched | Role::kOptimize);
+}
+
 void AddMentioned(const Program& main, const Op& op, std::set<std::string>& names) {
   for (const auto& mentioned : {op.InputNames(), op.OutputNames()})
     names.insert(mentioned.begin(), mentioned.end());
@@ -29,8 +31,6 @@ void AddMentioned(const Program& main, const Op& op, std::set<std::string>& name
   if (inner == nullptr) return;
   for (const OpEntry& entry : main.block(inner->index).ops()) AddMentioned(main, *entry.op, names);
 }
-
-}  // namespace
 
 bool IsTrainerMain(const RoleFile& file) { return !file.pserver && !file.startup; }
 

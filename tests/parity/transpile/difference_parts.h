@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "tests/parity/transpile/case_folder.h"
@@ -9,6 +11,11 @@
 namespace penstock::test {
 
 bool IsTrainerMain(const RoleFile& file);
+
+// Whether the op is of a learning-rate schedule.
+bool IsLrOp(const Op& op);
+// Adds what an op reads and writes, in its blocks too.
+void AddMentioned(const Program& main, const Op& op, std::set<std::string>& names);
 
 // Replaces the ops of a block that `change` says it changed.
 void ChangeOps(Program& program, int block, const std::function<bool(Op&)>& change);

@@ -278,6 +278,7 @@ const std::vector<Difference>& Differences() {
   static const std::vector<Difference> kDifferences = {
       {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
       {"D-untrained-averages", OnPservers(AveragesUntrained), AreToOptimize, AsForward},
+      {"D-own-counters", OnPservers(ReadsOwnCounters), nullptr, AdvanceThere},
       {"D-lr-where-needed", OnPservers(HasUnneededLrOps), nullptr, DropUnneededLrOps},
       {"D-forgotten-tables", ForgetsTables, nullptr, LookUpHere},
       {"D-send-trainer-id", SendsAsAnother, SendAsOneself},

@@ -1,6 +1,7 @@
 #include "tests/parity/transpile/optimize_differences.h"
 
 #include <algorithm>
+#include <set>
 
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/difference_parts.h"
@@ -111,6 +112,37 @@ void AreToOptimize(const CaseFolder& folder, const RoleSet&, const RoleFile& fil
     op.SetRole(Role::kOptimize);
     return true;
   });
+}
+
+std::vector<OpId> OwnCounters(const CaseFolder& folder) {
+  std::set<std::string> read;
+  for (const OpEntry& entry : folder.main.main().ops()) {
+    if (IsLrOp(*entry.op)) AddMentioned(folder.main, *entry.op, read);
+  }
+  std::vector<OpId> found;
+  for (const OpEntry& entry : folder.main.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.type() == "increment" && !IsLrOp(op) && read.contains(op.InputName("X")))
+      found.push_back(entry.id);
+  }
+  return found;
+}
+
+// A pserver whose updates need nothing of the schedule has none.
+bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
+  if (OwnCounters(folder).empty()) return false;
+  if (!file.pserver) return roles.plan.mode != Mode::kSync;
+  const auto& ops = folder.main.main().ops();
+  const auto all = std::ranges::count_if(ops, [](const OpEntry& entry) { return IsLrOp(*entry.op); });
+  return static_cast<std::ptrdiff_t>(UnneededLrOps(folder, roles, file.index).size()) < all;
+}
+
+// As if the schedule counted too: Fluid's trainers drop that, and keep the user's.
+void AdvanceThere(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {
+  for (const OpId id : OwnCounters(folder)) {
+    Block& block = main.MutableBlock(0);
+    block.Insert(block.PositionOf(id) + 1, Op(*block.FindOp(id)).SetRole(Role::kLrSched));
+  }
 }
 
 }  // namespace penstock::test

@@ -15,4 +15,8 @@ bool AveragesUntrained(const CaseFolder& folder, const RoleSet& roles, const Rol
 void AsForward(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
 void AreToOptimize(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
+// D-own-counters: pservers advance the counters of the user's own that their schedules read.
+bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+void AdvanceThere(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
+
 }  // namespace penstock::test

@@ -238,6 +238,36 @@ class CounterFinder {
   std::unordered_set<std::int32_t> entered_;  // blocks
 };
 
+// A learning rate is computed where the update is: what trainers make of their batches, pservers do not have.
+Status RequireRates(const OpRegistry& ops, const Program& main, const Analysis& analysis) {
+  ViewMap<const TrainedParam*> rates;
+  for (const TrainedParam& param : analysis.params) {
+    const Op* op = main.main().FindOp(param.optimizer);
+    const OpDef* def = op == nullptr ? nullptr : ops.Find(op->type());
+    if (def == nullptr || !def->optimizer()) continue;
+    const std::string& rate = op->InputName(def->optimizer()->rate_slot);
+    if (!rate.empty()) rates.emplace(rate, &param);
+  }
+  int position = -1;
+  for (const OpEntry& entry : main.main().ops()) {
+    ++position;
+    const Op& op = *entry.op;
+    if (Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched)) continue;
+    for (const Slot& slot : op.outputs()) {
+      for (const std::string& name : slot.args) {
+        const auto rate = rates.find(name);
+        if (rate == rates.end()) continue;
+        return AtOp(InvalidArgument("E-plan-rate", "plan: ", name, ", the learning rate of ",
+                                    rate->second->param,
+                                    ", is computed beside the schedule, on trainers alone"),
+                    main, 0, position, op)
+            .With("note: compute it in `with program._lr_schedule_guard():`, as the layers.*_decay do");
+      }
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
@@ -293,6 +323,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
       if (param.optimizer != OpId::kNone) continue;
       return InvalidArgument("E-plan-optimizer", "plan: no optimizer op updates ", param.param);
     }
+    PENSTOCK_RETURN_IF_ERROR(RequireRates(ops, main, out));
   }
   const std::vector<OpId> clip_ops = out.clip_ops;
   if (clipping == Clip::kGlobal) PENSTOCK_RETURN_IF_ERROR(MoveClipping(ops, main, out));

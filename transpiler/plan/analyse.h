@@ -75,8 +75,8 @@ struct Analysis {
 };
 
 // kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an
-// optimizer), E-plan-optimizer-shape (state declared to be shaped like its parameter is not),
-// E-plan-undeclared, E-plan-rate (trainers compute a learning rate), what FindTables refuses, and with Clip::kGlobal what MoveClipping does.
+// optimizer), E-plan-optimizer-shape (state is not shaped like its parameter), E-plan-undeclared, E-plan-rate
+// (trainers compute a learning rate), what FindTables refuses, and with Clip::kGlobal what MoveClipping does.
 // Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
                          Clip clip = Clip::kLocal);

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <iostream>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "executor/schedule/core_threads.h"
 #include "framework/base/files.h"
@@ -24,7 +26,7 @@ DEFINE_string(
 namespace penstock::tools {
 namespace {
 
-Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
+Status WriteRoles(const RoleSet& roles, const CaseFile& job, ThreadPool& threads) {
   std::error_code error;
   std::filesystem::create_directories(FLAGS_out, error);
   if (error) return InvalidArgument("E-file-write", FLAGS_out, ": ", error.message());
@@ -32,13 +34,20 @@ Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   // What Fluid's form has no field for is left out of files that are to be Fluid's.
   const WireOptions form{.extra = job.config.dialect == Dialect::kDefault};
   const RoleFiles files = FilesOf(roles);
-  std::set<std::string> written;
-  for (const RoleProgram* role : files.All()) {
+  const std::vector<const RoleProgram*> all = files.All();
+  std::set<std::string> names;
+  for (const RoleProgram* role : all) {
     const std::string& name = job.FileOf(role->file);
-    PENSTOCK_RETURN_IF_ERROR(WriteFile((folder / name).string(), SerializeProgram(role->program, form)));
-    written.insert(name);
+    if (names.insert(name).second) continue;
+    return InvalidArgument("E-case", "key \"files\": two roles are to be written to ", name);
   }
-  PENSTOCK_RETURN_IF_ERROR(RemoveOtherRoleFiles(FLAGS_out, written));
+  std::vector<Status> statuses(all.size());
+  threads.ForEach(all.size(), [&](std::size_t i) {
+    statuses[i] =
+        WriteFile((folder / job.FileOf(all[i]->file)).string(), SerializeProgram(all[i]->program, form));
+  });
+  for (Status& status : statuses) PENSTOCK_RETURN_IF_ERROR(std::move(status));
+  PENSTOCK_RETURN_IF_ERROR(RemoveOtherRoleFiles(FLAGS_out, names));
   return WriteFile((folder / "plan.txt").string(), PrintPlan(roles.plan));
 }
 
@@ -62,7 +71,7 @@ int RunTranspile(const Arguments& arguments) {
     if (finding.severity != Severity::kNote) std::cerr << finding.ToString() << "\n";
   }
   if (report.errors() > 0) return kExitFindings;
-  const Status written = WriteRoles(*roles, source->job);
+  const Status written = WriteRoles(*roles, source->job, threads);
   return written.ok() ? kExitOk : BadInput(written);
 }
 

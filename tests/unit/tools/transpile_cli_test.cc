@@ -111,6 +111,16 @@ TEST_F(TranspileCommand, BadInputIsOneLineAndExitCode2) {
   }
 }
 
+TEST_F(TranspileCommand, TwoRolesAreNotWrittenToOneFile) {
+  ASSERT_TRUE(WriteFile(dir_ / "one.json",
+                        "{\"config\": {\"trainers\": 2}, \"pserver_endpoints\": [\"127.0.0.1:6174\"],"
+                        " \"files\": {\"trainer_startup.pb\": {\"file\": \"trainer.pb\"}}}")
+                  .ok());
+  ExpectBadInput(StrCat("transpile", SourceOf("fit_a_line.sgd"), " --config ", dir_ / "one.json", " --out ",
+                        dir_ / "roles"),
+                 "key \"files\": two roles are to be written to trainer.pb   [E-case]");
+}
+
 TEST_F(TranspileCommand, FlagsOfPlacementWinOverTheConfiguration) {
   const std::string inputs = CaseOf("wide_linear.sgd", "sync_p2t2");
   ASSERT_EQ(Transpile(inputs + " --split-method SizeBalanced --slicing even --out " + dir_ / "roles"), 0)

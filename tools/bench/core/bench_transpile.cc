@@ -4,6 +4,7 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <atomic>
 #include <ctime>
 #include <functional>
 #include <iostream>
@@ -64,12 +65,16 @@ RoleSet MakeRoles(const Network& network) {
   return Must(Transpile(AllOps(), network.main, network.startup, config, {.threads = &threads}));
 }
 
+// Side by side, as the command does.
 std::size_t Serialize(const RoleSet& roles) {
-  std::size_t bytes = 0;
-  for (const TrainerRole& role : roles.trainers)
-    bytes += SerializeProgram(role.main).size() + SerializeProgram(role.startup).size();
-  for (const PserverRole& role : roles.pservers)
-    bytes += SerializeProgram(role.main).size() + SerializeProgram(role.startup).size();
+  std::vector<const Program*> programs;
+  for (const TrainerRole& role : roles.trainers) programs.push_back(&role.main);
+  for (const PserverRole& role : roles.pservers) programs.push_back(&role.main);
+  for (const TrainerRole& role : roles.trainers) programs.push_back(&role.startup);
+  for (const PserverRole& role : roles.pservers) programs.push_back(&role.startup);
+  CoreThreads threads;
+  std::atomic<std::size_t> bytes{0};
+  threads.ForEach(programs.size(), [&](std::size_t i) { bytes += SerializeProgram(*programs[i]).size(); });
   return bytes;
 }
 

@@ -254,7 +254,7 @@ void Evaluation::RunAny(const Op& op, const OpCode& code) {
   if (code.special) {
     std::set<std::string_view> written;
     const ExprId value =
-        HasBlocks(op) ? ApplyWithBlocks(op, args_, written) : table_.Apply(op, code.label, args_);
+        HasBlocks(op) ? ApplyWithBlocks(op, code, args_, written) : table_.Apply(op, code.label, args_);
     SetOutputs(op, code, value, written);
     return;
   }
@@ -328,9 +328,9 @@ void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged
   }
 }
 
-ExprId Evaluation::ApplyWithBlocks(const Op& op, std::vector<ExprId> args,
+ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
                                    std::set<std::string_view>& written) {
-  std::string label = table_.codes().SlotLabel(op, with_shape_);
+  std::string label(table_.codes().labels().Text(code.label));
   AddInner(op, label, args, written);
   return table_.Apply(op, table_.codes().labels().NumberOf(label), args);
 }

@@ -86,7 +86,8 @@ class Evaluation {
   bool CountsStep(const Op& op);
   void RunAny(const Op& op, const OpCode& code);
   void SetOutputs(const Op& op, const OpCode& code, ExprId value, std::set<std::string_view>& written);
-  ExprId ApplyWithBlocks(const Op& op, std::vector<ExprId> args, std::set<std::string_view>& written);
+  ExprId ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
+                         std::set<std::string_view>& written);
   void AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
                 std::set<std::string_view>& written);
   std::set<std::string_view> Unchanged(const Op& op);

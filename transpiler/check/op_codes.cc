@@ -172,12 +172,6 @@ void OpCodes::AppendLabel(const Op& op, bool with_shape, std::string& label) con
   }
 }
 
-std::string OpCodes::SlotLabel(const Op& op, bool with_shape) const {
-  std::string label;
-  AppendSlotLabel(op, with_shape, label);
-  return label;
-}
-
 void OpCodes::AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const {
   AppendLabel(op, with_shape, label);
   for (const bool inputs : {true, false}) {

@@ -66,7 +66,6 @@ class OpCodes {
   NameId FindName(std::string_view name) const { return static_cast<NameId>(names_.Find(name)); }
   std::string_view NameOf(NameId id) const { return names_.Text(static_cast<std::int32_t>(id)); }
   TextNumbers& labels() { return labels_; }
-  const TextNumbers& labels() const { return labels_; }
 
   // The op is known again by its address: it outlives this.
   OpCode Of(const Op& op, bool with_shape);
@@ -85,12 +84,11 @@ class OpCodes {
   // Type, attributes and shape of the slots, as far as they say what is computed: the framework's own
   // attributes, defaults and what says where a table lies are left out. `with_shape`: also attribute shape.
   std::string Label(const Op& op, bool with_shape) const;
-  // Label, and how many arguments each slot has.
-  std::string SlotLabel(const Op& op, bool with_shape) const;
   std::int32_t OutputLabel(std::string_view slot, std::size_t index);
 
  private:
   void AppendLabel(const Op& op, bool with_shape, std::string& label) const;
+  // And how many arguments each slot has.
   void AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const;
   bool IsSpecial(const Op& op) const;
 

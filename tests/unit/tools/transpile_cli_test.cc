@@ -82,6 +82,15 @@ TEST_F(TranspileCommand, StepsThatCannotBeWrittenAreAnError) {
   EXPECT_NE(err_.find("/dev/null/x"), std::string::npos) << err_;
 }
 
+TEST_F(TranspileCommand, StepsOfOneRoleThatCannotBeWrittenAreAnErrorThoughOthersCan) {
+  fs::create_directories(dir_ / "steps");
+  ASSERT_TRUE(WriteFile(dir_ / "steps" + "/trainer_0", "no folder").ok());
+  EXPECT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p2t2") + " --out " + dir_ / "roles" + " --steps " +
+                      dir_ / "steps"),
+            2);
+  EXPECT_NE(err_.find("E-file-write"), std::string::npos) << err_;
+}
+
 TEST_F(TranspileCommand, ASetThatStoodThereBeforeIsReplaced) {
   const std::string folders = StrCat(" --out ", dir_ / "roles", " --steps ", dir_ / "steps");
   ASSERT_EQ(Transpile(CaseOf("fit_a_line.sgd", "sync_p3t2") + folders), 0) << err_;

@@ -8,8 +8,6 @@ constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the repo
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
 constexpr Nanoseconds kCloseGrace = std::chrono::milliseconds(500);
 
-long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
-
 }  // namespace
 
 TrainerClient::TrainerClient(std::unique_ptr<Transport> transport, ClientOptions options)
@@ -73,7 +71,7 @@ Status TrainerClient::Wait(const std::function<bool()>& answer) {
   while (!WaitFor(settled, kReportEvery - kAskBefore)) {
     session_.Ask();
     if (WaitFor(settled, kAskBefore)) break;
-    options_.report(StrCat("waiting ", Seconds(options_.session.clock->Now() - began), " s in step ",
+    options_.report(StrCat("waiting ", WholeSeconds(options_.session.clock->Now() - began), " s in step ",
                            session_.step(), ": ", session_.WaitingFor()));
   }
   return session_.status();

@@ -5,11 +5,7 @@
 #include "framework/base/strings.h"
 
 namespace penstock {
-namespace {
-
-long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 void Session::Fail(Status why) {
   if (!status_.ok()) return;
@@ -183,7 +179,7 @@ void Session::Tick() {
     if (peer->completed) continue;
     if (!peer->welcome && now - peer->since > options_.connect_deadline) {
       Fail(DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
-                            Seconds(now - peer->since), " s")
+                            WholeSeconds(now - peer->since), " s")
                .With("it was not started, or the job ended before this trainer came: its log says which"));
       return;
     }

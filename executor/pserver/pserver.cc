@@ -6,8 +6,6 @@
 namespace penstock {
 namespace {
 
-long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
-
 constexpr Nanoseconds kReportAfter = std::chrono::seconds(10);
 // After the end: by then a trainer that lives has read its last reply.
 constexpr Nanoseconds kLastReplies = std::chrono::seconds(5);
@@ -166,7 +164,7 @@ void Pserver::Tick() {
   reported_ = now;
   const std::vector<int> awaited = admission_.Awaited();
   if (!awaited.empty()) {
-    options_.report(StrCat("waiting ", Seconds(now - started_), " s on pserver ", facts_.address,
+    options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address,
                            ": for trainer ", ListOf(awaited), " to start"));
   }
 }
@@ -201,7 +199,7 @@ void Pserver::OnEnd(const Status& why) {
   const std::vector<int> awaited = admission_.Awaited();
   if (!why.ok() && !awaited.empty()) {
     options_.report(StrCat("pserver ", facts_.address, " has failed, and tells trainer ", ListOf(awaited),
-                           " if it starts within ", Seconds(kTellLatecomers), " s: ", why.message()));
+                           " if it starts within ", WholeSeconds(kTellLatecomers), " s: ", why.message()));
   }
   if (options_.on_end) options_.on_end();
 }

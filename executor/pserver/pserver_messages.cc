@@ -2,11 +2,7 @@
 #include "executor/pserver/pserver.h"
 
 namespace penstock {
-namespace {
-
-long long Seconds(Nanoseconds span) { return std::chrono::duration_cast<std::chrono::seconds>(span).count(); }
-
-}  // namespace
+namespace {}  // namespace
 
 void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   const auto known = trainer_of_.find(caller.connection.get());
@@ -167,10 +163,11 @@ std::string Pserver::Lacking(int param, int chunk) const {
   for (const int t : machine_->Lacks(param, chunk)) {
     const Trainer& trainer = trainers_[static_cast<std::size_t>(t)];
     if (!text.empty()) text += ", ";
-    text += StrCat("trainer ", t,
-                   admission_.Admitted(t)
-                       ? StrCat(" (last heard ", Seconds(options_.clock->Now() - trainer.heard), " s ago)")
-                       : std::string(" (not started yet)"));
+    text +=
+        StrCat("trainer ", t,
+               admission_.Admitted(t)
+                   ? StrCat(" (last heard ", WholeSeconds(options_.clock->Now() - trainer.heard), " s ago)")
+                   : std::string(" (not started yet)"));
   }
   return text;
 }

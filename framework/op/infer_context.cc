@@ -32,7 +32,7 @@ std::vector<std::vector<VarInfo>> LookUpAll(const std::vector<Slot>& slots,
   return infos;
 }
 
-const VarInfo kAbsent = {
+const VarInfo kAbsentVar = {
     .kind = VarKind::kTensor, .dtype = DType::kFp32, .shape = {}, .lod_level = 0, .has_type = false};
 
 // Whether a byte count of such a tensor fits 64 bits, whatever its element type.
@@ -62,7 +62,7 @@ int InferContext::OutputCount(std::string_view slot) const {
 
 const VarInfo& InferContext::Input(std::string_view slot, int i) const {
   const int at = SlotIndex(op_.inputs(), slot);
-  if (at < 0 || i >= static_cast<int>(inputs_[static_cast<std::size_t>(at)].size())) return kAbsent;
+  if (at < 0 || i >= static_cast<int>(inputs_[static_cast<std::size_t>(at)].size())) return kAbsentVar;
   return inputs_[static_cast<std::size_t>(at)][static_cast<std::size_t>(i)];
 }
 
@@ -74,7 +74,7 @@ VarInfo* InferContext::MutableOutput(std::string_view slot, int i) {
 
 const VarInfo& InferContext::Output(std::string_view slot, int i) const {
   const VarInfo* info = const_cast<InferContext*>(this)->MutableOutput(slot, i);
-  return info == nullptr ? kAbsent : *info;
+  return info == nullptr ? kAbsentVar : *info;
 }
 
 const penstock::Attr& InferContext::AttrValue(std::string_view name) const {

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-const Operand kAbsent;
+const Operand kAbsentOperand;
 
 std::span<const Operand> Find(const std::vector<KernelSetup::Argument>& arguments, std::string_view slot) {
   for (const KernelSetup::Argument& argument : arguments) {
@@ -21,12 +21,12 @@ std::span<const Operand> KernelSetup::Outputs(std::string_view slot) const { ret
 
 const Operand& KernelSetup::Input(std::string_view slot) const {
   const auto operands = Inputs(slot);
-  return operands.empty() ? kAbsent : operands.front();
+  return operands.empty() ? kAbsentOperand : operands.front();
 }
 
 const Operand& KernelSetup::Output(std::string_view slot) const {
   const auto operands = Outputs(slot);
-  return operands.empty() ? kAbsent : operands.front();
+  return operands.empty() ? kAbsentOperand : operands.front();
 }
 
 const penstock::Attr& KernelSetup::AttrValue(std::string_view name) const {

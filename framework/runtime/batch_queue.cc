@@ -7,21 +7,21 @@
 namespace penstock {
 namespace {
 
-struct Registry {
+struct QueueRegistry {
   std::mutex mutex;
   std::map<std::int64_t, std::weak_ptr<BatchQueue>> queues;
   std::int64_t last = 0;
 };
 
-Registry& AllQueues() {
-  static Registry& registry = *new Registry();
+QueueRegistry& AllQueues() {
+  static QueueRegistry& registry = *new QueueRegistry();
   return registry;
 }
 
 }  // namespace
 
 std::shared_ptr<BatchQueue> BatchQueue::Make(std::size_t capacity) {
-  Registry& all = AllQueues();
+  QueueRegistry& all = AllQueues();
   const std::lock_guard lock(all.mutex);
   std::erase_if(all.queues, [](const auto& entry) { return entry.second.expired(); });
   std::shared_ptr<BatchQueue> queue(new BatchQueue(std::max<std::size_t>(capacity, 1), ++all.last));
@@ -30,7 +30,7 @@ std::shared_ptr<BatchQueue> BatchQueue::Make(std::size_t capacity) {
 }
 
 std::shared_ptr<BatchQueue> BatchQueue::Find(std::int64_t number) {
-  Registry& all = AllQueues();
+  QueueRegistry& all = AllQueues();
   const std::lock_guard lock(all.mutex);
   const auto it = all.queues.find(number);
   return it == all.queues.end() ? nullptr : it->second.lock();
@@ -39,7 +39,7 @@ std::shared_ptr<BatchQueue> BatchQueue::Find(std::int64_t number) {
 void BatchQueue::CancelWaits() {
   std::vector<std::shared_ptr<BatchQueue>> queues;
   {
-    Registry& all = AllQueues();
+    QueueRegistry& all = AllQueues();
     const std::lock_guard lock(all.mutex);
     for (const auto& [number, queue] : all.queues) queues.push_back(queue.lock());
   }

@@ -9,6 +9,11 @@ namespace penstock {
 
 using Nanoseconds = std::chrono::nanoseconds;
 
+// As reports give a wait: rounded down.
+inline long long WholeSeconds(Nanoseconds span) {
+  return std::chrono::duration_cast<std::chrono::seconds>(span).count();
+}
+
 class Clock {
  public:
   virtual ~Clock() = default;

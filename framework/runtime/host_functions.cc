@@ -7,35 +7,35 @@
 namespace penstock {
 namespace {
 
-struct Registry {
+struct FunctionRegistry {
   std::mutex mutex;
   std::deque<HostFunction> functions;  // their addresses stay
 };
 
 // Never destroyed: the language that the functions belong to ends before this library does.
-Registry& AllFunctions() {
-  static Registry& registry = *new Registry();
+FunctionRegistry& AllFunctions() {
+  static FunctionRegistry& registry = *new FunctionRegistry();
   return registry;
 }
 
 }  // namespace
 
 int HostFunctions::Add(HostFunction function) {
-  Registry& all = AllFunctions();
+  FunctionRegistry& all = AllFunctions();
   const std::lock_guard lock(all.mutex);
   all.functions.push_back(std::move(function));
   return static_cast<int>(all.functions.size()) - 1;
 }
 
 const HostFunction* HostFunctions::Find(int number) {
-  Registry& all = AllFunctions();
+  FunctionRegistry& all = AllFunctions();
   const std::lock_guard lock(all.mutex);
   const bool known = number >= 0 && static_cast<std::size_t>(number) < all.functions.size();
   return known ? &all.functions[static_cast<std::size_t>(number)] : nullptr;
 }
 
 int HostFunctions::count() {
-  Registry& all = AllFunctions();
+  FunctionRegistry& all = AllFunctions();
   const std::lock_guard lock(all.mutex);
   return static_cast<int>(all.functions.size());
 }

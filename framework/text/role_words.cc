@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 7> kWords = {{
+constexpr std::array<std::pair<Role, std::string_view>, 7> kRoleWords = {{
     {Role::kForward, "forward"},
     {Role::kBackward, "backward"},
     {Role::kOptimize, "optimize"},
@@ -21,7 +21,7 @@ constexpr std::array<std::pair<Role, std::string_view>, 7> kWords = {{
 std::optional<std::string> RoleWords(Role role) {
   std::string out;
   auto rest = static_cast<std::int32_t>(role);
-  for (const auto& [bit, word] : kWords) {
+  for (const auto& [bit, word] : kRoleWords) {
     if (bit == Role::kForward || !Has(role, bit)) continue;
     rest &= ~static_cast<std::int32_t>(bit);
     // The loss bit alone is the forward op that makes the loss.
@@ -34,7 +34,7 @@ std::optional<std::string> RoleWords(Role role) {
 }
 
 std::optional<Role> RoleFromWord(std::string_view word) {
-  for (const auto& [role, known] : kWords) {
+  for (const auto& [role, known] : kRoleWords) {
     if (known == word) return role;
   }
   return std::nullopt;

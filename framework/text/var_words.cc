@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-constexpr std::array<std::pair<VarKind, std::string_view>, 11> kWords = {{
+constexpr std::array<std::pair<VarKind, std::string_view>, 11> kKindWords = {{
     {VarKind::kTensor, "control"},
     {VarKind::kSelectedRows, "rows"},
     {VarKind::kFeed, "feed"},
@@ -27,14 +27,14 @@ bool IsDeclarationWord(std::string_view word) {
 }
 
 std::string_view VarKindWord(VarKind kind) {
-  for (const auto& [known, word] : kWords) {
+  for (const auto& [known, word] : kKindWords) {
     if (known == kind) return word;
   }
   return "?";
 }
 
 std::optional<VarKind> VarKindFromWord(std::string_view word) {
-  for (const auto& [kind, known] : kWords) {
+  for (const auto& [kind, known] : kKindWords) {
     if (known == word) return kind;
   }
   return std::nullopt;

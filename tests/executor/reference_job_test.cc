@@ -19,8 +19,8 @@ using test::Arrays;
 using test::ReferenceJob;
 using test::RolePrograms;
 
-constexpr int kSteps = 10, kTrainers = 2, kPservers = 2;
-constexpr double kRtol = 1e-4, kAtol = 1e-5;
+constexpr int kJobSteps = 10, kTrainers = 2, kPservers = 2;
+constexpr double kJobRtol = 1e-4, kJobAtol = 1e-5;
 
 struct Job {
   std::string folder;
@@ -47,7 +47,7 @@ void SetSlices(const Job& job, ReferenceJob& reference) {
 }
 
 void ExpectNear(const std::string& what, const Tensor& a, const Tensor& b) {
-  const Status near = test::NearValues(what, a, b, kRtol, kAtol);
+  const Status near = test::NearValues(what, a, b, kJobRtol, kJobAtol);
   EXPECT_TRUE(near.ok()) << near.ToString();
 }
 
@@ -71,7 +71,7 @@ void RunJob(const Job& job) {
   started = reference.StartTrainers();
   ASSERT_TRUE(started.ok()) << started.ToString();
 
-  for (int step = 0; step < kSteps; ++step) {
+  for (int step = 0; step < kJobSteps; ++step) {
     std::vector<std::vector<Feed>> step_feeds;
     for (const Arrays& arrays : feeds) {
       step_feeds.push_back(test::FeedsOf(arrays, StrCat("s", step, ":"), feed_names));
@@ -81,7 +81,7 @@ void RunJob(const Job& job) {
     for (std::size_t t = 0; t < kTrainers; ++t) {
       const double expected = test::ElementAt(golden[t].at("loss"), step);
       EXPECT_NEAR(test::ElementAt(*(*losses)[t][0].If<Tensor>(), 0), expected,
-                  kAtol + kRtol * std::abs(expected))
+                  kJobAtol + kJobRtol * std::abs(expected))
           << "trainer " << t << ", step " << step;
     }
   }

@@ -22,7 +22,7 @@ const GoldenCase* BaseOf(const GoldenFile& file, const GoldenCase& one) {
   return base;
 }
 
-struct Job {
+struct CheckedJob {
   Program main, startup;
   RoleFiles roles;
 };
@@ -32,8 +32,8 @@ Result<Program> ProgramOf(const GoldenCase& one, std::string_view section) {
   return ParseText(text, std::string(section));
 }
 
-Result<Job> MakeJob(const GoldenCase& base) {
-  Job job;
+Result<CheckedJob> MakeJob(const GoldenCase& base) {
+  CheckedJob job;
   PENSTOCK_ASSIGN_OR_RETURN(job.main, ProgramOf(base, "in"));
   PENSTOCK_ASSIGN_OR_RETURN(job.startup, ProgramOf(base, "startup"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(base, "config"));
@@ -106,7 +106,7 @@ Status Damage(const GoldenSection& section, RoleFiles& roles) {
 Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one) {
   const GoldenCase* base = BaseOf(file, one);
   if (base == nullptr) return InvalidArgument("E-golden", "no case up to this one has a section in");
-  PENSTOCK_ASSIGN_OR_RETURN(Job job, MakeJob(*base));
+  PENSTOCK_ASSIGN_OR_RETURN(CheckedJob job, MakeJob(*base));
   for (const GoldenSection& section : one.given) {
     if (section.name == "damage") PENSTOCK_RETURN_IF_ERROR(Damage(section, job.roles));
   }

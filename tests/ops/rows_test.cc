@@ -225,7 +225,7 @@ TEST(RowKernels, GiveTheNumbersOfTheSelectionInTheTree) {
   CheckFolder(SelectionFolder() + "/open/ops_sr/", 2);
 }
 
-SelectedRows Rows(std::vector<std::int64_t> rows, std::int64_t height) {
+SelectedRows RowIds(std::vector<std::int64_t> rows, std::int64_t height) {
   return {rows, height, Ramp(DType::kFp32, {static_cast<Dim>(rows.size()), 2}, 1, 1)};
 }
 
@@ -259,8 +259,8 @@ Op UpdateOf(const OpDef& def, Variables& in) {
 
 // Every optimizer there is, so that a new one is held to it too.
 TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
-  const std::vector<SelectedRows> grads = {Rows({5, 2, 5, 0, 7, 2, 5}, 9), Rows({6, 1, 8, 3}, 9),
-                                           Rows({0, 3, 4, 8}, 9), Rows({}, 9), SelectedRows{{}, 9, {}}};
+  const std::vector<SelectedRows> grads = {RowIds({5, 2, 5, 0, 7, 2, 5}, 9), RowIds({6, 1, 8, 3}, 9),
+                                           RowIds({0, 3, 4, 8}, 9), RowIds({}, 9), SelectedRows{{}, 9, {}}};
   int compared = 0;
   for (const OpDef* known : AllOps().All()) {
     const OpDef& def = *known;
@@ -289,9 +289,9 @@ TEST(RowUpdates, AreTheDenseOnesOfWhatTheRowsStandFor) {
 
 TEST(RowUpdates, RefuseRowsThatAreNotTheParametersOwn) {
   const std::vector<std::pair<SelectedRows, std::string>> bad = {
-      {Rows({1, 9}, 9), "momentum: Grad lists row 9 of a tensor of 9 rows"},
-      {Rows({-1}, 9), "momentum: Grad lists row -1 of a tensor of 9 rows"},
-      {Rows({1}, 8), "momentum: Grad holds rows of a tensor of 8 rows, not 9"},
+      {RowIds({1, 9}, 9), "momentum: Grad lists row 9 of a tensor of 9 rows"},
+      {RowIds({-1}, 9), "momentum: Grad lists row -1 of a tensor of 9 rows"},
+      {RowIds({1}, 8), "momentum: Grad holds rows of a tensor of 8 rows, not 9"},
       {{{1, 2}, 9, Ramp(DType::kFp32, {1, 2}, 1, 1)},
        "momentum: Grad lists 2 rows and has values of shape [1, 2]"},
       {{{1}, 9, Ramp(DType::kFp32, {1, 3}, 1, 1)},
@@ -307,7 +307,7 @@ TEST(RowUpdates, RefuseRowsThatAreNotTheParametersOwn) {
 }
 
 TEST(RowKernels, ExtractTheirNumbersInTheGivenOrder) {
-  Variables variables = XOf(Rows({5, 2, 5}, 9));
+  Variables variables = XOf(RowIds({5, 2, 5}, 9));
   const Op op = Op("extract_rows").AddInput("X", {"x"}).AddOutput("Out", {"out"});
   ASSERT_TRUE(RunTwice(op, variables).ok());
   const Status same = Near(*variables["out"]->If<Tensor>(), TensorOf<std::int64_t>({3, 1}, {5, 2, 5}), 0, 0);
@@ -315,7 +315,7 @@ TEST(RowKernels, ExtractTheirNumbersInTheGivenOrder) {
 }
 
 TEST(RowKernels, NameARowOutsideAllSections) {
-  Variables variables = XOf(Rows({1, 9}, 9));
+  Variables variables = XOf(RowIds({1, 9}, 9));
   const Op op = Op("split_selected_rows")
                     .AddInput("X", {"x"})
                     .AddOutput("Out", {"a", "b"})
@@ -340,7 +340,7 @@ TEST(RowKernels, TakeNoRows) {
   for (const char* type : {"merge_selected_rows", "clip_by_norm", "get_tensor_from_selected_rows",
                            "split_selected_rows", "scale", "square", "sum", "extract_rows"}) {
     for (const bool has_value : {true, false}) {
-      Variables variables = XOf(has_value ? Rows({}, 9) : SelectedRows{{}, 9, {}});
+      Variables variables = XOf(has_value ? RowIds({}, 9) : SelectedRows{{}, 9, {}});
       Op op = Op(type).AddInput("X", {"x"}).AddOutput("Out", {"out"});
       if (std::string(type) == "clip_by_norm") op.Set("max_norm", 1.0f);
       if (std::string(type) == "split_selected_rows") op.Set("height_sections", std::vector<std::int64_t>{9});
@@ -351,7 +351,7 @@ TEST(RowKernels, TakeNoRows) {
 }
 
 TEST(Sum, OfRowsOfTwoTensorsIsAnError) {
-  Variables variables = XOf(Rows({1}, 9));
+  Variables variables = XOf(RowIds({1}, 9));
   variables["y"] = std::make_unique<Variable>();
   variables["y"]->As<SelectedRows>() = {{1}, 9, Ramp(DType::kFp32, {1, 3}, 1, 1)};
   const Op op = Op("sum").AddInput("X", {"x", "y"}).AddOutput("Out", {"out"});
@@ -359,7 +359,7 @@ TEST(Sum, OfRowsOfTwoTensorsIsAnError) {
 }
 
 TEST(Sum, OfRowsAndATensorIsNotPutIntoTheRows) {
-  Variables variables = XOf(Rows({1}, 9));
+  Variables variables = XOf(RowIds({1}, 9));
   variables["y"] = std::make_unique<Variable>();
   variables["y"]->As<Tensor>() = Ramp(DType::kFp32, {9, 2}, 1, 1);
   const Op op = Op("sum").AddInput("X", {"x", "y"}).AddOutput("Out", {"x"});

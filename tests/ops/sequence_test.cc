@@ -11,7 +11,7 @@
 namespace penstock::test {
 namespace {
 
-Tensor Rows(const Shape& shape, const LoD& lod) {
+Tensor SequenceRows(const Shape& shape, const LoD& lod) {
   Tensor tensor = Scattered(DType::kFp32, shape, -1, 1);
   tensor.set_lod(lod);
   return tensor;
@@ -39,7 +39,7 @@ std::string ErrorOf(const Op& op, const Tensors& inputs) {
 
 TEST(Sequences, ThatAreNoneAreNamed) {
   const Op op = Reads(Op("sequence_reverse"), {"X"}, {"Y"});
-  const auto error = [&op](const LoD& lod) { return ErrorOf(op, {{"X", Rows({5, 2}, lod)}}); };
+  const auto error = [&op](const LoD& lod) { return ErrorOf(op, {{"X", SequenceRows({5, 2}, lod)}}); };
   EXPECT_EQ(error({}), "sequence_reverse: X has 0 levels of sequences; it must have at least 1");
   EXPECT_EQ(error({{1, 5}}), "sequence_reverse: X: level 0 of its sequences must start at 0, not at 1");
   EXPECT_EQ(error({{}}), "sequence_reverse: X: level 0 of its sequences must start at 0, but has no offset");
@@ -52,26 +52,28 @@ TEST(Sequences, ThatAreNoneAreNamed) {
       "sequence_reverse: X: level 0 of its sequences ends at 3; it must end at 2, the number of sequences of "
       "the next level");
   const Op as = Reads(Op("sequence_expand_as"), {"X", "Y"}, {"Out"});
-  EXPECT_EQ(ErrorOf(as, {{"X", Rows({2, 2}, {})}, {"Y", Rows({5, 1}, {{0, 1, 2}, {0, 3, 5}})}}),
-            "sequence_expand_as: Y has 2 levels of sequences; it must have 1");
+  EXPECT_EQ(
+      ErrorOf(as, {{"X", SequenceRows({2, 2}, {})}, {"Y", SequenceRows({5, 1}, {{0, 1, 2}, {0, 3, 5}})}}),
+      "sequence_expand_as: Y has 2 levels of sequences; it must have 1");
 }
 
 // Every op that walks over sequences, with an input that has none.
 TEST(Sequences, ThatAreMissingAreAnErrorOfEachOp) {
-  const Tensor x = Rows({6, 2}, {}), column = Rows({6, 1}, {}), tokens = Tokens({1, 2, 3, 4, 5, 6}, {});
+  const Tensor x = SequenceRows({6, 2}, {}), column = SequenceRows({6, 1}, {}),
+               tokens = Tokens({1, 2, 3, 4, 5, 6}, {});
   const Tensors inputs = {{"X", x},
                           {"Column", column},
                           {"Tokens", tokens},
                           {"PadValue", TensorOf<float>({1}, {0})},
                           {"One", TensorOf<std::int64_t>({1, 1}, {1})},
-                          {"Filter", Rows({6, 3}, {})},
-                          {"Weights", Rows({3, 2}, {})},
-                          {"Transition", Rows({4, 2}, {})},
-                          {"Gates", Rows({6, 8}, {})},
-                          {"Weight", Rows({2, 8}, {})},
-                          {"Bias", Rows({1, 14}, {})},
-                          {"GruGates", Rows({6, 6}, {})},
-                          {"GruWeight", Rows({2, 6}, {})}};
+                          {"Filter", SequenceRows({6, 3}, {})},
+                          {"Weights", SequenceRows({3, 2}, {})},
+                          {"Transition", SequenceRows({4, 2}, {})},
+                          {"Gates", SequenceRows({6, 8}, {})},
+                          {"Weight", SequenceRows({2, 8}, {})},
+                          {"Bias", SequenceRows({1, 14}, {})},
+                          {"GruGates", SequenceRows({6, 6}, {})},
+                          {"GruWeight", SequenceRows({2, 6}, {})}};
   const std::vector<Op> ops = {
       Op("sequence_reverse").AddInput("X", {"X"}).AddOutput("Y", {"y"}),
       Op("sequence_softmax").AddInput("X", {"Column"}).AddOutput("Out", {"y"}),
@@ -129,45 +131,47 @@ TEST(Sequences, ThatAreMissingAreAnErrorOfEachOp) {
 
 TEST(Sequences, OfSeveralInputsMustFitTogether) {
   const Op expand = Reads(Op("sequence_expand"), {"X", "Y"}, {"Out"});
-  const Tensor y = Rows({5, 1}, {{0, 2, 5}});
-  EXPECT_EQ(ErrorOf(expand, {{"X", Rows({3, 2}, {})}, {"Y", y}}),
+  const Tensor y = SequenceRows({5, 1}, {{0, 2, 5}});
+  EXPECT_EQ(ErrorOf(expand, {{"X", SequenceRows({3, 2}, {})}, {"Y", y}}),
             "sequence_expand: X has 3 rows; Y has 2 sequences in level 0, one for each");
   Op deep = expand;
-  EXPECT_EQ(ErrorOf(deep.Set("ref_level", 1), {{"X", Rows({2, 2}, {})}, {"Y", y}}),
+  EXPECT_EQ(ErrorOf(deep.Set("ref_level", 1), {{"X", SequenceRows({2, 2}, {})}, {"Y", y}}),
             "sequence_expand: Y has 1 levels of sequences; ref_level (1) must name one of them, or be -1");
   const Op concat = Op("sequence_concat").AddInput("X", {"a", "b"}).AddOutput("Out", {"Out"});
-  EXPECT_EQ(ErrorOf(concat,
-                    {{"a", Rows({3, 2}, {{0, 2}, {0, 1, 3}})}, {"b", Rows({3, 2}, {{0, 1, 2}, {0, 1, 3}})}}),
+  EXPECT_EQ(ErrorOf(concat, {{"a", SequenceRows({3, 2}, {{0, 2}, {0, 1, 3}})},
+                             {"b", SequenceRows({3, 2}, {{0, 1, 2}, {0, 1, 3}})}}),
             "sequence_concat: X[1]: level 0 of its sequences differs from that of X[0]");
-  EXPECT_EQ(ErrorOf(concat, {{"a", Rows({3, 2}, {{0, 2}, {0, 1, 3}})}, {"b", Rows({3, 2}, {{0, 1, 3}})}}),
+  EXPECT_EQ(ErrorOf(concat, {{"a", SequenceRows({3, 2}, {{0, 2}, {0, 1, 3}})},
+                             {"b", SequenceRows({3, 2}, {{0, 1, 3}})}}),
             "sequence_concat: X[1] has 1 levels of sequences, X[0] has 2");
   const Op lstm = Reads(Op("lstm"), {"Input", "H0", "C0", "Weight", "Bias"},
                         {"Hidden", "Cell", "BatchGate", "BatchCellPreAct"});
-  EXPECT_EQ(ErrorOf(lstm, {{"Input", Rows({3, 8}, {{0, 2, 3}})},
-                           {"H0", Rows({3, 2}, {})},
-                           {"C0", Rows({3, 2}, {})},
-                           {"Weight", Rows({2, 8}, {})},
-                           {"Bias", Rows({1, 14}, {})}}),
+  EXPECT_EQ(ErrorOf(lstm, {{"Input", SequenceRows({3, 8}, {{0, 2, 3}})},
+                           {"H0", SequenceRows({3, 2}, {})},
+                           {"C0", SequenceRows({3, 2}, {})},
+                           {"Weight", SequenceRows({2, 8}, {})},
+                           {"Bias", SequenceRows({1, 14}, {})}}),
             "lstm: H0 ([3, 2]) must have 2 rows of 2 elements");
 }
 
 TEST(Sequences, NameValuesOutOfRange) {
   const Op unpad = Reads(Op("sequence_unpad"), {"X", "Length"}, {"Out"});
   const auto lengths = [](std::int64_t a, std::int64_t b) { return TensorOf<std::int64_t>({2}, {a, b}); };
-  EXPECT_EQ(ErrorOf(unpad, {{"X", Rows({2, 3}, {})}, {"Length", lengths(3, 4)}}),
+  EXPECT_EQ(ErrorOf(unpad, {{"X", SequenceRows({2, 3}, {})}, {"Length", lengths(3, 4)}}),
             "sequence_unpad: Length: sequence 1 has length 4; it must be in [0, 3], the steps of X");
-  EXPECT_EQ(ErrorOf(unpad, {{"X", Rows({2, 3}, {})}, {"Length", lengths(-1, 1)}}),
+  EXPECT_EQ(ErrorOf(unpad, {{"X", SequenceRows({2, 3}, {})}, {"Length", lengths(-1, 1)}}),
             "sequence_unpad: Length: sequence 0 has length -1; it must be in [0, 3], the steps of X");
   const Op slice = Reads(Op("sequence_slice"), {"X", "Offset", "Length"}, {"Out"});
   const std::int64_t huge = std::numeric_limits<std::int64_t>::max();
   EXPECT_EQ(
-      ErrorOf(slice, {{"X", Rows({3, 2}, {{0, 3}})},
+      ErrorOf(slice, {{"X", SequenceRows({3, 2}, {{0, 3}})},
                       {"Offset", TensorOf<std::int64_t>({1, 1}, {1})},
                       {"Length", TensorOf<std::int64_t>({1, 1}, {huge})}}),
       StrCat("sequence_slice: X: sequence 0 has 3 rows; offset 1 and length ", huge, " reach beyond it"));
   const Op scatter = Reads(Op("sequence_scatter"), {"X", "Ids", "Updates"}, {"Out"});
-  EXPECT_EQ(ErrorOf(scatter,
-                    {{"X", Rows({1, 2}, {})}, {"Ids", Tokens({2}, {{0, 1}})}, {"Updates", Rows({1, 1}, {})}}),
+  EXPECT_EQ(ErrorOf(scatter, {{"X", SequenceRows({1, 2}, {})},
+                              {"Ids", Tokens({2}, {{0, 1}})},
+                              {"Updates", SequenceRows({1, 1}, {})}}),
             "sequence_scatter: Ids: id 2 of sequence 0 is outside a row of 2 elements");
   const Op distance = Reads(Op("edit_distance"), {"Hyps", "Refs"}, {"Out"}).Set("normalized", true);
   EXPECT_EQ(ErrorOf(distance, {{"Hyps", Tokens({2}, {{0, 1}})}, {"Refs", Tokens({}, {{0, 0}})}}),
@@ -177,13 +181,14 @@ TEST(Sequences, NameValuesOutOfRange) {
             "sequence_mask: MaxLenTensor holds 0; it must be at least 1");
   const Op reset =
       Reads(Op("lod_reset"), {"X"}, {"Out"}).Set("target_lod", std::vector<std::int32_t>{0, -1, 3});
-  EXPECT_EQ(ErrorOf(reset, {{"X", Rows({3, 2}, {})}}), "lod_reset: Out: offset -1 must not be negative");
+  EXPECT_EQ(ErrorOf(reset, {{"X", SequenceRows({3, 2}, {})}}),
+            "lod_reset: Out: offset -1 must not be negative");
 }
 
 // What the kernel makes would be written over what it reads.
 TEST(Sequences, AreNotMadeInPlace) {
   const Op op = Op("sequence_reverse").AddInput("X", {"x"}).AddOutput("Y", {"x"});
-  EXPECT_EQ(ErrorOf(op, {{"x", Rows({3, 2}, {{0, 3}})}}),
+  EXPECT_EQ(ErrorOf(op, {{"x", SequenceRows({3, 2}, {{0, 3}})}}),
             "sequence_reverse: Y must be another variable than X (x)");
 }
 
@@ -349,8 +354,8 @@ TEST(Sequences, GradientsRefuseWhatDoesNotFit) {
     if (!def->type().ends_with("_grad")) continue;
     const OpDef* const forward = AllOps().Find(def->type().substr(0, def->type().size() - 5));
     if (forward == nullptr || forward->doc().find("sequence") == std::string::npos) continue;
-    for (const Tensor& tensor :
-         {Rows({}, {}), Rows({2}, {{0, 2}}), Rows({2, 2}, {{0, 1, 2}}), Rows({1, 1, 4}, {{0, 1}})}) {
+    for (const Tensor& tensor : {SequenceRows({}, {}), SequenceRows({2}, {{0, 2}}),
+                                 SequenceRows({2, 2}, {{0, 1, 2}}), SequenceRows({1, 1, 4}, {{0, 1}})}) {
       Op op(def->type());
       for (const SlotDef& slot : def->inputs()) op.AddInput(slot.name, {"given"});
       for (const SlotDef& slot : def->outputs()) op.AddOutput(slot.name, {StrCat(slot.name, " made")});

@@ -7,7 +7,7 @@
 namespace penstock::test {
 namespace {
 
-Tensor Rows(Dim rows, const LoD& lod = {}) {
+Tensor StepRows(Dim rows, const LoD& lod = {}) {
   Tensor tensor = Ramp(DType::kFp32, {rows, 2}, 1, 1);
   tensor.set_lod(lod);
   return tensor;
@@ -43,17 +43,17 @@ class StepErrors : public testing::Test {
 
 TEST_F(StepErrors, PartsOfALevelThatIsNotThere) {
   Set("mask", TensorOf<bool>({2, 1}, {true, false}));
-  Set("x", Rows(5, {{0, 2, 5}}));
+  Set("x", StepRows(5, {{0, 2, 5}}));
   EXPECT_EQ(ErrorOf(Split(1)), "split_lod_tensor: X (x, [5, 2]) has no parts of LoD level 1");
-  Set("x", Rows(5, {{0, 2, 9}}));
+  Set("x", StepRows(5, {{0, 2, 9}}));
   EXPECT_EQ(ErrorOf(Split(0)), "split_lod_tensor: X (x, [5, 2]) has no parts of LoD level 0");
 }
 
 TEST_F(StepErrors, PartsThatAreNotThereOrDiffer) {
   Set("mask", TensorOf<bool>({2, 1}, {true, false}));
-  Set("x", Rows(2));
-  Set("yes", Rows(2));
-  Set("no", Rows(1));
+  Set("x", StepRows(2));
+  Set("yes", StepRows(2));
+  Set("no", StepRows(1));
   EXPECT_EQ(ErrorOf(Merge(0)), "merge_lod_tensor: InTrue (yes) has 2 parts; Mask (mask) asks for 1");
   Set("yes", Ramp(DType::kFp32, {1, 3}, 1, 1));
   EXPECT_EQ(ErrorOf(Merge(0)),
@@ -61,13 +61,13 @@ TEST_F(StepErrors, PartsThatAreNotThereOrDiffer) {
 }
 
 TEST_F(StepErrors, SequencesThatAreNotTheTables) {
-  Set("x", Rows(5, {{0, 2, 9}}));
+  Set("x", StepRows(5, {{0, 2, 9}}));
   const Op rank = Op("lod_rank_table").AddInput("X", {"x"}).AddOutput("Out", {"table"}).Set("level", 0);
   EXPECT_EQ(ErrorOf(rank), "lod_rank_table: the LoD of X (x) does not match its rows");
   variables_.erase("table");
-  Set("x", Rows(5, {{0, 2, 5}}));
+  Set("x", StepRows(5, {{0, 2, 5}}));
   EXPECT_EQ(ErrorOf(rank), "");
-  Set("others", Rows(3));
+  Set("others", StepRows(3));
   const Op order = Op("reorder_lod_tensor_by_rank")
                        .AddInput("X", {"others"})
                        .AddInput("RankTable", {"table"})
@@ -77,8 +77,8 @@ TEST_F(StepErrors, SequencesThatAreNotTheTables) {
 }
 
 TEST_F(StepErrors, MoreRowsThanTheMemoryHad) {
-  Set("x", Rows(2));
-  Set("dout", Rows(3));
+  Set("x", StepRows(2));
+  Set("dout", StepRows(3));
   const Op op = Op("shrink_rnn_memory_grad")
                     .AddInput("X", {"x"})
                     .AddInput("Out@GRAD", {"dout"})

@@ -290,6 +290,10 @@ ToyProgram TwoAdds() {
   return p;
 }
 
+std::vector<Feed> TwoFeeds(Dim rows, float x, float y) {
+  return {{"x", Filled({rows, 2}, x)}, {"y", Filled({rows, 2}, y)}};
+}
+
 Tensor Filled(const Shape& shape, float value) {
   Tensor tensor(DType::kFp32, shape);
   std::ranges::fill(tensor.Span<float>(), value);

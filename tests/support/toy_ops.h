@@ -5,7 +5,9 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "executor/schedule/frame.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
@@ -43,5 +45,7 @@ ToyProgram TwoAdds();
 
 Tensor Values(std::vector<float> values, Shape shape = {});
 Tensor Filled(const Shape& shape, float value);
+// x and y of TwoAdds, each filled with one value.
+std::vector<Feed> TwoFeeds(Dim rows, float x, float y);
 
 }  // namespace penstock::test

@@ -44,15 +44,16 @@ Op PlainForm::PlainOp(const Op& op) const {
   std::stable_sort(outputs.begin(), outputs.end(), by_name);
   std::stable_sort(attrs.begin(), attrs.end(), by_name);
   Op plain(op.type());
-  const auto renamed = [this](ArgList args) {
+  const auto rename = [this](ArgList& args) {
     for (std::string& name : args) name = NameOf(name);
-    return args;
   };
   for (Slot& slot : inputs) {
-    if (!slot.args.empty()) plain.AddInput(slot.name, renamed(std::move(slot.args)));
+    rename(slot.args);
+    if (!slot.args.empty()) plain.AddInput(slot.name, std::move(slot.args));
   }
   for (Slot& slot : outputs) {
-    if (!slot.args.empty()) plain.AddOutput(slot.name, renamed(std::move(slot.args)));
+    rename(slot.args);
+    if (!slot.args.empty()) plain.AddOutput(slot.name, std::move(slot.args));
   }
   const PrintOptions options = ShowOptions(ops_);
   for (NamedAttr& attr : attrs) {

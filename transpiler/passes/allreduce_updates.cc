@@ -18,13 +18,13 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "allreduce_updates";
+constexpr char kAllreduceUpdates[] = "allreduce_updates";
 
 Status Declare(BlockEdit& main, const RingUse& use, Dialect dialect) {
   Var snapshot = SnapshotVar(use);
   const Var* param = main.FindVar(use.var);
-  if (param == nullptr) return PassError(kPass, use.var, " is planned and not declared");
-  if (main.FindVar(snapshot.name) != nullptr) return NameTaken(kPass, snapshot.name);
+  if (param == nullptr) return PassError(kAllreduceUpdates, use.var, " is planned and not declared");
+  if (main.FindVar(snapshot.name) != nullptr) return NameTaken(kAllreduceUpdates, snapshot.name);
   if (dialect == Dialect::kFluid18) {
     Var typeless = *param;
     typeless.wire_bytes.clear();
@@ -45,10 +45,11 @@ Result<Program> AllreduceUpdates(const Program& in, const PassContext& context) 
   for (const RingUse& use : context.plan.ranks.reductions) {
     const auto update = update_of.find(use.var);
     if (update == update_of.end() || main.FindOp(update->second) == nullptr) {
-      return PassError(kPass, "no op updates ", use.var, ", which is planned");
+      return PassError(kAllreduceUpdates, "no op updates ", use.var, ", which is planned");
     }
     PENSTOCK_RETURN_IF_ERROR(Declare(main, use, context.plan.dialect));
-    for (Op& op : SumUpdateOps(use)) main.InsertAfter(update->second, std::move(op.SetMadeBy(kPass)));
+    for (Op& op : SumUpdateOps(use))
+      main.InsertAfter(update->second, std::move(op.SetMadeBy(kAllreduceUpdates)));
   }
   return edit.Apply();
 }

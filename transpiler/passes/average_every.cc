@@ -17,7 +17,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "average_every";
+constexpr char kAverageEvery[] = "average_every";
 constexpr char kInterval[] = "@LOCAL_SGD_K@";
 constexpr char kZero[] = "@LOCAL_SGD_ZERO@";
 constexpr char kRest[] = "@LOCAL_SGD_REST@";
@@ -44,7 +44,7 @@ Result<Program> AverageEvery(const Program& in, const PassContext& context) {
   ProgramEdit edit(in);
   BlockEdit& main = edit.main();
   for (Var& var : VarsMade(ranks)) {
-    if (main.FindVar(var.name) != nullptr) return NameTaken(kPass, var.name);
+    if (main.FindVar(var.name) != nullptr) return NameTaken(kAverageEvery, var.name);
     main.SetVar(std::move(var));
   }
   ConditionalSpec average{.condition = kDue, .in_place = {}, .scope = kScope, .block = edit.AddBlock(0)};
@@ -52,16 +52,16 @@ Result<Program> AverageEvery(const Program& in, const PassContext& context) {
   for (const RingUse& use : ranks.reductions) {
     average.in_place.push_back(use.var);
     average.in_place.push_back(SnapshotName(use.var));
-    for (Op& op : SumUpdateOps(use)) body.Append(std::move(op.SetMadeBy(kPass)));
+    for (Op& op : SumUpdateOps(use)) body.Append(std::move(op.SetMadeBy(kAverageEvery)));
   }
-  for (Op& op : ApplyMeanUpdateOps(context.plan)) body.Append(std::move(op.SetMadeBy(kPass)));
+  for (Op& op : ApplyMeanUpdateOps(context.plan)) body.Append(std::move(op.SetMadeBy(kAverageEvery)));
 
-  main.Append(MakeIncrement(kLocalSgdStep).SetMadeBy(kPass));
-  main.Append(MakeCount(kInterval, ranks.average_every, Role::kOptimize).SetMadeBy(kPass));
-  main.Append(MakeCount(kZero, 0, Role::kOptimize).SetMadeBy(kPass));
-  main.Append(MakeRemainder(kLocalSgdStep, kInterval, kRest).SetMadeBy(kPass));
-  main.Append(MakeEqual(kRest, kZero, kDue).SetMadeBy(kPass));
-  main.Append(MakeConditional(average).SetMadeBy(kPass));
+  main.Append(MakeIncrement(kLocalSgdStep).SetMadeBy(kAverageEvery));
+  main.Append(MakeCount(kInterval, ranks.average_every, Role::kOptimize).SetMadeBy(kAverageEvery));
+  main.Append(MakeCount(kZero, 0, Role::kOptimize).SetMadeBy(kAverageEvery));
+  main.Append(MakeRemainder(kLocalSgdStep, kInterval, kRest).SetMadeBy(kAverageEvery));
+  main.Append(MakeEqual(kRest, kZero, kDue).SetMadeBy(kAverageEvery));
+  main.Append(MakeConditional(average).SetMadeBy(kAverageEvery));
   return edit.Apply();
 }
 

@@ -26,7 +26,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "compensate_gradients";
+constexpr char kCompensateGradients[] = "compensate_gradients";
 constexpr char kTrainerId[] = "@TRAINER_ID@";  // the server sets it to who sent what it works on
 
 // The ops of one update block.
@@ -39,7 +39,7 @@ class Compensation {
     block_.SetVar(TensorVar(name, dtype_, shape_));
     return name;
   }
-  void Add(Op op) { block_.InsertBefore(optimizer_, std::move(op.SetMadeBy(kPass))); }
+  void Add(Op op) { block_.InsertBefore(optimizer_, std::move(op.SetMadeBy(kCompensateGradients))); }
 
   // `temporary` counts through the programs of all pservers, as Fluid's names do.
   std::string Compute(std::string_view op, const std::string& x, const std::string& y, int& temporary) {

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "init_step_counters";
+constexpr char kInitStepCounters[] = "init_step_counters";
 constexpr char kValue[] = "value";
 
 // What one machine has counted when it first computes a rate.
@@ -34,7 +34,7 @@ Op Filled(const Var& var, float value, const PassContext& context) {
   op.SetRole(Role::kForward).Set(kRoleVarAttr, std::vector<std::string>());
   op.Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
   const bool server = context.self.role == Self::Role::kPserver;
-  return std::move((server ? ServerCopy(op, context.ops) : op).SetMadeBy(kPass));
+  return std::move((server ? ServerCopy(op, context.ops) : op).SetMadeBy(kInitStepCounters));
 }
 
 float BeginOf(int trainer, const StepCounter& counter, const PassContext& context) {

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "merge_gradients";
+constexpr char kMergeGradients[] = "merge_gradients";
 
 NameList Received(const PassContext& context, SliceRef ref) {
   NameList names;
@@ -28,8 +28,9 @@ NameList Received(const PassContext& context, SliceRef ref) {
 // In front of what stands in the block.
 void BeginWithMean(Block& block, const NameList& received, const std::string& merged) {
   const auto trainers = static_cast<double>(received.size());
-  block.Insert(0, std::move(MakeScale(merged, static_cast<float>(1.0 / trainers)).SetMadeBy(kPass)));
-  block.Insert(0, std::move(MakeSum(received, merged).SetMadeBy(kPass)));
+  block.Insert(0,
+               std::move(MakeScale(merged, static_cast<float>(1.0 / trainers)).SetMadeBy(kMergeGradients)));
+  block.Insert(0, std::move(MakeSum(received, merged).SetMadeBy(kMergeGradients)));
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ Result<Program> MergeGradients(const Program& in, const PassContext& context) {
   Program out = in;
   Block& globals = out.MutableBlock(0);
   if (globals.ops().empty() || !IsListenAndServ(*globals.ops().back().op)) {
-    return PassError(kPass, "block 0 does not end with listen_and_serv");
+    return PassError(kMergeGradients, "block 0 does not end with listen_and_serv");
   }
   NameList inputs;
   for (const SliceRef ref : context.shares.SlicesOn(context.self.index)) {

@@ -14,7 +14,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "merge_table_gradients";
+constexpr char kMergeTableGradients[] = "merge_table_gradients";
 
 // The block that reads the gradient: its update.
 int BlockReading(const Program& program, const std::string& grad) {
@@ -35,7 +35,7 @@ Result<Program> MergeTableGradients(const Program& in, const PassContext& contex
   for (const TablePlacement& table : context.plan.tables) {
     const std::string merged = UpdatedShardGradName(context.plan, table, context.self.index);
     const int index = BlockReading(out, merged);
-    if (index < 0) return PassError(kPass, "no block updates table ", table.table);
+    if (index < 0) return PassError(kMergeTableGradients, "no block updates table ", table.table);
     if (SentShardGradName(context.plan, table, context.self.index, 0) == merged) continue;  // as it comes
     NameList received;
     for (int trainer = 0; trainer < trainers; ++trainer) {
@@ -47,9 +47,9 @@ Result<Program> MergeTableGradients(const Program& in, const PassContext& contex
     Block& block = out.MutableBlock(index);
     if (context.plan.dialect == Dialect::kDefault) {
       const auto mean = static_cast<float>(1.0 / static_cast<double>(trainers));
-      block.Insert(0, std::move(MakeScale(merged, mean).SetMadeBy(kPass)));
+      block.Insert(0, std::move(MakeScale(merged, mean).SetMadeBy(kMergeTableGradients)));
     }
-    block.Insert(0, std::move(MakeSum(received, merged).SetMadeBy(kPass)));
+    block.Insert(0, std::move(MakeSum(received, merged).SetMadeBy(kMergeTableGradients)));
   }
   return out;
 }

@@ -24,7 +24,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "place_clipping";
+constexpr char kPlaceClipping[] = "place_clipping";
 
 class Clipper {
  public:
@@ -37,7 +37,7 @@ class Clipper {
     UpdateBlocks blocks(out_, context_);
     for (const ServerUpdate& update : updates) {
       if (update.trained->measures.empty()) continue;
-      PENSTOCK_RETURN_IF_ERROR(blocks.AddMeasures(SiteOf(context_.plan, update), parent, kPass));
+      PENSTOCK_RETURN_IF_ERROR(blocks.AddMeasures(SiteOf(context_.plan, update), parent, kPlaceClipping));
     }
     return OkStatus();
   }
@@ -52,7 +52,7 @@ class Clipper {
     }
     for (const OpId id : context_.analysis.shared_clip_ops) {
       const Op* op = context_.main.main().FindOp(id);
-      if (op == nullptr) return PassError(kPass, "an op of the analysis is gone");
+      if (op == nullptr) return PassError(kPlaceClipping, "an op of the analysis is gone");
       for (const std::string& name : op->OutputNames()) Declare(name, name);
       Append(block, ServerCopy(*op, context_.ops));
     }
@@ -109,7 +109,7 @@ class Clipper {
     out_.MutableBlock(0).SetVar(std::move(copy));
   }
 
-  void Append(int block, Op op) { out_.MutableBlock(block).Append(std::move(op.SetMadeBy(kPass))); }
+  void Append(int block, Op op) { out_.MutableBlock(block).Append(std::move(op.SetMadeBy(kPlaceClipping))); }
 
   Program& out_;
   const PassContext& context_;

@@ -15,7 +15,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "place_lr_schedule";
+constexpr char kPlaceLrSchedule[] = "place_lr_schedule";
 
 class LrCopier {
  public:
@@ -29,13 +29,13 @@ class LrCopier {
     if (inner != nullptr) {
       if (inner->index <= 0 || inner->index >= context_.main.block_count() ||
           depth > context_.main.block_count()) {
-        return InvalidArgument("E-pass-sub-block", kPass, ": ", op.type(), " enters block ", inner->index,
-                               ", which is not there");
+        return InvalidArgument("E-pass-sub-block", kPlaceLrSchedule, ": ", op.type(), " enters block ",
+                               inner->index, ", which is not there");
       }
       copy.Set(kSubBlockAttr, BlockRef{out_.block_count()});
       PENSTOCK_RETURN_IF_ERROR(CopyBlock(context_.main.block(inner->index), into, depth + 1));
     }
-    out_.MutableBlock(into).Append(std::move(copy.SetMadeBy(kPass)));
+    out_.MutableBlock(into).Append(std::move(copy.SetMadeBy(kPlaceLrSchedule)));
     return OkStatus();
   }
 
@@ -76,7 +76,7 @@ Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context) {
   const int lr_block = out.AddBlock(0).index();
   for (const OpId id : lr_ops) {
     const Op* op = context.main.main().FindOp(id);
-    if (op == nullptr) return PassError(kPass, "an op of the analysis is gone");
+    if (op == nullptr) return PassError(kPlaceLrSchedule, "an op of the analysis is gone");
     copier.Declare(*op, 0);
     const std::vector<OpId>& shared = context.analysis.trainer_lr_ops;
     const bool is_shared = std::find(shared.begin(), shared.end(), id) != shared.end();

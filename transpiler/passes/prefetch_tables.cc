@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "prefetch_tables";
+constexpr char kPrefetchTables[] = "prefetch_tables";
 
 template <typename Placement>
 const Placement* FindPlanned(const std::vector<Placement>& all, std::string Placement::*name,
@@ -40,7 +40,7 @@ class Prefetcher {
 
   Status AskSlices(const SparseTable& table) {
     const ParamPlacement* placement = FindPlanned(context_.plan.params, &ParamPlacement::param, table.param);
-    if (placement == nullptr) return PassError(kPass, table.param, " is not planned");
+    if (placement == nullptr) return PassError(kPrefetchTables, table.param, " is not planned");
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<LookupRequest> requests, requests_.Of(table));
     for (const LookupRequest& request : requests) {
       LookupSpec spec = SlicesOf(*placement);
@@ -51,7 +51,7 @@ class Prefetcher {
       request.Insert(main_, Signed(MakeRemoteLookup(spec), first));
     }
     for (const OpId id : table.samplers) {
-      main_.Replace(id, WithSlices(*main_.FindOp(id), SlicesOf(*placement)).SetMadeBy(kPass));
+      main_.Replace(id, WithSlices(*main_.FindOp(id), SlicesOf(*placement)).SetMadeBy(kPrefetchTables));
     }
     return RemoveLookups(table);
   }
@@ -113,12 +113,13 @@ class Prefetcher {
   }
 
   static Op Signed(Op op, const Op& lookup) {
-    return std::move(op.SetMadeBy(kPass).SetLocation(lookup.location()));
+    return std::move(op.SetMadeBy(kPrefetchTables).SetLocation(lookup.location()));
   }
 
   Status RemoveLookups(const SparseTable& table) {
     for (const OpId id : table.lookups) {
-      if (main_.FindOp(id) == nullptr) return PassError(kPass, "a lookup of ", table.param, " is gone");
+      if (main_.FindOp(id) == nullptr)
+        return PassError(kPrefetchTables, "a lookup of ", table.param, " is gone");
       main_.Remove(id);
     }
     return OkStatus();

@@ -18,7 +18,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "send_table_gradients";
+constexpr char kSendTableGradients[] = "send_table_gradients";
 
 Var RowsVar(std::string name, const TablePlacement& table) {
   Var var = TensorVar(std::move(name), table.dtype, table.shape);
@@ -42,14 +42,15 @@ Result<Program> SendTableGradients(const Program& in, const PassContext& context
   for (const TablePlacement& table : context.plan.tables) {
     const std::optional<OpId> writer = WriterOf(main, table, context.plan.dialect);
     if (!writer) {
-      return PassError(kPass, "no op writes ", table.grad, ", the gradient planned for table ", table.table);
+      return PassError(kSendTableGradients, "no op writes ", table.grad, ", the gradient planned for table ",
+                       table.table);
     }
     OpId at = *writer;
     std::string whole = table.grad;
     if (context.plan.dialect == Dialect::kDefault) {
       whole = MergedRowsName(table);
       main.SetVar(RowsVar(whole, table));
-      at = main.InsertAfter(at, MakeMergeRows(table.grad, whole).SetMadeBy(kPass));
+      at = main.InsertAfter(at, MakeMergeRows(table.grad, whole).SetMadeBy(kSendTableGradients));
     }
     SendSpec send{.pieces = {},
                   .addresses = context.plan.pservers,
@@ -62,8 +63,8 @@ Result<Program> SendTableGradients(const Program& in, const PassContext& context
       main.SetVar(RowsVar(send.pieces.back(), table));
     }
     main.SetVar(ControlVar(ControlName(StrCat("send.", table.table))));  // Fluid declares it in any case
-    at = main.InsertAfter(at, MakeSplitIds({whole}, send.pieces, Role::kDist).SetMadeBy(kPass));
-    main.InsertAfter(at, MakeSend(send).SetMadeBy(kPass));
+    at = main.InsertAfter(at, MakeSplitIds({whole}, send.pieces, Role::kDist).SetMadeBy(kSendTableGradients));
+    main.InsertAfter(at, MakeSend(send).SetMadeBy(kSendTableGradients));
   }
   return edit.Apply();
 }

@@ -19,7 +19,7 @@
 namespace penstock {
 namespace {
 
-constexpr char kPass[] = "serve_tables";
+constexpr char kServeTables[] = "serve_tables";
 
 class TableServer {
  public:
@@ -32,14 +32,14 @@ class TableServer {
   // The number of the block that updates the shard.
   Result<int> AddUpdate(const TablePlacement& table, int parent) {
     const TrainedParam* trained = Trained(table.table);
-    if (trained == nullptr) return PassError(kPass, "nothing updates table ", table.table);
+    if (trained == nullptr) return PassError(kServeTables, "nothing updates table ", table.table);
     const int index = out_.block_count();
     Declare(table);
     const std::string grad = UpdatedShardGradName(context_.plan, table, context_.self.index);
     if (context_.plan.dialect == Dialect::kFluid18) {
       PENSTOCK_RETURN_IF_ERROR(AddFluidsUpdate(table, *trained, grad, parent));
     } else {
-      PENSTOCK_RETURN_IF_ERROR(updates_.Add(Site(table, *trained, grad), parent, kPass));
+      PENSTOCK_RETURN_IF_ERROR(updates_.Add(Site(table, *trained, grad), parent, kServeTables));
     }
     serve_.blocks.push_back({index});
     serve_.grad_to_block.push_back(StrCat(grad, ":", index));
@@ -58,7 +58,7 @@ class TableServer {
     Block& block = out_.AddBlock(parent);
     serve_.save_block = block.index();
     for (const TablePlacement& table : context_.plan.tables) {
-      block.Append(std::move(MakeSaveTable(table.table).SetMadeBy(kPass)));
+      block.Append(std::move(MakeSaveTable(table.table).SetMadeBy(kServeTables)));
     }
   }
 
@@ -102,7 +102,7 @@ class TableServer {
   Status AddFluidsUpdate(const TablePlacement& table, const TrainedParam& trained, const std::string& grad,
                          int parent) {
     const Op* users = context_.main.main().FindOp(trained.optimizer);
-    if (users == nullptr) return PassError(kPass, "an op of the analysis is gone");
+    if (users == nullptr) return PassError(kServeTables, "an op of the analysis is gone");
     const Op update = FluidTableUpdate(*users, table.table, grad);
     for (const std::string& name : update.InputNames()) {
       const Var* var = context_.main.main().FindVar(name);
@@ -110,7 +110,7 @@ class TableServer {
         out_.MutableBlock(0).SetVar(ServerCopy(*var));
     }
     Op made = update;
-    out_.AddBlock(parent).Append(std::move(made.SetMadeBy(kPass)));
+    out_.AddBlock(parent).Append(std::move(made.SetMadeBy(kServeTables)));
     return OkStatus();
   }
 
@@ -128,7 +128,8 @@ class TableServer {
             : main.FindOp(request.lookups.front())->GetOr<std::int64_t>("padding_idx", -1);
     Block& block = out_.AddBlock(parent);
     serve_.ids_to_block.push_back(StrCat(asked.name, ":", block.index()));
-    block.Append(std::move(MakeTableLookup(asked.name, table, answered.name, padding_idx).SetMadeBy(kPass)));
+    block.Append(
+        std::move(MakeTableLookup(asked.name, table, answered.name, padding_idx).SetMadeBy(kServeTables)));
     out_.MutableBlock(0).SetVar(asked);
     out_.MutableBlock(0).SetVar(std::move(answered));
   }
@@ -149,7 +150,7 @@ Result<Program> ServeTables(const Program& in, const PassContext& context) {
   Program out = in;
   const Block& globals = out.block(0);
   if (globals.ops().empty() || !IsListenAndServ(*globals.ops().back().op)) {
-    return PassError(kPass, "block 0 does not end with the op that waits for gradients");
+    return PassError(kServeTables, "block 0 does not end with the op that waits for gradients");
   }
   TableServer server(out, context);
   // Below the same block as the updates of slices.

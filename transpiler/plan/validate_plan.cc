@@ -77,7 +77,7 @@ Status ValidateSendOrder(const PlacementPlan& plan) {
                          seen.size(), " parameters");
 }
 
-Status ValidateAddresses(const std::vector<std::string>& pservers) {
+Status ValidatePserverAddresses(const std::vector<std::string>& pservers) {
   std::map<std::string, std::size_t> seen;
   for (std::size_t i = 0; i < pservers.size(); ++i) {
     const auto [it, added] = seen.emplace(pservers[i], i);
@@ -95,7 +95,7 @@ Status ValidatePlan(const PlacementPlan& plan) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", plan.trainers);
   }
   if (!plan.ranks.addresses.empty()) return ValidateRanks(plan);
-  PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(plan.pservers));
+  PENSTOCK_RETURN_IF_ERROR(ValidatePserverAddresses(plan.pservers));
   std::set<std::string> seen;
   for (const ParamPlacement& param : plan.params) {
     for (const std::string& name : {param.param, param.grad}) {

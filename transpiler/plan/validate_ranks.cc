@@ -6,7 +6,7 @@
 namespace penstock {
 namespace {
 
-Status ValidateAddresses(const std::vector<std::string>& addresses) {
+Status ValidateRankAddresses(const std::vector<std::string>& addresses) {
   std::set<std::string> seen;
   for (const std::string& address : addresses) {
     if (seen.insert(address).second) continue;
@@ -32,7 +32,7 @@ Status ValidateUses(std::string_view what, const std::vector<RingUse>& uses, int
 
 Status ValidateRanks(const PlacementPlan& plan) {
   const RankPlan& ranks = plan.ranks;
-  PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(ranks.addresses));
+  PENSTOCK_RETURN_IF_ERROR(ValidateRankAddresses(ranks.addresses));
   if (static_cast<int>(ranks.addresses.size()) != plan.trainers) {
     return InvalidArgument("E-plan-rank-addresses", "plan: there are ", ranks.addresses.size(), " ranks for ",
                            plan.trainers, " trainers");

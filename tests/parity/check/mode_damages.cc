@@ -236,7 +236,7 @@ const std::vector<Damage> kRanks = {
      {"E-check-snapshot"}},
 };
 
-std::vector<Damage> Joined() {
+std::vector<Damage> JoinedInModes() {
   std::vector<Damage> all;
   for (const auto* list : {&kSchedules, &kGeo, &kRanks}) all.insert(all.end(), list->begin(), list->end());
   return all;
@@ -245,7 +245,7 @@ std::vector<Damage> Joined() {
 }  // namespace
 
 const std::vector<Damage>& ModeDamages() {
-  static const std::vector<Damage> all = Joined();
+  static const std::vector<Damage> all = JoinedInModes();
   return all;
 }
 

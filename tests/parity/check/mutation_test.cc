@@ -122,7 +122,7 @@ class Editor {
 
 // Of every mode one: whole and sliced, with state, with a schedule, with a table; by ops and by a
 // communicator.
-std::vector<std::string> Cases() {
+std::vector<std::string> MutatedCases() {
   if (const char* named = std::getenv(kNamedCases)) return Split(named, ',');
   return {"fit_a_line.sgd@sync_mbs10_p2t2",  "wide_linear.momentum@sync_p2t2",
           "word2vec_dist.sgd@tbl_sync_p2t2", "softmax_reg.adam.lr_exponential@async_rt_p2t2",
@@ -156,7 +156,7 @@ TEST_P(MutationTest, EveryEditIsFoundOrCannotMatter) {
   std::cout << GetParam() << ": " << tried << " edits\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, MutationTest, testing::ValuesIn(Cases()),
+INSTANTIATE_TEST_SUITE_P(Sets, MutationTest, testing::ValuesIn(MutatedCases()),
                          [](const testing::TestParamInfo<std::string>& info) {
                            std::string name = info.param;
                            std::replace_if(

@@ -281,7 +281,7 @@ const std::vector<Damage> kBarriers = {
      {"E-check-trainer-id"}},
 };
 
-std::vector<Damage> Joined() {
+std::vector<Damage> JoinedInTrainers() {
   std::vector<Damage> all;
   for (const auto* list : {&kMessages, &kSlices, &kBarriers})
     all.insert(all.end(), list->begin(), list->end());
@@ -291,7 +291,7 @@ std::vector<Damage> Joined() {
 }  // namespace
 
 const std::vector<Damage>& TrainerDamages() {
-  static const std::vector<Damage> all = Joined();
+  static const std::vector<Damage> all = JoinedInTrainers();
   return all;
 }
 

@@ -22,7 +22,7 @@ block 0 {
 }
 )";
 
-struct Made {
+struct Minimized {
   Program main, startup;
   UniqueNames names;
   NameScopes scopes;
@@ -61,16 +61,16 @@ struct Made {
   }
 };
 
-Made Net() {
+Minimized Net() {
   Result<Program> program = ParseText(kNet, "test");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
-  Made made;
+  Minimized made;
   made.main = *std::move(program);
   return made;
 }
 
 TEST(MinimizeTest, UpdatesAreSortedByParameterAndAFrozenOneIsLeftOut) {
-  Made made = Net();
+  Minimized made = Net();
   made.Run({.op_type = "sgd", .learning_rate = 0.5f});
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
   EXPECT_EQ(
@@ -90,7 +90,7 @@ TEST(MinimizeTest, UpdatesAreSortedByParameterAndAFrozenOneIsLeftOut) {
 }
 
 TEST(MinimizeTest, WhatIsDealtOutIsUpdatedFirst) {
-  Made made = Net();
+  Minimized made = Net();
   const OpId reads_w2 = made.main.main().ops().front().id;
   Op lookup = *made.main.main().FindOp(reads_w2);
   made.main.MutableBlock(0).Replace(reads_w2, lookup.Set("is_distributed", true));
@@ -106,7 +106,7 @@ TEST(MinimizeTest, WhatIsDealtOutIsUpdatedFirst) {
 }
 
 TEST(MinimizeTest, StateComesFromTheOpsDeclaration) {
-  Made made = Net();
+  Minimized made = Net();
   made.Run(
       {.op_type = "decaying", .attrs = {{"beta", 0.25f}}, .learning_rate = std::string("x"), .name = "mine"});
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
@@ -128,7 +128,7 @@ TEST(MinimizeTest, StateComesFromTheOpsDeclaration) {
 }
 
 TEST(MinimizeTest, AParametersOwnRegularizerWins) {
-  Made made = Net();
+  Minimized made = Net();
   made.Run({.op_type = "sgd",
             .learning_rate = 0.5f,
             .regularizer = Regularizer{.coefficient = 0.125f},
@@ -148,7 +148,7 @@ TEST(MinimizeTest, AParametersOwnRegularizerWins) {
 }
 
 TEST(MinimizeTest, ErrorsLeaveBothProgramsAlone) {
-  Made made = Net();
+  Minimized made = Net();
   made.Run({.op_type = "mean"});
   EXPECT_EQ(made.status.message(), "mean is no optimizer's op");
   made.Run({.op_type = "sgd", .attrs = {{"mu", 0.5f}}});

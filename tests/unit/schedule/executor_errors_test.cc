@@ -9,11 +9,8 @@ namespace {
 using test::ToyOps;
 using test::ToyProgram;
 using test::TwoAdds;
+using test::TwoFeeds;
 using test::Values;
-
-std::vector<Feed> TwoFeeds(Dim rows, float x, float y) {
-  return {{"x", test::Filled({rows, 2}, x)}, {"y", test::Filled({rows, 2}, y)}};
-}
 
 Status RunStatus(const Program& program, const std::vector<Feed>& feeds,
                  const std::vector<std::string>& fetches) {

@@ -13,13 +13,10 @@ namespace {
 using test::ToyOps;
 using test::ToyProgram;
 using test::TwoAdds;
+using test::TwoFeeds;
 using test::Values;
 
 const std::vector<std::string> kNothing;
-
-std::vector<Feed> TwoFeeds(Dim rows, float x, float y) {
-  return {{"x", test::Filled({rows, 2}, x)}, {"y", test::Filled({rows, 2}, y)}};
-}
 
 std::vector<float> Floats(const Variable& variable) {
   const Tensor& tensor = *variable.If<Tensor>();

@@ -12,3 +12,13 @@ if(PENSTOCK_SANITIZE)
     -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.)  # reports name files from the root; ccache serves every clone
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
+
+# penstock_compile_together(target COUNT): its files are compiled COUNT at a time. Most of what a small file costs is
+# reading the same headers as its neighbours.
+option(PENSTOCK_UNITY "Compile small source files several at a time" ON)
+function(penstock_compile_together target count)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE ${count})
+  if(PENSTOCK_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # which takes the files for headers
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
+endfunction()

@@ -1,8 +1,7 @@
 #include "framework/base/word.h"
 
 #include <array>
-
-#include "framework/base/flat_index.h"
+#include <cstring>
 
 namespace penstock {
 
@@ -11,7 +10,7 @@ class WordTable {
  public:
   // Null if the text is not here and there is no room for it.
   Word::Entry* Find(std::string_view text) {
-    const std::size_t begin = FlatHash(text);
+    const std::size_t begin = HashOf(text);
     Word::Entry* made = nullptr;
     for (std::size_t i = 0; i < kReach; ++i) {
       std::atomic<Word::Entry*>& place = places_[(begin + i) % kPlaces];
@@ -34,6 +33,29 @@ class WordTable {
   }
 
  private:
+  // Words that differ do so in their ends or length, mostly: those alone are looked at.
+  static std::size_t HashOf(std::string_view text) {
+    const bool eight = text.size() >= sizeof(std::uint64_t);
+    const std::uint64_t first = eight ? Load<std::uint64_t>(text, 0) : Short(text);
+    const std::uint64_t last = eight ? Load<std::uint64_t>(text, text.size() - sizeof(last)) : text.size();
+    const std::uint64_t hash = (first ^ (last * 0x9e3779b97f4a7c15) ^ text.size()) * 0xff51afd7ed558ccd;
+    return static_cast<std::size_t>(hash >> 40);
+  }
+  static std::uint64_t Short(std::string_view text) {  // of 1 to 7 bytes
+    if (text.size() < 4) {
+      return Load<std::uint8_t>(text, 0) | Load<std::uint8_t>(text, text.size() / 2) << 8 |
+             Load<std::uint8_t>(text, text.size() - 1) << 16;
+    }
+    return Load<std::uint32_t>(text, 0) |
+           static_cast<std::uint64_t>(Load<std::uint32_t>(text, text.size() - 4)) << 32;
+  }
+  template <typename T>
+  static T Load(std::string_view text, std::size_t at) {
+    T value;
+    std::memcpy(&value, text.data() + at, sizeof(value));
+    return value;
+  }
+
   static constexpr std::size_t kPlaces = 8192;
   static constexpr std::size_t kReach = 8;  // places that are tried, so that a full table costs little
   std::array<std::atomic<Word::Entry*>, kPlaces> places_ = {};

@@ -25,12 +25,14 @@ auto* FindSlot(Slots& slots, std::string_view name) {
 }
 
 void SetSlot(std::vector<Slot>& slots, std::string_view name, ArgList args) {
-  if (Slot* slot = FindSlot(slots, name)) {
-    slot->args = std::move(args);
+  Word word(name);  // two words are compared faster than texts
+  for (Slot& slot : slots) {
+    if (slot.name != word) continue;
+    slot.args = std::move(args);
     return;
   }
   MakeRoom(slots, kSlotsAtOnce);
-  slots.push_back({name, std::move(args)});
+  slots.push_back({std::move(word), std::move(args)});
 }
 
 const ArgList& ArgsOf(const std::vector<Slot>& slots, std::string_view name) {
@@ -130,14 +132,14 @@ Op& Op::Set(std::string_view name, Attr value) & {
     const auto* role = std::get_if<std::int32_t>(&value);
     role_ = role == nullptr ? Role::kForward : static_cast<Role>(*role);
   }
+  Word word(name);
   for (NamedAttr& attr : attrs_) {
-    if (attr.name == name) {
-      attr.value = std::move(value);
-      return *this;
-    }
+    if (attr.name != word) continue;
+    attr.value = std::move(value);
+    return *this;
   }
   MakeRoom(attrs_, kAttrsAtOnce);
-  attrs_.push_back({name, std::move(value)});
+  attrs_.push_back({std::move(word), std::move(value)});
   return *this;
 }
 

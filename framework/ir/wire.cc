@@ -2,8 +2,6 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
-#include <functional>
-
 #include "extra.pb.h"
 #include "framework.pb.h"
 #include "framework/ir/wire_items.h"
@@ -35,8 +33,8 @@ Status Truncated(std::string_view what, std::size_t at) {
 }
 
 // Calls `visit` with each field of a message.
-Status ForEachField(std::string_view message, std::string_view what,
-                    const std::function<Status(const Field&)>& visit) {
+template <typename Visit>
+Status ForEachField(std::string_view message, std::string_view what, const Visit& visit) {
   if (message.size() > static_cast<std::size_t>(INT32_MAX)) {
     return InvalidArgument("E-program-bytes", what, " is larger than 2 GiB");
   }
@@ -133,8 +131,8 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
 }
 
 // Calls `visit` with the bytes of each item of one kind and its place among them.
-Status ForEachItem(const RawBlock& raw, int kind,
-                   const std::function<Status(std::string_view, std::size_t)>& visit) {
+template <typename Visit>
+Status ForEachItem(const RawBlock& raw, int kind, const Visit& visit) {
   std::size_t next = 0;
   return ForEachField(raw.bytes, "block", [&](const Field& field) {
     return field.number == kind ? visit(field.bytes, next++) : OkStatus();

@@ -52,6 +52,13 @@ class Reader {
     return false;
   }
   bool Varint(std::uint64_t& value) {
+    if (at_ != end_ && static_cast<unsigned char>(*at_) < 0x80) {
+      value = static_cast<unsigned char>(*at_++);
+      return true;
+    }
+    return LongVarint(value);
+  }
+  bool LongVarint(std::uint64_t& value) {
     value = 0;
     for (int shift = 0; shift < 64 && at_ != end_; shift += 7) {
       const auto byte = static_cast<unsigned char>(*at_++);
@@ -81,6 +88,24 @@ std::size_t CountOf(int number, std::string_view bytes) {
   std::size_t count = 0;
   while (reader.Next(field)) count += field.number == number ? 1 : 0;
   return count;
+}
+
+// The same of what an op has several of.
+struct OpCounts {
+  std::size_t inputs = 0, outputs = 0, attrs = 0;
+};
+
+OpCounts CountOpFields(std::string_view bytes) {
+  bool ignored = true;
+  Reader reader(bytes, ignored);
+  Field field;
+  OpCounts counts;
+  while (reader.Next(field)) {
+    counts.inputs += field.number == kOpInputs ? 1 : 0;
+    counts.outputs += field.number == kOpOutputs ? 1 : 0;
+    counts.attrs += field.number == kOpAttrs ? 1 : 0;
+  }
+  return counts;
 }
 
 bool ReadSlot(std::string_view bytes, Slot& slot, bool& as_written) {
@@ -263,7 +288,8 @@ std::optional<Op> ReadPlainOp(std::string_view bytes) {
   bool typed = false;
   int last = 0;  // number of a field; they are written in this order
   std::size_t attrs = 0, inputs = 0, outputs = 0;
-  op->Reserve(CountOf(kOpInputs, bytes), CountOf(kOpOutputs, bytes), CountOf(kOpAttrs, bytes));
+  const OpCounts counts = CountOpFields(bytes);
+  op->Reserve(counts.inputs, counts.outputs, counts.attrs);
   while (reader.Next(field)) {
     if (field.number < last) as_written = false;
     last = field.number;

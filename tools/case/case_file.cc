@@ -1,10 +1,13 @@
 #include "tools/case/case_file.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
+
+#include "framework/base/near_names.h"
 
 namespace penstock {
 namespace {
@@ -80,7 +83,8 @@ class Reader {
       values.push_back(*value);
     }
   }
-  const Json* Find(const char* key) const {
+  const Json* Find(const char* key) {
+    asked_.emplace_back(key);
     const auto it = object_.find(key);
     return it == object_.end() || it->is_null() ? nullptr : &*it;
   }
@@ -88,6 +92,18 @@ class Reader {
     if (status_.ok()) status_ = std::move(status);
   }
   const Status& status() const { return status_; }
+  // An error for a key that nobody asked for and whose writer probably meant one that was. Others pass: they
+  // say more than we need.
+  void RefuseMisspelt(std::vector<std::string_view> others) {
+    others.insert(others.end(), asked_.begin(), asked_.end());
+    for (const auto& [key, value] : object_.items()) {
+      if (std::find(others.begin(), others.end(), key) != others.end()) continue;
+      const std::vector<std::string_view> near = NearNames(key, asked_);
+      if (near.empty() || 3 * EditDistance(key, near.front()) > key.size()) continue;
+      return Fail(InvalidArgument("E-case", "key ", Quote(key), " is not known")
+                      .With(StrCat("note: known keys with a similar name: ", Join(near, ", "))));
+    }
+  }
 
  private:
   template <typename Int>
@@ -100,6 +116,7 @@ class Reader {
   }
 
   const Json& object_;
+  std::vector<std::string_view> asked_;  // literals
   Status status_;
 };
 
@@ -230,6 +247,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileCon
   ReadClip(in, config);
   in.Read("shared_transpiler", config.shared_transpiler);
   in.Read("geo_sgd_need_push_nums", config.geo_push_every);
+  in.RefuseMisspelt({"pservers", "trainers_arg"});
   return in.status();
 }
 
@@ -296,6 +314,8 @@ Result<CaseFile> ParseCase(std::string_view text, const Dispatchers& dispatchers
   if (const Json* files = in.Find("files")) PENSTOCK_RETURN_IF_ERROR(ReadFiles(*files, out.files));
   const Json* errors = in.Find("expected_errors");
   out.expects_errors = errors != nullptr && !errors->empty();
+  in.RefuseMisspelt({"trainer_endpoints"});
+  if (!in.status().ok()) return in.status();
   return out;
 }
 

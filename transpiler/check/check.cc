@@ -26,6 +26,12 @@ std::vector<RoleProgram*> RoleFiles::All() {
   return all;
 }
 
+namespace {
+std::string Counted(int count, std::string_view what) {
+  return StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+}  // namespace
+
 std::string Finding::ToString() const {
   constexpr std::string_view kWords[] = {"note", "warning", "error"};
   std::string out =
@@ -43,7 +49,8 @@ int CheckReport::Count(Severity severity) const {
 std::string CheckReport::ToString() const {
   std::string out;
   for (const Finding& finding : findings) out += finding.ToString() + "\n";
-  out += StrCat("check: ", Count(Severity::kError), " errors, ", Count(Severity::kWarning), " warnings\n");
+  out += StrCat("check: ", Counted(Count(Severity::kError), "error"), ", ",
+                Counted(Count(Severity::kWarning), "warning"), "\n");
   return out;
 }
 

@@ -7,10 +7,12 @@
 // A slice starts from the rows of the whole: they are recorded with the variable (slice_facts.h), by which
 // random numbers are drawn, and lists of values are cut (initial_values.h). Requires: the rest of the pserver
 // pipeline ran; begins with its result.
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "transpiler/passes/initial_values.h"
 #include "transpiler/passes/passes.h"
@@ -19,18 +21,31 @@
 namespace penstock {
 namespace {
 
-// The op for the `which`-th variable here of each output; none if there is no such variable.
-std::optional<Op> CopyFor(const Op& op, std::size_t which, const ServerNames& names,
-                          const PassContext& context, const Block& block) {
-  std::optional<Op> copy;
+// An op that starts variables here, and these.
+struct Starter {
+  struct Made {
+    Word slot;
+    VarRef var;
+  };
+  Op op;
+  std::vector<Made> made;
+};
+
+// For the `which`-th variable here of each output; none if there is no such variable.
+std::optional<Starter> StarterFor(const Op& op, std::size_t which, const ServerNames& names,
+                                  const PassContext& context, const Block& block) {
+  std::vector<Starter::Made> made;
   for (const Slot& slot : op.outputs()) {
     if (slot.args.empty()) continue;
     const std::vector<std::string> here = names.All(slot.args.front());
-    if (which >= here.size() || block.FindVar(here[which]) == nullptr) continue;
-    if (!copy) copy = ServerCopy(op, context.ops);
-    copy->AddOutput(slot.name, {here[which]});
+    VarRef var = which < here.size() ? block.FindVarRef(here[which]) : nullptr;
+    if (var != nullptr) made.push_back({slot.name, std::move(var)});
   }
-  return copy;
+  if (made.empty()) return std::nullopt;
+  Starter starter{.op = ServerCopy(op, context.ops), .made = std::move(made)};
+  for (const Slot& slot : op.outputs()) starter.op.AddOutput(slot.name, {});
+  for (const Starter::Made& one : starter.made) starter.op.AddOutput(one.slot, {one.var->name});
+  return starter;
 }
 
 // The user's ops that make anything for which something stands here: where they stand, in their order.
@@ -45,16 +60,21 @@ std::set<int> StartersOf(const Block& block, const ServerNames& names, const Pas
   return positions;
 }
 
+VarRef Declare(Var var, Block& block) {
+  auto declared = std::make_shared<const Var>(std::move(var));
+  block.AddVarRef(declared);
+  return declared;
+}
+
 // What an op of the main program makes another type of is declared there as that, and starts as what it was.
-void TypeAsStarted(const Op& users, const Op& op, const PassContext& context, Block& block) {
-  for (const Slot& slot : op.outputs()) {
-    const Var* started = context.startup.main().FindVar(users.OutputName(slot.name));
-    const Var& here = *block.FindVar(slot.args.front());
-    if (started == nullptr || !started->type || !here.type || started->type->dtype == here.type->dtype)
+void TypeAsStarted(const Op& users, Starter& starter, const PassContext& context, Block& block) {
+  for (auto& [slot, here] : starter.made) {
+    const Var* started = context.startup.main().FindVar(users.OutputName(slot));
+    if (started == nullptr || !started->type || !here->type || started->type->dtype == here->type->dtype)
       continue;
-    Var typed = here;
+    Var typed = *here;
     typed.type->dtype = started->type->dtype;
-    block.SetVar(std::move(typed));
+    here = Declare(std::move(typed), block);
   }
 }
 
@@ -69,13 +89,14 @@ Status RequireInputsHere(const Op& op, const Block& block) {
   return OkStatus();
 }
 
-Status Fit(Op& op, const PassContext& context, Block& block) {
-  const Var* made = block.FindVar(op.OutputName("Out"));
-  if (made == nullptr) return OkStatus();
-  if (context.plan.dialect == Dialect::kDefault) return FitInitializer(op, *made, context.ops);
-  Var grown = *made;
-  FitInitializerAsFluid(op, grown);
-  if (!grown.SameAs(*made)) block.SetVar(std::move(grown));
+Status Fit(Starter& starter, const PassContext& context, Block& block) {
+  for (auto& [slot, made] : starter.made) {
+    if (slot != "Out") continue;
+    if (context.plan.dialect == Dialect::kDefault) return FitInitializer(starter.op, *made, context.ops);
+    Var grown = *made;
+    FitInitializerAsFluid(starter.op, grown);
+    if (!grown.SameAs(*made)) made = Declare(std::move(grown), block);
+  }
   return OkStatus();
 }
 
@@ -102,12 +123,12 @@ Result<Program> InitPserverSlices(const Program& in, const PassContext& context)
     const Op& op = *context.startup.main().ops()[static_cast<std::size_t>(position)].op;
     // Once for each variable that stands here for what it makes.
     for (std::size_t which = 0;; ++which) {
-      std::optional<Op> copy = CopyFor(op, which, names, context, block);
-      if (!copy) break;
-      PENSTOCK_RETURN_IF_ERROR(RequireInputsHere(*copy, block));
-      TypeAsStarted(op, *copy, context, block);
-      PENSTOCK_RETURN_IF_ERROR(Fit(*copy, context, block));
-      block.Append(std::move(copy->SetMadeBy("init_pserver_slices")));
+      std::optional<Starter> starter = StarterFor(op, which, names, context, block);
+      if (!starter) break;
+      PENSTOCK_RETURN_IF_ERROR(RequireInputsHere(starter->op, block));
+      TypeAsStarted(op, *starter, context, block);
+      PENSTOCK_RETURN_IF_ERROR(Fit(*starter, context, block));
+      block.Append(std::move(starter->op.SetMadeBy("init_pserver_slices")));
     }
   }
   for (const VarRef& var : in.main().vars()) {

@@ -58,6 +58,20 @@ TEST(Transpile, EveryRoleCarriesThePlanAndItsSlicesSayWhichRowsTheyAre) {
   EXPECT_EQ(*slice->facts.slice, (InitialSlice{"w0000", {100, 200}, 50, 100}));
 }
 
+TEST(Transpile, AStartUpOpThatAlsoMakesWhatNoPserverHasStartsTheRest) {
+  test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
+  Block& startup = program.startup.MutableBlock(0);
+  startup.SetVar(TensorVar("own", DType::kFp32, {1}));
+  const OpEntry& last = startup.ops().back();
+  ASSERT_EQ(last.op->OutputName("Out"), "w0000");
+  startup.Replace(last.id, Op("draw").AddOutput("Also", {"own"}).AddOutput("Out", {"w0000"}));
+  const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, Config(1, 1));
+  ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+  const Op& op = *roles->pservers[0].startup.main().ops().back().op;
+  EXPECT_EQ(op.OutputName("Out"), "w0000");
+  EXPECT_EQ(op.OutputName("Also"), "");
+}
+
 // An optimizer of the test's own: what follows from its declaration is all that the transpiler knows.
 void RegisterNudge(OpRegistry& ops, bool elementwise) {
   OpDef& nudge = ops.Add("nudge");

@@ -4,7 +4,7 @@
 //   Transpile(AllOps(), main, startup, config, {.threads = &threads});
 #pragma once
 
-#include "framework/runtime/thread_pool.h"
+#include "framework/base/thread_pool.h"
 
 namespace penstock {
 

@@ -1,5 +1,6 @@
-// Tables and sets of texts that outlive them: names in a program, mostly. Walked in the order in which they
-// were put in, so that what is made of them is the same in every process.
+// Tables and sets of texts that outlive them: names in a program, mostly; or of what else is small and has a
+// hash (FlatMap, FlatSet). Walked in the order in which they were put in, so that what is made of them is the
+// same in every process.
 //
 //   ViewMap<int> writes;
 //   ++writes[slot.args.front()];
@@ -18,10 +19,10 @@
 
 namespace penstock {
 
-template <typename Value>
-class ViewMap {
+template <typename Key, typename Value, typename Hash>
+class FlatMap {
  public:
-  using Entry = std::pair<std::string_view, Value>;
+  using Entry = std::pair<Key, Value>;
   using iterator = typename std::vector<Entry>::iterator;
   using const_iterator = typename std::vector<Entry>::const_iterator;
 
@@ -40,33 +41,33 @@ class ViewMap {
     index_.Reserve(count);
   }
 
-  const_iterator find(std::string_view name) const { return begin() + Position(FlatHash(name), name); }
-  iterator find(std::string_view name) { return begin() + Position(FlatHash(name), name); }
-  bool contains(std::string_view name) const { return find(name) != end(); }
+  const_iterator find(const Key& key) const { return begin() + Position(Hash()(key), key); }
+  iterator find(const Key& key) { return begin() + Position(Hash()(key), key); }
+  bool contains(const Key& key) const { return find(key) != end(); }
 
   // Where it stands, and whether it was put in now; a value that is there stays.
   template <typename... Args>
-  std::pair<iterator, bool> try_emplace(std::string_view name, Args&&... args) {
-    const std::uint32_t hash = FlatHash(name);
-    const std::ptrdiff_t at = Position(hash, name);
+  std::pair<iterator, bool> try_emplace(const Key& key, Args&&... args) {
+    const std::uint32_t hash = Hash()(key);
+    const std::ptrdiff_t at = Position(hash, key);
     const bool fresh = at == static_cast<std::ptrdiff_t>(entries_.size());
     if (fresh) {
       index_.Add(hash, entries_.size());
-      entries_.emplace_back(std::piecewise_construct, std::forward_as_tuple(name),
+      entries_.emplace_back(std::piecewise_construct, std::forward_as_tuple(key),
                             std::forward_as_tuple(std::forward<Args>(args)...));
     }
     return {begin() + at, fresh};
   }
-  std::pair<iterator, bool> emplace(std::string_view name, Value value) {
-    return try_emplace(name, std::move(value));
+  std::pair<iterator, bool> emplace(const Key& key, Value value) {
+    return try_emplace(key, std::move(value));
   }
-  Value& operator[](std::string_view name) { return try_emplace(name).first->second; }
+  Value& operator[](const Key& key) { return try_emplace(key).first->second; }
 
  private:
   // entries_.size() if it is not there.
-  std::ptrdiff_t Position(std::uint32_t hash, std::string_view name) const {
+  std::ptrdiff_t Position(std::uint32_t hash, const Key& key) const {
     const std::int64_t at =
-        index_.Find(hash, [&](std::size_t position) { return entries_[position].first == name; });
+        index_.Find(hash, [&](std::size_t position) { return entries_[position].first == key; });
     return at < 0 ? static_cast<std::ptrdiff_t>(entries_.size()) : static_cast<std::ptrdiff_t>(at);
   }
 
@@ -74,29 +75,34 @@ class ViewMap {
   FlatIndex index_;
 };
 
-class ViewSet {
+template <typename Key, typename Hash>
+class FlatSet {
  public:
-  using const_iterator = std::vector<std::string_view>::const_iterator;
+  using const_iterator = typename std::vector<Key>::const_iterator;
 
-  ViewSet() = default;
+  FlatSet() = default;
   template <typename Iterator>
-  ViewSet(Iterator begin, Iterator end) {
+  FlatSet(Iterator begin, Iterator end) {
     insert(begin, end);
   }
 
-  const_iterator begin() const { return names_.begin(); }
-  const_iterator end() const { return names_.end(); }
-  std::size_t size() const { return names_.size(); }
-  bool empty() const { return names_.empty(); }
-  bool contains(std::string_view name) const { return Position(FlatHash(name), name) >= 0; }
+  const_iterator begin() const { return keys_.begin(); }
+  const_iterator end() const { return keys_.end(); }
+  std::size_t size() const { return keys_.size(); }
+  bool empty() const { return keys_.empty(); }
+  void clear() {
+    keys_.clear();
+    index_.Clear();
+  }
+  bool contains(const Key& key) const { return Position(Hash()(key), key) >= 0; }
 
   // Where it stands, and whether it was put in now.
-  std::pair<const_iterator, bool> insert(std::string_view name) {
-    const std::uint32_t hash = FlatHash(name);
-    const std::int64_t at = Position(hash, name);
+  std::pair<const_iterator, bool> insert(const Key& key) {
+    const std::uint32_t hash = Hash()(key);
+    const std::int64_t at = Position(hash, key);
     if (at >= 0) return {begin() + at, false};
-    index_.Add(hash, names_.size());
-    names_.push_back(name);
+    index_.Add(hash, keys_.size());
+    keys_.push_back(key);
     return {end() - 1, true};
   }
   template <typename Iterator>
@@ -105,12 +111,19 @@ class ViewSet {
   }
 
  private:
-  std::int64_t Position(std::uint32_t hash, std::string_view name) const {
-    return index_.Find(hash, [&](std::size_t position) { return names_[position] == name; });
+  std::int64_t Position(std::uint32_t hash, const Key& key) const {
+    return index_.Find(hash, [&](std::size_t position) { return keys_[position] == key; });
   }
 
-  std::vector<std::string_view> names_;
+  std::vector<Key> keys_;
   FlatIndex index_;
 };
+
+struct ViewHash {
+  std::uint32_t operator()(std::string_view text) const { return FlatHash(text); }
+};
+template <typename Value>
+using ViewMap = FlatMap<std::string_view, Value, ViewHash>;
+using ViewSet = FlatSet<std::string_view, ViewHash>;
 
 }  // namespace penstock

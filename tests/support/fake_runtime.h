@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/thread_pool.h"
 #include "framework/runtime/block_runner.h"
 #include "framework/runtime/communicator.h"
 #include "framework/runtime/completion.h"
 #include "framework/runtime/disk.h"
 #include "framework/runtime/server_loop.h"
-#include "framework/runtime/thread_pool.h"
 
 namespace penstock::test {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "framework/base/thread_pool.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
-#include "framework/runtime/thread_pool.h"
 
 namespace penstock {
 

@@ -165,7 +165,7 @@ class BarrierRules {
 
   // Where this trainer's barrier of one kind reaches each pserver; a finding for each it misses or meets
   // twice.
-  using Reached = std::map<std::string, const Barrier*>;
+  using Reached = std::map<std::string_view, const Barrier*>;
   Reached Reach(const std::vector<Barrier>& barriers, const RoleProgram& file, std::string_view type,
                 std::string_view consequence) {
     Reached reached;

@@ -178,7 +178,7 @@ class CollectiveRules {
 
   // Who runs the program adds gradients up: those that backward ops say they make.
   void CheckTold(const RankFacts& rank) {
-    for (const std::string& param : rank.trainer->updated_here) {
+    for (const std::string_view param : rank.trainer->updated_here) {
       if (rank.trainer->gradients.contains(param)) continue;
       findings_.Error("E-check-reduced", *rank.trainer->file,
                       StrCat("no backward op says that it makes the gradient of ", param,
@@ -206,7 +206,7 @@ class CollectiveRules {
 
   // Every parameter starts as rank 0's.
   void CheckBroadcasts(const RankFacts& rank) {
-    std::map<std::string, int> times;
+    std::map<std::string_view, int> times;
     for (const Collective& one : rank.startup) {
       if (!GivesToOthers(*one.op)) continue;
       ++times[one.op->InputName("X")];
@@ -216,7 +216,7 @@ class CollectiveRules {
           "E-check-broadcast", *rank.trainer->startup,
           StrCat("starts ", one.op->InputName("X"), " from rank ", root, "; all start from rank 0"), one.op);
     }
-    for (const std::string& param : rank.trainer->updated_here) {
+    for (const std::string_view param : rank.trainer->updated_here) {
       if (times[param] == 1) continue;
       findings_.Error(
           "E-check-broadcast", *rank.trainer->startup,

@@ -80,7 +80,7 @@ class CommOpRules {
   }
 
   // Rows may be sent with repeats merged.
-  bool IsMadeOf(const std::string& sent, const std::string& grad) const {
+  bool IsMadeOf(std::string_view sent, std::string_view grad) const {
     const auto& ops = trainer_.file->program.main().ops();
     return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) {
       return entry.op->type() == "merge_selected_rows" && entry.op->OutputName("Out") == sent &&
@@ -233,7 +233,7 @@ class CommOpRules {
           StrCat("looks up as ", Quote(version), ", but the gradient is ", Join(gradients, ", ")), op);
   }
 
-  static bool Names(std::span<const std::string> names, const std::string& name) {
+  static bool Names(std::span<const std::string> names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   }
 

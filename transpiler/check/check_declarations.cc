@@ -25,11 +25,18 @@ class DeclarationRules {
 
  private:
   void CompareTrainer(const RoleProgram& file, const Program& other, std::string_view name) {
-    for (const VarRef& var : file.program.main().vars()) {
-      const Var* there = other.main().FindVar(var->name);
+    const std::vector<VarRef>& vars = file.program.main().vars();
+    std::vector<std::string_view> names;
+    names.reserve(vars.size());
+    for (const VarRef& var : vars) names.push_back(var->name);
+    std::vector<const Var*> found(names.size());
+    other.FindVars(0, names, found);
+    for (std::size_t i = 0; i < vars.size(); ++i) {
+      const Var* var = vars[i].get();
+      const Var* there = found[i];
       // Fluid's local training leaves the element type unset, which reads as bool.
       const bool untyped = facts_.pservers.empty() && var->type && var->type->dtype == DType::kBool;
-      if (there == nullptr || there == var.get() || untyped) continue;
+      if (there == nullptr || there == var || untyped) continue;
       const bool alike = SameKind(*var, *there) && (!var->type || Compatible(var->shape(), there->shape()));
       if (!alike) Differs(file, *var, *there, name);
     }

@@ -15,7 +15,7 @@ constexpr double kTolerance = 1e-9;
 // Values of a block's variables; none of what an unknown op writes.
 using Values = std::unordered_map<std::string_view, double>;
 
-std::optional<double> Find(const Values& values, const std::string& name) {
+std::optional<double> Find(const Values& values, std::string_view name) {
   const auto it = values.find(name);
   return it == values.end() ? std::nullopt : std::optional(it->second);
 }
@@ -71,7 +71,7 @@ class DelayRules {
     const auto own = std::find_if(ops.begin(), ops.end(),
                                   [](const OpEntry& entry) { return entry.op->type() == kOwnCopy; });
     const bool done = own != ops.end();
-    const Var* grad = pserver_.file->program.FindVar(update.block, update.grad);
+    const Var* grad = update.grad_var;
     const bool rows = grad != nullptr && grad->kind == VarKind::kSelectedRows;
     if (told != done && !(told && rows)) {
       Error(StrCat("dc_asgd is ", told ? "set" : "not set", ", but block ", update.block,
@@ -116,7 +116,7 @@ class DelayRules {
     Values values;
     values[update.param] = param;
     for (std::size_t i = 0; i < own.Input("X").size(); ++i) values[own.Input("X")[i]] = i == t ? copy : 1e3;
-    for (const std::string& name : update.consumes) values[name] = grad;
+    for (const std::string_view name : update.consumes) values[name] = grad;
     for (const OpEntry& entry : pserver_.file->program.block(update.block).ops()) {
       if (entry.op.get() == update.optimizer) break;
       const auto made = Compute(*entry.op, values, t);

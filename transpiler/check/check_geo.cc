@@ -130,16 +130,16 @@ class GeoRules {
 
   // Trainers start alike, from what the pservers have.
   void CheckFetched() {
-    std::set<std::pair<std::string, std::string>> received;
+    PlaceSet received;
     ViewSet wholes;
     for (const Transfer& recv : trainer_.startup_recvs) {
       wholes.insert(recv.whole);
-      for (const Piece& piece : recv.pieces) received.emplace(piece.pserver, piece.remote);
+      for (const Piece& piece : recv.pieces) received.insert({piece.pserver, piece.remote});
     }
     bool reported = false;
     for (const PserverFacts& pserver : facts_.pservers) {
       for (const UpdateBlock& update : pserver.updates) {
-        const Var* change = pserver.file->program.FindVar(update.block, update.grad);
+        const Var* change = update.grad_var;
         const bool table = change != nullptr && change->kind == VarKind::kSelectedRows;
         if (!update.delta || received.contains({pserver.address, update.param})) continue;
         if (table) {  // Fluid fetches none
@@ -166,7 +166,7 @@ class GeoRules {
 
   // What the communicator sends is declared here, as the pserver takes it.
   void CheckDelta(const PserverFacts& pserver, const UpdateBlock& update) {
-    const Var* there = pserver.file->program.FindVar(update.block, update.grad);
+    const Var* there = update.grad_var;
     const Var* here = trainer_.file->program.main().FindVar(update.grad);
     if (there == nullptr) return;  // another rule's
     if (here == nullptr) {

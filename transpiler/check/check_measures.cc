@@ -50,7 +50,7 @@ class MeasureRules {
       sliced_.emplace();
       for (const Transfer& recv : facts_.trainers.front().recvs) {
         if (recv.pieces.size() < 2) continue;
-        for (const Piece& one : recv.pieces) sliced_->emplace(one.pserver, one.remote);
+        for (const Piece& one : recv.pieces) sliced_->insert({one.pserver, one.remote});
       }
     }
     return sliced_->contains(piece);

@@ -27,8 +27,7 @@ class MessageRules {
   // The pserver a message names; a finding and null if the set has none of that address.
   const PserverFacts* ServerOf(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
                                std::string_view verb, std::string_view preposition) {
-    const PserverFacts* pserver = piece.has_address ? facts_.FindPserver(piece.pserver) : nullptr;
-    if (pserver != nullptr) return pserver;
+    if (piece.to != nullptr) return piece.to;
     findings_.Error("E-check-address", file,
                     piece.has_address ? StrCat(verb, " ", piece.remote, preposition, piece.pserver,
                                                ", but no pserver of the set has that address")
@@ -39,8 +38,8 @@ class MessageRules {
 
   void CompareTypes(const Transfer& transfer, const Piece& piece, const RoleProgram& file,
                     const PserverFacts& pserver) {
-    const Var* here = file.program.FindVar(0, piece.local);
-    const Var* there = pserver.file->program.FindVar(0, piece.remote);
+    const Var* here = piece.here;
+    const Var* there = piece.there;
     if (here == nullptr || there == nullptr || !here->type || !there->type) return;
     Shape shape = here->shape();
     if (transfer.cut == Cut::kAtRunTime && shape.rank() > 0) {
@@ -75,13 +74,13 @@ class MessageRules {
       if (!Named(send, piece, file, "sends")) return;
       const PserverFacts* pserver = ServerOf(send, piece, file, "sends", " to ");
       if (pserver == nullptr) continue;
-      if (!sent_.emplace(piece.pserver, piece.remote).second) {
+      if (!sent_.insert({piece.pserver, piece.remote}).second) {
         findings_.Error("E-check-sent-twice", file,
                         StrCat("sends ", piece.remote, " to ", piece.pserver, " twice in one step"), send.op);
         continue;
       }
-      const bool consumed = send.counts_steps ? pserver->counters.contains(piece.remote)
-                                              : pserver->ConsumerOf(piece.remote) != nullptr;
+      const bool consumed =
+          send.counts_steps ? pserver->counters.contains(piece.remote) : piece.reader != nullptr;
       if (!consumed) {
         findings_.Error("E-check-not-received", file,
                         StrCat("sends ", piece.remote, " to ", piece.pserver,
@@ -105,8 +104,7 @@ class MessageRules {
         if (!Named(recv, piece, file, "receives")) break;
         const PserverFacts* pserver = ServerOf(recv, piece, file, "receives", " from ");
         if (pserver == nullptr) continue;
-        const Var* var = pserver->file->program.FindVar(0, piece.remote);
-        if (var == nullptr || !var->persistable) {
+        if (piece.there == nullptr || !piece.there->persistable) {
           findings_.Error(
               "E-check-unknown-piece", file,
               StrCat("receives ", piece.remote, " from ", piece.pserver, ", which holds no such variable"),
@@ -122,10 +120,10 @@ class MessageRules {
   void CheckAllPiecesFetched() {
     PlaceSet fetched;
     for (const Lookup& lookup : trainer_->lookups) {
-      for (const Piece& piece : lookup.pieces) fetched.emplace(piece.pserver, piece.remote);
+      for (const Piece& piece : lookup.pieces) fetched.insert({piece.pserver, piece.remote});
     }
     for (const Transfer& recv : trainer_->recvs) {
-      for (const Piece& piece : recv.pieces) fetched.emplace(piece.pserver, piece.remote);
+      for (const Piece& piece : recv.pieces) fetched.insert({piece.pserver, piece.remote});
     }
     AddRemoteTables(fetched);
     for (const PserverFacts& pserver : facts_.pservers) {
@@ -145,14 +143,12 @@ class MessageRules {
     for (const Transfer& send : trainer_->sends) {
       if (!trainer_->remote_tables.contains(send.param)) continue;
       for (const Piece& piece : send.pieces) {
-        const PserverFacts* pserver = facts_.FindPserver(piece.pserver);
-        const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(piece.remote);
-        if (update != nullptr) fetched.emplace(piece.pserver, update->param);
+        if (piece.reader != nullptr) fetched.insert({piece.pserver, piece.reader->param});
       }
     }
   }
 
-  void CheckIsSent(const PserverFacts& pserver, const std::string& name, const Op* reader) {
+  void CheckIsSent(const PserverFacts& pserver, std::string_view name, const Op* reader) {
     if (sent_.contains({pserver.address, name})) return;
     findings_.Error("E-check-not-sent", *pserver.file,
                     StrCat("waits for ", name, " of trainer ", trainer_->trainer_id, ", which ",
@@ -170,7 +166,7 @@ class MessageRules {
         if (t < update.merge_inputs.size()) CheckIsSent(pserver, update.merge_inputs[t], update.merge);
         continue;
       }
-      for (const std::string& name : update.consumes) CheckIsSent(pserver, name, update.optimizer);
+      for (const std::string_view name : update.consumes) CheckIsSent(pserver, name, update.optimizer);
     }
     if (pserver.counters.empty()) return;
     const bool counted =

@@ -42,10 +42,23 @@ class OrderRules {
   // A temporary is written before it is read. One that nobody writes is fed.
   void CheckReads() {
     const auto& entries = file_.program.main().ops();
+    std::vector<Read> early;
+    std::vector<std::string_view> names;
     for (std::size_t i = 0; i < entries.size(); ++i) {
       for (const Slot& slot : entries[i].op->inputs()) {
-        for (const std::string& name : slot.args) CheckRead(name, static_cast<int>(i));
+        for (const std::string& name : slot.args) {
+          const auto it = writers_.find(name);
+          const int at = static_cast<int>(i);
+          if (it == writers_.end() || it->second.first <= at) continue;
+          early.push_back({at, it->second.first});
+          names.push_back(name);
+        }
       }
+    }
+    std::vector<const Var*> vars(names.size());
+    file_.program.FindVars(0, names, vars);
+    for (std::size_t i = 0; i < vars.size(); ++i) {
+      if (vars[i] != nullptr && !vars[i]->persistable) ReportEarly(*vars[i], early[i]);
     }
   }
 
@@ -84,6 +97,10 @@ class OrderRules {
   }
 
  private:
+  struct Read {
+    int position, written;  // of the ops
+  };
+
   const Op& OpAt(int position) const {
     return *file_.program.main().ops()[static_cast<std::size_t>(position)].op;
   }
@@ -100,18 +117,14 @@ class OrderRules {
                     &OpAt(position));
   }
 
-  void CheckRead(const std::string& name, int position) {
-    const auto it = writers_.find(name);
-    if (it == writers_.end() || it->second.first <= position) return;
-    const Var* var = file_.program.main().FindVar(name);
-    if (var == nullptr || var->persistable) return;
+  void ReportEarly(const Var& var, const Read& read) {
     findings_.Error("E-check-order", file_,
-                    StrCat(OpAt(position).type(), " reads ", name, ", which is written only later, by ",
-                           OpAt(it->second.first).type()),
-                    &OpAt(position));
+                    StrCat(OpAt(read.position).type(), " reads ", var.name,
+                           ", which is written only later, by ", OpAt(read.written).type()),
+                    &OpAt(read.position));
   }
 
-  void CheckFinal(const Transfer& send, const std::string& name, int at) {
+  void CheckFinal(const Transfer& send, std::string_view name, int at) {
     const auto it = writers_.find(name);
     if (it == writers_.end()) {
       findings_.Error("E-check-not-computed", file_,
@@ -124,7 +137,7 @@ class OrderRules {
     }
   }
 
-  void CheckStays(const Transfer& recv, const std::string& name, int at) {
+  void CheckStays(const Transfer& recv, std::string_view name, int at) {
     const auto it = writers_.find(name);
     if (it == writers_.end() || it->second.last <= at) return;
     const Op& writer = OpAt(it->second.last);

@@ -105,7 +105,7 @@ class Play {
            std::map<int, Event>& events) const {
     for (const Transfer& transfer : transfers) {
       std::vector<std::string> addresses;
-      for (const Piece& piece : transfer.pieces) addresses.push_back(piece.pserver);
+      for (const Piece& piece : transfer.pieces) addresses.emplace_back(piece.pserver);
       events[transfer.position] = {.deed = deed,
                                    .op = transfer.op,
                                    .place = PlaceOf(trainer, transfer),

@@ -208,14 +208,13 @@ class ServingRules {
   }
 
   // What a gradient is called that has come in: the sum of the trainers', or what arrives.
-  static const std::string& GradientOf(const UpdateBlock& update) {
-    static const std::string kNone;
+  static std::string_view GradientOf(const UpdateBlock& update) {
     if (update.merge != nullptr) return update.merged;
-    return update.consumes.empty() ? kNone : update.consumes.front();
+    return update.consumes.empty() ? std::string_view() : update.consumes.front();
   }
 
   void CheckGradients() {
-    std::map<std::string, int> mapped;
+    std::map<std::string_view, int> mapped;
     for (const std::string& entry : StringsOf(serve_, "grad_to_block_id")) {
       const auto pair = DividePair(entry);
       const auto block = pair ? ParseBlock(pair->second) : std::nullopt;
@@ -229,7 +228,7 @@ class ServingRules {
       }
     }
     for (const UpdateBlock& update : pserver_.updates) {
-      const std::string& grad = GradientOf(update);
+      const std::string_view grad = GradientOf(update);
       if (grad.empty()) continue;  // reported as without update
       const auto it = mapped.find(grad);
       if (it == mapped.end()) {
@@ -255,7 +254,7 @@ class ServingRules {
     std::map<std::string, const UpdateBlock*> expected;
     for (const UpdateBlock& update : pserver_.updates) {
       if (update.optimizer == nullptr || update.by_id || update.grad != GradientOf(update)) continue;
-      const Var* grad = program_.FindVar(update.block, update.grad);
+      const Var* grad = update.grad_var;
       if (grad != nullptr && grad->kind == VarKind::kSelectedRows)
         expected.emplace(StrCat(update.grad, ":", update.param), &update);
     }

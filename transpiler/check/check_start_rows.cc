@@ -10,7 +10,8 @@ namespace {
 // One slice of a parameter, where it lies.
 struct Home {
   const PserverFacts* pserver;
-  std::string name;
+  std::string_view name;
+  const Var* var;  // as its main program declares it, null if it does not
 };
 
 class StartRowRules {
@@ -57,13 +58,12 @@ class StartRowRules {
     for (const Transfer& transfer : transfers) Add(transfer.whole, transfer.pieces);
   }
 
-  void Add(const std::string& param, const std::vector<Piece>& pieces) {
+  void Add(std::string_view param, const std::vector<Piece>& pieces) {
     if (places_.contains(param)) return;
     std::vector<Home> places;
     for (const Piece& piece : pieces) {
-      const PserverFacts* pserver = facts_.FindPserver(piece.pserver);
-      if (pserver == nullptr) return;  // reported
-      places.push_back({pserver, piece.remote});
+      if (piece.to == nullptr) return;  // reported
+      places.push_back({piece.to, piece.remote, piece.there});
     }
     places_.emplace(param, std::move(places));
   }
@@ -74,12 +74,12 @@ class StartRowRules {
     Dim begin, end;
   };
 
-  void CheckParam(const std::string& param, const std::vector<Home>& places) {
+  void CheckParam(std::string_view param, const std::vector<Home>& places) {
     std::vector<Part> parts;
     std::map<std::string, std::vector<Part>> states;  // by the optimizer's slot
     Dim row = 0;
     for (const Home& place : places) {
-      const Var* var = place.pserver->file->program.main().FindVar(place.name);
+      const Var* var = place.var;
       if (var == nullptr || !var->type || var->shape().rank() == 0 || var->shape()[0] < 0) return;
       const Part part{place, row, row + var->shape()[0]};
       row = part.end;
@@ -91,7 +91,8 @@ class StartRowRules {
       for (const StateDef& state : def->optimizer()->states) {
         if (state.slicing != StateSlicing::kWithParam) continue;
         for (const std::string& name : update->optimizer->Input(state.slot)) {
-          states[state.slot].push_back({{place.pserver, name}, part.begin, part.end});
+          const Var* of = place.pserver->file->program.main().FindVar(name);
+          states[state.slot].push_back({{place.pserver, name, of}, part.begin, part.end});
         }
       }
     }
@@ -104,7 +105,7 @@ class StartRowRules {
   }
 
   // Without a name, all are of the whole that the first says.
-  void CheckParts(std::string whole, const std::vector<Part>& parts) {
+  void CheckParts(std::string_view whole, const std::vector<Part>& parts) {
     for (const bool startup : {false, true}) {
       const bool told = std::any_of(parts.begin(), parts.end(),
                                     [&](const Part& part) { return SliceOf(part, startup) != nullptr; });
@@ -130,8 +131,9 @@ class StartRowRules {
   }
 
   static const InitialSlice* SliceOf(const Part& part, bool startup) {
-    const RoleProgram* file = startup ? part.at.pserver->startup : part.at.pserver->file;
-    const Var* var = file == nullptr ? nullptr : file->program.main().FindVar(part.at.name);
+    const RoleProgram* file = part.at.pserver->startup;
+    const Var* var = part.at.var;
+    if (startup) var = file == nullptr ? nullptr : file->program.main().FindVar(part.at.name);
     return var == nullptr || !var->facts.slice ? nullptr : &*var->facts.slice;
   }
 
@@ -139,7 +141,7 @@ class StartRowRules {
   const OpRegistry& ops_;
   const SourcePrograms* source_;
   Findings& findings_;
-  std::map<std::string, std::vector<Home>> places_;  // slices of each parameter, in order
+  std::map<std::string_view, std::vector<Home>> places_;  // slices of each parameter, in order
 };
 
 }  // namespace

@@ -87,18 +87,24 @@ class StartValueRules {
     if (trainer != nullptr) {
       for (const Transfer& recv : trainer->startup_recvs) joins.insert(recv.cut_op);
     }
-    for (const OpEntry& entry : startup.main().ops()) {
-      if (entry.op->type() == "fake_init") continue;  // a table that is elsewhere
-      if (joins.contains(entry.op.get()) || entry.op->type() == "recv") continue;
-      if (!RunAsWhole(*entry.op, startup, *run)) run->RunOp(*entry.op);
+    const auto& entries = startup.main().ops();
+    std::vector<std::string_view> outs;
+    outs.reserve(entries.size());
+    for (const OpEntry& entry : entries) outs.push_back(entry.op->OutputName("Out"));
+    std::vector<const Var*> vars(outs.size());
+    startup.FindVars(0, outs, vars);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const Op& op = *entries[i].op;
+      if (op.type() == "fake_init") continue;  // a table that is elsewhere
+      if (joins.contains(&op) || op.type() == "recv") continue;
+      if (!RunAsWhole(op, vars[i], *run)) run->RunOp(op);
     }
     return run;
   }
 
   // A slice whose elements are listed starts as the whole of which they are the rows; so it does if nothing
   // says what the whole's are.
-  bool RunAsWhole(const Op& op, const Program& startup, Evaluation& run) {
-    const Var* var = startup.main().FindVar(op.OutputName("Out"));
+  bool RunAsWhole(const Op& op, const Var* var, Evaluation& run) {
     if (var == nullptr || !var->facts.slice || !op.InputNames().empty()) return false;
     const InitialSlice& slice = *var->facts.slice;
     const auto whole = initializers_.find(slice.whole);
@@ -163,7 +169,7 @@ class StartValueRules {
   // Geo: nothing in a trainer's programs says where the slices of a table lie that Fluid does not fetch. Its
   // communicator is told, and finds them by these names.
   void NoteSlices(const TrainerFacts& trainer) {
-    for (const std::string& param : trainer.updated_here) {
+    for (const std::string_view param : trainer.updated_here) {
       for (int index = 0;; ++index) {
         const std::string& slice = *slice_names_.insert(StrCat(param, ".block", index)).first;
         const auto holds = [&](const PserverFacts& pserver) { return pserver.UpdateOf(slice) != nullptr; };

@@ -72,21 +72,33 @@ class StartupRules {
   // Variables that are read before anything writes them, by name, with the op that does.
   using Readers = std::vector<std::pair<std::string_view, const Op*>>;
   Readers ReadFirst(const std::vector<int>& blocks, ViewSet written) const {
+    std::vector<Read> reads;
+    for (const int block : blocks) ReadFirstIn(block, written, reads);
+    std::vector<InBlock> names;
+    names.reserve(reads.size());
+    for (const Read& one : reads) names.push_back(one.what);
+    const std::vector<const Var*> vars = FindVars(main_->program, names);
     ViewMap<const Op*> read;
-    for (const int block : blocks) ReadFirstIn(block, written, read);
+    for (std::size_t i = 0; i < reads.size(); ++i) {
+      if (MustStart(reads[i].what, vars[i])) read.try_emplace(reads[i].what.name, reads[i].op);
+    }
     Readers sorted(read.begin(), read.end());
     std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     return sorted;
   }
 
-  void ReadFirstIn(int block, ViewSet& written, ViewMap<const Op*>& read) const {
+  struct Read {
+    InBlock what;
+    const Op* op;
+  };
+
+  void ReadFirstIn(int block, ViewSet& written, std::vector<Read>& read) const {
     const Program& program = main_->program;
     for (const OpEntry& entry : program.block(block).ops()) {
       const Op& op = *entry.op;
       for (const Slot& slot : op.inputs()) {
         for (const std::string& name : slot.args) {
-          if (written.contains(name) || !MustStart(block, name)) continue;
-          read.try_emplace(name, &op);
+          if (!written.contains(name)) read.push_back({{block, name}, &op});
         }
       }
       for (const NamedAttr& attr : op.attrs()) {
@@ -102,32 +114,36 @@ class StartupRules {
   // A trainer's temporaries are fed, whichever block reads them; a pserver is fed nothing but what is local
   // to a block, as the number of the trainer it serves. What the start-up program gives a value to was meant
   // to last.
-  bool MustStart(int block, const std::string& name) const {
-    const Program& program = main_->program;
-    const Var* var = program.FindVar(block, name);
+  bool MustStart(const InBlock& read, const Var* var) const {
     if (var == nullptr || !var->type) return false;
-    return var->persistable || writers_.contains(name) ||
-           (!is_fed_ && block != 0 && program.BlockOfVar(block, name) == 0);
+    return var->persistable || writers_.contains(read.name) ||
+           (!is_fed_ && read.block != 0 && main_->program.BlockOfVar(read.block, read.name) == 0);
   }
 
   void CheckStarted(const Readers& read) {
-    for (const auto& [name, reader] : read) {
+    std::vector<std::string_view> names;
+    names.reserve(read.size());
+    for (const auto& [name, reader] : read) names.push_back(name);
+    std::vector<const Var*> wanted(names.size()), given(names.size());
+    main_->program.FindVars(0, names, wanted);
+    startup_->program.FindVars(0, names, given);
+    for (std::size_t i = 0; i < read.size(); ++i) {
+      const auto& [name, reader] = read[i];
       const auto writer = writers_.find(name);
       if (writer == writers_.end()) {
         Error("E-check-no-start", StrCat("gives no value to ", name, ", which ", main_->file, " reads"),
               reader);
         continue;
       }
-      CheckValue(name, *writer->second.back());
-      CheckLasts(name, *reader, *writer->second.back());
+      CheckValue(name, wanted[i], given[i], *writer->second.back());
+      CheckLasts(name, wanted[i], given[i], *reader, *writer->second.back());
     }
   }
 
   // A variable that is not persistable is made anew, and empty, for each run of its program. Copies of what
   // trainers have fetched are the exception: the pserver makes them when it is asked.
-  void CheckLasts(std::string_view name, const Op& reader, const Op& writer) {
-    const Var* wanted = main_->program.main().FindVar(name);
-    const Var* given = startup_->program.main().FindVar(name);
+  void CheckLasts(std::string_view name, const Var* wanted, const Var* given, const Op& reader,
+                  const Op& writer) {
     if (given != nullptr && !given->persistable) {
       Error("E-check-not-lasting",
             StrCat("gives ", name, " a value, but does not declare it persistable: ", main_->file,
@@ -140,9 +156,7 @@ class StartupRules {
     }
   }
 
-  void CheckValue(std::string_view name, const Op& writer) {
-    const Var* wanted = main_->program.main().FindVar(name);
-    const Var* given = startup_->program.main().FindVar(name);
+  void CheckValue(std::string_view name, const Var* wanted, const Var* given, const Op& writer) {
     if (wanted == nullptr || !wanted->type) return;
     // Fluid's local training leaves the element type unset, which reads as bool.
     const bool untyped = facts_.pservers.empty() && wanted->type->dtype == DType::kBool;
@@ -198,7 +212,7 @@ class StartupRules {
   // What is fetched each step is fetched at the start too, to the same place and in the same order: otherwise
   // the first step runs on values of its own.
   void CheckFetchedAtStart(const TrainerFacts& trainer) {
-    std::unordered_map<std::string, const Transfer*> starts;
+    ViewMap<const Transfer*> starts;
     for (const Transfer& start : trainer.startup_recvs) starts.emplace(start.whole, &start);
     for (const Transfer& recv : trainer.recvs) {
       const auto it = starts.find(recv.whole);

@@ -21,7 +21,7 @@ std::optional<double> FilledBy(const Op& op) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(exact) : std::nullopt;
 }
 
-std::optional<double> StartOf(const Program& startup, const std::string& var) {
+std::optional<double> StartOf(const Program& startup, std::string_view var) {
   std::optional<double> start;
   for (const OpEntry& entry : startup.main().ops()) {
     if (Writes(*entry.op, var)) start = FilledBy(*entry.op);

@@ -30,8 +30,7 @@ class TableRules {
   }
 
   const PserverFacts* ServerOf(const Lookup& lookup, const Piece& piece) {
-    const PserverFacts* pserver = piece.has_address ? facts_.FindPserver(piece.pserver) : nullptr;
-    if (pserver != nullptr) return pserver;
+    if (piece.to != nullptr) return piece.to;
     Error("E-check-address",
           StrCat("asks for rows of ", piece.remote, piece.has_address ? " at " : " without an address",
                  piece.pserver, piece.has_address ? ", but no pserver of the set has that address" : ""),
@@ -46,7 +45,7 @@ class TableRules {
       rows = rows == kUnknownDim || piece.rows == kUnknownDim ? kUnknownDim : rows + piece.rows;
       const PserverFacts* pserver = ServerOf(lookup, piece);
       if (pserver == nullptr) continue;
-      const Var* there = pserver->file->program.FindVar(0, piece.remote);
+      const Var* there = piece.there;
       if (there == nullptr || !there->persistable) {
         Error("E-check-unknown-piece",
               StrCat("asks ", piece.pserver, " for rows of ", piece.remote, ", which it does not hold"),
@@ -195,8 +194,8 @@ class TableRules {
                     &answer);
   }
 
-  void CompareTypes(const Lookup& lookup, const std::string& here, const PserverFacts& pserver, int block,
-                    const std::string& there) {
+  void CompareTypes(const Lookup& lookup, std::string_view here, const PserverFacts& pserver, int block,
+                    std::string_view there) {
     const Var* own = trainer_->file->program.main().FindVar(here);
     const Var* other = pserver.file->program.FindVar(block, there);
     if (own == nullptr || other == nullptr || !own->type || !other->type) return;
@@ -211,7 +210,7 @@ class TableRules {
 
   // Ids are dealt out to as many pservers as hold a shard, and gradients in the same order.
   void CheckAllShards(const Lookup& lookup) {
-    std::vector<std::string> asked;
+    std::vector<std::string_view> asked;
     for (const Piece& piece : lookup.pieces) asked.push_back(piece.pserver);
     for (const PserverFacts& pserver : facts_.pservers) {
       const bool holds = std::any_of(pserver.updates.begin(), pserver.updates.end(),
@@ -223,7 +222,7 @@ class TableRules {
     }
     for (const Transfer& send : trainer_->sends) {
       if (send.cut != Cut::kById) continue;
-      std::vector<std::string> told;
+      std::vector<std::string_view> told;
       for (const Piece& piece : send.pieces) told.push_back(piece.pserver);
       if (told == asked) continue;
       Error("E-check-table-shard",

@@ -30,7 +30,7 @@ class TilingRules {
     findings_.Error(std::move(id), *file_, std::move(message), op);
   }
 
-  std::optional<Shape> ShapeOf(const std::string& name) const {
+  std::optional<Shape> ShapeOf(std::string_view name) const {
     const Var* var = file_->program.FindVar(0, name);
     if (var == nullptr || !var->type) return std::nullopt;
     return var->shape();
@@ -46,7 +46,7 @@ class TilingRules {
     const Var* whole = file_->program.FindVar(0, transfer.whole);
     if (whole == nullptr || !whole->type) return;
     for (const Piece& piece : transfer.pieces) {
-      const Var* part = file_->program.FindVar(0, piece.local);
+      const Var* part = piece.here;
       if (part == nullptr || !part->type || part->type->dtype == whole->type->dtype) continue;
       Error("E-check-message-type",
             StrCat(piece.local, " is ", PrintVarType(*part), ", but ", transfer.whole, " is ",
@@ -82,7 +82,7 @@ class TilingRules {
 
   static std::vector<std::string> LocalsOf(const Transfer& transfer) {
     std::vector<std::string> names;
-    for (const Piece& piece : transfer.pieces) names.push_back(piece.local);
+    for (const Piece& piece : transfer.pieces) names.emplace_back(piece.local);
     return names;
   }
 
@@ -144,8 +144,7 @@ class TilingRules {
     }
     for (std::size_t i = 0; i < others.size(); ++i) {
       const Piece& sent = send.pieces[i];
-      const PserverFacts* pserver = facts_.FindPserver(sent.pserver);
-      const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(sent.remote);
+      const UpdateBlock* update = sent.reader;
       if (update == nullptr || update->param.empty()) continue;  // reported as not received, or not updated
       if (update->param != others[i].remote || sent.pserver != others[i].pserver) {
         Error("E-check-slice-order",
@@ -163,7 +162,7 @@ class TilingRules {
   }
 
   // `param` is empty in start-up programs, whose ops name none.
-  void CheckRecv(const Transfer& recv, const std::string& param) {
+  void CheckRecv(const Transfer& recv, std::string_view param) {
     CheckTypes(recv);
     if (!param.empty() && recv.whole != param && recv.cut_op == nullptr) {
       Error("E-check-join",
@@ -221,10 +220,8 @@ class TilingRules {
   }
 
   // As declared here; what is joined at run time is declared by its pserver alone.
-  std::optional<Shape> ShapeOfPiece(const Transfer& recv, const Piece& piece) const {
-    if (recv.cut != Cut::kAtRunTime) return ShapeOf(piece.local);
-    const PserverFacts* pserver = facts_.FindPserver(piece.pserver);
-    const Var* var = pserver == nullptr ? nullptr : pserver->file->program.FindVar(0, piece.remote);
+  static std::optional<Shape> ShapeOfPiece(const Transfer& recv, const Piece& piece) {
+    const Var* var = recv.cut != Cut::kAtRunTime ? piece.here : piece.there;
     if (var == nullptr || !var->type) return std::nullopt;
     return var->shape();
   }

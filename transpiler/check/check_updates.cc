@@ -43,10 +43,6 @@ class UpdateRules {
     findings_.Error(std::move(id), *pserver_->file, std::move(message), op);
   }
 
-  const Var* FindVar(int block, const std::string& name) const {
-    return pserver_->file->program.FindVar(block, name);
-  }
-
   void CheckBlock(const UpdateBlock& update) {
     const bool empty = pserver_->file->program.block(update.block).ops().empty();
     if (update.optimizer == nullptr && empty && pserver_->received.empty() && pserver_->updates.size() == 1) {
@@ -90,8 +86,8 @@ class UpdateRules {
                    ", which is not made of what trainers send"),
             update.optimizer);
     }
-    const Var* param = FindVar(update.block, update.param);
-    const Var* grad = FindVar(update.block, update.grad);
+    const Var* param = update.param_var;
+    const Var* grad = update.grad_var;
     if (param != nullptr && grad != nullptr && param->type && grad->type && param->kind == VarKind::kTensor &&
         !Compatible(param->shape(), grad->shape())) {
       Error("E-check-update-shape",
@@ -157,17 +153,19 @@ class UpdateRules {
 
   // Also of trainers that are not in the folder.
   void CheckMergedAlike(const UpdateBlock& update) {
-    const Var* first = update.merge_inputs.empty() ? nullptr : FindVar(0, update.merge_inputs.front());
+    const std::vector<std::string_view> names(update.merge_inputs.begin(), update.merge_inputs.end());
+    std::vector<const Var*> vars(names.size());
+    pserver_->file->program.FindVars(0, names, vars);
+    const Var* first = vars.empty() ? nullptr : vars.front();
     if (first == nullptr || !first->type) return;
-    for (const std::string& name : update.merge_inputs) {
-      const Var* var = FindVar(0, name);
+    for (const Var* var : vars) {
       if (var == nullptr || !var->type ||
           (var->kind == first->kind && var->type->dtype == first->type->dtype &&
            Compatible(var->shape(), first->shape())))
         continue;
       Error("E-check-merge",
             StrCat("block ", update.block, " merges ", first->name, " : ", PrintVarType(*first), " with ",
-                   name, " : ", PrintVarType(*var)),
+                   var->name, " : ", PrintVarType(*var)),
             update.merge);
     }
   }
@@ -220,7 +218,7 @@ class UpdateRules {
     if (facts_.trainers.empty()) return;
     for (const Transfer& recv : facts_.trainers.front().recvs) {
       if (recv.pieces.size() < 2) continue;
-      for (const Piece& piece : recv.pieces) sliced_.emplace(piece.pserver, piece.remote);
+      for (const Piece& piece : recv.pieces) sliced_.insert({piece.pserver, piece.remote});
     }
   }
 
@@ -265,7 +263,7 @@ class UpdateRules {
     }
     for (const UpdateBlock& update : pserver_->updates) {
       if (update.by_id) continue;  // Fluid does not list what is dealt out by id
-      for (const std::string& name : update.consumes) {
+      for (const std::string_view name : update.consumes) {
         if (seen.contains(name)) continue;
         Error("E-check-not-listed",
               StrCat("block ", update.block, " reads ", name,
@@ -363,7 +361,7 @@ class UpdateRules {
                       StrCat("the gradient of ", param, " is computed, but neither sent nor used here"), op);
     }
     CheckStrangers(trainer);
-    for (const std::string& param : trainer.updated_here) {
+    for (const std::string_view param : trainer.updated_here) {
       const Transfer* send = trainer.FindSend(param);
       if (send == nullptr) continue;
       findings_.Error("E-check-updated-twice", *trainer.file,

@@ -16,11 +16,11 @@ int TrainersOf(const RoleFacts& facts) {
 // Copies that a start-up program makes, by what they copy: delay compensation keeps what each trainer has,
 // local training, which adds up updates in the parameters' place, what it began with. At the start of a step
 // they are still alike.
-std::multimap<std::string, std::string> CopiesIn(const RoleProgram* startup) {
-  std::multimap<std::string, std::string> copies;
+Copies CopiesIn(const RoleProgram* startup) {
+  Copies copies;
   if (startup == nullptr) return copies;
   for (const OpEntry& entry : startup->program.main().ops()) {
-    if (entry.op->type() == "assign") copies.emplace(entry.op->InputName("X"), entry.op->OutputName("Out"));
+    if (entry.op->type() == "assign") copies[entry.op->InputName("X")].push_back(entry.op->OutputName("Out"));
   }
   return copies;
 }
@@ -99,10 +99,11 @@ void Composition::RunTrainers() {
     auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
     run->CountSteps(&counters);  // its own, where the user's program counts too
     const ViewSet added = AddedUp(trainer.file->program);
-    for (const auto& [original, copy] : CopiesIn(trainer.startup)) {
-      if (!added.contains(original)) continue;                      // the user's own, which goes its own way
-      const Var* var = trainer.file->program.main().FindVar(copy);  // its name outlives the evaluation
-      if (var != nullptr) run->Set(var->name, table.Leaf(original));
+    for (const auto& [original, copies] : CopiesIn(trainer.startup)) {
+      if (!added.contains(original)) continue;  // the user's own, which goes its own way
+      for (const std::string_view copy : copies) {
+        if (trainer.file->program.main().FindVar(copy) != nullptr) run->Set(copy, table.Leaf(original));
+      }
     }
     for (const Lookup& lookup : trainer.lookups) {
       if (const Op* answer = AnswerTo(lookup, facts)) {
@@ -148,7 +149,7 @@ void Composition::RunLrBlocks() {
 void Composition::SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
                               Evaluation& block) {
   if (update.merge == nullptr) {
-    for (const std::string& name : update.consumes) block.Set(name, gradient);
+    for (const std::string_view name : update.consumes) block.Set(name, gradient);
     return;
   }
   // Fluid adds a table's gradients without dividing; reported as a warning of its own.
@@ -164,11 +165,10 @@ void Composition::SetArrivals(const UpdateBlock& update, const PserverFacts& pse
 
 void Composition::Update(const Transfer& send, std::size_t index) {
   const Piece& piece = send.pieces[index];
-  const PserverFacts* pserver = facts.FindPserver(piece.pserver);
-  const UpdateBlock* update = pserver == nullptr ? nullptr : pserver->ConsumerOf(piece.remote);
+  const UpdateBlock* update = piece.reader;
   if (update == nullptr || update->optimizer == nullptr) return;  // reported
-  Run run = Begin(send, index, *pserver, *update);
-  if (pserver->shared_block < 0) {
+  Run run = Begin(send, index, *piece.to, *update);
+  if (piece.to->shared_block < 0) {
     End(std::move(run));
   } else {
     waiting_.push_back(std::move(run));
@@ -187,8 +187,9 @@ Composition::Run Composition::Begin(const Transfer& send, std::size_t index, con
   SetArrivals(update, pserver, run.slice.gradient, block);
   const ExprId before = table.Leaf(send.param);
   block.Set(update.param, before);
-  const auto [copy, end] = copies_[server].equal_range(update.param);
-  for (auto it = copy; it != end; ++it) block.Set(it->second, before);
+  if (const auto copies = copies_[server].find(update.param); copies != copies_[server].end()) {
+    for (const std::string_view copy : copies->second) block.Set(copy, before);
+  }
   if (update.merge_block != update.block) block.RunBlock(update.merge_block);
   return run;
 }

@@ -27,6 +27,9 @@ struct UpdatedSlice {
   std::map<std::string, ExprId> kept;  // what lasts and is written behind the update, by its name there
 };
 
+// What a start-up program copies: by name, what it is copied to.
+using Copies = ViewMap<std::vector<std::string_view>>;
+
 struct Composition {
   Composition(const RoleFacts& facts, const OpRegistry& ops);
 
@@ -56,9 +59,9 @@ struct Composition {
   void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
                    Evaluation& block);
   PlaceMap<ExprId> arrivals_;
-  std::vector<std::multimap<std::string, std::string>> copies_;  // in the order of facts.pservers
-  std::vector<std::unique_ptr<Evaluation>> shared_;              // likewise; null where nothing is shared
-  std::vector<Run> waiting_;                                     // for what pservers share
+  std::vector<Copies> copies_;                       // in the order of facts.pservers
+  std::vector<std::unique_ptr<Evaluation>> shared_;  // likewise; null where nothing is shared
+  std::vector<Run> waiting_;                         // for what pservers share
 };
 
 // What a program computes for whoever runs it: of its forward ops, the outputs that none of its ops reads,

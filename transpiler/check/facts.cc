@@ -16,12 +16,49 @@ SentTo SentBy(const std::vector<TrainerFacts>& trainers) {
   return sent;
 }
 
-}  // namespace
+struct Moved {
+  Piece* piece;
+  bool sent;
+};
 
-void ForEach(ThreadPool* threads, std::size_t count, const std::function<void(std::size_t)>& work) {
-  if (threads != nullptr) return threads->ForEach(count, work);
-  for (std::size_t i = 0; i < count; ++i) work(i);
+// What goes to each pserver or comes from it.
+std::vector<std::vector<Moved>> MovedBy(RoleFacts& facts) {
+  std::vector<std::vector<Moved>> moved(facts.pservers.size());
+  const auto add = [&](std::vector<Piece>& pieces, bool sent) {
+    for (Piece& piece : pieces) {
+      const auto at = facts.by_address.find(piece.pserver);
+      if (piece.has_address && at != facts.by_address.end()) moved[at->second].push_back({&piece, sent});
+    }
+  };
+  for (TrainerFacts& trainer : facts.trainers) {
+    for (Transfer& send : trainer.sends) add(send.pieces, true);
+    for (auto* recvs : {&trainer.recvs, &trainer.startup_recvs}) {
+      for (Transfer& recv : *recvs) add(recv.pieces, false);
+    }
+    for (Lookup& lookup : trainer.lookups) add(lookup.pieces, false);
+  }
+  return moved;
 }
+
+// How that is declared there.
+void LookUpServers(RoleFacts& facts, ThreadPool* threads) {
+  const std::vector<std::vector<Moved>> pieces = MovedBy(facts);
+  ForEach(threads, pieces.size(), [&](std::size_t i) {
+    const PserverFacts& pserver = facts.pservers[i];
+    std::vector<std::string_view> names;
+    for (const Moved& one : pieces[i]) names.push_back(one.piece->remote);
+    std::vector<const Var*> vars(names.size());
+    pserver.file->program.FindVars(0, names, vars);
+    for (std::size_t k = 0; k < vars.size(); ++k) {
+      const auto& [piece, sent] = pieces[i][k];
+      piece->to = &pserver;
+      piece->there = vars[k];
+      if (sent) piece->reader = pserver.ConsumerOf(piece->remote);
+    }
+  });
+}
+
+}  // namespace
 
 const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr) {
   static const std::vector<std::string> kNone;
@@ -35,6 +72,22 @@ std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr) {
   return AttrAs<std::vector<std::int64_t>>(*value).value_or(std::vector<std::int64_t>());
 }
 
+std::vector<const Var*> FindVars(const Program& program, std::span<const InBlock> names) {
+  std::vector<std::string_view> texts;
+  texts.reserve(names.size());
+  for (const InBlock& one : names) texts.push_back(one.name);
+  std::vector<const Var*> found(names.size());
+  program.FindVars(0, texts, found);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].block == 0) continue;
+    // Most blocks declare nothing, and see what block 0 does.
+    const Block& block = program.block(names[i].block);
+    if (block.vars().empty() && block.parent() == 0 && !block.has_forward_block()) continue;
+    found[i] = program.FindVar(names[i].block, names[i].name);
+  }
+  return found;
+}
+
 std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops) {
   if (!Has(op.role(), Role::kOptimize) && !op.HasInputSlot("Param")) return std::nullopt;
   const OpDef* def = ops.Find(op.type());
@@ -46,7 +99,7 @@ std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry&
   return fluid ? std::optional(OptimizerSlots{"Param", "Grad"}) : std::nullopt;
 }
 
-const PserverFacts* RoleFacts::FindPserver(const std::string& address) const {
+const PserverFacts* RoleFacts::FindPserver(std::string_view address) const {
   const auto it = by_address.find(address);
   return it == by_address.end() ? nullptr : &pservers[it->second];
 }
@@ -90,6 +143,7 @@ RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, ThreadPool* t
   }
   for (std::size_t i = 0; i < facts.pservers.size(); ++i)
     facts.by_address.emplace(facts.pservers[i].address, i);
+  LookUpServers(facts, threads);
   return facts;
 }
 

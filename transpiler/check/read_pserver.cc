@@ -30,7 +30,8 @@ class UpdateReader {
       update_.merge = &op;
       update_.merge_inputs = op.Input("X");
       update_.merged = op.OutputName("Out");
-      update_.consumes = op.Input("X");  // also of trainers that are not in the folder
+      // Also of trainers that are not in the folder.
+      update_.consumes.assign(update_.merge_inputs.begin(), update_.merge_inputs.end());
       in_merge_ = true;
     } else if (in_merge_ && op.type() == "scale" && !Has(op.role(), Role::kOptimize) &&
                op.InputName("X") == update_.merged && op.OutputName("Out") == update_.merged) {
@@ -58,7 +59,7 @@ class UpdateReader {
         if (written_.contains(name) || !arriving_.contains(name)) continue;
         any = true;
         auto& consumes = update_.consumes;
-        if (std::find(consumes.begin(), consumes.end(), name) == consumes.end()) consumes.push_back(name);
+        if (std::find(consumes.begin(), consumes.end(), name) == consumes.end()) consumes.emplace_back(name);
       }
     }
     return any;
@@ -82,8 +83,8 @@ void ReadDelta(const Program& program, UpdateBlock& update) {
   update.consumes = {inputs[inputs.front() == out ? 1 : 0]};
   update.delta = true;
   update.merge = nullptr;
-  update.merge_inputs = ArgList();
-  update.merged.clear();
+  update.merge_inputs = {};
+  update.merged = {};
   update.optimizer = &op;
   update.optimizers = {&op};
   update.param = out;
@@ -107,7 +108,8 @@ class PserverReader {
     for (const std::string& entry : StringsOf(serve, "prefetch_var_name_to_block_id")) {
       const auto pair = DividePair(entry);
       if (!pair) continue;
-      if (const auto block = ParseBlock(pair->second)) facts_.prefetch_blocks[pair->first] = *block;
+      if (const auto block = ParseBlock(pair->second))
+        facts_.prefetch_blocks.insert_or_assign(std::string(pair->first), *block);
     }
     const auto sent = all_sent_.find(facts_.address);
     if (sent != all_sent_.end()) sent_ = &sent->second;
@@ -118,6 +120,7 @@ class PserverReader {
     if (facts_.lr_block > 0 && facts_.lr_block < program_.block_count()) ReadCounters();
     if (facts_.mode == ServeMode::kSync) FindPrelude();
     Index();
+    LookUpUpdates();
   }
 
  private:
@@ -187,12 +190,12 @@ class PserverReader {
   }
 
   static bool JoinsUpdate(const UpdateBlock& block, const Readers& readers) {
-    const std::string& merged = block.merge != nullptr ? block.merged : block.consumes.front();
+    const std::string_view merged = block.merge != nullptr ? block.merged : block.consumes.front();
     const auto reader = readers.find(merged);
     if (reader == readers.end()) return false;
     UpdateBlock& update = *reader->second;
     // Its name may be among those that listen_and_serv maps to blocks, as if it arrived.
-    if (!update.consumes.empty() && update.consumes != std::vector<std::string>{merged}) return false;
+    if (!update.consumes.empty() && update.consumes != std::vector{merged}) return false;
     update.merge_block = block.block;
     update.consumes = block.consumes;
     update.merge_inputs = block.merge_inputs;
@@ -232,12 +235,24 @@ class PserverReader {
     }
     for (std::size_t i = 0; i < facts_.updates.size(); ++i) {
       UpdateBlock& update = facts_.updates[i];
-      for (const std::string& name : update.consumes) {
+      for (const std::string_view name : update.consumes) {
         facts_.consumer.emplace(name, i);
         update.by_id |= dealt_by_id.contains(name);
       }
       update.plain = update.by_id && UpdatesAlone(update);
       if (!update.param.empty()) facts_.updated_by.emplace(update.param, i);
+    }
+  }
+
+  void LookUpUpdates() {
+    std::vector<InBlock> names;
+    for (const UpdateBlock& update : facts_.updates)
+      names.insert(names.end(), {{update.block, update.param}, {update.block, update.grad}});
+    const std::vector<const Var*> vars = FindVars(program_, names);
+    auto next = vars.begin();
+    for (UpdateBlock& update : facts_.updates) {
+      update.param_var = *next++;
+      update.grad_var = *next++;
     }
   }
 
@@ -253,10 +268,10 @@ class PserverReader {
 
 }  // namespace
 
-std::optional<std::pair<std::string, std::string>> DividePair(std::string_view text) {
+std::optional<std::pair<std::string_view, std::string_view>> DividePair(std::string_view text) {
   const std::size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
-  return std::pair(std::string(text.substr(0, colon)), std::string(text.substr(colon + 1)));
+  return std::pair(text.substr(0, colon), text.substr(colon + 1));
 }
 
 std::optional<int> ParseBlock(std::string_view text) {
@@ -286,12 +301,12 @@ std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t inde
   return facts;
 }
 
-const UpdateBlock* PserverFacts::UpdateOf(const std::string& piece) const {
+const UpdateBlock* PserverFacts::UpdateOf(std::string_view piece) const {
   const auto it = updated_by.find(piece);
   return it == updated_by.end() ? nullptr : &updates[it->second];
 }
 
-const UpdateBlock* PserverFacts::ConsumerOf(const std::string& name) const {
+const UpdateBlock* PserverFacts::ConsumerOf(std::string_view name) const {
   const auto it = consumer.find(name);
   return it == consumer.end() ? nullptr : &updates[it->second];
 }

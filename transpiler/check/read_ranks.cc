@@ -67,7 +67,7 @@ std::vector<RankFacts> ReadRanks(const RoleFacts& facts) {
       rank.startup = CollectivesOf(trainer.startup->program);
     }
     rank.main = CollectivesOf(trainer.file->program);
-    rank.exchanged = trainer.updated_here;
+    rank.exchanged.insert(trainer.updated_here.begin(), trainer.updated_here.end());
     for (const auto& [param, op] : trainer.gradients) {
       for (const auto& [of, grad] : op->RolePairs()) rank.exchanged.insert(grad);
     }

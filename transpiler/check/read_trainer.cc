@@ -9,6 +9,21 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+// Texts of the program: some that stand in a list, or one of them as often as is said.
+class Texts {
+ public:
+  Texts(std::span<const std::string> list)  // NOLINT(google-explicit-constructor)
+      : list_(list), count_(list.size()) {}
+  Texts(std::size_t count, std::string_view text) : text_(text), count_(count) {}
+  std::size_t size() const { return count_; }
+  std::string_view operator[](std::size_t i) const { return list_.empty() ? text_ : list_[i]; }
+
+ private:
+  std::span<const std::string> list_;
+  std::string_view text_;
+  std::size_t count_ = 0;
+};
+
 struct CutBy {
   const Op* op = nullptr;
   int position = 0;
@@ -21,9 +36,9 @@ Cut KindOfSplit(const Op& op) {
 
 const std::string& SplitSource(const Op& op) { return op.InputName(op.type() == "split_ids" ? "Ids" : "X"); }
 
-std::string ParamOf(const Op& op) {
-  const auto pairs = op.RolePairs();
-  return pairs.empty() ? "" : pairs.front().first;
+std::string_view ParamOf(const Op& op) {
+  const Names& pairs = StringsOf(op, kRoleVarAttr);
+  return pairs.size() < 2 ? std::string_view() : pairs.front();
 }
 
 class TrainerReader {
@@ -35,6 +50,9 @@ class TrainerReader {
     const auto& entries = program_.main().ops();
     for (std::size_t i = 0; i < entries.size(); ++i) ReadOp(*entries[i].op, static_cast<int>(i));
     Link(facts_.recvs);
+    LookUpMoved(facts_.sends);
+    LookUpMoved(facts_.recvs);
+    LookUpPieces(facts_.lookups);
     for (std::size_t i = 0; i < facts_.sends.size(); ++i) facts_.send_of.emplace(facts_.sends[i].param, i);
     for (std::size_t i = 0; i < facts_.recvs.size(); ++i) facts_.recv_of.emplace(facts_.recvs[i].param, i);
   }
@@ -53,6 +71,7 @@ class TrainerReader {
       }
     }
     Link(facts_.startup_recvs);
+    LookUpMoved(facts_.startup_recvs);
   }
 
  private:
@@ -96,15 +115,36 @@ class TrainerReader {
     for (const std::string& piece : op.Input("X")) join_[piece] = {&op, position};
   }
 
-  Dim RowsOf(const std::string& name) const {
-    const Var* var = program_.main().FindVar(name);
-    return var == nullptr || !var->type || var->shape().rank() == 0 ? kUnknownDim : var->shape()[0];
+  // How the program declares the pieces of transfers or lookups.
+  template <typename Holder>
+  void LookUpPieces(std::vector<Holder>& holders) const {
+    std::vector<std::string_view> names;
+    for (const Holder& holder : holders) {
+      for (const Piece& piece : holder.pieces) names.push_back(piece.local);
+    }
+    std::vector<const Var*> vars(names.size());
+    program_.FindVars(0, names, vars);
+    auto next = vars.begin();
+    for (Holder& holder : holders) {
+      for (Piece& piece : holder.pieces) piece.here = *next++;
+    }
+  }
+
+  // And so, where it says, how many rows are moved.
+  void LookUpMoved(std::vector<Transfer>& transfers) const {
+    LookUpPieces(transfers);
+    for (Transfer& transfer : transfers) {
+      if (transfer.cut == Cut::kAtRunTime) continue;
+      for (Piece& piece : transfer.pieces) {
+        const bool told = piece.here != nullptr && piece.here->type && piece.here->shape().rank() > 0;
+        if (told) piece.rows = piece.here->shape()[0];
+      }
+    }
   }
 
   // Pieces by position: pserver i gets or gives names[i], which is locals[i] here; fewer of one kind than of
   // another show as an empty name or a missing address.
-  using NameList = std::span<const std::string>;
-  std::vector<Piece> Pieces(NameList locals, NameList remotes, NameList servers) const {
+  static std::vector<Piece> Pieces(Texts locals, Texts remotes, Texts servers) {
     std::vector<Piece> pieces(std::max({locals.size(), remotes.size(), servers.size()}));
     for (std::size_t i = 0; i < pieces.size(); ++i) {
       Piece& piece = pieces[i];
@@ -112,7 +152,6 @@ class TrainerReader {
       if (i < remotes.size()) piece.remote = remotes[i];
       piece.has_address = i < servers.size();
       if (piece.has_address) piece.pserver = servers[i];
-      piece.rows = RowsOf(piece.local);
     }
     return pieces;
   }
@@ -125,8 +164,8 @@ class TrainerReader {
     send.whole = op.InputName("X");
     send.counts_steps = !op.GetOr<bool>("use_send_handler", true);
     if (send.counts_steps) {  // one variable, told to all
-      const std::string& remote = names.empty() ? send.whole : names.front();
-      send.pieces = Pieces(Names(servers.size(), send.whole), Names(servers.size(), remote), servers);
+      const std::string_view remote = names.empty() ? send.whole : names.front();
+      send.pieces = Pieces({servers.size(), send.whole}, {servers.size(), remote}, {servers});
       facts_.by_communicator |= !names.empty();
       facts_.sends.push_back(std::move(send));
       return;
@@ -139,13 +178,13 @@ class TrainerReader {
     if (!names.empty()) {
       facts_.by_communicator = true;
       send.cut = Cut::kAtRunTime;
-      send.pieces = Pieces(Names(names.size(), send.whole), names, servers);
+      send.pieces = Pieces({names.size(), send.whole}, {names}, {servers});
       const std::vector<std::int64_t> sections = LongsOf(op, "sections");
       for (std::size_t i = 0; i < send.pieces.size(); ++i) {
         send.pieces[i].rows = i < sections.size() ? sections[i] : kUnknownDim;
       }
     } else {
-      send.pieces = Pieces(inputs, inputs, servers);
+      send.pieces = Pieces({inputs}, {inputs}, {servers});
       const auto split = split_.find(send.whole);
       if (split != split_.end()) {
         send.cut_op = split->second.op;
@@ -165,12 +204,11 @@ class TrainerReader {
     const Names& pieces = StringsOf(op, "recv_varnames");
     if (!pieces.empty()) {
       recv.cut = Cut::kAtRunTime;
-      recv.pieces = Pieces(Names(pieces.size(), recv.whole), pieces, servers);
-      for (Piece& piece : recv.pieces) piece.rows = kUnknownDim;
+      recv.pieces = Pieces({pieces.size(), recv.whole}, {pieces}, {servers});
       return recv;
     }
     const Names& renamed = StringsOf(op, "varnames");
-    recv.pieces = Pieces(outputs, renamed.empty() ? NameList(outputs) : renamed, servers);
+    recv.pieces = Pieces({outputs}, renamed.empty() ? Texts(outputs) : Texts(renamed), {servers});
     return recv;
   }
 
@@ -190,7 +228,7 @@ class TrainerReader {
   void ReadLookup(const Op& op, int position) {
     Lookup lookup{.op = &op, .position = position, .table = op.InputName("W")};
     const Names& names = StringsOf(op, "table_names");
-    lookup.pieces = Pieces(Names(names.size(), lookup.table), names, StringsOf(op, "endpoints"));
+    lookup.pieces = Pieces({names.size(), lookup.table}, {names}, {StringsOf(op, "endpoints")});
     const std::vector<std::int64_t> rows = LongsOf(op, "height_sections");
     for (std::size_t i = 0; i < lookup.pieces.size(); ++i) {
       lookup.pieces[i].rows = i < rows.size() ? rows[i] : kUnknownDim;
@@ -202,7 +240,7 @@ class TrainerReader {
   void ReadPrefetch(const Op& op, int position) {
     Lookup lookup{.op = &op, .position = position, .cut = Cut::kById};
     const ArgList& ids = op.Input("X");
-    lookup.pieces = Pieces(ids, ids, StringsOf(op, "epmap"));
+    lookup.pieces = Pieces({ids}, {ids}, {StringsOf(op, "epmap")});
     const auto split = split_.find(op.InputName("X"));
     if (split != split_.end()) lookup.split = split->second.op;
     facts_.lookups.push_back(std::move(lookup));
@@ -211,7 +249,7 @@ class TrainerReader {
   const Program& program_;
   const OpRegistry& ops_;
   TrainerFacts& facts_;
-  std::unordered_map<std::string, CutBy> split_, join_;  // by piece
+  ViewMap<CutBy> split_, join_;  // by piece
 };
 
 // A barrier or recv carries the id; Fluid's sends all say 0.
@@ -242,12 +280,12 @@ TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegi
 }
 
 const Transfer* TrainerFacts::FindSend(std::string_view param) const {
-  const auto it = send_of.find(std::string(param));
+  const auto it = send_of.find(param);
   return it == send_of.end() ? nullptr : &sends[it->second];
 }
 
 const Transfer* TrainerFacts::FindRecv(std::string_view param) const {
-  const auto it = recv_of.find(std::string(param));
+  const auto it = recv_of.find(param);
   return it == recv_of.end() ? nullptr : &recvs[it->second];
 }
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/base/thread_pool.h"
 #include "framework/runtime/clock.h"
-#include "framework/runtime/thread_pool.h"
 #include "transpiler/passes/context.h"
 
 namespace penstock {

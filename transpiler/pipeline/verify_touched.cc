@@ -89,12 +89,18 @@ class BlockVerifier {
     // A pass that takes some away, or puts others in their place, leaves the rest in its order.
     const std::vector<VarRef>& was = before_->vars();
     const std::vector<VarRef>& is = block.vars();
+    std::vector<std::string_view> moved;
     std::size_t at = 0;
     for (std::size_t i = 0; i < was.size(); ++i) {
       const bool stays = at < is.size() && was[i] == is[at];
-      if (!stays && block.FindVar(was[i]->name) == nullptr) lost_.insert(was[i]->name);
+      if (!stays) moved.push_back(was[i]->name);
       const bool taken_away = !stays && at < is.size() && i + 1 < was.size() && was[i + 1] == is[at];
       if (!taken_away) ++at;
+    }
+    std::vector<std::int64_t> positions(moved.size());
+    block.VarPositions(moved, positions);
+    for (std::size_t i = 0; i < moved.size(); ++i) {
+      if (positions[i] < 0) lost_.insert(moved[i]);
     }
   }
 

@@ -112,19 +112,19 @@ class Collector {
   Result<int> Position(const std::pair<std::string, std::string>& pair, Analysis& out) {
     const auto known = at_.find(pair.first);
     if (known != at_.end()) return known->second;
-    for (const std::string& name : {pair.first, pair.second}) {
-      if (main_.FindVar(name) != nullptr) continue;
-      return InvalidArgument("E-plan-undeclared", "plan: ", name, " of the pair (", pair.first, ", ",
-                             pair.second, ") is not declared in block 0");
+    const Var* var = main_.FindVar(pair.first);
+    const Var* grad = main_.FindVar(pair.second);
+    if (var == nullptr || grad == nullptr) {
+      return InvalidArgument("E-plan-undeclared", "plan: ", var == nullptr ? pair.first : pair.second,
+                             " of the pair (", pair.first, ", ", pair.second, ") is not declared in block 0");
     }
     TrainedParam param;
     param.param = pair.first;
     param.grad = pair.second;
-    param.sparse = main_.FindVar(pair.second)->kind == VarKind::kSelectedRows;
+    param.sparse = grad->kind == VarKind::kSelectedRows;
     out.params.push_back(std::move(param));
     // By the declaration's name, which outlives this.
-    return at_.emplace(main_.FindVar(pair.first)->name, static_cast<int>(out.params.size()) - 1)
-        .first->second;
+    return at_.emplace(var->name, static_cast<int>(out.params.size()) - 1).first->second;
   }
 
   const OpRegistry& ops_;

@@ -118,15 +118,18 @@ Status ValidatePlan(const PlacementPlan& plan) {
 
 namespace {
 
-Status ValidateDeclared(const Block& block, const std::string& name) {
-  if (block.FindVar(name) != nullptr) return OkStatus();
+Result<const Var*> Declared(const Block& block, const std::string& name) {
+  if (const Var* var = block.FindVar(name)) return var;
   return InvalidArgument("E-plan-undeclared", "plan: ", name,
                          " is planned and the program does not declare it");
 }
 
+Status ValidateDeclared(const Block& block, const std::string& name) {
+  return Declared(block, name).status();
+}
+
 Status ValidateDeclaredAs(const Block& block, const std::string& name, DType dtype, const Shape& shape) {
-  PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(block, name));
-  const Var* var = block.FindVar(name);
+  PENSTOCK_ASSIGN_OR_RETURN(const Var* var, Declared(block, name));
   if (var->HasShape() && var->shape() == shape && var->type->dtype == dtype) return OkStatus();
   return InvalidArgument("E-plan-type", "plan: ", name, " is planned as ", DTypeName(dtype), shape,
                          " and declared otherwise");

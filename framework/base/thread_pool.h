@@ -16,4 +16,10 @@ class ThreadPool {
   virtual void ForEach(std::size_t count, const std::function<void(std::size_t)>& work) = 0;
 };
 
+// The same; by the caller alone, in order, if there is no pool.
+inline void ForEach(ThreadPool* threads, std::size_t count, const std::function<void(std::size_t)>& work) {
+  if (threads != nullptr) return threads->ForEach(count, work);
+  for (std::size_t i = 0; i < count; ++i) work(i);
+}
+
 }  // namespace penstock

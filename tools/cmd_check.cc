@@ -12,7 +12,7 @@ namespace penstock::tools {
 
 int RunCheck(const Arguments& arguments) {
   if (arguments.size() != 1) return BadUsage("check", "DIR [--main F --startup F [--facts F]]");
-  const Result<RoleFiles> roles = ReadRoleFiles(arguments[0]);
+  const Result<RoleFiles> roles = ReadRoleFiles(arguments[0], &Threads());
   if (!roles.ok()) return BadInput(roles.status());
   std::optional<SourcePrograms> programs;
   Result<Source> source = Source();
@@ -21,7 +21,8 @@ int RunCheck(const Arguments& arguments) {
     if (!source.ok()) return BadInput(source.status());
     programs.emplace(SourcePrograms{source->main, source->startup});
   }
-  const CheckReport report = CheckRoles(*roles, AllOps(), {.source = programs ? &*programs : nullptr});
+  const CheckReport report =
+      CheckRoles(*roles, AllOps(), {.source = programs ? &*programs : nullptr, .threads = &Threads()});
   std::cout << report.ToString();
   return report.errors() == 0 ? kExitOk : kExitFindings;
 }

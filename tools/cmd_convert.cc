@@ -6,7 +6,7 @@ namespace penstock::tools {
 
 int RunConvert(const Arguments& arguments) {
   if (arguments.size() != 2) return BadUsage("convert", "A B");
-  const Result<Program> program = ReadProgramFile(arguments[0]);
+  const Result<Program> program = ReadProgramFile(arguments[0], &Threads());
   if (!program.ok()) return BadInput(program.status());
   const Status written = WriteProgramFile(arguments[1], *program);
   return written.ok() ? kExitOk : BadInput(written);

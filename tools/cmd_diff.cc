@@ -17,7 +17,7 @@ namespace {
 using Roles = std::map<std::string, Program>;
 
 Result<Roles> ReadRoles(const std::string& folder) {
-  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles files, ReadRoleFiles(folder));
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles files, ReadRoleFiles(folder, &Threads()));
   Roles roles;
   for (const RoleProgram* file : files.All())
     roles.emplace(file->file.substr(0, file->file.find('.')), file->program);
@@ -66,9 +66,9 @@ int RunDiff(const Arguments& arguments) {
     const Result<Roles> b = ReadRoles(arguments[1]);
     return b.ok() ? DiffFolders(*a, *b) : BadInput(b.status());
   }
-  const Result<Program> a = ReadProgramFile(arguments[0]);
+  const Result<Program> a = ReadProgramFile(arguments[0], &Threads());
   if (!a.ok()) return BadInput(a.status());
-  const Result<Program> b = ReadProgramFile(arguments[1]);
+  const Result<Program> b = ReadProgramFile(arguments[1], &Threads());
   if (!b.ok()) return BadInput(b.status());
   const bool differ = Print(arguments[1], *a, *b);
   if (!differ) std::cout << "diff: equal\n";

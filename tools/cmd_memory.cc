@@ -27,7 +27,7 @@ NameSet Kept() {
 template <typename Rewrite>
 int RunOn(std::string_view command, const Arguments& arguments, const Rewrite& rewrite) {
   if (arguments.size() != 2) return BadUsage(command, "A B");
-  const Result<Program> program = ReadProgramFile(arguments[0]);
+  const Result<Program> program = ReadProgramFile(arguments[0], &Threads());
   if (!program.ok()) return BadInput(program.status());
   const Result<MemoryRewrite> less = rewrite(*program);
   if (!less.ok()) return BadInput(less.status());

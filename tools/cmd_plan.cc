@@ -59,7 +59,7 @@ std::vector<JobProgram> Named(const std::vector<RoleProgram>& programs) {
 }
 
 Result<Job> JobOfFolder(const std::string& folder) {
-  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles roles, ReadRoleFiles(folder));
+  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles roles, ReadRoleFiles(folder, &Threads()));
   Result<Job> job = ReadJob(AllOps(), {.trainers = Named(roles.trainers),
                                        .trainer_startups = Named(roles.trainer_startups),
                                        .pservers = Named(roles.pservers)});

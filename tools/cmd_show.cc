@@ -15,7 +15,7 @@ namespace penstock::tools {
 
 int RunShow(const Arguments& arguments) {
   if (arguments.size() != 1) return BadUsage("show", "F");
-  const Result<Program> program = ReadProgramFile(arguments[0]);
+  const Result<Program> program = ReadProgramFile(arguments[0], &Threads());
   if (!program.ok()) return BadInput(program.status());
   std::cout << PrintProgram(*program, FLAGS_full ? PrintOptions::Everything() : ShowOptions(AllOps()));
   return kExitOk;

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "executor/schedule/core_threads.h"
 #include "framework/base/files.h"
 #include "framework/ir/wire.h"
 #include "operators/all_ops.h"
@@ -26,7 +25,7 @@ DEFINE_string(
 namespace penstock::tools {
 namespace {
 
-Status WriteRoles(const RoleSet& roles, const CaseFile& job, ThreadPool& threads) {
+Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   std::error_code error;
   std::filesystem::create_directories(FLAGS_out, error);
   if (error) return InvalidArgument("E-file-write", FLAGS_out, ": ", error.message());
@@ -42,7 +41,7 @@ Status WriteRoles(const RoleSet& roles, const CaseFile& job, ThreadPool& threads
     return InvalidArgument("E-case", "key \"files\": two roles are to be written to ", name);
   }
   std::vector<Status> statuses(all.size());
-  threads.ForEach(all.size(), [&](std::size_t i) {
+  Threads().ForEach(all.size(), [&](std::size_t i) {
     statuses[i] =
         WriteFile((folder / job.FileOf(all[i]->file)).string(), SerializeProgram(all[i]->program, form));
   });
@@ -59,19 +58,18 @@ int RunTranspile(const Arguments& arguments) {
   const Result<Source> source = ReadSource("transpile");
   if (!source.ok()) return BadInput(source.status());
   StepWriter steps(FLAGS_steps);
-  CoreThreads threads;
-  PassOptions options{.threads = &threads};
+  PassOptions options{.threads = &Threads()};
   if (!FLAGS_steps.empty()) options.observe = [&](const PassEvent& event) { steps.Write(event); };
   const Result<RoleSet> roles =
       Transpile(AllOps(), source->main, source->startup, source->job.config, options);
   if (!steps.status().ok()) return BadInput(steps.status());
   if (!roles.ok()) return BadInput(roles.status());
-  const CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup, &threads);
+  const CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup, &Threads());
   for (const Finding& finding : report.findings) {
     if (finding.severity != Severity::kNote) std::cerr << finding.ToString() << "\n";
   }
   if (report.errors() > 0) return kExitFindings;
-  const Status written = WriteRoles(*roles, source->job, threads);
+  const Status written = WriteRoles(*roles, source->job);
   return written.ok() ? kExitOk : BadInput(written);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/base/thread_pool.h"
 
 namespace penstock::tools {
 
@@ -32,6 +33,9 @@ int RunReleaseMemory(const Arguments& arguments);
 int RunPlan(const Arguments& arguments);
 int RunShow(const Arguments& arguments);
 int RunTranspile(const Arguments& arguments);
+
+// Of all cores, for the command that runs.
+ThreadPool& Threads();
 
 // Prints the first line of the error to standard error: what and where. Returns kExitBadInput.
 int BadInput(const Status& status);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "executor/schedule/core_threads.h"
 #include "tools/command.h"
 #include "tools/flags.h"
 
@@ -85,6 +86,11 @@ int Main(const Arguments& arguments) {
 }
 
 }  // namespace
+
+ThreadPool& Threads() {
+  static CoreThreads threads;
+  return threads;
+}
 
 int BadInput(const Status& status) {
   std::string line = status.message();  // one line, whatever stands in the file it speaks of

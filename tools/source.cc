@@ -70,8 +70,8 @@ Result<Source> ReadSourcePrograms(std::string_view command) {
   PENSTOCK_RETURN_IF_ERROR(Require(command, "main", FLAGS_main));
   PENSTOCK_RETURN_IF_ERROR(Require(command, "startup", FLAGS_startup));
   Source source;
-  PENSTOCK_ASSIGN_OR_RETURN(source.main, ReadProgramFile(FLAGS_main));
-  PENSTOCK_ASSIGN_OR_RETURN(source.startup, ReadProgramFile(FLAGS_startup));
+  PENSTOCK_ASSIGN_OR_RETURN(source.main, ReadProgramFile(FLAGS_main, &Threads()));
+  PENSTOCK_ASSIGN_OR_RETURN(source.startup, ReadProgramFile(FLAGS_startup, &Threads()));
   if (FLAGS_facts.empty()) return source;
   PENSTOCK_ASSIGN_OR_RETURN(const std::string facts, ReadFile(FLAGS_facts));
   Status applied = ApplyFacts(facts, source.main, source.startup);

@@ -32,7 +32,9 @@ void SetSlot(std::vector<Slot>& slots, std::string_view name, ArgList args) {
     return;
   }
   MakeRoom(slots, kSlotsAtOnce);
-  slots.push_back({std::move(word), std::move(args)});
+  Slot& made = slots.emplace_back();
+  made.name = std::move(word);
+  made.args = std::move(args);
 }
 
 const ArgList& ArgsOf(const std::vector<Slot>& slots, std::string_view name) {
@@ -139,7 +141,9 @@ Op& Op::Set(std::string_view name, Attr value) & {
     return *this;
   }
   MakeRoom(attrs_, kAttrsAtOnce);
-  attrs_.push_back({std::move(word), std::move(value)});
+  NamedAttr& made = attrs_.emplace_back();
+  made.name = std::move(word);
+  made.value = std::move(value);
   return *this;
 }
 

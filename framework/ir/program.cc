@@ -148,10 +148,10 @@ void Block::AddVarRef(VarRef var) {
   }
 }
 
-bool Block::AddVar(Var var) {
-  if (var_at_.Find(var.name, vars_) >= 0) return false;
-  var_at_.Add(var.name, vars_.size());
-  vars_.push_back(std::make_shared<const Var>(std::move(var)));
+bool Block::AddVar(VarRef var) {
+  if (var_at_.Find(var->name, vars_) >= 0) return false;
+  var_at_.Add(var->name, vars_.size());
+  vars_.push_back(std::move(var));
   return true;
 }
 

@@ -74,7 +74,7 @@ class Block {
   OpId NewId();                           // for an entry to be given to SetOps
   void SetVar(Var var);                   // adds, or replaces the one of that name in place
   void AddVarRef(VarRef var);             // the same, sharing it
-  bool AddVar(Var var);                   // false, and nothing is done, if there is one of that name
+  bool AddVar(VarRef var);                // false, and nothing is done, if there is one of that name
   void ReserveVars(std::size_t count);    // room for as many, made at once
   bool RemoveVar(std::string_view name);
   void RemoveVars(

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/io/coded_stream.h>
 
+#include <span>
+
 #include "extra.pb.h"
 #include "framework.pb.h"
 #include "framework/ir/wire_items.h"
@@ -80,18 +82,34 @@ bool ParseQuietly(std::string_view bytes, google::protobuf::MessageLite& message
          message.IsInitialized();
 }
 
-// One BlockDesc: what stands in it beside its items, and how many of those there are.
-struct RawBlock {
+// Fields of a BlockDesc that are read by one thread in one go.
+struct Stretch {
   std::string_view bytes;
+  std::size_t first_var = 0, first_op = 0;  // numbers of the first items in it
+};
+// Long enough that a thread is worth starting for it.
+constexpr std::size_t kStretchBytes = std::size_t{1} << 17;
+
+// One BlockDesc: what stands in it beside its items, how many of those there are, and where they stand.
+struct RawBlock {
   std::int32_t index = -1;
   std::int32_t parent = -1;
   std::optional<std::int32_t> forward;
   std::size_t vars = 0, ops = 0;
+  std::vector<Stretch> stretches;
 };
+
+// The field follows on the last one, and its item has not been counted.
+void AddToStretch(std::string_view field, RawBlock& raw) {
+  std::vector<Stretch>& all = raw.stretches;
+  if (all.empty() || all.back().bytes.size() >= kStretchBytes)
+    all.push_back({{field.data(), 0}, raw.vars, raw.ops});
+  Stretch& last = all.back();
+  last.bytes = {last.bytes.data(), last.bytes.size() + field.size()};
+}
 
 Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
   RawBlock raw;
-  raw.bytes = bytes;
   bool has_index = false, has_parent = false;
   const std::string what = StrCat("block ", position);
   PENSTOCK_RETURN_IF_ERROR(ForEachField(bytes, what, [&](const Field& field) -> Status {
@@ -101,6 +119,7 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
     if ((is_item && field.wire_type != kLengthDelimited) || (is_number && field.wire_type != 0)) {
       return WrongWireType(what, field);
     }
+    AddToStretch(field.whole, raw);
     const auto number = static_cast<std::int32_t>(field.varint);
     if (field.number == kBlockIndex) {
       raw.index = number;
@@ -130,50 +149,57 @@ Result<RawBlock> ReadRawBlock(std::string_view bytes, int position) {
   return raw;
 }
 
-// Calls `visit` with the bytes of each item of one kind and its place among them.
-template <typename Visit>
-Status ForEachItem(const RawBlock& raw, int kind, const Visit& visit) {
-  std::size_t next = 0;
-  return ForEachField(raw.bytes, "block", [&](const Field& field) {
-    return field.number == kind ? visit(field.bytes, next++) : OkStatus();
+// The items of a stretch, and what the program's extension says of its variables.
+Status ReadStretch(const Stretch& stretch, int block, const VarFactsByName& facts, std::span<VarRef> vars,
+                   std::span<std::shared_ptr<Op>> ops) {
+  std::size_t next_var = stretch.first_var, next_op = stretch.first_op;
+  return ForEachField(stretch.bytes, "block", [&](const Field& field) -> Status {
+    if (field.number == kBlockVars) {
+      const std::size_t i = next_var++;
+      auto var = ParseVar(field.bytes);
+      if (!var.ok()) return std::move(var).status().In(StrCat("variable ", i, " of block ", block));
+      if (const auto of = facts.find((*var)->name); of != facts.end()) ApplyVarFacts(*of->second, **var);
+      vars[i] = *std::move(var);
+    } else if (field.number == kBlockOps) {
+      const std::size_t i = next_op++;
+      auto op = ParseOp(field.bytes);
+      if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", block));
+      ops[i] = *std::move(op);
+    }
+    return OkStatus();
   });
 }
 
-Status FillVars(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
-  const VarFactsByName facts = VarFactsOf(extra);
-  block.ReserveVars(raw.vars);
-  PENSTOCK_RETURN_IF_ERROR(ForEachItem(raw, kBlockVars, [&](std::string_view bytes, std::size_t i) -> Status {
-    auto var = ParseVar(bytes);
-    if (!var.ok()) return std::move(var).status().In(StrCat("variable ", i, " of block ", raw.index));
-    if (const auto of = facts.find(var->name); of != facts.end()) ApplyVarFacts(*of->second, *var);
-    if (block.AddVar(*std::move(var))) return OkStatus();
-    return InvalidArgument("E-program-var-twice", "block ", raw.index, " declares ",
-                           Quote(ParseVar(bytes)->name), " twice");
-  }));
+Status AddVars(std::vector<VarRef> vars, Block& block) {
+  block.ReserveVars(vars.size());
+  for (VarRef& var : vars) {
+    if (block.AddVar(var)) continue;
+    return InvalidArgument("E-program-var-twice", "block ", block.index(), " declares ", Quote(var->name),
+                           " twice");
+  }
   return OkStatus();
 }
 
-Status FillOps(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
-  std::vector<std::shared_ptr<Op>> ops;
-  ops.reserve(raw.ops);
-  PENSTOCK_RETURN_IF_ERROR(ForEachItem(raw, kBlockOps, [&](std::string_view bytes, std::size_t i) -> Status {
-    auto op = ParseOp(bytes);
-    if (!op.ok()) return std::move(op).status().In(StrCat("op ", i, " of block ", raw.index));
-    ops.push_back(std::make_shared<Op>(*std::move(op)));
-    return OkStatus();
-  }));
-  ApplyOpFacts(extra, ops);
+void AddOps(std::vector<std::shared_ptr<Op>> ops, Block& block) {
   std::vector<OpEntry> entries;
   entries.reserve(ops.size());
   for (std::shared_ptr<Op>& op : ops) entries.push_back({block.NewId(), std::move(op)});
   block.SetOps(std::move(entries));
-  return OkStatus();
 }
 
-Status FillBlock(const RawBlock& raw, const proto::BlockExtra& extra, Block& block) {
+Status FillBlock(const RawBlock& raw, const proto::BlockExtra& extra, ThreadPool* threads, Block& block) {
   if (raw.forward) block.set_forward_block(*raw.forward);
-  PENSTOCK_RETURN_IF_ERROR(FillVars(raw, extra, block));
-  return FillOps(raw, extra, block);
+  const VarFactsByName facts = VarFactsOf(extra);
+  std::vector<VarRef> vars(raw.vars);
+  std::vector<std::shared_ptr<Op>> ops(raw.ops);
+  std::vector<Status> read(raw.stretches.size());
+  ForEach(read.size() > 1 ? threads : nullptr, read.size(),
+          [&](std::size_t i) { read[i] = ReadStretch(raw.stretches[i], raw.index, facts, vars, ops); });
+  for (const Status& status : read) PENSTOCK_RETURN_IF_ERROR(status);
+  PENSTOCK_RETURN_IF_ERROR(AddVars(std::move(vars), block));
+  ApplyOpFacts(extra, ops);
+  AddOps(std::move(ops), block);
+  return OkStatus();
 }
 
 struct RawProgram {
@@ -262,7 +288,7 @@ void AppendBlock(const Block& block, std::string& out) {
 
 }  // namespace
 
-Result<Program> ParseProgram(std::string_view bytes) {
+Result<Program> ParseProgram(std::string_view bytes, ThreadPool* threads) {
   if (bytes.empty()) return DataLoss("E-program-bytes", "the program is empty");
   PENSTOCK_ASSIGN_OR_RETURN(RawProgram raw, ReadRawProgram(bytes));
   if (raw.blocks.empty()) return InvalidArgument("E-program-block", "the program has no block");
@@ -276,7 +302,7 @@ Result<Program> ParseProgram(std::string_view bytes) {
     const proto::BlockExtra& facts =
         i < extra.blocks_size() ? extra.blocks(i) : proto::BlockExtra::default_instance();
     PENSTOCK_RETURN_IF_ERROR(
-        FillBlock(block, facts, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
+        FillBlock(block, facts, threads, i == 0 ? program.MutableBlock(0) : program.AddBlock(block.parent)));
   }
   if (!raw.extra.empty()) ApplyMeta(extra, program.mutable_meta());
   return program;

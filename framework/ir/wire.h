@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "framework/base/status.h"
+#include "framework/base/thread_pool.h"
 #include "framework/ir/program.h"
 
 namespace penstock {
@@ -20,7 +21,8 @@ struct WireOptions {
   bool extra = true;  // write ProgramExtra
 };
 
-Result<Program> ParseProgram(std::string_view bytes);
+// A long program is read in stretches, by the pool's threads if there is one.
+Result<Program> ParseProgram(std::string_view bytes, ThreadPool* threads = nullptr);
 std::string SerializeProgram(const Program& program, const WireOptions& options = {});
 
 // One op or variable alone, as OpDesc / VarDesc.

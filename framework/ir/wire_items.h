@@ -19,8 +19,8 @@ class ProgramExtra;
 class VarExtra;
 }  // namespace proto
 
-Result<Op> ParseOp(std::string_view bytes);
-Result<Var> ParseVar(std::string_view bytes);
+Result<std::shared_ptr<Op>> ParseOp(std::string_view bytes);
+Result<std::shared_ptr<Var>> ParseVar(std::string_view bytes);
 
 // The fields of ProgramExtra. False if all facts are defaults: what was appended says nothing then.
 bool AppendExtra(const Program& program, std::string& out);

@@ -122,10 +122,11 @@ Result<Var> ParseVarByProtobuf(std::string_view bytes) {
 
 }  // namespace
 
-Result<Op> ParseOp(std::string_view bytes) {
-  if (std::optional<Op> plain = ReadPlainOp(bytes)) return *std::move(plain);
-  Result<Op> op = ParseOpByProtobuf(bytes);
-  if (op.ok()) op->set_wire_bytes(bytes);
+Result<std::shared_ptr<Op>> ParseOp(std::string_view bytes) {
+  auto op = std::make_shared<Op>();
+  if (ReadPlainOp(bytes, *op)) return op;
+  PENSTOCK_ASSIGN_OR_RETURN(*op, ParseOpByProtobuf(bytes));
+  op->set_wire_bytes(bytes);
   return op;
 }
 
@@ -136,10 +137,11 @@ std::string SerializeOp(const Op& op) {
   return bytes;
 }
 
-Result<Var> ParseVar(std::string_view bytes) {
-  if (std::optional<Var> plain = ReadPlainVar(bytes)) return *std::move(plain);
-  Result<Var> var = ParseVarByProtobuf(bytes);
-  if (var.ok()) var->wire_bytes = Word::Rare(bytes);
+Result<std::shared_ptr<Var>> ParseVar(std::string_view bytes) {
+  auto var = std::make_shared<Var>();
+  if (ReadPlainVar(bytes, *var)) return var;
+  PENSTOCK_ASSIGN_OR_RETURN(*var, ParseVarByProtobuf(bytes));
+  var->wire_bytes = Word::Rare(bytes);
   return var;
 }
 

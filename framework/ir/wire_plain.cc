@@ -108,18 +108,18 @@ OpCounts CountOpFields(std::string_view bytes) {
   return counts;
 }
 
-bool ReadSlot(std::string_view bytes, Slot& slot, bool& as_written) {
+bool ReadSlot(std::string_view bytes, std::string_view& name, ArgList& args, bool& as_written) {
   Reader reader(bytes, as_written);
   Field field;
   bool named = false;
-  slot.args.reserve(CountOf(kSlotArgs, bytes));
+  args.reserve(CountOf(kSlotArgs, bytes));
   while (reader.Next(field)) {
     if (Is(field, kSlotName, kBytes)) {
-      if (named || !slot.args.empty()) as_written = false;
-      slot.name = field.bytes;
+      if (named || !args.empty()) as_written = false;
+      name = field.bytes;
       named = true;
     } else if (Is(field, kSlotArgs, kBytes)) {
-      slot.args.push_back(std::string(field.bytes));
+      args.push_back(std::string(field.bytes));
     } else {
       return false;
     }
@@ -175,7 +175,7 @@ T ValueOf(const Field& field, bool& as_written) {
 template <std::size_t kKind>
 bool ReadValue(Reader& reader, std::string_view rest, Attr& value, bool& as_written) {
   using T = std::variant_alternative_t<kKind, Attr>;
-  T out = {};
+  T& out = value.emplace<kKind>();
   Field field;
   if constexpr (IsList<T>::value) {
     using Element = typename T::value_type;
@@ -192,7 +192,6 @@ bool ReadValue(Reader& reader, std::string_view rest, Attr& value, bool& as_writ
     }
     as_written = as_written && values == 1;
   }
-  value = std::move(out);
   return reader.ok();
 }
 
@@ -280,84 +279,83 @@ bool ReadType(std::string_view bytes, Var& var, bool& as_written) {
 
 }  // namespace
 
-std::optional<Op> ReadPlainOp(std::string_view bytes) {
+bool ReadPlainOp(std::string_view bytes, Op& op) {
   bool as_written = true;
   Reader reader(bytes, as_written);
   Field field;
-  std::optional<Op> op(std::in_place);
   bool typed = false;
   int last = 0;  // number of a field; they are written in this order
   std::size_t attrs = 0, inputs = 0, outputs = 0;
   const OpCounts counts = CountOpFields(bytes);
-  op->Reserve(counts.inputs, counts.outputs, counts.attrs);
+  op.Reserve(counts.inputs, counts.outputs, counts.attrs);
   while (reader.Next(field)) {
     if (field.number < last) as_written = false;
     last = field.number;
     if (Is(field, kOpInputs, kBytes) || Is(field, kOpOutputs, kBytes)) {
-      Slot slot;
-      if (!ReadSlot(field.bytes, slot, as_written)) return std::nullopt;
+      std::string_view name;
+      ArgList args;
+      if (!ReadSlot(field.bytes, name, args, as_written)) return false;
       if (field.number == kOpInputs) {
         ++inputs;
-        op->AddInput(slot.name, std::move(slot.args));
+        op.AddInput(name, std::move(args));
       } else {
         ++outputs;
-        op->AddOutput(slot.name, std::move(slot.args));
+        op.AddOutput(name, std::move(args));
       }
     } else if (Is(field, kOpType, kBytes)) {
       if (typed) as_written = false;
-      op->SetType(field.bytes);
+      op.SetType(field.bytes);
       typed = true;
     } else if (Is(field, kOpAttrs, kBytes)) {
       std::string_view name;
       Attr value;
-      if (!ReadAttr(field.bytes, name, value, as_written)) return std::nullopt;
+      if (!ReadAttr(field.bytes, name, value, as_written)) return false;
       ++attrs;
-      op->Set(name, std::move(value));
+      op.Set(name, std::move(value));
     } else if (Is(field, kOpTarget, kVarint)) {
-      if (op->is_target() || field.varint != 1) as_written = false;
-      op->SetTarget(field.varint != 0);
+      if (op.is_target() || field.varint != 1) as_written = false;
+      op.SetTarget(field.varint != 0);
     } else {
-      return std::nullopt;
+      return false;
     }
   }
-  if (!reader.ok() || !typed) return std::nullopt;
+  if (!reader.ok() || !typed) return false;
   // Of two of one name the last counts.
-  if (inputs != op->inputs().size() || outputs != op->outputs().size() || attrs != op->attrs().size())
+  if (inputs != op.inputs().size() || outputs != op.outputs().size() || attrs != op.attrs().size())
     as_written = false;
-  if (!as_written) op->set_wire_bytes(bytes);
-  return op;
+  if (!as_written) op.set_wire_bytes(bytes);
+  return true;
 }
 
-std::optional<Var> ReadPlainVar(std::string_view bytes) {
+bool ReadPlainVar(std::string_view bytes, Var& var) {
   bool as_written = true;
   Reader reader(bytes, as_written);
   Field field;
-  std::optional<Var> var(std::in_place);
-  var->has_persistable = false;
+  var.has_persistable = false;
   bool named = false, typed = false;
   int last = 0;
   while (reader.Next(field)) {
     if (field.number <= last) as_written = false;
     last = field.number;
     if (Is(field, kVarName, kBytes)) {
-      var->name = field.bytes;
+      var.name = field.bytes;
       named = true;
     } else if (Is(field, kVarType, kBytes) && !typed) {
-      if (!ReadType(field.bytes, *var, as_written)) return std::nullopt;
+      if (!ReadType(field.bytes, var, as_written)) return false;
       typed = true;
     } else if (Is(field, kVarPersistable, kVarint)) {
-      var->persistable = ValueOf<bool>(field, as_written);
-      var->has_persistable = true;
+      var.persistable = ValueOf<bool>(field, as_written);
+      var.has_persistable = true;
     } else if (Is(field, kVarCheckFeed, kVarint)) {
-      var->need_check_feed = ValueOf<bool>(field, as_written);
-      var->has_need_check_feed = true;
+      var.need_check_feed = ValueOf<bool>(field, as_written);
+      var.has_need_check_feed = true;
     } else {
-      return std::nullopt;
+      return false;
     }
   }
-  if (!reader.ok() || !named || !typed) return std::nullopt;
-  if (!as_written) var->wire_bytes = Word::Rare(bytes);
-  return var;
+  if (!reader.ok() || !named || !typed) return false;
+  if (!as_written) var.wire_bytes = Word::Rare(bytes);
+  return true;
 }
 
 }  // namespace penstock

@@ -1,10 +1,9 @@
 // OpDesc and VarDesc read and written without protobuf's message objects, which cost several times the work
 // of the bytes themselves. Writing gives the bytes that protobuf gives. Reading takes the form that protobuf
 // and Fluid write; whatever else is legal (packed lists, unknown fields, a message in two parts) is left to
-// protobuf by answering nullopt.
+// protobuf by answering false.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -13,10 +12,11 @@
 
 namespace penstock {
 
-// nullopt: not in the plain form; nothing is said of whether the bytes are right. wire_bytes is set only
-// where writing would give other bytes.
-std::optional<Op> ReadPlainOp(std::string_view bytes);
-std::optional<Var> ReadPlainVar(std::string_view bytes);
+// Into an op or variable that is as it was made. False: not in the plain form; nothing is said of whether the
+// bytes are right, and what was read until there is left. wire_bytes is set only where writing would give
+// other bytes.
+bool ReadPlainOp(std::string_view bytes, Op& op);
+bool ReadPlainVar(std::string_view bytes, Var& var);
 
 // The fields of the message, without tag and length.
 void AppendOpFields(const Op& op, std::string& out);

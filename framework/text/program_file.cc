@@ -29,12 +29,12 @@ Result<Form> FormOf(const std::string& path) {
 
 }  // namespace
 
-Result<Program> ReadProgramFile(const std::string& path) {
+Result<Program> ReadProgramFile(const std::string& path, ThreadPool* threads) {
   PENSTOCK_ASSIGN_OR_RETURN(const Form form, FormOf(path));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
   if (form == Form::kText) return ParseText(bytes, path);
   if (form == Form::kJson) return ProgramFromJson(bytes, path);
-  Result<Program> program = ParseProgram(bytes);
+  Result<Program> program = ParseProgram(bytes, threads);
   if (!program.ok()) return std::move(program).status().In(path);
   return program;
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/schedule/core_threads.h"
 #include "framework/ir/prune.h"
 #include "framework/ir/unique_name.h"
 #include "framework/ir/wire.h"
@@ -56,8 +57,9 @@ void BindMeta(ProgramClass& program) {
            [](const ProgramBox& box) { return py::bytes(SerializeProgram(box.program)); })
       .def_static("parse",
                   [](const py::bytes& bytes) {
+                    CoreThreads threads;
                     return std::make_shared<ProgramBox>(
-                        ProgramBox{Take(ParseProgram(static_cast<std::string_view>(bytes)))});
+                        ProgramBox{Take(ParseProgram(static_cast<std::string_view>(bytes), &threads))});
                   })
       .def("copy", [](const ProgramBox& box) { return std::make_shared<ProgramBox>(box); })
       .def("assign", [](ProgramBox& box, const ProgramBox& other) { box.program = other.program; })

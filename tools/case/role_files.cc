@@ -63,10 +63,10 @@ Result<Found> FindFiles(const std::string& folder) {
   return found;
 }
 
-Result<std::vector<RoleProgram>> Read(const std::map<int, fs::path>& files) {
+Result<std::vector<RoleProgram>> Read(const std::map<int, fs::path>& files, ThreadPool* threads) {
   std::vector<RoleProgram> programs;
   for (const auto& [number, path] : files) {
-    PENSTOCK_ASSIGN_OR_RETURN(Program program, ReadProgramFile(path.string()));
+    PENSTOCK_ASSIGN_OR_RETURN(Program program, ReadProgramFile(path.string(), threads));
     programs.push_back({path.filename().string(), std::move(program)});
   }
   return programs;
@@ -86,17 +86,17 @@ Status RequireMatching(const std::string& folder, Found& found, const std::strin
 
 }  // namespace
 
-Result<RoleFiles> ReadRoleFiles(const std::string& folder) {
+Result<RoleFiles> ReadRoleFiles(const std::string& folder, ThreadPool* threads) {
   PENSTOCK_ASSIGN_OR_RETURN(Found found, FindFiles(folder));
   if (found["trainer"].empty())
     return InvalidArgument("E-roles-missing", folder, ": no trainer program (trainer*.pb)");
   for (const char* role : {"trainer", "pserver"})
     PENSTOCK_RETURN_IF_ERROR(RequireMatching(folder, found, role));
   RoleFiles roles;
-  PENSTOCK_ASSIGN_OR_RETURN(roles.trainers, Read(found["trainer"]));
-  PENSTOCK_ASSIGN_OR_RETURN(roles.trainer_startups, Read(found["trainer_startup"]));
-  PENSTOCK_ASSIGN_OR_RETURN(roles.pservers, Read(found["pserver"]));
-  PENSTOCK_ASSIGN_OR_RETURN(roles.pserver_startups, Read(found["pserver_startup"]));
+  PENSTOCK_ASSIGN_OR_RETURN(roles.trainers, Read(found["trainer"], threads));
+  PENSTOCK_ASSIGN_OR_RETURN(roles.trainer_startups, Read(found["trainer_startup"], threads));
+  PENSTOCK_ASSIGN_OR_RETURN(roles.pservers, Read(found["pserver"], threads));
+  PENSTOCK_ASSIGN_OR_RETURN(roles.pserver_startups, Read(found["pserver_startup"], threads));
   return roles;
 }
 

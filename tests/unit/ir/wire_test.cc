@@ -4,7 +4,10 @@
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "extra.pb.h"
+#include "framework.pb.h"
 #include "framework/ir/unique_name.h"
 #include "framework/ir/wire_write.h"
 
@@ -224,6 +227,75 @@ TEST(WireTest, EveryTruncationIsAnErrorOrAnotherProgramNeverACrash) {
       EXPECT_FALSE(program.status().id().empty());
     }
   }
+}
+
+// Does the last piece first, as threads may.
+class Backwards : public ThreadPool {
+ public:
+  int threads() const override { return 2; }
+  void ForEach(std::size_t count, const std::function<void(std::size_t)>& work) override {
+    most_ = std::max(most_, count);
+    for (std::size_t i = count; i > 0; --i) work(i - 1);
+  }
+  std::size_t most() const { return most_; }
+
+ private:
+  std::size_t most_ = 0;
+};
+
+// Several stretches of the bytes.
+Program Long() {
+  Program program;
+  Block& block = program.MutableBlock(0);
+  for (int i = 0; i < 3000; ++i) {
+    Var var = TensorVar(StrCat("v", i), DType::kFp32, {i, 4});
+    var.facts.stop_gradient = i % 3 == 0;
+    block.SetVar(std::move(var));
+    Op op("scale");
+    op.AddInput("X", {StrCat("v", i)})
+        .AddOutput("Out", {StrCat("v", i + 1)})
+        .Set("text", std::string(99, 't'));
+    block.Append(std::move(op.SetLocation(StrCat("train.py:", i))));
+  }
+  block.SetVar(TensorVar("v3000", DType::kFp32, {4}));
+  return program;
+}
+
+TEST(WireTest, ThreadsReadALongProgramAsOneDoes) {
+  const std::string bytes = SerializeProgram(Long());
+  Backwards threads;
+  const Result<Program> read = ParseProgram(bytes, &threads);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_GE(threads.most(), 3u);
+  EXPECT_TRUE(SerializeProgram(*read) == bytes);
+  ASSERT_EQ(read->main().vars().size(), 3001u);
+  EXPECT_EQ(read->main().vars()[2999]->name, "v2999");
+  EXPECT_TRUE(read->main().vars()[2997]->facts.stop_gradient);
+  ASSERT_EQ(read->main().ops().size(), 3000u);
+  EXPECT_EQ(read->main().ops()[2999].op->location(), "train.py:2999");
+  EXPECT_TRUE(SerializeProgram(*ParseProgram(bytes)) == bytes);
+}
+
+TEST(WireTest, ThreadsReportTheFirstErrorOfALongProgram) {
+  proto::ProgramDesc desc;
+  ASSERT_TRUE(desc.ParseFromString(SerializeProgram(Long())));
+  for (const int i : {10, 2990}) desc.mutable_blocks(0)->mutable_ops(i)->clear_type();
+  const std::string bytes = desc.SerializePartialAsString();
+  Backwards threads;
+  const Result<Program> read = ParseProgram(bytes, &threads);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().ToString(), ParseProgram(bytes).status().ToString());
+  EXPECT_NE(read.status().ToString().find("op 10 of block 0"), std::string::npos) << read.status().ToString();
+}
+
+TEST(WireTest, AVariableOfALongProgramThatIsDeclaredTwiceIsNamed) {
+  proto::ProgramDesc desc;
+  ASSERT_TRUE(desc.ParseFromString(SerializeProgram(Long())));
+  desc.mutable_blocks(0)->mutable_vars(2990)->set_name("v7");
+  Backwards threads;
+  const Result<Program> read = ParseProgram(desc.SerializeAsString(), &threads);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().message(), "block 0 declares \"v7\" twice");
 }
 
 TEST(WireTest, ABlockThatIsItsOwnParentIsRefused) {

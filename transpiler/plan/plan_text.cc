@@ -250,6 +250,7 @@ bool ParseHeader(Line line, PlacementPlan& plan) {
   return line.Is("}") && line.AtEnd();
 }
 
+// What is planned has a shape that is known.
 bool ParseType(Line& line, DType& dtype, Shape& shape) {
   std::string name;
   std::vector<Dim> dims;
@@ -258,7 +259,7 @@ bool ParseType(Line& line, DType& dtype, Shape& shape) {
   if (!type || !line.List(dims, &Line::Number<Dim>)) return false;
   dtype = *type;
   shape = Shape(std::move(dims));
-  return true;
+  return shape.IsKnown();
 }
 
 bool ParseRingUse(Line line, RingUse& use) {

@@ -6,6 +6,7 @@
 
 #include "framework/base/files.h"
 #include "framework/text/program_file.h"
+#include "tools/command.h"
 
 DEFINE_string(main, "", "the main program, after minimize");
 DEFINE_string(startup, "", "its start-up program");

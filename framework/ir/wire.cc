@@ -170,9 +170,9 @@ Status ReadStretch(const Stretch& stretch, int block, const VarFactsByName& fact
   });
 }
 
-Status AddVars(std::vector<VarRef> vars, Block& block) {
+Status AddVars(const std::vector<VarRef>& vars, Block& block) {
   block.ReserveVars(vars.size());
-  for (VarRef& var : vars) {
+  for (const VarRef& var : vars) {
     if (block.AddVar(var)) continue;
     return InvalidArgument("E-program-var-twice", "block ", block.index(), " declares ", Quote(var->name),
                            " twice");
@@ -196,7 +196,7 @@ Status FillBlock(const RawBlock& raw, const proto::BlockExtra& extra, ThreadPool
   ForEach(read.size() > 1 ? threads : nullptr, read.size(),
           [&](std::size_t i) { read[i] = ReadStretch(raw.stretches[i], raw.index, facts, vars, ops); });
   for (const Status& status : read) PENSTOCK_RETURN_IF_ERROR(status);
-  PENSTOCK_RETURN_IF_ERROR(AddVars(std::move(vars), block));
+  PENSTOCK_RETURN_IF_ERROR(AddVars(vars, block));
   ApplyOpFacts(extra, ops);
   AddOps(std::move(ops), block);
   return OkStatus();

@@ -170,7 +170,13 @@ bool Block::RemoveVar(std::string_view name) {
 
 void Block::RemoveVars(const std::set<std::string, std::less<>>& names) {
   if (names.empty()) return;
-  std::erase_if(vars_, [&](const VarRef& var) { return names.contains(var->name); });
+  const std::vector<std::string_view> texts(names.begin(), names.end());
+  std::vector<std::int64_t> positions(texts.size());
+  VarPositions(texts, positions);
+  for (const std::int64_t at : positions) {
+    if (at >= 0) vars_[static_cast<std::size_t>(at)] = nullptr;
+  }
+  std::erase(vars_, nullptr);
   var_at_.Assign(vars_);
 }
 

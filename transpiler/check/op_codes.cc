@@ -79,8 +79,21 @@ std::int32_t TextNumbers::Find(std::string_view text) const {
       numbers_.Find(FlatHash(text), [&](std::size_t number) { return texts_[number] == text; }));
 }
 
-std::int32_t TextNumbers::NumberOf(std::string_view text) {
-  const std::uint32_t hash = FlatHash(text);
+void TextNumbers::NumbersOf(std::span<const std::string_view> texts, std::span<std::int32_t> numbers) {
+  constexpr std::size_t kSideBySide = 16;
+  std::uint32_t hashes[kSideBySide];
+  for (std::size_t begin = 0; begin < texts.size(); begin += kSideBySide) {
+    const auto of = texts.subspan(begin, std::min(kSideBySide, texts.size() - begin));
+    for (std::size_t i = 0; i < of.size(); ++i) numbers_.Prefetch(hashes[i] = FlatHash(of[i]));
+    for (std::size_t i = 0; i < of.size(); ++i) {
+      const std::int64_t guess = numbers_.Guess(hashes[i]);
+      if (guess >= 0) __builtin_prefetch(&texts_[static_cast<std::size_t>(guess)]);
+    }
+    for (std::size_t i = 0; i < of.size(); ++i) numbers[begin + i] = NumberOf(of[i], hashes[i]);
+  }
+}
+
+std::int32_t TextNumbers::NumberOf(std::string_view text, std::uint32_t hash) {
   const std::int64_t known = numbers_.Find(hash, [&](std::size_t number) { return texts_[number] == text; });
   if (known >= 0) return static_cast<std::int32_t>(known);
   numbers_.Add(hash, texts_.size());
@@ -112,17 +125,34 @@ OpCode OpCodes::Make(const Op& op, bool with_shape) {
   label_.clear();
   AppendSlotLabel(op, with_shape, label_);
   code.label = labels_.NumberOf(label_);
+  texts_.clear();
   ForEachSlotByName(op.inputs(), [&](const Slot& slot) {
-    for (const std::string& name : slot.args) inputs_.push_back(Name(name));
+    texts_.insert(texts_.end(), slot.args.begin(), slot.args.end());
   });
+  code.inputs = static_cast<std::uint32_t>(texts_.size());
   for (const Slot& slot : op.outputs()) {
     for (std::size_t i = 0; i < slot.args.size(); ++i) {
-      if (slot.args[i] != kEmptyVarName) outputs_.push_back({Name(slot.args[i]), OutputLabel(slot.name, i)});
+      if (slot.args[i] == kEmptyVarName) continue;
+      texts_.push_back(slot.args[i]);
+      outputs_.push_back({NameId::kNone, OutputLabel(slot.name, i)});
     }
   }
-  code.inputs = static_cast<std::uint32_t>(inputs_.size()) - code.first_input;
   code.outputs = static_cast<std::uint32_t>(outputs_.size()) - code.first_output;
+  NumberNames(code);
   return code;
+}
+
+void OpCodes::NumberNames(const OpCode& code) {
+  numbers_.resize(texts_.size());
+  names_.NumbersOf(texts_, numbers_);
+  for (std::size_t i = 0; i < texts_.size(); ++i) {
+    const auto name = static_cast<NameId>(numbers_[i]);
+    if (i < code.inputs) {
+      inputs_.push_back(name);
+    } else {
+      outputs_[code.first_output + i - code.inputs].name = name;
+    }
+  }
 }
 
 std::int32_t OpCodes::OutputLabel(std::string_view slot, std::size_t index) {

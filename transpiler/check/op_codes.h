@@ -22,11 +22,15 @@ namespace penstock {
 // Numbers texts as they come: equal ones have equal numbers. It keeps the texts.
 class TextNumbers {
  public:
-  std::int32_t NumberOf(std::string_view text);
+  std::int32_t NumberOf(std::string_view text) { return NumberOf(text, FlatHash(text)); }
+  // The same of many, for less: what is looked at for each is asked of the memory ahead.
+  void NumbersOf(std::span<const std::string_view> texts, std::span<std::int32_t> numbers);
   std::int32_t Find(std::string_view text) const;  // -1 if it has none
   std::string_view Text(std::int32_t number) const { return texts_[static_cast<std::size_t>(number)]; }
 
  private:
+  std::int32_t NumberOf(std::string_view text, std::uint32_t hash);
+
   std::pmr::monotonic_buffer_resource room_;
   std::vector<std::string_view> texts_;
   FlatIndex numbers_;
@@ -91,12 +95,17 @@ class OpCodes {
   // And how many arguments each slot has.
   void AppendSlotLabel(const Op& op, bool with_shape, std::string& label) const;
   bool IsSpecial(const Op& op) const;
+  // Of texts_, the arguments of the op whose code is made: the inputs' first.
+  void NumberNames(const OpCode& code);
 
   const OpRegistry& ops_;
   TextNumbers names_, labels_;
-  std::vector<NameId> inputs_;       // of all ops, one behind the other
-  std::vector<Output> outputs_;      // likewise
-  std::string label_;                // in the making; kept for its room
+  std::vector<NameId> inputs_;   // of all ops, one behind the other
+  std::vector<Output> outputs_;  // likewise
+  // In the making; kept for their room.
+  std::string label_;
+  std::vector<std::string_view> texts_;
+  std::vector<std::int32_t> numbers_;
   PointerMap<Op, OpCode> known_[2];  // without and with shapes
 };
 

@@ -248,7 +248,7 @@ Result<std::vector<NamedAttr>> Cursor::Attrs() {
       return ErrorAt(at, StrCat("attribute ", SpellName(name), " is given twice"));
     PENSTOCK_RETURN_IF_ERROR(Expect("="));
     PENSTOCK_ASSIGN_OR_RETURN(Attr value, Literal());
-    attrs.push_back({std::move(name), std::move(value)});
+    attrs.push_back({name, std::move(value)});
     if (!TakeIf(",")) break;
   }
   PENSTOCK_RETURN_IF_ERROR(Close("}"));

@@ -104,7 +104,7 @@ Status ParseOpStatement(Cursor& in, Block& block) {
   std::vector<Slot> outputs, inputs;
   PENSTOCK_RETURN_IF_ERROR(ParseResult(in, block, outputs));
   PENSTOCK_ASSIGN_OR_RETURN(std::string type, in.Name("the op's type"));
-  Op op(std::move(type));
+  Op op(type);
   PENSTOCK_RETURN_IF_ERROR(ParseSlots(in, nullptr, inputs));
   PENSTOCK_ASSIGN_OR_RETURN(std::vector<NamedAttr> attrs, in.Attrs());
   constexpr std::size_t kAttrsOfRole = 2;
@@ -120,7 +120,7 @@ Status ParseOpStatement(Cursor& in, Block& block) {
   }
   if (in.TakeIf("by")) {
     PENSTOCK_ASSIGN_OR_RETURN(std::string pass, in.String("the name of a pass"));
-    op.SetMadeBy(std::move(pass));
+    op.SetMadeBy(pass);
   }
   PENSTOCK_RETURN_IF_ERROR(in.EndOfStatement());
   block.Append(std::move(op));

@@ -19,6 +19,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+GCC_ONLY = {"-Wno-subobject-linkage", "-fvect-cost-model=dynamic", "-funswitch-loops", "-fpeel-loops"}
 
 
 def fingerprint(entry):
@@ -38,12 +39,12 @@ def fingerprint(entry):
 
 
 def parts(entry):
-    """Of a file of CMake's that includes several of ours: each of ours, with that file's command as clang knows it."""
+    """Each file of ours, those that a file of CMake's includes too, with its command as clang knows it."""
     path = pathlib.Path(entry["file"])
+    command = " ".join(word for word in entry["command"].split(" ") if word not in GCC_ONLY)
     if path.parent.name != "Unity":
-        return [entry]
+        return [{**entry, "command": command}]
     included = re.findall(r'#include "([^"]+[.]cc)"', path.read_text())
-    command = entry["command"].replace(" -Wno-subobject-linkage", "")
     return [{**entry, "file": name, "command": command.replace(str(path), name)} for name in included]
 
 

@@ -3,9 +3,9 @@
 
   tools/dev/tidy.py        prints each finding; exit code 1 if one of them is an error
 
-Errors: a file above 800 lines, a function above 70 lines (beside the lines of a list of registrations), a line above 110 columns (120 where clang-format cannot break
-it), a banned word, something at the root that does not belong there, a folder of sources without README.md, a path of a
-machine. Warnings: a file above 400 lines.
+Errors: a file above 800 lines, a function above 70 lines (beside the lines of a list of registrations), a line above
+110 columns (120 where clang-format cannot break it), a banned word, something at the root that does not belong there,
+a folder of sources without README.md, a path of a machine. Warnings: a file above 400 lines.
 """
 
 import pathlib
@@ -88,12 +88,19 @@ def check_folders(paths):
             yield "error", f"{folder}: no README.md"
 
 
+def is_code(path):
+    """By its ending, or, of a command without one, by its first line."""
+    if str(path) in SKIP or path.parts[0] not in (*SOURCE_FOLDERS, ".ci"):
+        return False
+    return path.suffix in CODE or not path.suffix and (ROOT / path).read_bytes().startswith(b"#!")
+
+
 def main():
     paths = tracked()
     errors = warnings = 0
     findings = list(check_folders(paths))
     for path in paths:
-        if path.suffix in CODE and str(path) not in SKIP and path.parts[0] in (*SOURCE_FOLDERS, ".ci"):
+        if is_code(path):
             findings.extend(check_code(path, (ROOT / path).read_text(errors="replace")))
     for kind, text in findings:
         print(f"{kind}: {text}")

@@ -1,7 +1,5 @@
 #include "operators/control_flow/array.h"
 
-#include <cstring>
-
 namespace penstock {
 namespace {
 
@@ -36,16 +34,6 @@ Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_vie
   return FailedPrecondition(
       "E-op-array", op, ": ", array.name,
       k.Var(array).initialized() ? " is no tensor array" : " has no value: nothing was written to it yet");
-}
-
-void CopyTensor(const Tensor& from, Tensor& to) {
-  if (!from.initialized()) {
-    to = Tensor();
-    return;
-  }
-  to.Reset(from.dtype(), from.shape());
-  if (from.bytes() > 0) std::memcpy(to.raw(), from.raw(), from.bytes());
-  to.ShareLod(from);
 }
 
 }  // namespace penstock

@@ -15,7 +15,4 @@ Result<std::size_t> ArrayIndex(KernelRun& k, const Operand& index, std::string_v
 // else.
 Result<TensorArray*> ArrayIn(KernelRun& k, const Operand& array, std::string_view op);
 
-// `to` becomes a copy of `from`, LoD included, in its own memory if that is large enough.
-void CopyTensor(const Tensor& from, Tensor& to);
-
 }  // namespace penstock

@@ -6,7 +6,7 @@
 
 #include "framework/ir/block_uses.h"
 #include "framework/ir/program.h"
-#include "operators/control_flow/add_gradient.h"
+#include "operators/common/add_gradient.h"
 
 namespace penstock {
 namespace {

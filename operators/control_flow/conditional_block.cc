@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/fluid_attrs.h"
 #include "operators/control_flow/body.h"
-#include "operators/fluid_attrs.h"
 
 namespace penstock {
 namespace {

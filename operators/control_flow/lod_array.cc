@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/lod.h"
 #include "operators/control_flow/array.h"
 #include "operators/control_flow/rank_table.h"
-#include "operators/sequence/lod.h"
 
 namespace penstock {
 namespace {

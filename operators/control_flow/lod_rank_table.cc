@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/lod.h"
 #include "operators/control_flow/rank_table.h"
-#include "operators/sequence/lod.h"
 
 namespace penstock {
 namespace {

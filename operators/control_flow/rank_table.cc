@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 

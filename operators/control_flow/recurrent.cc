@@ -5,9 +5,9 @@
 #include "framework/ir/block_uses.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
-#include "operators/control_flow/add_gradient.h"
+#include "operators/common/add_gradient.h"
+#include "operators/common/fluid_attrs.h"
 #include "operators/control_flow/body.h"
-#include "operators/fluid_attrs.h"
 
 namespace penstock {
 namespace {

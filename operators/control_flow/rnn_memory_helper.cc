@@ -2,8 +2,8 @@
 #include <cstring>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/tensor/copy.h"
+#include "operators/common/copy.h"
+#include "operators/common/fluid_attrs.h"
 
 namespace penstock {
 namespace {

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "framework/op/op_registry.h"
-#include "operators/control_flow/add_gradient.h"
+#include "operators/common/add_gradient.h"
 
 namespace penstock {
 namespace {

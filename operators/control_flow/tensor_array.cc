@@ -3,7 +3,7 @@
 
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
-#include "operators/control_flow/add_gradient.h"
+#include "operators/common/add_gradient.h"
 #include "operators/control_flow/array.h"
 
 namespace penstock {

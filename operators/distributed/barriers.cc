@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/distributed/comm.h"
+#include "operators/common/comm.h"
 
 namespace penstock {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/tensor/row_start.h"
-#include "operators/row_index.h"
-#include "operators/rows.h"
+#include "operators/common/row_index.h"
+#include "operators/common/rows.h"
 
 namespace penstock {
 namespace {

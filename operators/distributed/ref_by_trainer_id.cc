@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/int_list.h"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/distributed/remote_rows.h"
+#include "operators/common/remote_rows.h"
 
 namespace penstock {
 namespace {

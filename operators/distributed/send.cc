@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/distributed/comm.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/comm.h"
+#include "operators/common/fluid_attrs.h"
 
 namespace penstock {
 namespace {

@@ -8,7 +8,7 @@
 #include "framework/base/files.h"
 #include "framework/op/op_registry.h"
 #include "framework/tensor/serialize.h"
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "framework/op/kernel.h"
 #include "framework/runtime/random.h"
-#include "operators/random/philox.h"
+#include "operators/common/philox.h"
 
 namespace penstock {
 

@@ -2,8 +2,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/require_shape.h"
 #include "operators/loss/labels.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

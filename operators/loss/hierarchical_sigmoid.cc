@@ -6,9 +6,9 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/copy.h"
+#include "operators/common/copy.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/reduce.h"
-#include "operators/require_shape.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

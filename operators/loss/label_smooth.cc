@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/element_type.h"
+#include "operators/common/element_type.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

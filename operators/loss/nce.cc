@@ -7,9 +7,9 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/runtime/random.h"
-#include "operators/distributed/remote_rows.h"
+#include "operators/common/remote_rows.h"
+#include "operators/common/require_shape.h"
 #include "operators/loss/class_sampler.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

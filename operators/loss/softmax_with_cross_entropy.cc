@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/require_shape.h"
 #include "operators/loss/labels.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

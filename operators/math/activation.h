@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
-#include "operators/rows.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
+#include "operators/common/rows.h"
 
 namespace penstock {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "operators/float_attr.h"
+#include "operators/common/float_attr.h"
 #include "operators/math/activation.h"
 
 namespace penstock {

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/axis_view.h"
-#include "operators/tensor/element_type.h"
+#include "operators/common/axis_view.h"
+#include "operators/common/element_type.h"
 
 namespace penstock {
 namespace {

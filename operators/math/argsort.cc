@@ -3,8 +3,8 @@
 #include <numeric>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/axis_view.h"
-#include "operators/require_shape.h"
+#include "operators/common/axis_view.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

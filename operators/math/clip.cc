@@ -3,9 +3,9 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/reduce.h"
-#include "operators/merge_rows.h"
-#include "operators/require_shape.h"
+#include "operators/common/merge_rows.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

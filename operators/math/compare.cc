@@ -1,6 +1,6 @@
 // less_than and its kin, logical_not, _and, _or, _xor: truth values, element by element.
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
 #include "operators/math/broadcast.h"
 
 namespace penstock {

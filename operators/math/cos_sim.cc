@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/math/reduce.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
 #include "operators/math/row_pairs.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -1,6 +1,6 @@
 // cumsum: running sums along one extent.
 #include "framework/op/op_registry.h"
-#include "operators/math/axis_view.h"
+#include "operators/common/axis_view.h"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "operators/cuda_kernels.h"
+#include "operators/cuda/cuda_kernels.h"
 
 namespace penstock {
 namespace {

@@ -12,11 +12,11 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
+#include "operators/common/rows.h"
 #include "operators/math/broadcast.h"
-#include "operators/math/reduce.h"
-#include "operators/require_shape.h"
-#include "operators/rows.h"
 
 namespace penstock {
 

@@ -1,7 +1,7 @@
 // elementwise_add on GPUs: one thread for each element of the sum; one block for each element of a gradient
 // that was repeated, adding in an order that depends on the shapes alone.
+#include "operators/cuda/cuda_kernels.h"
 #include "operators/cuda/cuda_status.h"
-#include "operators/cuda_kernels.h"
 #include "operators/math/broadcast.h"
 
 namespace penstock {

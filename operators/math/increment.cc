@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/float_attr.h"
+#include "operators/common/float_attr.h"
 
 namespace penstock {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
 #include "operators/math/matmul_device.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

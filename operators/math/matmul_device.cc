@@ -3,7 +3,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "operators/nn/onednn.h"
+#include "operators/common/onednn.h"
 
 namespace penstock {
 

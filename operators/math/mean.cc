@@ -1,6 +1,6 @@
 // mean: the average of all elements.
 #include "framework/op/op_registry.h"
-#include "operators/math/reduce.h"
+#include "operators/common/reduce.h"
 
 namespace penstock {
 namespace {

@@ -1,8 +1,8 @@
 // mul: the matrix product of X and Y, each first flattened to two dimensions.
 #include "framework/op/op_registry.h"
-#include "operators/cuda_kernels.h"
-#include "operators/fluid_attrs.h"
-#include "operators/grad_shapes.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/grad_shapes.h"
+#include "operators/cuda/cuda_kernels.h"
 #include "operators/math/mul_kernels.h"
 
 namespace penstock {

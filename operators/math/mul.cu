@@ -1,4 +1,4 @@
-#include "operators/cuda_kernels.h"
+#include "operators/cuda/cuda_kernels.h"
 #include "operators/math/mul_kernels.h"
 
 namespace penstock {

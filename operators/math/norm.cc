@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/axis_view.h"
-#include "operators/math/reduce.h"
-#include "operators/require_shape.h"
+#include "operators/common/axis_view.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

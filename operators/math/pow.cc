@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/float_attr.h"
-#include "operators/require_shape.h"
+#include "operators/common/float_attr.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -1,8 +1,8 @@
 // scale: each element times a factor, plus a bias.
 #include "framework/op/op_registry.h"
-#include "operators/float_attr.h"
-#include "operators/rows.h"
-#include "operators/tensor/element_type.h"
+#include "operators/common/element_type.h"
+#include "operators/common/float_attr.h"
+#include "operators/common/rows.h"
 
 namespace penstock {
 namespace {

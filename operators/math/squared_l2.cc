@@ -2,9 +2,9 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/reduce.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
 #include "operators/math/row_pairs.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

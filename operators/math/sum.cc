@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/control_flow/add_gradient.h"
-#include "operators/fluid_attrs.h"
-#include "operators/merge_rows.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/add_gradient.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/int_list.h"
+#include "operators/common/merge_rows.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
 
 namespace penstock {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "framework/op/op_def.h"
-#include "operators/nn/onednn.h"
+#include "operators/common/onednn.h"
 
 namespace penstock {
 

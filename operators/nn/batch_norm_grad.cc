@@ -4,8 +4,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "operators/common/require_shape.h"
 #include "operators/nn/batch_norm.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

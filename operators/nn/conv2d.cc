@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
 
 namespace penstock {
 namespace {

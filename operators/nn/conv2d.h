@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_def.h"
-#include "operators/nn/onednn.h"
+#include "operators/common/onednn.h"
 #include "operators/nn/window.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
 #include "operators/nn/conv2d.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/runtime/random.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -5,8 +5,8 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/nn/onednn.h"
-#include "operators/require_shape.h"
+#include "operators/common/onednn.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/axis_view.h"
-#include "operators/require_shape.h"
+#include "operators/common/axis_view.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

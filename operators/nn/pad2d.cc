@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/float_attr.h"
+#include "operators/common/float_attr.h"
+#include "operators/common/int_list.h"
+#include "operators/common/require_shape.h"
 #include "operators/nn/window.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/int_list.h"
 
 namespace penstock {
 namespace {

@@ -4,10 +4,10 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/nn/onednn.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/onednn.h"
+#include "operators/common/require_shape.h"
 #include "operators/nn/window.h"
-#include "operators/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -7,10 +7,10 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/math/reduce.h"
-#include "operators/nn/onednn.h"
-#include "operators/require_shape.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/onednn.h"
+#include "operators/common/reduce.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/reduce.h"
+#include "operators/common/reduce.h"
 
 namespace penstock {
 namespace {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
-#include "operators/merge_rows.h"
+#include "operators/common/merge_rows.h"
 
 namespace penstock {
 

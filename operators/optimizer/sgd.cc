@@ -1,9 +1,9 @@
 // sgd: a step against the gradient.
 #include "framework/op/op_registry.h"
-#include "operators/cuda_kernels.h"
+#include "operators/common/row_index.h"
+#include "operators/cuda/cuda_kernels.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
-#include "operators/row_index.h"
 
 namespace penstock {
 namespace {

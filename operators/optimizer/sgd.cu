@@ -1,6 +1,6 @@
 // sgd on GPUs: one thread for each element of the parameter. Dense gradients only.
+#include "operators/cuda/cuda_kernels.h"
 #include "operators/cuda/cuda_status.h"
-#include "operators/cuda_kernels.h"
 
 namespace penstock {
 namespace {

@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/random/philox.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/philox.h"
+#include "operators/common/shape_attr.h"
 #include "operators/random/random_fill.h"
-#include "operators/tensor/shape_attr.h"
 
 namespace penstock {
 namespace {

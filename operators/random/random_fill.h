@@ -17,8 +17,8 @@
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "framework/runtime/random.h"
-#include "operators/tensor/shape_attr.h"
-#include "operators/tensor/start_rows.h"
+#include "operators/common/shape_attr.h"
+#include "operators/common/start_rows.h"
 
 namespace penstock {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/sequence/lod.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 namespace {

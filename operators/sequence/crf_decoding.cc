@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 #include "operators/sequence/token_sequences.h"
 
 namespace penstock {

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 #include "operators/sequence/token_sequences.h"
 
 namespace penstock {

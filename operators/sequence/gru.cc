@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "framework/op/op_registry.h"
-#include "operators/grad_shapes.h"
-#include "operators/require_shape.h"
+#include "operators/common/grad_shapes.h"
+#include "operators/common/require_shape.h"
 #include "operators/sequence/gru_steps.h"
 #include "operators/sequence/recurrent.h"
 #include "operators/sequence/step_batches.h"

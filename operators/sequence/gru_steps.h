@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "operators/math/gemm.h"
+#include "operators/common/gemm.h"
 #include "operators/sequence/gate_activation.h"
 
 namespace penstock {

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 #include "operators/sequence/gru_steps.h"
 #include "operators/sequence/recurrent.h"
 

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
-#include "operators/sequence/lod.h"
+#include "operators/common/lod.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/sequence/lod.h"
-#include "operators/tensor/copy.h"
+#include "operators/common/copy.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 namespace {

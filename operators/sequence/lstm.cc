@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

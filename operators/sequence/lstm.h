@@ -4,7 +4,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/gemm.h"
+#include "operators/common/gemm.h"
 #include "operators/sequence/lstm_cell.h"
 #include "operators/sequence/recurrent.h"
 #include "operators/sequence/step_batches.h"

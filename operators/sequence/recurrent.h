@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "operators/sequence/lod.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/math/gemm.h"
-#include "operators/require_shape.h"
-#include "operators/sequence/lod.h"
+#include "operators/common/gemm.h"
+#include "operators/common/lod.h"
+#include "operators/common/require_shape.h"
 #include "operators/sequence/recurrent.h"
 
 namespace penstock {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/grad_shapes.h"
-#include "operators/sequence/lod.h"
+#include "operators/common/grad_shapes.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 namespace {

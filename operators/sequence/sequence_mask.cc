@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
-#include "operators/sequence/lod.h"
-#include "operators/tensor/element_type.h"
+#include "operators/common/element_type.h"
+#include "operators/common/lod.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

@@ -2,8 +2,8 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/sequence/lod.h"
-#include "operators/tensor/copy.h"
+#include "operators/common/copy.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 namespace {

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
-#include "operators/grad_shapes.h"
-#include "operators/require_shape.h"
-#include "operators/sequence/lod.h"
+#include "operators/common/grad_shapes.h"
+#include "operators/common/lod.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 namespace {

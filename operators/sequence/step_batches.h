@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "operators/sequence/lod.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 

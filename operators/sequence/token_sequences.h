@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "operators/sequence/lod.h"
+#include "operators/common/lod.h"
 
 namespace penstock {
 

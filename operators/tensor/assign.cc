@@ -3,10 +3,10 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/control_flow/add_gradient.h"
-#include "operators/rows.h"
-#include "operators/tensor/copy.h"
-#include "operators/tensor/shape_attr.h"
+#include "operators/common/add_gradient.h"
+#include "operators/common/copy.h"
+#include "operators/common/rows.h"
+#include "operators/common/shape_attr.h"
 
 namespace penstock {
 namespace {

@@ -1,6 +1,6 @@
 // cast: the same elements as another type.
 #include "framework/op/op_registry.h"
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
 
 namespace penstock {
 namespace {

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
-#include "operators/rows.h"
-#include "operators/sequence/lod.h"
-#include "operators/tensor/int_list.h"
-#include "operators/tensor/strips.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/int_list.h"
+#include "operators/common/lod.h"
+#include "operators/common/require_shape.h"
+#include "operators/common/rows.h"
+#include "operators/common/strips.h"
 
 namespace penstock {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/int_list.h"
+#include "operators/common/require_shape.h"
 #include "operators/tensor/strided_loops.h"
 
 namespace penstock {

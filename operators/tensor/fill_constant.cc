@@ -4,10 +4,10 @@
 #include <cstring>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/shape_attr.h"
+#include "operators/common/start_rows.h"
 #include "operators/tensor/fill_value.h"
-#include "operators/tensor/shape_attr.h"
-#include "operators/tensor/start_rows.h"
 
 namespace penstock {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/sequence/lod.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/int_list.h"
+#include "operators/common/lod.h"
 #include "operators/tensor/fill_value.h"
-#include "operators/tensor/int_list.h"
 
 namespace penstock {
 namespace {

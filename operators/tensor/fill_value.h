@@ -11,7 +11,7 @@
 #include <type_traits>
 
 #include "framework/op/kernel.h"
-#include "operators/tensor/element_type.h"
+#include "operators/common/element_type.h"
 
 namespace penstock {
 

@@ -4,11 +4,11 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
-#include "operators/row_index.h"
-#include "operators/rows.h"
-#include "operators/tensor/element_type.h"
+#include "operators/common/element_type.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
+#include "operators/common/row_index.h"
+#include "operators/common/rows.h"
 
 namespace penstock {
 namespace {

@@ -4,10 +4,10 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/tensor/copy.h"
-#include "operators/tensor/int_list.h"
-#include "operators/tensor/shape_attr.h"
+#include "operators/common/copy.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/int_list.h"
+#include "operators/common/shape_attr.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {

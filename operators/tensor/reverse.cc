@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 #include "operators/tensor/strided_loops.h"
 
 namespace penstock {

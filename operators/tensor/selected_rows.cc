@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/merge_rows.h"
+#include "operators/common/merge_rows.h"
 
 namespace penstock {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/grad_shapes.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/grad_shapes.h"
+#include "operators/common/int_list.h"
+#include "operators/common/require_shape.h"
 #include "operators/tensor/strided_loops.h"
 
 namespace penstock {

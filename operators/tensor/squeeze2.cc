@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/tensor/copy.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/copy.h"
+#include "operators/common/int_list.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {

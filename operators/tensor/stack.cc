@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/tensor/strips.h"
+#include "operators/common/strips.h"
 
 namespace penstock {
 namespace {

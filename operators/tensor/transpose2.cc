@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
-#include "operators/fluid_attrs.h"
-#include "operators/require_shape.h"
+#include "operators/common/fluid_attrs.h"
+#include "operators/common/require_shape.h"
 #include "operators/tensor/x_shape.h"
 
 namespace penstock {

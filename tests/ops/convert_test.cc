@@ -1,12 +1,12 @@
 // Conversions between element types: half precision against its definition, and every pair.
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "operators/tensor/half.h"
+#include "operators/common/half.h"
 #include "tests/support/op_harness.h"
 
 namespace penstock::test {

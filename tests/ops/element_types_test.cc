@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
 #include "tests/ops/gradient_case.h"
 #include "tests/ops/run_one.h"
 

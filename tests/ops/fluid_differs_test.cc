@@ -8,7 +8,7 @@
 
 #include "framework/text/printer.h"
 #include "operators/all_ops.h"
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
 #include "tests/ops/gradient_case.h"
 #include "tests/ops/rows_runner.h"
 #include "tests/ops/run_one.h"

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "operators/all_ops.h"
-#include "operators/fluid_attrs.h"
+#include "operators/common/fluid_attrs.h"
 #include "tests/ops/gradient_case.h"
 
 namespace penstock::test {

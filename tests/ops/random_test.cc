@@ -9,7 +9,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/kernel.h"
 #include "operators/all_ops.h"
-#include "operators/random/philox.h"
+#include "operators/common/philox.h"
 #include "tests/support/op_harness.h"
 
 namespace penstock::test {

@@ -4,7 +4,8 @@
   tools/dev/check_layers.py        prints each include that goes against them; exit code 1 if there is one
 
 Top level: operators, transpiler and executor include framework alone, never each other; tools, python and tests include
-anything. Inside framework the folders form a list: a folder includes itself and what stands above it.
+anything. Inside a top folder the folders form a list: a folder includes itself and what stands before it. Folders that
+share a place in the list stand side by side and do not include each other.
 """
 
 import pathlib
@@ -24,10 +25,22 @@ MAY_INCLUDE = {
 FRAMEWORK_ORDER = ["base", "proto", "tensor", "ir", "runtime", "op", "text", "verify", "autodiff"]
 TRANSPILER_ORDER = ["plan", "passes", "check", "memory", "pipeline"]
 EXECUTOR_ORDER = ["graph", "schedule", "table", "pserver", "client", "rpc"]
-ORDER = {"framework": FRAMEWORK_ORDER, "transpiler": TRANSPILER_ORDER, "executor": EXECUTOR_ORDER}
+OPERATOR_FAMILIES = {
+    "collective", "control_flow", "distributed", "io", "loss", "math", "nn", "optimizer", "random", "sequence",
+    "tensor",
+}
+OPERATORS_ORDER = ["common", "cuda", OPERATOR_FAMILIES]
+ORDER = {
+    "framework": FRAMEWORK_ORDER,
+    "operators": OPERATORS_ORDER,
+    "transpiler": TRANSPILER_ORDER,
+    "executor": EXECUTOR_ORDER,
+}
 
 # Headers of libraries that are slow to compile or that only one layer may know.
 ONLY_IN_SOURCES = re.compile(r"(grpcpp|grpc|dnnl|Eigen)[/.h]")
+# Families of operators may hand on a library that the ground floor wraps, inside their own folder.
+SHARES_SLOW_HEADERS = pathlib.PurePath("operators/common")
 NO_THREADS_OR_SOCKETS = re.compile(r"<(thread|sys/socket\.h|netinet/.*|grpcpp/.*|cuda.*)>")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<][^">]+[">])', re.M)
@@ -64,7 +77,7 @@ def check(relative, included, slow):
     if relative.suffix == ".h":
         if ONLY_IN_SOURCES.match(name) and top == "framework":
             yield f"{relative}: {included} belongs in a source file, not in a header"
-        if name in slow and pathlib.PurePath(name).parent != relative.parent:
+        if name in slow and pathlib.PurePath(name).parent not in (relative.parent, SHARES_SLOW_HEADERS):
             yield f"{relative}: {included} brings in a library for source files and headers of its own folder"
     if top in ("framework", "transpiler") and NO_THREADS_OR_SOCKETS.match(included):
         if relative.parts[1] != "runtime":
@@ -76,13 +89,27 @@ def check(relative, included, slow):
         yield f"{relative}: includes {name}; {top} may include {', '.join(sorted(MAY_INCLUDE[top]))}"
         return
     order = ORDER.get(top)
-    if target != top or order is None or len(relative.parts) < 3 or name.count("/") < 2:
+    if target != top or order is None or len(relative.parts) < 3:
+        return
+    if name.count("/") < 2:
+        if top == "operators":
+            yield f"{relative}: includes {name}; what families share stands in operators/common"
         return
     here, there = relative.parts[1], name.split("/")[1]
-    if here not in order or there not in order:
-        yield f"{relative}: folder {here if here not in order else there} is not in the order of {top}"
-    elif order.index(there) > order.index(here):
+    if place(order, here) is None or place(order, there) is None:
+        yield f"{relative}: folder {there if place(order, here) is not None else here} is not in the order of {top}"
+    elif place(order, there) > place(order, here):
         yield f"{relative}: includes {name}; {there} stands after {here} in the order of {top}"
+    elif there != here and place(order, there) == place(order, here):
+        yield f"{relative}: includes {name}; {there} stands beside {here} in the order of {top}"
+
+
+def place(order, folder):
+    """Where the folder stands in the order; None if it does not."""
+    for index, entry in enumerate(order):
+        if folder == entry or isinstance(entry, set) and folder in entry:
+            return index
+    return None
 
 
 def main():

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
-#include "operators/rows.h"
+#include "operators/common/rows.h"
 
 namespace penstock {
 

@@ -8,7 +8,7 @@
 
 #include "framework/op/infer_context.h"
 #include "framework/op/op_def.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/int_list.h"
 
 namespace penstock {
 

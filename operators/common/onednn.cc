@@ -1,4 +1,4 @@
-#include "operators/nn/onednn.h"
+#include "operators/common/onednn.h"
 
 #include <omp.h>
 

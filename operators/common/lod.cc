@@ -1,9 +1,9 @@
-#include "operators/sequence/lod.h"
+#include "operators/common/lod.h"
 
 #include <algorithm>
 #include <functional>
 
-#include "operators/require_shape.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 

@@ -1,6 +1,6 @@
-#include "operators/tensor/convert.h"
+#include "operators/common/convert.h"
 
-#include "operators/tensor/element_type.h"
+#include "operators/common/element_type.h"
 
 namespace penstock {
 namespace {

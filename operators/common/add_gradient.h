@@ -23,7 +23,9 @@ Status AddArrays(std::span<const TensorArray* const> arrays, TensorArray& sum);
 // Zeros shaped like `forward`: for an array an array without elements.
 Status ZeroGradient(const Variable& forward, Variable& grad);
 
-// `to` becomes a copy of `from`, a tensor in its own memory if that is large enough.
+// `to` becomes a copy of `from`, LoD included, in its own memory if that is large enough.
+void CopyTensor(const Tensor& from, Tensor& to);
+// The same of any variable.
 void CopyVariable(const Variable& from, Variable& to);
 
 }  // namespace penstock

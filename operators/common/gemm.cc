@@ -1,9 +1,9 @@
-#include "operators/math/gemm.h"
+#include "operators/common/gemm.h"
 
 #include <Eigen/Core>
 #include <algorithm>
 
-#include "operators/nn/onednn.h"
+#include "operators/common/onednn.h"
 
 namespace penstock {
 namespace {

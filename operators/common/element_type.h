@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "framework/op/op_def.h"
-#include "operators/tensor/half.h"
+#include "operators/common/half.h"
 
 namespace penstock {
 

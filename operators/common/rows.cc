@@ -1,4 +1,4 @@
-#include "operators/rows.h"
+#include "operators/common/rows.h"
 
 namespace penstock {
 

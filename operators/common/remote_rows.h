@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "operators/distributed/comm.h"
+#include "operators/common/comm.h"
 
 namespace penstock {
 

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "framework/op/kernel.h"
-#include "operators/require_shape.h"
-#include "operators/tensor/int_list.h"
+#include "operators/common/int_list.h"
+#include "operators/common/require_shape.h"
 
 namespace penstock {
 

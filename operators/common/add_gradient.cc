@@ -1,10 +1,9 @@
-#include "operators/control_flow/add_gradient.h"
+#include "operators/common/add_gradient.h"
 
 #include <cstring>
 #include <utility>
 
 #include "framework/base/strings.h"
-#include "operators/control_flow/array.h"
 
 namespace penstock {
 namespace {
@@ -102,6 +101,16 @@ Status ZeroGradient(const Variable& forward, Variable& grad) {
   zeros.ShareLod(*like);
   grad.As<Tensor>() = std::move(zeros);
   return OkStatus();
+}
+
+void CopyTensor(const Tensor& from, Tensor& to) {
+  if (!from.initialized()) {
+    to = Tensor();
+    return;
+  }
+  to.Reset(from.dtype(), from.shape());
+  if (from.bytes() > 0) std::memcpy(to.raw(), from.raw(), from.bytes());
+  to.ShareLod(from);
 }
 
 void CopyVariable(const Variable& from, Variable& to) {

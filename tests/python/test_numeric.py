@@ -14,6 +14,10 @@ CASES = sorted((path.parent.name, path.stem) for path in NUMERIC.glob('*/*.npz')
 # Where Fluid is wrong in updates by rows: what is still compared. tests/executor/numeric_test.cc makes Fluid's errors
 # on purpose and compares all.
 LOST_GRADIENTS = {('ctr_small', 'momentum'): ('deep_embedding', 'wide_embedding')}  # of rows in no order
+# Rows beyond the largest one of a gradient that Fluid's adam updated as if they had one; the values that they have
+# entered are off by less.
+ROWS_OFF = {('word2vec_small', 'adam'): {'shared_w': [59], 'shared_w_moment1_0': [59]}}
+ROWS_OFF_ATOL, ENTERED_ATOL = 3e-2, 4e-3
 
 
 def load(fluid, folder, name):
@@ -48,13 +52,17 @@ def test_ten_steps_give_fluids_numbers(fluid, case):
         feed = {name: fed(fluid, feeds, 's%d:%s' % (step, name)) for name in info['feeds']}
         losses.append(exe.run(main, feed=feed, fetch_list=[info['loss']])[0][0])
     np.testing.assert_allclose(losses, np.ravel(expected['loss']), rtol=1e-4, atol=1e-5)
-    # Fluid's own runs with these differ by as much.
-    atol = 3e-2 if optimizer in ('adam', 'adamax', 'lamb') else 1e-5
+    atol = ENTERED_ATOL if case in ROWS_OFF else 1e-5
     compared = 0
     for name in (key[len('final:'):] for key in expected.files if key.startswith('final:')):
         if name.startswith(LOST_GRADIENTS.get(case, ())):
             continue
         got = np.array(fluid.global_scope().find_var(name).get_tensor())
-        np.testing.assert_allclose(got, expected['final:' + name], rtol=1e-4, atol=atol, err_msg=name)
+        want = expected['final:' + name]
+        for row in ROWS_OFF.get(case, {}).get(name, []):
+            assert not np.allclose(got[row], want[row], rtol=1e-4, atol=1e-5), f'{name} row {row} is right'
+            np.testing.assert_allclose(got[row], want[row], rtol=0, atol=ROWS_OFF_ATOL, err_msg=name)
+            got[row] = want[row]
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=atol, err_msg=name)
         compared += 1
     assert compared > len(start.files)

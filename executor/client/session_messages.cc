@@ -143,7 +143,7 @@ Status Session::OnPulled(Peer& peer, const Envelope& envelope, const Payload& bo
   const auto [begin, bytes] = ChunkBytes(peer, envelope.variable, envelope.chunk);
   const std::size_t at = std::size_t{envelope.part} * peer.cut.part_bytes;
   if (body.size() != std::min<std::size_t>(peer.cut.part_bytes, bytes - at)) {
-    return DataLoss("E-rpc-size", "pserver ", peer.address, " sent ", body.size(), " bytes as part ",
+    return DataLoss("E-rpc-part-size", "pserver ", peer.address, " sent ", body.size(), " bytes as part ",
                     envelope.part, " of ", PieceOf(peer, envelope.variable).name);
   }
   body.CopyTo(arriving.out.raw() + begin + at);

@@ -146,7 +146,7 @@ Status Session::OnRows(Peer& peer, const Envelope& envelope, const Payload& body
   if (envelope.part >= arriving.have.size() || arriving.have[envelope.part]) return OkStatus();  // a repeat
   const std::size_t at = std::size_t{envelope.part} * peer.cut.part_bytes;
   if (body.size() != std::min<std::size_t>(peer.cut.part_bytes, arriving.bytes - at)) {
-    return DataLoss("E-rpc-size", "pserver ", peer.address, " sent ", body.size(), " bytes as part ",
+    return DataLoss("E-rpc-part-size", "pserver ", peer.address, " sent ", body.size(), " bytes as part ",
                     envelope.part, " of rows of ", PieceOf(peer, arriving.variable).name);
   }
   body.CopyTo(arriving.out.raw() + arriving.begin + at);

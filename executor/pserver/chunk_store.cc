@@ -256,8 +256,8 @@ Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) c
 Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
   const ContractPiece& piece = params_[static_cast<std::size_t>(param)].piece;
   if (ids.size() % sizeof(std::int64_t) != 0) {
-    return DataLoss("E-rpc-row", "trainer ", trainer, " asked for rows of ", piece.name, " in ", ids.size(),
-                    " bytes, which are no numbers of rows");
+    return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", piece.name, " in ",
+                    ids.size(), " bytes, which are no numbers of rows");
   }
   const std::optional<std::int64_t> outside = Outside(NumbersOf(ids), piece);
   return outside ? NoSuchRow(trainer, "asked for", *outside, piece) : OkStatus();

@@ -5,8 +5,8 @@
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(ServerFacts facts, ReadServer(ops, pserver_program, listen_and_serv));
 //   PENSTOCK_ASSIGN_OR_RETURN(TrainerFacts trainer, ReadTrainer(trainer_program));
-//   ContractOf(facts, 1).Hash() == trainer.contracts.at("127.0.0.1:6174").Hash()    // if both come from one
-//   plan
+//   // Of sides that come from one plan:
+//   ContractOf(facts, 1).Hash() == trainer.contracts.at("127.0.0.1:6174").Hash()
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ bool SameToken(const char* a, const char* b) {
 
 Result<Token> MakeToken(std::string_view text) {
   if (text.size() > kTokenBytes) {
-    return InvalidArgument("E-rpc-token", "the job token has ", text.size(), " characters; at most ",
+    return InvalidArgument("E-rpc-token-length", "the job token has ", text.size(), " characters; at most ",
                            kTokenBytes, " are sent");
   }
   Token token{};

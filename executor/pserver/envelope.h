@@ -1,10 +1,10 @@
 // The envelope: the head of every native message between a trainer and a parameter server. 144 bytes, little
 // endian:
 //
-//   0 magic "PNS1"     4 kind (1)          5 zero (3)         8 token (64, padded with zeros)
-//   72 job             80 contract         88 incarnation     96 step        104 durable version   112 credit
-//   120 trainer (4)    124 variable (4)    128 chunk (4)     132 part (4)   136 CRC-32C (4)       140 body
-//   size (4)
+//   0 magic "PNS1"     4 kind (1)          5 zero (3)        8 token (64, padded with zeros)
+//   72 job             80 contract         88 incarnation    96 step          104 durable version
+//   112 credit         120 trainer (4)     124 variable (4)  128 chunk (4)    132 part (4)
+//   136 CRC-32C (4)    140 body size (4)
 //
 // The token is compared first, in constant time; nothing else is looked at before. The CRC covers the head
 // from `job` on (itself as zero) and the body. Whoever decodes has the body's true size and compares: no size

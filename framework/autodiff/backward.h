@@ -2,8 +2,8 @@
 // fill_constant, one gradient op (or several) for each forward op that reaches a parameter, `sum` where a
 // gradient has several parts, roles, and (param, grad) pairs on the ops that write them.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result, AppendBackward(ops, program, names, {.loss =
-//   "mean_0.tmp_0"}));
+//   PENSTOCK_ASSIGN_OR_RETURN(BackwardResult result,
+//                             AppendBackward(ops, program, names, {.loss = "mean_0.tmp_0"}));
 //
 // A gradient that stands in the block from an earlier call goes under another name: grad/grad/x@GRAD in the
 // second call, one grad/ more in each further one.

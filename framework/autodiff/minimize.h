@@ -3,8 +3,8 @@
 //
 //   Naming naming{names, scopes};
 //   OptimizerSpec momentum{.op_type = "momentum", .attrs = {{"mu", 0.9f}}, .learning_rate = 0.01f};
-//   PENSTOCK_ASSIGN_OR_RETURN(MinimizeResult made, Minimize(ops, main, startup, naming, momentum, {.loss =
-//   "mean_0.tmp_0"}));
+//   PENSTOCK_ASSIGN_OR_RETURN(MinimizeResult made,
+//                             Minimize(ops, main, startup, naming, momentum, {.loss = "mean_0.tmp_0"}));
 //
 // Minimize is OptimizerBackward, then ApplyGradients; the caller may change the pairs in between. On an error
 // both programs are as they were.

@@ -64,15 +64,37 @@ Status WriteInPlace(const std::string& path, std::string_view bytes) {
   return OkStatus();
 }
 
+// A new file beside `path`. Whatever stands under a name already, such as a link to another file that
+// somebody put there, is left alone.
+FileDescriptor CreateBeside(const std::string& path, std::string& name) {
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+  constexpr int kTries = 100;
+  static std::atomic<unsigned> next{0};
+  for (int i = 1;; ++i) {
+    name = StrCat(path, ".tmp", ::getpid(), "-", next.fetch_add(1));
+    const int fd = ::open(name.c_str(), kFlags, 0666);
+    if (fd >= 0 || errno != EEXIST || i == kTries) return FileDescriptor(fd);
+  }
+}
+
+// Forces the names in the folder of `path` to disk. A folder that may not be listed, or on a file system
+// that cannot force it, is as safe as the system makes it.
+bool SyncFolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  FileDescriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.get() < 0) return errno == EACCES;
+  return ::fsync(opened.get()) == 0 || errno == EINVAL || errno == ENOTSUP;
+}
+
 // Writes a new file beside `path`, forces it to disk, then moves it over `path` in one step.
 Status Replace(const std::string& path, std::string_view bytes) {
-  static std::atomic<unsigned> next{0};
-  const std::string beside = StrCat(path, ".tmp", ::getpid(), "-", next.fetch_add(1));
-  FileDescriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  std::string beside;
+  FileDescriptor file = CreateBeside(path, beside);
   if (file.get() < 0) return WriteError(path);
   if (WriteAll(file.get(), bytes) && ::fsync(file.get()) == 0 && file.Close() &&
       ::rename(beside.c_str(), path.c_str()) == 0) {
-    return OkStatus();
+    return SyncFolderOf(path) ? OkStatus() : WriteError(path);
   }
   Status error = WriteError(path);
   ::unlink(beside.c_str());
@@ -113,7 +135,21 @@ std::string Gzip(std::string_view bytes) {
   return out;
 }
 
+bool LeavesFolder(std::string_view name) {
+  if (name.starts_with('/')) return true;
+  int depth = 0;
+  for (const std::string& part : Split(name, '/')) {
+    if (part == "..") {
+      if (--depth < 0) return true;
+    } else if (!part.empty() && part != ".") {
+      ++depth;
+    }
+  }
+  return false;
+}
+
 Result<std::string> Gunzip(std::string_view bytes, std::size_t bytes_max) {
+  bytes_max = std::min(bytes_max, UnpackedBytesMax(bytes.size()));
   z_stream stream = {};
   PENSTOCK_CHECK(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib has no memory");
   std::string out;

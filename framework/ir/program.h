@@ -3,8 +3,8 @@
 //
 //   Program program = *ParseProgram(bytes);         // ir/wire.h
 //   Program copy = program;                          // cheap
-//   Block& main = copy.MutableBlock(0);              // now copy has its own block 0; ops and vars are still
-//   shared OpId id = main.Append(MakeOp(...));
+//   Block& main = copy.MutableBlock(0);              // its own block 0; ops and vars are still shared
+//   OpId id = main.Append(MakeOp(...));
 //
 // A pass does not call MutableBlock: it collects its edits in a ProgramEdit (ir/edit.h) and applies them at
 // once. Not thread-safe for writers; any number of threads may read one value.

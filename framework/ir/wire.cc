@@ -38,7 +38,7 @@ Status Truncated(std::string_view what, std::size_t at) {
 template <typename Visit>
 Status ForEachField(std::string_view message, std::string_view what, const Visit& visit) {
   if (message.size() > static_cast<std::size_t>(INT32_MAX)) {
-    return InvalidArgument("E-program-bytes", what, " is larger than 2 GiB");
+    return InvalidArgument("E-program-size", what, " is larger than 2 GiB");
   }
   CodedInputStream in(reinterpret_cast<const std::uint8_t*>(message.data()),
                       static_cast<int>(message.size()));

@@ -2,8 +2,8 @@
 // holds nothing of them but the number: it runs in a process that has added the same ones in the same order.
 //
 //   const int number = HostFunctions::Add({"clip", [](std::vector<Tensor> in) -> Result<...> { ... }});
-//   const HostFunction* function = HostFunctions::Find(number);   // null: this process has none of that
-//   number PENSTOCK_ASSIGN_OR_RETURN(std::vector<Tensor> out, function->call({x, y}));
+//   const HostFunction* function = HostFunctions::Find(number);   // null: none of that number
+//   PENSTOCK_ASSIGN_OR_RETURN(std::vector<Tensor> out, function->call({x, y}));
 //
 // Thread-safe. What was added stays until the process ends.
 #pragma once

@@ -1,8 +1,8 @@
 // A trainer's side of the parameter servers, as communication kernels see it. Names are resolved when a
 // kernel is prepared; each step passes handles.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush({server, "w@GRAD.trainer_0", DType::kFp32, {13, 1},
-//   trainer_id}));
+//   const RemotePiece piece{server, "w@GRAD.trainer_0", DType::kFp32, {13, 1}, trainer_id};
+//   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush(piece));
 //   ... each step:  PENSTOCK_RETURN_IF_ERROR(rpc.Push(push_, gradient));
 //
 // Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's

@@ -14,8 +14,8 @@ made.)";
 
 // Where a backward reaches it is for whoever wrote the program to say: as Fluid, which refuses too.
 Result<std::vector<Op>> RefuseGradient(const GradRequest& request) {
-  return Unimplemented("E-op-gradient", request.forward.type(), ": it has no gradient; set stop_gradient of ",
-                       request.forward.OutputName("Out"));
+  return Unimplemented("E-op-no-gradient", request.forward.type(),
+                       ": it has no gradient; set stop_gradient of ", request.forward.OutputName("Out"));
 }
 
 OpDef& Finish(OpDef& def) {

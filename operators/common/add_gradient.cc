@@ -95,7 +95,7 @@ Status ZeroGradient(const Variable& forward, Variable& grad) {
   }
   const Tensor* like = forward.If<Tensor>();
   if (like == nullptr || !like->initialized())
-    return FailedPrecondition("E-op-gradient", "a variable without a value has no gradient");
+    return FailedPrecondition("E-op-no-value", "a variable without a value has no gradient");
   Tensor zeros(like->dtype(), like->shape());
   if (zeros.bytes() > 0) std::memset(zeros.raw(), 0, zeros.bytes());
   zeros.ShareLod(*like);

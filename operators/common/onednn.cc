@@ -47,9 +47,9 @@ OnednnTeam::~OnednnTeam() {
 Status OnednnFailed(const KernelSetup& k, const dnnl::error& error) {
   // Its descriptors hold extents and attributes in 32 bits, and refuse what does not fit.
   const bool refused = error.status == dnnl_invalid_arguments || error.status == dnnl_unimplemented;
-  return Status(refused ? StatusCode::kInvalidArgument : StatusCode::kInternal, "E-onednn",
-                StrCat(k.op().type(), ": oneDNN made no primitive: ", error.what(), " (status ",
-                       static_cast<int>(error.status), ")"));
+  const std::string what = StrCat(k.op().type(), ": oneDNN made no primitive: ", error.what(), " (status ",
+                                  static_cast<int>(error.status), ")");
+  return refused ? InvalidArgument("E-onednn-refused", what) : InternalError("E-onednn", what);
 }
 
 bool OnednnSequence::NothingToDo(const KernelSetup& k) {

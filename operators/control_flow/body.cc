@@ -79,7 +79,7 @@ Result<std::vector<std::string>> OverwrittenNames(const Program& program, int bl
 Result<bool> ConditionHolds(KernelRun& k, const Operand& condition, std::string_view op) {
   const Tensor* tensor = k.Var(condition).If<Tensor>();
   if (tensor == nullptr || !tensor->initialized()) {
-    return FailedPrecondition("E-op-condition", op, ": the condition ", condition.name, " has no value");
+    return FailedPrecondition("E-op-no-value", op, ": the condition ", condition.name, " has no value");
   }
   if (tensor->dtype() != DType::kBool || tensor->count() != 1) {
     return InvalidArgument("E-op-condition", op, ": the condition ", condition.name, " is ",

@@ -49,7 +49,7 @@ class ConditionalBlockKernel : public Kernel {
     for (const Operand& condition : conditions_) {
       const Tensor* tensor = k.Var(condition).If<Tensor>();
       if (tensor == nullptr || !tensor->initialized()) {
-        return FailedPrecondition("E-op-condition", "conditional_block: the condition ", condition.name,
+        return FailedPrecondition("E-op-no-value", "conditional_block: the condition ", condition.name,
                                   " has no value");
       }
       if (tensor->count() == 0) return false;

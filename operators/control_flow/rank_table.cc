@@ -9,7 +9,7 @@ namespace penstock {
 
 Result<const RankTable*> TableIn(KernelRun& k, const Operand& table, std::string_view op) {
   if (const auto* found = k.Var(table).If<RankTable>()) return found;
-  return FailedPrecondition("E-op-rank-table", op, ": ", table.name,
+  return FailedPrecondition("E-op-no-rank-table", op, ": ", table.name,
                             " holds no rank table: lod_rank_table has not run");
 }
 

@@ -74,7 +74,7 @@ class Steps {
   // Puts `row` at t of `whole`, which is made when the first one comes.
   static Status SetRow(const Tensor& row, Dim t, Dim count, const std::string& name, Tensor& whole) {
     if (!row.initialized())
-      return FailedPrecondition("E-op-steps", "recurrent: the block has made no ", name, " in step ", t);
+      return FailedPrecondition("E-op-no-value", "recurrent: the block has made no ", name, " in step ", t);
     Shape shape = {count};
     for (int d = 0; d < row.shape().rank(); ++d) shape.Append(row.shape()[d]);
     if (!whole.initialized() || whole.shape() != shape || whole.dtype() != row.dtype())
@@ -134,7 +134,7 @@ class RecurrentKernel : public Kernel {
     for (const Operand& output : outputs_) {
       const Shape none = output.shape.rank() == 0 ? output.shape : output.shape.WithRows(0);
       if (none.rank() == 0 || !none.IsKnown()) {
-        return FailedPrecondition("E-op-steps",
+        return FailedPrecondition("E-op-no-steps",
                                   "recurrent: the inputs have no rows, and no step says the shape of ",
                                   output.name, ", which is declared as ", output.shape);
       }
@@ -155,7 +155,7 @@ class RecurrentKernel : public Kernel {
       const Tensor* tensor = state == nullptr ? nullptr : state->If<Tensor>();
       if (tensor == nullptr || !tensor->initialized()) {
         return FailedPrecondition(
-            "E-op-steps", "recurrent: ", before == nullptr ? steps_.initial_[i].name : steps_.states_[i],
+            "E-op-no-value", "recurrent: ", before == nullptr ? steps_.initial_[i].name : steps_.states_[i],
             " has no value to begin step ", t, " with");
       }
       now->FindOrCreate(steps_.ex_states_[i])->As<Tensor>() = tensor->Clone();

@@ -68,7 +68,7 @@ class SelectInputKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(const std::size_t n, Chosen(k, mask_, choices_.size(), "select_input"));
     const Variable& chosen = k.Var(choices_[n]);
     if (!chosen.initialized()) {
-      return FailedPrecondition("E-op-select", "select_input: X[", n, "] (", choices_[n].name,
+      return FailedPrecondition("E-op-no-value", "select_input: X[", n, "] (", choices_[n].name,
                                 ") was chosen, but has no value");
     }
     CopyVariable(chosen, k.Var(out_));

@@ -148,7 +148,7 @@ class MergeKernel : public Kernel {
       const Tensor* tensor = k.Var(sides_[side]).If<Tensor>();
       if (tensor == nullptr || !tensor->initialized()) {
         if (wanted[side] == 0) continue;
-        return FailedPrecondition("E-op-mask", "merge_lod_tensor: ", slot, " (", sides_[side].name,
+        return FailedPrecondition("E-op-no-value", "merge_lod_tensor: ", slot, " (", sides_[side].name,
                                   ") has no value");
       }
       PENSTOCK_RETURN_IF_ERROR(CheckParts("merge_lod_tensor", slot, sides_[side], *tensor, 0));
@@ -160,7 +160,7 @@ class MergeKernel : public Kernel {
       sides[side] = tensor;
     }
     if (sides[0] == nullptr && sides[1] == nullptr)
-      return FailedPrecondition("E-op-mask", "merge_lod_tensor: neither side has a value");
+      return FailedPrecondition("E-op-no-value", "merge_lod_tensor: neither side has a value");
     if (sides[0] == nullptr || sides[1] == nullptr) return OkStatus();
     const Tensor &no = *sides[0], &yes = *sides[1];
     if (no.dtype() == yes.dtype() && no.shape().RowWidth() == yes.shape().RowWidth() &&

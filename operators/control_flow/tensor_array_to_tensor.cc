@@ -28,7 +28,7 @@ class Joined : public Kernel {
     const int rank = first.rank() + (stack_ ? 1 : 0);
     const int axis = axis_ < 0 ? axis_ + rank : axis_;
     if (axis < 0 || axis >= rank) {
-      return InvalidArgument("E-op-array", "tensor_array_to_tensor: axis (", axis_,
+      return InvalidArgument("E-op-array-shape", "tensor_array_to_tensor: axis (", axis_,
                              ") is out of range; the elements have shape ", first);
     }
     Dim extent = 0;
@@ -40,8 +40,8 @@ class Joined : public Kernel {
       for (int d = 0; alike && d < first.rank(); ++d)
         alike = element.shape()[d] == first[d] || (!stack_ && d == axis);
       if (!alike) {
-        return InvalidArgument("E-op-array", "tensor_array_to_tensor: element ", i, " of ", x_.name, " is ",
-                               DTypeName(element.dtype()), element.shape(), ", element 0 ",
+        return InvalidArgument("E-op-array-shape", "tensor_array_to_tensor: element ", i, " of ", x_.name,
+                               " is ", DTypeName(element.dtype()), element.shape(), ", element 0 ",
                                DTypeName(array.front().dtype()), first, "; they must be alike",
                                stack_ ? "" : " but for extent `axis`");
       }
@@ -124,7 +124,7 @@ class CutElementsKernel : public Joined {
     PENSTOCK_RETURN_IF_ERROR(Measure(*array));
     const Tensor& dout = k[dout_];
     if (dout.shape() != joined_ || dout.dtype() != array->front().dtype()) {
-      return InvalidArgument("E-op-array", "tensor_array_to_tensor_grad: Out@GRAD (", dout_.name, ", ",
+      return InvalidArgument("E-op-array-shape", "tensor_array_to_tensor_grad: Out@GRAD (", dout_.name, ", ",
                              dout.shape(), ") must have the shape of the joined elements (", joined_, ")");
     }
     TensorArray& grads = k.Var(dx_).As<TensorArray>();

@@ -38,7 +38,7 @@ class LookupSparseTableKernel : public Kernel {
     SelectedRows& table = k.Var(w_).template As<SelectedRows>();
     PENSTOCK_RETURN_IF_ERROR(RequireRows("lookup_sparse_table", "W", table, DTypeOfT<T>::kValue));
     if (!table.value.initialized())
-      return FailedPrecondition("E-op-rows", "lookup_sparse_table: W (", w_.name,
+      return FailedPrecondition("E-op-no-value", "lookup_sparse_table: W (", w_.name,
                                 ") has no values, so nothing says how wide its rows are");
     const auto ids = k[ids_].template Span<std::int64_t>();
     for (const std::int64_t id : ids) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "framework/base/files.h"
+#include "framework/base/strings.h"
 #include "framework/op/op_registry.h"
 #include "framework/tensor/serialize.h"
 #include "operators/common/convert.h"
@@ -31,6 +32,17 @@ Out[i] gets the i-th value in the file at file_path, which must hold as many as 
 
 Status Unsupported(const KernelSetup& k, const char* attr) {
   return Unimplemented("E-op-unimplemented", k.op().type(), ": attribute ", attr, " is not supported");
+}
+
+// fluid.io joins a folder and the variable's name. A model's names are data: one such as "../../x" must not
+// lead out of the folder.
+Status RequireInFolder(const KernelSetup& k, const std::vector<Operand>& variables, const std::string& path) {
+  for (const Operand& variable : variables) {
+    if (!LeavesFolder(variable.name) || !path.ends_with(variable.name)) continue;
+    return InvalidArgument("E-file-outside", k.op().type(), ": the file of variable ", Quote(variable.name),
+                           " (", path, ") is outside the folder of the model; rename the variable");
+  }
+  return OkStatus();
 }
 
 // -1 if an extent is unknown, or if there are more elements than can be counted.
@@ -59,6 +71,7 @@ class SaveKernel : public Kernel {
     path_ = k.Attr<std::string>("file_path");
     overwrite_ = k.Attr<bool>("overwrite");
     as_fp16_ = k.Attr<bool>("save_as_fp16");
+    PENSTOCK_RETURN_IF_ERROR(RequireInFolder(k, variables_, path_));
     if (k.op().GetOr("save_to_memory", false)) return Unsupported(k, "save_to_memory");
     return OkStatus();
   }
@@ -98,6 +111,7 @@ class LoadKernel : public Kernel {
     variables_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
     path_ = k.Attr<std::string>("file_path");
     as_fp16_ = k.Attr<bool>("load_as_fp16");
+    PENSTOCK_RETURN_IF_ERROR(RequireInFolder(k, variables_, path_));
     if (k.op().GetOr("model_from_memory", false)) return Unsupported(k, "model_from_memory");
     seek_ = k.op().GetOr("seek", std::int64_t{-1});
     slice_ = Shape(k.op().GetOr("shape", std::vector<std::int64_t>()));

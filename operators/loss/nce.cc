@@ -82,7 +82,7 @@ class ClassRows {
     width_ = k.Input("Input").shape[1];
     if (!remote_) return OkStatus();
     if (!k.Attr<bool>("remote_prefetch"))
-      return Unimplemented("E-op-rows", k.op().type(), ": Weight must be a dense tensor");
+      return Unimplemented("E-op-rows-kind", k.op().type(), ": Weight must be a dense tensor");
     PENSTOCK_RETURN_IF_ERROR(rows_.Declare(
         k,
         {k.Attr<std::vector<std::string>>("table_names"),

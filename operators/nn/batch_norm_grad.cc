@@ -11,8 +11,8 @@ namespace penstock {
 namespace {
 
 // With the moments of the batch:
-//   dX = Scale * r / count * (count * dY - sum(dY) - (X - mean) * r * sum(dY * (X - mean) * r)),  r = 1 /
-//   sqrt(variance + eps)
+//   r = 1 / sqrt(variance + eps)
+//   dX = Scale * r / count * (count * dY - sum(dY) - (X - mean) * r * sum(dY * (X - mean) * r))
 // with running ones, which do not depend on X: dX = Scale * r * dY. dScale and dBias are the two sums.
 template <typename Device, typename T>
 class BatchNormGradKernel : public Kernel {

@@ -21,7 +21,7 @@ class SgdKernel : public Kernel {
     param_out_ = k.Output("ParamOut");
     stream_ = StreamOf(k);
     if (grad_.kind != VarKind::kTensor) {
-      return Unimplemented("E-op-rows",
+      return Unimplemented("E-op-rows-kind",
                            "sgd: selected rows are not updated on GPUs; run the update on a CPU");
     }
     return OkStatus();

@@ -146,7 +146,7 @@ class LookupGradKernel : public Kernel {
     } else {
       const SelectedRows& w = k.Var(w_).template As<SelectedRows>();
       if (!w.value.initialized() || w.value.shape().rank() == 0) {
-        return FailedPrecondition("E-op-rows", type_, ": W (", w_.name,
+        return FailedPrecondition("E-op-no-value", type_, ": W (", w_.name,
                                   ") has no values, so nothing says how wide its rows are");
       }
       table_ = w.value.shape();

@@ -4,12 +4,12 @@
     roles = penstock.transpile(...)      # the native call: values in, values out; transpile_ranks without pservers
 """
 
-from penstock._penstock import EOFException, InternalError, PeerError, ProgramError, StateError, __version__
+from penstock._penstock import DataError, EOFException, InternalError, PeerError, ProgramError, StateError, __version__
 from penstock._role_set import ProgramWarning, Role, RoleSet
 from penstock._transpile import transpile
 from penstock._transpile_ranks import transpile_ranks
 
 __all__ = [
-    'EOFException', 'InternalError', 'PeerError', 'ProgramError', 'ProgramWarning', 'Role', 'RoleSet', 'StateError',
-    '__version__', 'transpile', 'transpile_ranks',
+    'DataError', 'EOFException', 'InternalError', 'PeerError', 'ProgramError', 'ProgramWarning', 'Role', 'RoleSet',
+    'StateError', '__version__', 'transpile', 'transpile_ranks',
 ]

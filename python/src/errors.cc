@@ -17,6 +17,7 @@ namespace py = pybind11;
 PyObject* program_error = nullptr;
 PyObject* state_error = nullptr;
 PyObject* peer_error = nullptr;
+PyObject* data_error = nullptr;
 PyObject* internal_error = nullptr;
 PyObject* eof_exception = nullptr;  // of a reader: no error, so by its id and not by a code
 
@@ -41,6 +42,8 @@ PyObject* TypeOf(const Status& status) {
       return PyExc_NotImplementedError;
     case StatusCode::kCancelled:
       return PyExc_KeyboardInterrupt;
+    case StatusCode::kDataLoss:
+      return data_error;
     default:
       return internal_error;
   }
@@ -73,8 +76,11 @@ void BindErrors(py::module_& m) {
   peer_error =
       NewError(m, "PeerError", "A peer did not answer: retry, or restart the peer named in the message.",
                PyExc_ConnectionError);
-  internal_error =
-      NewError(m, "InternalError", "Bad bytes, or a mistake of Penstock's own.", PyExc_Exception);
+  data_error = NewError(m, "DataError",
+                        "Damaged bytes, in a file or from a peer: fetch the file again, or restart the peer.",
+                        PyExc_ValueError);
+  internal_error = NewError(m, "InternalError",
+                            "A mistake of Penstock's own: keep the program that led to it.", PyExc_Exception);
   eof_exception = NewError(m, "EOFException", "A reader has no more data.", PyExc_Exception);
   py::register_exception_translator(&Translate);
 }

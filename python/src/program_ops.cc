@@ -47,7 +47,7 @@ py::dict SlotsToPython(const std::vector<Slot>& slots) {
   for (const Slot& slot : slots) {
     py::list names;
     for (const std::string& name : slot.args) names.append(name);
-    out[py::str(slot.name.str())] = std::move(names);
+    out[py::cast(slot.name.str())] = std::move(names);
   }
   return out;
 }
@@ -80,7 +80,7 @@ void BindOpReaders(ProgramClass& program) {
            [](const ProgramBox& box, int b, Id id) {
              py::dict out;
              for (const NamedAttr& attr : box.ReadOp(b, static_cast<OpId>(id)).attrs()) {
-               out[py::str(attr.name)] = AttrToPython(attr.value);
+               out[py::cast(attr.name.str())] = AttrToPython(attr.value);
              }
              return out;
            })

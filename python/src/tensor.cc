@@ -62,7 +62,7 @@ void SetLoD(TensorHandle& handle, LoD lod) {
   const Dim rows = tensor.shape().rank() == 0 ? 0 : tensor.shape()[0];
   if (tensor.initialized() && !IsValid(lod, rows)) {
     throw StatusError(
-        InvalidArgument("E-tensor-lod", "the sequences do not cover the ", rows,
+        InvalidArgument("E-lod-cover", "the sequences do not cover the ", rows,
                         " rows of the tensor: each level must begin with 0, never fall, and end with the "
                         "number of rows, or of sequences of the level below"));
   }

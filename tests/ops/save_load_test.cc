@@ -1,6 +1,8 @@
 // The ops that save and load: round trips, Fluid's own bytes, and what they refuse.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "framework/base/files.h"
 #include "framework/op/kernel.h"
 #include "operators/all_ops.h"
@@ -84,6 +86,34 @@ TEST(SaveLoad, RefusesAFileThatIsThereOrMissingOrTorn) {
   EXPECT_EQ(RunOp(AllOps(), load, {}).status().id(), "E-file-read");
   ASSERT_TRUE(WriteFile(dir / "none", BytesOf(dir / "x").substr(0, 20)).ok());
   EXPECT_EQ(RunOp(AllOps(), load, {}).status().code(), StatusCode::kDataLoss);
+}
+
+// As fluid.io makes them: the folder, then the name of the variable.
+TEST(SaveLoad, ANameDoesNotLeadOutOfTheFolder) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "model");
+  const Tensor x = TensorOf<float>({1}, {3});
+  const auto save = [&](const std::string& type, const std::string& name, const std::string& path) {
+    return RunOp(AllOps(), FileOp(type, path).AddInput("X", {name}), {{name, x}}).status().id();
+  };
+  const auto load = [&](const std::string& type, const std::string& name, const std::string& path) {
+    return RunOp(AllOps(), FileOp(type, path).AddOutput("Out", {name}), {}).status().id();
+  };
+  ASSERT_EQ(save("save", "x", dir / "x"), "");
+  for (const std::string name : {"../x", "a/../../x", "./../x"}) {
+    const std::string path = dir / ("model/" + name);
+    EXPECT_EQ(save("save", name, path), "E-file-outside") << name;
+    EXPECT_EQ(load("load", name, path), "E-file-outside") << name;
+    EXPECT_EQ(save("save_combine", name, path), "E-file-outside") << name;
+    EXPECT_EQ(load("load_combine", name, path), "E-file-outside") << name;
+  }
+  const std::string absolute = dir / "x";
+  EXPECT_EQ(save("save", absolute, absolute), "E-file-outside");
+  EXPECT_EQ(load("load", absolute, absolute), "E-file-outside");
+  for (const std::string name : {"fc/w", "..w", "a/../w"}) {
+    EXPECT_EQ(save("save", name, dir / ("model/" + name)), "") << name;
+    EXPECT_EQ(load("load", name, dir / ("model/" + name)), "") << name;
+  }
 }
 
 TEST(Save, WritesSelectedRowsAsFluidDoes) {

@@ -1,5 +1,8 @@
 """Handles: the same thing is the same object, and one whose op or variable is gone says so."""
 
+import os
+
+import numpy as np
 import penstock
 import pytest
 
@@ -132,8 +135,33 @@ def test_bytes_that_are_no_program_are_an_error(fluid):
     net(fluid)
     data = fluid.default_main_program().desc.serialize_to_string()
     for wrong in (b'\x0a', data[:-3], b'\xff' * 64):
-        with pytest.raises((penstock.ProgramError, penstock.InternalError)):
+        with pytest.raises(ValueError):
             fluid.Program.parse_from_string(wrong)
+    with pytest.raises(penstock.DataError) as caught:
+        fluid.Program.parse_from_string(data[:-3])
+    assert caught.value.id == 'E-program-bytes'
+
+
+def test_names_that_are_not_utf8_are_names(fluid):
+    weird = fluid.data('weird', [None, 4])
+    out = fluid.layers.scale(weird, 2.0)
+    data = fluid.default_main_program().desc.serialize_to_string()
+    renamed = data.replace(b'weird', b'w\xff\xc3(d')
+    program = fluid.Program.parse_from_string(renamed)
+    block, name = program.global_block(), os.fsdecode(b'w\xff\xc3(d')
+    assert list(block.vars) == [name, out.name] and list(block.vars.values())[0].name == name
+    assert block.var(name).shape == (-1, 4) and block.has_var(name)
+    assert block.ops[0].input('X') == [name] and block.ops[0].input_arg_names == [name]
+    assert program.desc.serialize_to_string() == renamed
+    exe = fluid.Executor()
+    given, = exe.run(program, feed={name: np.ones((2, 4), 'float32')}, fetch_list=[out.name])
+    assert given.tolist() == [[2.0] * 4] * 2
+    tall = block.create_var(name='tall', shape=[5, 4], dtype='float32')
+    with pytest.raises(penstock.ProgramError) as caught:
+        block.append_op('mul', {'X': name, 'Y': tall}, {'Out': out.name})
+    assert caught.value.id == 'E-shape-mul' and 'width of X (4)' in str(caught.value)
+    with pytest.raises(TypeError):    # a surrogate that stands for no byte
+        program.desc.has_var(0, '\ud800')
 
 
 def python_sgd(fluid):

@@ -116,7 +116,7 @@ def test_files_that_do_not_fit_are_told_what_is_wrong(fluid, tmp_path):
         loading(data[:-(4 + 8 + 4 + 4 + 6 + 4 * 13)])
     with pytest.raises(ValueError, match='all holds more than the 2 variables'):
         loading(data + b'\0')
-    with pytest.raises(penstock.InternalError, match='all: fc_0.w_0: '):
+    with pytest.raises(penstock.DataError, match='all: fc_0.w_0: '):
         loading(data[:-1])
     fluid.io.save_vars(exe, str(tmp_path), vars=['fc_0.b_0'])
     os.replace(tmp_path / 'fc_0.b_0', tmp_path / 'fc_0.w_0')

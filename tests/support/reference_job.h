@@ -3,8 +3,8 @@
 //
 //   ReferenceJob job(AllOps(), {trainer0, trainer1}, {pserver0, pserver1});
 //   PENSTOCK_RETURN_IF_ERROR(job.Start());
-//   PENSTOCK_ASSIGN_OR_RETURN(auto losses, job.Step({feeds of trainer 0, feeds of trainer 1},
-//   {"mean_0.tmp_0"})); job.trainer_scope(0).Find("w");
+//   PENSTOCK_ASSIGN_OR_RETURN(auto losses, job.Step({feeds of both trainers}, {"mean_0.tmp_0"}));
+//   job.trainer_scope(0).Find("w");
 //
 // A step runs trainer 0's program up to its send_barrier; there trainer 1's program runs, and so on. In the
 // last trainer's barrier the servers run their blocks, in the order of listen_and_serv's optimize_blocks, on

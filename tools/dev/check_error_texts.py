@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
-"""Every finding and every error of the transpiler is shown by a test: its id stands in the text of a golden file.
+"""An id of an error has one status code, and every finding and every error of the transpiler is shown by a test: its id
+stands in the text of a golden file.
 
-  tools/dev/check_error_texts.py        prints each id that stands in none; exit code 1 if there is one
+  tools/dev/check_error_texts.py        prints each id that is otherwise; exit code 1 if there is one
 
 Ids are found as quoted words in the sources, such as "E-plan-trainer-id"; those of InternalError are our bugs, which no
 text leads to. The others must stand in a golden file as "[id]"; EXCEPT lists those that need more than a text, with
 their test.
+
+Whoever catches an error by its id relies on what the code says: an id that is made with two codes is one id too few.
 """
 
 import pathlib
@@ -23,6 +26,47 @@ EXCEPT = {
     "E-roles-twice": "tests/unit/tools/diff_cli_test.cc",
 }
 ID = re.compile(r'(InternalError\(\s*)?"([EWN]-[a-z]+(?:-[a-z0-9]+)*)"')
+
+
+CODED_FOLDERS = ["framework", "operators", "executor", "transpiler", "tools", "python"]
+CODES = ("Cancelled", "InvalidArgument", "DeadlineExceeded", "Unimplemented", "FailedPrecondition", "InternalError",
+         "Unavailable", "DataLoss")
+# InvalidArgument("E-x", of Status(StatusCode::kInvalidArgument, "E-x", with several codes where one is chosen.
+MADE = re.compile(r'\b(%s)\(\s*"(E-[a-z0-9-]+)"' % "|".join(CODES))
+SPELLED = re.compile(r'\bStatus\(([^;"]*StatusCode::k[^;"]*)"(E-[a-z0-9-]+)"')
+NAMED = re.compile(r'\bchar (k\w+)\[\] = "(E-[a-z0-9-]+)"')
+IN_PYTHON = re.compile(r"\bprogram_error\(\s*'(E-[a-z0-9-]+)'")
+
+
+def codes_in(path, text):
+    """(id, code) of each error that a source makes."""
+    if path.suffix == ".py":
+        for found in IN_PYTHON.finditer(text):
+            yield found[1], "InvalidArgument"
+        return
+    for found in MADE.finditer(text):
+        yield found[2], found[1]
+    for found in SPELLED.finditer(text):
+        for code in re.findall(r"StatusCode::k(\w+)", found[1]):
+            yield found[2], "InternalError" if code == "Internal" else code
+    for constant in NAMED.finditer(text):
+        for found in re.finditer(r"\b(%s)\(\s*%s\b" % ("|".join(CODES), constant[1]), text):
+            yield constant[2], found[1]
+
+
+def ids_of_two_codes(root=ROOT):
+    codes = {}
+    for folder in CODED_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in {".cc", ".h", ".cu", ".cuh", ".py"} or not path.is_file():
+                continue
+            for id_, code in codes_in(path, path.read_text()):
+                codes.setdefault(id_, {}).setdefault(code, path.relative_to(root))
+    if not codes:
+        yield "no error found: are the patterns right?"
+    for id_, made in sorted(codes.items()):
+        if len(made) > 1:
+            yield f"{id_} has several codes: " + ", ".join(f"{code} ({path})" for code, path in sorted(made.items()))
 
 
 def findings():
@@ -46,7 +90,7 @@ def findings():
 
 
 def main():
-    found = list(findings())
+    found = [*findings(), *ids_of_two_codes()]
     for line in found:
         print(line)
     return 1 if found else 0

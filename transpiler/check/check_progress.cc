@@ -3,12 +3,11 @@
 // closes to a circle or ends at somebody who never comes.
 //
 //   pserver  gives start values until every trainer's start-up fetch_barrier; then takes gradients until
-//   every
-//            send_barrier, updates, gives parameters until every fetch_barrier, and takes gradients again
-//            Before it updates, it may exchange what it has measured with other pservers, and waits until
-//            they have taken their gradients too
+//            every send_barrier, updates, gives parameters until every fetch_barrier, and takes gradients
+//            again. Before it updates, it may exchange what it has measured with other pservers, and waits
+//            until they have taken their gradients too
 //   trainer  waits in a send or send_barrier until the pserver takes, in a recv or fetch_barrier until it
-//   gives
+//            gives
 //
 // Trainers that are not in the folder do as those that are, so nobody waits for them.
 #include <algorithm>

@@ -9,6 +9,7 @@
 #include "framework/ir/block_uses.h"
 #include "framework/op/infer_context.h"
 #include "framework/op/var_info.h"
+#include "transpiler/memory/nesting.h"
 
 namespace penstock {
 namespace {
@@ -41,10 +42,14 @@ const std::vector<Dim>& TrialNumbers() {
 class ExtentReader {
  public:
   ExtentReader(const OpRegistry& ops, const Program& program, Extents& out)
-      : ops_(ops), program_(program), out_(out), read_(static_cast<std::size_t>(program.block_count())) {}
+      : ops_(ops),
+        program_(program),
+        out_(out),
+        vars_(program),
+        read_(static_cast<std::size_t>(program.block_count())) {}
 
   void Read() {
-    ReadBlock(0);
+    ReadBlocks();
     std::set<int> fed;
     for (std::size_t i = 0; i < out_.unknowns_.size(); ++i) {
       const int root = out_.Root(static_cast<int>(i));
@@ -65,14 +70,44 @@ class ExtentReader {
     bool output = false;
   };
 
-  void ReadBlock(int block) {
-    if (read_[static_cast<std::size_t>(block)]) return;
-    read_[static_cast<std::size_t>(block)] = true;
-    for (const OpEntry& entry : program_.block(block).ops()) {
-      for (const int started : StartedBlocks(*entry.op)) {
-        if (started > block && started < program_.block_count()) ReadBlock(started);
+  // A block on the way: how far its ops are read, and the blocks that the next one starts, the last first.
+  struct Reading {
+    int block = 0;
+    std::size_t next_op = 0;
+    std::vector<int> started;
+    bool looked = false;  // for what the next op starts
+  };
+
+  // From block 0 on: what an op starts is read before the op. No recursion, since blocks nest as deep as a
+  // program likes.
+  void ReadBlocks() {
+    std::vector<Reading> way;
+    way.push_back({.block = 0});
+    read_[0] = true;
+    while (!way.empty()) {
+      Reading& at = way.back();
+      const std::vector<OpEntry>& ops = program_.block(at.block).ops();
+      if (at.next_op == ops.size()) {
+        way.pop_back();
+        continue;
       }
-      ReadOp(block, *entry.op);
+      const Op& op = *ops[at.next_op].op;
+      if (!std::exchange(at.looked, true)) {
+        at.started = StartedBlocks(op);
+        std::reverse(at.started.begin(), at.started.end());
+      }
+      if (!at.started.empty()) {
+        const int started = at.started.back();
+        at.started.pop_back();
+        if (started <= at.block || started >= program_.block_count()) continue;
+        if (read_[static_cast<std::size_t>(started)]) continue;
+        read_[static_cast<std::size_t>(started)] = true;
+        way.push_back({.block = started});
+        continue;
+      }
+      ReadOp(at.block, op);
+      ++at.next_op;
+      at.looked = false;
     }
   }
 
@@ -84,7 +119,7 @@ class ExtentReader {
         for (const std::string& name : slot.args) {
           Argument& argument = arguments.emplace_back();
           argument.output = slots == &op.outputs();
-          const Var* var = name == kEmptyVarName ? nullptr : program_.FindVar(block, name);
+          const Var* var = name == kEmptyVarName ? nullptr : vars_.Find(block, name);
           if (var == nullptr || !var->type) continue;
           argument.var = var;
           if (argument.output) continue;
@@ -223,7 +258,8 @@ class ExtentReader {
   const OpRegistry& ops_;
   const Program& program_;
   Extents& out_;
-  std::vector<bool> read_;
+  const VarFinder vars_;
+  std::vector<bool> read_;       // by block
   std::vector<int> tried_with_;  // by the last inference that told shapes
 };
 

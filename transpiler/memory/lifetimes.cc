@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "transpiler/memory/nesting.h"
+
 namespace penstock {
 namespace {
 
@@ -80,6 +82,14 @@ class Reader {
         }
       }
     }
+    std::vector<int> around;
+    for (const std::vector<Place>& owners : owners_) {
+      const bool one = owners.size() == 1;
+      const int from = one ? owners.front().block : -1;
+      shared_.push_back(one ? shared_[static_cast<std::size_t>(from)] : !owners.empty());
+      around.push_back(from);
+    }
+    entered_.emplace(around);
   }
 
   void Pin(const std::string& name) {
@@ -135,9 +145,18 @@ class Reader {
     uses.last = std::max(uses.last, position);
   }
 
-  // Climbs from a block to the ops of the variable's block through which it is entered. False if it is not
-  // entered from there: a gradient block reads of the block whose gradient it is what that left behind.
+  // Notes the ops of the variable's block through which a block is entered. False if it is not entered from
+  // there: a gradient block reads of the block whose gradient it is what that left behind.
   bool UseFromWithin(Uses& uses, int block) {
+    if (shared_[static_cast<std::size_t>(block)]) return ClimbFrom(uses, block);
+    if (!entered_->IsWithin(block, uses.block)) return false;
+    const int step = entered_->StepToward(block, uses.block);
+    Use(uses, owners_[static_cast<std::size_t>(step)].front().position, /*writes=*/false);
+    return true;
+  }
+
+  // The same where a block on the way out has several ops that enter it.
+  bool ClimbFrom(Uses& uses, int block) {
     bool reached = false;
     std::vector<int> climbing = {block};
     std::vector<bool> seen(owners_.size(), false);
@@ -192,6 +211,8 @@ class Reader {
   std::unordered_map<std::string_view, Uses> uses_;  // asked, never walked
   std::vector<const Var*> order_;
   std::vector<std::vector<Place>> owners_;  // by block: the ops that enter it
+  std::vector<bool> shared_;                // by block: whether it, or one on the way out, has several
+  std::optional<Nesting> entered_;          // by the one op that enters each
 };
 
 }  // namespace

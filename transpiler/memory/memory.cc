@@ -1,5 +1,7 @@
 #include "transpiler/memory/memory.h"
 
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "framework/base/strings.h"
@@ -24,11 +26,13 @@ std::string MemoryRewrite::Report() const {
 }
 
 Status RequireDeclared(const Program& program, const NameSet& keep) {
+  if (keep.empty()) return OkStatus();
+  std::unordered_set<std::string_view> declared;
+  for (int b = 0; b < program.block_count(); ++b) {
+    for (const VarRef& var : program.block(b).vars()) declared.insert(var->name);
+  }
   for (const std::string& name : keep) {
-    bool declared = false;
-    for (int b = 0; b < program.block_count(); ++b)
-      declared = declared || program.block(b).FindVar(name) != nullptr;
-    if (declared) continue;
+    if (declared.contains(name)) continue;
     return InvalidArgument("E-memory-keep", "memory: ", Quote(name),
                            " is to be kept, and the program does not declare it");
   }

@@ -3,8 +3,9 @@
 // side.
 //
 //   before  (main)    (ParamOut=w) = momentum(Param=w, Grad=w@GRAD, Velocity=w_velocity, LearningRate=lr)
-//   after   (pserver) block 1 in 0 { (ParamOut=w.block1) = momentum(Param=w.block1, Grad=w@GRAD.block1, ...)
-//   }
+//   after   (pserver) block 1 in 0 {
+//                       (ParamOut=w.block1) = momentum(Param=w.block1, Grad=w@GRAD.block1, ...)
+//                     }
 //
 // State keeps its name; state shaped like the parameter takes the slice's shape. A second slice of the same
 // parameter has state of its own: w_velocity.block2. Requires: DeclareSlices, PlaceLrSchedule.

@@ -3,8 +3,9 @@
 //
 //   plan    table t, rows by id
 //   after   persist t : rows<f32[1000, 32]>
-//           block 4 in 0 { (ParamOut=t) = adam(Param=t, Grad=t@GRAD, Moment1=t_moment1 : rows<f32[1000, 32]>,
-//           ...) } block 5 in 4 { rows0 = lookup_sparse_table(W=t, Ids=ids0) } block 6 in 4 { save(X=t) }
+//           block 4 in 0 { (ParamOut=t) = adam(Param=t, Grad=t@GRAD, Moment1=t_moment1, ...) }
+//           block 5 in 4 { rows0 = lookup_sparse_table(W=t, Ids=ids0) }
+//           block 6 in 4 { save(X=t) }
 //
 // State that is shaped like the table is kept like it, by rows. Fluid updates by sgd whatever the user chose,
 // and leaves regularizers out; compat does the same. Requires: ServeGradients; passes after it do not expect

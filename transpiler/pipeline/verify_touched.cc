@@ -129,7 +129,7 @@ class BlockVerifier {
       return OkStatus();
     }
     const auto at = static_cast<std::size_t>(missing - found.begin());
-    return InternalError("E-verify-undeclared", named_by_[at]->type(), " in block ", index_, " names ",
+    return InternalError("E-pass-undeclared", named_by_[at]->type(), " in block ", index_, " names ",
                          names_[at], ", which is not declared");
   }
 

@@ -7,7 +7,7 @@
 
 namespace penstock {
 
-// kInternal E-verify-undeclared: an op that is new or changed names a variable that no block around it
+// kInternal E-pass-undeclared: an op that is new or changed names a variable that no block around it
 // declares, or a declaration went away under an op that still names it. E-verify-block: an op enters a block
 // that is not there. kInvalidArgument: a new op of a known type breaks its schema.
 Status VerifyTouched(const Program& before, const Program& after, const OpRegistry& ops);

@@ -7,9 +7,9 @@ import numpy
 
 from penstock._call_site import stack_level
 from penstock.fluid import _pickles
-from penstock.fluid._var_files import (held_value, is_belong_to_optimizer, is_parameter, is_persistable, load_vars,
-                                       program_or_default, read_combined, read_file, read_single, require_same,
-                                       write_file)
+from penstock.fluid._var_files import (file_of, held_value, is_belong_to_optimizer, is_parameter, is_persistable,
+                                       load_vars, program_or_default, read_combined, read_file, read_single,
+                                       require_same, write_file)
 from penstock.fluid.executor import global_scope
 from penstock.fluid.framework import Variable
 
@@ -71,7 +71,7 @@ def load(program, model_path, executor=None, var_list=None):
 def _load_vars_of(program, path, executor, var_list):
     if os.path.isdir(path):
         there = [var for var in program.list_vars()
-                 if is_persistable(var) and os.path.isfile(os.path.join(path, var.name))]
+                 if is_persistable(var) and os.path.isfile(file_of(path, var.name))]
         load_vars(executor, path, program, there)
     elif not os.path.isfile(path):
         raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (_prefix(path), path))
@@ -122,7 +122,7 @@ def load_program_state(model_path, var_list=None):
         values = read_combined(model_path, names)
     elif os.path.isdir(model_path):
         names = _files_below(model_path) if names is None else names
-        values = [read_single(os.path.join(model_path, name)) for name in names]
+        values = [read_single(file_of(model_path, name)) for name in names]
     else:
         raise ValueError('there is neither %s.pdparams nor a file or folder %s' % (prefix, model_path))
     return {name: numpy.array(value.get_tensor()) for name, value in zip(names, values)}

@@ -1,7 +1,10 @@
 """Variables in files, in Fluid's formats: one file a variable, or one file of all in the order of their names."""
 
+import errno
+import itertools
 import os
 
+from penstock._errors import program_error
 from penstock._penstock import RuntimeVariable
 from penstock.fluid import framework
 from penstock.fluid._remote_tables import remote_lookups, whole_table
@@ -12,6 +15,9 @@ from penstock.fluid.framework import Parameter, Program, Variable
 
 # Under the folder of a save; what it is called in Fluid.
 TABLES_FOLDER = '__lookup_table__'
+
+_NAMES_TRIED = 100
+_numbers = itertools.count()
 
 _NEVER_SAVED = (VarType.FEED_MINIBATCH, VarType.FETCH_LIST, VarType.READER, VarType.RAW)
 
@@ -57,18 +63,60 @@ def held_value(var):
 
 
 def write_file(path, parts):
-    """The file holds what it held before, or all of the parts."""
-    os.makedirs(os.path.dirname(path) or '.', exist_ok=True)
-    partial = '%s.%d.partial' % (path, os.getpid())    # several trainers may save to one folder
+    """The file holds what it held before, or all of the parts, and then survives a crash of the machine."""
+    folder = os.path.dirname(path) or '.'
+    os.makedirs(folder, exist_ok=True)
+    file, partial = _create_beside(path)
     try:
-        with open(partial, 'wb') as out:
+        with open(file, 'wb') as out:
             for part in parts:
                 out.write(part)
+            out.flush()
+            os.fsync(out.fileno())
         os.replace(partial, path)
     except BaseException:
-        if os.path.exists(partial):
-            os.remove(partial)
+        os.remove(partial)
         raise
+    _sync_folder(folder)
+
+
+def _create_beside(path):
+    """(descriptor, path) of a new file beside `path`. What stands under a name already, such as a link to another file
+    that somebody put there, is left alone."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    for _ in range(_NAMES_TRIED):
+        partial = '%s.%d-%d.partial' % (path, os.getpid(), next(_numbers))    # several trainers may save to one folder
+        try:
+            return os.open(partial, flags, 0o666), partial
+        except FileExistsError:
+            pass
+    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), partial)
+
+
+def _sync_folder(folder):
+    """Forces the names in the folder to disk. A folder that may not be listed, or on a file system that cannot force
+    it, is as safe as the system makes it."""
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return
+    try:
+        os.fsync(opened)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(opened)
+
+
+def file_of(dirname, name):
+    """The path of a variable's own file. A model's names are data: one such as "../../x" must not lead out of the
+    folder. Names with slashes, as Fluid's name scopes make them, have files in folders below."""
+    inside = os.path.normpath(name) if name else os.curdir
+    if os.path.isabs(name) or inside == os.pardir or inside.startswith(os.pardir + os.sep):
+        raise program_error('E-file-outside', 'the file of variable %r is outside %s; rename the variable' %
+                            (name, dirname))
+    return os.path.join(dirname, name)
 
 
 def read_file(path):
@@ -105,9 +153,10 @@ def save_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     if filename is not None:
         write_file(os.path.join(dirname, filename), map(record, chosen))
         return None
+    paths = [file_of(dirname, var.name) for var in chosen]    # before anything is written
     os.makedirs(dirname, exist_ok=True)
-    for var in chosen:
-        write_file(os.path.join(dirname, var.name), [record(var)])
+    for var, path in zip(chosen, paths):
+        write_file(path, [record(var)])
     return None
 
 
@@ -125,8 +174,8 @@ def load_vars(executor, dirname, main_program=None, vars=None, predicate=None, f
     elif filename is not None:
         values = read_combined(os.path.join(dirname, filename), names)
     else:
-        for var in chosen:
-            path = os.path.join(dirname, var.name)
+        paths = [file_of(dirname, name) for name in names]    # before anything is read
+        for var, path in zip(chosen, paths):
             _put(var, _parse(path, read_file(path), 0, var.type)[0])
         return
     for var, value in zip(chosen, values):

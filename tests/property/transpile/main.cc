@@ -3,8 +3,8 @@
 //   property_transpile                            500 of them, as the quick tests do
 //   property_transpile --count 10000 --seed 501   those of the seeds from 501 on
 //   property_transpile --count 1 --seed 37        the one that a failure named
-//   property_transpile --digests                  prints "seed digest" lines alone: what another process
-//   compares
+//   property_transpile --digests                  prints "seed digest" lines alone, for another process to
+//                                                 compare
 #include <gflags/gflags.h>
 #include <gtest/gtest.h>
 

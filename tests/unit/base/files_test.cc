@@ -2,11 +2,27 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "framework/base/strings.h"
 #include "tests/support/temp_dir.h"
+
+namespace {
+
+std::vector<std::string> forced;  // the paths of what was forced to disk, in order
+
+}  // namespace
+
+// Stands in for the C library's in this binary.
+extern "C" int fsync(int fd) {
+  forced.push_back(std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd)).string());
+  return static_cast<int>(syscall(SYS_fsync, fd));
+}
 
 namespace penstock {
 namespace {
@@ -68,6 +84,52 @@ TEST(Files, ASmallGzipFileCannotFillTheMemory) {
   ASSERT_FALSE(read.ok());
   EXPECT_EQ(read.status().id(), "E-file-size");
   EXPECT_EQ(ReadFile(dir / "bomb.gz", {.bytes_max = 10}).status().id(), "E-file-size");
+}
+
+TEST(Files, WhatUnpacksToMoreThanItsSizeAllowsIsRefused) {
+  const std::string member = Gzip(std::string(4 << 20, 'x'));  // a thousand times smaller
+  std::string packed;
+  for (int i = 0; i < 16; ++i) packed += member;
+  ASSERT_TRUE(Gunzip(packed, std::size_t{4} << 30).ok());
+  packed += member + member;
+  ASSERT_LT(UnpackedBytesMax(packed.size()), std::size_t{18} * (4 << 20));
+  const Result<std::string> read = Gunzip(packed, std::size_t{4} << 30);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.status().id(), "E-file-size");
+  EXPECT_EQ(read.status().message(),
+            StrCat("holds more than the ", UnpackedBytesMax(packed.size()), " bytes allowed"));
+}
+
+TEST(Files, ANewFileAndThenItsFolderAreForcedToDisk) {
+  const test::TempDir dir;
+  forced.clear();
+  ASSERT_TRUE(WriteFile(dir / "x", "new").ok());
+  ASSERT_EQ(forced.size(), 2u);
+  EXPECT_TRUE(forced[0].starts_with(dir / "x.tmp")) << forced[0];
+  EXPECT_EQ(forced[1], dir.path().string());
+}
+
+// Somebody who may write to the folder guesses the names of temporary files.
+TEST(Files, ATemporaryFileFollowsNoLinkAndReplacesNoFile) {
+  const test::TempDir dir;
+  ASSERT_TRUE(WriteFile(dir / "victim", "old").ok());
+  forced.clear();
+  ASSERT_TRUE(WriteFile(dir / "x", "new").ok());
+  const std::size_t dash = forced.at(0).rfind('-');
+  const unsigned last = std::stoul(forced[0].substr(dash + 1));
+  for (unsigned next = last + 1; next <= last + 2; ++next)
+    std::filesystem::create_symlink(dir / "victim", StrCat(forced[0].substr(0, dash + 1), next));
+  ASSERT_TRUE(WriteFile(dir / "x", "newer").ok());
+  EXPECT_EQ(*ReadFile(dir / "x"), "newer");
+  EXPECT_EQ(*ReadFile(dir / "victim"), "old");
+  EXPECT_FALSE(std::filesystem::is_symlink(dir / "x"));
+}
+
+TEST(Files, ANameThatClimbsOutOfItsFolderIsKnown) {
+  for (const char* name : {"../x", "../../x", "a/../../x", "/x", "..", "./../x", "a/b/../../../a/b/x"})
+    EXPECT_TRUE(LeavesFolder(name)) << name;
+  for (const char* name : {"x", "a/b", "a/../b", "..x", "x..", "a//b", "...", "./x", ""})
+    EXPECT_FALSE(LeavesFolder(name)) << name;
 }
 
 TEST(Files, AMissingFileIsNamedWithTheReason) {

@@ -121,7 +121,7 @@ TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {
     EXPECT_EQ(table.store->CheckIds(0, 1, Ids({2, id})).message(),
               StrCat("trainer 1 asked for row ", id, " of emb, which has 6"));
   }
-  EXPECT_EQ(table.store->CheckIds(0, 1, Payload::Of("123")).id(), "E-rpc-row");
+  EXPECT_EQ(table.store->CheckIds(0, 1, Payload::Of("123")).id(), "E-rpc-row-bytes");
   EXPECT_TRUE(table.store->CheckIds(0, 1, Ids({0, 5, 5})).ok());
 }
 

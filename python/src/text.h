@@ -1,0 +1,70 @@
+// How text crosses between C++ and Python: as UTF-8. Other bytes, as a name in a program from elsewhere may
+// have, become lone surrogates and come back as the same bytes (PEP 383: as Python treats names of files).
+// Without this they would end every list of names with a UnicodeDecodeError.
+//
+// python/CMakeLists.txt puts it in front of each source of the module: one that missed it would convert
+// otherwise.
+#pragma once
+
+#include <pybind11/detail/common.h>
+
+#include <string>
+
+PYBIND11_NAMESPACE_BEGIN(PYBIND11_NAMESPACE)
+PYBIND11_NAMESPACE_BEGIN(detail)
+template <typename Type, typename Sfinae>
+class type_caster;
+template <>
+class type_caster<std::string, void>;  // in place of pybind11's, before its headers ask for one
+PYBIND11_NAMESPACE_END(detail)
+PYBIND11_NAMESPACE_END(PYBIND11_NAMESPACE)
+
+#include <pybind11/cast.h>
+
+PYBIND11_NAMESPACE_BEGIN(PYBIND11_NAMESPACE)
+PYBIND11_NAMESPACE_BEGIN(detail)
+template <>
+class type_caster<std::string, void> {
+ public:
+  PYBIND11_TYPE_CASTER(std::string, const_name("str"));
+
+  // A str, or bytes or a bytearray as they are.
+  bool load(handle source, bool) {
+    if (!source) return false;
+    if (PyUnicode_Check(source.ptr())) return LoadText(source);
+    if (PyBytes_Check(source.ptr())) {
+      value.assign(PyBytes_AS_STRING(source.ptr()), static_cast<std::size_t>(PyBytes_GET_SIZE(source.ptr())));
+      return true;
+    }
+    if (!PyByteArray_Check(source.ptr())) return false;
+    value.assign(PyByteArray_AS_STRING(source.ptr()),
+                 static_cast<std::size_t>(PyByteArray_GET_SIZE(source.ptr())));
+    return true;
+  }
+
+  static handle cast(const std::string& text, return_value_policy, handle) {
+    PyObject* made =
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+    if (made == nullptr) throw error_already_set();
+    return made;
+  }
+
+ private:
+  bool LoadText(handle source) {
+    Py_ssize_t size = 0;
+    if (const char* utf8 = PyUnicode_AsUTF8AndSize(source.ptr(), &size)) {
+      value.assign(utf8, static_cast<std::size_t>(size));
+      return true;
+    }
+    PyErr_Clear();
+    const auto bytes =
+        reinterpret_steal<object>(PyUnicode_AsEncodedString(source.ptr(), "utf-8", "surrogateescape"));
+    if (!bytes) {  // a surrogate that stands for no byte
+      PyErr_Clear();
+      return false;
+    }
+    return load(bytes, false);
+  }
+};
+PYBIND11_NAMESPACE_END(detail)
+PYBIND11_NAMESPACE_END(PYBIND11_NAMESPACE)

@@ -78,6 +78,8 @@ JOB = textwrap.dedent('''
         print('training', flush=True)
     losses = []
     for step in range(steps):
+        if os.environ.get('RAISE_IN') == role + str(index) and step == 2:
+            raise ValueError('the data ran out')
         losses.append(exe.run(program, feed=feed(step), fetch_list=[loss])[0][0])
     save(role + str(index), losses)
     if '--no-close' not in sys.argv:
@@ -158,6 +160,33 @@ def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job, asked):
 def test_servers_end_by_themselves_when_trainers_end_without_closing(job):
     job.start_all('--no-close')
     assert {result[0] for result in job.wait().values()} == {0}
+
+
+def test_what_a_trainer_raised_is_told_to_all(job):
+    job.environment['RAISE_IN'] = 'trainer1'
+    job.start_all(steps=100000)
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {1}, results
+    for name in ('trainer0', 'pserver0', 'pserver1'):
+        errors = results[name][2]
+        assert 'PeerError: trainer 1 failed: ValueError: the data ran out   [E-peer-failed]' in errors, errors
+        assert "raise ValueError('the data ran out')" in errors, errors
+    assert 'PeerError' not in results['trainer1'][2]
+
+
+def test_ctrl_c_of_a_server_is_a_peers_error_to_the_others(job):
+    job.start_all(steps=100000)
+    for index in range(2):
+        trainer = job.processes['trainer%d' % index]
+        wait_for_line(trainer, trainer.stdout, 'training')
+    job.processes['pserver1'].send_signal(signal.SIGINT)
+    results = job.wait()
+    assert 'KeyboardInterrupt' in results['pserver1'][2]
+    address = job.environment['ENDPOINTS'].split(',')[1]
+    for name in ('trainer0', 'trainer1', 'pserver0'):
+        code, _, errors = results[name]
+        assert code == 1 and 'KeyboardInterrupt' not in errors, errors
+        assert 'PeerError: pserver %s was interrupted   [E-peer-interrupted]' % address in errors, errors
 
 
 def test_ctrl_c_ends_a_waiting_server(job):

@@ -10,6 +10,7 @@ import textwrap
 import time
 
 import pytest
+from launched import TRAIN
 
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 180
@@ -210,7 +211,7 @@ def _alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -245,3 +246,14 @@ def test_nothing_outlives_the_launcher(tmp_path, number, target):
     while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
         pass
     assert [pid for pid in pids if _alive(pid)] == []
+
+
+
+def test_a_jobs_cause_is_the_trainer_that_raised_and_not_who_noticed_it(tmp_path):
+    script = write_script(tmp_path, TRAIN)
+    result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", "--quiet", script, "100000",
+                    environment={"RAISES": "1"})
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: launch: trainer 1 (pid ") and "the data ran out" in result.stderr
+    for log in ("workerlog.0", "serverlog.0", "serverlog.1"):
+        assert "trainer 1 failed: ValueError: the data ran out" in (tmp_path / "mylog" / log).read_text()

@@ -14,6 +14,7 @@ import textwrap
 import time
 
 import pytest
+from launched import TRAIN
 
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 180
@@ -208,6 +209,14 @@ def test_what_cannot_be_a_job_is_refused(tmp_path, arguments, message):
                             timeout=WAIT_S, env=environment)
     assert result.returncode == 2, result.stderr
     assert message in result.stderr and len(result.stderr.splitlines()) == 1
+
+
+def test_a_job_of_two_machines_trains(nodes):
+    job = nodes(TRAIN)
+    for node in (0, 1):
+        job.start(node, "--job_id", "both")
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {0}, results
 
 
 def test_launchers_that_were_told_different_things_say_what_differs(nodes):

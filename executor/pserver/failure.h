@@ -1,0 +1,20 @@
+// How the failure of one process reads in another.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+#include "framework/runtime/clock.h"
+
+namespace penstock {
+
+// What the failure of `peer`, such as "trainer 1", is to this process: kUnavailable, whatever it was there.
+// What is kUnavailable already stays as it is, for it names whoever is gone.
+Status FailureOf(std::string_view peer, const Status& why);
+
+// " after a silence of 13 s", to follow the words for a lost connection; empty where a loss was noticed at
+// once.
+std::string SilenceText(Nanoseconds since_heard);
+
+}  // namespace penstock

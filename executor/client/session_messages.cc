@@ -3,6 +3,7 @@
 
 #include "executor/client/session.h"
 #include "executor/pserver/failure.h"
+#include "framework/base/log.h"
 #include "framework/base/strings.h"
 
 namespace penstock {
@@ -145,6 +146,8 @@ Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& m
                     cut.chunk_rows.size() >= variables &&
                     std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
                                  [](std::uint64_t rows) { return rows == 0; });
+  if (LogsDetail(1))
+    Log(LogSeverity::kInfo, StrCat("pserver ", peer.address, " has welcomed trainer ", trainer_));
   if (!sane)
     return DataLoss("E-rpc-welcome", "pserver ", peer.address,
                     " describes its chunks in a way that cannot be");

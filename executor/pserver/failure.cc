@@ -12,9 +12,10 @@ Status FailureOf(std::string_view peer, const Status& why) {
   if (why.code() == StatusCode::kUnavailable) return why;
   if (why.code() == StatusCode::kCancelled)
     return Unavailable("E-peer-interrupted", peer, " was interrupted");
+  if (why.id() != kTrainerRaised) return Status(why).In(StrCat(peer, " failed"));
   Status failure = Unavailable("E-peer-failed", peer, " failed: ", why.message());
   for (const std::string& line : why.details()) failure.With(line);
-  return std::move(failure).With(StrCat("its error is ", why.id()));
+  return failure;
 }
 
 std::string SilenceText(Nanoseconds since_heard) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "executor/pserver/failure.h"
+#include "framework/base/log.h"
 
 namespace penstock {
 namespace {
@@ -120,6 +121,8 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
     Refuse(caller.connection, options_.token, over);
     return;
   }
+  if (LogsDetail(1) && !admission_.Admitted(id))
+    Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
   admission_.Admit(id, caller.envelope.incarnation, caller.envelope.contract);
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.connection = caller.connection;

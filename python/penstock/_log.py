@@ -7,7 +7,7 @@ from penstock import _penstock
 
 
 def role_of(environment):
-    """Who this process is, as the launcher or a hand-written script says it: "trainer 0", "pserver 1"; "" if nobody does."""
+    """Who this process is, as the launcher or a hand-written script says it: "trainer 0", "pserver 1"; else ""."""
     kind = environment.get('TRAINING_ROLE') or environment.get('PADDLE_TRAINING_ROLE') or ''
     name, variable = {'PSERVER': ('pserver', 'PADDLE_PSERVER_ID'),
                       'TRAINER': ('trainer', 'PADDLE_TRAINER_ID')}.get(kind.upper(), ('', ''))

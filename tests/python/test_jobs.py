@@ -174,6 +174,17 @@ def test_what_a_trainer_raised_is_told_to_all(job):
     assert 'PeerError' not in results['trainer1'][2]
 
 
+def test_details_are_logged_where_they_are_asked_for(job):
+    job.start_all(steps=2)
+    results = job.wait()
+    assert not any('has joined' in result[2] for result in results.values())
+    job.environment['GLOG_v'] = '1'
+    job.start_all(steps=2)
+    for index, address in enumerate(job.environment['ENDPOINTS'].split(',')):
+        errors = job.wait()['pserver%d' % index][2]
+        assert 'pserver %s: trainer 1 has joined' % address in errors, errors
+
+
 def test_ctrl_c_of_a_server_is_a_peers_error_to_the_others(job):
     job.start_all(steps=100000)
     for index in range(2):

@@ -333,6 +333,26 @@ def test_a_launcher_that_is_ended_ends_the_others(nodes, node, number, words):
 
 
 @pytest.mark.slow
+def test_a_terminal_that_takes_no_output_does_not_end_the_job(nodes):
+    job = nodes("""
+        import threading
+        if os.environ["TRAINING_ROLE"] == "TRAINER" and os.environ["PADDLE_TRAINER_ID"] == "0":
+            print("x" * 1_000_000)  # nobody reads it for a while, and a pipe holds 64 KB
+        elif os.environ["TRAINING_ROLE"] == "TRAINER":
+            threading.Event().wait(12)  # longer than a silence may last
+            open("waited", "w").close()
+    """)
+    for node in (0, 1):
+        job.start(node)
+    end = time.monotonic() + WAIT_S
+    while not (job.folder / "waited").exists():
+        assert time.monotonic() < end and job.launchers[1].poll() is None
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {0}, results[1]
+    assert len(results[0][1]) > 1_000_000
+
+
+@pytest.mark.slow
 def test_a_machine_that_falls_silent_is_lost(nodes):
     job = nodes(PAUSE)
     for node in (0, 1):

@@ -5,13 +5,18 @@
 namespace penstock {
 namespace {
 
-TEST(Failure, OfAPeerIsUnavailableAndKeepsWhatItSaid) {
-  Status why = InvalidArgument("E-op-index", "lookup: row 7 is outside w");
-  const Status told = FailureOf("trainer 1", why.With("written at train.py:3"));
+TEST(Failure, OfAPeersOwnCodeIsUnavailableWithItsWords) {
+  Status why = FailedPrecondition(kTrainerRaised, "ValueError: no more data");
+  const Status told = FailureOf("trainer 1", why.With("train.py:3 in main: next(data)"));
   EXPECT_EQ(told.code(), StatusCode::kUnavailable);
   EXPECT_EQ(told.ToString(),
-            "trainer 1 failed: lookup: row 7 is outside w   [E-peer-failed]\n  written at train.py:3\n"
-            "  its error is E-op-index");
+            "trainer 1 failed: ValueError: no more data   [E-peer-failed]\n  train.py:3 in main: next(data)");
+}
+
+TEST(Failure, OfAnotherKindKeepsItsCodeAndId) {
+  const Status told = FailureOf("trainer 1", InvalidArgument("E-op-index", "lookup: row 7 is outside w"));
+  EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(told.ToString(), "trainer 1 failed: lookup: row 7 is outside w   [E-op-index]");
 }
 
 TEST(Failure, OfWhoeverIsGoneStaysAsItIs) {

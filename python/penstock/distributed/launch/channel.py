@@ -13,6 +13,7 @@ import hmac
 import json
 import secrets
 import socket
+import threading
 import time
 
 BEAT_S = 2.0
@@ -37,6 +38,7 @@ class Channel:
         self._in = bytearray()
         self._out = bytearray()
         self._closed = None  # why
+        self._lock = threading.RLock()  # of what is sent, for a thread may beat
         self.opened = self._heard = self._spoke = time.monotonic()
 
     def fileno(self):
@@ -48,22 +50,24 @@ class Channel:
         self._key = _hmac(token, f"key {nonces}").encode()
 
     def send(self, message):
-        line = json.dumps(message, separators=(",", ":"))
-        if self._key is not None:
-            line = f"{_mac(self._key, self._side, self._sent, line)} {line}"
-            self._sent += 1
-        self._out += line.encode() + b"\n"
-        self._spoke = time.monotonic()
-        self.flush()
+        with self._lock:
+            line = json.dumps(message, separators=(",", ":"))
+            if self._key is not None:
+                line = f"{_mac(self._key, self._side, self._sent, line)} {line}"
+                self._sent += 1
+            self._out += line.encode() + b"\n"
+            self._spoke = time.monotonic()
+            self.flush()
 
     def flush(self):
-        try:
-            while self._out and self._closed is None:
-                del self._out[:self._socket.send(self._out)]
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            self._closed = f"its launcher's connection broke: {error.strerror or error}"
+        with self._lock:
+            try:
+                while self._out and self._closed is None:
+                    del self._out[:self._socket.send(self._out)]
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                self._closed = f"its launcher's connection broke: {error.strerror or error}"
 
     def is_flushed(self):
         return not self._out or self._closed is not None
@@ -122,7 +126,9 @@ class Channel:
         return message
 
     def close(self):
-        self._socket.close()
+        with self._lock:
+            self._closed = self._closed or "this launcher closed the connection"
+            self._socket.close()
 
 
 def connect(host, port):

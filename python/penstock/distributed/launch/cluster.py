@@ -13,9 +13,10 @@ import dataclasses
 import select
 import socket
 import sys
+import threading
 import time
 
-from penstock.distributed.launch.channel import Channel, ChannelError, connect, is_proof, new_nonce, proof
+from penstock.distributed.launch.channel import BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof
 from penstock.distributed.launch.job import Member
 
 REPORT_EVERY_S = 10.0
@@ -52,6 +53,7 @@ class Cluster:
         self._channels = channels  # by node: of the hub all others, of a member the hub
         self._events = []
         self._over = set()  # nodes that are done or lost
+        self._left = threading.Event()
 
     def tell(self, event):
         event = {**event, "node": self._rank}
@@ -82,12 +84,25 @@ class Cluster:
         self._over.update(event["node"] for event in events if event["event"] in ("done", "lost"))
         return events
 
+    def start_beating(self):
+        """From here on a thread says that this launcher lives, also while it waits for a terminal that takes no output.
+
+        To be called once no process is started any more, for a fork copies no threads.
+        """
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self):
+        while not self._left.wait(BEAT_S):
+            for channel in list(self._channels.values()):
+                channel.beat()
+
     def all_over(self):
         """Whether every node has said that it is done, or is lost."""
         return len(self._over) == len(self._nodes)
 
     def leave(self):
         """Sends what is left to send, for 2 s at most, and closes."""
+        self._left.set()
         deadline = time.monotonic() + LEAVE_S
         waiting = list(self._channels.values())
         while waiting and time.monotonic() < deadline:
@@ -319,7 +334,8 @@ class _Member(_Joining):
                 channel.beat()
             for message in channel.receive(limit=1):
                 if "refused" in message:
-                    raise JoinError(f"{self.name(0)} refused this machine's launcher: {str(message['refused'])[:300]}")
+                    why = "".join(c if c.isprintable() else " " for c in str(message["refused"])[:300])
+                    raise JoinError(f"{self.name(0)} refused this machine's launcher: {why}")
                 if message or not skip_empty:
                     return message
 

@@ -113,6 +113,8 @@ class _Supervisor:
     def run(self):
         try:
             self._start_all()
+            if self._cluster is not None:
+                self._cluster.start_beating()
             self._watch()
         finally:
             self._end_all()

@@ -173,15 +173,17 @@ void Pserver::Tick() {
   if (ended_.has_value()) return;
   const Nanoseconds now = options_.clock->Now();
   if (now - reported_ < kReportAfter) return;
-  reported_ = now;
   const std::vector<int> awaited = admission_.Awaited();
   if (!awaited.empty()) {
+    reported_ = now;
     options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address,
                            ": for trainer ", ListOf(awaited), " to start"));
     return;
   }
   const std::string waiting = TrainersWaiting(now);
-  if (!waiting.empty()) options_.report(StrCat("waiting on pserver ", facts_.address, ": ", waiting));
+  if (waiting.empty()) return;
+  reported_ = now;
+  options_.report(StrCat("waiting on pserver ", facts_.address, ": ", waiting));
 }
 
 // "trainer 0 waits for trainer 1 (last heard 11 s ago)"; empty unless a trainer has said so lately and none

@@ -254,6 +254,18 @@ def test_roles_may_start_in_any_order_and_one_20_s_late(job):
     assert {result[0] for result in results.values()} == {0}, results
 
 
+@pytest.mark.slow
+def test_a_server_says_what_its_trainers_wait_for(job):
+    for role, index in (('pserver', 0), ('trainer', 0), ('trainer', 1)):
+        job.start(role, index)
+    server = job.processes['pserver0']
+    missing = 'pserver %s to start (nothing answers there yet)' % job.environment['ENDPOINTS'].split(',')[1]
+    wait_for_line(server, server.stderr, 's for %s; trainer 1 has waited 1' % missing)
+    job.start('pserver', 1)
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {0}, results
+
+
 def wait_for_line(process, stream, text):
     """Reads up to a line that has the text."""
     seen = []

@@ -40,11 +40,19 @@ TrainerClient::~TrainerClient() {
   }
 }
 
+Status TrainerClient::Attach(const Program& program) {
+  Status status = SessionClient::Attach(program);
+  if (session_.trainer() >= 0 && options_.on_trainer) options_.on_trainer(session_.trainer());
+  return status;
+}
+
 void TrainerClient::Watch() {
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kWatchEvery, [&] { return stop_; })) {
     lock.unlock();
     session_.Tick();
+    for (const std::string& trouble : session_.TakeTroubles())
+      (options_.warn ? options_.warn : options_.report)(trouble);
     lock.lock();
   }
 }

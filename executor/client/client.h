@@ -16,6 +16,8 @@ namespace penstock {
 struct ClientOptions {
   SessionOptions session;
   std::function<void(const std::string&)> report;  // a line for the user
+  std::function<void(const std::string&)> warn;    // one about trouble; empty: report
+  std::function<void(int)> on_trainer;  // which trainer this is, once a program says it; may be empty
 };
 
 class TrainerClient : public SessionClient {
@@ -23,6 +25,7 @@ class TrainerClient : public SessionClient {
   TrainerClient(std::unique_ptr<Transport> transport, ClientOptions options);
   // Closes connections that are open; without Complete the servers take that for a death.
   ~TrainerClient() override;
+  Status Attach(const Program& program) override;
 
  private:
   Status Wait(const std::function<bool()>& answer) override;

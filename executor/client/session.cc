@@ -35,6 +35,11 @@ std::uint64_t Session::step() const {
   return step_;
 }
 
+int Session::trainer() const {
+  const std::lock_guard lock(mutex_);
+  return trainer_;
+}
+
 Status Session::Attach(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const TrainerFacts facts, ReadTrainer(program));
   if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
@@ -77,6 +82,8 @@ Status Session::AdoptContract(const std::string& address, const Contract& contra
 
 void Session::Connect(Peer& peer) {
   peer.closed = false;
+  peer.heard = options_.clock->Now();
+  ++peer.attempts;
   peer.connection = transport_.Connect(peer.address, *this);
   Hello(peer);
 }
@@ -248,6 +255,11 @@ void Session::Cancel() {
   const std::lock_guard lock(mutex_);
   if (CompleteDoneLocked()) return;
   Fail(Cancelled("E-cancelled", "cancelled in step ", step_));
+}
+
+void Session::Abandon(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (!CompleteDoneLocked()) Fail(why);
 }
 
 bool Session::EarlierPushesDone(std::uint64_t before) const {

@@ -41,6 +41,8 @@ struct SessionOptions {
   Nanoseconds connect_deadline = std::chrono::minutes(10);
   // Called when an answer below may have changed; must not call back.
   std::function<void()> on_change = [] {};
+  // Called when a peer's failure, not one of this trainer's, ends the job; must not call back; may be empty.
+  std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
 };
 
@@ -65,6 +67,9 @@ class Session : public ConnectionHandler {
   Status TakeSaved();
   Status Complete();
   void Cancel();
+  // Tells the servers that this trainer has failed, and why; for those that live nothing happens after
+  // Complete.
+  void Abandon(const Status& why);
   // Ends all connections, in order or at once, without completing: for the servers this trainer is dead.
   void Close();
   void Abort();
@@ -80,11 +85,16 @@ class Session : public ConnectionHandler {
   bool CompleteDone() const;  // all servers know
   Status status() const;      // the first error; it stays
   std::uint64_t step() const;
+  int trainer() const;  // its id; -1 before a program said it
 
   // Sends again what was not acknowledged, connects again, watches the deadline. Several times a second.
   void Tick();
-  // Asks the server of the oldest pull what it waits for; a later WaitingFor tells.
+  // Asks the server of the oldest pull what it waits for; a later WaitingFor tells. Tells every server what
+  // this trainer waits for.
   void Ask();
+  // Why servers that were never there cannot be reached, but for "nothing answers there yet": each reason
+  // once.
+  std::vector<std::string> TakeTroubles();
   // "version 1205 of w on pserver 10.0.0.2:6174, which waits for trainer 3 (last heard 11 s ago)"; "" if for
   // nothing.
   std::string WaitingFor() const;
@@ -133,6 +143,10 @@ class Session : public ConnectionHandler {
     bool closed = true;
     Nanoseconds since{0};  // trying to connect
     Nanoseconds closed_at{0};
+    Nanoseconds heard{0};
+    int attempts = 0;     // to connect
+    std::string trouble;  // why the last of them failed; empty: nothing answered
+    bool trouble_told = true;
     WelcomeBody cut;
     std::deque<Ready> ready;
     std::map<Key, Sent> sent;
@@ -172,6 +186,9 @@ class Session : public ConnectionHandler {
   Status OnSaved(Peer& peer, const Envelope& envelope, const Payload& body);
   Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
   void Fail(Status why);
+  void React(Status why);  // fails because a peer did
+  Nanoseconds ReconnectAfter(const Peer& peer) const;
+  std::string WaitingForLocked() const;
   bool CompleteDoneLocked() const;
   Peer* PeerOf(const std::shared_ptr<Connection>& connection);
   static const ContractPiece& PieceOf(const Peer& peer, std::uint32_t variable) {

@@ -32,6 +32,7 @@ class SessionClient : public RpcClient {
                    const std::vector<std::string>& files) override;
   Status Complete() override;
   void Cancel() override { session_.Cancel(); }
+  void Abandon(const Status& why) override { session_.Abandon(why); }
 
  protected:
   // Of the derived class, which may make it after this base.

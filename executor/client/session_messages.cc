@@ -2,10 +2,23 @@
 #include <algorithm>
 
 #include "executor/client/session.h"
+#include "executor/pserver/failure.h"
+#include "framework/base/log.h"
 #include "framework/base/strings.h"
 
 namespace penstock {
-namespace {}  // namespace
+namespace {
+
+constexpr Nanoseconds kReconnectAfterMax = std::chrono::seconds(1);
+constexpr std::uint32_t kNoVariable = 0xffffffff;
+
+// What a server says against this trainer itself, before it has welcomed it.
+bool IsRefusal(const Status& why) {
+  return StartsWith(why.id(), "E-plan-") || StartsWith(why.id(), "E-rpc-") ||
+         StartsWith(why.id(), "E-contract-");
+}
+
+}  // namespace
 
 void Session::Fail(Status why) {
   if (!status_.ok()) return;
@@ -18,6 +31,11 @@ void Session::Fail(Status why) {
     peer->connection->Close();
   }
   options_.on_change();
+}
+
+void Session::React(Status why) {
+  if (status_.ok() && options_.on_reaction) options_.on_reaction(why);
+  Fail(std::move(why));
 }
 
 Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
@@ -37,13 +55,16 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
     Fail(std::move(why).In(StrCat("pserver ", peer->address)));
     return;
   }
+  peer->heard = options_.clock->Now();
   const bool for_us = envelope->trainer == static_cast<std::uint32_t>(trainer_) &&
                       envelope->incarnation == options_.incarnation;
   if (!for_us && envelope->kind != MessageKind::kError) return;
   const bool busy = !peer->arriving.empty() || !peer->sent.empty();
   const std::size_t rows_before = peer->arriving_rows.size();
   Status status = OnEnvelope(*peer, *envelope, message);
-  if (!status.ok()) {
+  if (!status.ok() && envelope->kind == MessageKind::kError && (peer->was_welcome || !IsRefusal(status))) {
+    React(std::move(status));
+  } else if (!status.ok()) {
     Fail(std::move(status));
   } else if (peer->arriving.empty() || (busy && peer->sent.empty()) || peer->completed ||
              peer->arriving_rows.size() != rows_before) {
@@ -96,8 +117,11 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
       TakeCredit(peer, envelope);
       Flush(peer);
       return OkStatus();
-    case MessageKind::kError:
-      return ReadStatus(message.body.ToText());
+    case MessageKind::kError: {
+      Status why = ReadStatus(message.body.ToText());
+      if (why.code() == StatusCode::kCancelled) return FailureOf(StrCat("pserver ", peer.address), why);
+      return why;
+    }
     default:
       return DataLoss("E-rpc-envelope", "pserver ", peer.address,
                       " sent a message that only a trainer may send");
@@ -122,6 +146,8 @@ Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& m
                     cut.chunk_rows.size() >= variables &&
                     std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
                                  [](std::uint64_t rows) { return rows == 0; });
+  if (LogsDetail(1))
+    Log(LogSeverity::kInfo, StrCat("pserver ", peer.address, " has welcomed trainer ", trainer_));
   if (!sane)
     return DataLoss("E-rpc-welcome", "pserver ", peer.address,
                     " describes its chunks in a way that cannot be");
@@ -165,10 +191,34 @@ void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
   peer->closed_at = options_.clock->Now();
   options_.on_change();
   if (!status_.ok() || peer->completed) return;
-  if (!peer->was_welcome) return;  // it may still be starting: Tick connects again
-  Fail(Unavailable("E-peer-lost", "pserver ", peer->address,
-                   " is gone: ", why.ok() ? std::string("it closed the connection") : why.message(),
-                   " (step ", step_, ")"));
+  if (!peer->was_welcome) {  // it may still be starting: Tick connects again
+    const std::string trouble = why.id() == "E-rpc-unreachable" ? why.message() : "";
+    if (trouble != peer->trouble) peer->trouble_told = trouble.empty();
+    peer->trouble = trouble;
+    return;
+  }
+  const Nanoseconds silence = options_.clock->Now() - peer->heard;
+  React(Unavailable(
+      "E-peer-lost", "pserver ", peer->address, " is gone: ",
+      why.ok() ? std::string("it closed the connection") : StrCat(why.message(), SilenceText(silence)),
+      " (step ", step_, ")"));
+}
+
+// The first attempts come quickly, since a server usually starts with its trainers.
+Nanoseconds Session::ReconnectAfter(const Peer& peer) const {
+  const Nanoseconds patient = options_.reconnect_after * std::max(1, peer.attempts / 5);
+  return std::max(options_.reconnect_after, std::min(patient, kReconnectAfterMax));
+}
+
+std::vector<std::string> Session::TakeTroubles() {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> troubles;
+  for (auto& [address, peer] : peers_) {
+    if (peer->trouble_told) continue;
+    peer->trouble_told = true;
+    troubles.push_back(StrCat("cannot reach pserver ", address, ", and goes on trying: ", peer->trouble));
+  }
+  return troubles;
 }
 
 void Session::Tick() {
@@ -178,13 +228,15 @@ void Session::Tick() {
   for (auto& [address, peer] : peers_) {
     if (peer->completed) continue;
     if (!peer->welcome && now - peer->since > options_.connect_deadline) {
-      Fail(DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
-                            WholeSeconds(now - peer->since), " s")
-               .With("it was not started, or the job ended before this trainer came: its log says which"));
+      Status late = DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
+                                     WholeSeconds(now - peer->since), " s");
+      if (!peer->trouble.empty()) late.With(peer->trouble);
+      React(std::move(late).With(
+          "it was not started, or the job ended before this trainer came: its log says which"));
       return;
     }
     if (peer->closed) {
-      if (now - peer->closed_at >= options_.reconnect_after) Connect(*peer);
+      if (now - peer->closed_at >= ReconnectAfter(*peer)) Connect(*peer);
       continue;
     }
     for (Ready& ready : peer->ready) {  // what would have brought credit may have been lost
@@ -206,10 +258,11 @@ void Session::Tick() {
 
 void Session::Ask() {
   const std::lock_guard lock(mutex_);
+  const std::string waiting_for = WaitingForLocked();
   for (auto& [address, peer] : peers_) {
     peer->answer.clear();
     if (peer->closed || !peer->welcome) continue;
-    Envelope question{.kind = MessageKind::kAsk};
+    Envelope question{.kind = MessageKind::kAsk, .variable = kNoVariable};
     if (!peer->arriving.empty()) {
       const auto& [variable, arriving] = *peer->arriving.begin();
       question.step = arriving.version;
@@ -218,19 +271,23 @@ void Session::Ask() {
     } else if (!peer->arriving_rows.empty()) {
       question.step = peer->arriving_rows.begin()->second.version;
       question.variable = peer->arriving_rows.begin()->second.variable;
-    } else {
-      continue;
     }
-    peer->connection->Send(SealFor(*peer, question, {}));
+    peer->connection->Send(SealFor(*peer, question, Payload::Of(std::string(waiting_for))));
   }
 }
 
 std::string Session::WaitingFor() const {
   const std::lock_guard lock(mutex_);
+  return WaitingForLocked();
+}
+
+std::string Session::WaitingForLocked() const {
   for (const auto& [address, peer] : peers_) {
     if (!peer->welcome && !peer->completed && (!peer->ready.empty() || completing_)) {
       return StrCat("pserver ", address,
-                    peer->was_welcome ? " to accept the program" : " to start (nothing answers there yet)");
+                    peer->was_welcome       ? " to accept the program"
+                    : peer->trouble.empty() ? " to start (nothing answers there yet)"
+                                            : StrCat(" to start (", peer->trouble, ")"));
     }
   }
   const auto because = [](const Peer& peer) {

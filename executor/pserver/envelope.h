@@ -33,7 +33,8 @@ enum class MessageKind : std::uint8_t {
   kPulled = 8,    // a part of it                                       body: its bytes
   kComplete = 9,  // the trainer is done for good
   kCompleted = 10,
-  kAsk = 11,     // what does this pull wait for? Or: is this push welcome now?
+  kAsk =
+      11,  // what does this pull wait for? Is this push welcome now?   body: text, what the trainer waits for
   kAnswer = 12,  // `credit` as for a push                              body: text
   kError = 13,   // the job is over for the receiver                   body: a status
   kGone = 14,    // that version was overwritten; `credit` is the one there now

@@ -41,7 +41,8 @@ void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, options.token, *options.clock);
   const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, refusal);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
-  options.report(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
+  const auto& warn = options.warn ? options.warn : options.report;
+  warn(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
   WaitWhile([&] { return refusal.HasListeners(); });
 }
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "executor/pserver/failure.h"
+#include "framework/base/log.h"
+
 namespace penstock {
 namespace {
 
@@ -118,10 +121,12 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
     Refuse(caller.connection, options_.token, over);
     return;
   }
+  if (LogsDetail(1) && !admission_.Admitted(id))
+    Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
   admission_.Admit(id, caller.envelope.incarnation, caller.envelope.contract);
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.connection = caller.connection;
-  trainer.heard = options_.clock->Now();
+  trainer.heard = trainer.worked = options_.clock->Now();
   trainer_of_[caller.connection.get()] = id;
   Welcome(id, caller.envelope.contract);
 }
@@ -148,12 +153,19 @@ void Pserver::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
   if (trainer.connection != from) return;
   trainer.connection = nullptr;
   Actions actions;
-  const std::string how = why.ok() ? "it ended without completing" : why.message();
-  machine_->Gone(id,
-                 Unavailable("E-peer-lost", "trainer ", id, " is gone: ", how, " (step ",
-                             machine_->steps_ended(id), ", seen by pserver ", facts_.address, ")"),
-                 actions);
+  const std::string how = why.ok()
+                              ? "it ended without completing"
+                              : StrCat(why.message(), SilenceText(options_.clock->Now() - trainer.heard));
+  React(id,
+        Unavailable("E-peer-lost", "trainer ", id, " is gone: ", how, " (step ", machine_->steps_ended(id),
+                    ", seen by pserver ", facts_.address, ")"),
+        actions);
   Execute(std::move(actions));
+}
+
+void Pserver::React(int trainer, const Status& why, Actions& actions) {
+  if (!ended_.has_value() && !machine_->completed(trainer) && options_.on_reaction) options_.on_reaction(why);
+  machine_->Gone(trainer, why, actions);
 }
 
 void Pserver::Tick() {
@@ -161,12 +173,32 @@ void Pserver::Tick() {
   if (ended_.has_value()) return;
   const Nanoseconds now = options_.clock->Now();
   if (now - reported_ < kReportAfter) return;
-  reported_ = now;
   const std::vector<int> awaited = admission_.Awaited();
   if (!awaited.empty()) {
+    reported_ = now;
     options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address,
                            ": for trainer ", ListOf(awaited), " to start"));
+    return;
   }
+  const std::string waiting = TrainersWaiting(now);
+  if (waiting.empty()) return;
+  reported_ = now;
+  options_.report(StrCat("waiting on pserver ", facts_.address, ": ", waiting));
+}
+
+// "trainer 0 waits for trainer 1 (last heard 11 s ago)"; empty unless a trainer has said so lately and none
+// has sent anything for a while.
+std::string Pserver::TrainersWaiting(Nanoseconds now) const {
+  std::string text;
+  for (std::size_t t = 0; t < trainers_.size(); ++t) {
+    const Trainer& trainer = trainers_[t];
+    if (trainer.connection == nullptr) continue;
+    if (now - trainer.worked < kReportAfter) return "";
+    if (trainer.waits_for.empty() || now - trainer.waits_said > 2 * kReportAfter) continue;
+    text += StrCat(text.empty() ? "" : "; ", "trainer ", t, " has waited ",
+                   WholeSeconds(now - trainer.worked), " s for ", trainer.waits_for);
+  }
+  return text;
 }
 
 void Pserver::Execute(Actions actions) {
@@ -198,8 +230,9 @@ void Pserver::OnEnd(const Status& why) {
   ended_at_ = options_.clock->Now();
   const std::vector<int> awaited = admission_.Awaited();
   if (!why.ok() && !awaited.empty()) {
-    options_.report(StrCat("pserver ", facts_.address, " has failed, and tells trainer ", ListOf(awaited),
-                           " if it starts within ", WholeSeconds(kTellLatecomers), " s: ", why.message()));
+    const auto& warn = options_.warn ? options_.warn : options_.report;
+    warn(StrCat("pserver ", facts_.address, " has failed, and tells trainer ", ListOf(awaited),
+                " if it starts within ", WholeSeconds(kTellLatecomers), " s: ", why.message()));
   }
   if (options_.on_end) options_.on_end();
 }

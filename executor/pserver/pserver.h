@@ -37,6 +37,9 @@ struct PserverOptions {
   std::function<void(std::function<void()>)> run;    // runs a piece of work later, never inside the call
   std::function<void()> on_end;                      // called once, when Ended() has become true
   std::function<void(const std::string&)> report;    // a line for the user
+  std::function<void(const std::string&)> warn;      // one about a failure; empty: report
+  // Called when a trainer's failure, not one of this server's, ends the job; may be empty.
+  std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
 };
 
@@ -49,7 +52,7 @@ class Pserver : public ConnectionHandler {
   const std::string& address() const { return facts_.address; }
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
-  // Once a second or so: reports who is waited for.
+  // Once a second or so: reports who is waited for, and whom its trainers wait for.
   void Tick();
   void Fail(const Status& why);
   // Why it ended (ok: all trainers completed); nothing while it serves.
@@ -62,6 +65,9 @@ class Pserver : public ConnectionHandler {
   struct Trainer {
     std::shared_ptr<Connection> connection;  // null: not there
     Nanoseconds heard{0};
+    Nanoseconds worked{0};  // its last message that was no question
+    std::string waits_for;  // as it said last
+    Nanoseconds waits_said{0};
   };
   struct Caller {  // of one message
     const std::shared_ptr<Connection>& connection;
@@ -90,6 +96,9 @@ class Pserver : public ConnectionHandler {
   void ReplyChunk(const ReplyAction& reply);
   void SendTo(int trainer, Envelope envelope, Payload body);
   std::string Lacking(int param, int chunk) const;
+  // Another trainer's failure, or its loss, ends the job.
+  void React(int trainer, const Status& why, Actions& actions);
+  std::string TrainersWaiting(Nanoseconds now) const;
 
   const ServerFacts facts_;
   BlockRunner& blocks_;

@@ -1,8 +1,22 @@
 // What a pserver does with each message of a trainer that it has admitted.
+#include "executor/pserver/failure.h"
 #include "executor/pserver/pserver.h"
 
 namespace penstock {
-namespace {}  // namespace
+namespace {
+
+constexpr std::size_t kWaitsForMax = 300;  // characters that a trainer says of what it waits for
+
+// At most `limit` bytes, and none that could end a line.
+std::string Printable(std::string text, std::size_t limit) {
+  if (text.size() > limit) text.resize(limit);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
 
 void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   const auto known = trainer_of_.find(caller.connection.get());
@@ -14,7 +28,9 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
            FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
     return;
   }
-  trainers_[caller.envelope.trainer].heard = options_.clock->Now();
+  Trainer& trainer = trainers_[caller.envelope.trainer];
+  trainer.heard = options_.clock->Now();
+  if (caller.envelope.kind != MessageKind::kAsk) trainer.worked = trainer.heard;
   if (!admission_.terms(known->second).Accepts(caller.envelope.contract)) {
     machine_->Fail(
         InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second, " changed its plan on the way"),
@@ -38,7 +54,7 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
       return machine_->Complete(known->second, actions);
     case MessageKind::kError: {  // the trainer failed and says why before it goes
       const Status why = ReadStatus(caller.message.body.ToText());
-      machine_->Gone(known->second, Status(why).In(StrCat("trainer ", known->second, " failed")), actions);
+      React(known->second, FailureOf(StrCat("trainer ", known->second), why), actions);
       return;
     }
     default:
@@ -143,6 +159,9 @@ void Pserver::OnSave(const Caller& caller, Actions& actions) {
 
 void Pserver::OnAsk(const Caller& caller) {
   const Envelope& e = caller.envelope;
+  Trainer& trainer = trainers_[e.trainer];
+  trainer.waits_for = Printable(caller.message.body.ToText(), kWaitsForMax);
+  trainer.waits_said = trainer.heard;
   const TrainerTerms& terms = admission_.terms(static_cast<int>(e.trainer));
   std::optional<int> param = terms.ParamOfPull(e.variable);
   if (!param) param = terms.ParamOfTable(e.variable);

@@ -1,10 +1,11 @@
 #include "executor/rpc/grpc_client.h"
 
-#include <cstdio>
 #include <cstdlib>
 
 #include "executor/client/client.h"
 #include "executor/rpc/grpc_transport.h"
+#include "executor/rpc/launcher.h"
+#include "framework/base/log.h"
 
 namespace penstock {
 GrpcClientOptions GrpcClientOptions::FromEnvironment() {
@@ -28,9 +29,11 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   // A trainer that starts again does so later, by the wall clock too.
   client.session.incarnation =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
-  client.report = options.report ? std::move(options.report) : [](const std::string& line) {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  };
+  client.session.on_reaction = TellLauncherOfReaction;
+  client.on_trainer = [](int id) { ProposeLogRole(StrCat("trainer ", id)); };
+  if (!options.report) client.warn = [](const std::string& line) { Log(LogSeverity::kWarning, line); };
+  client.report = options.report ? std::move(options.report)
+                                 : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
   return std::unique_ptr<RpcClient>(std::make_unique<TrainerClient>(MakeGrpcTransport(), std::move(client)));
 }
 

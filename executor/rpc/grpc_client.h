@@ -21,7 +21,7 @@ struct GrpcClientOptions {
   std::string token;  // its secret, at most 64 characters; empty: none
   int trainers = 0;   // how many this process was told of; 0: it was not
   std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
-  std::function<void(const std::string&)> report;                        // default: a line on standard error
+  std::function<void(const std::string&)> report;                        // default: a log line
 
   // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM; what is not set stays as above.
   static GrpcClientOptions FromEnvironment();

@@ -1,12 +1,13 @@
 #include "executor/rpc/grpc_server.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
 #include "executor/pserver/loop.h"
 #include "executor/rpc/grpc_transport.h"
+#include "executor/rpc/launcher.h"
+#include "framework/base/log.h"
 
 namespace penstock {
 namespace {
@@ -17,6 +18,7 @@ class GrpcServer : public ServerLoop {
       : transport_(MakeGrpcTransport()), loop_(*transport_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
+    ProposeLogRole(StrCat("pserver ", op.GetOr<std::string>("endpoint", "")));
     return loop_.Serve(program, op, scope);
   }
   void Cancel() override { loop_.Cancel(); }
@@ -45,9 +47,10 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.token, MakeToken(options.token));
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_bytes = options.chunk_bytes;
-  loop.pserver.report = options.report ? std::move(options.report) : [](const std::string& line) {
-    std::fprintf(stderr, "%s\n", line.c_str());
-  };
+  loop.pserver.on_reaction = TellLauncherOfReaction;
+  if (!options.report) loop.pserver.warn = [](const std::string& line) { Log(LogSeverity::kError, line); };
+  loop.pserver.report = options.report ? std::move(options.report)
+                                       : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
   loop.threads = options.threads > 0
                      ? options.threads
                      : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);

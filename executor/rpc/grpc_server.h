@@ -23,7 +23,7 @@ struct GrpcServerOptions {
   std::string token;  // its secret, at most 64 characters; empty: none
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
   std::size_t chunk_bytes = kChunkBytes;
-  std::function<void(const std::string&)> report;  // default: a line on standard error
+  std::function<void(const std::string&)> report;  // default: a log line
 
   // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN; what is not set stays as above.
   static GrpcServerOptions FromEnvironment();

@@ -5,6 +5,9 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -196,6 +199,34 @@ class ClientStreams {
   std::vector<std::shared_ptr<Connection>> over_;
 };
 
+// What gRPC's words for the end of a stream mean.
+Status Loss(const std::string& words) {
+  const auto says = [&](const char* text) { return words.find(text) != std::string::npos; };
+  if (says("DNS resolution failed"))
+    return Unavailable("E-rpc-unreachable", "its host name does not resolve");
+  for (const char* text : {"No route to host", "Network is unreachable", "Host is unreachable"}) {
+    if (says(text)) return Unavailable("E-rpc-unreachable", "there is no route to its address: ", text);
+  }
+  if (says("keepalive watchdog")) return Unavailable("E-rpc-stream", "its connection broke");
+  return Unavailable("E-rpc-stream", words);
+}
+
+// Why nothing can listen at an address.
+std::string ListenTrouble(const std::string& address) {
+  const std::size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon == std::string::npos ? address.size() : colon);
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  const int code = getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  if (code != 0) return StrCat("its host name does not resolve: ", gai_strerror(code));
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, &freeaddrinfo);
+  const int probe = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const bool is_ours = probe >= 0 && bind(probe, found->ai_addr, found->ai_addrlen) == 0;  // to any port
+  if (probe >= 0) close(probe);
+  return is_ours ? "the port is in use" : "the address is not this machine's";
+}
+
 class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
   ClientStream(const std::shared_ptr<grpc::Channel>& channel, ConnectionHandler& handler,
@@ -205,7 +236,6 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
   void Start() {
     self_ = shared_from_this();
     streams_->Begin();
-    context_.set_wait_for_ready(true);
     stub_.PrepareBidiStreamingCall(&context_, kMethod, grpc::StubOptions(), this);
     AddHold();  // until BeginEnd: writes are started from any thread
     StartCall();
@@ -216,7 +246,7 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
   void OnReadDone(bool ok) override { Read(ok); }
   void OnWriteDone(bool ok) override { Written(ok); }
   void OnDone(const grpc::Status& status) override {
-    Over(status.ok() ? OkStatus() : Unavailable("E-rpc-stream", status.error_message()));
+    Over(status.ok() ? OkStatus() : Loss(status.error_message()));
     const std::shared_ptr<ClientStreams> streams = streams_;
     streams->End(std::move(self_));
   }
@@ -319,8 +349,7 @@ class GrpcListener : public Listener {
     builder.RegisterCallbackGenericService(&service_);
     server_ = builder.BuildAndStart();
     if (server_ != nullptr && port != 0) return OkStatus();
-    return Unavailable("E-rpc-bind", "cannot listen on ", address,
-                       ": the port is in use, or the address is not this machine's");
+    return Unavailable("E-rpc-bind", "cannot listen on ", address, ": ", ListenTrouble(address));
   }
 
  private:

@@ -83,6 +83,9 @@ class RpcClient {
   virtual Status Complete() = 0;
   // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.
   virtual void Cancel() = 0;
+  // Tells every server that this trainer has failed, and why, so that nobody has to guess; a first error
+  // stays the first. Does not wait. From any thread.
+  virtual void Abandon(const Status& /*why*/) {}
 };
 
 }  // namespace penstock

@@ -6,6 +6,7 @@
 #include <exception>
 #include <string>
 
+#include "framework/base/log.h"
 #include "python/src/bind.h"
 
 namespace penstock::python {
@@ -83,6 +84,10 @@ void BindErrors(py::module_& m) {
                             "A mistake of Penstock's own: keep the program that led to it.", PyExc_Exception);
   eof_exception = NewError(m, "EOFException", "A reader has no more data.", PyExc_Exception);
   py::register_exception_translator(&Translate);
+  m.def("log", [](int severity, const std::string& text, const std::string& file, int line) {
+    LogFrom(file.c_str(), line, static_cast<LogSeverity>(severity), text);
+  });
+  m.def("set_log_role", &SetLogRole);
 }
 
 }  // namespace penstock::python

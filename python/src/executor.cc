@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "executor/pserver/failure.h"
 #include "executor/rpc/grpc_client.h"
 #include "executor/rpc/grpc_server.h"
 #include "framework/runtime/batch_queue.h"
@@ -62,6 +63,15 @@ void EndRpc() {
   ended = true;
   const py::gil_scoped_release others;
   ClientSlot().reset();
+}
+
+// The trainer's failure in Python, for its servers: the exception's last line, and lines of its traceback.
+void AbandonRpc(const std::string& message, const std::vector<std::string>& details, bool interrupted) {
+  if (ended || client_made_by != getpid()) return;
+  Status why = interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(kTrainerRaised, message);
+  for (const std::string& line : details) why.With(line);
+  const py::gil_scoped_release others;
+  ClientSlot()->Abandon(why);
 }
 
 class PyExecutor {
@@ -127,6 +137,7 @@ void BindExecutor(py::module_& m) {
       .def(py::init<>())
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
+  m.def("abandon_rpc", &AbandonRpc);
   m.def("end_rpc", &EndRpc);
 }
 

@@ -78,6 +78,8 @@ JOB = textwrap.dedent('''
         print('training', flush=True)
     losses = []
     for step in range(steps):
+        if os.environ.get('RAISE_IN') == role + str(index) and step == 2:
+            raise ValueError('the data ran out')
         losses.append(exe.run(program, feed=feed(step), fetch_list=[loss])[0][0])
     save(role + str(index), losses)
     if '--no-close' not in sys.argv:
@@ -160,6 +162,44 @@ def test_servers_end_by_themselves_when_trainers_end_without_closing(job):
     assert {result[0] for result in job.wait().values()} == {0}
 
 
+def test_what_a_trainer_raised_is_told_to_all(job):
+    job.environment['RAISE_IN'] = 'trainer1'
+    job.start_all(steps=100000)
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {1}, results
+    for name in ('trainer0', 'pserver0', 'pserver1'):
+        errors = results[name][2]
+        assert 'PeerError: trainer 1 failed: ValueError: the data ran out   [E-peer-failed]' in errors, errors
+        assert "raise ValueError('the data ran out')" in errors, errors
+    assert 'PeerError' not in results['trainer1'][2]
+
+
+def test_details_are_logged_where_they_are_asked_for(job):
+    job.start_all(steps=2)
+    results = job.wait()
+    assert not any('has joined' in result[2] for result in results.values())
+    job.environment['GLOG_v'] = '1'
+    job.start_all(steps=2)
+    for index, address in enumerate(job.environment['ENDPOINTS'].split(',')):
+        errors = job.wait()['pserver%d' % index][2]
+        assert 'pserver %s: trainer 1 has joined' % address in errors, errors
+
+
+def test_ctrl_c_of_a_server_is_a_peers_error_to_the_others(job):
+    job.start_all(steps=100000)
+    for index in range(2):
+        trainer = job.processes['trainer%d' % index]
+        wait_for_line(trainer, trainer.stdout, 'training')
+    job.processes['pserver1'].send_signal(signal.SIGINT)
+    results = job.wait()
+    assert 'KeyboardInterrupt' in results['pserver1'][2]
+    address = job.environment['ENDPOINTS'].split(',')[1]
+    for name in ('trainer0', 'trainer1', 'pserver0'):
+        code, _, errors = results[name]
+        assert code == 1 and 'KeyboardInterrupt' not in errors, errors
+        assert 'PeerError: pserver %s was interrupted   [E-peer-interrupted]' % address in errors, errors
+
+
 def test_ctrl_c_ends_a_waiting_server(job):
     server = job.start('pserver', 0)
     assert server.stdout.readline() == 'serving\n'
@@ -210,6 +250,18 @@ def test_roles_may_start_in_any_order_and_one_20_s_late(job):
     waiting = job.processes['trainer1']
     wait_for_line(waiting, waiting.stderr, 'waiting 20 s')
     job.start('pserver', 0)
+    results = job.wait()
+    assert {result[0] for result in results.values()} == {0}, results
+
+
+@pytest.mark.slow
+def test_a_server_says_what_its_trainers_wait_for(job):
+    for role, index in (('pserver', 0), ('trainer', 0), ('trainer', 1)):
+        job.start(role, index)
+    server = job.processes['pserver0']
+    missing = 'pserver %s to start (nothing answers there yet)' % job.environment['ENDPOINTS'].split(',')[1]
+    wait_for_line(server, server.stderr, 's for %s; trainer 1 has waited 1' % missing)
+    job.start('pserver', 1)
     results = job.wait()
     assert {result[0] for result in results.values()} == {0}, results
 

@@ -10,6 +10,7 @@ import textwrap
 import time
 
 import pytest
+from launched import TRAIN
 
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 180
@@ -87,6 +88,96 @@ def test_the_first_failure_is_told_with_role_signal_and_last_lines(tmp_path):
     assert "pserver 0 was ended by the launcher" in result.stderr
 
 
+REACT = """
+    def react(code):  # what the C++ side of a role does when it is told an error of a peer
+        os.write(int(os.environ["PENSTOCK_LAUNCH_FD"].split(":")[0]), b"reacted\\ttrainer 1 is gone\\n")
+        sys.exit(code)
+"""
+
+
+def test_the_cause_is_told_and_not_the_first_that_noticed_it(tmp_path):
+    script = write_script(tmp_path, textwrap.dedent(REACT) + textwrap.dedent("""
+        if os.environ["TRAINING_ROLE"] == "PSERVER":
+            with open("server", "w") as file:
+                file.write(str(os.getpid()))
+            os.rename("server", "pserver")
+            react(1)
+        if os.environ["PADDLE_TRAINER_ID"] == "0":
+            react(1)
+        while not os.path.exists("pserver"):
+            pass
+        server = int(open("pserver").read())
+        while open(f"/proc/{server}/stat").read().rsplit(")", 1)[1].split()[0] != "Z":
+            pass  # the launcher keeps it until the end of the job
+        raise ValueError("the data ran out")
+    """))
+    result = launch(tmp_path, "--server_num", "1", "--worker_num", "2", "--quiet", script)
+    assert result.returncode == 1
+    first = result.stderr.splitlines()[0]
+    assert first.startswith("error: launch: trainer 1 (pid ") and "exited with code 1" in first, result.stderr
+    assert "ValueError: the data ran out" in result.stderr
+    assert "pserver 0 exited with code 1" in result.stderr and "trainer 0 exited with code 1" in result.stderr
+
+
+def test_of_failures_that_are_all_reactions_the_first_is_told(tmp_path):
+    script = write_script(tmp_path, textwrap.dedent(REACT) + "react(3)")
+    result = launch(tmp_path, script)
+    assert result.returncode == 1
+    assert "trainer 0" in result.stderr.splitlines()[0] and "exited with code 3" in result.stderr.splitlines()[0]
+
+
+@pytest.mark.parametrize("make, reason", [
+    (lambda path: path.write_text("a file"), "it is no folder"),
+    (lambda path: path.symlink_to("/proc/self/fdinfo"), "no file can be made there"),
+])
+def test_a_log_folder_that_cannot_be_is_refused_in_a_line(tmp_path, make, reason):
+    make(tmp_path / "logs")
+    script = write_script(tmp_path, "")
+    result = launch(tmp_path, "--log_dir", "logs", script)
+    assert result.returncode == 2, result.stderr
+    assert result.stderr.startswith("error: launch: --log_dir logs: ") and len(result.stderr.splitlines()) == 1
+    assert reason in result.stderr
+
+
+# Calls the launcher with an os.killpg that looks whether the group's leader is a child that was not waited for.
+WATCHED = """
+import os, sys
+from penstock.distributed.launch.main import main
+real = os.killpg
+def watched(group, number):
+    try:
+        fields = open(f"/proc/{group}/stat").read().rsplit(")", 1)[1].split()
+        ours = int(fields[1]) == os.getpid()
+    except FileNotFoundError:
+        ours = False
+    print("signalled", "a child" if ours else "NO CHILD", flush=True)
+    real(group, number)
+os.killpg = watched
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def test_no_group_is_signalled_whose_leader_was_waited_for(tmp_path):
+    script = write_script(tmp_path, "")
+    result = subprocess.run([sys.executable, "-c", WATCHED, "--server_num", "1", "--worker_num", "2", script],
+                            cwd=tmp_path, text=True, capture_output=True, timeout=WAIT_S)
+    assert result.returncode == 0, result.stderr
+    assert "signalled a child" in result.stdout and "NO CHILD" not in result.stdout
+
+
+def test_a_child_that_was_waited_for_is_not_signalled(monkeypatch):
+    from penstock.distributed.launch import guard
+    signalled = []
+    monkeypatch.setattr(os, "killpg", lambda group, number: signalled.append((group, number)))
+    child = subprocess.Popen([sys.executable, "-c", ""], start_new_session=True)
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    guard.signal_group(child.pid, signal.SIGTERM)
+    assert signalled == [(child.pid, signal.SIGTERM)]
+    child.wait()
+    guard.signal_group(child.pid, signal.SIGTERM)
+    assert len(signalled) == 1
+
+
 def test_an_exit_code_is_told(tmp_path):
     script = write_script(tmp_path, "sys.exit(7)")
     result = launch(tmp_path, script)
@@ -120,12 +211,17 @@ def _alive(pid):
     try:
         with open(f"/proc/{pid}/stat") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
+def _children(pid):
+    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.parametrize("target", ["launcher", "supervisor"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_nothing_outlives_the_launcher(tmp_path, number):
+def test_nothing_outlives_the_launcher(tmp_path, number, target):
     script = write_script(tmp_path, """
         import subprocess
         helper = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
@@ -143,8 +239,21 @@ def test_nothing_outlives_the_launcher(tmp_path, number):
     assert len(files) == 3
     pids = [int(pid) for path in files for pid in path.read_text().split()]
     assert all(_alive(pid) for pid in pids)
-    launcher.send_signal(number)
+    supervisor, = _children(launcher.pid)
+    os.kill(launcher.pid if target == "launcher" else supervisor, number)
     assert launcher.wait(timeout=WAIT_S) != 0
+    pids.append(supervisor)
     while any(_alive(pid) for pid in pids) and time.monotonic() < deadline:
         pass
     assert [pid for pid in pids if _alive(pid)] == []
+
+
+
+def test_a_jobs_cause_is_the_trainer_that_raised_and_not_who_noticed_it(tmp_path):
+    script = write_script(tmp_path, TRAIN)
+    result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", "--quiet", script, "100000",
+                    environment={"RAISES": "1"})
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: launch: trainer 1 (pid ") and "the data ran out" in result.stderr
+    for log in ("workerlog.0", "serverlog.0", "serverlog.1"):
+        assert "trainer 1 failed: ValueError: the data ran out" in (tmp_path / "mylog" / log).read_text()

@@ -1,4 +1,6 @@
 """Runs where Python does more than call them: child processes, an interpreter that ends, calls within calls."""
+import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -75,3 +77,55 @@ def test_runs_within_runs_have_an_end():
         except Exception as error:
             print('E-run-depth' in str(error))
         ''') == ['20', 'True']
+
+
+LINE = r'[IWE]\d{8} \d\d:\d\d:\d\d\.\d{6} +\d+ [\w.<>]+:\d+\] '
+
+
+def logged(folder, script, **environment):
+    done = subprocess.run([sys.executable, '-c', textwrap.dedent(script)], capture_output=True, text=True, timeout=120,
+                          check=False, cwd=folder, env={**os.environ, 'GLOG_log_dir': str(folder), **environment})
+    assert done.returncode == 0, done.stderr
+    assert os.listdir(folder) == []   # glog's habit of files is off
+    return done.stderr.splitlines()
+
+
+LOG = '''
+import penstock
+from penstock import _log
+def work():
+    _log.info('an info')
+    _log.warning('a warning')
+    _log.error('an error')
+work()
+'''
+
+
+def test_log_lines_carry_time_severity_place_and_role(tmp_path):
+    lines = logged(tmp_path, LOG, TRAINING_ROLE='TRAINER', PADDLE_TRAINER_ID='3')
+    assert [line[0] for line in lines] == ['I', 'W', 'E']
+    assert all(re.match(LINE + 'trainer 3: an? ', line) for line in lines), lines
+    lines = logged(tmp_path, LOG, PADDLE_TRAINING_ROLE='PSERVER', PADDLE_PSERVER_ID='1')
+    assert all(re.match(LINE + 'pserver 1: an? ', line) for line in lines), lines
+
+
+def test_a_process_without_a_role_logs_without_one(tmp_path):
+    lines = logged(tmp_path, LOG, TRAINING_ROLE='', PADDLE_TRAINING_ROLE='')
+    assert all(re.match(LINE + 'an? ', line) for line in lines), lines
+
+
+def test_the_least_severity_is_glogs(tmp_path):
+    lines = logged(tmp_path, LOG, GLOG_minloglevel='2')
+    assert len(lines) == 1 and lines[0].startswith('E') and lines[0].endswith('an error')
+
+
+def test_a_child_of_fork_may_log(tmp_path):
+    lines = logged(tmp_path, LOG + '''
+import os
+child = os.fork()
+if child == 0:
+    _log.info('from the child')
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+''')
+    assert lines[-1].endswith('from the child')

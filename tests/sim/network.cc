@@ -24,8 +24,8 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
     }
   }
 
-  void Close() override { End(net_.faults_.delay_max); }
-  void Abort() override { End(Nanoseconds(0)); }
+  void Close() override { End(net_.faults_.delay_max, OkStatus()); }
+  void Abort() override { End(Nanoseconds(0), Unavailable("E-rpc-stream", "its connection broke")); }
 
   // Tries to reach the listener until it is there.
   void Dial() {
@@ -46,12 +46,12 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   void set_handler(ConnectionHandler& handler) { handler_ = &handler; }
 
  private:
-  void End(Nanoseconds grace) {
+  void End(Nanoseconds grace, const Status& why) {
     if (closing_) return;
     closing_ = true;
-    net_.After(grace, [self = shared_from_this()] { self->Closed(OkStatus()); });
+    net_.After(grace, [self = shared_from_this(), why] { self->Closed(why); });
     if (auto other = other_.lock()) {
-      net_.After(grace, [other] { other->Closed(OkStatus()); });
+      net_.After(grace, [other, why] { other->Closed(why); });
     }
   }
   void Closed(const Status& why) {

@@ -28,6 +28,8 @@ struct Server {
   Scope scope;
   std::unique_ptr<Pserver> pserver;
   std::unique_ptr<Listener> listener;
+  std::vector<std::string> reports;
+  std::vector<Status> reactions;
 };
 
 // A trainer as a script: pull version 0, then push, end the step, pull, `steps` times; then complete.
@@ -231,7 +233,8 @@ class Simulation {
     options.part_bytes = 20;
     options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
     options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
-    options.report = [](const std::string&) {};
+    options.report = [&server](const std::string& line) { server.reports.push_back(line); };
+    options.on_reaction = [&server](const Status& why) { server.reactions.push_back(why); };
     options.clock = &net_.clock();
     auto made = Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope, SimOps(),
                               runner_, options);

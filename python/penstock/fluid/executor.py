@@ -9,9 +9,9 @@ import weakref
 
 import numpy
 
-from penstock import _penstock
+from penstock import _log, _penstock
 from penstock._call_site import stack_level
-from penstock.fluid import core, framework
+from penstock.fluid import _last_words, core, framework
 from penstock.fluid._functions import raise_from_function
 from penstock.fluid._pump import raise_from_reader
 from penstock.fluid.compiler import CompiledProgram
@@ -157,4 +157,7 @@ def _complete_all():
         try:
             executor.close()
         except Exception as error:  # too late for anybody to handle
-            print('penstock: at exit: %s' % error, file=sys.stderr)
+            _log.error('at exit: %s' % error)
+
+
+atexit.register(_last_words.tell)  # runs before _complete_at_exit, which was registered first

@@ -225,6 +225,77 @@ TEST(GrpcJob, AnAddressInUseIsAnError) {
   EXPECT_NE(status.message().find(job.servers[0]), std::string::npos);
 }
 
+TEST(GrpcJob, AnAddressThatCannotBeListenedOnIsToldApart) {
+  for (const auto& [address, why] : {std::pair("nowhere.invalid:6174", "its host name does not resolve"),
+                                     std::pair("192.0.2.1:6174", "the address is not this machine's"),
+                                     std::pair("999.0.0.1:6174", "its host name does not resolve")}) {
+    ToyJob job = Job();
+    job.servers[0] = address;
+    Server server(job, 0);
+    const Status status = server.Join();
+    EXPECT_EQ(status.id(), "E-rpc-bind");
+    EXPECT_NE(status.message().find(StrCat("cannot listen on ", address, ": ", why)), std::string::npos)
+        << status.ToString();
+  }
+}
+
+TEST(GrpcJob, AHostThatDoesNotResolveIsSaidAtOnceAndWaitedFor) {
+  ToyJob job = Job();
+  job.servers[1] = "nowhere.invalid:6174";
+  std::promise<std::string> said;
+  const auto client = MakeGrpcClient({.job = "job",
+                                      .token = "secret",
+                                      .report =
+                                          [&](const std::string& line) {
+                                            said.set_value(line);  // once: it would throw the second time
+                                          }})
+                          .value();
+  ToyValues none;
+  std::future<Status> trainer = Start(job, 0, *client, {}, none);
+  std::future<std::string> line = said.get_future();
+  ASSERT_EQ(line.wait_for(seconds(9)), std::future_status::ready);  // earlier than the first report of a wait
+  EXPECT_EQ(line.get(),
+            "cannot reach pserver nowhere.invalid:6174, and goes on trying: its host name does not resolve");
+  client->Cancel();
+  EXPECT_EQ(trainer.get().code(), StatusCode::kCancelled);
+}
+
+TEST(GrpcJob, WhatEndsATrainerIsToldToTheOthersInItsWords) {
+  const ToyJob job = Job();
+  Server server0(job, 0), server1(job, 1);
+  const auto client0 = Client();
+  const auto client1 = Client();
+  ToyValues last0, last1;
+  std::future<Status> trainer0 = Start(job, 0, *client0, {.steps = 100}, last0);
+  EXPECT_TRUE(Start(job, 1, *client1, {.steps = 1, .complete = false}, last1).get().ok());
+  Status why = FailedPrecondition("E-trainer-raised", "ValueError: the data ran out");
+  client1->Abandon(why.With("train.py:17 in main: feed = next(batches)"));
+  for (const Status& status : {trainer0.get(), server0.Join(), server1.Join()}) {
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable);
+    EXPECT_EQ(status.ToString(),
+              "trainer 1 failed: ValueError: the data ran out   [E-peer-failed]\n"
+              "  train.py:17 in main: feed = next(batches)");
+  }
+}
+
+TEST(GrpcJob, AServerThatIsInterruptedIsAPeersErrorToTheOthers) {
+  const ToyJob job = Job();
+  Server server0(job, 0), server1(job, 1);
+  const auto client0 = Client();
+  const auto client1 = Client();
+  ToyValues last0, last1;
+  const auto interrupt = [&](int step) {
+    if (step == 1) server1.Cancel();
+  };
+  std::future<Status> trainer0 = Start(job, 0, *client0, {.steps = 100, .before_step = interrupt}, last0);
+  std::future<Status> trainer1 = Start(job, 1, *client1, {.steps = 100}, last1);
+  for (const Status& status : {trainer0.get(), trainer1.get(), server0.Join()}) {
+    EXPECT_EQ(status.code(), StatusCode::kUnavailable) << status.ToString();
+    EXPECT_EQ(status.message(), StrCat("pserver ", job.servers[1], " was interrupted"));
+  }
+  EXPECT_EQ(server1.Join().code(), StatusCode::kCancelled);
+}
+
 TEST(GrpcJob, WaitingCallsReturnWhenCancelled) {
   const ToyJob job = Job();
   const auto client = Client();  // no server will ever come

@@ -1,11 +1,22 @@
-"""A job: which roles run on this machine, at which addresses and with which environment."""
+"""A job: which roles run on this machine, at which addresses and with which environment.
+
+    plan = make_plan(options, os.environ)             # what this machine's launcher was told
+    job = make_job(plan, join(plan.own, ...), ...)    # what all machines' launchers were told together
+"""
 
 import contextlib
 import dataclasses
+import ipaddress
 import os
 import secrets
 import socket
 import sys
+
+# Of jobs of several machines: every launcher names the same ports without asking the others. The first is
+# Fluid's for trainers, the second for pservers.
+TRAINER_PORT = 6070
+PSERVER_PORT = 6170
+TOKEN_MAX = 64  # characters; what an envelope holds
 
 
 class JobError(Exception):
@@ -27,16 +38,44 @@ class Role:
 
 
 @dataclasses.dataclass(frozen=True)
+class Member:
+    """What one machine brings to the job."""
+
+    pservers: tuple  # addresses on this machine
+    trainers: tuple
+    endpoints: tuple = ()  # --endpoints: the pservers of all machines, in this order; empty: machine by machine
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What this machine's launcher was told."""
+
+    nodes: tuple  # addresses of the machines
+    rank: int  # of this machine among them
+    own: Member
+    command: tuple
+    log_dir: str
+    gpus: tuple  # by trainer of this machine; empty: none is named
+    job_id: str  # "": not told
+    token: str  # "": not told
+
+
+@dataclasses.dataclass(frozen=True)
 class Job:
-    roles: tuple
+    roles: tuple  # of this machine
     command: tuple
     log_dir: str
     pservers: tuple  # addresses, in order
     trainers: tuple
+    nodes: tuple
+    rank: int
+    trainers_elsewhere: int
 
     def describe(self):
         """Lines for the terminal: what will run and where its output goes."""
         yield f"job: {len(self.pservers)} pservers, {len(self.trainers)} trainers: {' '.join(self.command[2:])}"
+        if len(self.nodes) > 1:
+            yield f"  machines  {', '.join(self.nodes)}; this is node {self.rank}, with {len(self.roles)} of the roles"
         if self.pservers:
             yield f"  pservers  {', '.join(self.pservers)}"
         yield f"  logs      {os.path.join(self.log_dir, '')}{{serverlog,workerlog}}.N"
@@ -50,14 +89,32 @@ def free_ports(count, host="127.0.0.1"):
     with contextlib.ExitStack() as stack:
         ports = []
         for _ in range(count):
-            listener = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            listener.bind((host, 0))
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            listener = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            try:
+                listener.bind((host, 0))
+            except OSError as error:
+                raise JobError(f"{host} is not an address of this machine: {error.strerror or error}") from error
             ports.append(listener.getsockname()[1])
         return ports
 
 
+def is_loopback(host):
+    """Whether what is sent to the host stays on this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
 def _split(text):
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _host(address):
+    return address.rpartition(":")[0]
 
 
 def _nodes(options, environment):
@@ -70,6 +127,9 @@ def _nodes(options, environment):
         nodes, here = _split(options.cluster_node_ips), options.node_ip
     if here not in nodes:
         raise JobError(f"this machine's address {here} is not among the job's machines {', '.join(nodes)}")
+    repeated = [node for i, node in enumerate(nodes) if node in nodes[:i]]
+    if repeated:
+        raise JobError(f"machine {repeated[0]} is listed twice")
     return nodes, nodes.index(here)
 
 
@@ -93,26 +153,37 @@ def _selected_gpus(options, environment):
     return [str(visible.index(gpu)) for gpu in chosen]
 
 
-def _pserver_addresses(options):
+def _given_pservers(options, nodes, here):
+    """(this machine's pservers, all of them) of --endpoints."""
     given = _split(options.endpoints)
-    count = options.server_num
-    if given:
-        if count is not None and count != len(given):
-            raise JobError(f"--server_num is {count}, but --endpoints lists {len(given)}")
-        repeated = [address for i, address in enumerate(given) if address in given[:i]]
-        if repeated:
-            raise JobError(f'pserver address "{repeated[0]}" is listed twice')
-        for address in given:
-            host, _, port = address.rpartition(":")
-            if not host or not port.isdigit():
-                raise JobError(f'pserver address "{address}" is not host:port')
-        return given
-    count = count or 0
-    if options.start_port is not None:
-        if options.start_port + count - 1 > 65535:
-            raise JobError(f"--start_port {options.start_port} leaves no room for {count} pservers below 65536")
-        return [f"127.0.0.1:{options.start_port + i}" for i in range(count)]
-    return [f"127.0.0.1:{port}" for port in free_ports(count)]
+    repeated = [address for i, address in enumerate(given) if address in given[:i]]
+    if repeated:
+        raise JobError(f'pserver address "{repeated[0]}" is listed twice')
+    for address in given:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit():
+            raise JobError(f'pserver address "{address}" is not host:port')
+        if len(nodes) > 1 and host not in nodes:
+            raise JobError(f'pserver address "{address}" is on none of the job\'s machines {", ".join(nodes)}')
+    own = given if len(nodes) == 1 else [address for address in given if _host(address) == here]
+    if options.server_num is not None and options.server_num != len(own):
+        where = "" if len(nodes) == 1 else f" of this machine, {here}"
+        raise JobError(f"--server_num is {options.server_num}, but --endpoints lists {len(own)}{where}")
+    return own, given
+
+
+def _pserver_addresses(options, nodes, here):
+    if _split(options.endpoints):
+        return _given_pservers(options, nodes, here)
+    count = options.server_num or 0
+    port = options.start_port
+    if port is None and len(nodes) > 1:
+        port = PSERVER_PORT
+    if port is None:
+        return [f"{here}:{port}" for port in free_ports(count, here)], []
+    if port + count - 1 > 65535:
+        raise JobError(f"--start_port {port} leaves no room for {count} pservers below 65536")
+    return [f"{here}:{port + i}" for i in range(count)], []
 
 
 def _local_trainers(options, environment, gpus, pservers, nodes):
@@ -137,27 +208,60 @@ def _local_trainers(options, environment, gpus, pservers, nodes):
     return 2 if pservers else 1
 
 
-def _trainer_addresses(options, environment, nodes, local):
+def _trainer_addresses(options, environment, nodes, here, local):
     port = options.started_port
     if port is None and options.use_paddlecloud:
         port = int(environment.get("PADDLE_PORT", "6170"))
     if port is None and len(nodes) > 1:
-        port = 6070
+        port = TRAINER_PORT
     if port is not None:
-        return [f"{node}:{port + i}" for node in nodes for i in range(local)]
-    return [f"{nodes[0]}:{p}" for p in free_ports(local)]
+        return [f"{here}:{port + i}" for i in range(local)]
+    return [f"{here}:{p}" for p in free_ports(local, here)]
 
 
-def make_job(options, environment):
-    """The job of these options; raises JobError where they contradict each other."""
+def _token(options, environment):
+    """The job's secret, of --token_file or PENSTOCK_JOB_TOKEN; "" if neither is there."""
+    token = environment.get("PENSTOCK_JOB_TOKEN", "")
+    if options.token_file is not None:
+        try:
+            with open(options.token_file) as file:
+                read = file.readline().strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise JobError(f"--token_file {options.token_file}: {getattr(error, 'strerror', None) or error}") from error
+        if not read:
+            raise JobError(f"--token_file {options.token_file}: its first line is empty")
+        if token and token != read:
+            raise JobError(f"--token_file {options.token_file} and PENSTOCK_JOB_TOKEN hold different tokens")
+        token = read
+    if len(token.encode()) > TOKEN_MAX:
+        raise JobError(f"the job's token has {len(token.encode())} bytes, at most {TOKEN_MAX}")
+    return token
+
+
+def make_plan(options, environment):
+    """What the options make of this machine; raises JobError where they contradict each other."""
     if not os.path.isfile(options.training_script):
         raise JobError(f"{options.training_script}: no such file")
-    nodes, node_rank = _nodes(options, environment)
+    nodes, rank = _nodes(options, environment)
     gpus = _selected_gpus(options, environment)
-    pservers = _pserver_addresses(options)
-    local = _local_trainers(options, environment, gpus, pservers, len(nodes))
-    trainers = _trainer_addresses(options, environment, nodes, local)
+    own, endpoints = _pserver_addresses(options, nodes, nodes[rank])
+    local = _local_trainers(options, environment, gpus, own or endpoints, len(nodes))
+    trainers = _trainer_addresses(options, environment, nodes, nodes[rank], local)
+    token = _token(options, environment)
+    if len(nodes) > 1 and not token and not all(is_loopback(node) for node in nodes):
+        raise JobError("a job of several machines needs one secret: give every launcher the same --token_file FILE or "
+                       "PENSTOCK_JOB_TOKEN")
+    command = (sys.executable, "-u", options.training_script, *options.training_script_args)
+    return Plan(nodes=tuple(nodes), rank=rank, own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
+                command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
+                job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token)
 
+
+def make_job(plan, members, job_id="", token=""):
+    """The job of these members, one for each machine in order. What is not told is drawn here."""
+    own = members[plan.rank]
+    pservers = own.endpoints or tuple(address for member in members for address in member.pservers)
+    trainers = tuple(address for member in members for address in member.trainers)
     common = {
         "PADDLE_TRAINERS_NUM": str(len(trainers)),
         "PADDLE_NUM_TRAINERS": str(len(trainers)),
@@ -165,23 +269,25 @@ def make_job(options, environment):
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
         # Every call of the job carries it; without it anybody who reaches the port could overwrite parameters.
-        "PENSTOCK_JOB_TOKEN": environment.get("PENSTOCK_JOB_TOKEN") or secrets.token_hex(16),
-        "PENSTOCK_JOB_ID": environment.get("PENSTOCK_JOB_ID") or secrets.token_hex(4),
+        "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
+        "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",
     }
     roles = []
-    for i, address in enumerate(pservers):
+    for address in own.pservers:
+        i = pservers.index(address)
         host, _, port = address.rpartition(":")
         roles.append(Role("pserver", i, f"serverlog.{i}", {
             **common, "TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i),
             "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": host, "PADDLE_PORT": port,
         }))
-    for i in range(local):
-        rank = node_rank * local + i
-        extra = {} if gpus is None else {"FLAGS_selected_gpus": gpus[i]}
-        roles.append(Role("trainer", rank, f"workerlog.{i}", {
+    first = sum(len(member.trainers) for member in members[:plan.rank])
+    for i, address in enumerate(own.trainers):
+        rank = first + i
+        extra = {"FLAGS_selected_gpus": plan.gpus[i]} if plan.gpus else {}
+        roles.append(Role("trainer", rank, f"workerlog.{rank}", {
             **common, **extra, "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINING_ROLE": "TRAINER",
-            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": trainers[rank],
+            "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address,
         }))
-    command = (sys.executable, "-u", options.training_script, *options.training_script_args)
-    return Job(tuple(roles), command, options.log_dir, tuple(pservers), tuple(trainers))
+    return Job(roles=tuple(roles), command=plan.command, log_dir=plan.log_dir, pservers=pservers, trainers=trainers,
+               nodes=plan.nodes, rank=plan.rank, trainers_elsewhere=len(trainers) - len(own.trainers))

@@ -1,24 +1,60 @@
-"""The command: options, then the job, then its supervisor."""
+"""The command: options, then the plan of this machine, the launchers of the others, and the supervisor."""
 
 import os
 import sys
 
-from penstock.distributed.launch.job import JobError, make_job
+from penstock.distributed.launch.cluster import Facts, JoinError, Stopped, join
+from penstock.distributed.launch.guard import run_guarded
+from penstock.distributed.launch.job import JobError, make_job, make_plan
 from penstock.distributed.launch.options import parse_options
-from penstock.distributed.launch.supervisor import run_job
+from penstock.distributed.launch.supervisor import EXIT_ROLE_FAILED, Stop, run_job
 
 EXIT_BAD_INPUT = 2
+
+
+def _require_log_dir(folder):
+    """Makes the folder of the logs, and sees that files can be made there."""
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except FileExistsError as error:
+        raise JobError(f"--log_dir {folder}: it is no folder") from error
+    except OSError as error:
+        raise JobError(f"--log_dir {folder}: {error.strerror or error}") from error
+    probe = os.path.join(folder, f".penstock-{os.getpid()}")
+    try:
+        os.close(os.open(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.unlink(probe)
+    except OSError as error:
+        raise JobError(f"--log_dir {folder}: no file can be made there: {error.strerror or error}") from error
+
+
+def _supervise(plan, options, registry, unblock):
+    stop = Stop()
+    stop.install()
+    unblock()
+    cluster, facts = None, Facts((plan.own,), plan.job_id, plan.token)
+    if len(plan.nodes) > 1:
+        try:
+            cluster, facts = join(plan, options.control_port, options.join_s, lambda: stop.signal is not None)
+        except JoinError as error:
+            print(f"error: launch: {error}   [E-launch-join]", file=sys.stderr)
+            return EXIT_ROLE_FAILED
+        except Stopped:
+            return stop.exit_code()
+    job = make_job(plan, facts.members, facts.job_id, facts.token)
+    if options.print_config:
+        for line in job.describe():
+            print(line, flush=True)
+    return run_job(job, stop, cluster, registry, options)
 
 
 def main(argv):
     """Runs the command line; returns the exit code: 0, 1 (a role failed), 2 (bad input) or 130 (interrupted)."""
     options = parse_options(argv)
     try:
-        job = make_job(options, os.environ)
+        plan = make_plan(options, os.environ)
+        _require_log_dir(plan.log_dir)
     except JobError as error:
         print(f"error: launch: {error}", file=sys.stderr)
         return EXIT_BAD_INPUT
-    if options.print_config:
-        for line in job.describe():
-            print(line, flush=True)
-    return run_job(job, grace_s=options.grace_s, echo=not options.quiet)
+    return run_guarded(lambda registry, unblock: _supervise(plan, options, registry, unblock))

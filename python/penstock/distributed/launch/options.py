@@ -46,7 +46,8 @@ def _port(text):
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="python -m penstock.distributed.launch",
-        description="Starts the pservers and trainers of a job on this machine and watches them.",
+        description="Starts the pservers and trainers of a job on this machine and watches them. A job of several "
+        "machines has one launcher on each.",
         epilog="--gpus and --log_dir may also stand right after the script, as Fluid's manual has them; what follows "
         "`--` goes to the script in any case. Exit codes: 0 all roles ended well, 1 a role failed, 2 bad input, 130 "
         "interrupted.",
@@ -62,13 +63,26 @@ def make_parser():
     where = parser.add_argument_group("addresses")
     where.add_argument("--endpoints", default="", metavar="LIST", help="addresses of the pservers: host:port,...")
     where.add_argument("--start_port", type=_port, metavar="PORT",
-                       help="pservers listen on PORT, PORT+1, ... (default: free ports)")
+                       help="pservers listen on PORT, PORT+1, ... of their machine (default: free ports; of several "
+                       "machines 6170)")
     where.add_argument("--started_port", type=_port, metavar="PORT",
-                       help="trainers are told PORT, PORT+1, ... as their addresses (default: free ports)")
+                       help="trainers are told PORT, PORT+1, ... as their addresses (default: free ports; of several "
+                       "machines 6070)")
     where.add_argument("--cluster_node_ips", default="127.0.0.1", metavar="LIST", help="the job's machines")
     where.add_argument("--node_ip", default="127.0.0.1", metavar="IP", help="this machine's, one of --cluster_node_ips")
+    where.add_argument("--control_port", type=_port, default=6069, metavar="PORT",
+                       help="of several machines: where the launcher of the first listens for the others (default: "
+                       "%(default)s)")
+    where.add_argument("--join_s", type=float, default=600.0, metavar="SECONDS",
+                       help="of several machines: how long to wait for the other launchers (default: %(default)s)")
     where.add_argument("--use_paddlecloud", action="store_true",
                        help="take machines and ports from PADDLE_TRAINERS, POD_IP, PADDLE_PORT")
+    secret = parser.add_argument_group("the job")
+    secret.add_argument("--job_id", default="", metavar="NAME",
+                        help="its name (default: PENSTOCK_JOB_ID, else drawn; of several machines, by the first)")
+    secret.add_argument("--token_file", metavar="FILE",
+                        help="its secret, the first line of a file (default: PENSTOCK_JOB_TOKEN, else drawn). Several "
+                        "machines must be given the same")
     output = parser.add_argument_group("output")
     output.add_argument("--log_dir", default="mylog", metavar="DIR",
                         help="serverlog.N and workerlog.N are written there (default: %(default)s)")

@@ -1,13 +1,11 @@
-"""Runs the roles of a job to their end.
+"""Runs the roles of a job on this machine to their end.
 
-Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal); the
-keeper
-(keeper.py) ends the groups if the launcher is killed, so that helpers of a role do not outlive it either. The first
-role
-that fails decides the outcome: the others get a grace period to say what they noticed, then they are ended.
+Each role is the leader of its own process group and dies with the launcher (the kernel's parent-death signal). Roles
+are not waited for, in the sense of wait(2), before their groups are done: see guard.py. The first failure starts a
+grace period, in which the others say what they noticed; then they are ended. Launchers of other machines hear of each
+end and of each failure (cluster.py), and do the same.
 """
 
-import ctypes
 import os
 import selectors
 import signal
@@ -15,30 +13,34 @@ import subprocess
 import sys
 import time
 
+from penstock.distributed.launch.guard import FORWARDED, die_with_parent, signal_group
+from penstock.distributed.launch.outcome import ENDED, OWN, REACTED, Failure, Notes, last_lines, pick_cause
+
 EXIT_ROLE_FAILED = 1
-EXIT_INTERRUPTED = 130
 LAST_LINES = 20
 TERM_WAIT_S = 3.0
+FINISH_S = 30.0  # after our own end, if the job has failed: for the other machines to tell theirs
 POLL_S = 0.1
-_PR_SET_PDEATHSIG = 1
 
 
 class _Process:
-    def __init__(self, role, log_path, popen):
+    def __init__(self, role, log_path, popen, notes):
         self.role = role
         self.log_path = log_path
-        self.popen = popen
+        self.popen = popen  # used for its pid: to wait on it would free the number of the group
+        self.pid = popen.pid
+        self.notes = notes
         self.started = time.monotonic()
-        self.ended = None
         self.outcome = None  # how it ended, in words
         self.failed = False
+        self.handle = os.pidfd_open(self.pid)
 
-
-def _die_with_parent(parent):
-    """Runs in the child before exec: SIGKILL when the launcher dies, or at once if it already has."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def poll(self):
+        """subprocess's return code, or None; what has ended stays a child that was not waited for."""
+        ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        if ended is None:
+            return None
+        return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
 
 def _child_environment(role):
@@ -47,14 +49,21 @@ def _child_environment(role):
     return environment
 
 
-def _start(role, job):
+def _start(role, job, registry):
     log_path = os.path.join(job.log_dir, role.log_name)
     parent = os.getpid()
+    notes = Notes()
+
+    def before_exec():
+        os.write(registry, b"%d\n" % os.getpid())
+        die_with_parent(parent)
+
     with open(log_path, "wb") as log:
         popen = subprocess.Popen(
-            job.command, env=_child_environment(role), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-            start_new_session=True, preexec_fn=lambda: _die_with_parent(parent))
-    return _Process(role, log_path, popen)
+            job.command, env={**_child_environment(role), **notes.environment()}, stdin=subprocess.DEVNULL, stdout=log,
+            stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(notes.descriptor,), preexec_fn=before_exec)
+    notes.close_ours()
+    return _Process(role, log_path, popen, notes)
 
 
 def _describe_end(code):
@@ -69,11 +78,8 @@ def _describe_end(code):
     return f"exited with code {code}", True
 
 
-def _last_lines(path, count):
-    with open(path, "rb") as log:
-        log.seek(0, os.SEEK_END)
-        log.seek(max(0, log.tell() - 64 * 1024))
-        return log.read().decode(errors="replace").splitlines()[-count:]
+def _name(process):
+    return f"{process.role.name} (pid {process.pid})"
 
 
 class _Echo:
@@ -90,124 +96,195 @@ class _Echo:
 
 
 class _Supervisor:
-    def __init__(self, job, grace_s, echo):
+    def __init__(self, job, stop, cluster, registry, options):
         self._job = job
-        self._grace_s = grace_s
-        self._echo_wanted = echo
+        self._stop = stop
+        self._cluster = cluster  # None: a job of this machine alone
+        self._registry = registry
+        self._grace_s = options.grace_s
+        self._echo_wanted = not options.quiet
         self._echo = None
         self._processes = []
-        self._first_failure = None
+        self._failures = []  # of all machines, in one order
+        self._trainers_elsewhere = job.trainers_elsewhere
         self._deadline = None  # by when the rest must have ended
-        self._stop_signal = None
         self._selector = selectors.DefaultSelector()
-        self._keeper = None
 
     def run(self):
-        os.makedirs(self._job.log_dir, exist_ok=True)
-        previous = {s: signal.signal(s, self._on_signal) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
-            self._keeper = subprocess.Popen([sys.executable, "-m", "penstock.distributed.launch.keeper"],
-                                            stdin=subprocess.PIPE, start_new_session=True)
             self._start_all()
+            if self._cluster is not None:
+                self._cluster.start_beating()
             self._watch()
         finally:
             self._end_all()
-            self._release_keeper()
-            for number, handler in previous.items():
-                signal.signal(number, handler)
         if self._echo is not None:
             self._echo.pump()
+        self._finish()
         return self._report()
-
-    def _on_signal(self, number, _frame):
-        self._stop_signal = self._stop_signal or number
 
     def _start_all(self):
         for role in self._job.roles:
-            process = _start(role, self._job)
+            process = _start(role, self._job, self._registry)
             self._processes.append(process)
-            self._keeper.stdin.write(f"{process.popen.pid}\n".encode())
-            self._keeper.stdin.flush()
             if self._echo_wanted and role.kind == "trainer" and role.index == 0:
                 self._echo = _Echo(process.log_path)
-            descriptor = os.pidfd_open(process.popen.pid)
-            self._selector.register(descriptor, selectors.EVENT_READ, process)
+            self._selector.register(process.handle, selectors.EVENT_READ, process)
 
     def _alive(self):
         return [process for process in self._processes if process.outcome is None]
 
     def _watch(self):
-        while self._alive() and self._stop_signal is None:
+        while self._alive() and self._stop.signal is None:
             if self._deadline is not None and time.monotonic() > self._deadline:
                 return
             for key, _ in self._selector.select(POLL_S):
                 self._selector.unregister(key.fileobj)
-                os.close(key.fd)
                 self._note_end(key.data)
+            self._hear()
             if self._echo is not None:
                 self._echo.pump()
 
-    def _note_end(self, process):
-        process.outcome, process.failed = _describe_end(process.popen.wait())
-        process.ended = time.monotonic()
-        if process.failed and self._first_failure is None:
-            self._first_failure = process
+    def _hasten(self):
+        """The rest gets the grace period, from the first time that this is called."""
+        if self._deadline is None:
             self._deadline = time.monotonic() + self._grace_s
-        trainers_left = any(p.role.kind == "trainer" for p in self._alive())
-        if not trainers_left and self._deadline is None:
-            # Servers end by themselves once every trainer has completed; one that does not is ended, and said.
-            self._deadline = time.monotonic() + self._grace_s
+
+    def _note_end(self, process, by_launcher=False):
+        words, failed = _describe_end(process.poll())
+        after = time.monotonic() - process.started
+        reacted = process.notes.read_reacted()
+        process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
+        process.failed = failed or by_launcher
+        kind = ENDED if by_launcher else REACTED if reacted else OWN
+        event = {"event": "end", "kind": process.role.kind, "failure": None}
+        if process.failed:
+            event["failure"] = {
+                "who": _name(process), "kind": kind, "log": process.log_path,
+                "words": f"{process.outcome}, {after:.1f} s after it was started",
+                "lines": last_lines(process.log_path, LAST_LINES)}
+        self._tell(event)
+        if not by_launcher and process.failed:
+            self._hasten()
+        self._end_servers_in_time()
+
+    def _end_servers_in_time(self):
+        """Servers end by themselves once every trainer has completed; one that does not is ended, and said."""
+        if self._trainers_elsewhere <= 0 and not any(p.role.kind == "trainer" for p in self._alive()):
+            self._hasten()
+
+    def _tell(self, event):
+        if self._cluster is None:
+            self._on_event({**event, "node": self._job.rank})
+        else:
+            self._cluster.tell(event)
+
+    def _hear(self):
+        for event in self._cluster.pump() if self._cluster is not None else ():
+            self._on_event(event)
+
+    def _on_event(self, event):
+        node = event["node"]
+        if event["event"] == "end":
+            failure = event["failure"]
+            if failure is not None:
+                self._failures.append(Failure(node, failure["who"], failure["words"], failure["kind"], failure["log"],
+                                              tuple(failure["lines"])))
+            if node != self._job.rank:
+                self._trainers_elsewhere -= event["kind"] == "trainer"
+                if failure is not None:
+                    self._hasten()
+                self._end_servers_in_time()
+        elif event["event"] in ("stop", "lost"):
+            words = event["why"] if event["event"] == "stop" else f"is gone: {event['why']}"
+            self._failures.append(Failure(node, "", words, OWN))
+            self._hasten()
 
     def _end_all(self):
+        """Ends what is left of the groups, helpers of roles that have ended too, then lets go of their numbers."""
+        if self._stop.signal is not None:
+            self._tell({"event": "stop", "why": f"was stopped by {signal.Signals(self._stop.signal).name}"})
         for number, patience in ((signal.SIGTERM, TERM_WAIT_S), (signal.SIGKILL, TERM_WAIT_S)):
             for process in self._processes:
-                try:  # the whole group: helpers of a role that has ended too
-                    os.killpg(process.popen.pid, number)
-                except (ProcessLookupError, PermissionError):
-                    pass
+                signal_group(process.pid, number)
             deadline = time.monotonic() + patience
-            for process in self._alive():
-                try:
-                    code = process.popen.wait(timeout=max(0.0, deadline - time.monotonic()))
-                except subprocess.TimeoutExpired:
-                    continue
-                process.outcome = f"was ended by the launcher ({_describe_end(code)[0]})"
-                process.failed = True
+            while self._alive() and time.monotonic() < deadline:
+                for key, _ in self._selector.select(POLL_S):
+                    self._selector.unregister(key.fileobj)
+                    self._note_end(key.data, by_launcher=True)
+                self._hear()
+        for process in self._processes:
+            os.close(process.handle)
+            if process.outcome is None:
+                process.outcome, process.failed = "could not be ended", True
+            else:
+                process.popen.wait()
 
-    def _release_keeper(self):
-        if self._keeper is None:
+    def _finish(self):
+        """With other machines: waits until they have ended too, so that all know the same."""
+        if self._cluster is None:
             return
-        try:
-            self._keeper.stdin.write(b"done\n")
-            self._keeper.stdin.close()
-        except BrokenPipeError:
-            pass
-        self._keeper.wait()
+        self._cluster.tell({"event": "done"})
+        deadline = time.monotonic() + FINISH_S
+        while not self._cluster.all_over() and self._stop.signal is None:
+            if self._failures and time.monotonic() > deadline:
+                break
+            time.sleep(POLL_S)
+            self._hear()
+        self._hear()
+        self._cluster.leave()
+
+    def _where(self, node):
+        return f" on node {node} ({self._job.nodes[node]})" if len(self._job.nodes) > 1 else ""
 
     def _report(self):
-        if self._stop_signal is not None:
-            print(f"launch: stopped by {signal.Signals(self._stop_signal).name}; all roles were ended", file=sys.stderr)
-            return EXIT_INTERRUPTED if self._stop_signal == signal.SIGINT else 128 + self._stop_signal
-        failed = [process for process in self._processes if process.failed]
-        if not failed:
+        if self._stop.signal is not None:
+            print(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended", file=sys.stderr)
+            return self._stop.exit_code()
+        cause = pick_cause(self._failures)
+        if cause is None:
             return 0
-        first = self._first_failure or failed[0]
-        after = (first.ended or time.monotonic()) - first.started
-        print(f"error: launch: {first.role.name} (pid {first.popen.pid}) {first.outcome}, {after:.1f} s after it was "
-              f"started   [E-launch-role]", file=sys.stderr)
-        print(f"  last lines of {first.log_path}:", file=sys.stderr)
-        for line in _last_lines(first.log_path, LAST_LINES):
-            print(f"    {line}", file=sys.stderr)
+        if cause.who:
+            print(f"error: launch: {cause.who}{self._where(cause.node)} {cause.words}   [E-launch-role]",
+                  file=sys.stderr)
+        else:
+            print(f"error: launch: node {cause.node} ({self._job.nodes[cause.node]}) {cause.words}   [E-launch-node]",
+                  file=sys.stderr)
+        if cause.lines:
+            print(f"  last lines of {cause.log}{self._where(cause.node)}:", file=sys.stderr)
+            for line in cause.lines:
+                print(f"    {line}", file=sys.stderr)
         for process in self._processes:
-            if process is not first:
+            if cause.node != self._job.rank or cause.who != _name(process):
                 print(f"  {process.role.name} {process.outcome}; its log is {process.log_path}", file=sys.stderr)
         return EXIT_ROLE_FAILED
 
 
-def run_job(job, grace_s=15.0, echo=True):
-    """Starts every role of `job` and waits for the end of all. Returns the launcher's exit code.
+class Stop:
+    """The first signal that asked the launcher to end."""
 
-    grace_s: seconds that the other roles get after the first failure, and pservers after the last trainer has ended.
-    echo: whether trainer 0's output is repeated on standard output.
+    def __init__(self):
+        self.signal = None
+
+    def install(self):
+        for number in FORWARDED:
+            signal.signal(number, self._on_signal)
+
+    def exit_code(self):
+        """130 of Ctrl-C, as a shell has it."""
+        return 128 + self.signal
+
+    def _on_signal(self, number, _frame):
+        self.signal = self.signal or number
+
+
+def run_job(job, stop, cluster, registry, options):
+    """Starts this machine's roles of `job` and waits for the end of all. Returns the launcher's exit code.
+
+    stop      a Stop whose handlers are installed
+    cluster   the launchers of the other machines; None if there are none
+    registry  a descriptor that gets the number of each process group (guard.py)
+    options   grace_s: seconds that the other roles get after the first failure, and pservers after the last trainer has
+              ended; quiet: do not repeat trainer 0's output on standard output
     """
-    return _Supervisor(job, grace_s, echo).run()
+    return _Supervisor(job, stop, cluster, registry, options).run()

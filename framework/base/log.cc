@@ -1,0 +1,61 @@
+#include "framework/base/log.h"
+
+#include <glog/logging.h>
+#include <pthread.h>
+
+#include <mutex>
+
+namespace penstock {
+namespace {
+
+// Held for each line, so that a fork finds neither our state nor glog's locks in the middle of something.
+// Never destroyed: threads may log while the process ends.
+struct State {
+  std::mutex mutex;
+  std::string role;
+};
+
+State& TheState() {
+  static auto* state = [] {
+    auto* made = new State();
+    pthread_atfork([] { TheState().mutex.lock(); }, [] { TheState().mutex.unlock(); },
+                   [] { TheState().mutex.unlock(); });
+    // Where the process uses glog itself, it has chosen already.
+    if (!google::IsGoogleLoggingInitialized()) {
+      FLAGS_logtostderr = true;  // no files
+      google::InitGoogleLogging("penstock");
+    }
+    return made;
+  }();
+  return *state;
+}
+
+}  // namespace
+
+void LogFrom(const char* file, int line, LogSeverity severity, std::string_view text) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  google::LogMessage message(file, line, static_cast<int>(severity));
+  if (!state.role.empty()) message.stream() << state.role << ": ";
+  message.stream() << text;
+}
+
+void Log(LogSeverity severity, std::string_view text, const std::source_location& from) {
+  LogFrom(from.file_name(), static_cast<int>(from.line()), severity, text);
+}
+
+bool LogsDetail(int level) { return FLAGS_v >= level; }
+
+void SetLogRole(std::string role) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  state.role = std::move(role);
+}
+
+void ProposeLogRole(std::string role) {
+  State& state = TheState();
+  const std::lock_guard lock(state.mutex);
+  if (state.role.empty()) state.role = std::move(role);
+}
+
+}  // namespace penstock

@@ -1,0 +1,35 @@
+// Log lines of a process, by glog, on standard error:
+//
+//   I20261123 05:48:12.123456 4242 pserver.cc:190] pserver 0: waiting 10 s ...
+//
+//   SetLogRole("trainer 0");                     // once, when the process knows what it is
+//   Log(LogSeverity::kWarning, StrCat("refused a connection: ", why));
+//   if (LogsDetail(1)) Log(LogSeverity::kInfo, ...);
+//
+// GLOG_minloglevel (0 info, 1 warning, 2 error) and GLOG_v are heeded. Of glog's other habits none is left:
+// it writes no files, handles no signals and ends no process. Thread-safe; a child of fork may log too.
+#pragma once
+
+#include <source_location>
+#include <string>
+#include <string_view>
+
+namespace penstock {
+
+enum class LogSeverity { kInfo = 0, kWarning = 1, kError = 2 };
+
+// `text` may have several lines; only the first gets the prefix.
+void Log(LogSeverity severity, std::string_view text,
+         const std::source_location& from = std::source_location::current());
+// The same for a line of another language, from `line` of `file`.
+void LogFrom(const char* file, int line, LogSeverity severity, std::string_view text);
+
+// Whether details of this level are wanted: GLOG_v is at least `level`.
+bool LogsDetail(int level);
+
+// What each line begins with, such as "pserver 1"; replaces what was set before.
+void SetLogRole(std::string role);
+// Sets it unless there is one.
+void ProposeLogRole(std::string role);
+
+}  // namespace penstock

@@ -1,0 +1,36 @@
+"""Log lines of Python code, in the form and by the rules of those from C++: time, severity, file and line, role."""
+
+import os
+import sys
+
+from penstock import _penstock
+
+
+def role_of(environment):
+    """Who this process is, as the launcher or a hand-written script says it: "trainer 0", "pserver 1"; else ""."""
+    kind = environment.get('TRAINING_ROLE') or environment.get('PADDLE_TRAINING_ROLE') or ''
+    name, variable = {'PSERVER': ('pserver', 'PADDLE_PSERVER_ID'),
+                      'TRAINER': ('trainer', 'PADDLE_TRAINER_ID')}.get(kind.upper(), ('', ''))
+    index = environment.get(variable, '')
+    return '%s %s' % (name, index) if name and index else ''
+
+
+def info(text):
+    _log(0, text)
+
+
+def warning(text):
+    _log(1, text)
+
+
+def error(text):
+    _log(2, text)
+
+
+def _log(severity, text):
+    caller = sys._getframe(2)
+    _penstock.log(severity, str(text), caller.f_code.co_filename, caller.f_lineno)
+
+
+if role_of(os.environ):
+    _penstock.set_log_role(role_of(os.environ))

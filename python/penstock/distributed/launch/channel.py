@@ -1,0 +1,160 @@
+"""A connection between two launchers: JSON lines, each with a proof that its sender knows the job's token.
+
+    greeting -> answer -> proof   each side draws a nonce; whoever answers proves the token by an HMAC over both, and is
+                                  proved it in turn. The token itself never travels.
+    later lines                   carry an HMAC with a key made of the token and both nonces, over the direction and the
+                                  line's number: nothing can be replayed, left out or put in.
+
+The contents are not secret. Without a token the key is empty: then the exchange rests on the loopback interface alone.
+"""
+
+import hashlib
+import hmac
+import json
+import secrets
+import socket
+import threading
+import time
+
+BEAT_S = 2.0
+SILENCE_S = 8.0  # with the grace period and the signals after it: less than 30 s to the end of the last role
+LINE_MAX_BEFORE_PROOF = 4096
+LINE_MAX = 1 << 20
+
+
+class ChannelError(Exception):
+    """The connection is of no use any more; the message says why."""
+
+
+class Channel:
+    """One connected, non-blocking socket."""
+
+    def __init__(self, connection):
+        connection.setblocking(False)
+        self._socket = connection
+        self._key = None
+        self._side = ""
+        self._sent = self._received = 0
+        self._in = bytearray()
+        self._out = bytearray()
+        self._closed = None  # why
+        self._lock = threading.RLock()  # of what is sent, for a thread may beat
+        self.opened = self._heard = self._spoke = time.monotonic()
+
+    def fileno(self):
+        return self._socket.fileno()
+
+    def protect(self, token, side, nonces):
+        """From here on each line carries its proof. `side` is ours: "hub" or "member"."""
+        self._side = side
+        self._key = _hmac(token, f"key {nonces}").encode()
+
+    def send(self, message):
+        with self._lock:
+            line = json.dumps(message, separators=(",", ":"))
+            if self._key is not None:
+                line = f"{_mac(self._key, self._side, self._sent, line)} {line}"
+                self._sent += 1
+            self._out += line.encode() + b"\n"
+            self._spoke = time.monotonic()
+            self.flush()
+
+    def flush(self):
+        with self._lock:
+            try:
+                while self._out and self._closed is None:
+                    del self._out[:self._socket.send(self._out)]
+            except BlockingIOError:
+                pass
+            except OSError as error:
+                self._closed = f"its launcher's connection broke: {error.strerror or error}"
+
+    def is_flushed(self):
+        return not self._out or self._closed is not None
+
+    def beat(self):
+        """Keeps the other side from taking us for lost."""
+        if time.monotonic() - self._spoke > BEAT_S:
+            self.send({})
+        self.flush()
+
+    def receive(self, limit=None):
+        """The messages that have come, `limit` at most. Raises ChannelError once there are none and none will come."""
+        self._read()
+        messages = []
+        while len(messages) != limit and (end := self._in.find(b"\n")) >= 0:
+            line = bytes(self._in[:end])
+            del self._in[:end + 1]
+            messages.append(self._open(line))
+        if not messages and len(self._in) > (LINE_MAX if self._key else LINE_MAX_BEFORE_PROOF):
+            raise ChannelError("it sent a line without an end")
+        if not messages and self._closed is not None:
+            raise ChannelError(self._closed)
+        silence = time.monotonic() - self._heard
+        if not messages and silence > SILENCE_S:
+            raise ChannelError(f"its launcher has not been heard of for {silence:.0f} s")
+        return messages
+
+    def _read(self):
+        try:
+            while self._closed is None and len(self._in) <= LINE_MAX:
+                chunk = self._socket.recv(65536)
+                if not chunk:
+                    self._closed = "its launcher closed the connection"
+                else:
+                    self._heard = time.monotonic()
+                    self._in += chunk
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self._closed = f"its launcher's connection broke: {error.strerror or error}"
+
+    def _open(self, line):
+        try:
+            text = line.decode()
+            if self._key is not None:
+                mac, _, text = text.partition(" ")
+                other = "hub" if self._side == "member" else "member"
+                if not hmac.compare_digest(mac.encode(), _mac(self._key, other, self._received, text).encode()):
+                    raise ChannelError("a line from it lacks the proof of the job's token")
+                self._received += 1
+            message = json.loads(text)
+        except (UnicodeDecodeError, ValueError, RecursionError) as error:
+            raise ChannelError("what answers there is no launcher of penstock") from error
+        if not isinstance(message, dict):
+            raise ChannelError("what answers there is no launcher of penstock")
+        return message
+
+    def close(self):
+        with self._lock:
+            self._closed = self._closed or "this launcher closed the connection"
+            self._socket.close()
+
+
+def connect(host, port):
+    """A channel, or None if nobody listens there yet. Raises OSError for what will not pass by itself."""
+    try:
+        return Channel(socket.create_connection((host, port), timeout=2))
+    except (ConnectionRefusedError, TimeoutError, socket.timeout):
+        return None
+
+
+def new_nonce():
+    return secrets.token_hex(16)
+
+
+def proof(token, side, nonces, node):
+    """What a side shows to prove that it knows the token, to whoever drew one of the nonces."""
+    return _hmac(token, f"{side} of node {node} {nonces}")
+
+
+def is_proof(shown, expected):
+    return isinstance(shown, str) and hmac.compare_digest(shown.encode(), expected.encode())
+
+
+def _hmac(token, text):
+    return hmac.new(token.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def _mac(key, side, number, line):
+    return hmac.new(key, f"{side} {number} {line}".encode(), hashlib.sha256).hexdigest()

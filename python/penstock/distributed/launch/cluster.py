@@ -1,0 +1,368 @@
+"""The launchers of a job of several machines, seen from one of them.
+
+    cluster, facts = join(plan, port, wait_s=600, stopped=...)   # all machines' members, the job's id and token
+    cluster.tell({"event": "end", ...})                          # to every launcher, this one too
+    for event in cluster.pump(): ...                             # in the same order on every machine
+    cluster.leave()
+
+Node 0 is the hub: the others connect to it, and it puts all events into one order. A node that is not heard of for 8 s,
+or whose connection ends before it said that it is done, becomes an event "lost".
+"""
+
+import dataclasses
+import select
+import socket
+import sys
+import threading
+import time
+
+from penstock.distributed.launch.channel import BEAT_S, Channel, ChannelError, connect, is_proof, new_nonce, proof
+from penstock.distributed.launch.job import Member
+
+REPORT_EVERY_S = 10.0
+HELLO_S = 5.0  # for a connection to prove that it knows the token
+PENDING_MAX = 32
+REFUSALS_TOLD_MAX = 5
+POLL_S = 0.1
+LEAVE_S = 2.0
+
+
+class JoinError(Exception):
+    """The launchers did not find together; the message says why."""
+
+
+class Stopped(Exception):
+    """A signal came while launchers waited for each other."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What the launchers agreed on."""
+
+    members: tuple  # by node
+    job_id: str
+    token: str
+
+
+class Cluster:
+    """Tells events to all launchers of the job and hears theirs."""
+
+    def __init__(self, nodes, rank, channels):
+        self._nodes = nodes
+        self._rank = rank
+        self._channels = channels  # by node: of the hub all others, of a member the hub
+        self._events = []
+        self._over = set()  # nodes that are done or lost
+        self._left = threading.Event()
+
+    def tell(self, event):
+        event = {**event, "node": self._rank}
+        if self._rank == 0:
+            self._order(event)
+        elif 0 in self._channels:
+            self._channels[0].send(event)
+        else:
+            self._events.append(event)
+
+    def pump(self):
+        """The events that have come since the last call. To be called a few times a second."""
+        for node, channel in list(self._channels.items()):
+            try:
+                channel.beat()
+                messages = channel.receive()
+            except ChannelError as error:
+                self._lose(node, str(error))
+                continue
+            for message in messages:
+                if "event" not in message:
+                    continue
+                if self._rank == 0:
+                    self._order({**message, "node": node})
+                else:
+                    self._events.append(message)
+        events, self._events = self._events, []
+        self._over.update(event["node"] for event in events if event["event"] in ("done", "lost"))
+        return events
+
+    def start_beating(self):
+        """From here on a thread says that this launcher lives, also while it waits for a terminal that takes no output.
+
+        To be called once no process is started any more, for a fork copies no threads.
+        """
+        threading.Thread(target=self._beat, daemon=True).start()
+
+    def _beat(self):
+        while not self._left.wait(BEAT_S):
+            for channel in list(self._channels.values()):
+                channel.beat()
+
+    def all_over(self):
+        """Whether every node has said that it is done, or is lost."""
+        return len(self._over) == len(self._nodes)
+
+    def leave(self):
+        """Sends what is left to send, for 2 s at most, and closes."""
+        self._left.set()
+        deadline = time.monotonic() + LEAVE_S
+        waiting = list(self._channels.values())
+        while waiting and time.monotonic() < deadline:
+            for channel in waiting:
+                channel.flush()
+            waiting = [channel for channel in waiting if not channel.is_flushed()]
+            select.select([], waiting, [], POLL_S)
+        for channel in self._channels.values():
+            channel.close()
+        self._channels = {}
+
+    def _order(self, event):
+        self._events.append(event)
+        for channel in self._channels.values():
+            channel.send(event)
+
+    def _lose(self, node, why):
+        self._channels.pop(node).close()
+        if node in self._over or any(event["node"] == node and event["event"] == "done" for event in self._events):
+            return
+        event = {"event": "lost", "node": node, "why": why}
+        if self._rank == 0:
+            self._order(event)
+        else:
+            self._events.append(event)
+            self._over.update(range(len(self._nodes)))  # nobody else can be heard of without the hub
+
+
+def _resolved(host, port):
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    return family, address
+
+
+class _Joining:
+    """What both sides share while they wait for each other."""
+
+    def __init__(self, plan, wait_s, stopped):
+        self.plan = plan
+        self._stopped = stopped
+        self._began = self._reported = time.monotonic()
+        self._wait_s = wait_s
+
+    def check(self, waiting_for):
+        """Between two looks: raises when it is enough, reports every 10 s."""
+        now = time.monotonic()
+        if self._stopped():
+            raise Stopped
+        if now - self._began > self._wait_s:
+            raise JoinError(f"waited {self._wait_s:.0f} s for {waiting_for}")
+        if now - self._reported >= REPORT_EVERY_S:
+            self._reported = now
+            print(f"launch: waiting {now - self._began:.0f} s for {waiting_for}", file=sys.stderr, flush=True)
+
+    def name(self, node):
+        return f"node {node} ({self.plan.nodes[node]})"
+
+
+class _Hub(_Joining):
+    def __init__(self, plan, port, wait_s, stopped):
+        super().__init__(plan, wait_s, stopped)
+        host = plan.nodes[0]
+        try:
+            family, address = _resolved(host, port)
+            self._listener = socket.socket(family, socket.SOCK_STREAM)
+            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._listener.bind(address)
+            self._listener.listen(PENDING_MAX)
+            self._listener.setblocking(False)
+        except OSError as error:
+            raise JoinError(f"cannot listen for the other launchers on {host}:{port}: {error.strerror or error}; "
+                            "--control_port chooses another port") from error
+        self._pending = {}  # channel -> (peer's address, our nonce)
+        self._proved = {}  # channel -> node
+        self._joined = {}  # node -> (channel, member)
+        self._refusals = 0
+
+    def run(self):
+        plan = self.plan
+        try:
+            while len(self._joined) < len(plan.nodes) - 1:
+                missing = [self.name(node) for node in range(1, len(plan.nodes)) if node not in self._joined]
+                self.check(f"the launcher of {', '.join(missing)}")
+                channels = [*self._pending, *self._proved, *(channel for channel, _ in self._joined.values())]
+                select.select([self._listener, *channels], [], [], POLL_S)
+                self._accept()
+                self._look()
+        finally:
+            self._listener.close()
+            for channel in [*self._pending, *self._proved]:
+                channel.close()
+        members = (plan.own, *(self._joined[node][1] for node in range(1, len(plan.nodes))))
+        facts = Facts(members, plan.job_id or new_nonce()[:8], plan.token or new_nonce())
+        for node, (channel, _) in self._joined.items():
+            channel.send({"members": [dataclasses.asdict(member) for member in members], "job_id": facts.job_id,
+                          **({} if plan.token else {"token": facts.token})})
+        return Cluster(plan.nodes, 0, {node: channel for node, (channel, _) in self._joined.items()}), facts
+
+    def _accept(self):
+        while len(self._pending) < PENDING_MAX:
+            try:
+                connection, peer = self._listener.accept()
+            except OSError:
+                return
+            channel = Channel(connection)
+            nonce = new_nonce()
+            channel.send({"penstock_launch": 1, "nonce": nonce})
+            self._pending[channel] = (peer[0], nonce)
+
+    def _look(self):
+        for channel, (peer, nonce) in list(self._pending.items()):
+            try:
+                for message in channel.receive(limit=1):
+                    del self._pending[channel]
+                    self._prove(channel, peer, nonce, message)
+                if channel in self._pending and time.monotonic() - channel.opened > HELLO_S:
+                    raise ChannelError("it said nothing")
+            except ChannelError:
+                self._pending.pop(channel, None)
+                channel.close()
+        for channel, node in list(self._proved.items()):
+            try:
+                for message in channel.receive(limit=1):
+                    del self._proved[channel]
+                    self._admit(channel, node, message)
+            except ChannelError:
+                self._proved.pop(channel, None)
+                channel.close()
+        for node, (channel, _) in list(self._joined.items()):
+            try:
+                channel.beat()
+                channel.receive()
+            except ChannelError as error:
+                del self._joined[node]
+                channel.close()
+                print(f"launch: {self.name(node)} has left again: {error}", file=sys.stderr, flush=True)
+
+    def _prove(self, channel, peer, nonce, message):
+        node, theirs = message.get("node"), message.get("nonce")
+        if not isinstance(node, int) or not 0 < node < len(self.plan.nodes) or not isinstance(theirs, str):
+            self._refuse(channel, peer, "its hello is not that of a launcher of this job")
+            return
+        nonces = f"{nonce} {theirs}"
+        if not is_proof(message.get("proof"), proof(self.plan.token, "member", nonces, node)):
+            self._refuse(channel, peer, f"its launcher and that of {self.name(0)} were given different tokens")
+            return
+        channel.send({"proof": proof(self.plan.token, "hub", nonces, node)})
+        channel.protect(self.plan.token, "hub", nonces)
+        self._proved[channel] = node
+
+    def _refuse(self, channel, peer, why):
+        channel.send({"refused": why})
+        channel.close()
+        self._refusals += 1
+        if self._refusals <= REFUSALS_TOLD_MAX:
+            print(f"launch: refused a connection from {peer}: {why}", file=sys.stderr, flush=True)
+
+    def _admit(self, channel, node, message):
+        """A launcher that knows the token says what it was told; what contradicts ours ends the job."""
+        plan = self.plan
+        try:
+            member = Member(**{key: tuple(str(item) for item in message["member"][key])
+                               for key in ("pservers", "trainers", "endpoints")})
+        except (KeyError, TypeError) as error:
+            raise ChannelError("its member is not readable") from error
+        differs = [
+            f"{what} is {ours or 'not given'} on {self.name(0)} and {theirs or 'not given'} on {self.name(node)}"
+            for what, ours, theirs in (
+                ("--cluster_node_ips", ",".join(plan.nodes), str(message.get("nodes", ""))),
+                ("--endpoints", ",".join(plan.own.endpoints), ",".join(member.endpoints)),
+            ) if ours != theirs]
+        theirs = str(message.get("job_id", ""))
+        if theirs and plan.job_id and theirs != plan.job_id:
+            differs.append(f"the job's id is {plan.job_id} on {self.name(0)} and {theirs} on {self.name(node)}")
+        if node in self._joined:
+            self._refuse(channel, self.plan.nodes[node], f"a launcher of {self.name(node)} is there already")
+            return
+        if differs:
+            for other in [channel, *(joined for joined, _ in self._joined.values())]:
+                other.send({"refused": differs[0]})
+            raise JoinError(differs[0])
+        self._joined[node] = (channel, member)
+
+
+class _Member(_Joining):
+    def __init__(self, plan, port, wait_s, stopped):
+        super().__init__(plan, wait_s, stopped)
+        self._port = port
+        self._trouble = ""
+
+    def run(self):
+        channel = None
+        try:
+            channel = self._connect()
+            nonces = self._prove(channel)
+            channel.protect(self.plan.token, "member", nonces)
+            channel.send({"member": dataclasses.asdict(self.plan.own), "nodes": ",".join(self.plan.nodes),
+                          "job_id": self.plan.job_id})
+            job = self._next(channel, "all machines' launchers to join", skip_empty=True)
+            members = tuple(Member(**{key: tuple(value) for key, value in member.items()})
+                            for member in job["members"])
+            return (Cluster(self.plan.nodes, self.plan.rank, {0: channel}),
+                    Facts(members, job["job_id"], job.get("token", self.plan.token)))
+        except ChannelError as error:
+            raise JoinError(f"{self.name(0)}: {error}") from error
+        except (KeyError, TypeError) as error:
+            raise JoinError(f"{self.name(0)} speaks another version of the launcher") from error
+
+    def _connect(self):
+        while True:
+            self.check(f"the launcher of {self.name(0)} on port {self._port}{self._trouble}")
+            try:
+                channel = connect(self.plan.nodes[0], self._port)
+                if channel is not None:
+                    return channel
+                self._trouble = ""
+            except OSError as error:  # a name that does not resolve, no route: it may come, but is said at once
+                trouble = f": {error.strerror or error}"
+                if trouble != self._trouble:
+                    print(f"launch: cannot reach {self.name(0)} on port {self._port}{trouble}", file=sys.stderr,
+                          flush=True)
+                self._trouble = trouble
+            select.select([], [], [], POLL_S)
+
+    def _next(self, channel, what, skip_empty=False):
+        while True:
+            self.check(f"{what} ({self.name(0)} is there)")
+            select.select([channel], [], [], POLL_S)
+            if skip_empty:
+                channel.beat()
+            for message in channel.receive(limit=1):
+                if "refused" in message:
+                    why = "".join(c if c.isprintable() else " " for c in str(message["refused"])[:300])
+                    raise JoinError(f"{self.name(0)} refused this machine's launcher: {why}")
+                if message or not skip_empty:
+                    return message
+
+    def _prove(self, channel):
+        greeting = self._next(channel, "a greeting")
+        theirs = greeting.get("nonce")
+        if greeting.get("penstock_launch") != 1 or not isinstance(theirs, str):
+            raise ChannelError("what answers there is no launcher of this version of penstock")
+        ours = new_nonce()
+        nonces = f"{theirs} {ours}"
+        rank = self.plan.rank
+        channel.send({"node": rank, "nonce": ours, "proof": proof(self.plan.token, "member", nonces, rank)})
+        answer = self._next(channel, "a proof of the job's token")
+        if not is_proof(answer.get("proof"), proof(self.plan.token, "hub", nonces, rank)):
+            raise ChannelError("what answers there does not know the job's token")
+        return nonces
+
+
+def join(plan, port, wait_s, stopped):
+    """(Cluster, Facts) once the launchers of all machines are there. Raises JoinError or Stopped.
+
+    port     where node 0's launcher listens, the same on every machine
+    wait_s   how long to wait for the others
+    stopped  tells whether a signal has asked this launcher to end
+    """
+    if not plan.token:
+        print("launch: no --token_file and no PENSTOCK_JOB_TOKEN: any process of this machine can join the job while "
+              "it starts", file=sys.stderr, flush=True)
+    side = _Hub if plan.rank == 0 else _Member
+    return side(plan, port, wait_s, stopped).run()

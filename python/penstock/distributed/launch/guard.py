@@ -1,0 +1,134 @@
+"""Keeps the roles' process groups from outliving the launcher, however it ends.
+
+The launcher is two processes. The one that the user started only forwards signals and waits; its child, the
+supervisor, starts and watches the roles. If the first is killed, the kernel sends the second SIGTERM. If the
+second is killed, its roles become children of the first, which is their subreaper, and which ends their groups.
+
+A process group may be signalled only while its leader is a child that was not waited for: until then the kernel
+gives the leader's number to no other process. So whoever ends groups holds their leaders, dead ones too.
+"""
+
+import ctypes
+import os
+import select
+import signal
+import sys
+import time
+import traceback
+
+FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+EXIT_SUPERVISOR_LOST = 1
+KILL_WAIT_S = 3.0
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+def _prctl(option, value):
+    ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def die_with_parent(parent, number=signal.SIGKILL):
+    """This process gets the signal when its parent dies, or now if process `parent` has died already."""
+    _prctl(_PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def is_child(pid):
+    """Whether `pid` is a child of this process that was not waited for, alive or not."""
+    try:
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+def signal_group(leader, number):
+    """Signals the process group that child `leader` leads; nothing if it is no child of this process any more."""
+    if not is_child(leader):
+        return
+    try:
+        os.killpg(leader, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # it has not made its group yet; the parent-death signal ends it
+
+
+def _run_supervisor(body, parent, registry, mask):
+    """The child of the fork. Never returns."""
+    code = EXIT_SUPERVISOR_LOST
+    try:
+        die_with_parent(parent, signal.SIGTERM)
+        code = body(registry, lambda: signal.pthread_sigmask(signal.SIG_SETMASK, mask))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        pass
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def _wait_for(supervisor, leaders):
+    """The supervisor's siginfo. Reaps orphans that fall to this process meanwhile, but for leaders of groups."""
+    while True:
+        ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
+        if ended.si_pid != supervisor and ended.si_pid not in leaders():
+            os.waitid(os.P_PID, ended.si_pid, os.WEXITED)
+            continue
+        # A leader is here only because the supervisor died.
+        return os.waitid(os.P_PID, supervisor, os.WEXITED)
+
+
+def _end_groups(leaders):
+    children = [pid for pid in leaders if is_child(pid)]
+    for pid in children:
+        signal_group(pid, signal.SIGKILL)
+    deadline = time.monotonic() + KILL_WAIT_S
+    for pid in children:
+        handle = os.pidfd_open(pid)
+        select.select([handle], [], [], max(0.0, deadline - time.monotonic()))
+        os.close(handle)
+        signal_group(pid, signal.SIGKILL)  # what its helpers have started meanwhile
+        os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+
+
+def run_guarded(body):
+    """Runs `body(registry, unblock)` in a supervisor process; returns its exit code.
+
+    body  writes the number of each process group to the descriptor `registry`, a line each, before the group's
+          leader runs anything; and calls unblock() once its own handlers of FORWARDED are in place.
+    """
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
+    listen, registry = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    parent = os.getpid()
+    supervisor = os.fork()
+    if supervisor == 0:
+        os.close(listen)
+        _run_supervisor(body, parent, registry, mask)
+    os.close(registry)
+    os.set_blocking(listen, False)
+    registered = bytearray()
+
+    def leaders():
+        try:
+            while chunk := os.read(listen, 4096):
+                registered.extend(chunk)
+        except BlockingIOError:
+            pass
+        return [int(line) for line in registered.split()]
+
+    for number in FORWARDED:  # the supervisor is waited for once, at the end: its number is its own until then
+        signal.signal(number, lambda received, _frame: is_child(supervisor) and os.kill(supervisor, received))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+    ended = _wait_for(supervisor, leaders)
+    if ended.si_code == os.CLD_EXITED:
+        os.close(listen)
+        return ended.si_status
+    _end_groups(leaders())
+    os.close(listen)
+    print(f"error: launch: the supervisor of the roles was killed by signal {ended.si_status}; all roles were ended   "
+          "[E-launch-killed]", file=sys.stderr)
+    return EXIT_SUPERVISOR_LOST

@@ -1,0 +1,97 @@
+// What servers and trainers say of each other while they wait, and when one is lost.
+#include <gtest/gtest.h>
+
+#include "tests/sim/simulation.h"
+
+namespace penstock::test {
+namespace {
+
+using std::chrono::seconds;
+
+ToyJob TwoServers() {
+  ToyJob job;
+  job.servers = {"ps0:1", "ps1:1"};
+  job.params = {{.name = "w", .shape = {5, 3}, .server = 0}, {.name = "b", .shape = {1}, .server = 1}};
+  return job;
+}
+
+// Its trainers know a second server that never comes.
+class HalfAJob {
+ public:
+  HalfAJob() : elsewhere_(TwoServers()), sim_(TwoServers(), 3, 1, {}, 0) {
+    elsewhere_.servers[1] = "nowhere:1";
+    for (int t = 0; t < 2; ++t) sim_.AddTrainer(t, elsewhere_, 3, {.incarnation = 1});
+  }
+  // As the loop does each second, and the clients nine seconds after they began to wait.
+  void Pass(int span_s) {
+    for (int i = 0; i < span_s; ++i) {
+      sim_.net().RunUntil([] { return false; }, seconds(1));
+      if (++passed_s_ == 9) {
+        for (int t = 0; t < 2; ++t) sim_.trainer(t).session().Ask();
+      }
+      sim_.server(0).pserver->Tick();
+    }
+  }
+  Simulation& sim() { return sim_; }
+
+ private:
+  ToyJob elsewhere_;
+  Simulation sim_;
+  int passed_s_ = 0;
+};
+
+TEST(FailureTexts, APserverSaysWhatItsTrainersWaitForAfterTenSeconds) {
+  HalfAJob job;
+  const std::vector<std::string>& reports = job.sim().server(0).reports;
+  job.Pass(9);
+  EXPECT_EQ(reports.size(), 0u);
+  job.Pass(3);
+  ASSERT_EQ(reports.size(), 1u);  // and not again before another ten seconds
+  const std::string missing = "pserver nowhere:1 to start (nothing answers there yet)";
+  EXPECT_EQ(reports[0], StrCat("waiting on pserver ps0:1: trainer 0 has waited 10 s for ", missing,
+                               "; trainer 1 has waited 10 s for ", missing));
+}
+
+TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
+  HalfAJob job;
+  job.Pass(23);  // the last word of the trainers was in the ninth second
+  job.sim().trainer(1).session().Abort();
+  job.Pass(1);
+  const std::optional<Status> ended = job.sim().server(0).pserver->Ended();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->id(), "E-peer-lost");
+  EXPECT_NE(ended->message().find(" after a silence of 13 s (step 0, seen by pserver ps0:1)"),
+            std::string::npos)
+      << ended->ToString();
+  ASSERT_EQ(job.sim().server(0).reactions.size(), 1u);  // the server did nothing wrong
+  EXPECT_EQ(job.sim().server(0).reactions[0].ToString(), ended->ToString());
+}
+
+TEST(FailureTexts, ATrainerThatIsToldAPeersFailureOnlyReacts) {
+  std::vector<Status> reactions;
+  Simulation sim(TwoServers(), 1000, 1, {}, 1);
+  SessionOptions options{.incarnation = 1};
+  options.on_reaction = [&](const Status& why) { reactions.push_back(why); };
+  Session& told = sim.AddTrainer(1, sim.job(), 1000, options).session();
+  sim.net().After(seconds(2), [&] {
+    sim.trainer(0).session().Abandon(FailedPrecondition("E-trainer-raised", "ValueError: no"));
+  });
+  ASSERT_TRUE(sim.Run());
+  EXPECT_EQ(told.status().id(), "E-peer-failed");
+  ASSERT_EQ(reactions.size(), 1u);
+  EXPECT_EQ(reactions[0].ToString(), told.status().ToString());
+}
+
+TEST(FailureTexts, ATrainerThatAServerRefusesIsItselfToBlame) {
+  std::vector<Status> reactions;
+  Simulation sim(TwoServers(), 3, 1, {});
+  SessionOptions options{.job = "another", .incarnation = 1};
+  options.on_reaction = [&](const Status& why) { reactions.push_back(why); };
+  const Session& refused = sim.AddTrainer(1, sim.job(), 3, options).session();
+  ASSERT_TRUE(sim.Run());
+  EXPECT_EQ(refused.status().id(), "E-rpc-job");
+  EXPECT_TRUE(reactions.empty());
+}
+
+}  // namespace
+}  // namespace penstock::test

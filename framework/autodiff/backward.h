@@ -11,8 +11,8 @@
 // Works on block 0. On an error the program is as it was.
 //
 // kInvalidArgument: the loss is unknown, nobody writes it, or it is not of one element (E-backward-loss); an
-// op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown, or none of
-// them is reached (E-backward-param).
+// op on the way has no gradient (E-backward-no-grad); a parameter that was asked for is unknown
+// (E-backward-param).
 // Through an op that runs a block (GradOfBlock in op/op_def.h) the gradient is a new block.
 //
 // kInvalidArgument also: such an op names a block that is not there, or that starts itself (E-block-index,

@@ -48,7 +48,6 @@ class GradLister {
         grads.push_back(std::move(op));
       }
     }
-    grads = RemoveUnfed(std::move(grads), no_grad_names, given);
     grads = LeaveOutUnwritten(std::move(grads), given);
     grads = AddUpRepeatedOutputs(std::move(grads), block.index(), grad_names_);
     grads = RemoveNoGradBranches(std::move(grads), no_grad_names, grad_names_);

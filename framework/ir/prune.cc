@@ -101,7 +101,9 @@ Program CloneForTest(const Program& program) {
   for (const OpEntry& entry : program.main().ops()) {
     if (!IsForTraining(entry.op->role())) kept.push_back(entry);
   }
-  Program out = KeepOnly(program, std::move(kept), {});
+  // As in Fluid, a program that is not trained yet keeps all its variables, those of no op too.
+  const bool trains = kept.size() < program.main().ops().size();
+  Program out = trains ? KeepOnly(program, std::move(kept), {}) : program;
   for (int b = 0; b < out.block_count(); ++b) {
     Block& block = out.MutableBlock(b);
     const std::vector<OpEntry> ops = block.ops();

@@ -114,7 +114,6 @@ Result<std::vector<Op>> ReorderGrad(const GradRequest& request) {
   Op grad("reorder_lod_tensor_by_rank_grad");
   grad.AddInput("X", {request.grad_of(request.forward.OutputName("Out"))});
   grad.AddInput("RankTable", request.forward.Input("RankTable")).AddOutput("Out", {dx});
-  for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
   return std::vector<Op>{std::move(grad)};
 }
 

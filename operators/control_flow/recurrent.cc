@@ -328,6 +328,7 @@ Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
   grad.AddInput("outputs", forward.Output("outputs"))
       .AddInput("outputs@GRAD", grads(forward.Output("outputs")));
   grad.AddInput("step_scopes", forward.Output("step_scopes"));
+  grad.AddInput("step_scopes@GRAD", forward.Output("step_scopes"));  // as Fluid; nothing reads it
   for (const NamedAttr& attr : forward.attrs()) grad.Set(attr.name, attr.value);
   grad.Set("sub_block", BlockRef{request.grad_block});
   return std::vector<Op>{std::move(grad)};

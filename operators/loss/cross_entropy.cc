@@ -39,7 +39,10 @@ Status InferScores(InferContext& c, bool soft) {
     return c.Error("Label (", c.ShapeOf("Label"), ") must have the rows of X (", x, ")");
   PENSTOCK_RETURN_IF_ERROR(flat ? CheckLabelType(c, "X", soft) : CheckLabels(c, "X", x.rank() - 1, soft));
   PENSTOCK_RETURN_IF_ERROR(c.ShareAll("X", "Y"));
-  return c.SetShape("Y", costs);
+  // As in Fluid, rows are declared as the label's.
+  Shape declared = c.ShapeOf("Label");
+  if (soft) declared.Set(declared.rank() - 1, 1);
+  return c.SetShape("Y", declared);
 }
 
 Status InferCrossEntropy(InferContext& c) { return InferScores(c, c.Attr<bool>("soft_label")); }

@@ -51,7 +51,10 @@ Result<std::vector<Op>> SequenceReverseGrad(const GradRequest& request) {
   const std::string dx = request.grad_of(request.forward.Input("X").front());
   if (dx.empty()) return std::vector<Op>{};
   const std::string dy = request.grad_of(request.forward.Output("Y").front());
-  return std::vector<Op>{Op("sequence_reverse").AddInput("X", {dy}).AddOutput("Y", {dx})};
+  Op grad("sequence_reverse");
+  grad.AddInput("X", {dy}).AddOutput("Y", {dx});
+  for (const NamedAttr& attr : request.forward.attrs()) grad.Set(attr.name, attr.value);
+  return std::vector<Op>{std::move(grad)};
 }
 
 }  // namespace

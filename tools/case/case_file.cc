@@ -327,6 +327,16 @@ Status ApplyFacts(std::string_view text, Program& main, Program& startup) {
   PENSTOCK_RETURN_IF_ERROR(in.status());
   main.mutable_meta().random_seed = seed;
   startup.mutable_meta().random_seed = seed;
+  std::vector<std::string> feeds;
+  in.Read("feeds", feeds);
+  PENSTOCK_RETURN_IF_ERROR(in.status());
+  for (const std::string& name : feeds) {
+    const Var* var = main.main().FindVar(name);
+    if (var == nullptr || var->facts.is_data) continue;
+    Var fed = *var;
+    fed.facts.is_data = true;
+    main.MutableBlock(0).SetVar(std::move(fed));
+  }
   const Json* params = in.Find("params");
   if (params == nullptr) return OkStatus();
   if (!params->is_array()) return WrongType("params", "a list of objects");

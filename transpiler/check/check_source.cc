@@ -1,8 +1,12 @@
 // The set composes to the program that it was made of: trainers compute what its forward and backward ops
 // compute, and parameters, their state and all else that lasts end a step as they do there.
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
 #include <vector>
 
+#include "framework/ir/mentions.h"
 #include "transpiler/check/composition.h"
 
 namespace penstock {
@@ -84,11 +88,42 @@ class SourceRules {
     for (const auto& [op, value] : set_.trainers.front()->computed()) computed[at(value)] = true;
     for (const auto& [op, value] : whole_.computed()) {
       if (Has(op->role(), Role::kOptimize) || Has(op->role(), Role::kLrSched)) continue;
-      if (computed[at(value)]) continue;
+      if (computed[at(value)] || IsOfSchedule(*op)) continue;
       findings_.Error(
           "E-check-source", Trainer(),
           StrCat("does not compute what ", op->type(), " of the source does, from the same values"), op);
       return;
+    }
+  }
+
+  // A forward op of which only updates and schedules read something, such as a factor of the learning rate:
+  // pservers compute it, and the updates tell what becomes of it.
+  bool IsOfSchedule(const Op& op) {
+    if (!of_schedule_) FindSchedule();
+    return of_schedule_->contains(&op);
+  }
+
+  void FindSchedule() {
+    of_schedule_.emplace();
+    ViewMap<bool> elsewhere;  // what is read: whether by an op that trainers keep
+    const std::vector<OpEntry>& ops = source_.main.main().ops();
+    for (auto entry = ops.rbegin(); entry != ops.rend(); ++entry) {
+      const Op& op = *entry->op;
+      bool leaves = Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched);
+      if (!leaves && op.role() == Role::kForward && !op.OutputNames().empty()) {
+        const std::vector<std::string> written = op.OutputNames();
+        leaves = std::all_of(written.begin(), written.end(), [&](const std::string& name) {
+          const auto read = elsewhere.find(name);
+          return read != elsewhere.end() && !read->second;
+        });
+        if (leaves) of_schedule_->insert(&op);
+      }
+      for (const Slot& slot : op.inputs()) {
+        for (const std::string& name : slot.args) {
+          bool& by_trainers = elsewhere.emplace(name, false).first->second;
+          by_trainers = by_trainers || !leaves;
+        }
+      }
     }
   }
 
@@ -197,6 +232,7 @@ class SourceRules {
         continue;
       const Role role = writer->second->role();
       if (Has(role, Role::kOptimize) || Has(role, Role::kLrSched)) continue;  // in an update, or for nobody
+      if (IsOfSchedule(*writer->second) && !Reads(*writer->second, var->name)) continue;  // counters stay
       const ExprId given = set_.trainers.front()->Get(var->name);
       if (given == Expected(var->name)) continue;
       findings_.Error("E-check-source", Trainer(),
@@ -212,7 +248,8 @@ class SourceRules {
   ViewMap<const Op*> updates_;
   ViewMap<ExprId> gradients_;  // as the backward pass completes them
   ViewMap<const Op*> writers_;
-  ViewMap<std::vector<const std::string*>> kept_;  // by parameter
+  ViewMap<std::vector<const std::string*>> kept_;   // by parameter
+  std::optional<std::set<const Op*>> of_schedule_;  // found when first asked for
 };
 
 }  // namespace

@@ -116,7 +116,8 @@ class StartupRules {
   // to last.
   bool MustStart(const InBlock& read, const Var* var) const {
     if (var == nullptr || !var->type) return false;
-    return var->persistable || writers_.contains(read.name) ||
+    const bool lasts = var->persistable && !(is_fed_ && var->facts.is_data);  // a feed may be marked so
+    return lasts || writers_.contains(read.name) ||
            (!is_fed_ && read.block != 0 && main_->program.BlockOfVar(read.block, read.name) == 0);
   }
 

@@ -5,9 +5,8 @@
 //   before  (main)    lr = scale(X=decay) @lr_sched
 //   after   (pserver) block 1 in 0 { lr = scale(X=decay) @lr_sched }
 //
-// So does what advances a counter of the user's own that the schedule reads; trainers keep it too.
-#include <algorithm>
-
+// Ops that compute a rate without being marked as a schedule's, and what advances a counter of the user's own
+// that the schedule reads, get that mark here.
 #include "transpiler/passes/lr_ops.h"
 #include "transpiler/passes/passes.h"
 #include "transpiler/passes/server_copy.h"
@@ -78,9 +77,8 @@ Result<Program> PlaceLrSchedule(const Program& in, const PassContext& context) {
     const Op* op = context.main.main().FindOp(id);
     if (op == nullptr) return PassError(kPlaceLrSchedule, "an op of the analysis is gone");
     copier.Declare(*op, 0);
-    const std::vector<OpId>& shared = context.analysis.trainer_lr_ops;
-    const bool is_shared = std::find(shared.begin(), shared.end(), id) != shared.end();
-    PENSTOCK_RETURN_IF_ERROR(copier.Copy(is_shared ? Op(*op).SetRole(Role::kLrSched) : *op, lr_block, 0));
+    const bool is_marked = Has(op->role(), Role::kLrSched);
+    PENSTOCK_RETURN_IF_ERROR(copier.Copy(is_marked ? *op : Op(*op).SetRole(Role::kLrSched), lr_block, 0));
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #include "transpiler/pipeline/check_role_set.h"
 
+#include "framework/verify/verifier.h"
+
 namespace penstock {
 
 RoleFiles FilesOf(const RoleSet& roles) {
@@ -21,9 +23,10 @@ CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Prog
                          const Program& startup, ThreadPool* threads) {
   const SourcePrograms source{main, startup};
   const bool compat = roles.plan.dialect == Dialect::kFluid18;
-  // The pass manager has verified what is not Fluid's.
+  // The pass manager has verified what the passes made; the rest stands as the user built it.
+  const bool verified = !compat && VerifyProgram(main, {.ops = &ops}).ok();
   CheckReport report =
-      CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = !compat, .threads = threads});
+      CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = verified, .threads = threads});
   if (!compat) return report;
   for (Finding& finding : report.findings) {
     if (finding.severity == Severity::kError) finding.severity = Severity::kWarning;

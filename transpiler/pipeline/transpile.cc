@@ -1,8 +1,12 @@
 #include "transpiler/pipeline/transpile.h"
 
+#include <optional>
+
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/shared_startup.h"
 #include "transpiler/plan/planner.h"
+#include "transpiler/plan/table_updates.h"
+#include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock {
 namespace {
@@ -129,6 +133,12 @@ void SetPolicy(const char* name, std::string_view value, RoleSet& roles) {
 
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
                           const TranspileConfig& config, const PassOptions& options) {
+  if (config.dialect == Dialect::kDefault) {
+    if (const std::optional<Program> mended = WithoutUnwrittenParts(main))
+      return Transpile(ops, *mended, startup, config, options);
+  } else if (const std::optional<SourcePair> fluids = WithFluidsTableUpdates(ops, main, startup)) {
+    return Transpile(ops, fluids->main, fluids->startup, config, options);
+  }
   PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
   PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
   const Pipelines& pipelines = PipelinesOf(mode);

@@ -6,6 +6,7 @@
 #include "framework/base/view_map.h"
 #include "framework/text/describe.h"
 #include "transpiler/plan/optimizers.h"
+#include "transpiler/plan/rates.h"
 #include "transpiler/plan/server_clip.h"
 #include "transpiler/plan/tables.h"
 #include "transpiler/plan/untrained.h"
@@ -156,10 +157,12 @@ std::vector<std::string> ServerVars(const Block& main, const Analysis& analysis,
       }
     }
   };
-  const std::unordered_set<OpId> leaving(analysis.server_ops.begin(), analysis.server_ops.end());
   if (dialect == Dialect::kDefault) {
+    std::unordered_set<OpId> leaving(analysis.lr_ops.begin(), analysis.lr_ops.end());
+    for (const OpId id : analysis.trainer_lr_ops) leaving.erase(id);
+    leaving.insert(analysis.server_ops.begin(), analysis.server_ops.end());
     for (const OpEntry& entry : main.ops()) {
-      if (leaving.contains(entry.id) || IsLrOp(*entry.op)) continue;
+      if (leaving.contains(entry.id)) continue;
       keep(entry.op->inputs());
       keep(entry.op->outputs());
     }
@@ -192,80 +195,14 @@ void AddClipped(const Block& main, const std::vector<OpId>& clip_ops, Analysis& 
   analysis.server_vars.insert(analysis.server_vars.end(), vars.begin(), vars.end());
 }
 
-void AddCounter(const Block& main, const OpEntry& entry, Dialect dialect, Analysis& out) {
-  std::optional<StepCounter> counter = CountedBy(*entry.op, dialect);
+// Compat's counters; CompleteSchedule finds those of the default dialect.
+void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
+  std::optional<StepCounter> counter = CountedBy(*entry.op, Dialect::kFluid18);
   if (!counter) return;
   const Var* var = main.FindVar(counter->var);
   if (var == nullptr || !var->persistable || !var->type) return;
   counter->op = entry.id;
   out.step_counters.push_back(*std::move(counter));
-}
-
-// Finds the counters of steps that the user's program advances beside its schedule and that the schedule
-// reads: fluid.layers.autoincreased_step_counter outside of it. Fluid's pservers read them as they start.
-class CounterFinder {
- public:
-  CounterFinder(const Program& main, Dialect dialect) : main_(main), dialect_(dialect) {
-    if (dialect == Dialect::kFluid18) return;
-    for (const OpEntry& entry : main.main().ops()) {
-      if (IsLrOp(*entry.op)) AddReads(*entry.op);
-    }
-  }
-
-  bool Counts(const Op& op) const {
-    if (read_.empty() || Has(op.role(), Role::kOptimize)) return false;
-    const std::optional<StepCounter> counter = CountedBy(op, dialect_);
-    if (!counter || !read_.contains(counter->var)) return false;
-    const Var* var = main_.main().FindVar(counter->var);
-    return var != nullptr && var->persistable && var->type;
-  }
-
- private:
-  void AddReads(const Op& op) {
-    for (const Slot& slot : op.inputs()) read_.insert(slot.args.begin(), slot.args.end());
-    if (!op.may_name_blocks()) return;
-    for (const NamedAttr& attr : op.attrs()) {
-      const auto* inner = std::get_if<BlockRef>(&attr.value);
-      if (inner == nullptr || inner->index <= 0 || inner->index >= main_.block_count()) continue;
-      if (!entered_.insert(inner->index).second) continue;
-      for (const OpEntry& entry : main_.block(inner->index).ops()) AddReads(*entry.op);
-    }
-  }
-
-  const Program& main_;
-  const Dialect dialect_;
-  ViewSet read_;
-  std::unordered_set<std::int32_t> entered_;  // blocks
-};
-
-// A learning rate is computed where the update is: what trainers make of their batches, pservers do not have.
-Status RequireRates(const OpRegistry& ops, const Program& main, const Analysis& analysis) {
-  ViewMap<const TrainedParam*> rates;
-  for (const TrainedParam& param : analysis.params) {
-    const Op* op = main.main().FindOp(param.optimizer);
-    const OpDef* def = op == nullptr ? nullptr : ops.Find(op->type());
-    if (def == nullptr || !def->optimizer()) continue;
-    const std::string& rate = op->InputName(def->optimizer()->rate_slot);
-    if (!rate.empty()) rates.emplace(rate, &param);
-  }
-  int position = -1;
-  for (const OpEntry& entry : main.main().ops()) {
-    ++position;
-    const Op& op = *entry.op;
-    if (Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched)) continue;
-    for (const Slot& slot : op.outputs()) {
-      for (const std::string& name : slot.args) {
-        const auto rate = rates.find(name);
-        if (rate == rates.end()) continue;
-        return AtOp(InvalidArgument("E-plan-rate", "plan: ", name, ", the learning rate of ",
-                                    rate->second->param,
-                                    ", is computed beside the schedule, on trainers alone"),
-                    main, 0, position, op)
-            .With("note: compute it in `with program._lr_schedule_guard():`, as the layers.*_decay do");
-      }
-    }
-  }
-  return OkStatus();
 }
 
 }  // namespace
@@ -291,18 +228,13 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   ClipFinder clip(main.main(), dialect);
   UntrainedFinder untrained(main.main(), dialect);
   Collector collector(ops, main.main(), dialect);
-  const CounterFinder counters(main, dialect);
   int position = -1;
   for (const OpEntry& entry : main.main().ops()) {
     const Op& op = *entry.op;
     ++position;
     if (IsLrOp(op)) {
       out.lr_ops.push_back(entry.id);
-      AddCounter(main.main(), entry, dialect, out);
-    } else if (counters.Counts(op)) {
-      out.lr_ops.push_back(entry.id);
-      out.trainer_lr_ops.push_back(entry.id);
-      AddCounter(main.main(), entry, dialect, out);
+      if (dialect == Dialect::kFluid18) AddCounter(main.main(), entry, out);
     }
     if (op.role() != Role::kOptimize) continue;
     if (untrained.IsOfUntrained(op)) {
@@ -314,16 +246,12 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
       if (!added.ok()) return AtOp(std::move(added), main, 0, position, op);
     }
   }
-  if (out.params.empty()) {
-    return InvalidArgument("E-plan-no-params",
-                           "plan: the program updates no parameter; call minimize before transpile");
-  }
   if (dialect == Dialect::kDefault) {
     for (const TrainedParam& param : out.params) {
       if (param.optimizer != OpId::kNone) continue;
       return InvalidArgument("E-plan-optimizer", "plan: no optimizer op updates ", param.param);
     }
-    PENSTOCK_RETURN_IF_ERROR(RequireRates(ops, main, out));
+    PENSTOCK_RETURN_IF_ERROR(CompleteSchedule(ops, main, out));
   }
   const std::vector<OpId> clip_ops = out.clip_ops;
   if (clipping == Clip::kGlobal) PENSTOCK_RETURN_IF_ERROR(MoveClipping(ops, main, out));

@@ -64,7 +64,7 @@ struct Analysis {
   std::vector<TrainedParam> params;  // in the order in which the program first works on them to optimize
   std::vector<int> update_order;     // positions in params, in the order of their optimizer ops
   std::vector<OpId> lr_ops;          // learning-rate schedule and per-parameter factors, what they count by
-  std::vector<OpId> trainer_lr_ops;  // of lr_ops, those that trainers run too: the user's own counters
+  std::vector<OpId> trainer_lr_ops;  // of lr_ops, those that trainers run too (rates.h)
   std::vector<StepCounter> step_counters;
   std::vector<OpId> server_ops;          // what leaves the trainer beside lr_ops
   std::vector<OpId> clip_ops;            // optimize-role ops on gradients alone: they stay, before the send
@@ -74,10 +74,12 @@ struct Analysis {
   std::vector<StartedVar> start_values;  // of FindStartValues; by name
 };
 
-// kInvalidArgument: E-plan-no-params, E-plan-optimizer (an op that updates a parameter is not declared as an
+// A program that updates nothing has no parameters here: trainers wait for each other, and nothing is sent.
+//
+// kInvalidArgument: E-plan-optimizer (an op that updates a parameter is not declared as an
 // optimizer), E-plan-optimizer-shape (state is not shaped like its parameter), E-plan-undeclared, E-plan-rate
-// (trainers compute a learning rate), what FindTables refuses, and with Clip::kGlobal what MoveClipping does.
-// Cost: linear in the ops of block 0.
+// (a learning rate depends on what only trainers have), what FindTables refuses, and with Clip::kGlobal what
+// MoveClipping does. Cost: linear in the ops of block 0.
 Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dialect,
                          Clip clip = Clip::kLocal);
 

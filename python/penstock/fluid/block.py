@@ -172,6 +172,10 @@ class Block:
         param = top._var_handles.get(name)
         if not isinstance(param, Parameter):
             param = top._var_handles[name] = Parameter(top, name)
+        # Of a name that is used again, the last declaration counts, in what it leaves out too.
+        top.program._parameter_attrs.pop(name, None)
+        if optimize_attr is not None:
+            param.optimize_attr = optimize_attr
         if regularizer is not None:
             param.regularizer = regularizer
         if do_model_average is not None:

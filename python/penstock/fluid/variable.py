@@ -3,6 +3,8 @@
 What makes ops of them (x + y, x.astype) is added by layers/math_op_patch.py, since it is made of layers.
 """
 
+import numpy
+
 from penstock.fluid import core
 from penstock.fluid.core import VAR_TYPES, VarType, to_dtype, to_extents
 
@@ -112,14 +114,14 @@ class _OptimizeAttr(dict):
     """What optimize_attr gives: setting its item sets the parameter's."""
 
     def __init__(self, param):
-        super().__init__(learning_rate=param._facts().learning_rate)
+        super().__init__(learning_rate=param._learning_rate())
         self._param = param
 
     def __setitem__(self, name, value):
         if name != 'learning_rate':
             raise KeyError('optimize_attr has learning_rate alone, not %r' % (name,))
         super().__setitem__(name, float(value))
-        self._param._set_fact(name, float(value))
+        self._param._set_learning_rate(float(value))
 
 
 class Parameter(Variable):
@@ -153,7 +155,16 @@ class Parameter(Variable):
 
     @optimize_attr.setter
     def optimize_attr(self, value):
-        self._set_fact('learning_rate', float(value['learning_rate']))
+        self._set_learning_rate(float(value['learning_rate']))
+
+    def _set_learning_rate(self, value):
+        self._set_fact('learning_rate', value)
+        self._attrs['learning_rate'] = value
+
+    def _learning_rate(self):
+        """The multiplier as it was given, which the program holds as a float32."""
+        held, given = self._facts().learning_rate, self._attrs.get('learning_rate')
+        return given if given is not None and numpy.float32(given) == numpy.float32(held) else held
 
     @property
     def regularizer(self):

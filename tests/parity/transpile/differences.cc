@@ -278,6 +278,9 @@ const std::vector<Difference>& Differences() {
   static const std::vector<Difference> kDifferences = {
       {"D-clip", OnPservers(ClipsByOptimizer), LeaveScopesAlone, AsSetGradientClip},
       {"D-untrained-averages", OnPservers(AveragesUntrained), AreToOptimize, AsForward},
+      {"D-unwritten-gradients", HasUnwrittenParts, nullptr, LeaveOutUnwrittenParts},
+      {"D-trainer-schedule", OnPservers(TrainersNeedTheSchedule), nullptr},
+      {"D-composed-rates", OnPservers(ComposesRates), nullptr},
       {"D-own-counters", OnPservers(ReadsOwnCounters), nullptr, AdvanceThere},
       {"D-lr-where-needed", OnPservers(HasUnneededLrOps), nullptr, DropUnneededLrOps},
       {"D-forgotten-tables", ForgetsTables, nullptr, LookUpHere},

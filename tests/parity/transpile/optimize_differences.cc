@@ -1,12 +1,14 @@
 #include "tests/parity/transpile/optimize_differences.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/difference_parts.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/untrained.h"
+#include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock::test {
 namespace {
@@ -135,6 +137,30 @@ bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const Role
   const auto& ops = folder.main.main().ops();
   const auto all = std::ranges::count_if(ops, [](const OpEntry& entry) { return IsLrOp(*entry.op); });
   return static_cast<std::ptrdiff_t>(UnneededLrOps(folder, roles, file.index).size()) < all;
+}
+
+bool ComposesRates(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const std::vector<OpId> counters = OwnCounters(folder);
+  return ours.ok() && std::ranges::any_of(ours->lr_ops, [&](OpId id) {
+           return !IsLrOp(*folder.main.main().FindOp(id)) &&
+                  std::ranges::find(counters, id) == counters.end();
+         });
+}
+
+bool TrainersNeedTheSchedule(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
+  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  return IsTrainerMain(file) && ours.ok() && std::ranges::any_of(ours->trainer_lr_ops, [&](OpId id) {
+           return IsLrOp(*folder.main.main().FindOp(id));
+         });
+}
+
+bool HasUnwrittenParts(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
+  return IsTrainerMain(file) && WithoutUnwrittenParts(folder.main);
+}
+
+void LeaveOutUnwrittenParts(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main) {
+  if (std::optional<Program> mended = WithoutUnwrittenParts(main)) main = *std::move(mended);
 }
 
 // As if the schedule counted too: Fluid's trainers drop that, and keep the user's.

@@ -19,4 +19,15 @@ void AreToOptimize(const CaseFolder& folder, const RoleSet& roles, const RoleFil
 bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
 void AdvanceThere(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& main);
 
+// D-composed-rates: ops without a schedule's mark compute a rate.
+bool ComposesRates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+
+// D-trainer-schedule: something of the schedule stays on trainers.
+bool TrainersNeedTheSchedule(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+
+// D-unwritten-gradients: a sum has a part that nobody writes.
+bool HasUnwrittenParts(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
+void LeaveOutUnwrittenParts(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file,
+                            Program& main);
+
 }  // namespace penstock::test

@@ -306,9 +306,8 @@ TEST(BackwardTest, ErrorsLeaveTheProgramAlone) {
   EXPECT_EQ(Differentiate(body, {.loss = "a"}).status.message(),
             "backward: the shape of the loss a is [4]; it must be [1]");
   const Made unreached = Differentiate(body, {.loss = "loss", .parameters = {"u"}, .no_grad = {"w"}});
-  EXPECT_EQ(unreached.status.id(), "E-backward-param");
-  EXPECT_EQ(unreached.status.message(),
-            "backward: the loss loss depends on none of the parameters that were asked for (u)");
+  EXPECT_TRUE(unreached.status.ok()) << unreached.status.ToString();
+  EXPECT_TRUE(unreached.pairs.empty());
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ def _require_bool(**flags):
 
 
 def _channels(input, groups, data_format):
-    """(channels of the input, groups), which must divide them."""
+    """(channels of the input, groups), which must divide them; None is one group."""
     _require_format(data_format)
     if len(input.shape) != 4:
         raise ValueError('the input must be images of 4 axes, but its shape is %s' % (input.shape,))
@@ -64,8 +64,10 @@ def conv2d(input, num_filters, filter_size, stride=1, padding=0, dilation=1, gro
            bias_attr=None, use_cudnn=True, act=None, name=None, data_format='NCHW'):
     require_variables('conv2d', input=input)
     _require_bool(use_cudnn=use_cudnn)
+    asked_groups = groups
     channels, groups = _channels(input, groups, data_format)
-    depthwise = channels == groups and num_filters % channels == 0 and not use_cudnn
+    # Fluid compares the argument, so one channel is depthwise only where groups=1 was written out.
+    depthwise = channels == asked_groups and num_filters % channels == 0 and not use_cudnn
     op_type = 'depthwise_conv2d' if depthwise else 'conv2d'
     helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act, name=name)
     filter_size = _pair(filter_size, 'filter_size')
@@ -128,8 +130,9 @@ def conv2d_transpose(input, num_filters, output_size=None, filter_size=None, pad
         raise ValueError('conv2d_transpose needs its filter: param_attr must not be False')
     require_variables('conv2d_transpose', input=input)
     _require_bool(use_cudnn=use_cudnn)
+    asked_groups = groups
     channels, groups = _channels(input, groups, data_format)
-    depthwise = channels == groups and num_filters == channels and not use_cudnn
+    depthwise = channels == asked_groups and num_filters == channels and not use_cudnn
     op_type = 'depthwise_conv2d_transpose' if depthwise else 'conv2d_transpose'
     helper = LayerHelper(op_type, param_attr=param_attr, bias_attr=bias_attr, use_cudnn=use_cudnn, act=act,
                          name=name).takes(input=input)

@@ -93,7 +93,8 @@ class DynamicRNN:
             helper.append_op('increment', {'X': self.step_idx}, {'Out': self.step_idx}, {'step': 1.0})
             for new, array in self.mem_link:
                 arrays.array_write(new, self.step_idx, array)
-            helper.append_op('less_than', {
+            # By a helper of its own, because in Fluid this is a layer, which draws a name.
+            LayerHelper('less_than').append_op('less_than', {
                 'X': self.step_idx,
                 'Y': self.max_seq_len
             }, {'Out': self.cond}, {'force_cpu': True})

@@ -106,6 +106,7 @@ def label_smooth(label, prior_dist=None, epsilon=0.1, dtype='float32', name=None
     if not 0.0 < epsilon <= 1.0:
         raise ValueError('epsilon must be above 0 and at most 1, not %r' % (epsilon,))
     helper = LayerHelper('label_smooth', name=name)
+    label.stop_gradient = True
     out = helper.create_variable_for_type_inference(dtype)
     inputs = {'X': label} if prior_dist is None else {'X': label, 'PriorDist': prior_dist}
     helper.append_op('label_smooth', inputs, {'Out': out}, {'epsilon': float(epsilon)})

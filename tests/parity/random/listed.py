@@ -1,0 +1,132 @@
+"""The differences that DIFFERENCES.md lists of programs built for one machine (its second table), as code.
+
+Some are taken out of both programs before they are compared; where one changes the ops of a program, the programs are
+not compared beyond it.
+"""
+
+import re
+
+_WRITTEN = re.compile(r"'([^']*)'")
+
+
+def _written(lines):
+    names = set()
+    for line in lines:
+        if ' <- ' in line:
+            names.update(_WRITTEN.findall(line.split(' <- ', 1)[0]))
+    return names
+
+
+def _is_gradient(name):
+    return '@GRAD' in name
+
+
+def _without_unwritten(theirs, met):
+    """Fluid's lines with gradients that nobody writes as ours: no part of a sum, else no argument."""
+    if not any('_grad(' in line for line in theirs):    # a pserver's gradients come from trainers
+        return theirs
+    written = _written(theirs)
+    declared = {line.split(' ')[1] for line in theirs if line.startswith('var ')}
+    unwritten = {name for name in declared if _is_gradient(name) and name not in written}
+    read = set()
+    for line in theirs:
+        if ' <- ' in line:
+            read.update(name for name in _WRITTEN.findall(line.split(' <- ', 1)[1].split(') {', 1)[0])
+                        if _is_gradient(name) and name not in written)
+    unwritten |= read
+    if not unwritten:
+        return theirs
+    made = []
+    for line in theirs:
+        if line.startswith('var ') and line.split(' ')[1] in unwritten:
+            met.add('B-unwritten-gradients')
+            continue
+        if ' <- sum(' in line:
+            kept = line
+            for name in unwritten:
+                kept = kept.replace("'%s', " % name, '').replace(", '%s'" % name, '')
+        elif '_grad(' in line:
+            kept = _emptied(line, unwritten)
+        else:
+            kept = line
+        if kept != line:
+            met.add('B-unwritten-gradients')
+        made.append(kept)
+    return made
+
+
+def _emptied(line, unwritten):
+    head, tail = line.split(' {', 1)
+    for name in unwritten:
+        head = head.replace("'%s'" % name, "'@EMPTY@'")
+    return '%s {%s' % (head, tail)
+
+
+def _alike(line):
+    """What is taken out of both."""
+    if '<- swish(' in line or '<- swish_grad(' in line:
+        line = re.sub(r' ?beta=[^ }]*', '', line)
+    if line.startswith('var ') and ' kind=8 ' in line:
+        line = re.sub(r'shape=\[[^]]*\]', 'shape=', line)
+    if '_grad(' in line or '_grad {' in line:
+        line = re.sub(r" ([\w@]+)=\['@EMPTY@'(, '@EMPTY@')*\]", '', line)
+        line = re.sub(r"\(([\w@]+)=\['@EMPTY@'(, '@EMPTY@')*\] ?", '(', line)
+        line = _sorted_arguments(line)
+    return line
+
+
+def _sorted_arguments(line):
+    """Of ops that run blocks, arguments without gradient may now stand elsewhere."""
+    if '<- while_grad(' not in line and '<- conditional_block_grad(' not in line:
+        return line
+    return re.sub(r"Out@GRAD=\[([^]]*)\]",
+                  lambda found: 'Out@GRAD=[%s]' % ', '.join(sorted(found.group(1).split(', '))), line)
+
+
+def _preout(lines):
+    return {name for line in lines if '<- hierarchical_sigmoid(' in line
+            for name in re.findall(r"PreOut=\['([^']*)'\]", line)}
+
+
+def without(theirs, ours, met):
+    """Both without what is listed; `met` gets the names of the entries that were found."""
+    if theirs == ours:
+        return theirs, ours
+    if any('<- swish(' in line for line in theirs):
+        met.add('B-swish-beta')
+    if any(line.startswith('var ') and ' kind=8 ' in line for line in theirs):
+        met.add('B-extents')
+    theirs, ours = _without_unwritten(theirs, met), _without_unwritten(ours, set())
+    sides = []
+    for lines in (theirs, ours):
+        hidden = _preout(lines)
+        if hidden:
+            met.add('B-hsigmoid')
+        lines = [re.sub(r'shape=\[[^]]*\]', 'shape=', line)
+                 if line.startswith('var ') and line.split(' ')[1] in hidden else line for line in lines]
+        sides.append([_alike(line) for line in lines])
+    bare = [[re.sub(r' lod=\d', '', line) for line in lines] for lines in sides]
+    if sides[0] != sides[1] and bare[0] == bare[1]:
+        met.add('B-lod')
+    return bare
+
+
+def not_compared(theirs, ours):
+    """The entries that change the ops of such programs."""
+    entries = []
+    their_text, our_text = '\n'.join(theirs), '\n'.join(ours)
+    if 'weight_norm_' in their_text:
+        entries.append('B-weight-norm')
+    if our_text.count('graident_clip_@CLIP') > their_text.count('graident_clip_@CLIP'):
+        entries.append('B-clip-some')
+    if re.search(r"<- lstmp?_grad\([^)]*Cell@GRAD=\['[^@]", our_text):
+        entries.append('B-lstm-cell')
+    if '@EMA_STEP_COUNTER@' in our_text and "<- cast(X=['@STEP_COUNTER@'])" in our_text:
+        entries.append('B-average-steps')
+    if re.search(r'<- hierarchical_sigmoid\(.*is_sparse=True', our_text):
+        entries.append('B-hsigmoid')
+    if re.search(r"Out=\['[^']*', '.*<- conditional_block\(", their_text):
+        entries.append('B-cond-gradients')
+    if 'is_distributed=True' in their_text and ' <- sgd(' in their_text:
+        entries.append('B-table-optimizer')
+    return entries

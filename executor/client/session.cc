@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "framework/base/hash.h"
+#include "framework/ir/program.h"
+#include "framework/text/job_facts.h"
 
 namespace penstock {
 
@@ -56,24 +57,35 @@ Status Session::Attach(const Program& program) {
   }
   at_barrier_ = facts.pulls_complete_at_barrier;
   for (const auto& [address, contract] : facts.contracts)
-    PENSTOCK_RETURN_IF_ERROR(AdoptContract(address, contract));
+    PENSTOCK_RETURN_IF_ERROR(AdoptContract(address, contract, program.meta().job_facts));
   return OkStatus();
 }
 
 // A start-up program and the main program each know a part: the contract grows, and the server is told again.
-Status Session::AdoptContract(const std::string& address, const Contract& contract) {
+Status Session::AdoptContract(const std::string& address, const Contract& contract,
+                              const std::string& job_facts) {
   std::unique_ptr<Peer>& peer = peers_[address];
   if (peer == nullptr) {
     peer = std::make_unique<Peer>();
     peer->address = address;
     peer->contract = contract;
+    peer->contract_hash = contract.Hash();
+    peer->job_facts = job_facts;
     peer->since = options_.clock->Now();
     Connect(*peer);
     return OkStatus();
   }
   PENSTOCK_ASSIGN_OR_RETURN(Contract joined, Join(peer->contract, contract, address));
-  if (joined.ToText() == peer->contract.ToText()) return OkStatus();
+  if (const auto difference = FirstJobDifference(peer->job_facts, job_facts)) {
+    return InvalidArgument("E-job-mismatch", "job: a program that this process ran before ", difference->here,
+                           "; this one ", difference->there)
+        .With(StrCat("both name pserver ", address, "; run programs of one transpile"));
+  }
+  const bool learned = peer->job_facts.empty() && !job_facts.empty();
+  if (!learned && joined.ToText() == peer->contract.ToText()) return OkStatus();
+  if (learned) peer->job_facts = job_facts;
   peer->contract = std::move(joined);
+  peer->contract_hash = peer->contract.Hash();
   peer->welcome = false;
   peer->since = options_.clock->Now();
   if (!peer->closed) Hello(*peer);
@@ -89,10 +101,11 @@ void Session::Connect(Peer& peer) {
 }
 
 void Session::Hello(Peer& peer) {
-  std::erase_if(peer.sent, [](const auto& entry) { return std::get<0>(entry.first) == MessageKind::kHello; });
+  ForgetHellos(peer);
   const HelloBody body{.job = options_.job,
                        .trainers = static_cast<std::uint32_t>(options_.trainers),
-                       .contract = peer.contract.ToText()};
+                       .contract = peer.contract.ToText(),
+                       .job_facts = peer.job_facts};
   SendKept(peer, {.kind = MessageKind::kHello, .step = step_}, Payload::Of(WriteHello(body)));
 }
 
@@ -161,13 +174,12 @@ Status Session::Push(PushHandle handle, const Tensor& value) {
   if (grad < 0) return PushStart(peer, peer.contract.FindParam(declared.name), value);
   PENSTOCK_RETURN_IF_ERROR(RequireType(PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
-  peer.ready.push_back({.kind = MessageKind::kPush,
-                        .step = step_,
-                        .variable = variable,
-                        .chunk = 0,
-                        .value = value,
-                        .body = {}});
-  Flush(peer);
+  Enqueue(peer, {.kind = MessageKind::kPush,
+                 .step = step_,
+                 .variable = variable,
+                 .chunk = 0,
+                 .value = value,
+                 .body = {}});
   return OkStatus();
 }
 
@@ -183,13 +195,13 @@ Status Session::PushStart(Peer& peer, int param, const Tensor& value) {
   PENSTOCK_RETURN_IF_ERROR(RequireType(peer.contract.params[static_cast<std::size_t>(param)], value));
   const auto variable = static_cast<std::uint32_t>(param);
   if (!peer.started.insert(variable).second) return OkStatus();
-  peer.ready.push_back({.kind = MessageKind::kPush,
-                        .step = 0,
-                        .variable = variable,
-                        .chunk = 0,
-                        .value = value.Clone(),
-                        .body = {}});
-  Flush(peer);
+  Enqueue(peer, {.kind = MessageKind::kPush,
+                 .step = 0,
+                 .variable = variable,
+                 .chunk = 0,
+                 .value = value.Clone(),
+                 .body = {},
+                 .first_value = true});
   return OkStatus();
 }
 
@@ -205,13 +217,12 @@ Status Session::EndStep(PeersHandle handle) {
   for (Peer* peer : group) {
     const std::vector<std::uint32_t> variables(peer->pushed.begin(), peer->pushed.end());
     peer->pushed.clear();
-    peer->ready.push_back({.kind = MessageKind::kEndStep,
-                           .step = step_,
-                           .variable = 0,
-                           .chunk = 0,
-                           .value = {},
-                           .body = Payload::Of(WriteVariables(variables))});
-    Flush(*peer);
+    Enqueue(*peer, {.kind = MessageKind::kEndStep,
+                    .step = step_,
+                    .variable = 0,
+                    .chunk = 0,
+                    .value = {},
+                    .body = Payload::Of(WriteVariables(variables))});
   }
   ++step_;
   return OkStatus();
@@ -232,9 +243,9 @@ Status Session::Pull(PullHandle handle, Tensor& out) {
   Arriving& arriving = peer.arriving[variable];
   arriving.version = step_;
   arriving.out = out;
-  peer.ready.push_back(
+  Enqueue(
+      peer,
       {.kind = MessageKind::kPull, .step = step_, .variable = variable, .chunk = 0, .value = {}, .body = {}});
-  Flush(peer);
   return OkStatus();
 }
 
@@ -244,9 +255,8 @@ Status Session::Complete() {
   if (completing_) return OkStatus();
   completing_ = true;
   for (auto& [address, peer] : peers_) {
-    peer->ready.push_back(
-        {.kind = MessageKind::kComplete, .step = 0, .variable = 0, .chunk = 0, .value = {}, .body = {}});
-    Flush(*peer);
+    Enqueue(*peer,
+            {.kind = MessageKind::kComplete, .step = 0, .variable = 0, .chunk = 0, .value = {}, .body = {}});
   }
   return OkStatus();
 }
@@ -264,18 +274,12 @@ void Session::Abandon(const Status& why) {
 
 bool Session::EarlierPushesDone(std::uint64_t before) const {
   const std::lock_guard lock(mutex_);
-  return std::all_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
-    const Peer& peer = *entry.second;
-    const auto earlier = [&](MessageKind kind, std::uint64_t step, std::uint32_t variable) {
-      const bool start = variable < peer.contract.params.size();  // earlier than any step
-      return kind == MessageKind::kPush && (step < before || start);
-    };
-    return std::none_of(peer.ready.begin(), peer.ready.end(),
-                        [&](const Ready& r) { return earlier(r.kind, r.step, r.variable); }) &&
-           std::none_of(peer.sent.begin(), peer.sent.end(), [&](const auto& s) {
-             return earlier(std::get<0>(s.first), std::get<1>(s.first), std::get<2>(s.first));
-           });
-  });
+  return first_values_open_ == 0 && (pushes_open_.empty() || pushes_open_.begin()->first >= before);
+}
+
+std::uint64_t Session::entries_visited() const {
+  const std::lock_guard lock(mutex_);
+  return entries_visited_;
 }
 
 bool Session::PullsDone() const {
@@ -304,90 +308,6 @@ bool Session::CompleteDone() const {
 bool Session::CompleteDoneLocked() const {
   return completing_ &&
          std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second->completed; });
-}
-
-Message Session::SealFor(const Peer& peer, Envelope envelope, Payload body) const {
-  envelope.job = Fnv1a64(options_.job);
-  envelope.contract = peer.contract.Hash();
-  envelope.incarnation = options_.incarnation;
-  envelope.trainer = static_cast<std::uint32_t>(trainer_);
-  return Seal(envelope, options_.token, std::move(body));
-}
-
-void Session::SendKept(Peer& peer, Envelope envelope, Payload body) {
-  const Key key{envelope.kind, envelope.step, envelope.variable, envelope.chunk, envelope.part};
-  Message message = SealFor(peer, envelope, std::move(body));
-  peer.sent[key] = {message, options_.clock->Now()};
-  if (!peer.closed) peer.connection->Send(std::move(message));
-}
-
-std::size_t Session::ChunkCount(const Peer& peer, std::uint32_t variable) {
-  const Shape& shape = PieceOf(peer, variable).shape;
-  const std::uint64_t rows = shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(shape[0]);
-  return static_cast<std::size_t>((rows + peer.cut.chunk_rows[variable] - 1) / peer.cut.chunk_rows[variable]);
-}
-
-// Where a chunk begins and how long it is, in bytes.
-std::pair<std::size_t, std::size_t> Session::ChunkBytes(const Peer& peer, std::uint32_t variable,
-                                                        std::uint32_t chunk) {
-  const ContractPiece& piece = PieceOf(peer, variable);
-  const std::size_t total = static_cast<std::size_t>(piece.shape.Count()) * SizeOf(piece.dtype);
-  const std::size_t row = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
-  const std::size_t begin = chunk * peer.cut.chunk_rows[variable] * row;
-  return {begin, std::min<std::size_t>(peer.cut.chunk_rows[variable] * row, total - begin)};
-}
-
-void Session::Flush(Peer& peer) {
-  if (!peer.welcome || peer.closed) return;
-  std::deque<Ready> later;
-  for (Ready& ready : peer.ready) {
-    if (ready.kind == MessageKind::kPush) {
-      if (!FlushPush(peer, ready)) later.push_back(std::move(ready));
-    } else if (ready.kind == MessageKind::kPull) {
-      FlushPull(peer, ready);
-    } else if (ready.kind == MessageKind::kPullRows) {
-      FlushRowsPull(peer, ready);
-    } else if (ready.kind == MessageKind::kComplete && !(peer.sent.empty() && later.empty())) {
-      later.push_back(std::move(ready));  // the last word: the server must have everything before it
-    } else {
-      SendKept(peer, {.kind = ready.kind, .step = ready.step, .part = ready.request}, std::move(ready.body));
-    }
-  }
-  peer.ready = std::move(later);
-}
-
-bool Session::FlushPush(Peer& peer, Ready& ready) {
-  const std::size_t chunks = ChunkCount(peer, ready.variable);
-  for (; ready.chunk < chunks; ++ready.chunk) {
-    const auto credit = peer.credit.find({ready.variable, ready.chunk});
-    if (ready.step >= (credit == peer.credit.end() ? peer.cut.window : credit->second)) return false;
-    if (PieceOf(peer, ready.variable).rows) {
-      FlushRows(peer, ready);
-      return true;  // not cut into chunks
-    }
-    const auto [begin, bytes] = ChunkBytes(peer, ready.variable, ready.chunk);
-    Envelope envelope{
-        .kind = MessageKind::kPush, .step = ready.step, .variable = ready.variable, .chunk = ready.chunk};
-    for (std::size_t at = 0; at < bytes; at += peer.cut.part_bytes) {
-      const std::size_t size = std::min<std::size_t>(peer.cut.part_bytes, bytes - at);
-      SendKept(peer, envelope, Payload::Of(ready.value, begin + at, size));
-      ++envelope.part;
-    }
-  }
-  return true;
-}
-
-void Session::FlushPull(Peer& peer, const Ready& ready) {
-  const std::size_t chunks = ChunkCount(peer, ready.variable);
-  Arriving& arriving = peer.arriving[ready.variable];
-  arriving.chunks_left = chunks;
-  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-    const std::size_t bytes = ChunkBytes(peer, ready.variable, chunk).second;
-    arriving.have[chunk].resize((bytes + peer.cut.part_bytes - 1) / peer.cut.part_bytes);
-    SendKept(peer,
-             {.kind = MessageKind::kPull, .step = ready.step, .variable = ready.variable, .chunk = chunk},
-             {});
-  }
 }
 
 }  // namespace penstock

@@ -24,6 +24,7 @@
 #include "executor/pserver/bodies.h"
 #include "executor/pserver/contract.h"
 #include "executor/pserver/envelope.h"
+#include "framework/base/hash.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/transport.h"
@@ -49,7 +50,7 @@ struct SessionOptions {
 class Session : public ConnectionHandler {
  public:
   Session(Transport& transport, SessionOptions options)
-      : transport_(transport), options_(std::move(options)) {}
+      : transport_(transport), options_(std::move(options)), job_hash_(Fnv1a64(options_.job)) {}
 
   Status Attach(const Program& program);
   Result<PushHandle> DeclarePush(const RemotePiece& piece);
@@ -98,6 +99,8 @@ class Session : public ConnectionHandler {
   // "version 1205 of w on pserver 10.0.0.2:6174, which waits for trainer 3 (last heard 11 s ago)"; "" if for
   // nothing.
   std::string WaitingFor() const;
+  // How many entries of the queues were looked at so far, for tests of what a message costs.
+  std::uint64_t entries_visited() const;
 
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
@@ -108,6 +111,7 @@ class Session : public ConnectionHandler {
   struct Sent {
     Message message;
     Nanoseconds at;
+    bool first_value = false;  // of a push: of a parameter's first value, which is earlier than any step
   };
   struct Ready {  // what waits for the server's welcome, or for credit
     MessageKind kind;
@@ -119,6 +123,7 @@ class Session : public ConnectionHandler {
     std::uint64_t rows = 0;     // of a push of rows: how many
     Nanoseconds asked{0};       // of a push that lacks credit: when we asked for some
     std::uint32_t request = 0;  // of a question for rows, and of one to save them
+    bool first_value = false;   // as of Sent
   };
   struct Arriving {  // one pull
     std::uint64_t version;
@@ -136,6 +141,8 @@ class Session : public ConnectionHandler {
   struct Peer {
     std::string address;
     Contract contract;
+    std::uint64_t contract_hash = 0;  // of `contract`, which is long: every message carries it
+    std::string job_facts;            // of the programs attached; empty: they have none
     std::shared_ptr<Connection> connection;
     bool welcome = false;      // it has accepted `contract`
     bool was_welcome = false;  // it has accepted us at least once
@@ -148,7 +155,8 @@ class Session : public ConnectionHandler {
     std::string trouble;  // why the last of them failed; empty: nothing answered
     bool trouble_told = true;
     WelcomeBody cut;
-    std::deque<Ready> ready;
+    std::deque<Ready> ready;                               // what waits for the welcome, and Complete
+    std::map<std::uint32_t, std::deque<Ready>> no_credit;  // pushes that wait for credit, by variable
     std::map<Key, Sent> sent;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>
         credit;                                           // by variable, chunk; default: the window
@@ -167,21 +175,29 @@ class Session : public ConnectionHandler {
   };
 
   Status PushStart(Peer& peer, int param, const Tensor& value);
-  Status AdoptContract(const std::string& address, const Contract& contract);
+  Status AdoptContract(const std::string& address, const Contract& contract, const std::string& job_facts);
   void Connect(Peer& peer);
   void Hello(Peer& peer);
+  void Enqueue(Peer& peer, Ready ready);
   void Flush(Peer& peer);
+  void FlushNoCredit(Peer& peer, std::uint32_t variable);
+  void FlushAll(Peer& peer);
+  bool FlushOne(Peer& peer, Ready& ready);   // false: it stays
   bool FlushPush(Peer& peer, Ready& ready);  // false: some of it lacks credit
   void FlushRows(Peer& peer, const Ready& ready);
   void FlushPull(Peer& peer, const Ready& ready);
   void FlushRowsPull(Peer& peer, const Ready& ready);
-  void SendKept(Peer& peer, Envelope envelope, Payload body);
+  void SendKept(Peer& peer, Envelope envelope, Payload body, bool first_value = false);
+  void Acknowledge(Peer& peer, const Key& key);
+  static void ForgetHellos(Peer& peer);
+  // Counts a push or a save that begins (1) or ends (-1) to be under way, in a queue or as a message.
+  void CountOpen(MessageKind kind, std::uint64_t step, bool first_value, int change);
   Message SealFor(const Peer& peer, Envelope envelope, Payload body) const;
   Status OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message);
   Status OnWelcome(Peer& peer, const Envelope& envelope, const Message& message);
   Status CheckOpen() const;
   Status OnPulled(Peer& peer, const Envelope& envelope, const Payload& body);
-  static void TakeCredit(Peer& peer, const Envelope& envelope);
+  void TakeCredit(Peer& peer, const Envelope& envelope);
   Status OnRows(Peer& peer, const Envelope& envelope, const Payload& body);
   Status OnSaved(Peer& peer, const Envelope& envelope, const Payload& body);
   Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
@@ -202,6 +218,7 @@ class Session : public ConnectionHandler {
 
   Transport& transport_;
   const SessionOptions options_;
+  const std::uint64_t job_hash_;
   mutable std::mutex mutex_;
   Status status_;
   int trainer_ = -1;
@@ -209,6 +226,10 @@ class Session : public ConnectionHandler {
   bool at_barrier_ = false;  // of the program attached last
   bool completing_ = false;
   Status saved_;  // the first error of the saves under way
+  // What EarlierPushesDone and SavesDone answer from, whatever is under way.
+  std::map<std::uint64_t, std::size_t> pushes_open_;  // by step
+  std::size_t first_values_open_ = 0, saves_open_ = 0;
+  std::uint64_t entries_visited_ = 0;
   std::map<std::string, std::unique_ptr<Peer>> peers_;
   std::vector<Declared> pushes_;
   std::deque<Declared> pulls_;

@@ -74,8 +74,7 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
 
 Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message) {
   const auto acknowledge = [&](MessageKind kind) {
-    peer.sent.erase({kind, envelope.step, envelope.variable, envelope.chunk, envelope.part});
-    Flush(peer);
+    Acknowledge(peer, {kind, envelope.step, envelope.variable, envelope.chunk, envelope.part});
   };
   switch (envelope.kind) {
     case MessageKind::kWelcome:
@@ -110,12 +109,10 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
       return OkStatus();
     case MessageKind::kCredit:
       TakeCredit(peer, envelope);
-      Flush(peer);
       return OkStatus();
     case MessageKind::kAnswer:
       peer.answer = message.body.ToText();
       TakeCredit(peer, envelope);
-      Flush(peer);
       return OkStatus();
     case MessageKind::kError: {
       Status why = ReadStatus(message.body.ToText());
@@ -131,10 +128,11 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
 void Session::TakeCredit(Peer& peer, const Envelope& envelope) {
   std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
   credit = std::max({credit, envelope.credit, std::uint64_t{peer.cut.window}});
+  FlushNoCredit(peer, envelope.variable);
 }
 
 Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& message) {
-  if (peer.welcome || envelope.contract != peer.contract.Hash()) return OkStatus();  // a repeat
+  if (peer.welcome || envelope.contract != peer.contract_hash) return OkStatus();  // a repeat
   if (envelope.step > step_) {
     return FailedPrecondition("E-rpc-restart", "pserver ", peer.address, " has had ", envelope.step,
                               " steps of trainer ", trainer_, ", which is at step ", step_,
@@ -153,8 +151,8 @@ Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& m
                     " describes its chunks in a way that cannot be");
   peer.cut = std::move(cut);
   peer.welcome = peer.was_welcome = true;
-  std::erase_if(peer.sent, [](const auto& entry) { return std::get<0>(entry.first) == MessageKind::kHello; });
-  Flush(peer);
+  ForgetHellos(peer);
+  FlushAll(peer);
   return OkStatus();
 }
 
@@ -177,9 +175,8 @@ Status Session::OnPulled(Peer& peer, const Envelope& envelope, const Payload& bo
   if (!std::all_of(chunk->second.begin(), chunk->second.end(), [](bool have) { return have; }))
     return OkStatus();
   arriving.have.erase(chunk);
-  peer.sent.erase({MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
   if (--arriving.chunks_left == 0) peer.arriving.erase(found);
-  Flush(peer);
+  Acknowledge(peer, {MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
   return OkStatus();
 }
 
@@ -239,13 +236,12 @@ void Session::Tick() {
       if (now - peer->closed_at >= ReconnectAfter(*peer)) Connect(*peer);
       continue;
     }
-    for (Ready& ready : peer->ready) {  // what would have brought credit may have been lost
-      if (!peer->welcome || ready.kind != MessageKind::kPush) continue;
-      if (now - ready.asked < options_.resend_after) continue;
+    for (auto& [variable, pushes] : peer->no_credit) {  // what would have brought credit may have been lost
+      Ready& ready = pushes.front();                    // those behind it wait for the same
+      if (!peer->welcome || now - ready.asked < options_.resend_after) continue;
       ready.asked = now;
       peer->connection->Send(SealFor(
-          *peer,
-          {.kind = MessageKind::kAsk, .step = ready.step, .variable = ready.variable, .chunk = ready.chunk},
+          *peer, {.kind = MessageKind::kAsk, .step = ready.step, .variable = variable, .chunk = ready.chunk},
           {}));
     }
     for (auto& [key, sent] : peer->sent) {
@@ -283,7 +279,8 @@ std::string Session::WaitingFor() const {
 
 std::string Session::WaitingForLocked() const {
   for (const auto& [address, peer] : peers_) {
-    if (!peer->welcome && !peer->completed && (!peer->ready.empty() || completing_)) {
+    const bool has_more = !peer->ready.empty() || !peer->no_credit.empty() || completing_;
+    if (!peer->welcome && !peer->completed && has_more) {
       return StrCat("pserver ", address,
                     peer->was_welcome       ? " to accept the program"
                     : peer->trouble.empty() ? " to start (nothing answers there yet)"
@@ -313,7 +310,7 @@ std::string Session::WaitingForLocked() const {
                   because(*peer));
   }
   for (const auto& [address, peer] : peers_) {
-    if (!peer->sent.empty() || !peer->ready.empty())
+    if (!peer->sent.empty() || !peer->ready.empty() || !peer->no_credit.empty())
       return StrCat("pserver ", address, " to take what was sent");
   }
   return "";

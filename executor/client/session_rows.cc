@@ -74,14 +74,13 @@ Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
   }
   PENSTOCK_RETURN_IF_ERROR(RequireRows(PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
-  peer.ready.push_back({.kind = MessageKind::kPush,
-                        .step = step_,
-                        .variable = variable,
-                        .chunk = 0,
-                        .value = {},
-                        .body = BodyOf(value),
-                        .rows = value.rows.size()});
-  Flush(peer);
+  Enqueue(peer, {.kind = MessageKind::kPush,
+                 .step = step_,
+                 .variable = variable,
+                 .chunk = 0,
+                 .value = {},
+                 .body = BodyOf(value),
+                 .rows = value.rows.size()});
   return OkStatus();
 }
 
@@ -117,7 +116,8 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
                                    .begin = begin * row_bytes,
                                    .bytes = asked.size() * row_bytes,
                                    .have = {}};
-    peer.ready.push_back(
+    Enqueue(
+        peer,
         {.kind = MessageKind::kPullRows,
          .step = step_,
          .variable = variable,
@@ -126,7 +126,6 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
          .body = Payload::Of(std::string(reinterpret_cast<const char*>(asked.data()), asked.size_bytes())),
          .request = request});
   }
-  Flush(peer);
   return OkStatus();
 }
 
@@ -153,9 +152,9 @@ Status Session::OnRows(Peer& peer, const Envelope& envelope, const Payload& body
   arriving.have[envelope.part] = true;
   if (!std::all_of(arriving.have.begin(), arriving.have.end(), [](bool have) { return have; }))
     return OkStatus();
-  peer.sent.erase({MessageKind::kPullRows, arriving.version, arriving.variable, 0, found->first});
+  const Key question{MessageKind::kPullRows, arriving.version, arriving.variable, 0, found->first};
   peer.arriving_rows.erase(found);
-  Flush(peer);
+  Acknowledge(peer, question);
   return OkStatus();
 }
 
@@ -176,27 +175,20 @@ Status Session::SaveTable(PeersHandle handle, const std::string& table,
   const std::vector<Peer*>& group = groups_[static_cast<std::size_t>(handle.index)];
   for (std::size_t i = 0; i < group.size(); ++i) {
     Peer& peer = *group[i];
-    peer.ready.push_back({.kind = MessageKind::kSave,
-                          .step = step_,
-                          .variable = 0,
-                          .chunk = 0,
-                          .value = {},
-                          .body = Payload::Of(WriteSave({.table = table, .file = files[i]})),
-                          .request = peer.saves++});
-    Flush(peer);
+    Enqueue(peer, {.kind = MessageKind::kSave,
+                   .step = step_,
+                   .variable = 0,
+                   .chunk = 0,
+                   .value = {},
+                   .body = Payload::Of(WriteSave({.table = table, .file = files[i]})),
+                   .request = peer.saves++});
   }
   return OkStatus();
 }
 
 bool Session::SavesDone() const {
   const std::lock_guard lock(mutex_);
-  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) {
-    const Peer& peer = *entry.second;
-    return std::none_of(peer.ready.begin(), peer.ready.end(),
-                        [](const Ready& ready) { return ready.kind == MessageKind::kSave; }) &&
-           std::none_of(peer.sent.begin(), peer.sent.end(),
-                        [](const auto& sent) { return std::get<0>(sent.first) == MessageKind::kSave; });
-  });
+  return saves_open_ == 0;
 }
 
 Status Session::TakeSaved() {
@@ -206,13 +198,14 @@ Status Session::TakeSaved() {
 
 // The answer names the request alone; one of a server is under way at a time.
 Status Session::OnSaved(Peer& peer, const Envelope& envelope, const Payload& body) {
-  const auto asked = std::find_if(peer.sent.begin(), peer.sent.end(), [&](const auto& sent) {
-    return std::get<0>(sent.first) == MessageKind::kSave && std::get<4>(sent.first) == envelope.part;
-  });
-  if (asked == peer.sent.end()) return OkStatus();  // a repeat
+  auto asked = peer.sent.lower_bound({MessageKind::kSave, 0, 0, 0, 0});
+  const auto is_save = [&] {
+    return asked != peer.sent.end() && std::get<0>(asked->first) == MessageKind::kSave;
+  };
+  while (is_save() && std::get<4>(asked->first) != envelope.part) ++asked;
+  if (!is_save()) return OkStatus();  // a repeat
   if (body.size() > 0 && saved_.ok()) saved_ = ReadStatus(body.ToText());
-  peer.sent.erase(asked);
-  Flush(peer);
+  Acknowledge(peer, Key(asked->first));
   return OkStatus();
 }
 

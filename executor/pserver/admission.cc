@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/base/hash.h"
+#include "framework/text/job_facts.h"
 
 namespace penstock {
 
@@ -57,7 +58,7 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
 }
 
 Admission::Admission(const ServerFacts& facts, std::string job)
-    : address_(facts.address), job_(std::move(job)), job_hash_(Fnv1a64(job_)) {
+    : address_(facts.address), job_(std::move(job)), job_facts_(facts.job_facts), job_hash_(Fnv1a64(job_)) {
   const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),
                                   [](const ServedParam& served) { return served.rows; });
   for (int t = 0; t < facts.trainers; ++t) {
@@ -85,6 +86,7 @@ Status Admission::Check(const Envelope& envelope, const HelloBody& hello) const 
                                       : StrCat(" is made for ", count, " trainers (0 to ", count - 1, ")"));
   }
   PENSTOCK_RETURN_IF_ERROR(CheckContract(envelope, hello));
+  PENSTOCK_RETURN_IF_ERROR(CheckJobFacts(envelope, hello));
   const std::optional<std::uint64_t>& known = trainers_[id].incarnation;
   if (known && envelope.incarnation < *known) {
     return FailedPrecondition("E-rpc-fenced", "trainer ", id,
@@ -110,6 +112,15 @@ Status Admission::CheckContract(const Envelope& envelope, const HelloBody& hello
   status.With(StrCat("first difference, ", FirstDifference(ours.ToText(), hello.contract)));
   return std::move(status).With(
       "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
+}
+
+// What the contract does not show: with which optimizer, from which seed and initial values it is met.
+Status Admission::CheckJobFacts(const Envelope& envelope, const HelloBody& hello) const {
+  const std::optional<JobDifference> difference = FirstJobDifference(job_facts_, hello.job_facts);
+  if (!difference) return OkStatus();
+  return InvalidArgument("E-job-mismatch", "job: pserver ", address_, " ", difference->here, "; trainer ",
+                         envelope.trainer, " ", difference->there)
+      .With("Transpile all roles from one program and configuration");
 }
 
 void Admission::Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract) {

@@ -61,8 +61,9 @@ class Admission {
   const TrainerTerms& terms(int trainer) const { return At(trainer).terms[At(trainer).chosen]; }
 
   // Ok if the hello is that of a trainer of this job which may take part, for the first time or again.
-  // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-rpc-fenced (an older
-  // process of that trainer), E-rpc-restart (a newer one).
+  // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the
+  // same messages, but another program or configuration), E-rpc-fenced (an older process of that trainer),
+  // E-rpc-restart (a newer one).
   Status Check(const Envelope& envelope, const HelloBody& hello) const;
 
   // `contract` is that of the hello.
@@ -83,11 +84,13 @@ class Admission {
     bool turned_away = false;
   };
   Status CheckContract(const Envelope& envelope, const HelloBody& hello) const;
+  Status CheckJobFacts(const Envelope& envelope, const HelloBody& hello) const;
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
 
   const std::string address_;
   const std::string job_;
+  const std::string job_facts_;
   const std::uint64_t job_hash_;
   std::vector<Trainer> trainers_;
 };

@@ -76,6 +76,7 @@ std::string WriteHello(const HelloBody& body) {
   out.Text(body.job);
   out.Number(body.trainers);
   out.Text(body.contract);
+  out.Text(body.job_facts);
   return out.Take();
 }
 
@@ -85,6 +86,7 @@ Result<HelloBody> ReadHello(std::string_view bytes) {
   body.job = in.Text();
   body.trainers = in.Number<std::uint32_t>();
   body.contract = in.Text();
+  body.job_facts = in.Text();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }

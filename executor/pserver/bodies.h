@@ -15,6 +15,7 @@ struct HelloBody {
   std::string job;
   std::uint32_t trainers = 0;  // as this trainer was told; 0: it was not
   std::string contract;        // Contract::ToText
+  std::string job_facts;       // ProgramMeta::job_facts; empty: the program has none
 };
 std::string WriteHello(const HelloBody& body);
 Result<HelloBody> ReadHello(std::string_view bytes);

@@ -59,7 +59,7 @@ std::vector<std::int64_t> NumbersOf(const Payload& ids) {
 }  // namespace
 
 Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const ServerFacts& facts,
-                                                     Scope& scope, std::size_t chunk_bytes) {
+                                                     Scope& scope, std::optional<std::size_t> chunk_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope));
   if (facts.lr_block >= 0) {
     for (const auto& [name, written] : NamesOf(program.block(facts.lr_block))) {
@@ -71,7 +71,20 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
   return store;
 }
 
-Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) {
+namespace {
+
+Dim ChunkRowsOf(const ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+  if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
+  const Shape& shape = served.param.shape;
+  const Dim rows = shape.rank() == 0 ? 1 : shape[0];
+  const auto row_bytes = shape.RowWidth() * static_cast<Dim>(SizeOf(served.param.dtype));
+  const auto limit = chunk_bytes ? static_cast<std::int64_t>(*chunk_bytes) : kChunkBytes;
+  return served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
+}
+
+}  // namespace
+
+Status ChunkStore::AddParam(const ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
   const ContractPiece& piece = served.param;
   // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
@@ -92,9 +105,7 @@ Status ChunkStore::AddParam(const ServedParam& served, std::size_t chunk_bytes) 
   param.rows = served.rows;
   param.block = served.block;
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
-  const auto row_bytes = piece.shape.RowWidth() * static_cast<Dim>(SizeOf(piece.dtype));
-  const auto limit = static_cast<std::int64_t>(chunk_bytes);
-  param.chunk_rows = served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
+  param.chunk_rows = ChunkRowsOf(served, chunk_bytes);
   for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
     PENSTOCK_RETURN_IF_ERROR(
         AddChunk(served, *whole, begin, std::min(rows, begin + param.chunk_rows), param));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,8 +28,10 @@ class ChunkStore {
  public:
   // `scope` holds the parameters and optimizer state, and outlives the store; so does the program.
   // kFailedPrecondition if a parameter has no value yet: the start-up program was not run.
+  // Pieces are cut into chunks of at most `chunk_bytes`, where their update allows it. Nothing: as the
+  // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h).
   static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const ServerFacts& facts,
-                                                  Scope& scope, std::size_t chunk_bytes);
+                                                  Scope& scope, std::optional<std::size_t> chunk_bytes = {});
 
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
@@ -77,7 +80,7 @@ class ChunkStore {
 
   ChunkStore(const Program& program, const ServerFacts& facts, Scope& scope)
       : program_(program), facts_(facts), scope_(scope) {}
-  Status AddParam(const ServedParam& served, std::size_t chunk_bytes);
+  Status AddParam(const ServedParam& served, std::optional<std::size_t> chunk_bytes);
   Status AddTable(const ServedParam& served);
   static void AddGradients(const ServedParam& served, Chunk& chunk);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);

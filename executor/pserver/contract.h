@@ -79,6 +79,9 @@ struct ServedParam {
   // here.
   bool by_id = false;
   std::vector<ServedLookup> lookups = {};  // of by_id
+  // Rows that are merged, updated and versioned together, as the program's plan says. Nothing: it has no
+  // plan.
+  std::optional<Dim> chunk_rows = {};
 };
 
 struct ServerFacts {
@@ -87,6 +90,7 @@ struct ServerFacts {
   int save_block = -1;              // saves tables that are dealt out by id; -1: there are none
   int lr_block = -1;                // runs once a step, before the optimize blocks; -1: none
   std::vector<ServedParam> params;  // by name
+  std::string job_facts;            // what its program says of the job; empty: nothing
 };
 
 Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv);

@@ -24,14 +24,13 @@
 #include "executor/pserver/state_machine.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
-#include "framework/tensor/chunk.h"
 
 namespace penstock {
 
 struct PserverOptions {
   std::string job;  // name; trainers of another job are refused
   Token token{};
-  std::size_t chunk_bytes = kChunkBytes;
+  std::optional<std::size_t> chunk_bytes;  // as of ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
   std::size_t inline_bytes = std::size_t{16} << 10;  // gradients up to this are merged where they arrive
   std::function<void(std::function<void()>)> run;    // runs a piece of work later, never inside the call

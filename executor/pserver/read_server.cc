@@ -226,6 +226,26 @@ Status ReadUpdates(const OpRegistry& ops, const Program& program, const Op& list
                          " gradients, but its blocks merge ", merged);
 }
 
+// Where the transpiler left a plan, that decides how pieces are cut: everything is whole but what it names.
+Status ReadChunks(const Program& program, ServerFacts& facts) {
+  if (program.meta().plan.empty()) return OkStatus();
+  const std::map<std::string, std::int64_t>& chunk_rows = program.meta().chunk_rows;
+  for (ServedParam& served : facts.params) {
+    if (served.by_id) continue;
+    const Dim rows = served.param.shape.rank() == 0 ? 1 : served.param.shape[0];
+    const auto cut = chunk_rows.find(served.param.name);
+    served.chunk_rows = cut == chunk_rows.end() ? rows : cut->second;
+    if (*served.chunk_rows < 1 || *served.chunk_rows > rows) {
+      return InvalidArgument("E-server-chunk", "the plan cuts ", served.param, " into chunks of ",
+                             *served.chunk_rows, " rows");
+    }
+    if (*served.chunk_rows == rows || served.elementwise) continue;
+    return InvalidArgument("E-server-chunk", "the plan cuts ", served.param, " into chunks of ",
+                           *served.chunk_rows, " rows, but block ", served.block, " needs it whole");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv) {
@@ -240,6 +260,8 @@ Result<ServerFacts> ReadServer(const OpRegistry& ops, const Program& program, co
   std::sort(facts.params.begin(), facts.params.end(),
             [](const ServedParam& a, const ServedParam& b) { return a.param.name < b.param.name; });
   PENSTOCK_RETURN_IF_ERROR(RequireOnce(facts.params));
+  PENSTOCK_RETURN_IF_ERROR(ReadChunks(program, facts));
+  facts.job_facts = program.meta().job_facts;
   return facts;
 }
 

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 
 namespace penstock {
 
@@ -18,13 +19,19 @@ class CancellationSource {
 // One run's view of the source, taken when the run begins.
 class Cancellation {
  public:
-  explicit Cancellation(const CancellationSource& source) : source_(source), epoch_(source.epoch_.load()) {}
+  // `interrupted`, if any, is asked too; it must outlive the run, and is called on the run's own thread.
+  explicit Cancellation(const CancellationSource& source, const std::function<bool()>* interrupted = nullptr)
+      : source_(source), epoch_(source.epoch_.load()), interrupted_(interrupted) {}
   bool IsOf(const CancellationSource& source) const { return &source_ == &source; }
-  bool requested() const { return source_.epoch_.load(std::memory_order_relaxed) != epoch_; }
+  bool requested() const {
+    return source_.epoch_.load(std::memory_order_relaxed) != epoch_ ||
+           (interrupted_ != nullptr && (*interrupted_)());
+  }
 
  private:
   const CancellationSource& source_;
   std::uint64_t epoch_;
+  const std::function<bool()>* interrupted_;
 };
 
 }  // namespace penstock

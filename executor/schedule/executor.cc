@@ -19,19 +19,32 @@
 #include "framework/text/round_trip.h"
 
 namespace penstock {
-namespace {
 
 // A compiled block with the frames of its specialisations.
-struct Entry {
+struct Executor::Entry {
   Entry(std::shared_ptr<const CompiledBlock> compiled, std::uint64_t id, std::size_t idle_max)
-      : block(std::move(compiled)), content_id(id), pool(idle_max) {}
+      : block(std::move(compiled)),
+        content_id(id),
+        may_wait(std::any_of(block->instructions.begin(), block->instructions.end(), OpMayWait)),
+        pool(idle_max) {}
   const std::shared_ptr<const CompiledBlock> block;
   const std::uint64_t content_id;
+  const bool may_wait;
   // The fetches as the caller gave them; the block's own may come from the program.
   std::vector<std::string> fetches_asked;
   FramePool pool;
+
+ private:
+  static bool OpMayWait(const Instruction& instruction) {
+    const std::string& type = instruction.op->type();
+    return instruction.def->side_effect() && type != "feed" && type != "fetch";
+  }
 };
-using EntryRef = std::shared_ptr<Entry>;
+
+namespace {
+
+using Entry = Executor::Entry;
+using EntryRef = Executor::Compiled;
 
 struct BlockKey {
   std::uint64_t content_id = 0;
@@ -71,11 +84,13 @@ class TeamSize {
 // stops the loop.
 class Running {
  public:
-  Running(std::atomic<int>& count, const CancellationSource& source)
+  Running(std::atomic<int>& count, const CancellationSource& source,
+          const std::function<bool()>& interrupted = {})
       : count_(count),
         outer_(innermost_),
-        cancellation_(outer_ != nullptr && outer_->cancellation_.IsOf(source) ? outer_->cancellation_
-                                                                              : Cancellation(source)) {
+        cancellation_(outer_ != nullptr && outer_->cancellation_.IsOf(source)
+                          ? outer_->cancellation_
+                          : Cancellation(source, interrupted ? &interrupted : nullptr)) {
     count_.fetch_add(1);
     innermost_ = this;
   }
@@ -139,6 +154,11 @@ struct Executor::Impl {
   Result<EntryRef> MainEntry(const Program& program, std::span<const Feed> feeds,
                              std::span<const std::string> fetches) {
     if (EntryRef found = FindMain(program, feeds, fetches)) return found;
+    return CompileMain(program, feeds, fetches);
+  }
+
+  Result<EntryRef> CompileMain(const Program& program, std::span<const Feed> feeds,
+                               std::span<const std::string> fetches) {
     CompileRequest request;
     for (const Feed& feed : feeds) request.feeds.push_back(feed.name);
     request.fetches.assign(fetches.begin(), fetches.end());
@@ -276,6 +296,28 @@ Result<std::vector<Variable>> Executor::Run(const Program& program, Scope& scope
   PENSTOCK_ASSIGN_OR_RETURN(const EntryRef entry, impl_->MainEntry(program, feeds, fetches));
   std::vector<Variable> out;
   PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*entry, scope, feeds, run.cancellation(), &out));
+  return out;
+}
+
+Executor::Compiled Executor::FindCompiled(const Program& program, std::span<const Feed> feeds,
+                                          std::span<const std::string> fetches) {
+  return impl_->FindMain(program, feeds, fetches);
+}
+
+Result<Executor::Compiled> Executor::Compile(const Program& program, std::span<const Feed> feeds,
+                                             std::span<const std::string> fetches) {
+  const Running run(impl_->running, impl_->cancel);
+  return impl_->CompileMain(program, feeds, fetches);
+}
+
+bool Executor::MayWait(const Entry& compiled) { return compiled.may_wait; }
+
+Result<std::vector<Variable>> Executor::Run(const Compiled& compiled, Scope& scope,
+                                            std::span<const Feed> feeds,
+                                            const std::function<bool()>& interrupted) {
+  const Running run(impl_->running, impl_->cancel, interrupted);
+  std::vector<Variable> out;
+  PENSTOCK_RETURN_IF_ERROR(impl_->RunGuarded(*compiled, scope, feeds, run.cancellation(), &out));
   return out;
 }
 

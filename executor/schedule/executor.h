@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,6 +78,23 @@ class Executor : public BlockRunner {
   // ops before it wrote.
   Result<std::vector<Variable>> Run(const Program& program, Scope& scope, std::span<const Feed> feeds,
                                     std::span<const std::string> fetches);
+
+  // The same in two steps, for callers that run one program many times: what was compiled before is found
+  // without a copy of the program, and says whether a run of it may wait.
+  struct Entry;
+  using Compiled = std::shared_ptr<Entry>;
+  // Null if these feeds and fetches were not compiled yet.
+  Compiled FindCompiled(const Program& program, std::span<const Feed> feeds,
+                        std::span<const std::string> fetches);
+  Result<Compiled> Compile(const Program& program, std::span<const Feed> feeds,
+                           std::span<const std::string> fetches);
+  // Whether some op may wait for a peer, a reader, a Python function or a block of its own: such a run is
+  // better not made on a thread that has other duties.
+  static bool MayWait(const Entry& compiled);
+  // `compiled` must be of these feeds. `interrupted`, if given, is asked before each op of the block; once it
+  // says yes, the run returns kCancelled.
+  Result<std::vector<Variable>> Run(const Compiled& compiled, Scope& scope, std::span<const Feed> feeds,
+                                    const std::function<bool()>& interrupted = {});
 
   // Runs a block of a program for somebody who owns it. Variables that the block itself declares are
   // temporaries; all others are those of `scope` and its parents, with the shapes they have there (a view of

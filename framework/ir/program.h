@@ -113,7 +113,11 @@ struct ProgramMeta {
   bool has_version_message = false;              // the message stands in the file, perhaps without a number
   std::optional<std::string> op_compatible_map;  // the message as it was read; absent in the file if not set
   std::int64_t random_seed = 0;
-  std::string plan;  // text of the placement plan, in role programs
+  std::string plan;       // text of the placement plan, in role programs
+  std::string job_facts;  // what all role programs of one transpile share (text/job_facts.h)
+  // Rows of a variable that its pserver merges, updates and versions together, as the plan decided. In a
+  // pserver's program that has a plan, a variable that is not named here is not cut.
+  std::map<std::string, std::int64_t> chunk_rows;
   std::map<std::string, std::string> policies;
   std::string unknown_fields;  // kept for writing back
 };

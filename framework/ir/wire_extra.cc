@@ -98,6 +98,13 @@ bool AppendExtra(const Program& program, std::string& out) {
       AppendTextField(kPolicyValue, policy.second, out);
     });
   }
+  if (!meta.job_facts.empty()) AppendTextField(kExtraJobFacts, meta.job_facts, out);
+  for (const auto& chunk : meta.chunk_rows) {
+    AppendMessage(kExtraChunks, out, [&] {
+      AppendTextField(kChunkName, chunk.first, out);
+      AppendNumberField(kChunkRows, chunk.second, out);
+    });
+  }
   return needed || out.size() > blocks_end;
 }
 
@@ -133,6 +140,8 @@ void ApplyMeta(const proto::ProgramExtra& extra, ProgramMeta& meta) {
   meta.name = extra.name();
   meta.random_seed = extra.random_seed();
   meta.policies = {extra.policies().begin(), extra.policies().end()};
+  meta.job_facts = extra.job_facts();
+  meta.chunk_rows = {extra.chunk_rows().begin(), extra.chunk_rows().end()};
 }
 
 }  // namespace penstock

@@ -22,8 +22,10 @@ inline constexpr int kValueField[] = {3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15};
 inline constexpr std::size_t kAttrKinds = std::size(kValueField);
 
 // Field numbers of extra.proto.
-inline constexpr int kExtraBlocks = 1, kExtraPlan = 2, kExtraName = 3, kExtraSeed = 4, kExtraPolicies = 5;
+inline constexpr int kExtraBlocks = 1, kExtraPlan = 2, kExtraName = 3, kExtraSeed = 4, kExtraPolicies = 5,
+                     kExtraJobFacts = 6, kExtraChunks = 7;
 inline constexpr int kPolicyName = 1, kPolicyValue = 2;
+inline constexpr int kChunkName = 1, kChunkRows = 2;
 inline constexpr int kBlockFactsVars = 1, kBlockFactsOps = 2, kBlockFactsTypes = 3;
 inline constexpr int kOpFactsIndex = 1, kOpFactsLocation = 2, kOpFactsMadeBy = 3;
 inline constexpr int kFactsName = 1, kFactsParameter = 2, kFactsTrainable = 3, kFactsDistributed = 4,

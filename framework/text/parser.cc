@@ -1,7 +1,9 @@
 #include "framework/text/parser.h"
 
+#include <charconv>
 #include <optional>
 #include <set>
+#include <system_error>
 
 #include "framework/text/cursor.h"
 #include "framework/text/parse_var.h"
@@ -172,6 +174,20 @@ std::optional<std::int64_t> IntegerOf(const Attr& attr) {
   return std::nullopt;
 }
 
+// Pairs of a variable and its rows.
+bool SetChunkRows(const std::vector<std::string>& pairs, ProgramMeta& meta) {
+  if (pairs.size() % 2 != 0) return false;
+  for (std::size_t i = 0; i < pairs.size(); i += 2) {
+    const std::string& text = pairs[i + 1];
+    const char* const end = text.data() + text.size();
+    std::int64_t rows = 0;
+    const auto read = std::from_chars(text.data(), end, rows);
+    if (read.ec != std::errc() || read.ptr != end) return false;
+    meta.chunk_rows[pairs[i]] = rows;
+  }
+  return true;
+}
+
 // Puts one attribute of the program where it belongs; false if it is not known or has another kind.
 bool SetProgramAttr(const NamedAttr& attr, ProgramMeta& meta) {
   const std::optional<std::int64_t> number = IntegerOf(attr.value);
@@ -184,12 +200,16 @@ bool SetProgramAttr(const NamedAttr& attr, ProgramMeta& meta) {
     meta.random_seed = *number;
   } else if (attr.name == kPlanWord && text != nullptr) {
     meta.plan = *text;
+  } else if (attr.name == kJobFactsWord && text != nullptr) {
+    meta.job_facts = *text;
   } else if (attr.name == kCompatibleMapWord && text != nullptr) {
     meta.op_compatible_map = *text;
   } else if (attr.name == kUnknownFieldsWord && text != nullptr) {
     meta.unknown_fields = *text;
   } else if (attr.name == kPoliciesWord && names != nullptr && names->size() % 2 == 0) {
     for (std::size_t i = 0; i < names->size(); i += 2) meta.policies[(*names)[i]] = (*names)[i + 1];
+  } else if (attr.name == kChunkRowsWord && names != nullptr) {
+    return SetChunkRows(*names, meta);
   } else {
     return false;
   }

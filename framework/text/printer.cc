@@ -187,6 +187,12 @@ std::string HeaderText(const ProgramMeta& meta, const PrintOptions& options) {
     add(kPoliciesWord, std::move(pairs));
   }
   if (options.carried && !meta.plan.empty()) add(kPlanWord, meta.plan);
+  if (options.carried && !meta.job_facts.empty()) add(kJobFactsWord, meta.job_facts);
+  if (options.carried && !meta.chunk_rows.empty()) {
+    std::vector<std::string> pairs;
+    for (const auto& [name, rows] : meta.chunk_rows) pairs.insert(pairs.end(), {name, StrCat(rows)});
+    add(kChunkRowsWord, std::move(pairs));
+  }
   if (options.carried && meta.op_compatible_map) add(kCompatibleMapWord, *meta.op_compatible_map);
   if (options.carried && !meta.unknown_fields.empty()) add(kUnknownFieldsWord, meta.unknown_fields);
   std::string out = "program";

@@ -16,7 +16,7 @@ struct PrintOptions {
   bool defaults = false;      // attributes that hold their default, the framework's own empty ones included
   bool forward_role = false;  // @forward
   bool locations = false;     // at "...", by "...", op_callstack
-  bool carried = false;       // at the top: the plan's text, op_compatible_map, fields that nobody knows
+  bool carried = false;       // at the top: plan, job_facts, chunk_rows, op_compatible_map, unknown fields
 
   // Whether an attribute holds its schema's default; asked only without `defaults`. Null: no schema is known.
   std::function<bool(const Op&, const NamedAttr&)> is_default;

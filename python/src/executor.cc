@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -89,15 +90,21 @@ class PyExecutor {
     if (closed_ || ended)
       throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
     const ScopeInUse scope_in_use(scope);
-    // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
-    const Program program = box.program;
     const std::vector<Feed> values = Feeds(feeds);
+    Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
+    if (compiled == nullptr) compiled = Compile(box, values, fetches);
     std::optional<Result<std::vector<Variable>>> result;
-    RunInterruptibly([&] { result = executor_.Run(program, scope->scope, values, fetches); },
-                     [&] {
-                       executor_.Cancel();
-                       BatchQueue::CancelWaits();
-                     });
+    if (Executor::MayWait(*compiled)) {
+      RunInterruptibly([&] { result = executor_.Run(compiled, scope->scope, values); },
+                       [&] {
+                         executor_.Cancel();
+                         BatchQueue::CancelWaits();
+                       });
+    } else {
+      RunHere([&](const std::function<bool()>& interrupted) {
+        result = executor_.Run(compiled, scope->scope, values, interrupted);
+      });
+    }
     std::vector<TensorHandle> out;
     for (Variable& value : Take(*std::move(result))) out.emplace_back(std::move(value));
     return out;
@@ -113,6 +120,15 @@ class PyExecutor {
   }
 
  private:
+  Executor::Compiled Compile(const ProgramBox& box, const std::vector<Feed>& feeds,
+                             const std::vector<std::string>& fetches) {
+    // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
+    const Program program = box.program;
+    std::optional<Result<Executor::Compiled>> compiled;
+    RunHere([&](const std::function<bool()>&) { compiled = executor_.Compile(program, feeds, fetches); });
+    return Take(*std::move(compiled));
+  }
+
   // [(name, LoDTensor or array)]
   static std::vector<Feed> Feeds(const py::list& feeds) {
     std::vector<Feed> out;

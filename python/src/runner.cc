@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <pybind11/pybind11.h>
+#include <time.h>
 
 #include <atomic>
 #include <chrono>
@@ -22,6 +23,7 @@ constexpr std::chrono::seconds kLeaveMax{5};
 constexpr int kDepthMax = 100;
 
 thread_local int depth = 0;  // of the runs that this thread is a part of
+bool forked = false;         // this process is the child of one that may have run something
 
 class Worker {
  public:
@@ -140,25 +142,88 @@ class Waiting {
 
 // A child process has none of its parent's threads.
 void ForgetThreads() {
+  forked = true;
   WorkersSlot() = new Workers();
   DepartureSlot() = new Departure();
 }
 
-Workers& AllWorkers() {
+void ForgetThreadsInChildren() {
   static const int forgets_in_children = pthread_atfork(nullptr, nullptr, ForgetThreads);
   (void)forgets_in_children;
+}
+
+Workers& AllWorkers() {
+  ForgetThreadsInChildren();
   return *WorkersSlot();
 }
 
+// To a few milliseconds, at the cost of a load.
+std::chrono::nanoseconds CoarseNow() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+// Whether work on this thread, which is without the GIL, has to end.
+class SignalWatch {
+ public:
+  bool Interrupted() {
+    if (raised_ || DepartureSlot()->begun()) return true;
+    const std::chrono::nanoseconds now = CoarseNow();
+    if (now < look_at_) return false;
+    look_at_ = now + kSignalPoll;
+    const py::gil_scoped_acquire gil;
+    raised_ = PyErr_CheckSignals() != 0;
+    return raised_;
+  }
+  bool raised() const { return raised_; }
+
+ private:
+  std::chrono::nanoseconds look_at_ = CoarseNow() + kSignalPoll;
+  bool raised_ = false;
+};
+
+class Deeper {
+ public:
+  Deeper() { ++depth; }
+  ~Deeper() { --depth; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+};
+
+void RequireTime() {
+  if (DepartureSlot()->begun())
+    throw StatusError(FailedPrecondition("E-run-late", "the interpreter is about to end"));
+}
+
 }  // namespace
+
+void RunHere(const std::function<void(const std::function<bool()>& interrupted)>& work) {
+  if (depth > 0 || forked) {
+    std::atomic<bool> cancelled = false;
+    const std::function<bool()> interrupted = [&] { return cancelled.load(std::memory_order_relaxed); };
+    RunInterruptibly([&] { work(interrupted); }, [&] { cancelled = true; });
+    return;
+  }
+  ForgetThreadsInChildren();
+  RequireTime();
+  SignalWatch watch;
+  {
+    const Waiting here;
+    const py::gil_scoped_release release;
+    const Deeper deeper;
+    work([&watch] { return watch.Interrupted(); });
+    if (DepartureSlot()->begun()) DepartureSlot()->Park();
+  }
+  if (watch.raised()) throw py::error_already_set();
+}
 
 void RunInterruptibly(const std::function<void()>& work, const std::function<void()>& cancel) {
   if (depth >= kDepthMax) {
     throw StatusError(FailedPrecondition("E-run-depth", "a run was started within ", kDepthMax,
                                          " others; is there an end?"));
   }
-  if (DepartureSlot()->begun())
-    throw StatusError(FailedPrecondition("E-run-late", "the interpreter is about to end"));
+  RequireTime();
   bool interrupted = false;
   {
     const Waiting here;

@@ -1,4 +1,5 @@
-// Runs long work away from the thread that holds Python, so that Ctrl-C is seen while it lasts.
+// Runs work with the GIL released so that Ctrl-C is seen while it lasts: on the calling thread what does not
+// wait, away from it what may.
 #pragma once
 
 #include <functional>
@@ -11,6 +12,15 @@ namespace penstock::python {
 // (E-run-depth). The same worker serves successive calls of a thread, so that its OpenMP team is kept; a
 // process that was forked makes its own.
 void RunInterruptibly(const std::function<void()>& work, const std::function<void()>& cancel);
+
+// Runs `work` on the calling thread, with the GIL released: for work that may take long but does not wait,
+// and that asks `interrupted` every now and then. That looks for signals every 100 ms; once one has raised
+// (Ctrl-C), or the interpreter is about to end, it says yes, `work` returns, and the Python error is thrown.
+// Handing over to another thread and back costs several times what a small program does.
+//
+// Work within other work, and work of a process that was forked, goes to a worker as by RunInterruptibly: the
+// OpenMP team of a thread is lost in a child process.
+void RunHere(const std::function<void(const std::function<bool()>& interrupted)>& work);
 
 // At the interpreter's end, from its main thread with the GIL held: daemon threads that run something still
 // are cancelled and never enter Python again, which would end them within C++.

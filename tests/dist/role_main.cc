@@ -39,7 +39,7 @@ DEFINE_string(fetches, "", "names, by comma");
 DEFINE_string(save, "", "folder that gets what was fetched and the final values");
 DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
 DEFINE_uint64(delay_seed, 0, "0: no delays");
-DEFINE_uint64(chunk_bytes, penstock::kChunkBytes, "of a pserver");
+DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
 
 namespace penstock::test {
 namespace {
@@ -185,9 +185,11 @@ Status Run(const Program& startup, const Program& main) {
   FaultyClient faulty(*client, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<ServerLoop> server,
-      MakeGrpcServer(
-          ops, runner,
-          {.job = FLAGS_job, .token = FLAGS_token, .chunk_bytes = FLAGS_chunk_bytes, .report = {}}));
+      MakeGrpcServer(ops, runner,
+                     {.job = FLAGS_job,
+                      .token = FLAGS_token,
+                      .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
+                      .report = {}}));
   executor.set_rpc(&faulty);
   executor.set_server(server.get());
   Scope scope;

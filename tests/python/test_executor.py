@@ -318,6 +318,48 @@ def test_ctrl_c_stops_a_run_and_other_threads_go_on_meanwhile(tmp_path):
     assert out == 'interrupted\n'
 
 
+# Nothing in it waits for anybody: it runs on the calling thread.
+LONG_PLAIN_RUN = textwrap.dedent('''
+    import signal, sys, threading
+    import numpy as np
+    import penstock.fluid as fluid
+
+    x = fluid.data('x', [1200, 1200])
+    h = x
+    for i in range(6000):
+        h = fluid.layers.matmul(h, x)
+    loss = fluid.layers.mean(h)
+    exe = fluid.Executor()
+    main_thread = threading.get_ident()
+    signal.signal(signal.SIGUSR1, lambda number, frame: print('handled', flush=True))
+    def watch():
+        while sys._current_frames()[main_thread].f_code.co_name != 'run':
+            pass
+        print('running', flush=True)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        exe.run(feed={'x': np.zeros((1200, 1200), 'float32')}, fetch_list=[loss])
+        print('too late', flush=True)
+    except KeyboardInterrupt:
+        print('interrupted', flush=True)
+''')
+
+
+def test_ctrl_c_stops_a_run_on_the_calling_thread(tmp_path):
+    script = tmp_path / 'long.py'
+    script.write_text(LONG_PLAIN_RUN)
+    process = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == 'running\n'
+        process.send_signal(signal.SIGUSR1)    # a handler that returns: the run goes on
+        assert process.stdout.readline() == 'handled\n'
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == 'interrupted\n'
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_two_threads_may_run_different_programs_at_once(fluid):
     programs = []
     for factor in (2.0, 3.0):

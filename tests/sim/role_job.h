@@ -62,7 +62,7 @@ class RoleJob {
   void Tick(Role& role);
 
   Network net_;
-  std::size_t chunk_bytes_ = kChunkBytes;
+  std::optional<std::size_t> chunk_bytes_;  // nothing: as the programs say
   bool started_ = false;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<Role>> roles_;  // trainers

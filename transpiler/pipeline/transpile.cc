@@ -1,9 +1,13 @@
 #include "transpiler/pipeline/transpile.h"
 
+#include <map>
 #include <optional>
+#include <string>
 
+#include "transpiler/pipeline/describe_job.h"
 #include "transpiler/pipeline/pipelines.h"
 #include "transpiler/pipeline/shared_startup.h"
+#include "transpiler/plan/names.h"
 #include "transpiler/plan/planner.h"
 #include "transpiler/plan/table_updates.h"
 #include "transpiler/plan/unwritten_parts.h"
@@ -38,6 +42,12 @@ class RoleMaker {
         role.startup, manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
     role.main.mutable_meta().plan = plan_text_;
     role.startup.mutable_meta().plan = plan_text_;
+    for (const SliceRef ref : common_.shares.SlicesOn(index)) {
+      const Slice& slice = common_.plan.slice(ref);
+      if (slice.chunk_rows == slice.rows()) continue;
+      role.main.mutable_meta().chunk_rows[ParamPieceName(common_.plan.param(ref), ref.slice)] =
+          slice.chunk_rows;
+    }
     return role;
   }
 
@@ -117,15 +127,15 @@ class RoleSetMaker {
   std::vector<Made> made_;  // trainers, then pservers
 };
 
-void SetPolicy(const char* name, std::string_view value, RoleSet& roles) {
-  const auto set = [&](Program& program) { program.mutable_meta().policies[name] = value; };
+template <typename Change>
+void ChangeMetas(RoleSet& roles, const Change& change) {
   for (TrainerRole& role : roles.trainers) {
-    set(role.main);
-    set(role.startup);
+    change(role.main.mutable_meta());
+    change(role.startup.mutable_meta());
   }
   for (PserverRole& role : roles.pservers) {
-    set(role.main);
-    set(role.startup);
+    change(role.main.mutable_meta());
+    change(role.startup.mutable_meta());
   }
 }
 
@@ -159,7 +169,13 @@ Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Prog
   if (config.shared_transpiler && config.dialect == Dialect::kFluid18) {
     for (TrainerRole& role : roles.trainers) role.startup = AfterPserverStartups(role.startup, roles, common);
   }
-  if (config.bn_sync != BnSync::kNone) SetPolicy(kBnSyncPolicy, BnSyncName(config.bn_sync), roles);
+  std::map<std::string, std::string> policies;
+  if (config.bn_sync != BnSync::kNone) policies[kBnSyncPolicy] = BnSyncName(config.bn_sync);
+  const std::string job_facts = DescribeJob(ops, main, startup, roles.plan, policies);
+  ChangeMetas(roles, [&](ProgramMeta& meta) {
+    meta.job_facts = job_facts;
+    for (const auto& [name, value] : policies) meta.policies[name] = value;
+  });
   return roles;
 }
 

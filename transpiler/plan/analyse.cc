@@ -205,6 +205,17 @@ void AddCounter(const Block& main, const OpEntry& entry, Analysis& out) {
   out.step_counters.push_back(*std::move(counter));
 }
 
+// By the ops' declarations, also where the dialect recognises optimizers in another way: it is the kernels
+// that run on some rows. A pserver that has only the program finds the same.
+void FindChunkable(const OpRegistry& ops, const Block& main, TrainedParam& param) {
+  const auto by_rows = [&](OpId id) {
+    const OpDef* def = ops.Find(main.FindOp(id)->type());
+    return def != nullptr && def->elementwise();
+  };
+  param.chunkable = std::all_of(param.server_ops.begin(), param.server_ops.end(), by_rows) &&
+                    std::all_of(param.measure_ops.begin(), param.measure_ops.end(), by_rows);
+}
+
 }  // namespace
 
 std::optional<StepCounter> CountedBy(const Op& op, Dialect dialect) {
@@ -255,6 +266,7 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   }
   const std::vector<OpId> clip_ops = out.clip_ops;
   if (clipping == Clip::kGlobal) PENSTOCK_RETURN_IF_ERROR(MoveClipping(ops, main, out));
+  for (TrainedParam& param : out.params) FindChunkable(ops, main.main(), param);
   out.server_vars = ServerVars(main.main(), out, dialect);
   if (clipping == Clip::kGlobal) AddClipped(main.main(), clip_ops, out);
   PENSTOCK_RETURN_IF_ERROR(FindTables(main, dialect, out));

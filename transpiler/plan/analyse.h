@@ -31,6 +31,7 @@ struct TrainedParam {
   bool reads_shared = false;
   bool whole_gradient = false;      // clipping on servers needs all of it in one place
   bool elementwise = true;          // its update may be cut at any row
+  bool chunkable = true;            // no op of server_ops and measure_ops needs all rows of a slice at once
   std::set<std::string> row_state;  // optimizer state shaped like the parameter, cut where it is
   std::set<std::string> written;    // by server_ops and measure_ops, beside the parameter and the gradient
 };

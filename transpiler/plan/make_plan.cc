@@ -16,7 +16,7 @@ namespace {
 
 // Whether some rows of a slice may be merged and updated before others have come.
 bool CanBeChunked(const TrainedParam& param) {
-  return param.elementwise && !param.sparse && !param.whole_gradient && param.measures.empty();
+  return param.chunkable && !param.sparse && !param.whole_gradient && param.measures.empty();
 }
 
 // An update that needs the whole tensor (a norm) must see it whole. Fluid cuts it all the same.

@@ -177,12 +177,18 @@ TEST(WireTest, FactsAreWrittenAsProtobufWritesThem) {
   program.mutable_meta().name = "n";
   program.mutable_meta().random_seed = -3;
   program.mutable_meta().policies = {{"bn_sync", "average"}, {"a", ""}};
+  program.mutable_meta().job_facts = "has random seed 1\n";
+  program.mutable_meta().chunk_rows = {{"w.block1", 300}, {"a b", 1}};
   proto::ProgramDesc desc;
   const std::string bytes = SerializeProgram(program);
   ASSERT_TRUE(desc.ParseFromString(bytes));
   const proto::ProgramExtra& extra = desc.GetExtension(proto::extra);
   EXPECT_EQ(extra.blocks(0).vars(0).slice().row_end(), 153);
   EXPECT_EQ(extra.blocks(0).ops(0).index(), 1);
+  const Result<Program> back = ParseProgram(bytes);
+  ASSERT_TRUE(back.ok()) << back.status().ToString();
+  EXPECT_EQ(back->meta().job_facts, program.meta().job_facts);
+  EXPECT_EQ(back->meta().chunk_rows, program.meta().chunk_rows);
   std::string again;
   {
     google::protobuf::io::StringOutputStream stream(&again);

@@ -51,6 +51,20 @@ TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
   EXPECT_EQ(second.ParamOfPush(9, second.hash()), std::nullopt);
 }
 
+TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
+  ServerFacts facts = Facts();
+  facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
+  const Admission admission(facts, "job");
+  HelloBody hello = HelloOf(admission, 1);
+  EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok()) << "Fluid's own programs say nothing";
+  hello.job_facts = facts.job_facts;
+  EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok());
+  hello.job_facts = "has random seed 1\nupdates b, w with sgd\n";
+  const Status status = admission.Check(EnvelopeOf(admission, 1), hello);
+  EXPECT_EQ(status.id(), "E-job-mismatch");
+  EXPECT_EQ(status.message(), "job: pserver a:1 updates b, w with adam; trainer 1 updates b, w with sgd");
+}
+
 TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
   const Admission admission(Facts(), "job");
   Envelope envelope = EnvelopeOf(admission, 1);

@@ -33,6 +33,31 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   EXPECT_EQ(chunks(32), std::pair(std::size_t{1}, Dim{6}));
 }
 
+TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
+  ToyJob job;
+  job.servers = {"a:1"};
+  job.params = {{.name = "b", .shape = {6, 4}, .server = 0, .optimizer = "adam"},
+                {.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
+  Program program = job.Pserver(0);
+  Scope scope;
+  job.Start(0, scope);
+  const auto read = [&] { return ReadServer(SimOps(), program, *program.main().ops().back().op); };
+  const auto chunk_rows = [&](int param, std::optional<std::size_t> chunk_bytes = {}) {
+    return ChunkStore::Make(program, read().value(), scope, chunk_bytes).value()->chunk_rows(param);
+  };
+  EXPECT_EQ(chunk_rows(1), 6) << "without a plan by the planner's rule: 96 bytes are one chunk";
+  program.mutable_meta().chunk_rows = {{"w", 4}};
+  EXPECT_EQ(chunk_rows(1), 6) << "still without a plan";
+  program.mutable_meta().plan = "a plan";
+  EXPECT_EQ(chunk_rows(0), 6);
+  EXPECT_EQ(chunk_rows(1), 4);
+  EXPECT_EQ(chunk_rows(1, 32), 2) << "asked for, as tests do";
+  for (const std::int64_t rows : {0, -1, 7}) {
+    program.mutable_meta().chunk_rows = {{"w", rows}};
+    EXPECT_EQ(read().status().id(), "E-server-chunk") << rows;
+  }
+}
+
 // What a trainer sends of rows: ids, then values.
 std::vector<Payload> Parts(const std::vector<std::int64_t>& ids, const std::vector<float>& values,
                            std::size_t part_bytes) {

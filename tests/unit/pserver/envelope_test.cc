@@ -115,8 +115,10 @@ TEST(Fuzz, AnyBytesAreReadOrRefused) {
 }
 
 TEST(Bodies, ComeBackAsTheyWere) {
-  const Result<HelloBody> hello = ReadHello(WriteHello({"job", 2, "param w : f32[1]\n"}));
+  const Result<HelloBody> hello =
+      ReadHello(WriteHello({"job", 2, "param w : f32[1]\n", "has random seed 1\n"}));
   ASSERT_TRUE(hello.ok());
+  EXPECT_EQ(hello->job_facts, "has random seed 1\n");
   EXPECT_EQ(hello->contract, "param w : f32[1]\n");
   const Result<WelcomeBody> welcome = ReadWelcome(WriteWelcome({5, 2, {1, 2, 3}}));
   ASSERT_TRUE(welcome.ok());

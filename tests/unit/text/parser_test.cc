@@ -128,6 +128,23 @@ block 2 in 0 forward 1 {
   EXPECT_EQ(program.meta().policies.at("clip"), "global");
 }
 
+TEST(Parser, FactsOfTheJobAndChunksComeBack) {
+  constexpr std::string_view kText =
+      R"(program {job_facts="has random seed 1\n", chunk_rows=["a b", "1", "w.block1", "300"]}
+block 0 {
+}
+)";
+  const Program program = Parse(kText);
+  EXPECT_EQ(program.meta().job_facts, "has random seed 1\n");
+  EXPECT_EQ(program.meta().chunk_rows.at("w.block1"), 300);
+  EXPECT_EQ(PrintProgram(program, PrintOptions::Everything()), kText);
+  EXPECT_EQ(PrintProgram(program), "program\nblock 0 {\n}\n");
+  for (const char* broken : {R"(["w"])", R"(["w", "1x"])", R"(["w", ""])", "3"}) {
+    const std::string text = StrCat("program {chunk_rows=", broken, "}\nblock 0 {\n}\n");
+    EXPECT_FALSE(ParseText(text, "test").ok()) << text;
+  }
+}
+
 TEST(Parser, WordsOfTheGrammarAreNamesElsewhere) {
   const Program program = Parse(R"(program
 block 0 {

@@ -1,0 +1,282 @@
+#include "transpiler/pipeline/describe_job.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/base/hash.h"
+#include "framework/base/strings.h"
+#include "framework/text/lexer.h"
+#include "framework/verify/show_options.h"
+#include "transpiler/pipeline/op_digest.h"
+#include "transpiler/plan/mode.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kNamesTold = 4;       // of those that are treated alike
+constexpr std::size_t kKindsTold = 24;      // of updates, and of initial values
+constexpr std::size_t kAttrBytesTold = 32;  // a longer value is told by its digest
+constexpr std::size_t kNameBytesTold = 64;
+
+std::string Digest(std::uint64_t digest) {
+  std::string text(16, '0');
+  for (std::size_t i = text.size(); i-- > 0; digest >>= 4) text[i] = "0123456789abcdef"[digest & 15];
+  return text;
+}
+
+std::string Count(std::size_t count, std::string_view what) {
+  return StrCat(count, " ", what, count == 1 ? "" : "s");
+}
+
+// Names that are treated alike, by how: one line for each, of the first `kKindsTold` in the order of their
+// names.
+class Kinds {
+ public:
+  void Add(std::string how, const std::string& name, std::uint64_t digest = 0) {
+    Kind& kind = kinds_[std::move(how)];
+    kind.names.push_back(name);
+    kind.digest = Chain(Chain(kind.digest, Fnv1a64(name)), digest);
+  }
+
+  // "updates b, w with sgd"
+  void Print(std::string_view verb, std::string& out) const {
+    std::vector<std::pair<std::string, std::string>> lines;  // by first name
+    for (const auto& [how, kind] : kinds_)
+      lines.emplace_back(kind.names.front(), StrCat(verb, " ", Names(kind), " with ", how, "\n"));
+    std::sort(lines.begin(), lines.end());
+    std::uint64_t rest = 0;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (i < kKindsTold) out += lines[i].second;
+      if (i >= kKindsTold) rest = Chain(rest, Fnv1a64(lines[i].second));
+    }
+    if (lines.size() > kKindsTold)
+      out +=
+          StrCat(verb, " others in ", lines.size() - kKindsTold, " other ways, digest ", Digest(rest), "\n");
+  }
+
+ private:
+  struct Kind {
+    std::vector<std::string> names;  // ascending
+    std::uint64_t digest = 0;
+  };
+
+  static std::string Names(const Kind& kind) {
+    std::string out;
+    bool all = kind.names.size() <= kNamesTold;
+    for (std::size_t i = 0; i < std::min(kind.names.size(), kNamesTold); ++i) {
+      const std::string name = SpellName(kind.names[i]);
+      all = all && name.size() <= kNameBytesTold;
+      out += StrCat(i == 0 ? "" : ", ", name.substr(0, kNameBytesTold));
+    }
+    if (all) return out;
+    const std::size_t more = kind.names.size() - std::min(kind.names.size(), kNamesTold);
+    return StrCat(out, " and ", more, " more (digest ", Digest(kind.digest), ")");
+  }
+
+  std::map<std::string, Kind> kinds_;
+};
+
+class JobWriter {
+ public:
+  JobWriter(const OpRegistry& ops, const Program& main, const Program& startup, const PlacementPlan& plan)
+      : main_(main), startup_(startup), plan_(plan), shown_(ShowOptions(ops)), digest_(main) {
+    FindUpdates(ops);
+    FindWriters();
+  }
+
+  // At most once.
+  std::string Write(const std::map<std::string, std::string>& policies) {
+    out_ = StrCat("works in mode ", ModeName(plan_.mode));
+    if (plan_.dialect == Dialect::kFluid18) out_ += ", dialect fluid-1.8";
+    for (const auto& [name, value] : policies) out_ += StrCat(", ", name, " ", value);
+    out_ += StrCat("\nhas random seed ", main_.meta().random_seed);
+    if (startup_.meta().random_seed != main_.meta().random_seed)
+      out_ += StrCat(", of the start-up program ", startup_.meta().random_seed);
+    out_ += "\n";
+    WriteUpdates();
+    const std::string model = Model();  // numbers the variables whose initial values are told next
+    WriteInitialValues();
+    out_ += model;
+    WritePlan();
+    return std::move(out_);
+  }
+
+ private:
+  void FindUpdates(const OpRegistry& ops) {
+    for (const OpEntry& entry : main_.main().ops()) {
+      const Op& op = *entry.op;
+      if (!Has(op.role(), Role::kOptimize)) continue;
+      const OpDef* def = ops.Find(op.type());
+      if (def == nullptr || !def->optimizer()) continue;
+      updates_.emplace(op.InputName(def->optimizer()->param_slot),
+                       Update{&op, op.InputName(def->optimizer()->rate_slot)});
+    }
+    for (const auto& [name, update] : updates_) params_.insert(name);
+    for (const VarRef& var : main_.main().vars()) {
+      if (var->facts.is_parameter) params_.insert(var->name);
+    }
+    for (const std::string& name : params_) digest_.KeepName(name, Fnv1a64(name));
+  }
+
+  void FindWriters() {
+    for (const OpEntry& entry : startup_.main().ops()) {
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) writers_[name].push_back(entry.op.get());
+      }
+    }
+    for (const OpEntry& entry : main_.main().ops()) {
+      const Role role = entry.op->role();
+      if (!Has(role, Role::kLrSched)) continue;
+      for (const Slot& slot : entry.op->outputs()) scheduled_.insert(slot.args.begin(), slot.args.end());
+    }
+  }
+
+  // " {beta1=0.8}": in words what a user sets, and not what each variable has of its own.
+  std::string Attrs(const Op& op) const {
+    std::map<std::string, std::string> told;
+    for (const NamedAttr& attr : op.attrs()) {
+      const std::string& name = attr.name.str();
+      const bool own = name == "shape" || name == "dtype" || name == "force_cpu" || name == "str_value";
+      if (own || IsOfProcess(op, name) || shown_.is_default(op, attr)) continue;
+      std::string value = AttrToString(attr.value);
+      if (value.size() > kAttrBytesTold) value = StrCat("(digest ", Digest(Fnv1a64(value)), ")");
+      told[name] = std::move(value);
+    }
+    std::string out;
+    for (const auto& [name, value] : told) out += StrCat(out.empty() ? " {" : ", ", name, "=", value);
+    return out.empty() ? out : StrCat(out, "}");
+  }
+
+  std::string Rate(const std::string& rate) const {
+    if (rate.empty()) return "";
+    if (scheduled_.contains(rate)) return ", learning rate by a schedule";
+    const auto written = writers_.find(rate);
+    const float* value = written == writers_.end() ? nullptr : written->second.back()->Get<float>("value");
+    return value == nullptr ? ", learning rate from elsewhere" : StrCat(", learning rate ", *value);
+  }
+
+  void WriteUpdates() {
+    Kinds kinds;
+    for (const auto& [param, update] : updates_)
+      kinds.Add(StrCat(update.op->type(), Attrs(*update.op), Rate(update.rate)), param);
+    kinds.Print("updates", out_);
+  }
+
+  // From the last op back: what updates a parameter, and what that reads.
+  std::string Model() {
+    const std::vector<OpEntry>& ops = main_.main().ops();
+    std::size_t count = 0, in_schedule = 0;
+    std::uint64_t digest = 0, schedule = 0;
+    for (std::size_t i = ops.size(); i-- > 0;) {
+      const Op& op = *ops[i].op;
+      if (!MakesUpdates(op)) continue;
+      ++count;
+      const std::uint64_t one = digest_.Of(0, op);
+      digest = Chain(digest, one);
+      if (!Has(op.role(), Role::kLrSched)) continue;
+      ++in_schedule;
+      schedule = Chain(schedule, one);
+    }
+    for (const std::string& name : params_) {
+      const Var* var = main_.main().FindVar(name);
+      if (var != nullptr && var->HasShape() && IsMentioned(name))
+        digest = Chain(digest, Fnv1a64(StrCat(name, DTypeName(var->type->dtype), var->shape())));
+    }
+    std::string out;
+    if (in_schedule > 0)
+      out = StrCat("schedules the learning rate by ", Count(in_schedule, "op"), ", digest ", Digest(schedule),
+                   "\n");
+    return StrCat(out, "trains by ", Count(count, "op"), ", digest ", Digest(digest), "\n");
+  }
+
+  bool IsMentioned(const std::string& name) const {
+    const auto known = digest_.known().find(name);
+    return known != digest_.known().end() && known->second.mentioned;
+  }
+
+  bool MakesUpdates(const Op& op) const {
+    if (Has(op.role(), Role::kOptimize) || Has(op.role(), Role::kLrSched)) return true;
+    return std::any_of(op.outputs().begin(), op.outputs().end(), [&](const Slot& slot) {
+      return std::any_of(slot.args.begin(), slot.args.end(),
+                         [&](const std::string& name) { return digest_.Knows(name); });
+    });
+  }
+
+  // Of the ops of the start-up program that make a variable, and what they read.
+  std::uint64_t InitialValue(const std::string& name) const {
+    OpDigest digest(startup_);
+    digest.KeepName(name, 1);
+    std::uint64_t value = 0;
+    std::set<const Op*> seen;
+    std::vector<std::string_view> wanted = {name};
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const auto found = writers_.find(wanted[i]);
+      if (found == writers_.end()) continue;
+      for (const Op* op : found->second) {
+        if (!seen.insert(op).second) continue;
+        value = Chain(value, digest.Of(0, *op));
+        for (const Slot& slot : op->inputs()) wanted.insert(wanted.end(), slot.args.begin(), slot.args.end());
+      }
+    }
+    return value;
+  }
+
+  void WriteInitialValues() {
+    Kinds kinds;
+    for (const std::string& name : params_) {
+      const auto found = writers_.find(name);
+      if (found == writers_.end() || !IsMentioned(name)) continue;
+      const Op& op = *found->second.back();
+      const std::uint64_t value = InitialValue(name);
+      // Text tells all of what fills a shape; what else there is has its digest.
+      const bool alone = found->second.size() == 1 && op.InputNames().empty();
+      kinds.Add(StrCat(op.type(), Attrs(op), alone ? "" : StrCat(", digest ", Digest(value))), name, value);
+    }
+    kinds.Print("starts", out_);
+    std::size_t others = 0;
+    std::uint64_t digest = 0;
+    for (const auto& [name, known] : digest_.known()) {
+      const Var* var = startup_.main().FindVar(name);
+      const bool tensor = var != nullptr && var->kind == VarKind::kTensor;  // and no reader
+      if (!tensor || params_.contains(std::string(name)) || !writers_.contains(name)) continue;
+      ++others;
+      digest = Chain(Chain(digest, known.number), InitialValue(std::string(name)));
+    }
+    if (others > 0)
+      out_ += StrCat("starts ", Count(others, "other variable"), ", digest ", Digest(digest), "\n");
+  }
+
+  void WritePlan() {
+    out_ += StrCat("follows the plan of ", Count(static_cast<std::size_t>(plan_.trainers), "trainer"));
+    if (!plan_.pservers.empty()) out_ += StrCat(" and ", Count(plan_.pservers.size(), "pserver"));
+    out_ += StrCat(", digest ", Digest(Fingerprint(plan_)), "\n");
+  }
+
+  struct Update {
+    const Op* op;
+    std::string rate;
+  };
+
+  const Program& main_;
+  const Program& startup_;
+  const PlacementPlan& plan_;
+  const PrintOptions shown_;
+  OpDigest digest_;
+  std::map<std::string, Update> updates_;  // by parameter
+  std::set<std::string> params_;
+  ViewMap<std::vector<const Op*>> writers_;  // in the start-up program
+  ViewSet scheduled_;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string DescribeJob(const OpRegistry& ops, const Program& main, const Program& startup,
+                        const PlacementPlan& plan, const std::map<std::string, std::string>& policies) {
+  return JobWriter(ops, main, startup, plan).Write(policies);
+}
+
+}  // namespace penstock

@@ -184,6 +184,10 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   };
   const Op& op = *instruction.op;
   const KernelFactory factory = instruction.def->FindKernel(DeviceKind::kCpu, inferred.kernel_type);
+  if (factory == nullptr && !instruction.def->not_built().empty()) {
+    return explain(Unimplemented("E-kernel-missing", op.type(),
+                                 ": it is declared, not run: ", instruction.def->not_built()));
+  }
   if (factory == nullptr) {
     return explain(Unimplemented("E-kernel-missing", op.type(), ": there is no CPU kernel for ",
                                  DTypeName(inferred.kernel_type)));

@@ -15,13 +15,10 @@ const Def* FindByName(const std::vector<Def>& defs, std::string_view name) {
 }
 
 SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags flags) {
-  return {std::move(name),
-          std::move(doc),
-          std::move(type),
-          flags.optional,
-          flags.repeated,
-          flags.intermediate,
-          flags.kinds.empty() ? KindSet::Of(VarKind::kTensor) : flags.kinds};
+  SlotDef slot{std::move(name), std::move(doc), std::move(type), flags.optional, flags.repeated};
+  slot.intermediate = flags.intermediate;
+  if (!flags.kinds.empty()) slot.kinds = flags.kinds;
+  return slot;
 }
 
 bool Names(std::span<const std::string> names, const std::string& name) {
@@ -30,7 +27,6 @@ bool Names(std::span<const std::string> names, const std::string& name) {
 
 std::string TypeNames(const std::vector<DType>& types) {
   std::vector<std::string_view> names;
-  names.reserve(types.size());
   for (const DType type : types) names.push_back(DTypeName(type));
   return Join(names, " or ");
 }
@@ -240,6 +236,16 @@ OpDef& OpDef::ReadsOnlySome() {
   return *this;
 }
 
+OpDef& OpDef::Nan(std::string what) {
+  nan_ = std::move(what);
+  return *this;
+}
+
+OpDef& OpDef::NotBuilt(std::string remedy) {
+  not_built_ = std::move(remedy);
+  return *this;
+}
+
 OpDef& OpDef::SideEffect() {
   side_effect_ = true;
   return *this;
@@ -250,8 +256,7 @@ const SlotDef* OpDef::FindOutput(std::string_view name) const { return FindByNam
 const AttrDef* OpDef::FindAttr(std::string_view name) const { return FindByName(attrs_, name); }
 
 bool OpDef::has_kernel(DeviceKind device) const {
-  return std::any_of(kernels_.begin(), kernels_.end(),
-                     [&](const auto& entry) { return entry.first.first == device; });
+  return std::ranges::any_of(kernels_, [&](const auto& entry) { return entry.first.first == device; });
 }
 
 OnSlices OpDef::on_slices(const Op& op) const {

@@ -77,6 +77,10 @@ constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
           a.kinds | b.kinds};
 }
 
+// What every op makes of NaN unless its declaration says otherwise (OpDef::Nan).
+inline constexpr char kNanRule[] =
+    "An element of a result that depends on an element of an input is NaN where that one is.";
+
 // What values an attribute may have.
 struct AttrCheck {
   // Nullopt if the value may be, else what must hold ("at least 1"). Null: every value may be.
@@ -223,6 +227,11 @@ class OpDef {
   OpDef& State(StateDef state);
   // Which inputs it reads depends on values: some of them may hold nothing when it runs.
   OpDef& ReadsOnlySome();
+  // What the op and its gradient make of NaN where that is not the rule of kNanRule, as sentences.
+  OpDef& Nan(std::string what);
+  // Declared so that programs with it are made, read, checked and exchanged, but not run: it has no kernel.
+  // `remedy` says why, and what to do instead; the executor says it with E-kernel-missing.
+  OpDef& NotBuilt(std::string remedy);
   // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
   OpDef& SideEffect();
 
@@ -238,6 +247,8 @@ class OpDef {
   const AttrDef* FindAttr(std::string_view name) const;
   LayoutRule layouts() const { return layouts_; }
   bool side_effect() const { return side_effect_; }
+  const std::string& nan() const { return nan_; }              // "": the rule
+  const std::string& not_built() const { return not_built_; }  // "": it is built
   bool reads_only_some() const { return reads_only_some_; }
   bool elementwise() const { return elementwise_; }
   OnSlices on_slices(const Op& op) const;
@@ -270,7 +281,7 @@ class OpDef {
   OpDef& AddKernel(DeviceKind device, std::optional<DType> type, KernelFactory factory);
   void BuildGradDef();
 
-  std::string type_, summary_, doc_;
+  std::string type_, summary_, doc_, nan_, not_built_;
   std::vector<SlotDef> inputs_, outputs_;
   std::vector<AttrDef> attrs_;
   std::function<Status(InferContext&)> infer_;

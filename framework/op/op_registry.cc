@@ -73,6 +73,9 @@ Status OpRegistry::Finish() {
     if (def->has_kernel(DeviceKind::kCpu) && !def->has_infer_shape()) {
       return InternalError("E-registry-infer", type, ": a kernel without shape inference");
     }
+    if (!def->not_built().empty() && def->has_kernel(DeviceKind::kCpu)) {
+      return InternalError("E-registry-kernel", type, ": a kernel of an op that is not built");
+    }
     if (!def->optimizer_) continue;
     if (def->FindInput(def->optimizer_->param_slot) == nullptr ||
         def->FindInput(def->optimizer_->grad_slot) == nullptr) {

@@ -56,7 +56,7 @@ OpDef& OnFirstRing(OpDef& def) {
       .InferShape(SameShape("X", "Out"))
       .SideEffect()
       .NoGrad()
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NotBuilt(kNoCommunicator);
 }
 
 // The gradient is another op of the same ring, from Out's gradient to X's.
@@ -78,7 +78,7 @@ OpDef& OnRing(OpDef& def) {
       .Attr("use_calc_stream", false, "whether it runs in the order of the computation")
       .InferShape(SameShape("X", "Out"))
       .SideEffect()
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NotBuilt(kNoCommunicator);
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NotBuilt(kNoCommunicator);
   ops.Add("c_comm_init_all")
       .Doc("Makes the communicators of all devices of this process.", kInitAllDoc)
       .Attr("devices", std::vector<std::int32_t>(), "their numbers; none: all there are")
@@ -44,7 +44,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NotBuilt(kNoCommunicator);
   ops.Add("c_gen_nccl_id")
       .Doc("Agrees on the id of one ring.", kRingGenDoc)
       .Output("Out", "the id", AnyType(), OfAnyKind())
@@ -54,7 +54,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NotBuilt(kNoCommunicator);
   ops.Add("gen_nccl_id")
       .Doc("Agrees on the ids of all rings.", kGenDoc)
       .Output("NCCLID", "the first ring's id; the others stand in variables of known names", AnyType(),
@@ -67,7 +67,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .KernelForAnyType<Cpu, NoCommunicatorKernel>();
+      .NotBuilt(kNoCommunicator);
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 #include "framework/op/op_def.h"
@@ -54,16 +55,20 @@ bool VisitElementType(DType type, const Visit& visit) {
   }
 }
 
-// The same number as a To, by C++'s conversions; through float to half precision and back.
+// The same number as a To, by C++'s conversions; through float to half precision and back. NaN as an integer
+// of 32 or 64 bits is the least one, as in Fluid and NumPy on x86, as a smaller one 0.
 template <typename To, typename From>
 To ConvertTo(From value) {
   if constexpr (std::is_same_v<From, To>) {
     return value;
   } else if constexpr (std::is_same_v<From, Half>) {
-    return static_cast<To>(FloatOf(value));
+    return ConvertTo<To>(FloatOf(value));
   } else if constexpr (std::is_same_v<To, Half>) {
     return HalfOf(static_cast<float>(value));
   } else {
+    if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && !std::is_same_v<To, bool>) {
+      if (value != value) return sizeof(To) < sizeof(std::int32_t) ? To{0} : std::numeric_limits<To>::min();
+    }
     return static_cast<To>(value);  // int8 is a number here: NOLINT(bugprone-signed-char-misuse)
   }
 }

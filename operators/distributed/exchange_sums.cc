@@ -13,16 +13,6 @@ that server epmap[i] gave under that name, its own among them. A step has one su
 gradients were merged and before anything is updated. The order of Out is the same on all servers, so that
 what they add up of it has the same bytes everywhere. Not on Fluid's wire.)";
 
-// The server's programs are made, planned and proved; a server that runs them needs calls between servers.
-class NoExchangeKernel : public Kernel {
- public:
-  Status Prepare(KernelSetup&) override {
-    return Unimplemented("E-comm-exchange",
-                         "exchange_sums: pservers do not exchange sums yet; transpile with clip=\"local\"");
-  }
-  Status Run(KernelRun&) override { return OkStatus(); }
-};
-
 }  // namespace
 
 void RegisterExchangeSums(OpRegistry& ops) {
@@ -35,7 +25,9 @@ void RegisterExchangeSums(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .KernelForAnyType<Cpu, NoExchangeKernel>();
+      // The server's programs are made, planned and proved; a server that runs them needs calls between
+      // servers.
+      .NotBuilt("pservers do not exchange sums; transpile with clip=\"local\"");
 }
 
 }  // namespace penstock

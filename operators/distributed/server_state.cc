@@ -22,15 +22,7 @@ what it is called here.)";
 constexpr char kLoadDoc[] = R"(
 Reads this server's rows of a table from a file that recv_save wrote.)";
 
-// Refuses when the program is compiled, before anything has run.
-class NotOursKernel : public Kernel {
- public:
-  Status Prepare(KernelSetup& k) override {
-    return Unimplemented("E-comm-server-state", k.op().type(),
-                         ": servers keep their state by themselves here; save and load by fluid.io instead");
-  }
-  Status Run(KernelRun&) override { return OkStatus(); }
-};
+constexpr char kNotOurs[] = "servers keep their state by themselves; save and load by fluid.io instead";
 
 class NotifyKernel : public Kernel {
  public:
@@ -73,9 +65,9 @@ void RegisterServerState(OpRegistry& ops) {
       .Attr("slice_shapes", std::vector<std::string>(), "the shape of each slice, as text")
       .Attr("endpoints", std::vector<std::string>(), "the server of each slice")
       .Attr("trainer_id", 0, "who asks", AtLeast(0))
-      .KernelForAnyType<Cpu, NotOursKernel>();
+      .NotBuilt(kNotOurs);
   Finish(ops.Add("sparse_tensor_load").Doc("Reads a server's rows of a table from a file.", kLoadDoc))
-      .KernelForAnyType<Cpu, NotOursKernel>();
+      .NotBuilt(kNotOurs);
 }
 
 }  // namespace penstock

@@ -196,11 +196,12 @@ void RegisterReaders(OpRegistry& ops) {
       .Attr("place", std::string("AUTO"), "where Fluid keeps the next batch; not used")
       .KernelForAnyType<Cpu, ReaderKernel>();
   FinishReader(ops.Add("create_custom_reader")
-                   .Doc("A reader whose batches a block changes: declared, not run.", kCustomDoc)
+                   .Doc("A reader whose batches a block changes.", kCustomDoc)
                    .Input("UnderlyingReader", "the reader below", AnyType(), ReaderSlot()))
       .RequiredAttr("sub_block", AttrKind::kBlock, "the block")
       .RequiredAttr("source_var_names", AttrKind::kStrings, "what the block reads")
-      .RequiredAttr("sink_var_names", AttrKind::kStrings, "what the block makes");
+      .RequiredAttr("sink_var_names", AttrKind::kStrings, "what the block makes")
+      .NotBuilt("no layer of Fluid 1.8 makes one; change the batches before they are fed to a py_reader");
   ops.Add("read")
       .Doc("The next batch of a reader.", kReadDoc)
       .Input("Reader", "the reader", AnyType(), ReaderSlot())

@@ -35,7 +35,8 @@ class ClassSampler {
   }
   std::int64_t classes() const { return classes_; }
 
-  // The class at place `at` of this run. kInvalidArgument if a table names a class that there is not.
+  // The class at place `at` of this run. kInvalidArgument if a table names a class that there is not, or
+  // holds NaN.
   Result<std::int64_t> Draw(KernelRun& k, std::uint64_t at) const {
     const PhiloxWords words = PhiloxBlock(key_, at);
     const double first = Unit(words[0], words[1]), count = static_cast<double>(classes_);
@@ -46,6 +47,8 @@ class ClassSampler {
     const auto place = std::min(static_cast<std::int64_t>(first * count), classes_ - 1);
     if (kind_ == Kind::kUniform) return place;
     const double own = static_cast<double>(k[alias_probabilities_].Data<float>()[place]);
+    if (std::isnan(own))
+      return InvalidArgument("E-op-label", "nce: CustomDistAliasProbs of class ", place, " is NaN");
     if (Unit(words[2], words[3]) < own) return place;
     const std::int64_t other = k[alias_].Data<std::int32_t>()[place];
     if (other >= 0 && other < classes_) return other;

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 
@@ -49,7 +50,7 @@ class KldivKernel : public Kernel {
     T* const loss = k[loss_].template Data<T>();
     const std::int64_t count = k[x_].count();
     const auto at = [x, target](std::int64_t i) {
-      return target[i] > T{0} ? target[i] * (std::log(target[i]) - x[i]) : T{0};
+      return Choose(target[i] > T{0}, target[i] * (std::log(target[i]) - x[i]), T{0}, target[i]);
     };
     if (divisor_ == 0) {
       for (std::int64_t i = 0; i < count; ++i) loss[i] = at(i);
@@ -86,7 +87,7 @@ class KldivGradKernel : public Kernel {
     const T share = divisor_ == 0 ? T{1} : static_cast<T>(1 / divisor_);
     for (std::int64_t i = 0; i < count; ++i) {
       const T d = divisor_ == 0 ? dloss[i] : *dloss;
-      dx[i] = target[i] > T{0} ? -target[i] * share * d : T{0};
+      dx[i] = Choose(target[i] > T{0}, -target[i] * share * d, T{0}, target[i]);
     }
     return OkStatus();
   }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -160,12 +161,12 @@ struct Hinge : Plain {
   static constexpr const char* kOut = "Loss";
   template <typename T>
   T Out(T x, T label) const {
-    return std::max(T{0}, T{1} - (T{2} * label - T{1}) * x);
+    return MaxOrNan(T{0}, T{1} - (T{2} * label - T{1}) * x);
   }
   template <typename T>
   T Dx(T x, T label) const {
     const T sign = T{2} * label - T{1};
-    return sign * x < T{1} ? -sign : T{0};
+    return Choose(sign * x < T{1}, -sign, T{0}, sign * x);
   }
 };
 
@@ -264,7 +265,8 @@ void RegisterPointwiseLosses(OpRegistry& ops) {
           .Input("Label", "0 or 1, shaped like X", SameTypeAs("X"))
           .Output("Out", "shaped like X", SameTypeAs("X"))
           .Attr("normalize", false, "whether it is divided by the number of labels that count")
-          .Attr("ignore_index", -100, "the label of elements that do not count"));
+          .Attr("ignore_index", -100, "the label of elements that do not count")
+          .Nan("a label of NaN is another one than ignore_index: its element is NaN, and counts."));
   WithKernels<Hinge>(ops.Add("hinge_loss")
                          .Doc("The hinge loss.", kHingeDoc)
                          .Input("Logits", "scores", Floats())

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -62,7 +63,7 @@ struct Ranking {
       for (std::int64_t i = 0; i < count; ++i) out[i] = math_.Out(label[i], first[i] - second[i]);
       if constexpr (Math::kKeepsActivated) {
         T* const activated = k[activated_].template Data<T>();
-        for (std::int64_t i = 0; i < count; ++i) activated[i] = out[i] > T{0} ? T{1} : T{0};
+        for (std::int64_t i = 0; i < count; ++i) activated[i] = Choose(out[i] > T{0}, T{1}, T{0}, out[i]);
       }
       return OkStatus();
     }
@@ -136,7 +137,7 @@ struct MarginRank {
   void Read(const KernelSetup& k) { margin = k.Attr<float>("margin"); }
   template <typename T>
   T Out(T label, T difference) const {
-    return std::max(T{0}, static_cast<T>(margin) - label * difference);
+    return MaxOrNan(T{0}, static_cast<T>(margin) - label * difference);
   }
   template <typename T>
   T Slope(T label, T activated) const {

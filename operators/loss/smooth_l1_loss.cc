@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -109,7 +110,7 @@ class SmoothL1GradKernel : public Kernel {
     const Dim width = diff_.shape.RowWidth();
     for (Dim row = 0, i = 0; row < diff_.shape[0]; ++row) {
       for (Dim j = 0; j < width; ++j, ++i) {
-        const T sign = diff[i] > T{0} ? T{1} : T{-1};
+        const T sign = Choose(diff[i] > T{0}, T{1}, T{-1}, diff[i]);
         T slope = std::abs(diff[i]) < T{1} / sigma2_ ? sigma2_ * diff[i] : sign;
         if (inside != nullptr) slope *= inside[i];
         if (outside != nullptr) slope *= outside[i];

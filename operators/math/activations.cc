@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "operators/common/float_attr.h"
+#include "operators/common/nan.h"
 #include "operators/math/activation.h"
 
 namespace penstock {
@@ -14,11 +15,11 @@ struct Relu {
   static constexpr Reads kReads = Reads::kOut;
   template <typename T>
   static T Out(T x) {
-    return x > T{0} ? x : T{0};
+    return x <= T{0} ? T{0} : x;
   }
   template <typename T>
   static T Dx(T out, T dout) {
-    return out > T{0} ? dout : T{0};
+    return Choose(out > T{0}, dout, T{0}, out);
   }
 };
 
@@ -86,7 +87,7 @@ struct Abs {
   }
   template <typename T>
   static T Dx(T x, T dout) {
-    return x > T{0} ? dout : x < T{0} ? -dout : T{0};
+    return x > T{0} ? dout : Choose(x < T{0}, -dout, T{0}, x);
   }
 };
 

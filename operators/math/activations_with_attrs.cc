@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "operators/common/nan.h"
 #include "operators/math/activation.h"
 
 namespace penstock {
@@ -31,7 +32,7 @@ struct LeakyRelu {
   }
   template <typename T>
   T Dx(T out, T dout) const {
-    return out > T{0} ? dout : static_cast<T>(alpha) * dout;
+    return Choose(out > T{0}, dout, static_cast<T>(alpha) * dout, out);
   }
   float alpha = 0;
 };
@@ -59,7 +60,7 @@ struct Relu6 {
   }
   template <typename T>
   T Dx(T out, T dout) const {
-    return out > T{0} && out < static_cast<T>(threshold) ? dout : T{0};
+    return Choose(out > T{0} && out < static_cast<T>(threshold), dout, T{0}, out);
   }
   float threshold = 6;
 };
@@ -110,7 +111,7 @@ struct HardSigmoid {
   }
   template <typename T>
   T Dx(T out, T dout) const {
-    return out > T{0} && out < T{1} ? dout * static_cast<T>(slope) : T{0};
+    return Choose(out > T{0} && out < T{1}, dout * static_cast<T>(slope), T{0}, out);
   }
   float slope = 0, offset = 0;
 };
@@ -131,7 +132,7 @@ struct HardSwish {
   T Dx(T x, T dout) const {
     const T ramp = x + static_cast<T>(offset);
     if (ramp <= T{0}) return T{0};
-    const T slope = ramp < static_cast<T>(threshold) ? x + ramp : static_cast<T>(threshold);
+    const T slope = Choose(ramp < static_cast<T>(threshold), x + ramp, static_cast<T>(threshold), ramp);
     return dout * slope / static_cast<T>(scale);
   }
   float threshold = 0, scale = 1, offset = 0;

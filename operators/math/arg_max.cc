@@ -9,8 +9,8 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-along extent `axis` of X, which goes, or becomes 1 with keepdims; of equal elements the first. NaN counts as
-what is looked for. dtype is Out's element type as Fluid numbers them; -1 is i64.)";
+along extent `axis` of X, which goes, or becomes 1 with keepdims; of equal elements the first. dtype is
+Out's element type as Fluid numbers them; -1 is i64.)";
 
 Status InferArg(InferContext& c) {
   const Shape& x = c.ShapeOf("X");
@@ -100,6 +100,7 @@ void Add(OpRegistry& ops, const std::string& type, const std::string& which) {
       .RequiredAttr("axis", AttrKind::kLong, "the extent that is looked through")
       .Attr("keepdims", false, "whether the extent becomes 1 instead of going")
       .Attr("dtype", -1, "Out's element type")
+      .Nan("the first one is what is looked for.")
       .InferShape(InferArg)
       .template Kernel<Cpu, Arg<Better>::template Forward, float, double, std::uint8_t, std::int16_t,
                        std::int32_t, std::int64_t>()

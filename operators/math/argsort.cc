@@ -11,8 +11,8 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out holds the elements along extent `axis` (-1: the last) in ascending order, or in descending order; Indices
-says where along it each was. Equal elements keep their order; NaN counts as larger than any number. Each
-element of Out hands its gradient back to where it came from.)";
+says where along it each was. Equal elements keep their order. Each element of Out hands its gradient
+back to where it came from.)";
 
 Status InferArgsort(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(ResolveAxis(c, c.ShapeOf("X"), c.Attr<int>("axis")).status());
@@ -114,6 +114,7 @@ void RegisterArgsort(OpRegistry& ops) {
       .Output("Indices", "where each came from", Only(DType::kInt64))
       .Attr("axis", -1, "the extent along which is sorted")
       .Attr("descending", false, "whether the largest comes first")
+      .Nan("it counts as larger than any number.")
       .InferShape(InferArgsort)
       .Kernel<Cpu, ArgsortKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Indices"}, .yields = {"X"}, .of = {"Out"}})

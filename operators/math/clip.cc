@@ -4,6 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/merge_rows.h"
+#include "operators/common/nan.h"
 #include "operators/common/reduce.h"
 #include "operators/common/require_shape.h"
 
@@ -68,7 +69,7 @@ class ClipKernel : public Kernel {
     const T* const from = x.Data<T>();
     T* const to = out.Data<T>();
     const std::int64_t count = x.count();
-    for (std::int64_t i = 0; i < count; ++i) to[i] = std::min(std::max(from[i], low), high);
+    for (std::int64_t i = 0; i < count; ++i) to[i] = MinOrNan(MaxOrNan(from[i], low), high);
     return OkStatus();
   }
 
@@ -94,7 +95,8 @@ class ClipGradKernel : public Kernel {
     const T* const dout = k[dout_].template Data<T>();
     T* const dx = k[dx_].template Data<T>();
     const std::int64_t count = k[x_].count();
-    for (std::int64_t i = 0; i < count; ++i) dx[i] = x[i] > low && x[i] < high ? dout[i] : T{0};
+    for (std::int64_t i = 0; i < count; ++i)
+      dx[i] = Choose(x[i] > low && x[i] < high, dout[i], T{0}, x[i], low, high);
     return OkStatus();
   }
 
@@ -121,7 +123,7 @@ class ClipByNormKernel : public Kernel {
     const double norm = std::sqrt(SumOf<double>(count, [from](std::int64_t i) {
       return static_cast<double>(from[i]) * static_cast<double>(from[i]);
     }));
-    const T factor = norm > max_norm_ ? static_cast<T>(max_norm_ / norm) : T{1};
+    const T factor = norm <= max_norm_ ? T{1} : static_cast<T>(max_norm_ / norm);
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[i] * factor;
     return OkStatus();
   }

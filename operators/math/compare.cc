@@ -8,8 +8,7 @@ namespace {
 
 constexpr char kCompareDoc[] = R"(
 If the shapes differ, the one of lower rank is laid along the other from extent `axis` on (-1: along the last
-extents), and repeated along every extent that it does not have or that is 1. A comparison with NaN is
-false, but for not_equal.)";
+extents), and repeated along every extent that it does not have or that is 1.)";
 
 constexpr char kLogicalDoc[] = R"(
 X and Y have one shape.)";
@@ -137,6 +136,7 @@ void AddCompare(OpRegistry& ops, const std::string& type, const std::string& sig
       .Attr("axis", -1, "the extent of X that Y's first extent lies on; -1: Y lies on X's last extents",
             AtLeast(-1))
       .Attr("force_cpu", false, kNoEffect)
+      .Nan("a comparison with it is false, but for not_equal.")
       .InferShape(InferCompare)
       .Elementwise()
       .KernelTypeFrom("X")

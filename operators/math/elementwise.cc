@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "operators/common/nan.h"
 #include "operators/cuda/cuda_kernels.h"
 
 namespace penstock {
@@ -88,15 +89,15 @@ struct Max {
   static constexpr bool kReadsOut = false, kDivides = false;
   template <typename T>
   static T Out(T x, T y) {
-    return x > y ? x : y;
+    return MaxOrNan(x, y);
   }
   template <typename T>
   static T Dx(T x, T y, T, T dout) {
-    return x > y ? dout : T{0};
+    return Choose(x > y, dout, T{0}, x, y);
   }
   template <typename T>
   static T Dy(T x, T y, T, T dout) {
-    return x <= y ? dout : T{0};
+    return Choose(x <= y, dout, T{0}, x, y);
   }
 };
 
@@ -104,15 +105,15 @@ struct Min {
   static constexpr bool kReadsOut = false, kDivides = false;
   template <typename T>
   static T Out(T x, T y) {
-    return x < y ? x : y;
+    return MinOrNan(x, y);
   }
   template <typename T>
   static T Dx(T x, T y, T, T dout) {
-    return x < y ? dout : T{0};
+    return Choose(x < y, dout, T{0}, x, y);
   }
   template <typename T>
   static T Dy(T x, T y, T, T dout) {
-    return x >= y ? dout : T{0};
+    return Choose(x >= y, dout, T{0}, x, y);
   }
 };
 

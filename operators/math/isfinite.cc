@@ -47,7 +47,8 @@ struct Check {
 };
 
 template <typename Test, bool kTrueIfAny>
-void Add(OpRegistry& ops, const std::string& type, const std::string& summary, const std::string& formula) {
+void Add(OpRegistry& ops, const std::string& type, const std::string& summary, const std::string& formula,
+         const std::string& nan) {
   ops.Add(type)
       .Doc(summary, formula + "\n" + kDoc)
       .Input("X", "any shape, or selected rows", Numbers(), TensorOrRows())
@@ -56,6 +57,7 @@ void Add(OpRegistry& ops, const std::string& type, const std::string& summary, c
         c.SetKind("Out", VarKind::kTensor);
         return c.SetShape("Out", {1});
       })
+      .Nan(nan)
       .KernelTypeFrom("X")
       .template Kernel<Cpu, Check<Test, kTrueIfAny>::template Forward, float, double, std::int32_t,
                        std::int64_t>()
@@ -66,11 +68,11 @@ void Add(OpRegistry& ops, const std::string& type, const std::string& summary, c
 
 void RegisterIsfinite(OpRegistry& ops) {
   Add<Holds<true, true>, false>(ops, "isfinite", "Whether all elements are finite.",
-                                "Out[0] = no element of X is infinite or NaN");
+                                "Out[0] = no element of X is infinite or NaN", "it is not finite.");
   Add<Holds<true, false>, true>(ops, "isinf", "Whether any element is infinite.",
-                                "Out[0] = some element of X is infinite");
+                                "Out[0] = some element of X is infinite", "it is not infinite.");
   Add<Holds<false, true>, true>(ops, "isnan", "Whether any element is NaN.",
-                                "Out[0] = some element of X is NaN");
+                                "Out[0] = some element of X is NaN", "it is what is looked for.");
 }
 
 }  // namespace penstock

@@ -43,6 +43,9 @@ class OnednnProduct : public MatrixProduct {
  public:
   Status Prepare(KernelSetup& k, const MatrixSlot& a, const MatrixSlot& b, const MatrixSlot& out,
                  double alpha) override {
+    // A result that is written by columns oneDNN leaves to its reference kernel: out' = b' . a' is written by
+    // rows.
+    if (out.column_stride != 1) return Prepare(k, Transposed(b), Transposed(a), Transposed(out), alpha);
     out_ = out;
     // Without a term to add, or an element to add it to, there is no primitive.
     if (std::min({a.batch, a.rows, a.columns, b.columns}) == 0) return OkStatus();

@@ -7,6 +7,7 @@
 #include "framework/op/op_registry.h"
 #include "operators/common/convert.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -53,7 +54,7 @@ struct Max {
   static constexpr T kStart = std::numeric_limits<T>::lowest();
   template <typename T>
   static T Step(T so_far, T x) {
-    return std::max(so_far, x);
+    return MaxOrNan(so_far, x);
   }
   template <typename T>
   static T End(T all, Dim) {
@@ -61,7 +62,7 @@ struct Max {
   }
   template <typename T>
   static T Dx(T x, T out, T dout, Dim) {
-    return x == out ? dout : T{0};
+    return Choose(x == out, dout, T{0}, x, out);
   }
 };
 struct Min : Max {
@@ -69,7 +70,7 @@ struct Min : Max {
   static constexpr T kStart = std::numeric_limits<T>::max();
   template <typename T>
   static T Step(T so_far, T x) {
-    return std::min(so_far, x);
+    return MinOrNan(so_far, x);
   }
 };
 struct Prod {

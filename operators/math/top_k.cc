@@ -11,8 +11,7 @@ namespace {
 
 constexpr char kDoc[] = R"(
 Out holds the k largest elements of each row (the last extent), largest first; Indices says where in the
-row each was. Of equal elements the first comes first; NaN counts as larger than any number. Cost: rows *
-width * log(k).)";
+row each was. Of equal elements the first comes first. Cost: rows * width * log(k).)";
 
 Status InferTopK(InferContext& c) {
   PENSTOCK_RETURN_IF_ERROR(c.RequireRankAbove("X", 0));
@@ -150,6 +149,7 @@ void RegisterTopK(OpRegistry& ops) {
       .Output("Out", "the largest elements, in descending order", SameTypeAs("X"))
       .Output("Indices", "their positions in the row", Only(DType::kInt64))
       .Attr("k", 1, "how many", AtLeast(1))
+      .Nan("it counts as larger than any number.")
       .InferShape(InferTopK)
       .Kernel<Cpu, TopKKernel, float, double, std::int32_t, std::int64_t>()
       .Grad({.reads = {"X"},

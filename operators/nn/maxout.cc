@@ -3,6 +3,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/axis_view.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -53,7 +54,7 @@ class MaxoutKernel : public Kernel {
     T* const out = k[out_].template Data<T>();
     view_.ForEachLine([&](Dim begin, Dim line) {
       T largest = x[begin];
-      for (Dim i = 1; i < view_.width; ++i) largest = std::max(largest, x[begin + i * view_.inner]);
+      for (Dim i = 1; i < view_.width; ++i) largest = MaxOrNan(largest, x[begin + i * view_.inner]);
       out[line] = largest;
     });
     return OkStatus();
@@ -85,7 +86,8 @@ class MaxoutGradKernel : public Kernel {
     std::ranges::fill(k[dx_].template Span<T>(), T{0});
     view_.ForEachLine([&](Dim begin, Dim line) {
       for (Dim i = 0; i < view_.width; ++i) {
-        if (x[begin + i * view_.inner] != out[line]) continue;
+        const T element = x[begin + i * view_.inner];
+        if (element != out[line] && !(IsNan(element) && IsNan(out[line]))) continue;
         dx[begin + i * view_.inner] = dout[line];
         break;
       }
@@ -107,6 +109,7 @@ void RegisterMaxout(OpRegistry& ops) {
       .Output("Out", "X with fewer channels", SameTypeAs("X"))
       .RequiredAttr("groups", AttrKind::kInt, "channels of a group", AtLeast(1))
       .Attr("axis", 1, "the extent of X that holds the channels")
+      .Nan("the largest of a group with a NaN is NaN; its gradient goes to the first NaN of the group.")
       .InferShape(InferMaxout)
       .Kernel<Cpu, MaxoutKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})

@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/fluid_attrs.h"
+#include "operators/common/nan.h"
 #include "operators/common/onednn.h"
 #include "operators/common/require_shape.h"
 #include "operators/nn/window.h"
@@ -173,6 +174,7 @@ class PoolKernelBase : public Kernel {
   OnednnSequence steps_;
 };
 
+// oneDNN's maximum passes over NaN.
 template <typename Device, typename T>
 class Pool2dKernel : public PoolKernelBase<T> {
  public:
@@ -191,8 +193,8 @@ class Pool2dKernel : public PoolKernelBase<T> {
   }
 
   Status Run(KernelRun& k) override {
-    if (!this->steps_.empty()) return this->steps_.Run(k);
     const T* x = k[x_].template Data<T>();
+    if (!this->steps_.empty() && !(this->g_.is_max && HoldsNan(k[x_]))) return this->steps_.Run(k);
     T* out = k[out_].template Data<T>();
     this->EachPlane([&](Dim n, Dim c) {
       this->EachWindow(n, c, [&](Dim o, const Range& rows, const Range& columns) {
@@ -200,7 +202,7 @@ class Pool2dKernel : public PoolKernelBase<T> {
         for (Dim i = rows.begin; i < rows.end; ++i) {
           for (Dim j = columns.begin; j < columns.end; ++j) {
             const T element = x[this->x_shape_.At(n, c, i, j)];
-            value = this->g_.is_max ? std::max(value, element) : value + element;
+            value = this->g_.is_max ? MaxOrNan(value, element) : value + element;
           }
         }
         out[o] = this->g_.is_max ? value : value / this->Divisor(rows, columns);
@@ -210,6 +212,16 @@ class Pool2dKernel : public PoolKernelBase<T> {
   }
 
  private:
+  // Without a branch in the loop, so that it becomes vector code: a small part of the pooling's own time.
+  bool HoldsNan(const Tensor& x) const {
+    const T* const data = x.Data<T>();
+    const Dim count = x.count();
+    int found = 0;
+#pragma omp parallel for num_threads(this->threads_) schedule(static) reduction(| : found)
+    for (Dim i = 0; i < count; ++i) found |= static_cast<int>(IsNan(data[i]));
+    return found != 0;
+  }
+
   Operand x_, out_;
 };
 
@@ -269,7 +281,7 @@ class Pool2dGradKernel : public PoolKernelBase<T> {
     for (Dim i = rows.begin; i < rows.end; ++i) {
       for (Dim j = columns.begin; j < columns.end; ++j) {
         const Dim at = this->x_shape_.At(n, c, i, j);
-        if (x[at] != largest) continue;
+        if (x[at] != largest && !(IsNan(x[at]) && IsNan(largest))) continue;
         dx[at] += d;
         return;
       }
@@ -310,6 +322,9 @@ void RegisterPool2d(OpRegistry& ops) {
             OneOf({"AnyLayout", "NCHW", "NHWC"}))
       .Attr("is_test", false, kNoEffect)
       .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
+      .Nan(
+          "the largest element of a window with a NaN is NaN; its gradient goes to the first NaN of the "
+          "window.")
       .InferShape(InferPool2d)
       .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, Pool2dKernel, float, double>()

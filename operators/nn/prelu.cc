@@ -3,6 +3,7 @@
 #include <string>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -92,7 +93,8 @@ class PreluGradKernel : public Kernel {
     const T* const dout = k[dout_].template Data<T>();
     if (dx_) {
       T* const dx = k[dx_].template Data<T>();
-      runs_.ForEach([&](Dim i, Dim slope) { dx[i] = x[i] > T{0} ? dout[i] : alpha[slope] * dout[i]; });
+      runs_.ForEach(
+          [&](Dim i, Dim slope) { dx[i] = Choose(x[i] > T{0}, dout[i], alpha[slope] * dout[i], x[i]); });
     }
     if (dalpha_) {
       T* const dalpha = k[dalpha_].template Data<T>();

@@ -141,13 +141,9 @@ class SoftmaxKernel : public Kernel {
   AxisShape shape_;
 };
 
-dnnl::memory::desc AxisDesc(const AxisShape& s) {
-  // Two dimensions where they are enough: that is the fast path.
-  if (s.inner == 1) return OnednnPlain({s.outer, s.axis});
-  return OnednnPlain({s.outer, s.axis, s.inner});
-}
-
 // dX[i] = Out[i] * (dOut[i] - sum over j of dOut[j] * Out[j])
+//
+// oneDNN's where the elements of a line lie together; for others it has a reference kernel alone.
 template <typename Device, typename T>
 class SoftmaxGradKernel : public Kernel {
  public:
@@ -160,9 +156,9 @@ class SoftmaxGradKernel : public Kernel {
     PENSTOCK_ASSIGN_OR_RETURN(shape_, MakeAxisShape(k, out_.shape));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", out_.shape));
     if constexpr (std::is_same_v<T, float>) {
-      if (steps_.NothingToDo(k)) return OkStatus();
+      if (shape_.inner != 1 || steps_.NothingToDo(k)) return OkStatus();
       return OnednnTry(k, [&] {
-        const dnnl::memory::desc desc = AxisDesc(shape_);
+        const dnnl::memory::desc desc = OnednnPlain({shape_.outer, shape_.axis});
         const dnnl::softmax_forward::primitive_desc forward({dnnl::prop_kind::forward_training, desc, 1},
                                                             OnednnAttr(), OnednnEngine());
         const dnnl::softmax_backward::primitive_desc pd({desc, desc, 1}, OnednnAttr(), OnednnEngine(),
@@ -178,9 +174,7 @@ class SoftmaxGradKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
-    if constexpr (std::is_same_v<T, float>) {
-      return steps_.Run(k);
-    }
+    if (std::is_same_v<T, float> && shape_.inner == 1) return steps_.Run(k);
     const T* out = k[out_].template Data<T>();
     const T* dout = k[dout_].template Data<T>();
     T* dx = k[dx_].template Data<T>();

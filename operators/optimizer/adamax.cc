@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
@@ -46,7 +47,7 @@ class AdamaxKernel : public Kernel {
     const T beta1 = beta1_, beta2 = beta2_, epsilon = epsilon_;
     grad_.ForEach([=](std::int64_t i, T g) {
       const T m = beta1 * moment[i] + (T{1} - beta1) * g;
-      const T n = std::max(std::abs(g), beta2 * norm[i] + epsilon);
+      const T n = MaxOrNan(std::abs(g), beta2 * norm[i] + epsilon);
       moment_out[i] = m;
       norm_out[i] = n;
       param_out[i] = param[i] - rate * (m / n);

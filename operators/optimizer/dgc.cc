@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/reduce.h"
 
 namespace penstock {
@@ -126,7 +127,8 @@ class DgcKernel : public Kernel {
     const std::int64_t count = k[grad_].count();
     for (std::int64_t i = 0; i < count; ++i) {
       T g = ranks * grad[i];
-      if (regularizer_ == kL1) g += decay_ * static_cast<T>((param[i] > 0) - (param[i] < 0));
+      if (regularizer_ == kL1)
+        g += decay_ * Choose(param[i] > 0, T{1}, Choose(param[i] < 0, T{-1}, T{0}, param[i]), param[i]);
       if (regularizer_ == kL2) g += decay_ * param[i];
       const T sum = nesterov_ ? momentum_ * (u[i] + g) : momentum_ * u[i] + g;
       v_out[i] = nesterov_ ? v[i] + sum + g : v[i] + sum;
@@ -186,7 +188,7 @@ class DgcClipKernel : public Kernel {
         std::trunc(static_cast<double>(*k[step_].template Data<float>())) >= std::trunc(begin_);
     const double norm = std::sqrt(SumOf<double>(
         count, [x](std::int64_t i) { return static_cast<double>(x[i]) * static_cast<double>(x[i]); }));
-    const T factor = begun && norm > max_norm_ ? static_cast<T>(max_norm_ / norm) : T{1};
+    const T factor = !begun || norm <= max_norm_ ? T{1} : static_cast<T>(max_norm_ / norm);
     for (std::int64_t i = 0; i < count; ++i) out[i] = x[i] * factor;
     return OkStatus();
   }
@@ -220,6 +222,7 @@ void RegisterDgc(OpRegistry& ops) {
       .RequiredAttr("rampup_step", AttrKind::kFloat, "in how many steps the list is gone through", AtLeast(1))
       .Attr("regular_coeff", 0.0f, "how much of Param, or of its sign, is added to the gradient")
       .Attr("regular_type", 0, "0: nothing; 1: the sign (L1); 2: Param (L2)", AtLeast(0))
+      .Nan("of what waits it counts as the largest; a current_step of NaN lies before rampup_begin_step.")
       .InferShape(InferDgc)
       .NoGrad()
       .Kernel<Cpu, DgcKernel, float, double>();
@@ -230,6 +233,7 @@ void RegisterDgc(OpRegistry& ops) {
       .Output("Out", "shaped like X; may be X", SameTypeAs("X"))
       .RequiredAttr("max_norm", AttrKind::kFloat, "the largest length", AtLeast(0))
       .Attr("rampup_begin_step", -1.0f, "the step from which it is bounded")
+      .Nan("a current_step of NaN lies before rampup_begin_step.")
       .InferShape(InferClip)
       .NoGrad()
       .Kernel<Cpu, DgcClipKernel, float, double>();

@@ -52,7 +52,7 @@ class DgcMomentumKernel : public Kernel {
     }
     const T rate = begin_ < 0 ? T{0} : *k[rate_].template Data<T>(), share = T{1} / ranks;
     const bool momentum =
-        begin_ >= 0 && std::trunc(static_cast<double>(*k[step_].template Data<T>())) < begin_;
+        begin_ >= 0 && !(std::trunc(static_cast<double>(*k[step_].template Data<T>())) >= begin_);
     T* const param_out = k[param_out_].template Data<T>();
     T* const velocity_out = k[velocity_out_].template Data<T>();
     T* const grad_out = grad_out_ ? k[grad_out_].template Data<T>() : nullptr;
@@ -102,6 +102,7 @@ void RegisterDgcMomentum(OpRegistry& ops) {
       .RequiredAttr("mu", AttrKind::kFloat, "how much of the running sum is kept")
       .Attr("use_nesterov", false, "whether the step looks ahead")
       .Attr("rampup_begin_step", -1.0f, "the step from which gradients are compressed; below 0: no update")
+      .Nan("a current_step of NaN lies before rampup_begin_step.")
       .InferShape(InferDgcMomentum)
       .Optimizes("Param", "Grad")
       .State("Velocity", "the running sum of gradients", StateSlicing::kWithParam, "velocity")

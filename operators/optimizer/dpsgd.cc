@@ -5,6 +5,7 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/runtime/random.h"
+#include "operators/common/nan.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/norm.h"
 #include "operators/optimizer/update.h"
@@ -42,7 +43,7 @@ class DpsgdKernel : public Kernel {
     const T* const param = k[param_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const out = k[param_out_].template Data<T>();
-    const T scale = std::max(T{1}, Norm(grad_.values()) / clip_);
+    const T scale = MaxOrNan(T{1}, Norm(grad_.values()) / clip_);
     const T noise = sigma_ == T{0} ? T{0} : sigma_ * Normal() / batch_;
     grad_.ForEach([=](std::int64_t i, T g) { out[i] = param[i] - rate * (g / scale + noise); });
     return OkStatus();

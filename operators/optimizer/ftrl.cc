@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
@@ -52,7 +53,7 @@ class FtrlKernel : public Kernel {
       squared_out[i] = squares;
       linear_out[i] = line;
       const T pull = std::copysign(l1, line) - line;
-      param_out[i] = std::abs(line) > l1 ? pull / (now / rate + T{2} * l2) : T{0};
+      param_out[i] = Choose(std::abs(line) > l1, pull / (now / rate + T{2} * l2), T{0}, line);
     });
     return OkStatus();
   }

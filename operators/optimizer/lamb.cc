@@ -58,7 +58,7 @@ class LambKernel : public Kernel {
     const T param_norm = Norm<T>({param, static_cast<std::size_t>(count)});
     const T step_norm = Norm<T>({step, static_cast<std::size_t>(count)});
     T rate = *k[rate_].template Data<T>();
-    if (param_norm > 0 && step_norm > 0) rate *= param_norm / step_norm;
+    if (param_norm != 0 && step_norm != 0) rate *= param_norm / step_norm;
     for (std::int64_t i = 0; i < count; ++i) param_out[i] = param[i] - rate * step[i];
     return OkStatus();
   }

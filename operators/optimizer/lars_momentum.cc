@@ -40,7 +40,7 @@ class LarsMomentumKernel : public Kernel {
     T rate = *k[rate_].template Data<T>();
     const T param_norm = Norm<T>(k[param_].template Span<T>());
     const T grad_norm = Norm(grad_.values());
-    if (param_norm > 0 && grad_norm > 0)
+    if (param_norm != 0 && grad_norm != 0)
       rate *= coefficient_ * param_norm / (grad_norm + decay_ * param_norm);
     const T mu = mu_, decay = decay_;
     grad_.ForEach([=](std::int64_t i, T g) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/optimizer/gradient.h"
 #include "operators/optimizer/update.h"
 
@@ -34,7 +35,7 @@ class ProximalGdKernel : public Kernel {
     const T l1 = l1_, l2 = l2_;
     grad_.ForEach([=](std::int64_t i, T g) {
       const T step = param[i] - rate * g;
-      const T size = std::max(std::abs(step) - rate * l1, T{0});
+      const T size = MaxOrNan(std::abs(step) - rate * l1, T{0});
       out[i] = std::copysign(size, step) / (T{1} + rate * l2);
     });
     return OkStatus();

@@ -195,6 +195,7 @@ void RegisterBeamSearch(OpRegistry& ops) {
       .RequiredAttr("beam_size", AttrKind::kInt, "how many branches a source has at most", AtLeast(1))
       .RequiredAttr("end_id", AttrKind::kInt, "the token that ends a branch", AtLeast(0))
       .Attr("is_accumulated", true, "whether scores are those of the whole branch")
+      .Nan("a branch or token whose score is NaN is not chosen.")
       .InferShape(InferBeamSearch)
       .KernelForAnyType<Cpu, BeamSearchKernel>()
       .NoGrad();

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 #include "operators/sequence/token_sequences.h"
 
@@ -98,12 +99,12 @@ class CrfDecodingKernel : public Kernel {
     }
   }
 
-  // The tag with the highest score, the first of equal ones.
+  // The tag with the highest score, the first of equal ones; the first NaN if there is one.
   template <typename Score>
   Dim Best(Score&& score) const {
     Dim best = 0;
-    for (Dim t = 1; t < tags_; ++t) {
-      if (score(t) > score(best)) best = t;
+    for (Dim t = 1; t < tags_ && !IsNan(score(best)); ++t) {
+      if (score(t) > score(best) || IsNan(score(t))) best = t;
     }
     return best;
   }
@@ -125,6 +126,7 @@ void RegisterCrfDecoding(OpRegistry& ops) {
       .Input("Label", "the right tags", Only(DType::kInt64), Optional())
       .Input("Length", "the lengths of padded sequences", Only(DType::kInt64), Optional())
       .Output("ViterbiPath", "the tags, or whether they are right", Only(DType::kInt64))
+      .Nan("it counts as the highest score.")
       .InferShape(InferCrfDecoding)
       .Kernel<Cpu, CrfDecodingKernel, float, double>()
       .NoGrad();

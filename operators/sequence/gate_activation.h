@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/op/op_def.h"
+#include "operators/common/nan.h"
 
 namespace penstock {
 
@@ -53,7 +54,7 @@ void ActivateGrad(GateActivation f, const T* y, T* d, Dim count) {
       for (Dim i = 0; i < count; ++i) d[i] *= T{1} - y[i] * y[i];
       return;
     case GateActivation::kRelu:
-      for (Dim i = 0; i < count; ++i) d[i] = y[i] > T{0} ? d[i] : T{0};
+      for (Dim i = 0; i < count; ++i) d[i] = Choose(y[i] > T{0}, d[i], T{0}, y[i]);
       return;
   }
 }

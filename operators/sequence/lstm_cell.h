@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "framework/op/kernel.h"
+#include "operators/common/nan.h"
 #include "operators/sequence/gate_activation.h"
 
 namespace penstock {
@@ -79,7 +80,8 @@ struct LstmCell {
       for (Dim j = 0; j < width; ++j) d.state[j] += d_o[j] * check_output()[j];
     }
     if (clip > T{0}) {
-      for (Dim j = 0; j < width; ++j) d.state[j] = state[j] > -clip && state[j] < clip ? d.state[j] : T{0};
+      for (Dim j = 0; j < width; ++j)
+        d.state[j] = Choose(state[j] > -clip && state[j] < clip, d.state[j], T{0}, state[j]);
     }
     for (Dim j = 0; j < width; ++j) dc[j] = d.state[j] * i[j];
     for (Dim j = 0; j < width; ++j) di[j] = d.state[j] * c[j];

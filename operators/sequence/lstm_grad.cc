@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "operators/common/nan.h"
 #include "operators/sequence/lstm.h"
 
 namespace penstock {
@@ -134,7 +135,7 @@ class LstmGradKernel : public Kernel {
     const Dim count = size * s_.recurrent;
     if (s_.projection_clip > T{0}) {
       for (Dim j = 0; j < count; ++j) {
-        if (std::abs(outs[j]) >= s_.projection_clip) douts[j] = T{0};
+        douts[j] = Choose(std::abs(outs[j]) < s_.projection_clip, douts[j], T{0}, outs[j]);
       }
     }
     ActivateGrad(s_.projection, outs, douts, count);

@@ -7,6 +7,7 @@
 
 #include "framework/op/op_registry.h"
 #include "operators/common/lod.h"
+#include "operators/common/nan.h"
 #include "operators/common/require_shape.h"
 
 namespace penstock {
@@ -53,12 +54,13 @@ T ScaleOf(Pool pool, Dim length) {
   return T{1};
 }
 
-// The row that holds the maximum of column j; the first of equal ones.
+// The row that holds the maximum of column j: the first NaN, or else the first of equal ones.
 template <typename T>
 Dim RowOfMax(const T* x, Dim begin, Dim end, Dim width, Dim j) {
   Dim best = begin;
-  for (Dim r = begin + 1; r < end; ++r) {
-    if (x[r * width + j] > x[best * width + j]) best = r;
+  for (Dim r = begin + 1; r < end && !IsNan(x[best * width + j]); ++r) {
+    const T candidate = x[r * width + j];
+    if (candidate > x[best * width + j] || IsNan(candidate)) best = r;
   }
   return best;
 }
@@ -206,6 +208,7 @@ void RegisterSequencePool(OpRegistry& ops) {
       .Attr("pooltype", "AVERAGE", "what is taken of a sequence",
             OneOf({"AVERAGE", "SUM", "SQRT", "LAST", "FIRST", "MAX"}))
       .Attr("pad_value", 0.0f, "what an empty sequence gives")
+      .Nan("the MAX of a sequence with a NaN is NaN; MaxIndex and the gradient point to the first NaN.")
       .InferShape(InferSequencePool)
       .Kernel<Cpu, SequencePoolKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"MaxIndex"}, .yields = {"X"}})

@@ -50,6 +50,7 @@ void RegisterCast(OpRegistry& ops) {
       .Output("Out", "shaped like X", TypeFromAttr("out_dtype"))
       .RequiredAttr("out_dtype", AttrKind::kInt, "Out's element type, as Fluid numbers them")
       .RequiredAttr("in_dtype", AttrKind::kInt, "X's element type")
+      .Nan("as an integer of 32 or 64 bits it is the least one, as a smaller one 0, as bool true.")
       .InferShape(SameShape("X", "Out"))
       .Elementwise()
       .KernelForAnyType<Cpu, CastKernel>()

@@ -21,8 +21,6 @@ using std::chrono::seconds;
 constexpr char kLoss[] = "mean_0.tmp_0";
 constexpr int kSteps = 10;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
-// Fluid's own runs of adam differ by that much from each other in their final values.
-constexpr double kAdamAtol = 3e-2;
 
 std::vector<RolePrograms> RolesOf(const std::string& folder, const std::string& startup,
                                   const std::vector<std::string>& suffixes, const std::string& main) {
@@ -151,10 +149,10 @@ std::vector<Arrays> ReferenceOf(Job& job, int steps, const std::vector<std::stri
 }
 
 // The parameters: a table's on the servers, others where the trainers have them too.
-void ExpectParams(const FluidJob& fluid, const Arrays& params, double atol) {
+void ExpectParams(const FluidJob& fluid, const Arrays& params) {
   for (const auto& [name, start] : fluid.start) {
     const Tensor served = ServedParam(fluid, name);
-    const Status near = NearValues(name, served, params.at(name), kRtol, atol);
+    const Status near = NearValues(name, served, params.at(name), kRtol, kAtol);
     EXPECT_TRUE(near.ok()) << near.ToString();
     for (int i = 0; i < 2; ++i) {
       const Arrays final = fluid.job->Final(i);
@@ -172,7 +170,7 @@ class FluidJobs : public testing::TestWithParam<std::string> {};
 TEST_P(FluidJobs, HaveFluidsLossesAndParameters) {
   const FluidJob fluid = MakeFluidJob(GetParam());
   ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
-  ExpectParams(fluid, ArraysOf(fluid.folder + "final_params.npz"), kAtol);
+  ExpectParams(fluid, ArraysOf(fluid.folder + "final_params.npz"));
   for (int i = 0; i < 2; ++i) {
     const Tensor losses = ArraysOf(StrCat(fluid.folder, "trainer_", i, ".npz")).at("loss");
     for (int step = 0; step < kSteps; ++step) {
@@ -194,7 +192,7 @@ TEST_P(SparseAdamJobs, GiveTheModelsNumbers) {
   const FluidJob fluid = MakeFluidJob(GetParam());
   ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
   const Arrays want = ArraysOf(fluid.folder + "model_params.npz");
-  ExpectParams(fluid, want, kAdamAtol);
+  ExpectParams(fluid, want);
   for (int step = 0; step < kSteps; ++step) {
     const double loss = ElementAt(want.at("loss"), step);
     const double mean = (LossOf(fluid, 0, step) + LossOf(fluid, 1, step)) / 2;

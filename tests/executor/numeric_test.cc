@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <set>
+#include <string>
 
 #include "executor/schedule/executor.h"
 #include "operators/all_ops.h"
@@ -21,30 +24,32 @@ using test::NearValues;
 
 constexpr int kSteps = test::kNumericSteps;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
-// Fluid's own runs with these differ by that much from each other in their final values.
-constexpr double kAdamFinalAtol = 3e-2;
 constexpr char kFinal[] = "final:";
 
 // What is not simply equal, by case.
 struct Listed {
   int lost_rows = 0;  // whose gradient Fluid loses, in ten steps
+  // Rows beyond the largest one of a gradient that Fluid's adam updated as if they had one, by variable; at
+  // most by kRowsOffAtol.
+  std::map<std::string, std::set<Dim>> rows_off = {};
+  double atol = kAtol;  // of all other values, which those rows have entered
 };
+constexpr double kRowsOffAtol = 3e-2;
 
 const std::map<std::string, Listed>& ListedCases() {
   static const std::map<std::string, Listed> listed = {
       {"ctr_small/momentum", {.lost_rows = 30}},
+      {"word2vec_small/adam", {.rows_off = {{"shared_w", {59}}, {"shared_w_moment1_0", {59}}}, .atol = 4e-3}},
   };
   return listed;
 }
 
 struct Case : test::NumericCase {
-  bool adam = false;  // or of its kind
   Listed listed;
 };
 
 Case ReadCase(const std::string& model, const std::string& optimizer) {
   Case c = {test::ReadNumericCase(model, optimizer)};
-  c.adam = optimizer == "adam" || optimizer == "adamax" || optimizer == "lamb";
   const auto listed = ListedCases().find(StrCat(model, "/", optimizer));
   if (listed != ListedCases().end()) c.listed = listed->second;
   return c;
@@ -77,6 +82,19 @@ void CompareStepZero(const std::vector<std::string>& names, const std::vector<Va
   }
 }
 
+// Rows that are off are as far as the list says and no nearer: one that is right does not belong there. They
+// are made equal.
+void CompareRowsOff(const std::string& name, const std::set<Dim>& rows, const Tensor& expected, Tensor& got) {
+  for (const Dim row : rows) {
+    Tensor ours = got.Rows(row, row + 1);
+    const Tensor theirs = expected.Rows(row, row + 1);
+    EXPECT_FALSE(NearValues(name, ours, theirs, kRtol, kAtol).ok()) << name << " row " << row << " is right";
+    const Status near = NearValues(name, ours, theirs, 0, kRowsOffAtol);
+    EXPECT_TRUE(near.ok()) << "row " << row << ": " << near.ToString();
+    ours.CopyFrom(theirs);
+  }
+}
+
 void CompareFinal(const Case& c, Scope& scope) {
   std::size_t compared = 0;
   for (const auto& [key, expected] : c.golden) {
@@ -84,8 +102,10 @@ void CompareFinal(const Case& c, Scope& scope) {
     const std::string name = key.substr(sizeof(kFinal) - 1);
     Variable* variable = scope.Find(name);
     ASSERT_TRUE(variable != nullptr && variable->initialized()) << name;
-    const double atol = c.adam ? kAdamFinalAtol : kAtol;
-    const Status near = NearValues(name, variable->As<Tensor>(), expected, kRtol, atol);
+    Tensor got = variable->As<Tensor>().Clone();
+    const auto off = c.listed.rows_off.find(name);
+    if (off != c.listed.rows_off.end()) CompareRowsOff(name, off->second, expected, got);
+    const Status near = NearValues(name, got, expected, kRtol, c.listed.atol);
     EXPECT_TRUE(near.ok()) << near.ToString();
     ++compared;
   }

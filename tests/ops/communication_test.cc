@@ -228,13 +228,6 @@ TEST(Recv, DoesNothingWhenToldNotToRun) {
   EXPECT_FALSE(w.initialized());
 }
 
-TEST(Rings, AreRefusedByNameWhileNoExecutorHasThem) {
-  const Op op = Op("c_allreduce_sum").AddInput("X", {"g.block1"}).AddOutput("Out", {"g.block1"});
-  const Status status = RunOp(AllOps(), op, kPieces).status();
-  EXPECT_EQ(status.id(), "E-comm-ring");
-  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
-}
-
 TEST(Rings, HaveGradientsOnTheSameRing) {
   const auto grad_of = [](const char* type) {
     Op op(type);

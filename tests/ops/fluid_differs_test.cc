@@ -19,6 +19,7 @@ namespace {
 using Ints = std::vector<std::int32_t>;
 
 constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
 struct Difference {
   std::string fluid;  // what it does
@@ -181,15 +182,99 @@ std::vector<Difference> Steps() {
            {4, 2}}};
 }
 
+// NaN is hidden there in three ways. Here it is seen (kNanRule); nan_test.cc tries all ops.
+std::vector<Difference> HiddenNans() {
+  const std::string first = "sees a NaN only if it is the first element";
+  const Tensor second = Vector({1, kNan, 3, 2}), row = TensorOf<float>({1, 4}, {1, kNan, 3, 2});
+  const Op rank = WithSlots("margin_rank_loss", {"X1", "X2", "Label"}, {"Out", "Activated"});
+  const double nan = kNan;
+  return {
+      {"passes over NaN", Single("reduce_max").Set("reduce_all", true), {{"X", second}}, "Out", {nan}},
+      {"passes over NaN", Single("reduce_min").Set("reduce_all", true), {{"X", second}}, "Out", {nan}},
+      {"takes Y where X is NaN",
+       Binary("elementwise_max"),
+       {{"X", Vector({kNan, 1})}, {"Y", Vector({1, kNan})}},
+       "Out",
+       {nan, nan}},
+      {"takes Y where X is NaN",
+       Binary("elementwise_min"),
+       {{"X", Vector({kNan, 1})}, {"Y", Vector({1, kNan})}},
+       "Out",
+       {nan, nan}},
+      {first, Single("maxout").Set("groups", 4), {{"X", row.Reshaped({1, 4, 1, 1})}}, "Out", {nan}},
+      {first,
+       Single("pool2d").Set("pooling_type", "max").Set("ksize", Ints{2, 2}),
+       {{"X", row.Reshaped({1, 1, 2, 2})}},
+       "Out",
+       {nan}},
+      {first,
+       WithSlots("sequence_pool", {"X"}, {"Out", "MaxIndex"}).Set("pooltype", "MAX"),
+       {{"X", InSequences(row.Reshaped({4, 1}), {{0, 4}})}},
+       "Out",
+       {nan}},
+      {"gives 0", Single("sign"), {{"X", Vector({kNan, -2})}}, "Out", {nan, -1}},
+      {"gives 0", rank, {{"X1", Vector({kNan})}, {"X2", Vector({1})}, {"Label", Vector({1})}}, "Out", {nan}}};
+}
+
+std::vector<Difference> OtherNans() {
+  const std::string vectors = "gives another number for NaN where it takes eight elements at once";
+  const std::string gate = "gives no gradient where what is compared is NaN";
+  const std::string sorts = "orders NaN as its comparisons happen to leave it";
+  const Tensor eight = Vector({kNan, 0, 0, 0, 0, 0, 0, 0}), second = Vector({1, kNan, 3, 2});
+  const Tensor ones = Vector({1, 1, 1, 1});
+  const Op relu = WithSlots("relu_grad", {"Out", "Out@GRAD"}, {"X@GRAD"});
+  Op ftrl = WithSlots("ftrl", {"Param", "Grad", "SquaredAccumulator", "LinearAccumulator", "LearningRate"},
+                      {"ParamOut", "SquaredAccumOut", "LinearAccumOut"});
+  const Op dpsgd = WithSlots("dpsgd", {"Param", "Grad", "LearningRate"}, {"ParamOut"}).Set("sigma", 0.0f);
+  const double nan = kNan;
+  return {{vectors, Single("exp"), {{"X", eight}}, "Out", {nan, 1, 1, 1, 1, 1, 1, 1}},
+          {vectors, Single("tanh"), {{"X", eight}}, "Out", {nan, 0, 0, 0, 0, 0, 0, 0}},
+          {vectors, Single("sigmoid"), {{"X", eight}}, "Out", {nan, .5, .5, .5, .5, .5, .5, .5}},
+          {gate, relu, {{"Out", second}, {"Out@GRAD", ones}}, "X@GRAD", {1, nan, 1, 1}},
+          {gate,
+           WithSlots("leaky_relu_grad", {"Out", "Out@GRAD"}, {"X@GRAD"}).Set("alpha", 0.5f),
+           {{"Out", second}, {"Out@GRAD", ones}},
+           "X@GRAD",
+           {1, nan, 1, 1}},
+          {gate,
+           WithSlots("clip_grad", {"X", "Out@GRAD"}, {"X@GRAD"}).Set("min", 0.0f).Set("max", 2.5f),
+           {{"X", second}, {"Out@GRAD", ones}},
+           "X@GRAD",
+           {1, nan, 0, 1}},
+          {sorts, Single("arg_max").Set("axis", std::int64_t{0}), {{"X", second}}, "Out", {1}},
+          {sorts, WithSlots("argsort", {"X"}, {"Out", "Indices"}), {{"X", second}}, "Indices", {0, 3, 2, 1}},
+          {sorts, WithSlots("top_k", {"X"}, {"Out", "Indices"}).Set("k", 1), {{"X", second}}, "Out", {nan}},
+          {"makes the parameter 0",
+           ftrl.Set("l1", 0.1f),
+           {{"Param", Vector({1})},
+            {"Grad", Vector({kNan})},
+            {"SquaredAccumulator", Vector({1})},
+            {"LinearAccumulator", Vector({1})},
+            {"LearningRate", Vector({0.1f})}},
+           "ParamOut",
+           {nan}},
+          {"leaves the norm out that is NaN, and moves the other elements",
+           dpsgd,
+           {{"Param", Vector({1, 1})}, {"Grad", Vector({kNan, 1})}, {"LearningRate", Vector({0.1f})}},
+           "ParamOut",
+           {nan, nan}}};
+}
+
 TEST(WhereFluidDiffers, ValuesAreThoseOfTheFormula) {
-  for (const auto& group : {Reductions(), Broadcasts(), Elements(), Losses(), Images(), Steps()}) {
+  for (const auto& group :
+       {Reductions(), Broadcasts(), Elements(), Losses(), Images(), Steps(), HiddenNans(), OtherNans()}) {
     for (const Difference& row : group) {
       SCOPED_TRACE(StrCat(PrintOp(row.op), "; Fluid ", row.fluid));
       const Tensor made = RunOne(row.op, row.inputs, row.out);
       ASSERT_EQ(static_cast<std::size_t>(made.count()), row.expected.size());
-      for (std::size_t i = 0; i < row.expected.size(); ++i)
-        EXPECT_FLOAT_EQ(static_cast<float>(ElementAt(made, static_cast<std::int64_t>(i))),
-                        static_cast<float>(row.expected[i]));
+      for (std::size_t i = 0; i < row.expected.size(); ++i) {
+        const auto value = static_cast<float>(ElementAt(made, static_cast<std::int64_t>(i)));
+        if (std::isnan(row.expected[i])) {
+          EXPECT_TRUE(std::isnan(value)) << "element " << i << " is " << value;
+        } else {
+          EXPECT_FLOAT_EQ(value, static_cast<float>(row.expected[i]));
+        }
+      }
     }
   }
 }

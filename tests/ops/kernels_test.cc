@@ -40,15 +40,6 @@ TEST(Scale, AddsTheBiasBeforeOrAfter) {
   ExpectValues(RunOne(op.Set("bias_after_scale", false), inputs, "x"), {6, 9});
 }
 
-TEST(ExchangeSums, IsRefusedWhenTheProgramIsCompiled) {
-  Op op("exchange_sums");
-  op.AddInput("X", {"x"}).AddOutput("Out", {"x", "y"});
-  op.Set("epmap", std::vector<std::string>{"a:1", "b:1"})
-      .Set("endpoints", std::vector<std::string>{"a:1", "b:1"});
-  EXPECT_NE(ErrorOf(op, {{"x", TensorOf<float>({1}, {1})}}).find("transpile with clip=\"local\""),
-            std::string::npos);
-}
-
 TEST(DgcMomentum, IsMomentumUntilCompressionBeginsAndThenDescent) {
   Op op("dgc_momentum");
   op.AddInput("Param", {"p"})

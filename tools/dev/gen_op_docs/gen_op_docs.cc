@@ -95,7 +95,12 @@ std::string OpText(const OpDef& def) {
     if (!note.empty()) notes.push_back(std::move(note));
   }
   if (def.side_effect()) notes.push_back("Has an effect beyond its outputs.");
-  if (!def.has_kernel(DeviceKind::kCpu)) notes.push_back("Has no kernel: the executor does what it says.");
+  if (!def.not_built().empty()) {
+    notes.push_back(StrCat("Declared, not run: ", def.not_built(), "."));
+  } else if (!def.has_kernel(DeviceKind::kCpu)) {
+    notes.push_back("Has no kernel: the executor does what it says.");
+  }
+  if (!def.nan().empty()) notes.push_back(StrCat("NaN: ", def.nan()));
   return StrCat(out, "\n", Join(notes, " "), "\n\n");
 }
 
@@ -109,6 +114,8 @@ std::string AllText() {
       "date. Slots and\n"
       "attributes are Fluid 1.8's. Every op may also carry the framework's attributes (`op_role` and its "
       "kin).\n\n";
+  out +=
+      StrCat("NaN: ", kNanRule, "\nThat holds of gradients too. Where an op does otherwise, it says so.\n\n");
   std::vector<std::string> links;
   std::string body;
   for (const OpDef* def : AllOps().All()) {

@@ -1,0 +1,65 @@
+// Ops that are declared, not run: programs with them compile to an error that names the op and what to do
+// instead.
+#include <gtest/gtest.h>
+
+#include "executor/schedule/executor.h"
+#include "framework/text/parser.h"
+#include "operators/all_ops.h"
+
+namespace penstock {
+namespace {
+
+std::string RefusalOf(const std::string& text) {
+  const Result<Program> program = ParseText(text, "test");
+  PENSTOCK_CHECK(program.ok(), program.status().ToString());
+  Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  const Status status = executor.Run(*program, scope, {}, {}).status();
+  EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+  return status.ToString();
+}
+
+std::string FirstLine(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+TEST(OpsThatAreNotBuilt, AreRefusedWithWhatToDoInstead) {
+  EXPECT_EQ(RefusalOf(R"(program
+block 0 {
+  var g : f32[2]
+  g = fill_constant() {shape=[2l], value=1.0}
+  g = c_allreduce_sum(X=g)
+}
+)"),
+            "c_allreduce_sum: it is declared, not run: this executor has no communicator; transpile with "
+            "mode=\"pserver\"   [E-kernel-missing]\n"
+            "  op 1 of block 0:  g = c_allreduce_sum(X=g)\n"
+            "    X = g : f32[2]");
+  EXPECT_EQ(FirstLine(RefusalOf(R"(program
+block 0 {
+  var x : f32[1]
+  var y : f32[1]
+  x = fill_constant() {shape=[1l], value=1.0}
+  (Out=[x, y]) = exchange_sums(X=[x]) {epmap=["a:1", "b:1"], endpoints=["a:1", "b:1"]}
+}
+)")),
+            "exchange_sums: it is declared, not run: pservers do not exchange sums; transpile with "
+            "clip=\"local\"   "
+            "[E-kernel-missing]");
+  EXPECT_EQ(
+      FirstLine(RefusalOf("program\nblock 0 {\n  () = sparse_tensor_load()\n}\n")),
+      "sparse_tensor_load: it is declared, not run: servers keep their state by themselves; save and load "
+      "by fluid.io instead   [E-kernel-missing]");
+}
+
+// Also where it has neither inputs nor outputs that would tell a type.
+TEST(OpsThatAreNotBuilt, HaveNoKernel) {
+  int count = 0;
+  for (const OpDef* def : AllOps().All()) {
+    if (def->not_built().empty()) continue;
+    EXPECT_FALSE(def->has_kernel(DeviceKind::kCpu)) << def->type();
+    ++count;
+  }
+  EXPECT_EQ(count, 17);
+}
+
+}  // namespace
+}  // namespace penstock

@@ -34,6 +34,14 @@ marks=()
 if (( ! all )); then marks=(-m 'not slow'); fi
 .venv/bin/python -m pytest -q "${marks[@]}" tests/python || failed+=("pytest")
 
+corpus=${PENSTOCK_CORPUS-../shared/corpus}
+if [[ -d $corpus ]]; then
+  # As in a clone with nothing beside it. (CTest's own are those of label "selection".)
+  echo "== pytest: tests that read the corpus, without it"
+  PENSTOCK_CORPUS='' .venv/bin/python -m pytest -q -m 'corpus and not slow' tests/python ||
+    failed+=("pytest without the corpus")
+fi
+
 if (( all )); then
   echo "== ctest and pytest: each program printed, parsed and serialized in between"
   export PENSTOCK_VERIFY=roundtrip

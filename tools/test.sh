@@ -56,8 +56,8 @@ fi
 
 if (( sanitizers )); then
   echo "== ctest: AddressSanitizer and UndefinedBehaviorSanitizer"
-  # oneDNN and gRPC are Debian's, without instrumentation: what they keep until exit is not a leak of ours.
-  export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+  export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+  export LSAN_OPTIONS=suppressions=$PWD/tests/sanitizers/lsan.supp:print_suppressions=0
   { cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet &&
     ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|style|selection'; } ||
     failed+=("sanitizers")

@@ -34,6 +34,14 @@ marks=()
 if (( ! all )); then marks=(-m 'not slow'); fi
 .venv/bin/python -m pytest -q "${marks[@]}" tests/python || failed+=("pytest")
 
+corpus=${PENSTOCK_CORPUS-../shared/corpus}
+if [[ -d $corpus ]]; then
+  # As in a clone with nothing beside it. (CTest's own are those of label "selection".)
+  echo "== pytest: tests that read the corpus, without it"
+  PENSTOCK_CORPUS='' .venv/bin/python -m pytest -q -m 'corpus and not slow' tests/python ||
+    failed+=("pytest without the corpus")
+fi
+
 if (( all )); then
   echo "== ctest and pytest: each program printed, parsed and serialized in between"
   export PENSTOCK_VERIFY=roundtrip
@@ -48,8 +56,8 @@ fi
 
 if (( sanitizers )); then
   echo "== ctest: AddressSanitizer and UndefinedBehaviorSanitizer"
-  # oneDNN and gRPC are Debian's, without instrumentation: what they keep until exit is not a leak of ours.
-  export ASAN_OPTIONS=detect_leaks=0:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+  export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
+  export LSAN_OPTIONS=suppressions=$PWD/tests/sanitizers/lsan.supp:print_suppressions=0
   { cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet &&
     ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|style|selection'; } ||
     failed+=("sanitizers")

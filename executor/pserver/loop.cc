@@ -1,5 +1,9 @@
 #include "executor/pserver/loop.h"
 
+#include <new>
+#include <system_error>
+
+#include "executor/pserver/memory_left.h"
 #include "executor/pserver/refusal.h"
 
 namespace penstock {
@@ -7,6 +11,10 @@ namespace {
 
 constexpr auto kTickEvery = std::chrono::seconds(1);
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
+
+Status NoMemory(const Op& op, const std::string& why) {
+  return FailedPrecondition("E-run-memory", "pserver ", op.GetOr<std::string>("endpoint", ""), ": ", why);
+}
 
 }  // namespace
 
@@ -65,13 +73,24 @@ void PserverLoop::TickUntilOver(Pserver& pserver) {
   pserver.Fail(Cancelled("E-cancelled", "pserver ", pserver.address(), " was cancelled"));
 }
 
-void PserverLoop::EndWorkers(std::vector<std::thread>& workers) {
+// As many as the system gives; one is enough.
+Status PserverLoop::StartWorkers(const Op& op) {
+  try {
+    while (static_cast<int>(workers_.size()) < options_.threads) workers_.emplace_back([this] { Work(); });
+  } catch (const std::system_error& error) {
+    if (workers_.empty()) return NoMemory(op, StrCat("cannot start a thread: ", error.what()));
+  }
+  return OkStatus();
+}
+
+void PserverLoop::EndWorkers() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
     has_work_.notify_all();
   }
-  for (std::thread& worker : workers) worker.join();
+  for (std::thread& worker : workers_) worker.join();
+  workers_.clear();
 }
 
 Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
@@ -86,24 +105,35 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     ended_ = true;
     changed_.notify_all();
   };
-  Result<std::unique_ptr<Pserver>> made =
-      Pserver::Make(program, op, scope, ops_, blocks_, std::move(options));
+  ShareHeaps();
+  if (!MemoryLeft(kMemoryToStart)) {
+    return NoMemory(op, StrCat("less than the ", kMemoryToStart >> 20, " MB that a server needs are left"));
+  }
+  Result<std::unique_ptr<Pserver>> made = [&]() -> Result<std::unique_ptr<Pserver>> {
+    try {
+      return Pserver::Make(program, op, scope, ops_, blocks_, std::move(options));
+    } catch (const std::bad_alloc&) {
+      return NoMemory(op, "not enough memory for its parameters");
+    }
+  }();
   if (!made.ok()) {
     TellTrainers(made.status(), op);
     return std::move(made).status();
   }
   const std::unique_ptr<Pserver> pserver = *std::move(made);
+  const WorkersEnd at_end{*this};  // whatever happens: a thread that still runs ends the process
+  if (Status started = StartWorkers(op); !started.ok()) {
+    TellTrainers(started, op);
+    return started;
+  }
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
                             transport_.Listen(pserver->address(), *pserver));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
-  std::vector<std::thread> workers;
-  workers.reserve(static_cast<std::size_t>(options_.threads));
-  for (int i = 0; i < options_.threads; ++i) workers.emplace_back([this] { Work(); });
   TickUntilOver(*pserver);
   // For the last replies: trainers close when they have them.
   WaitWhile([&] { return pserver->HasListeners(); });
   listener.reset();
-  EndWorkers(workers);
+  EndWorkers();
   return *pserver->Ended();
 }
 

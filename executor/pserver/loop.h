@@ -38,7 +38,13 @@ class PserverLoop : public ServerLoop {
   void TickUntilOver(Pserver& pserver);
   // Until it says no, or the loop is cancelled.
   void WaitWhile(const std::function<bool()>& is_heard);
-  void EndWorkers(std::vector<std::thread>& workers);
+  // kFailedPrecondition E-run-memory: not even one can be started.
+  Status StartWorkers(const Op& op);
+  void EndWorkers();
+  struct WorkersEnd {
+    PserverLoop& loop;
+    ~WorkersEnd() { loop.EndWorkers(); }
+  };
 
   Transport& transport_;
   const OpRegistry& ops_;
@@ -49,7 +55,8 @@ class PserverLoop : public ServerLoop {
   std::condition_variable changed_;  // for Serve
   std::condition_variable has_work_;
   std::deque<std::function<void()>> work_;
-  bool stop_ = false;  // workers, when there is no work left
+  std::vector<std::thread> workers_;  // of Serve's thread
+  bool stop_ = false;                 // workers, when there is no work left
   bool cancelled_ = false;
   bool ended_ = false;
 };

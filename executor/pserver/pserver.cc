@@ -1,7 +1,12 @@
 #include "executor/pserver/pserver.h"
 
 #include <algorithm>
+#include <new>
 #include <set>
+#include <stdexcept>
+#include <system_error>
+
+#include "executor/pserver/memory_left.h"
 
 #include "executor/pserver/failure.h"
 #include "framework/base/log.h"
@@ -43,10 +48,44 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
 Pserver::Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options)
     : facts_(std::move(facts)),
       blocks_(blocks),
-      options_(std::move(options)),
+      options_(Guarded(std::move(options))),
       admission_(facts_, options_.job),
       trainers_(static_cast<std::size_t>(facts_.trainers)) {
   started_ = reported_ = options_.clock->Now();
+}
+
+template <typename Work>
+void Pserver::Guard(const Work& work) {
+  try {
+    // After the end, work is what tells those who come that it has ended, and why.
+    if (!MemoryLeft(kMemoryToServe) && !Ended().has_value()) FailForMemory();
+    work();
+  } catch (const std::bad_alloc&) {
+    FailForMemory();
+  } catch (const std::length_error&) {  // of a vector that no memory could hold
+    FailForMemory();
+  } catch (const std::system_error&) {  // a thread that could not be started
+    FailForMemory();
+  }
+}
+
+PserverOptions Pserver::Guarded(PserverOptions options) {
+  options.run = [this, run = std::move(options.run)](std::function<void()> work) {
+    run([this, work = std::move(work)] { Guard(work); });
+  };
+  return options;
+}
+
+void Pserver::FailForMemory() {
+  try {
+    Fail(FailedPrecondition("E-run-memory", "pserver ", facts_.address, ": not enough memory to go on"));
+  } catch (const std::bad_alloc&) {  // then nobody can be told, but the end of the connections
+    const std::lock_guard lock(mutex_);
+    if (ended_.has_value()) return;
+    ended_ = FailedPrecondition("E-run-memory", "not enough memory");
+    ended_at_ = options_.clock->Now();
+    if (options_.on_end) options_.on_end();
+  }
 }
 
 std::optional<Status> Pserver::Ended() const {
@@ -70,6 +109,10 @@ void Pserver::Fail(const Status& why) {
 }
 
 void Pserver::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
+  Guard([&] { Receive(from, message); });
+}
+
+void Pserver::Receive(const std::shared_ptr<Connection>& from, const Message& message) {
   // Outside the lock: the CRC takes most of the time of a large message.
   const Result<Envelope> envelope = Open(message, options_.token);
   const std::lock_guard lock(mutex_);
@@ -144,6 +187,10 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
 }
 
 void Pserver::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
+  Guard([&] { Closed(from, why); });
+}
+
+void Pserver::Closed(const std::shared_ptr<Connection>& from, const Status& why) {
   const std::lock_guard lock(mutex_);
   const auto known = trainer_of_.find(from.get());
   if (known == trainer_of_.end()) return;
@@ -169,6 +216,10 @@ void Pserver::React(int trainer, const Status& why, Actions& actions) {
 }
 
 void Pserver::Tick() {
+  Guard([&] { ReportAwaited(); });
+}
+
+void Pserver::ReportAwaited() {
   const std::lock_guard lock(mutex_);
   if (ended_.has_value()) return;
   const Nanoseconds now = options_.clock->Now();

@@ -6,7 +6,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), *server));
 //   ... until server->Ended()
 //
-// Thread-safe. Work (merges of large gradients, blocks) goes to options.run and may run in parallel.
+// Thread-safe. Work (merges of large gradients, blocks) goes to options.run and may run in parallel. Memory
+// that runs out on the way ends the job with E-run-memory, and the trainers are told.
 #pragma once
 
 #include <functional>
@@ -75,6 +76,14 @@ class Pserver : public ConnectionHandler {
   };
 
   Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options);
+  // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
+  template <typename Work>
+  void Guard(const Work& work);
+  PserverOptions Guarded(PserverOptions options);  // what runs later is guarded, too
+  void FailForMemory();
+  void Receive(const std::shared_ptr<Connection>& from, const Message& message);
+  void Closed(const std::shared_ptr<Connection>& from, const Status& why);
+  void ReportAwaited();
   void OnHello(const Caller& caller, Actions& actions);
   void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
   void Dispatch(const Caller& caller, Actions& actions);

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -13,13 +16,26 @@ int CoreThreads::threads() const {
 
 void CoreThreads::ForEach(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  std::exception_ptr failed;  // memory that ran out in one of them is the caller's to know
   const auto take = [&] {
-    for (std::size_t i = next++; i < count; i = next++) work(i);
+    try {
+      for (std::size_t i = next++; i < count; i = next++) work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failed = std::current_exception();
+    }
   };
-  std::vector<std::jthread> helpers;
-  for (std::size_t i = 1; i < std::min(count, static_cast<std::size_t>(threads())); ++i)
-    helpers.emplace_back(take);
-  take();
+  {
+    std::vector<std::jthread> helpers;
+    try {
+      for (std::size_t i = 1; i < std::min(count, static_cast<std::size_t>(threads())); ++i)
+        helpers.emplace_back(take);
+    } catch (const std::system_error&) {  // no more threads than these: the caller does the rest
+    }
+    take();
+  }
+  if (failed) std::rethrow_exception(failed);
 }
 
 }  // namespace penstock

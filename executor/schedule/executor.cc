@@ -264,6 +264,8 @@ struct Executor::Impl {
       return NotEnoughMemory(*entry.block);
     } catch (const std::length_error&) {  // of a vector that no memory could hold
       return NotEnoughMemory(*entry.block);
+    } catch (const std::system_error& error) {
+      return FailedPrecondition("E-run-memory", "block ", entry.block->block, ": ", error.what());
     }
   }
 

@@ -4,16 +4,21 @@
 //     a pserver:  nothing more (its program has a listen_and_serv)
 //     a trainer:  --steps N --feeds DIR --fetches A,B --save DIR
 //   faults:       --die_after N     kills itself in its N-th push (a trainer) or block (a pserver)
+//                 --headroom_mb N   a server takes no more than so much address space from its start on
+//                 --ready_headroom_mb N   the same once it is ready
 //                 --delay_seed S    waits up to 20 ms before each push, pull and block
 //
 // Values, feeds (in DIR/s<step>) and what is saved (fetches in DIR/s<step>, at the end every variable of the
 // scope in DIR) are files of one tensor each. Exit code: 0, 1 an error while it ran (on standard error), 2
 // bad input.
 #include <gflags/gflags.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <mutex>
 #include <random>
@@ -39,6 +44,8 @@ DEFINE_string(fetches, "", "names, by comma");
 DEFINE_string(save, "", "folder that gets what was fetched and the final values");
 DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
 DEFINE_uint64(delay_seed, 0, "0: no delays");
+DEFINE_int32(headroom_mb, -1, "address space that a server may take from its start on; -1: any");
+DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
 DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
 
 namespace penstock::test {
@@ -123,6 +130,22 @@ class FaultyRunner : public BlockRunner {
   Faults& faults_;
 };
 
+// As `ulimit -v` would.
+void LeaveHeadroom(std::int32_t mb) {
+  if (mb < 0) return;
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t most =
+      pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)) + (static_cast<std::size_t>(mb) << 20);
+  const rlimit limit = {most, most};
+  PENSTOCK_CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit");
+}
+
+void Report(const std::string& line) {
+  std::cerr << line << "\n";
+  if (line.find("is ready") != std::string::npos) LeaveHeadroom(FLAGS_ready_headroom_mb);
+}
+
 Result<Tensor> ReadTensorFile(const fs::path& path) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path.string()));
   std::string_view left = bytes;
@@ -177,6 +200,7 @@ Status SaveScope(Scope& scope) {
 Status Run(const Program& startup, const Program& main) {
   const OpRegistry& ops = AllOps();
   Faults faults;
+  LeaveHeadroom(FLAGS_headroom_mb);
   Executor executor(ops, {.threads = 1});
   FaultyRunner runner(executor, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
@@ -189,7 +213,7 @@ Status Run(const Program& startup, const Program& main) {
                      {.job = FLAGS_job,
                       .token = FLAGS_token,
                       .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
-                      .report = {}}));
+                      .report = Report}));
   executor.set_rpc(&faulty);
   executor.set_server(server.get());
   Scope scope;

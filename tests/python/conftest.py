@@ -1,5 +1,6 @@
 """What the Python tests share: the corpus and a fresh world for each test."""
 
+import inspect
 import os
 import pathlib
 import signal
@@ -8,16 +9,32 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # The corpus beside the checkout, or where PENSTOCK_CORPUS says; empty, it makes the tests do with the selection.
-CORPUS = pathlib.Path(os.environ.get('PENSTOCK_CORPUS', ROOT.parent / 'shared' / 'corpus') or os.devnull)
-PEERS = ROOT.parent / 'shared' / 'peers'
+NAMED = os.environ.get('PENSTOCK_CORPUS')
+CORPUS = pathlib.Path((ROOT.parent / 'shared' / 'corpus' if NAMED is None else NAMED) or os.devnull)
+PEERS = CORPUS.parent / 'peers'
 # Fluid's programs and numbers: all of them, or the selection in the tree.
 FLUIDS = (CORPUS if CORPUS.is_dir() else ROOT / 'tests' / 'parity' / 'data') / 'open'
 
 
 def pytest_configure(config):
+    may_lack = NAMED == '' if NAMED is not None else os.environ.get('CI') != 'true'
+    if not CORPUS.is_dir() and not may_lack:    # tests that skip would pass for tests that ran
+        raise pytest.UsageError('there is no corpus at %s; PENSTOCK_CORPUS= makes the tests do with the selection' %
+                                CORPUS)
     # A shell that starts us in the background has Ctrl-C ignored, and our children would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line('markers', 'slow: takes more than some seconds; outside the quick run')
+    config.addinivalue_line('markers', 'corpus: reads the corpus or what lies beside it; set by conftest.py')
+
+
+def pytest_collection_modifyitems(items):
+    readers = {}
+    for item in items:
+        if item.module not in readers:
+            source = inspect.getsource(item.module)
+            readers[item.module] = 'conftest.CORPUS' in source or 'conftest.FLUIDS' in source
+        if readers[item.module] or {'corpus', 'fluids', 'peers'} & set(item.fixturenames):
+            item.add_marker('corpus')
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ namespace penstock::test {
 // Where the sources are that the tests were built from.
 std::string SourceFolder();
 // The folder of the whole corpus, "" in a checkout that has none beside it. PENSTOCK_CORPUS names another;
-// empty, it makes a test do with the selection.
+// empty, it makes a test do with the selection. Where one is named and not there, or CI is "true" and there
+// is none, the process fails.
 std::string CorpusFolder();
 // The selection in the tree, tests/parity/data: the same layout below it.
 std::string SelectionFolder();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,6 +30,13 @@ struct RoleJob {
   }
 };
 
+// Whether all pservers that the case asks for are there. The selection in the tree has some cases in part.
+inline bool HasAllPservers(const std::filesystem::path& folder, const RoleJob& job) {
+  if (!CorpusFolder().empty()) return true;
+  const auto written = nlohmann::json::parse(BytesOf((folder / "case.json").string()));
+  return written["config"].value("pservers", 0) == static_cast<int>(job.pservers.size());
+}
+
 // Every case that has a trainer, and a pserver or ranks.
 inline std::vector<RoleJob> CorpusJobs() {
   namespace fs = std::filesystem;
@@ -36,6 +44,8 @@ inline std::vector<RoleJob> CorpusJobs() {
   for (const auto& entry : fs::directory_iterator(fs::path(CorpusOrSelection()) / "open" / "cases")) {
     const Result<RoleFiles> files = tools::ReadRoleFiles(entry.path().string());
     if (!files.ok() && files.status().id() == "E-roles-missing") continue;  // Fluid made no trainer of it
+    // What the selection has in part lacks start-up programs, too.
+    if (!files.ok() && files.status().id() == "E-roles-startup" && CorpusFolder().empty()) continue;
     PENSTOCK_CHECK(files.ok(), files.status().ToString());
     RoleJob job{.name = entry.path().filename().string()};
     for (const RoleProgram& one : files->trainers) job.trainers.push_back(one.program);
@@ -43,7 +53,7 @@ inline std::vector<RoleJob> CorpusJobs() {
     for (const RoleProgram& one : files->pservers) job.pservers.push_back(one.program);
     const bool ranks =
         job.name.find("@nccl2") != std::string::npos || job.name.find("@coll") != std::string::npos;
-    if (ranks || !job.pservers.empty()) jobs.push_back(std::move(job));
+    if (ranks || (!job.pservers.empty() && HasAllPservers(entry.path(), job))) jobs.push_back(std::move(job));
   }
   return jobs;
 }

@@ -21,7 +21,8 @@ SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags fla
           flags.optional,
           flags.repeated,
           flags.intermediate,
-          flags.kinds.empty() ? KindSet::Of(VarKind::kTensor) : flags.kinds};
+          flags.kinds.empty() ? KindSet::Of(VarKind::kTensor) : flags.kinds,
+          flags.aliasing};
 }
 
 bool Names(std::span<const std::string> names, const std::string& name) {
@@ -303,7 +304,10 @@ void OpDef::BuildGradDef() {
     KindSet kinds = kinds_of(*slot);
     if (Names(grad_->sparse, name)) kinds = kinds | KindSet::Of(VarKind::kSelectedRows);
     def.Output(name + kGradSuffix, StrCat("the gradient of ", name), AnyType(),
-               {.optional = true, .repeated = slot->repeated, .kinds = kinds});
+               {.optional = true,
+                .repeated = slot->repeated,
+                .kinds = kinds,
+                .aliasing = Names(grad_->apart, name) ? Aliasing::kNever : Aliasing::kKnownSize});
   }
   if (def.summary_.empty()) def.Doc(StrCat("The gradient of ", type_, "."), "");
   for (const AttrDef& attr : attrs_) {
@@ -324,6 +328,18 @@ void OpDef::BuildGradDef() {
     }
     return OkStatus();
   };
+}
+
+// An optimizer's outputs are new values of its parameter and its state.
+void OpDef::NoteUpdates() {
+  if (!optimizer_.has_value()) return;
+  const auto note = [this](const std::string& output, const std::string& input) {
+    for (SlotDef& slot : outputs_) {
+      if (slot.name == output) slot.updates = input;
+    }
+  };
+  note(optimizer_->param_slot + "Out", optimizer_->param_slot);
+  for (const StateDef& state : optimizer_->states) note(state.output, state.slot);
 }
 
 Status OpDef::CheckOp(const Op& op) const {

@@ -8,6 +8,7 @@
 #include "executor/graph/explain.h"
 #include "framework/base/near_names.h"
 #include "framework/ir/block_uses.h"
+#include "framework/op/operand_kinds.h"
 
 namespace penstock {
 namespace {
@@ -44,10 +45,6 @@ class Compiler {
     }
     PENSTOCK_RETURN_IF_ERROR(AddFetches());
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
-    for (const auto& [instruction, name] : block_writes_) {
-      if (const auto it = slot_of_.find(name); it != slot_of_.end())
-        out_->instructions[static_cast<std::size_t>(instruction)].block_writes.push_back(it->second);
-    }
     std::erase_if(out_->imports, [this](int index) { return slot(index).home == Home::kScope; });
     for (std::size_t s = 0; s < out_->slots.size(); ++s) {
       const SlotInfo& slot = out_->slots[s];
@@ -126,7 +123,8 @@ class Compiler {
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->inputs(), position, instruction.inputs));
     PENSTOCK_RETURN_IF_ERROR(Resolve(op->outputs(), position, instruction.outputs));
     const int at = static_cast<int>(out_->instructions.size());
-    const bool starts_blocks = StartsBlocks(*op);
+    const bool starts_blocks = StartsBlocks(**def, *op);
+    instruction.starts_blocks = starts_blocks;
     for (const auto& args : instruction.inputs) {
       for (const int index : args) {
         if (index < 0) continue;
@@ -160,9 +158,6 @@ class Compiler {
                                "; the program has ", out_->program.block_count(), " blocks");
       }
       PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, OuterNames(out_->program, started));
-      PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> written,
-                                OuterNamesWritten(out_->program, started));
-      for (const std::string& name : written) block_writes_.emplace_back(at, name);
       for (const std::string& name : names) {
         const auto it = slot_of_.find(name);
         if (it == slot_of_.end()) continue;
@@ -266,13 +261,10 @@ class Compiler {
   std::unordered_map<std::string, int> slot_of_;
   std::set<std::string> keeps_;
   std::set<int> imported_;
-  std::vector<std::pair<int, std::string>> block_writes_;  // instruction, variable
   std::vector<std::pair<std::int32_t, std::string>> feed_columns_, fetch_columns_;
 };
 
 }  // namespace
-
-bool StartsBlocks(const Op& op) { return !StartedBlocks(op).empty(); }
 
 Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
                                                           CompileRequest request) {

@@ -46,10 +46,11 @@ struct Instruction {
   OpRef op;
   const OpDef* def = nullptr;
   int position = 0;  // in the block
+  // Whether it runs other blocks, by its declaration: what those read is checked where they run. An attribute
+  // that the declaration does not know may name a block too, and means nothing.
+  bool starts_blocks = false;
   std::vector<std::vector<int>> inputs;
   std::vector<std::vector<int>> outputs;
-  // What the blocks that it starts write of this block, among the outputs or not.
-  std::vector<int> block_writes;
 };
 
 // What a block is compiled for.
@@ -92,8 +93,5 @@ struct CompileRequest {
 // (E-block-cycle).
 Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
                                                           CompileRequest request);
-
-// Whether an op starts other blocks: what those read is checked where they run.
-bool StartsBlocks(const Op& op);
 
 }  // namespace penstock

@@ -173,6 +173,19 @@ Status RequireOutputs(const OpDef& def, const Op& op) {
   return OkStatus();
 }
 
+// What must hold before a kernel is prepared. An op that starts blocks finds out when it runs.
+Status RequireOperands(const Instruction& instruction, const Inferred& inferred,
+                       std::span<const VarInfo> slots, const KernelSetup& setup) {
+  const OpDef& def = *instruction.def;
+  PENSTOCK_RETURN_IF_ERROR(RequireVariables(def, setup));
+  if (!instruction.starts_blocks) {
+    if (!def.side_effect()) PENSTOCK_RETURN_IF_ERROR(RequireOutputs(def, *instruction.op));
+    PENSTOCK_RETURN_IF_ERROR(RequireAliasing(def, setup));
+    PENSTOCK_RETURN_IF_ERROR(RequireOneType(instruction, inferred, slots));
+  }
+  return RequireKinds(def, setup);
+}
+
 }  // namespace
 
 Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instruction& instruction,
@@ -191,11 +204,6 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   if (factory == nullptr) {
     return explain(Unimplemented("E-kernel-missing", op.type(), ": there is no CPU kernel for ",
                                  DTypeName(inferred.kernel_type)));
-  }
-  if (!StartsBlocks(op) && !instruction.def->side_effect()) {
-    Status status = RequireOutputs(*instruction.def, op);
-    if (status.ok()) status = RequireOneType(instruction, inferred, slots);
-    if (!status.ok()) return explain(std::move(status));
   }
   std::vector<KernelSetup::Argument> inputs, outputs;
   for (std::size_t i = 0; i < op.inputs().size(); ++i) {
@@ -217,7 +225,8 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
                     {.program = &block.program, .block = block.block});
   PreparedKernel prepared;
   prepared.kernel = factory();
-  if (Status status = RequireKinds(*instruction.def, setup); !status.ok()) return explain(std::move(status));
+  if (Status status = RequireOperands(instruction, inferred, slots, setup); !status.ok())
+    return explain(std::move(status));
   if (Status status = prepared.kernel->Prepare(setup); !status.ok()) return explain(std::move(status));
   prepared.workspaces = setup.workspaces();
   return prepared;

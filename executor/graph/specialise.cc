@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "executor/graph/explain.h"
 #include "executor/graph/memory_plan.h"
 
 namespace penstock {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
+// More than any machine addresses, and far from where sums of sizes overflow.
+constexpr std::size_t kTemporaryBytesMax = std::size_t{1} << 47;
 
 // Lays out a kernel's workspaces one after the other. All kernels share the memory: they run one at a time.
 std::vector<std::size_t> WorkspaceOffsets(const std::vector<std::size_t>& bytes, std::size_t& total) {
@@ -41,7 +44,6 @@ class Specialiser {
     for (const Instruction& instruction : block.instructions) {
       PENSTOCK_RETURN_IF_ERROR(AddStep(instruction));
     }
-    MarkRebound();
     PlacePlaces();
     return std::move(out_);
   }
@@ -96,7 +98,7 @@ class Specialiser {
     Step& step = out_->steps.emplace_back();
     step.instruction = &instruction;
     step.lod_shares = inferred.lod_shares;
-    step.starts_blocks = StartsBlocks(*instruction.op);
+    step.starts_blocks = instruction.starts_blocks;
     NoteUncertain(instruction, step);
     // An op that starts blocks resolves what it reads when it runs.
     if (step.starts_blocks || (inferring.ok() && InputsAreKnown(instruction))) {
@@ -108,18 +110,29 @@ class Specialiser {
       }
     }
     if (step.kernel == nullptr) ++out_->late_steps;
+    AddInputs(instruction, step);
     for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
       for (std::size_t j = 0; j < instruction.outputs[i].size(); ++j) {
         const int slot = instruction.outputs[i][j];
         if (slot < 0) continue;
-        AddOutput(step, slot, inferred.outputs[i][j]);
+        PENSTOCK_RETURN_IF_ERROR(AddOutput(step, slot, inferred.outputs[i][j]));
         guessed_[static_cast<std::size_t>(slot)] = guess;
       }
     }
-    for (const int slot : instruction.block_writes) {
-      if (IsKnownTensor(Known(slot))) step.block_writes.push_back({slot, Known(slot)});
-    }
     return OkStatus();
+  }
+
+  // What the kernel has seen of its inputs. Before AddOutput: an input that is written has its new type then.
+  void AddInputs(const Instruction& instruction, Step& step) {
+    if (step.kernel == nullptr) return;
+    step.may_lack_inputs = step.starts_blocks || instruction.def->reads_only_some();
+    for (const auto& args : instruction.inputs) {
+      for (const int slot : args) {
+        if (slot < 0) continue;
+        const VarInfo& info = Known(slot);
+        if (info.kind != VarKind::kTensor || IsKnownTensor(info)) step.inputs.push_back({slot, info});
+      }
+    }
   }
 
   void NoteUncertain(const Instruction& instruction, Step& step) {
@@ -131,40 +144,43 @@ class Specialiser {
     }
   }
 
-  void AddOutput(Step& step, int slot, const VarInfo& info) {
+  Status AddOutput(Step& step, int slot, const VarInfo& info) {
     Known(slot) = info;
     // A block that is started makes what it writes, if it writes it.
     block_written_[static_cast<std::size_t>(slot)] = step.starts_blocks;
-    if (!IsKnownTensor(info)) return;
-    const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
-    step.outputs.push_back({slot, info});
-    if (step.starts_blocks) return;
-    if (declared.home != Home::kFrame) {
-      step.scope_outputs.push_back({slot, info});
-      return;
-    }
+    if (!IsKnownTensor(info)) return OkStatus();
+    if (step.starts_blocks) return OkStatus();
     const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
+    if (bytes > kTemporaryBytesMax || temporary_bytes_ + bytes > kTemporaryBytesMax) {
+      const SlotInfo& written = out_->block->slots[static_cast<std::size_t>(slot)];
+      return ExplainOp(
+          FailedPrecondition("E-run-memory", "block ", out_->block->block,
+                             ": not enough memory for these shapes: ", written.name, " : ", TypeText(info)),
+          out_->block->program, out_->block->block, step.instruction->position);
+    }
+    step.outputs.push_back({slot, info, PlaceOf(slot, info, bytes), Reads(*step.instruction, slot)});
+    return OkStatus();
+  }
+
+  static bool Reads(const Instruction& instruction, int slot) {
+    return std::ranges::any_of(instruction.inputs, [slot](const std::vector<int>& args) {
+      return std::ranges::find(args, slot) != args.end();
+    });
+  }
+
+  // The place of a temporary, large enough for all that is written to it; -1 for other variables.
+  int PlaceOf(int slot, const VarInfo& info, std::size_t bytes) {
+    const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
+    if (declared.home != Home::kFrame) return -1;
     int& place = place_of_[static_cast<std::size_t>(slot)];
     if (place < 0) {
       place = static_cast<int>(out_->places.size());
       out_->places.push_back({slot, info.dtype, info.shape, bytes, 0, declared.kept});
-      return;
     }
     Place& found = out_->places[static_cast<std::size_t>(place)];
     found.bytes = std::max(found.bytes, bytes);
-    if (found.dtype != info.dtype || found.shape != info.shape) changes_type_.push_back(slot);
-  }
-
-  // A temporary that is written with several types is bound anew at each of its writes.
-  void MarkRebound() {
-    if (changes_type_.empty()) return;
-    for (Step& step : out_->steps) {
-      for (const OutputTensor& output : step.outputs) {
-        const bool changes =
-            std::find(changes_type_.begin(), changes_type_.end(), output.slot) != changes_type_.end();
-        if (changes) step.rebound.push_back(output.slot);
-      }
-    }
+    temporary_bytes_ += bytes;
+    return place;
   }
 
   void PlacePlaces() {
@@ -184,9 +200,9 @@ class Specialiser {
   const Services& services_;
   std::vector<VarInfo> known_;
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
-  std::vector<int> changes_type_;    // slots
   std::vector<bool> guessed_;        // by slot: its shape may turn out to be another one
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
+  std::size_t temporary_bytes_ = 0;  // of all that is written to temporaries
   std::unique_ptr<Specialisation> out_;
 };
 

@@ -13,10 +13,18 @@
 
 namespace penstock {
 
+// What a prepared kernel takes for granted of an input.
+struct InputOperand {
+  int slot = -1;
+  VarInfo info;  // a tensor of known extents; of other kinds the kind alone counts
+};
+
 // A tensor that a step is about to write.
 struct OutputTensor {
   int slot = -1;
   VarInfo info;
+  int place = -1;         // index into places; -1: the frame does not place it
+  bool in_place = false;  // the op reads the same variable: what is there must stay
 };
 
 // One op, ready.
@@ -24,11 +32,12 @@ struct Step {
   const Instruction* instruction = nullptr;
   std::unique_ptr<Kernel> kernel;       // null: late
   std::vector<std::size_t> workspaces;  // offset of each in the shared workspace
-  std::vector<OutputTensor> outputs;    // dense outputs of known shape: compared after each run
-  // Of those, the ones that the frame does not place: made right before the op if they are not.
-  std::vector<OutputTensor> scope_outputs;
-  std::vector<OutputTensor> block_writes;  // what blocks that it starts write of this block
-  std::vector<int> rebound;                // of those, temporaries that change type within the block
+  // Looked at before each run of the kernel: whoever wrote a variable last may have left another size, type
+  // or kind than was inferred. An input that is not as prepared makes the step late for this run; an output
+  // is made anew. Outputs are none for an op that starts blocks: those make what they write.
+  std::vector<InputOperand> inputs;
+  std::vector<OutputTensor> outputs;  // dense ones of known shape
+  bool may_lack_inputs = false;       // the kernel finds out which inputs it reads
   std::vector<LodShare> lod_shares;
   bool starts_blocks = false;
   // Slots it reads that a block may have written or not: looked at before it runs.

@@ -22,6 +22,23 @@ Scope& RootOf(Scope& scope) {
   return *root;
 }
 
+// Whether a kernel may find `variable` where it was prepared for this kind, no tensor: it holds that, or
+// nothing yet.
+bool MayStandFor(const Variable& variable, VarKind kind) {
+  switch (kind) {
+    case VarKind::kSelectedRows:
+      return variable.Is<SelectedRows>() || !variable.initialized();
+    case VarKind::kTensorArray:
+      return variable.Is<TensorArray>() || !variable.initialized();
+    case VarKind::kRankTable:
+      return variable.Is<RankTable>() || !variable.initialized();
+    case VarKind::kStepScopes:
+      return variable.Is<StepScopes>() || !variable.initialized();
+    default:  // nothing that a variable holds
+      return true;
+  }
+}
+
 Status NotThere(const CompiledBlock& block, const SlotInfo& slot) {
   const bool fed_perhaps = !slot.var->persistable && block.use == BlockUse::kMain;
   Status status =
@@ -85,8 +102,7 @@ Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds) {
 Frame::Frame(std::unique_ptr<Specialisation> specialisation)
     : specialisation_(std::move(specialisation)),
       own_(block().slots.size()),
-      variables_(block().slots.size()),
-      place_of_(block().slots.size(), -1) {
+      variables_(block().slots.size()) {
   for (std::size_t s = 0; s < own_.size(); ++s) variables_[s] = &own_[s];
   arena_ = Buffer::Allocate(specialisation_->arena_bytes);
   workspace_ = Buffer::Allocate(specialisation_->workspace_bytes);
@@ -100,15 +116,22 @@ Frame::Frame(std::unique_ptr<Specialisation> specialisation)
     const auto it = std::find(feeds.begin(), feeds.end(), slot);
     feed_of_key_.push_back(it == feeds.end() ? -1 : static_cast<int>(it - feeds.begin()));
   }
+  std::vector<bool> has_place(own_.size(), false);
   for (std::size_t p = 0; p < specialisation_->places.size(); ++p) {
     const Place& place = specialisation_->places[p];
-    place_of_[static_cast<std::size_t>(place.slot)] = static_cast<int>(p);
-    if (place.own_buffer) kept_.push_back({place, {}});
+    has_place[static_cast<std::size_t>(place.slot)] = true;
+    planned_.push_back(place.own_buffer ? nullptr : arena_->data() + place.offset);
+    if (place.own_buffer) {
+      kept_.push_back({place, static_cast<int>(p), {}});
+    } else {
+      own_[static_cast<std::size_t>(place.slot)].As<Tensor>() =
+          Tensor(place.dtype, place.shape, arena_, place.offset);
+    }
   }
   for (std::size_t s = 0; s < own_.size(); ++s) {
     const SlotInfo& slot = block().slots[s];
     const bool grows = slot.var->kind == VarKind::kTensorArray;
-    if (slot.home == Home::kFrame && place_of_[s] < 0 && (grows || slot.written_by_block))
+    if (slot.home == Home::kFrame && !has_place[s] && (grows || slot.written_by_block))
       cleared_.push_back(static_cast<int>(s));
   }
 }
@@ -142,15 +165,11 @@ void Frame::Bind(ScopeBinding binding) {
   }
 }
 
-Tensor Frame::TensorAt(const Place& place, DType dtype, const Shape& shape) const {
-  return Tensor(dtype, shape, arena_, place.offset);
-}
-
 void Frame::BindKept(Kept& kept) {
   Tensor& tensor = own_[static_cast<std::size_t>(kept.place.slot)].As<Tensor>();
+  std::byte*& planned = planned_[static_cast<std::size_t>(kept.index)];
   // Two owners, this tensor and the list below: nobody else holds it.
-  const bool free = tensor.initialized() && tensor.buffer().use_count() == 2;
-  if (free && !disturbed_) {
+  if (tensor.initialized() && tensor.raw() == planned && tensor.buffer().use_count() == 2) {
     SyncWithFormerOwners(tensor.buffer());
     return;
   }
@@ -169,6 +188,7 @@ void Frame::BindKept(Kept& kept) {
     buffer = Buffer::Allocate(kept.place.bytes);
     kept.buffers.push_back(buffer);
   }
+  planned = buffer->data();
   tensor = Tensor(kept.place.dtype, kept.place.shape, std::move(buffer), 0);
 }
 
@@ -183,15 +203,8 @@ void Frame::BeginRun(std::span<const Feed> feeds) {
       tensor = feeds[i].tensor;
     }
   }
-  if (disturbed_) {
-    for (const Place& place : specialisation_->places) {
-      if (place.own_buffer) continue;
-      own_[static_cast<std::size_t>(place.slot)].As<Tensor>() = TensorAt(place, place.dtype, place.shape);
-    }
-  }
   for (const int slot : cleared_) own_[static_cast<std::size_t>(slot)].Clear();
   for (Kept& kept : kept_) BindKept(kept);
-  disturbed_ = false;
 }
 
 void Frame::EndRun() {
@@ -225,15 +238,57 @@ Result<Variable> Frame::Fetch(int i) const {
   return copy;
 }
 
-void Frame::Rebind(const OutputTensor& output) {
-  const int p = place_of_[static_cast<std::size_t>(output.slot)];
-  const Place& place = specialisation_->places[static_cast<std::size_t>(p)];
-  Tensor& tensor = own_[static_cast<std::size_t>(output.slot)].As<Tensor>();
-  if (place.own_buffer) {
-    tensor = Tensor(output.info.dtype, output.info.shape, tensor.buffer(), 0);
-  } else {
-    tensor = TensorAt(place, output.info.dtype, output.info.shape);
+bool Frame::HasInputs(const Step& step) const {
+  for (const InputOperand& input : step.inputs) {
+    const Variable& variable = *variables_[static_cast<std::size_t>(input.slot)];
+    if (step.may_lack_inputs && !variable.initialized()) continue;
+    if (input.info.kind == VarKind::kTensor) {
+      const Tensor* tensor = variable.If<Tensor>();
+      if (tensor == nullptr || !tensor->initialized() || tensor->dtype() != input.info.dtype ||
+          tensor->shape() != input.info.shape)
+        return false;
+    } else if (!MayStandFor(variable, input.info.kind)) {
+      return false;
+    }
   }
+  return true;
+}
+
+bool Frame::IsAsInferred(const OutputTensor& output) const {
+  const Tensor* tensor = variables_[static_cast<std::size_t>(output.slot)]->If<Tensor>();
+  return tensor != nullptr && tensor->initialized() && tensor->dtype() == output.info.dtype &&
+         tensor->shape() == output.info.shape;
+}
+
+void Frame::MakeOutputs(const Step& step) {
+  for (const OutputTensor& output : step.outputs) {
+    if (!IsAsInferred(output)) [[unlikely]]
+      Remake(output);
+  }
+}
+
+void Frame::Remake(const OutputTensor& output) {
+  Tensor& tensor = variable(output.slot).As<Tensor>();
+  const VarInfo& info = output.info;
+  const bool fits =
+      tensor.initialized() && tensor.dtype() == info.dtype && tensor.count() == info.shape.Count();
+  if (fits && (output.place < 0 || output.in_place)) {
+    // What is there stays: the op reads it, or it is a parameter, which is updated where it is.
+    if (tensor.shape() != info.shape) tensor = tensor.Reshaped(info.shape);
+    return;
+  }
+  if (output.place < 0) {
+    tensor.Reset(info.dtype, info.shape);
+    return;
+  }
+  const Place& place = specialisation_->places[static_cast<std::size_t>(output.place)];
+  std::shared_ptr<Buffer> buffer = arena_;
+  if (place.own_buffer) {
+    const auto kept = std::ranges::find(kept_, output.place, &Kept::index);
+    buffer =
+        *std::ranges::find(kept->buffers, planned_[static_cast<std::size_t>(output.place)], &Buffer::data);
+  }
+  tensor = Tensor(info.dtype, info.shape, std::move(buffer), place.offset);
 }
 
 Status Frame::Explain(Status status, const Instruction& instruction) const {

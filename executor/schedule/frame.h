@@ -62,10 +62,11 @@ class Frame {
   std::byte* const* workspaces(int step) const {
     return workspace_pointers_.data() + workspace_begin_[static_cast<std::size_t>(step)];
   }
-  // Makes a temporary that changes its type within the block what its next writer expects.
-  void Rebind(const OutputTensor& output);
-  // Some temporary no longer lies where the plan put it; the next BeginRun puts it back.
-  void MarkDisturbed() { disturbed_ = true; }
+  // Whether what the kernel was prepared for is there. Allocates nothing.
+  bool HasInputs(const Step& step) const;
+  // Makes each output what the kernel is about to write: of the inferred type and size. Allocates nothing if
+  // they are so.
+  void MakeOutputs(const Step& step);
 
   // Adds to an error of an instruction: the op as printed, what its inputs hold now, the user's line.
   Status Explain(Status status, const Instruction& instruction) const;
@@ -82,11 +83,13 @@ class Frame {
  private:
   struct Kept {
     Place place;
+    int index = 0;                                 // into places
     std::vector<std::shared_ptr<Buffer>> buffers;  // those not in use by others serve again
   };
 
-  Tensor TensorAt(const Place& place, DType dtype, const Shape& shape) const;
   void BindKept(Kept& kept);
+  bool IsAsInferred(const OutputTensor& output) const;
+  void Remake(const OutputTensor& output);
   bool SharesWithFeed(const Variable& variable) const;
   Status WaitForSlot(int slot);
 
@@ -102,8 +105,7 @@ class Frame {
   std::vector<std::size_t> workspace_begin_;  // by step
   std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;
-  std::vector<int> place_of_;  // index into places by slot, -1 if none
-  bool disturbed_ = true;
+  std::vector<std::byte*> planned_;                   // by place: where it lies in this run
   std::vector<std::shared_ptr<Completion>> pending_;  // by slot; empty until the first one
   int pending_count_ = 0;
 };

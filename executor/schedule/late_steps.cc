@@ -33,7 +33,7 @@ bool SameInputs(Frame& frame, const Instruction& instruction, const std::vector<
 Result<std::vector<VarInfo>> InputInfos(Frame& frame, const Instruction& instruction) {
   const CompiledBlock& block = frame.block();
   std::vector<VarInfo> infos;
-  const bool may_be_empty = StartsBlocks(*instruction.op) || instruction.def->reads_only_some();
+  const bool may_be_empty = instruction.starts_blocks || instruction.def->reads_only_some();
   for (std::size_t i = 0; i < instruction.inputs.size(); ++i) {
     const bool needs_type = NeedsType(instruction, i);
     for (const int slot : instruction.inputs[i]) {

@@ -1,6 +1,7 @@
 #include "framework/ir/block_uses.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace penstock {
@@ -13,6 +14,11 @@ class Collector {
   Status Collect(int index, std::vector<std::string>& out) {
     if (std::find(path_.begin(), path_.end(), index) != path_.end()) {
       return InvalidArgument("E-block-cycle", "block ", index, " starts itself");
+    }
+    // Many ops may start one block, and many of its ops the next.
+    if (const auto done = done_.find(index); done != done_.end()) {
+      out = done->second;
+      return OkStatus();
     }
     path_.push_back(index);
     const Block& block = program_.block(index);
@@ -38,6 +44,7 @@ class Collector {
       }
     }
     path_.pop_back();
+    done_.emplace(index, out);
     return OkStatus();
   }
 
@@ -51,6 +58,7 @@ class Collector {
   const Program& program_;
   const bool only_written_;
   std::vector<int> path_;  // from the outermost block to the one at hand
+  std::map<int, std::vector<std::string>> done_;
 };
 
 }  // namespace

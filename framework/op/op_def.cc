@@ -18,6 +18,7 @@ SlotDef MakeSlot(std::string name, std::string doc, TypeRule type, SlotFlags fla
   SlotDef slot{std::move(name), std::move(doc), std::move(type), flags.optional, flags.repeated};
   slot.intermediate = flags.intermediate;
   if (!flags.kinds.empty()) slot.kinds = flags.kinds;
+  slot.aliasing = flags.aliasing;
   return slot;
 }
 
@@ -308,7 +309,10 @@ void OpDef::BuildGradDef() {
     KindSet kinds = kinds_of(*slot);
     if (Names(grad_->sparse, name)) kinds = kinds | KindSet::Of(VarKind::kSelectedRows);
     def.Output(name + kGradSuffix, StrCat("the gradient of ", name), AnyType(),
-               {.optional = true, .repeated = slot->repeated, .kinds = kinds});
+               {.optional = true,
+                .repeated = slot->repeated,
+                .kinds = kinds,
+                .aliasing = Names(grad_->apart, name) ? Aliasing::kNever : Aliasing::kKnownSize});
   }
   if (def.summary_.empty()) def.Doc(StrCat("The gradient of ", type_, "."), "");
   for (const AttrDef& attr : attrs_) {
@@ -329,6 +333,18 @@ void OpDef::BuildGradDef() {
     }
     return OkStatus();
   };
+}
+
+// An optimizer's outputs are new values of its parameter and its state.
+void OpDef::NoteUpdates() {
+  if (!optimizer_.has_value()) return;
+  const auto note = [this](const std::string& output, const std::string& input) {
+    for (SlotDef& slot : outputs_) {
+      if (slot.name == output) slot.updates = input;
+    }
+  };
+  note(optimizer_->param_slot + "Out", optimizer_->param_slot);
+  for (const StateDef& state : optimizer_->states) note(state.output, state.slot);
 }
 
 Status OpDef::CheckOp(const Op& op) const {

@@ -49,6 +49,14 @@ TypeRule Only(DType type);
 TypeRule SameTypeAs(std::string slot);
 TypeRule TypeFromAttr(std::string attr);
 
+// Whether an output may name the variable of an input. The executor enforces it (E-op-alias). One variable is
+// one piece of memory, so they must have one kind, element type and number of elements in any case.
+enum class Aliasing {
+  kKnownSize,  // yes, where the output's size is known before the op runs
+  kAnySize,    // yes, also where the op finds the size while it runs
+  kNever,      // no: the kernel reads its inputs while it writes the output
+};
+
 struct SlotDef {
   std::string name;
   std::string doc;
@@ -57,11 +65,14 @@ struct SlotDef {
   bool repeated = false;      // takes any number of arguments
   bool intermediate = false;  // an output kept only for the gradient (Mask, XShape)
   KindSet kinds = KindSet::Of(VarKind::kTensor);
+  Aliasing aliasing = Aliasing::kKnownSize;  // of an output
+  std::string updates = {};  // an optimizer's output: the only input whose variable it may name
 };
 // Modifiers, given after the type: .Input("Bias", "added to Out", SameTypeAs("X"), Optional())
 struct SlotFlags {
   bool optional = false, repeated = false, intermediate = false;
   KindSet kinds = {};  // empty: dense tensors alone
+  Aliasing aliasing = Aliasing::kKnownSize;
 };
 constexpr SlotFlags Optional() { return {.optional = true}; }
 constexpr SlotFlags Repeated() { return {.repeated = true}; }
@@ -72,9 +83,11 @@ constexpr SlotFlags OfKind(Kinds... kinds) {
 }
 constexpr SlotFlags TensorOrRows() { return OfKind(VarKind::kTensor, VarKind::kSelectedRows); }
 constexpr SlotFlags OfAnyKind() { return {.kinds = KindSet::Any()}; }
+constexpr SlotFlags Apart() { return {.aliasing = Aliasing::kNever}; }
+constexpr SlotFlags InPlaceInAnySize() { return {.aliasing = Aliasing::kAnySize}; }
 constexpr SlotFlags operator|(SlotFlags a, SlotFlags b) {
   return {a.optional || b.optional, a.repeated || b.repeated, a.intermediate || b.intermediate,
-          a.kinds | b.kinds};
+          a.kinds | b.kinds, a.aliasing == Aliasing::kKnownSize ? b.aliasing : a.aliasing};
 }
 
 // What every op makes of NaN unless its declaration says otherwise (OpDef::Nan).
@@ -113,6 +126,8 @@ struct GradSpec {
   std::string type = {};                   // default: forward type + "_grad"
   // Of `yields`, those whose gradient may be selected rows.
   std::vector<std::string> sparse = {};
+  // Of `yields`, those whose gradient must be another variable than every input.
+  std::vector<std::string> apart = {};
   bool copies_attrs = true;  // false: the op gets only what the framework sets (as Fluid's mean_grad)
 };
 // For gradients that are several ops, or another op (the gradient of sum is scale). Gets the forward op and,
@@ -280,6 +295,7 @@ class OpDef {
   OpDef& AddAttr(std::string name, penstock::Attr value, std::string doc, AttrCheck check, bool implicit);
   OpDef& AddKernel(DeviceKind device, std::optional<DType> type, KernelFactory factory);
   void BuildGradDef();
+  void NoteUpdates();
 
   std::string type_, summary_, doc_, nan_, not_built_;
   std::vector<SlotDef> inputs_, outputs_;

@@ -69,6 +69,7 @@ Status OpRegistry::Finish() {
     // Several forward ops may share one gradient op; the first declaration stands.
     if (by_type_.emplace(grad->type(), grad.get()).second) grads_.push_back(grad);
   }
+  for (const auto& [type, def] : defs_) def->NoteUpdates();
   for (const auto& [type, def] : by_type_) {
     if (def->has_kernel(DeviceKind::kCpu) && !def->has_infer_shape()) {
       return InternalError("E-registry-infer", type, ": a kernel without shape inference");

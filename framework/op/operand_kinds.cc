@@ -1,5 +1,7 @@
 #include "framework/op/operand_kinds.h"
 
+#include <algorithm>
+
 namespace penstock {
 
 Status KindError(const OpDef& def, const SlotDef& slot, const std::string& name, VarKind kind) {
@@ -11,6 +13,69 @@ Status RequireKinds(const OpDef& def, const KernelSetup& k) {
   for (const SlotDef& slot : def.inputs()) {
     for (const Operand& operand : k.Inputs(slot.name)) {
       if (operand && !slot.kinds.Has(operand.kind)) return KindError(def, slot, operand.name, operand.kind);
+    }
+  }
+  return OkStatus();
+}
+
+bool StartsBlocks(const OpDef& def, const Op& op) {
+  return std::ranges::any_of(def.attrs(), [&](const AttrDef& attr) {
+    const auto* many = op.Get<std::vector<BlockRef>>(attr.name);
+    return op.Get<BlockRef>(attr.name) != nullptr || (many != nullptr && !many->empty());
+  });
+}
+
+Status RequireVariables(const OpDef& def, const KernelSetup& k) {
+  const auto check = [&](const SlotDef& slot, std::span<const Operand> operands, const char* direction) {
+    for (const Operand& operand : operands) {
+      if (!operand) {
+        return InvalidArgument("E-op-slot", def.type(), ": ", direction, " ", slot.name,
+                               " names no variable (", kEmptyVarName, ")");
+      }
+    }
+    return OkStatus();
+  };
+  const bool looks_itself = def.side_effect() || StartsBlocks(def, k.op());
+  for (const SlotDef& slot : def.inputs()) {
+    const bool some = slot.repeated && (def.reads_only_some() || (slot.optional && looks_itself));
+    if (some || (slot.optional && !slot.repeated)) continue;
+    PENSTOCK_RETURN_IF_ERROR(check(slot, k.Inputs(slot.name), "input"));
+  }
+  for (const SlotDef& slot : def.outputs()) {
+    if (slot.optional || slot.intermediate) continue;
+    PENSTOCK_RETURN_IF_ERROR(check(slot, k.Outputs(slot.name), "output"));
+  }
+  return OkStatus();
+}
+
+namespace {
+
+// Why the output may not be the variable of this input; empty if it may.
+std::string WhyApart(const SlotDef& output, const Operand& out, const SlotDef& input) {
+  const std::string another = StrCat(" must be another variable than ", input.name, " (", out.name, ")");
+  if (output.aliasing == Aliasing::kNever) return StrCat(output.name, another);
+  // Gradients of several inputs are made one after the other, of what came in and of the forward values.
+  const auto is_gradient = [](const SlotDef& slot) { return slot.name.ends_with(kGradSuffix); };
+  if (is_gradient(output) && !is_gradient(input)) return StrCat(output.name, another);
+  if (!output.updates.empty() && output.updates != input.name)
+    return StrCat(output.name, " is the new value of ", output.updates, "; it", another);
+  const bool sized = out.kind != VarKind::kTensor || out.shape.IsKnown();
+  if (sized || output.aliasing == Aliasing::kAnySize) return {};
+  return StrCat(output.name, " gets its size while the op runs; it", another);
+}
+
+}  // namespace
+
+Status RequireAliasing(const OpDef& def, const KernelSetup& k) {
+  for (const SlotDef& output : def.outputs()) {
+    for (const Operand& out : k.Outputs(output.name)) {
+      for (const SlotDef& input : def.inputs()) {
+        for (const Operand& in : k.Inputs(input.name)) {
+          if (!out || in.index != out.index) continue;
+          const std::string why = WhyApart(output, out, input);
+          if (!why.empty()) return InvalidArgument("E-op-alias", def.type(), ": ", why);
+        }
+      }
     }
   }
   return OkStatus();

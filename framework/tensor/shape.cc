@@ -1,9 +1,19 @@
 #include "framework/tensor/shape.h"
 
+#include <limits>
+
 #include "framework/base/check.h"
 #include "framework/base/strings.h"
 
 namespace penstock {
+
+namespace {
+
+// A declaration may have any extents. More elements than this are no longer counted: their bytes fit 64 bits,
+// and no memory holds them.
+constexpr Dim kCountMax = std::numeric_limits<Dim>::max() / 16;
+
+}  // namespace
 
 bool Shape::IsKnown() const {
   for (const Dim d : dims_) {
@@ -17,7 +27,7 @@ Dim Shape::Product(int begin, int end) const {
   Dim product = 1;
   for (int i = begin; i < end; ++i) {
     if ((*this)[i] < 0) return kUnknownDim;
-    product *= (*this)[i];
+    if (__builtin_mul_overflow(product, (*this)[i], &product) || product > kCountMax) product = kCountMax;
   }
   return product;
 }

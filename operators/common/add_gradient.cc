@@ -22,7 +22,12 @@ Status AddRows(SelectedRows& part, SelectedRows& sum) {
     sum = std::move(part);
     return OkStatus();
   }
-  const bool match = part.height == sum.height && part.value.dtype() == sum.value.dtype() &&
+  const auto whole = [](const SelectedRows& rows) {
+    return rows.value.initialized() && rows.value.shape().rank() > 0 &&
+           rows.value.shape()[0] == static_cast<Dim>(rows.rows.size());
+  };
+  const bool match = whole(part) && whole(sum) && part.height == sum.height &&
+                     part.value.dtype() == sum.value.dtype() &&
                      part.value.shape().RowWidth() == sum.value.shape().RowWidth();
   if (!match) return InvalidArgument("E-op-gradient", "rows of ", part.height, " and of ", sum.height);
   // One after the other: rows that are named twice add up.

@@ -161,6 +161,7 @@ Status BodyGradient::Prepare(KernelSetup& k, const char* forward_slot, const cha
   }
   for (std::size_t i = 0; i < grads.size(); ++i) {
     if (!grads[i]) continue;
+    if (!inputs[i]) return k.Error("gradient ", grads[i].name, " is of no variable");
     const std::string inside = StrCat(inputs[i].name, kGradSuffix);
     yields_.push_back(
         {.inside = inside, .outside = grads[i], .forward = inputs[i], .carried = Contains(of_names, inside)});

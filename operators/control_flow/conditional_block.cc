@@ -28,18 +28,21 @@ class ConditionalBlockKernel : public Kernel {
       return k.Error("Cond has ", conditions_.size(), " arguments; it must have ",
                      scalar_ ? "one" : "at least one");
     }
+    for (const Operand& condition : conditions_) {
+      if (!condition) return k.Error("each condition must be a variable");
+    }
     scopes_ = k.Output("Scope");
     return body_.Prepare(k);
   }
 
   Status Run(KernelRun& k) override {
-    StepScopes* left = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
-    if (left != nullptr) left->clear();
+    if (scopes_) k.Var(scopes_).As<StepScopes>().clear();
     PENSTOCK_ASSIGN_OR_RETURN(const bool holds, Decide(k));
     if (!holds) return OkStatus();
-    if (left == nullptr || !body_.has_gradient()) return body_.Run(k);
+    if (!scopes_ || !body_.has_gradient()) return body_.Run(k);
     PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Scope> scope, body_.RunForGradient(k));
-    left->push_back(std::move(scope));
+    // The variable again: the block may have named it too.
+    k.Var(scopes_).As<StepScopes>().push_back(std::move(scope));
     return OkStatus();
   }
 
@@ -74,10 +77,11 @@ class ConditionalBlockGradKernel : public Kernel {
 
   Status Run(KernelRun& k) override {
     body_.Begin(k);
-    const auto* left = k.Var(scopes_).If<StepScopes>();
-    if (left == nullptr)
+    const auto* found = k.Var(scopes_).If<StepScopes>();
+    if (found == nullptr)
       return FailedPrecondition("E-op-scopes", "conditional_block_grad: the forward op has not run");
-    for (const auto& scope : *left) PENSTOCK_RETURN_IF_ERROR(body_.Run(k, *scope));
+    const StepScopes left = *found;  // the block may name the variable too
+    for (const auto& scope : left) PENSTOCK_RETURN_IF_ERROR(body_.Run(k, *scope));
     return body_.End(k);
   }
 

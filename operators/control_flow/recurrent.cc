@@ -1,4 +1,5 @@
 // recurrent: a block that runs once for each row of its inputs.
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -41,6 +42,9 @@ class Steps {
     states_ = k.Attr<Names>("states");
     reverse_ = k.Attr<bool>("reverse");
     if (inputs_.empty()) return k.Error("there must be an input: its rows are the steps");
+    const auto named = [](const Operand& operand) { return static_cast<bool>(operand); };
+    if (!std::ranges::all_of(inputs_, named) || !std::ranges::all_of(initial_, named))
+      return k.Error("each input and each initial state must be a variable");
     if (states_.size() != ex_states_.size() || states_.size() != initial_.size()) {
       return k.Error("there are ", states_.size(), " states, ", ex_states_.size(), " ex_states and ",
                      initial_.size(), " initial_states; they belong together");
@@ -66,9 +70,15 @@ class Steps {
     return count;
   }
 
-  // Row t, sharing the memory.
-  static Tensor Row(const Tensor& tensor, Dim t) {
-    return tensor.Rows(t, t + 1).Reshaped(tensor.shape().From(1));
+  // A copy of row t. What the block or an earlier step wrote may have left no such row.
+  static Result<Tensor> Row(KernelRun& k, const Operand& operand, Dim t) {
+    const Tensor* tensor = operand ? k.Var(operand).If<Tensor>() : nullptr;
+    if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0 ||
+        t >= tensor->shape()[0]) {
+      return FailedPrecondition("E-op-steps", "recurrent: ", operand.name, " has no row ", t,
+                                " any more; no step may write it");
+    }
+    return tensor->Rows(t, t + 1).Reshaped(tensor->shape().From(1)).Clone();
   }
 
   // Puts `row` at t of `whole`, which is made when the first one comes.
@@ -93,7 +103,9 @@ class RecurrentKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_RETURN_IF_ERROR(steps_.Prepare(k));
-    outputs_.assign(k.Outputs("outputs").begin(), k.Outputs("outputs").end());
+    for (const Operand& output : k.Outputs("outputs")) {
+      if (output) outputs_.push_back(output);
+    }
     scopes_ = k.Output("step_scopes");
     const Program& program = *k.site().program;
     trains_ = scopes_ && k.Attr<bool>("is_train") && HasGradient(program, steps_.block_);
@@ -107,8 +119,7 @@ class RecurrentKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    StepScopes* left = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
-    if (left != nullptr) left->clear();
+    if (scopes_) k.Var(scopes_).As<StepScopes>().clear();
     PENSTOCK_ASSIGN_OR_RETURN(const Dim count, steps_.Count(k));
     if (count == 0) return MakeEmpty(k);
     std::shared_ptr<Scope> before;
@@ -122,7 +133,7 @@ class RecurrentKernel : public Kernel {
         PENSTOCK_RETURN_IF_ERROR(
             Steps::SetRow(row == nullptr ? kNone : *row, t, count, output.name, k[output]));
       }
-      if (trains_) left->push_back(now);
+      if (trains_) k.Var(scopes_).As<StepScopes>().push_back(now);
       before = std::move(now);
     }
     return OkStatus();
@@ -147,8 +158,9 @@ class RecurrentKernel : public Kernel {
     Scope scope(&k.scope());
     for (const std::string& name : keeps_)
       scope.Bind(name, std::shared_ptr<Variable>(now, now->FindOrCreate(name)));
-    for (const Operand& input : steps_.inputs_)
-      now->FindOrCreate(input.name)->As<Tensor>() = Steps::Row(k[input], t).Clone();
+    for (const Operand& input : steps_.inputs_) {
+      PENSTOCK_ASSIGN_OR_RETURN(now->FindOrCreate(input.name)->As<Tensor>(), Steps::Row(k, input, t));
+    }
     for (std::size_t i = 0; i < steps_.states_.size(); ++i) {
       const Variable* state =
           before == nullptr ? &k.Var(steps_.initial_[i]) : before->FindLocal(steps_.states_[i]);
@@ -198,18 +210,21 @@ class RecurrentGradKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    auto* left = k.Var(scopes_).If<StepScopes>();
-    if (left == nullptr)
+    auto* found = k.Var(scopes_).If<StepScopes>();
+    if (found == nullptr)
       return FailedPrecondition("E-op-scopes", "recurrent_grad: the forward op has not run");
     PENSTOCK_ASSIGN_OR_RETURN(const Dim count, steps_.Count(k));
-    if (static_cast<Dim>(left->size()) != count)
-      return FailedPrecondition("E-op-scopes", "recurrent_grad: the forward op has left ", left->size(),
+    if (static_cast<Dim>(found->size()) != count)
+      return FailedPrecondition("E-op-scopes", "recurrent_grad: the forward op has left ", found->size(),
                                 " steps of ", count);
+    // Taken out of the variable, which the block may name too.
+    StepScopes left;
+    left.swap(*found);
     Begin(k);
     std::vector<Variable> states(steps_.states_.size());  // gradients of what the step at hand hands on
-    for (Dim s = count; s-- > 0; left->pop_back()) {
+    for (Dim s = count; s-- > 0; left.pop_back()) {
       const Dim t = steps_.reverse_ ? count - 1 - s : s;
-      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, count, *left->back(), states));
+      PENSTOCK_RETURN_IF_ERROR(RunStep(k, t, count, *left.back(), states));
     }
     return End(k, states);
   }
@@ -225,8 +240,11 @@ class RecurrentGradKernel : public Kernel {
     if (!outside.empty() && outside.size() != forward.size())
       return k.Error(slot, " has ", forward.size(), " arguments, and there are ", outside.size(),
                      " gradients");
-    for (std::size_t i = 0; i < outside.size(); ++i)
+    for (std::size_t i = 0; i < outside.size(); ++i) {
+      if (outside[i] && !forward[i])
+        return k.Error(slot, kGradSuffix, " has a gradient (", outside[i].name, ") of no variable");
       out.push_back({forward[i].name + kGradSuffix, outside[i], forward[i]});
+    }
     return OkStatus();
   }
 
@@ -247,12 +265,12 @@ class RecurrentGradKernel : public Kernel {
     for (const std::string& name : keeps_) scope.Bind(name, std::make_shared<Variable>());
     for (const Gradient& each : outputs_) {
       if (!each.outside || !k.Var(each.outside).initialized()) continue;
-      const Tensor& whole = k[each.outside];
-      if (whole.shape().rank() == 0 || whole.shape()[0] != count) {
-        return InvalidArgument("E-op-steps", "recurrent_grad: ", each.outside.name, " (", whole.shape(),
-                               ") must have ", count, " rows");
+      const Tensor* whole = k.Var(each.outside).If<Tensor>();
+      if (whole == nullptr || whole->shape().rank() == 0 || whole->shape()[0] != count) {
+        return InvalidArgument("E-op-steps", "recurrent_grad: ", each.outside.name, " must have ", count,
+                               " rows");
       }
-      scope.FindLocal(each.inside)->As<Tensor>() = Steps::Row(whole, t).Clone();
+      PENSTOCK_ASSIGN_OR_RETURN(scope.FindLocal(each.inside)->As<Tensor>(), Steps::Row(k, each.outside, t));
     }
     for (std::size_t i = 0; i < states.size(); ++i) {
       Variable& inside = *scope.FindLocal(steps_.states_[i] + kGradSuffix);
@@ -280,7 +298,7 @@ class RecurrentGradKernel : public Kernel {
       Tensor zeros;
       if (row == nullptr || !row->initialized()) {
         Variable made, like;
-        like.As<Tensor>() = Steps::Row(k[each.forward], t);
+        PENSTOCK_ASSIGN_OR_RETURN(like.As<Tensor>(), Steps::Row(k, each.forward, t));
         PENSTOCK_RETURN_IF_ERROR(ZeroGradient(like, made));
         zeros = made.As<Tensor>();
         row = &zeros;

@@ -22,6 +22,10 @@ class MemoryHelperGradKernel : public Kernel {
   Status Run(KernelRun& k) override {
     if (!dx_) return OkStatus();
     Tensor& dx = k[dx_];
+    if (!dx.initialized()) {
+      return FailedPrecondition("E-op-gradient",
+                                "rnn_memory_helper_grad: X has no value, and its gradient no shape");
+    }
     const Tensor* dout = dout_ ? k.Var(dout_).If<Tensor>() : nullptr;
     if (dout == nullptr || !dout->initialized()) {
       if (dx.bytes() > 0) std::memset(dx.raw(), 0, dx.bytes());

@@ -66,12 +66,12 @@ class SelectInputKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(const std::size_t n, Chosen(k, mask_, choices_.size(), "select_input"));
-    const Variable& chosen = k.Var(choices_[n]);
-    if (!chosen.initialized()) {
+    const bool named = static_cast<bool>(choices_[n]);
+    if (!named || !k.Var(choices_[n]).initialized()) {
       return FailedPrecondition("E-op-no-value", "select_input: X[", n, "] (", choices_[n].name,
                                 ") was chosen, but has no value");
     }
-    CopyVariable(chosen, k.Var(out_));
+    if (choices_[n].index != out_.index) CopyVariable(k.Var(choices_[n]), k.Var(out_));
     return OkStatus();
   }
 
@@ -153,8 +153,9 @@ void RegisterSelect(OpRegistry& ops) {
       .Input("X", "what goes there", AnyType(),
              OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .Input("Mask", "one element: which", Only(DType::kInt32))
-      .Output("Out", "where it may go", SameTypeAs("X"),
-              Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
+      .Output(
+          "Out", "where it may go", SameTypeAs("X"),
+          Optional() | Repeated() | OfKind(VarKind::kTensor, VarKind::kSelectedRows, VarKind::kTensorArray))
       .InferShape(InferSelectOutput)
       .KernelForAnyType<Cpu, SelectOutputKernel>()
       .GradMadeBy(SelectOutputGrad);

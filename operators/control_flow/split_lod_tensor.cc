@@ -52,8 +52,7 @@ class SplitKernel : public Kernel {
     outs_[1] = k.Output("OutTrue");
     outs_[0] = k.Output("OutFalse");
     level_ = static_cast<std::size_t>(k.Attr<int>("level"));
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "OutTrue"));
-    return RequireApart(k, "OutFalse");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -105,7 +104,7 @@ class MergeKernel : public Kernel {
     sides_[0] = k.Input("InFalse");
     out_ = k.Output("Out");
     level_ = static_cast<std::size_t>(k.Attr<int>("level"));
-    return RequireApart(k, "Out");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -236,8 +235,8 @@ void RegisterSplitLodTensor(OpRegistry& ops) {
       .Doc("Rows or sequences by a mask.", kSplitDoc)
       .Input("X", "what is split", AnyType())
       .Input("Mask", "one truth value for each part", Only(DType::kBool))
-      .Output("OutTrue", "the parts where it holds", SameTypeAs("X"))
-      .Output("OutFalse", "the others", SameTypeAs("X"))
+      .Output("OutTrue", "the parts where it holds", SameTypeAs("X"), Apart())
+      .Output("OutFalse", "the others", SameTypeAs("X"), Apart())
       .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
       .InferShape(InferSplit)
       .KernelForAnyType<Cpu, SplitKernel>()
@@ -248,7 +247,7 @@ void RegisterSplitLodTensor(OpRegistry& ops) {
       .Input("Mask", "one truth value for each part", Only(DType::kBool))
       .Input("InTrue", "the parts where it holds", AnyType())
       .Input("InFalse", "the others", SameTypeAs("InTrue"))
-      .Output("Out", "all parts", SameTypeAs("InTrue"))
+      .Output("Out", "all parts", SameTypeAs("InTrue"), Apart())
       .Attr("level", 0, "the LoD level that parts are sequences of", AtLeast(0))
       .InferShape(InferMerge)
       .ReadsOnlySome()

@@ -36,18 +36,21 @@ class WhileKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    StepScopes* rounds = scopes_ ? &k.Var(scopes_).As<StepScopes>() : nullptr;
-    if (rounds != nullptr) rounds->clear();
+    if (scopes_) k.Var(scopes_).As<StepScopes>().clear();
+    // Apart from the variable until all is done: the block may name it too.
+    StepScopes rounds;
     while (true) {
       PENSTOCK_ASSIGN_OR_RETURN(const bool holds, ConditionHolds(k, condition_, "while"));
-      if (!holds) return OkStatus();
+      if (!holds) break;
       if (!keeps_) {
         PENSTOCK_RETURN_IF_ERROR(body_.Run(k));
         continue;
       }
       PENSTOCK_ASSIGN_OR_RETURN(std::shared_ptr<Scope> left, body_.RunForGradient(k));
-      rounds->push_back(std::move(left));
+      rounds.push_back(std::move(left));
     }
+    if (keeps_) k.Var(scopes_).As<StepScopes>() = std::move(rounds);
+    return OkStatus();
   }
 
  private:
@@ -64,10 +67,13 @@ class WhileGradKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    auto* rounds = k.Var(scopes_).If<StepScopes>();
-    if (rounds == nullptr) return FailedPrecondition("E-op-scopes", "while_grad: the loop has not run");
+    auto* left = k.Var(scopes_).If<StepScopes>();
+    if (left == nullptr) return FailedPrecondition("E-op-scopes", "while_grad: the loop has not run");
+    // Taken out of the variable, which the block may name too.
+    StepScopes rounds;
+    rounds.swap(*left);
     body_.Begin(k);
-    for (; !rounds->empty(); rounds->pop_back()) PENSTOCK_RETURN_IF_ERROR(body_.Run(k, *rounds->back()));
+    for (; !rounds.empty(); rounds.pop_back()) PENSTOCK_RETURN_IF_ERROR(body_.Run(k, *rounds.back()));
     return body_.End(k);
   }
 

@@ -109,7 +109,7 @@ void RegisterPyFunc(OpRegistry& ops) {
   ops.Add("py_func")
       .Doc("A function of the user's.", kDoc)
       .Input("X", "what the function is given", AnyType(), Optional() | Repeated())
-      .Output("Out", "what it returns, as declared", AnyType(), Optional() | Repeated())
+      .Output("Out", "what it returns, as declared", AnyType(), Optional() | Repeated() | InPlaceInAnySize())
       .Attr("forward_callable_id", 0, "the function's number", AtLeast(0))
       .Attr("backward_callable_id", -1, "the number of the function that gives the gradient; -1: none")
       .Attr("backward_skip_vars", std::vector<std::string>(), "of X and Out, what that one is not given")

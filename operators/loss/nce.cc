@@ -287,7 +287,7 @@ void RegisterNce(OpRegistry& ops) {
       .Input("CustomDistAlias", "the other class of each place of the alias method", Only(DType::kInt32),
              Optional())
       .Input("CustomDistAliasProbs", "the own share of each place", Only(DType::kFp32), Optional())
-      .Output("Cost", "one loss an example", SameTypeAs("Input"))
+      .Output("Cost", "one loss an example", SameTypeAs("Input"), Apart())
       .Output("SampleLogits", "the sigmoids", SameTypeAs("Input"), Intermediate())
       .Output("SampleLabels", "the classes: true ones first", Only(DType::kInt64), Intermediate())
       .RequiredAttr("num_total_classes", AttrKind::kInt, "how many classes there are", AtLeast(1))

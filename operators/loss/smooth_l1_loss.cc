@@ -135,7 +135,7 @@ void RegisterSmoothL1Loss(OpRegistry& ops) {
       .Input("Y", "what they should be, shaped like X", SameTypeAs("X"))
       .Input("InsideWeight", "factors of the differences", SameTypeAs("X"), Optional())
       .Input("OutsideWeight", "factors of the losses", SameTypeAs("X"), Optional())
-      .Output("Diff", "the weighted differences", SameTypeAs("X"), Intermediate())
+      .Output("Diff", "the weighted differences", SameTypeAs("X"), Intermediate() | Apart())
       .Output("Out", "one loss for each row", SameTypeAs("X"))
       .Attr("sigma", 1.0f, "1 / sigma^2 is where a difference becomes large", AtLeast(1e-10))
       .InferShape(InferSmoothL1)

@@ -73,7 +73,6 @@ class SoftmaxWithCrossEntropyKernel : public Kernel {
     soft_ = k.Attr<bool>("soft_label");
     layout_.Prepare(logits_.shape, k.Attr<int>("axis"));
     labels_.Prepare(k, layout_.classes);
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Softmax"));
     return RequireOutput(k, "Softmax");
   }
   Status Run(KernelRun& k) override {
@@ -164,7 +163,8 @@ void RegisterSoftmaxWithCrossEntropy(OpRegistry& ops) {
       .Doc("The cross entropy of scores.", kDoc)
       .Input("Logits", "scores; classes along extent `axis`", Floats())
       .Input("Label", "a class for each row (1 along `axis`), or a distribution if soft_label", AnyType())
-      .Output("Softmax", "the scores' softmax, for the gradient", SameTypeAs("Logits"), Intermediate())
+      .Output("Softmax", "the scores' softmax, for the gradient", SameTypeAs("Logits"),
+              Intermediate() | Apart())
       .Output("Loss", "the cost of each row; 1 along `axis`", SameTypeAs("Logits"))
       .Attr("soft_label", false, "whether Label holds distributions")
       .Attr("numeric_stable_mode", true, "Fluid's choice of an algorithm; the stable one is always used here")

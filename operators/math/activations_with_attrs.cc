@@ -13,7 +13,7 @@ namespace {
 
 AttrCheck NotZero() {
   return {[](const Attr& given) -> std::optional<std::string> {
-    if (std::get<float>(given) != 0.0f) return std::nullopt;
+    if (*AttrAs<float>(given) != 0.0f) return std::nullopt;
     return "other than 0";
   }};
 }

@@ -28,7 +28,6 @@ class ArgsortKernel : public Kernel {
     out_ = k.Output("Out");
     indices_ = k.Output("Indices");
     descending_ = k.Attr<bool>("descending");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x_.shape, k.Attr<int>("axis")));
     view_ = ViewAlong(x_.shape, axis);
     order_ = k.Workspace(static_cast<std::size_t>(view_.width) * sizeof(std::int64_t));
@@ -75,7 +74,6 @@ class ArgsortGradKernel : public Kernel {
     const Shape& x = k.Input("X").shape;
     PENSTOCK_ASSIGN_OR_RETURN(const int axis, ResolveAxis(k, x, k.Attr<int>("axis")));
     view_ = ViewAlong(x, axis);
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Indices", x));
     return RequireShape(k, "Out@GRAD", x);
   }
@@ -110,14 +108,14 @@ void RegisterArgsort(OpRegistry& ops) {
   ops.Add("argsort")
       .Doc("The elements along one extent in order.", kDoc)
       .Input("X", "rank 1 or more", Numbers())
-      .Output("Out", "the elements in order", SameTypeAs("X"))
+      .Output("Out", "the elements in order", SameTypeAs("X"), Apart())
       .Output("Indices", "where each came from", Only(DType::kInt64))
       .Attr("axis", -1, "the extent along which is sorted")
       .Attr("descending", false, "whether the largest comes first")
       .Nan("it counts as larger than any number.")
       .InferShape(InferArgsort)
       .Kernel<Cpu, ArgsortKernel, float, double, std::int32_t, std::int64_t>()
-      .Grad({.reads = {"X"}, .reads_outputs = {"Indices"}, .yields = {"X"}, .of = {"Out"}})
+      .Grad({.reads = {"X"}, .reads_outputs = {"Indices"}, .yields = {"X"}, .of = {"Out"}, .apart = {"X"}})
       .GradKernel<Cpu, ArgsortGradKernel, float, double>();
 }
 

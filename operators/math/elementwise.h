@@ -166,6 +166,8 @@ OpDef& AddElementwise(OpRegistry& ops, const std::string& type, std::string summ
                       const std::string& formula) {
   GradSpec grad{.reads = {"X", "Y"}, .yields = {"X", "Y"}};
   if (Math::kReadsOut) grad.reads_outputs = {"Out"};
+  // The gradient of Y follows that of X, of the same Out@GRAD; those of sums need nothing else.
+  if (type != "elementwise_add" && type != "elementwise_sub") grad.apart = {"X", "Y"};
   return DeclareElementwise(ops, type, std::move(summary), formula, Numbers(),
                             kScalesRows<Math> ? TensorOrRows() : SlotFlags{})
       .template Kernel<Cpu, Elementwise<Math>::template Forward, float, double, std::int32_t, std::int64_t>()

@@ -162,7 +162,7 @@ void RegisterMatmul(OpRegistry& ops) {
       .Doc("Products of the matrices in the last two extents of X and Y.", kDoc)
       .Input("X", "left factor; a vector is a row", Floats())
       .Input("Y", "right factor; a vector is a column", SameTypeAs("X"))
-      .Output("Out", "the product", SameTypeAs("X"))
+      .Output("Out", "the product", SameTypeAs("X"), Apart())
       .Attr("transpose_X", false, "whether the last two extents of X change places")
       .Attr("transpose_Y", false, "whether the last two extents of Y change places")
       .Attr("alpha", 1.0f, "factor of the product")
@@ -178,7 +178,7 @@ void RegisterMatmul(OpRegistry& ops) {
       .InferShape(InferMatMul)
       .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, MatMulKernel, float, double>()
-      .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}})
+      .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
       .GradKernel<Cpu, MatMulGradKernel, float, double>();
 }
 

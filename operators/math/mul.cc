@@ -41,7 +41,7 @@ void RegisterMul(OpRegistry& ops) {
                    .Doc("Matrix product of X and Y, each flattened to two dimensions.", kDoc)
                    .Input("X", "left factor; rank above x_num_col_dims", Floats())
                    .Input("Y", "right factor; rank above y_num_col_dims", SameTypeAs("X"))
-                   .Output("Out", "the product", SameTypeAs("X"))
+                   .Output("Out", "the product", SameTypeAs("X"), Apart())
                    .Attr("use_mkldnn", false, kNoEffect)
                    .Attr("x_num_col_dims", 1, "how many extents of X form its rows", AtLeast(1))
                    .Attr("y_num_col_dims", 1, "how many extents of Y form its rows", AtLeast(1))
@@ -52,7 +52,7 @@ void RegisterMul(OpRegistry& ops) {
                    .InferShape(InferMul)
                    .Layouts(LayoutRule::kPlain)
                    .Kernel<Cpu, MulKernel, float, double>()
-                   .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}})
+                   .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
                    .GradKernel<Cpu, MulGradKernel, float, double>();
   mul.GradDef().InferShape(GradsWithLodUndeclared({"X", "Y"}));
   RegisterMulCuda(mul);

@@ -147,7 +147,7 @@ void RegisterSquaredL2(OpRegistry& ops) {
       .Doc("The squared distance between rows of X and Y.", kDistanceDoc)
       .Input("X", "rank 2 or more", Floats())
       .Input("Y", "shaped like X, or with one row", SameTypeAs("X"))
-      .Output("sub_result", "X - Y", SameTypeAs("X"), Intermediate())
+      .Output("sub_result", "X - Y", SameTypeAs("X"), Intermediate() | Apart())
       .Output("Out", "one distance for each row of X", SameTypeAs("X"))
       .InferShape(InferDistance)
       .Kernel<Cpu, SquaredDistanceKernel, float, double>()

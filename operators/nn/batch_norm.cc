@@ -57,6 +57,13 @@ class BatchNormKernel : public Kernel {
     variance_out_ = k.Output("VarianceOut");
     saved_mean_ = k.Output("SavedMean");
     saved_variance_ = k.Output("SavedVariance");
+    for (const auto& [out, in] : {std::pair(mean_out_, mean_), {variance_out_, variance_}}) {
+      for (const Operand& other : {x_, scale_, bias_, mean_, variance_}) {
+        if (!out || other.index != out.index || other.index == in.index) continue;
+        return InvalidArgument("E-op-alias", "batch_norm: the new running moment ", out.name, " must name ",
+                               in.name, " or a variable that is not read");
+      }
+    }
     epsilon_ = k.Attr<float>("epsilon");
     momentum_ = k.Attr<float>("momentum");
     uses_running_ = UsesRunningStatistics(k);
@@ -207,8 +214,8 @@ void RegisterBatchNorm(OpRegistry& ops) {
           .Output("Y", "shaped like X", SameTypeAs("X"))
           .Output("MeanOut", "the new running mean; the same variable as Mean", SameTypeAs("X"))
           .Output("VarianceOut", "the new running variance; the same variable as Variance", SameTypeAs("X"))
-          .Output("SavedMean", "the mean that was used", SameTypeAs("X"), Intermediate())
-          .Output("SavedVariance", "1 / sqrt(variance + epsilon)", SameTypeAs("X"), Intermediate())
+          .Output("SavedMean", "the mean that was used", SameTypeAs("X"), Intermediate() | Apart())
+          .Output("SavedVariance", "1 / sqrt(variance + epsilon)", SameTypeAs("X"), Intermediate() | Apart())
           .Output("ReserveSpace", "of a GPU backend; not written", SameTypeAs("X"), Optional())
           .Attr("is_test", false, "whether the running moments are used")
           .Attr("momentum", 0.9f, "how much of the running moments stays")

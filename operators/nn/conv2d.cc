@@ -108,7 +108,7 @@ void AddConv2d(OpRegistry& ops, const char* type, const char* summary) {
           .Input("Filter", "the filters", SameTypeAs("Input"))
           .Input("Bias", "one value for each filter", SameTypeAs("Input"), Optional())
           .Input("ResidualData", "of a fused backend; not read", SameTypeAs("Input"), Optional())
-          .Output("Output", "one channel for each filter", SameTypeAs("Input"))
+          .Output("Output", "one channel for each filter", SameTypeAs("Input"), Apart())
           .Attr("is_test", false, kNoEffect)
           .Attr("strides", ones, "distance of neighbouring windows: height, width")
           .Attr("paddings", std::vector<std::int32_t>{0, 0},

@@ -68,7 +68,10 @@ class Conv2dGradKernel<Cpu, double> : public Kernel {
 }  // namespace
 
 void AddConv2dGrad(OpDef& conv2d) {
-  conv2d.Grad({.reads = {"Input", "Filter", "Bias"}, .yields = {"Input", "Filter", "Bias"}})
+  conv2d
+      .Grad({.reads = {"Input", "Filter", "Bias"},
+             .yields = {"Input", "Filter", "Bias"},
+             .apart = {"Input", "Filter"}})
       .GradKernel<Cpu, Conv2dGradKernel, float, double>();
 }
 

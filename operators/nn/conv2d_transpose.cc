@@ -220,7 +220,7 @@ void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) 
       .Input("Input", "the images", Floats())
       .Input("Filter", "the filters", SameTypeAs("Input"))
       .Input("Bias", "of a fused backend", SameTypeAs("Input"), Optional())
-      .Output("Output", "larger images", SameTypeAs("Input"))
+      .Output("Output", "larger images", SameTypeAs("Input"), Apart())
       .Attr("is_test", false, kNoEffect)
       .Attr("output_size", std::vector<std::int32_t>(), "height and width of Output; none: the smallest")
       .Attr("groups", 1, "parts that do not see each other", AtLeast(1))
@@ -241,7 +241,9 @@ void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) 
       .InferShape(InferConv2dTranspose)
       .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
-      .Grad({.reads = {"Input", "Filter", "Bias"}, .yields = {"Input", "Filter", "Bias"}})
+      .Grad({.reads = {"Input", "Filter", "Bias"},
+             .yields = {"Input", "Filter", "Bias"},
+             .apart = {"Input", "Filter"}})
       .GradKernel<Cpu, Conv2dTransposeGradKernel, float, double>();
 }
 

@@ -157,7 +157,7 @@ class DropoutGradKernel : public Kernel {
 
 AttrCheck Probability() {
   return {[](const Attr& value) -> std::optional<std::string> {
-    const float p = std::get<float>(value);
+    const float p = *AttrAs<float>(value);
     if (p >= 0.0f && p <= 1.0f) return std::nullopt;
     return "in [0, 1]";
   }};

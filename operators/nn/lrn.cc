@@ -79,8 +79,6 @@ class LrnKernel : public Kernel {
     x_ = k.Input("X");
     mid_ = k.Output("MidOut");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "MidOut"));
     return near_.Prepare(k, x_.shape);
   }
   Status Run(KernelRun& k) override {
@@ -112,7 +110,6 @@ class LrnGradKernel : public Kernel {
     mid_ = k.Input("MidOut");
     dout_ = k.Input("Out@GRAD");
     dx_ = k.Output("X@GRAD");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     for (const char* slot : {"Out", "MidOut", "Out@GRAD"})
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, slot, x_.shape));
     return near_.Prepare(k, x_.shape);
@@ -145,8 +142,8 @@ void RegisterLrn(OpRegistry& ops) {
   ops.Add("lrn")
       .Doc("Each element against its neighbours in other channels.", kDoc)
       .Input("X", "images, rank 4", Floats())
-      .Output("Out", "shaped like X", SameTypeAs("X"))
-      .Output("MidOut", "what X was scaled by, before the power", SameTypeAs("X"))
+      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
+      .Output("MidOut", "what X was scaled by, before the power", SameTypeAs("X"), Apart())
       .Attr("n", 5, "how many channels, the own one in the middle", Odd())
       .Attr("k", 2.0f, "keeps the scale from 0")
       .Attr("alpha", 1e-4f, "the factor of the squares")
@@ -157,7 +154,11 @@ void RegisterLrn(OpRegistry& ops) {
       .Attr("is_test", false, kNoEffect)
       .InferShape(InferLrn)
       .Kernel<Cpu, LrnKernel, float, double>()
-      .Grad({.reads = {"X"}, .reads_outputs = {"Out", "MidOut"}, .yields = {"X"}, .of = {"Out"}})
+      .Grad({.reads = {"X"},
+             .reads_outputs = {"Out", "MidOut"},
+             .yields = {"X"},
+             .of = {"Out"},
+             .apart = {"X"}})
       .GradKernel<Cpu, LrnGradKernel, float, double>();
 }
 

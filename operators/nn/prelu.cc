@@ -122,7 +122,7 @@ void RegisterPrelu(OpRegistry& ops) {
       .Attr("mode", "all", "what shares a slope", OneOf({"all", "channel", "element"}))
       .InferShape(InferPrelu)
       .Kernel<Cpu, PreluKernel, float, double>()
-      .Grad({.reads = {"X", "Alpha"}, .yields = {"X", "Alpha"}})
+      .Grad({.reads = {"X", "Alpha"}, .yields = {"X", "Alpha"}, .apart = {"X", "Alpha"}})
       .GradKernel<Cpu, PreluGradKernel, float, double>();
 }
 

@@ -49,7 +49,7 @@ class CrfDecodingKernel : public Kernel {
     if (label_ && label_.shape.Count() != path_.shape.Count())
       return k.Error("Label (", label_.shape, ") must have the ", path_.shape.Count(),
                      " elements of ViterbiPath");
-    return RequireApart(k, "ViterbiPath");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -125,7 +125,7 @@ void RegisterCrfDecoding(OpRegistry& ops) {
       .Input("Transition", "[tags + 2, tags]", SameTypeAs("Emission"))
       .Input("Label", "the right tags", Only(DType::kInt64), Optional())
       .Input("Length", "the lengths of padded sequences", Only(DType::kInt64), Optional())
-      .Output("ViterbiPath", "the tags, or whether they are right", Only(DType::kInt64))
+      .Output("ViterbiPath", "the tags, or whether they are right", Only(DType::kInt64), Apart())
       .Nan("it counts as the highest score.")
       .InferShape(InferCrfDecoding)
       .Kernel<Cpu, CrfDecodingKernel, float, double>()

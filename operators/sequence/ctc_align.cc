@@ -39,7 +39,6 @@ class CtcAlignKernel : public Kernel {
     blank_ = k.Attr<std::int32_t>("blank");
     merge_ = k.Attr<bool>("merge_repeated");
     padding_ = static_cast<T>(k.Attr<std::int32_t>("padding_value"));
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Output"));
     return rows_.Prepare(k, "Output", input_.operand().dtype, {0, 1});
   }
 
@@ -107,7 +106,7 @@ void RegisterCtcAlign(OpRegistry& ops) {
       .Doc("What a sequence of labels with blanks and repetitions says.", kDoc)
       .Input("Input", "labels in sequences, or a padded matrix of them", Integers())
       .Input("InputLength", "the lengths of padded sequences", Integers(), Optional())
-      .Output("Output", "what is left of each sequence", SameTypeAs("Input"))
+      .Output("Output", "what is left of each sequence", SameTypeAs("Input"), Apart())
       .Output("OutputLength", "how much is left of each padded sequence", Only(DType::kInt64), Optional())
       .Attr("blank", 0, "the label that says nothing")
       .Attr("merge_repeated", true, "whether equal neighbours count once")

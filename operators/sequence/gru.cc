@@ -74,7 +74,6 @@ class GruKernel : public Kernel {
     batch_hidden_ = k.Output("BatchHidden");
     hidden_ = k.Output("Hidden");
     first_.Prepare(k, h0_.rows() * steps_.width);
-    for (const Slot& slot : k.op().outputs()) PENSTOCK_RETURN_IF_ERROR(RequireApart(k, slot.name));
     if (gates_ && reset_ && batch_hidden_ && hidden_) return OkStatus();
     return k.Error("outputs BatchGate, BatchResetHiddenPrev, BatchHidden and Hidden must be given");
   }
@@ -232,10 +231,12 @@ void RegisterGru(OpRegistry& ops) {
              Optional())
       .Input("Weight", "[width, 3 * width]: two matrices in one buffer", SameTypeAs("Input"))
       .Input("Bias", "[1, 3 * width]", SameTypeAs("Input"), Optional())
-      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate())
-      .Output("BatchResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"), Intermediate())
-      .Output("BatchHidden", "Hidden in the order of the steps", SameTypeAs("Input"), Intermediate())
-      .Output("Hidden", "what the steps put out", SameTypeAs("Input"))
+      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
+      .Output("BatchResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"),
+              Intermediate() | Apart())
+      .Output("BatchHidden", "Hidden in the order of the steps", SameTypeAs("Input"),
+              Intermediate() | Apart())
+      .Output("Hidden", "what the steps put out", SameTypeAs("Input"), Apart())
       .Attr("activation", "tanh", "of the candidate", GateActivationNames())
       .Attr("gate_activation", "sigmoid", "of the update and reset gate", GateActivationNames())
       .Attr("is_reverse", false, "whether each sequence is run from its last row to its first")

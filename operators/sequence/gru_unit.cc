@@ -62,7 +62,6 @@ class GruUnitKernel : public Kernel {
     gates_ = k.Output("Gate");
     reset_ = k.Output("ResetHiddenPrev");
     hidden_ = k.Output("Hidden");
-    for (const Slot& slot : k.op().outputs()) PENSTOCK_RETURN_IF_ERROR(RequireApart(k, slot.name));
     if (gates_ && reset_ && hidden_) return OkStatus();
     return k.Error("outputs Gate, ResetHiddenPrev and Hidden must be given");
   }
@@ -152,9 +151,10 @@ void RegisterGruUnit(OpRegistry& ops) {
       .Input("HiddenPrev", "what the step before put out", SameTypeAs("Input"))
       .Input("Weight", "[width, 3 * width]: two matrices in one buffer", SameTypeAs("Input"))
       .Input("Bias", "[1, 3 * width]", SameTypeAs("Input"), Optional())
-      .Output("Gate", "the activated gates", SameTypeAs("Input"), Intermediate())
-      .Output("ResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"), Intermediate())
-      .Output("Hidden", "what the step puts out", SameTypeAs("Input"))
+      .Output("Gate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
+      .Output("ResetHiddenPrev", "what the reset gate lets pass", SameTypeAs("Input"),
+              Intermediate() | Apart())
+      .Output("Hidden", "what the step puts out", SameTypeAs("Input"), Apart())
       .Attr("activation", 2, "of the candidate", ActivationNumber())
       .Attr("gate_activation", 1, "of the update and reset gate", ActivationNumber())
       .Attr("origin_mode", false, "whether the update gate says how much of the old is kept")

@@ -84,7 +84,6 @@ class LstmKernel : public Kernel {
     states_.Prepare(k, s_.rows * s_.width);
     outs_.Prepare(k, s_.rows * s_.recurrent);
     first_.Prepare(k, h0_.rows() * s_.recurrent);
-    for (const Slot& slot : k.op().outputs()) PENSTOCK_RETURN_IF_ERROR(RequireApart(k, slot.name));
     if (!gates_ || !active_ || !hidden_ == s_.projected)
       return k.Error("outputs BatchGate, BatchCellPreAct", s_.projected ? " and BatchHidden" : "",
                      " must be given: the gradient reads them");
@@ -192,17 +191,18 @@ void AddLstm(OpRegistry& ops) {
       .Input("C0", "the cell before the first step; zero if absent", SameTypeAs("Input"), Optional())
       .Input("Weight", "[width, 4 * width]", SameTypeAs("Input"))
       .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs("Input"))
-      .Output("Hidden", "what the steps put out", SameTypeAs("Input"))
-      .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional())
-      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate())
-      .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate());
+      .Output("Hidden", "what the steps put out", SameTypeAs("Input"), Apart())
+      .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional() | Apart())
+      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
+      .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate() | Apart());
   AddCommonAttrs(def);
   AddActivations(def);
   def.InferShape(InferLstm).Kernel<Cpu, LstmKernel, float, double>().Grad(
       {.reads = {"Input", "H0", "C0", "Weight", "Bias"},
        .reads_outputs = {"Hidden", "Cell", "BatchGate", "BatchCellPreAct"},
        .yields = {"Input", "H0", "C0", "Weight", "Bias"},
-       .of = {"Hidden", "Cell"}});
+       .of = {"Hidden", "Cell"},
+       .apart = {"Input", "H0", "C0", "Weight", "Bias"}});
   DeclareLstmGrad(def);
 }
 
@@ -215,11 +215,11 @@ void AddLstmp(OpRegistry& ops) {
       .Input("Weight", "[projection, 4 * width]", SameTypeAs("Input"))
       .Input("ProjWeight", "[width, projection]", SameTypeAs("Input"))
       .Input("Bias", "[1, 4 * width], or [1, 7 * width] with peepholes", SameTypeAs("Input"))
-      .Output("Projection", "the projections of what the steps put out", SameTypeAs("Input"))
-      .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional())
-      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate())
-      .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate())
-      .Output("BatchHidden", "what is projected", SameTypeAs("Input"), Intermediate());
+      .Output("Projection", "the projections of what the steps put out", SameTypeAs("Input"), Apart())
+      .Output("Cell", "the cell after each step", SameTypeAs("Input"), Optional() | Apart())
+      .Output("BatchGate", "the activated gates", SameTypeAs("Input"), Intermediate() | Apart())
+      .Output("BatchCellPreAct", "the activated cells", SameTypeAs("Input"), Intermediate() | Apart())
+      .Output("BatchHidden", "what is projected", SameTypeAs("Input"), Intermediate() | Apart());
   AddCommonAttrs(def);
   def.Attr("cell_clip", 0.0f, "bound of the cell; 0: none", AtLeast(0))
       .Attr("proj_clip", 0.0f, "bound of the projection; 0: none", AtLeast(0));
@@ -230,7 +230,8 @@ void AddLstmp(OpRegistry& ops) {
       .Grad({.reads = {"Weight", "ProjWeight", "Bias", "H0", "C0"},
              .reads_outputs = {"Projection", "Cell", "BatchGate", "BatchCellPreAct", "BatchHidden"},
              .yields = {"Input", "Weight", "ProjWeight", "Bias", "H0", "C0"},
-             .of = {"Projection", "Cell"}});
+             .of = {"Projection", "Cell"},
+             .apart = {"Input", "Weight", "ProjWeight", "Bias", "H0", "C0"}});
   DeclareLstmGrad(def);
 }
 

@@ -57,8 +57,7 @@ class LstmUnitKernel : public Kernel {
     c_ = k.Output("C");
     h_ = k.Output("H");
     forget_bias_ = static_cast<T>(k.Attr<float>("forget_bias"));
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "C"));
-    return RequireApart(k, "H");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -142,12 +141,16 @@ void RegisterLstmUnit(OpRegistry& ops) {
       .Doc("The element-wise part of one LSTM step.", kDoc)
       .Input("X", "[rows, 4 * width]", Floats())
       .Input("C_prev", "the cell before: [rows, width]", SameTypeAs("X"))
-      .Output("C", "the cell after", SameTypeAs("X"))
-      .Output("H", "what the step puts out", SameTypeAs("X"))
+      .Output("C", "the cell after", SameTypeAs("X"), Apart())
+      .Output("H", "what the step puts out", SameTypeAs("X"), Apart())
       .Attr("forget_bias", 0.0f, "added to the forget gate before its sigmoid")
       .InferShape(InferLstmUnit)
       .Kernel<Cpu, LstmUnitKernel, float, double>()
-      .Grad({.reads = {"X", "C_prev"}, .reads_outputs = {"C"}, .yields = {"X", "C_prev"}, .of = {"C", "H"}})
+      .Grad({.reads = {"X", "C_prev"},
+             .reads_outputs = {"C"},
+             .yields = {"X", "C_prev"},
+             .of = {"C", "H"},
+             .apart = {"X", "C_prev"}})
       .GradKernel<Cpu, LstmUnitGradKernel, float, double>();
 }
 

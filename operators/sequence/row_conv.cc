@@ -59,7 +59,7 @@ class RowConvKernel : public Kernel {
     x_.Prepare(k);
     filter_ = k.Input("Filter");
     out_ = k.Output("Out");
-    return RequireApart(k, "Out");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -97,7 +97,7 @@ class RowConvGradKernel : public Kernel {
     if (filter_.shape.rank() != 2) return k.Error("rank of Filter (", filter_.shape, ") must be 2");
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Filter", {filter_.shape[0], x_.width()}));
     PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "Out@GRAD", x));
-    return RequireApart(k, "X@GRAD");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -138,10 +138,10 @@ void RegisterRowConv(OpRegistry& ops) {
       .Input("X", "rows in sequences, or [sequences, steps, width]", Floats())
       .Input("Filter", "[context, width]: the row's own weights, then those of the rows after it",
              SameTypeAs("X"))
-      .Output("Out", "the weighted sums", SameTypeAs("X"))
+      .Output("Out", "the weighted sums", SameTypeAs("X"), Apart())
       .InferShape(InferRowConv)
       .Kernel<Cpu, RowConvKernel, float, double>()
-      .Grad({.reads = {"X", "Filter"}, .yields = {"X", "Filter"}})
+      .Grad({.reads = {"X", "Filter"}, .yields = {"X", "Filter"}, .apart = {"X"}})
       .GradKernel<Cpu, RowConvGradKernel, float, double>()
       .GradDef()
       .InferShape(GradsWithLodUndeclared({"X", "Filter"}));

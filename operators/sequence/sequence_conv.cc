@@ -99,7 +99,7 @@ class SequenceConvKernel : public Kernel {
     window_ = WindowOf(k);
     threads_ = k.threads();
     windows_.Prepare(k, x_.operand().shape.Count() * window_.length);
-    return RequireApart(k, "Out");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -144,7 +144,7 @@ class SequenceConvGradKernel : public Kernel {
       PENSTOCK_RETURN_IF_ERROR(RequireShape(k, "PaddingData", {window_.before() + window_.after(), x[1]}));
     if (dpadding_ && !padding_) return k.Error("PaddingData@GRAD is asked for, but PaddingData is not used");
     windows_.Prepare(k, x.Count() * window_.length);
-    return RequireApart(k, "X@GRAD");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -219,14 +219,15 @@ void RegisterSequenceConv(OpRegistry& ops) {
       .Input("X", "rows in sequences", Floats())
       .Input("PaddingData", "what stands beyond the ends", SameTypeAs("X"), Optional())
       .Input("Filter", "[contextLength * width of X, channels]", SameTypeAs("X"))
-      .Output("Out", "one row of channels for each row of X", SameTypeAs("X"))
+      .Output("Out", "one row of channels for each row of X", SameTypeAs("X"), Apart())
       .Attr("paddingTrainable", false, "whether PaddingData is used")
       .RequiredAttr("contextLength", AttrKind::kInt, "how many rows a window has", AtLeast(1))
       .Attr("contextStart", 0, "where a window begins, seen from its row")
       .Attr("contextStride", 1, "1: a window for each row")
       .InferShape(InferSequenceConv)
       .Kernel<Cpu, SequenceConvKernel, float, double>()
-      .Grad({.reads = {"X", "PaddingData", "Filter"}, .yields = {"X", "PaddingData", "Filter"}})
+      .Grad(
+          {.reads = {"X", "PaddingData", "Filter"}, .yields = {"X", "PaddingData", "Filter"}, .apart = {"X"}})
       .GradMadeBy(SequenceConvGrad)
       .GradKernel<Cpu, SequenceConvGradKernel, float, double>();
 }

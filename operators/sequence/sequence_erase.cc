@@ -81,7 +81,7 @@ class SequenceEnumerateKernel : public Kernel {
     out_ = k.Output("Out");
     window_ = k.Attr<std::int32_t>("win_size");
     pad_ = static_cast<T>(k.Attr<std::int32_t>("pad_value"));
-    return RequireApart(k, "Out");
+    return OkStatus();
   }
 
   Status Run(KernelRun& k) override {
@@ -119,7 +119,7 @@ void RegisterSequenceErase(OpRegistry& ops) {
   ops.Add("sequence_enumerate")
       .Doc("Each token with those that follow it.", kEnumerateDoc)
       .Input("X", "one token in a row, in sequences", Integers())
-      .Output("Out", "one window in a row", SameTypeAs("X"))
+      .Output("Out", "one window in a row", SameTypeAs("X"), Apart())
       .RequiredAttr("win_size", AttrKind::kInt, "how many tokens a window has", AtLeast(2))
       .Attr("pad_value", 0, "what stands beyond the end of a sequence")
       .Attr("@ALL_KERNELS_MUST_COMPUTE_RUNTIME_SHAPE@", true, kNoEffect)

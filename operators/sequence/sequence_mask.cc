@@ -42,7 +42,6 @@ class SequenceMaskKernel : public Kernel {
     y_ = k.Output("Y");
     y_shape_ = Concat(x_.shape, {0});
     given_ = k.Attr<std::int32_t>("maxlen");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Y"));
     if (max_length_ && max_length_.shape.Count() != 1)
       return k.Error("MaxLenTensor (", max_length_.shape, ") must hold one element");
     const bool known =
@@ -118,7 +117,7 @@ void RegisterSequenceMask(OpRegistry& ops) {
       .Doc("Which steps of a padded sequence are real.", kDoc)
       .Input("X", "lengths", Numbers())
       .Input("MaxLenTensor", "one element: the number of steps", Integers(), Optional())
-      .Output("Y", "X's extents, then one for the steps", TypeFromAttr("out_dtype"))
+      .Output("Y", "X's extents, then one for the steps", TypeFromAttr("out_dtype"), Apart())
       .Attr("maxlen", -1, "the number of steps; negative: the largest element of X", {MaxLenRule})
       .RequiredAttr("out_dtype", AttrKind::kInt, "the element type of Y")
       .InferShape(InferSequenceMask)

@@ -57,7 +57,6 @@ class SequencePadKernel : public Kernel {
     if (pad_bytes_ == 0 || (pad_bytes_ != step_bytes_ && pad_bytes_ != SizeOf(pad_.dtype))) {
       return k.Error("shape of PadValue (", pad_.shape, ") must be [1] or a step of X (", x, ")");
     }
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     return length_.Prepare(k, "Length", DType::kInt64, {0});
   }
 
@@ -248,7 +247,7 @@ void AddSequencePad(OpRegistry& ops) {
   def.Doc("Sequences as rows of one length.", kPadDoc)
       .Input("X", "steps in sequences", Numbers())
       .Input("PadValue", "what fills up: one element, or one step", SameTypeAs("X"))
-      .Output("Out", "[sequences, padded length, ...]", SameTypeAs("X"))
+      .Output("Out", "[sequences, padded length, ...]", SameTypeAs("X"), Apart())
       .Output("Length", "the number of steps of each sequence", Only(DType::kInt64), Optional())
       .Attr("padded_length", -1, "the number of steps of Out; -1: of the longest sequence", AtLeast(-1))
       .InferShape(InferSequencePad)

@@ -64,7 +64,7 @@ void RegisterSequenceReshape(OpRegistry& ops) {
   OpDef& def = ops.Add("sequence_reshape");
   def.Doc("The elements of each sequence in rows of another width.", kDoc)
       .Input("X", "rows in sequences", Numbers())
-      .Output("Out", "as many elements, in rows of new_dim", SameTypeAs("X"))
+      .Output("Out", "as many elements, in rows of new_dim", SameTypeAs("X"), Apart())
       .RequiredAttr("new_dim", AttrKind::kInt, "the width of Out's rows", AtLeast(1))
       .InferShape(InferSequenceReshape)
       .KernelForAnyType<Cpu, SequenceReshapeKernel>()

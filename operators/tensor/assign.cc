@@ -66,7 +66,6 @@ class AssignValueKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    values_ = Tensor(out_.dtype, out_.shape);
     switch (out_.dtype) {
       case DType::kFp32:
         return Take<float>(k, k.Attr<std::vector<float>>("fp32_values"));
@@ -88,10 +87,11 @@ class AssignValueKernel : public Kernel {
  private:
   template <typename T, typename Value>
   Status Take(const KernelSetup& k, const std::vector<Value>& all) {
-    if (all.size() != static_cast<std::size_t>(values_.count())) {
-      return k.Error("shape ", out_.shape, " needs ", values_.count(), " values; the attribute holds ",
+    if (all.size() != static_cast<std::size_t>(out_.shape.Count())) {
+      return k.Error("shape ", out_.shape, " needs ", out_.shape.Count(), " values; the attribute holds ",
                      all.size());
     }
+    values_ = Tensor(out_.dtype, out_.shape);
     std::transform(all.begin(), all.end(), values_.Data<T>(),
                    [](Value value) { return static_cast<T>(value); });
     return OkStatus();

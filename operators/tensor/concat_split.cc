@@ -170,7 +170,6 @@ class ConcatKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     for (const Operand& x : k.Inputs("X")) {
       if (x.dtype != out_.dtype)
         return k.Error("element types of X differ (", DTypeName(x.dtype), ", ", DTypeName(out_.dtype), ")");
@@ -362,7 +361,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .Doc("Its arguments end to end along one extent.", kConcatDoc)
       .Input("X", "tensors whose other extents are equal", AnyType(), Repeated())
       .Input("AxisTensor", "axis as a tensor", Integers(), Optional())
-      .Output("Out", "the whole", SameTypeAs("X"))
+      .Output("Out", "the whole", SameTypeAs("X"), Apart())
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("axis", 0, "the extent along which they are joined")
       .Attr("use_quantizer", false, kNoEffect)

@@ -36,7 +36,7 @@ class GatherKernel : public Kernel {
     index_ = k.Input("Index");
     out_ = k.Output("Out");
     row_bytes_ = static_cast<std::size_t>(x_.shape.RowWidth()) * SizeOf(x_.dtype);
-    return RequireApart(k, "Out");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     const std::byte* const x = k[x_].raw();
@@ -68,7 +68,6 @@ class GatherGradKernel : public Kernel {
     width_ = k.Input("X").shape.RowWidth();
     if (index_.dtype != DType::kInt32 && index_.dtype != DType::kInt64)
       return k.Error("element type of Index (", DTypeName(index_.dtype), ") must be i32 or i64");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     return RequireCount(k, "Out@GRAD", index_.shape.Count() * width_);
   }
   Status Run(KernelRun& k) override {
@@ -103,12 +102,12 @@ void RegisterGather(OpRegistry& ops) {
       .Doc("Rows of a tensor by their numbers.", kDoc)
       .Input("X", "rank 1 or more; rows are its first extent", AnyType())
       .Input("Index", "row numbers, [n] or [n, 1]", Integers())
-      .Output("Out", "the rows", SameTypeAs("X"))
+      .Output("Out", "the rows", SameTypeAs("X"), Apart())
       .Attr("overwrite", true, "whether the gradient of a row is the last one alone")
       .InferShape(InferGather)
       .KernelTypeFrom("Index")
       .Kernel<Cpu, GatherKernel, std::int32_t, std::int64_t>()
-      .Grad({.reads = {"Index", "X"}, .yields = {"X"}})
+      .Grad({.reads = {"Index", "X"}, .yields = {"X"}, .apart = {"X"}})
       .GradKernel<Cpu, GatherGradKernel, float, double>()
       .GradDef()
       .KernelTypeFrom("Out@GRAD");

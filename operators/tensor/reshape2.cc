@@ -116,7 +116,7 @@ Status InferFlatten(InferContext& c) {
 }
 
 OpDef& Finish(OpDef& def) {
-  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"))
+  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
               Intermediate())
       .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}});

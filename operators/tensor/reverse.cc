@@ -37,7 +37,6 @@ class ReverseKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "Out"));
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<int> reversed, ReversedExtents(k, x_.shape));
     std::vector<bool> backwards(static_cast<std::size_t>(x_.shape.rank()));
     for (const int extent : reversed) backwards[static_cast<std::size_t>(extent)] = true;
@@ -80,7 +79,7 @@ void RegisterReverse(OpRegistry& ops) {
   ops.Add("reverse")
       .Doc("A tensor with the order of elements along some extents turned round.", kDoc)
       .Input("X", StrCat("rank at most ", StridedLoops::kMaxExtents), AnyType())
-      .Output("Out", "shaped like X", SameTypeAs("X"))
+      .Output("Out", "shaped like X", SameTypeAs("X"), Apart())
       .RequiredAttr("axis", AttrKind::kInts, "the extents")
       .InferShape(InferReverse)
       .KernelForAnyType<Cpu, ReverseKernel>()

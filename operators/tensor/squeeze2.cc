@@ -101,7 +101,7 @@ class UnsqueezeKernel : public CopyKernel {
 };
 
 OpDef& Finish(OpDef& def) {
-  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"))
+  def.Output("Out", "X's elements in their new shape", SameTypeAs("X"), InPlaceInAnySize())
       .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
               Intermediate())
       .Attr("axes", std::vector<std::int32_t>(), "which extents")

@@ -110,7 +110,7 @@ class TransposeKernel : public Kernel {
     from_ = k.Input("X");
     to_ = k.Output("Out");
     loops_.Prepare(from_.shape, k.Attr<std::vector<std::int32_t>>("axis"));
-    return RequireApart(k, "Out");
+    return OkStatus();
   }
   Status Run(KernelRun& k) override {
     loops_.MoveElements(SizeOf(from_.dtype), k[from_].raw(), k[to_].raw());
@@ -133,7 +133,6 @@ class TransposeGradKernel : public Kernel {
     for (std::size_t i = 0; i < axis.size(); ++i)
       back[static_cast<std::size_t>(axis[i])] = static_cast<std::int32_t>(i);
     loops_.Prepare(from_.shape, back);
-    PENSTOCK_RETURN_IF_ERROR(RequireApart(k, "X@GRAD"));
     return to_ ? RequireCount(k, "Out@GRAD", to_.shape.Count()) : OkStatus();
   }
   Status Run(KernelRun& k) override {
@@ -152,7 +151,7 @@ void RegisterTranspose2(OpRegistry& ops) {
   ops.Add("transpose2")
       .Doc("The extents of X in another order.", kDoc)
       .Input("X", "rank at most 8", AnyType())
-      .Output("Out", "X with its extents reordered", SameTypeAs("X"))
+      .Output("Out", "X with its extents reordered", SameTypeAs("X"), Apart())
       .Output("XShape", "no elements; its shape is [0] and X's, for the gradient", SameTypeAs("X"),
               Intermediate())
       .RequiredAttr("axis", AttrKind::kInts, "which extent of X each extent of Out is")
@@ -161,7 +160,7 @@ void RegisterTranspose2(OpRegistry& ops) {
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferTranspose)
       .KernelForAnyType<Cpu, TransposeKernel>()
-      .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}})
+      .Grad({.reads_outputs = {"XShape"}, .yields = {"X"}, .apart = {"X"}})
       .GradDef()
       .InferShape(InferFromXShape)
       .KernelForAnyType<Cpu, TransposeGradKernel>();

@@ -132,6 +132,7 @@ Result<Tensors> RunOp(const OpRegistry& ops, const Op& op, const Tensors& inputs
   const std::unique_ptr<Kernel> kernel = factory();
   KernelSetup setup(*def, op, std::move(in), std::move(out), services);
   PENSTOCK_RETURN_IF_ERROR(RequireKinds(*def, setup));
+  PENSTOCK_RETURN_IF_ERROR(RequireAliasing(*def, setup));
   PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
   std::vector<std::shared_ptr<Buffer>> buffers;
   std::vector<std::byte*> workspaces;

@@ -129,4 +129,9 @@ def not_compared(theirs, ours):
         entries.append('B-cond-gradients')
     if 'is_distributed=True' in their_text and ' <- sgd(' in their_text:
         entries.append('B-table-optimizer')
+    written = _written(theirs)
+    for line in theirs:
+        named = re.search(r"<- recurrent_grad\(.*outputs@GRAD=\[([^]]*)\]", line)
+        if named and any(name not in written for name in _WRITTEN.findall(named.group(1))):
+            entries.append('B-unwritten-gradients')
     return entries

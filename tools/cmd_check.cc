@@ -7,6 +7,7 @@
 #include "tools/command.h"
 #include "tools/source.h"
 #include "transpiler/check/check.h"
+#include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock::tools {
 
@@ -19,6 +20,11 @@ int RunCheck(const Arguments& arguments) {
   if (HasSourcePrograms()) {
     source = ReadSourcePrograms("check");
     if (!source.ok()) return BadInput(source.status());
+    // Of Fluid's programs the default dialect leaves out what nobody writes.
+    std::optional<Program> mended = WithoutUnwrittenParts(source->main);
+    const bool as_mended =
+        !roles->trainers.empty() && !WithoutUnwrittenParts(roles->trainers.front().program);
+    if (mended && as_mended) source->main = *std::move(mended);
     programs.emplace(SourcePrograms{source->main, source->startup});
   }
   const CheckReport report =

@@ -25,7 +25,7 @@ class GradLister {
     for (const VarRef& var : block.vars()) {
       if (var->facts.stop_gradient) no_grad.insert(var->name);
     }
-    const std::vector<OpEntry> path = FindOpPath(block, wanted_.targets, wanted_.inputs, no_grad);
+    const std::vector<OpEntry> path = FindOpPath(ops_, block, wanted_.targets, wanted_.inputs, no_grad);
     no_grad.merge(FindUnusedOutputs(path, wanted_.targets, no_grad));
     NameSet no_grad_names;
     for (const std::string& name : no_grad) no_grad_names.insert(GradName(name));

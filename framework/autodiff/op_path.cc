@@ -28,13 +28,14 @@ std::vector<OpEntry> ThatDependOn(NameSet inputs, const std::vector<OpEntry>& op
 
 }  // namespace
 
-std::vector<OpEntry> FindOpPath(const Block& block, const NameSet& targets, const NameSet& inputs,
-                                const NameSet& no_grad) {
+std::vector<OpEntry> FindOpPath(const OpRegistry& registry, const Block& block, const NameSet& targets,
+                                const NameSet& inputs, const NameSet& no_grad) {
   NameSet wanted = targets;
   std::vector<OpEntry> path;
   const std::vector<OpEntry> ops = inputs.empty() ? block.ops() : ThatDependOn(inputs, block.ops(), no_grad);
   for (auto it = ops.rbegin(); it != ops.rend(); ++it) {
     if (!AnyOf(it->op->OutputNames(), wanted)) continue;
+    if (const OpDef* def = registry.Find(it->op->type()); def != nullptr && def->no_grad()) continue;
     path.push_back(*it);
     for (const std::string& name : it->op->InputNames()) {
       if (!no_grad.contains(name)) wanted.insert(name);

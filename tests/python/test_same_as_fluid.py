@@ -126,3 +126,12 @@ def test_compat_updates_a_distributed_table_by_sgd_alone(fluid):
     updates = {op.input('Param')[0]: op.type for block in main.blocks for op in block.ops if 'Param' in op.input_names}
     assert updates['table'] == 'sgd' and 'adam' in updates.values()
     assert [name for name in startup.global_block().vars if name.startswith('table')] == ['table']
+
+
+def test_a_feed_may_be_marked_persistable(fluid):
+    x = fluid.data('x', [None, 4])
+    x.persistable = True
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(fluid.layers.fc(x, 1)))
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers=PSERVERS, trainers=2)    # an error, if the proof wants an initial value of it
+    assert t.get_trainer_program().global_block().var('x').persistable

@@ -1,6 +1,9 @@
 #include "transpiler/pipeline/check_role_set.h"
 
+#include <optional>
+
 #include "framework/verify/verifier.h"
+#include "transpiler/plan/unwritten_parts.h"
 
 namespace penstock {
 
@@ -21,10 +24,11 @@ RoleFiles FilesOf(const RoleSet& roles) {
 
 CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
                          const Program& startup, ThreadPool* threads) {
-  const SourcePrograms source{main, startup};
   const bool compat = roles.plan.dialect == Dialect::kFluid18;
+  const std::optional<Program> mended = compat ? std::nullopt : WithoutUnwrittenParts(main);
+  const SourcePrograms source{mended ? *mended : main, startup};
   // The pass manager has verified what the passes made; the rest stands as the user built it.
-  const bool verified = !compat && VerifyProgram(main, {.ops = &ops}).ok();
+  const bool verified = !compat && VerifyProgram(source.main, {.ops = &ops}).ok();
   CheckReport report =
       CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = verified, .threads = threads});
   if (!compat) return report;

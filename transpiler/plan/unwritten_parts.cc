@@ -40,11 +40,13 @@ bool HoldsSomething(const Program& program, int block, const std::string& name) 
   return var != nullptr && (var->persistable || var->facts.is_data);
 }
 
-// Of an op that runs the gradient of a block, gradients that are not even declared become no argument.
+// Of an op that runs the gradient of a block, or stands in one, gradients that are not even declared become
+// no argument.
 void EmptyUndeclared(const Program& main, std::optional<Program>& out) {
   for (int block = 0; block < main.block_count(); ++block) {
     for (const OpEntry& entry : main.block(block).ops()) {
-      if (!entry.op->may_name_blocks() || !Has(entry.op->role(), Role::kBackward)) continue;
+      const bool of_block = block != 0 || entry.op->may_name_blocks();
+      if (!of_block || !Has(entry.op->role(), Role::kBackward)) continue;
       Op op = *entry.op;
       bool changed = false;
       for (Slot slot : entry.op->inputs()) {

@@ -88,6 +88,17 @@ def _preout(lines):
             for name in re.findall(r"PreOut=\['([^']*)'\]", line)}
 
 
+def _sums_mixed_extents(lines):
+    """Whether a sum has a part with a known extent where another's is not."""
+    shapes = dict(re.findall(r'^var (\S+) .*?shape=(\[[^]]*\])', '\n'.join(lines), re.M))
+    for line in lines:
+        if '<- sum(' in line:
+            parts = _WRITTEN.findall(line.split('<- sum(', 1)[1].split(') {', 1)[0])
+            if len({shapes.get(name) for name in parts}) > 1:
+                return True
+    return False
+
+
 def without(theirs, ours, met):
     """Both without what is listed; `met` gets the names of the entries that were found."""
     if theirs == ours:
@@ -105,6 +116,9 @@ def without(theirs, ours, met):
         lines = [re.sub(r'shape=\[[^]]*\]', 'shape=', line)
                  if line.startswith('var ') and line.split(' ')[1] in hidden else line for line in lines]
         sides.append([_alike(line) for line in lines])
+    if sides[0] != sides[1] and _sums_mixed_extents(theirs):
+        met.add('B-extents')
+        sides = [[re.sub(r'shape=\[-?\d+', 'shape=[?', line) for line in lines] for lines in sides]
     bare = [[re.sub(r' lod=\d', '', line) for line in lines] for lines in sides]
     if sides[0] != sides[1] and bare[0] == bare[1]:
         met.add('B-lod')
@@ -129,4 +143,9 @@ def not_compared(theirs, ours):
         entries.append('B-cond-gradients')
     if 'is_distributed=True' in their_text and ' <- sgd(' in their_text:
         entries.append('B-table-optimizer')
+    written = _written(theirs)
+    for line in theirs:
+        named = re.search(r"<- recurrent_grad\(.*outputs@GRAD=\[([^]]*)\]", line)
+        if named and any(name not in written for name in _WRITTEN.findall(named.group(1))):
+            entries.append('B-unwritten-gradients')
     return entries

@@ -93,6 +93,7 @@ Status Edit(const std::string& edit, Lines& lines) {
 Status Damage(const GoldenSection& section, RoleFiles& roles) {
   RoleProgram* file = FindFile(roles, section.argument);
   if (file == nullptr) return InvalidArgument("E-golden", "there is no file ", section.argument);
+  file->program.mutable_meta().job_facts.clear();  // it repeats what the ops say
   Lines lines = Split(PrintProgram(file->program, PrintOptions::Everything()), '\n');
   for (const std::string& edit : Split(section.text, '\n')) {
     if (!edit.empty()) PENSTOCK_RETURN_IF_ERROR(Edit(edit, lines));

@@ -1,6 +1,7 @@
 #include "transpiler/pipeline/describe_job.h"
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -20,6 +21,7 @@ constexpr std::size_t kNamesTold = 4;       // of those that are treated alike
 constexpr std::size_t kKindsTold = 24;      // of updates, and of initial values
 constexpr std::size_t kAttrBytesTold = 32;  // a longer value is told by its digest
 constexpr std::size_t kNameBytesTold = 64;
+constexpr std::size_t kToldKept = 8;  // texts of ops, to be used again
 
 std::string Digest(std::uint64_t digest) {
   std::string text(16, '0');
@@ -82,7 +84,12 @@ class Kinds {
 class JobWriter {
  public:
   JobWriter(const OpRegistry& ops, const Program& main, const Program& startup, const PlacementPlan& plan)
-      : main_(main), startup_(startup), plan_(plan), shown_(ShowOptions(ops)), digest_(main) {
+      : main_(main),
+        startup_(startup),
+        plan_(plan),
+        shown_(ShowOptions(ops)),
+        digest_(main),
+        alone_(startup) {
     FindUpdates(ops);
     FindWriters();
   }
@@ -134,13 +141,39 @@ class JobWriter {
     }
   }
 
-  // " {beta1=0.8}": in words what a user sets, and not what each variable has of its own.
+  static bool IsTold(const Op& op, const std::string& attr) {
+    const bool own = attr == "shape" || attr == "dtype" || attr == "force_cpu" || attr == "str_value";
+    return !own && !IsOfProcess(op, attr);
+  }
+
+  // "adam {beta1=0.8}": in words what a user sets, and not what each variable has of its own. Most ops of a
+  // type are alike, so that few texts are made.
+  const std::string& Told(const Op& op) {
+    const auto differs = [](const Op& one, const Op& other) {
+      return one.type() != other.type() || !SameTold(one, other);
+    };
+    for (auto& [known, text] : told_) {
+      if (!differs(*known, op)) return text;
+    }
+    if (told_.size() >= kToldKept) told_.pop_front();
+    return told_.emplace_back(&op, StrCat(op.type(), Attrs(op))).second;
+  }
+
+  static bool SameTold(const Op& one, const Op& other) {
+    const std::vector<NamedAttr>&a = one.attrs(), &b = other.attrs();
+    if (a.size() != b.size()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      if (a[i].name != b[i].name) return false;
+      if (IsTold(one, a[i].name.str()) && a[i].value != b[i].value) return false;
+    }
+    return true;
+  }
+
   std::string Attrs(const Op& op) const {
     std::map<std::string, std::string> told;
     for (const NamedAttr& attr : op.attrs()) {
       const std::string& name = attr.name.str();
-      const bool own = name == "shape" || name == "dtype" || name == "force_cpu" || name == "str_value";
-      if (own || IsOfProcess(op, name) || shown_.is_default(op, attr)) continue;
+      if (!IsTold(op, name) || shown_.is_default(op, attr)) continue;
       std::string value = AttrToString(attr.value);
       if (value.size() > kAttrBytesTold) value = StrCat("(digest ", Digest(Fnv1a64(value)), ")");
       told[name] = std::move(value);
@@ -161,7 +194,7 @@ class JobWriter {
   void WriteUpdates() {
     Kinds kinds;
     for (const auto& [param, update] : updates_)
-      kinds.Add(StrCat(update.op->type(), Attrs(*update.op), Rate(update.rate)), param);
+      kinds.Add(StrCat(Told(*update.op), Rate(update.rate)), param);
     kinds.Print("updates", out_);
   }
 
@@ -205,8 +238,21 @@ class JobWriter {
     });
   }
 
+  // One op that reads nothing and writes nothing else.
+  static bool IsAlone(const std::vector<const Op*>& writers) {
+    if (writers.size() != 1) return false;
+    const auto args = [](const std::vector<Slot>& slots) {
+      std::size_t count = 0;
+      for (const Slot& slot : slots) count += slot.args.size();
+      return count;
+    };
+    return args(writers.front()->inputs()) == 0 && args(writers.front()->outputs()) == 1;
+  }
+
   // Of the ops of the start-up program that make a variable, and what they read.
-  std::uint64_t InitialValue(const std::string& name) const {
+  std::uint64_t InitialValue(const std::string& name) {
+    const auto own = writers_.find(name);
+    if (own != writers_.end() && IsAlone(own->second)) return alone_.OfAttrs(0, *own->second.front());
     OpDigest digest(startup_);
     digest.KeepName(name, 1);
     std::uint64_t value = 0;
@@ -232,8 +278,8 @@ class JobWriter {
       const Op& op = *found->second.back();
       const std::uint64_t value = InitialValue(name);
       // Text tells all of what fills a shape; what else there is has its digest.
-      const bool alone = found->second.size() == 1 && op.InputNames().empty();
-      kinds.Add(StrCat(op.type(), Attrs(op), alone ? "" : StrCat(", digest ", Digest(value))), name, value);
+      kinds.Add(IsAlone(found->second) ? Told(op) : StrCat(Told(op), ", digest ", Digest(value)), name,
+                value);
     }
     kinds.Print("starts", out_);
     std::size_t others = 0;
@@ -265,6 +311,8 @@ class JobWriter {
   const PlacementPlan& plan_;
   const PrintOptions shown_;
   OpDigest digest_;
+  OpDigest alone_;  // of ops of the start-up program that name one variable
+  std::deque<std::pair<const Op*, std::string>> told_;
   std::map<std::string, Update> updates_;  // by parameter
   std::set<std::string> params_;
   ViewMap<std::vector<const Op*>> writers_;  // in the start-up program

@@ -98,15 +98,17 @@ std::uint64_t OpDigest::OfBlock(int block) {
 }
 
 std::uint64_t OpDigest::Of(int block, const Op& op) {
-  std::uint64_t digest = Chain(0, Fnv1a64(op.type()));
-  digest = Chain(digest, OfSlots(op.outputs()));
-  digest = Chain(digest, OfSlots(op.inputs()));
+  const std::uint64_t slots = Chain(OfSlots(op.outputs()), OfSlots(op.inputs()));
+  return Chain(OfAttrs(block, op), slots);
+}
+
+std::uint64_t OpDigest::OfAttrs(int block, const Op& op) {
   std::uint64_t attrs = 0;
   for (const NamedAttr& attr : op.attrs()) {
     if (IsOfProcess(op, attr.name.str())) continue;
     attrs += Chain(Fnv1a64(attr.name.str()), OfAttr(block, attr.value));
   }
-  return Chain(digest, attrs);
+  return Chain(Fnv1a64(op.type()), attrs);
 }
 
 }  // namespace penstock

@@ -37,6 +37,8 @@ class OpDigest {
   // of slots counts, that of attributes does not. Attributes of the framework itself (op_role,
   // op_callstack...) and numbers that a process counts by itself are left out.
   std::uint64_t Of(int block, const Op& op);
+  // Its type and attributes alone.
+  std::uint64_t OfAttrs(int block, const Op& op);
 
  private:
   std::uint64_t OfSlots(const std::vector<Slot>& slots);

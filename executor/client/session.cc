@@ -299,7 +299,7 @@ Message Session::SealFor(const Peer& peer, Envelope envelope, Payload body) cons
   envelope.contract = peer.contract.Hash();
   envelope.incarnation = options_.incarnation;
   envelope.trainer = static_cast<std::uint32_t>(trainer_);
-  return Seal(envelope, options_.token, std::move(body));
+  return Seal(envelope, std::move(body));
 }
 
 void Session::SendKept(Peer& peer, Envelope envelope, Payload body) {

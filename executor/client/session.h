@@ -32,7 +32,8 @@ namespace penstock {
 
 struct SessionOptions {
   std::string job;
-  Token token{};
+  // Where servers save tables, if this process knows: paths in it are told as names in it.
+  std::string checkpoint_folder;
   int trainers = 0;               // as this process was told; 0: it was not
   std::uint64_t incarnation = 1;  // larger at each start of this trainer
   Nanoseconds resend_after = std::chrono::seconds(30);

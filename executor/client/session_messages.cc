@@ -28,7 +28,7 @@ Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
 }
 
 void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<Envelope> envelope = Open(message, options_.token);
+  const Result<Envelope> envelope = Open(message);
   const std::lock_guard lock(mutex_);
   Peer* peer = PeerOf(from);
   if (peer == nullptr || !status_.ok()) return;
@@ -165,7 +165,10 @@ void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
   peer->closed_at = options_.clock->Now();
   options_.on_change();
   if (!status_.ok() || peer->completed) return;
-  if (!peer->was_welcome) return;  // it may still be starting: Tick connects again
+  // A server that is still to start refuses, and Tick connects again; other reasons stay.
+  const bool may_pass = why.ok() || why.code() == StatusCode::kUnavailable;
+  if (!may_pass) return Fail(Status(why).In(StrCat("pserver ", peer->address)));
+  if (!peer->was_welcome) return;
   Fail(Unavailable("E-peer-lost", "pserver ", peer->address,
                    " is gone: ", why.ok() ? std::string("it closed the connection") : why.message(),
                    " (step ", step_, ")"));

@@ -16,14 +16,17 @@ GrpcClientOptions GrpcClientOptions::FromEnvironment() {
   options.job = text("PENSTOCK_JOB_ID");
   options.token = text("PENSTOCK_JOB_TOKEN");
   options.trainers = std::atoi(text("PADDLE_TRAINERS_NUM").c_str());
+  const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
+  options.checkpoint_folder = folder.empty() ? std::string(1, '.') : folder;
+  options.tls = TlsFiles::FromEnvironment();
   return options;
 }
 
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   ClientOptions client;
-  PENSTOCK_ASSIGN_OR_RETURN(client.session.token, MakeToken(options.token));
   client.session.job = options.job;
   client.session.trainers = options.trainers;
+  client.session.checkpoint_folder = options.checkpoint_folder;
   client.session.connect_deadline = options.connect_deadline;
   // A trainer that starts again does so later, by the wall clock too.
   client.session.incarnation =
@@ -31,7 +34,9 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.report = options.report ? std::move(options.report) : [](const std::string& line) {
     std::fprintf(stderr, "%s\n", line.c_str());
   };
-  return std::unique_ptr<RpcClient>(std::make_unique<TrainerClient>(MakeGrpcTransport(), std::move(client)));
+  auto transport = MakeGrpcTransport(
+      {.token = std::move(options.token), .tls = std::move(options.tls), .report = client.report});
+  return std::unique_ptr<RpcClient>(std::make_unique<TrainerClient>(std::move(transport), std::move(client)));
 }
 
 }  // namespace penstock

@@ -13,8 +13,9 @@ namespace {
 
 class GrpcServer : public ServerLoop {
  public:
-  GrpcServer(const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
-      : transport_(MakeGrpcTransport()), loop_(*transport_, ops, blocks, std::move(options)) {}
+  GrpcServer(const OpRegistry& ops, BlockRunner& blocks, std::unique_ptr<Transport> transport,
+             LoopOptions options)
+      : transport_(std::move(transport)), loop_(*transport_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
     return loop_.Serve(program, op, scope);
@@ -36,13 +37,17 @@ GrpcServerOptions GrpcServerOptions::FromEnvironment() {
   GrpcServerOptions options;
   options.job = text("PENSTOCK_JOB_ID");
   options.token = text("PENSTOCK_JOB_TOKEN");
+  const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
+  if (!folder.empty()) options.checkpoint_folder = folder;
+  options.tls = TlsFiles::FromEnvironment();
   return options;
 }
 
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options) {
   LoopOptions loop;
-  PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.token, MakeToken(options.token));
+  loop.pserver.proven = !options.token.empty();
+  loop.pserver.checkpoint_folder = options.checkpoint_folder;
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_bytes = options.chunk_bytes;
   loop.pserver.report = options.report ? std::move(options.report) : [](const std::string& line) {
@@ -51,7 +56,12 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.threads = options.threads > 0
                      ? options.threads
                      : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
-  return std::unique_ptr<ServerLoop>(std::make_unique<GrpcServer>(ops, blocks, std::move(loop)));
+  auto transport = MakeGrpcTransport({.token = std::move(options.token),
+                                      .tls = std::move(options.tls),
+                                      .patience = options.patience,
+                                      .report = loop.pserver.report});
+  return std::unique_ptr<ServerLoop>(
+      std::make_unique<GrpcServer>(ops, blocks, std::move(transport), std::move(loop)));
 }
 
 }  // namespace penstock

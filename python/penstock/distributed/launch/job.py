@@ -7,6 +7,8 @@ import secrets
 import socket
 import sys
 
+from penstock.distributed.launch.safety import safety_environment
+
 
 class JobError(Exception):
     """The command line and the environment do not make a job; the message says which values disagree."""
@@ -164,10 +166,11 @@ def make_job(options, environment):
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
-        # Every call of the job carries it; without it anybody who reaches the port could overwrite parameters.
+        # Every connection proves that it knows it; without it anybody who reaches a port could be a trainer.
         "PENSTOCK_JOB_TOKEN": environment.get("PENSTOCK_JOB_TOKEN") or secrets.token_hex(16),
         "PENSTOCK_JOB_ID": environment.get("PENSTOCK_JOB_ID") or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",
+        **safety_environment(options),
     }
     roles = []
     for i, address in enumerate(pservers):

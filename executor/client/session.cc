@@ -83,7 +83,6 @@ Status Session::AdoptContract(const std::string& address, const Contract& contra
 void Session::Connect(Peer& peer) {
   peer.closed = false;
   peer.heard = options_.clock->Now();
-  ++peer.attempts;
   peer.connection = transport_.Connect(peer.address, *this);
   Hello(peer);
 }
@@ -311,7 +310,7 @@ Message Session::SealFor(const Peer& peer, Envelope envelope, Payload body) cons
   envelope.contract = peer.contract.Hash();
   envelope.incarnation = options_.incarnation;
   envelope.trainer = static_cast<std::uint32_t>(trainer_);
-  return Seal(envelope, options_.token, std::move(body));
+  return Seal(envelope, std::move(body));
 }
 
 void Session::SendKept(Peer& peer, Envelope envelope, Payload body) {

@@ -16,6 +16,9 @@ struct HelloBody {
   std::uint32_t trainers = 0;  // as this trainer was told; 0: it was not
   std::string contract;        // Contract::ToText
 };
+// Of a contract so long that the hello would not be one that a server takes from a stranger (64 KB), its
+// first lines and kCutLine: the envelope's hash stands for all of it.
+inline constexpr std::string_view kCutLine = "...\n";
 std::string WriteHello(const HelloBody& body);
 Result<HelloBody> ReadHello(std::string_view bytes);
 

@@ -10,6 +10,7 @@
 // scope in DIR) are files of one tensor each. Exit code: 0, 1 an error while it ran (on standard error), 2
 // bad input.
 #include <gflags/gflags.h>
+#include <sys/resource.h>
 
 #include <condition_variable>
 #include <csignal>
@@ -39,6 +40,7 @@ DEFINE_string(fetches, "", "names, by comma");
 DEFINE_string(save, "", "folder that gets what was fetched and the final values");
 DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
 DEFINE_uint64(delay_seed, 0, "0: no delays");
+DEFINE_uint64(descriptors, 0, "how many it may have; 0: as many as whoever starts it");
 DEFINE_uint64(chunk_bytes, penstock::kChunkBytes, "of a pserver");
 
 namespace penstock::test {
@@ -206,6 +208,10 @@ Status Run(const Program& startup, const Program& main) {
 }
 
 int Main() {
+  if (FLAGS_descriptors > 0) {
+    const rlimit limit{FLAGS_descriptors, FLAGS_descriptors};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+  }
   const Result<Program> startup = ReadProgramFile(FLAGS_startup);
   const Result<Program> main = ReadProgramFile(FLAGS_main);
   for (const auto* program : {&startup, &main}) {

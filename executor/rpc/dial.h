@@ -13,7 +13,7 @@ namespace penstock {
 struct DialOptions {
   std::string token;
   bool tls = false;                                // whether this side wants TLS
-  Nanoseconds patience = std::chrono::seconds(5);  // for each of its two parts
+  Nanoseconds patience = std::chrono::seconds(5);  // to connect and prove
 };
 
 struct Dialed {

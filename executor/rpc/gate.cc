@@ -20,7 +20,7 @@ namespace {
 constexpr auto kSweepEvery = std::chrono::milliseconds(100);
 constexpr auto kIdle = std::chrono::seconds(1);
 // From the end of a stream to that of its connection: by then its last bytes are with the other side.
-constexpr Nanoseconds kLeave = std::chrono::seconds(2);
+constexpr Nanoseconds kLeave = std::chrono::milliseconds(500);
 constexpr std::size_t kAcceptsInARow = 64;
 // Descriptors that the process needs for other things.
 constexpr std::size_t kOwnDescriptors = 64;
@@ -75,10 +75,11 @@ Status Gate::Listen(const std::vector<SocketAddress>& addresses) {
     Descriptor listener(
         socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP));
     const int on = 1;
+    const int apart = addresses.size() > 1 ? 1 : 0;  // "[::]" alone takes IPv4 too
     const bool listens =
         listener.valid() && setsockopt(listener.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
         (address.storage.ss_family != AF_INET6 ||
-         setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) == 0) &&
+         setsockopt(listener.get(), IPPROTO_IPV6, IPV6_V6ONLY, &apart, sizeof(apart)) == 0) &&
         bind(listener.get(), address.get(), address.size) == 0 && listen(listener.get(), SOMAXCONN) == 0;
     if (listens) {
       listeners_.push_back(std::move(listener));

@@ -92,7 +92,8 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
       Result<Dialed> dialed = Dial(address_, dial, wake_.get());
       if (dialed.ok()) return Begin(*std::move(dialed), *credentials);
       const Status& why = dialed.status();
-      if (aborted_ || why.code() != StatusCode::kUnavailable) return End(why);
+      if (aborted_) break;
+      if (why.code() != StatusCode::kUnavailable) return End(why);
       // A server that is still to start refuses; anything else may need somebody's help.
       if (why.id() != "E-rpc-connect" && why.message() != told) {
         told = why.message();
@@ -100,8 +101,9 @@ class ClientStream : public Stream, public grpc::ClientBidiReactor<grpc::ByteBuf
       }
       pollfd polled{wake_.get(), POLLIN, 0};
       poll(&polled, 1, static_cast<int>(wait.count()));
-      if (aborted_) return End(Unavailable("E-rpc-stream", "the connection was given up"));
+      if (aborted_) break;
     }
+    End(Unavailable("E-rpc-stream", "the connection was given up"));
   }
 
   void Begin(Dialed dialed, const std::shared_ptr<grpc::ChannelCredentials>& credentials) {

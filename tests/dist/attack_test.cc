@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstring>
 #include <mutex>
 #include <thread>
 
+#include "executor/rpc/grpc_transport.h"
 #include "framework/base/files.h"
 #include "framework/ir/edit.h"
 #include "tests/dist/job.h"
@@ -74,6 +76,8 @@ class Attacked {
       peak[i] = peak_[i];
       EXPECT_EQ(servers_[i]->Wait(seconds(60)), 0) << job_.Logs();
       EXPECT_LE(peak[i] - before_[i], kGrowthMaxKb) << "pserver " << i;
+      testing::Test::RecordProperty(StrCat("pserver_", i, "_growth_kb"),
+                                    static_cast<int>(peak[i] - before_[i]));
       const std::string log = servers_[i]->Log();
       EXPECT_LE(std::count(log.begin(), log.end(), '\n'), kLogLinesMax) << log.substr(0, 4000);
     }
@@ -185,6 +189,45 @@ TEST(Attack, AnotherJobsTrainerWithoutATokenEndsNoJobThatHasNone) {
       << job.server(0).Log();
 }
 
+class Ignored : public ConnectionHandler {
+ public:
+  void OnMessage(const std::shared_ptr<Connection>&, Message) override {}
+  void OnClosed(const std::shared_ptr<Connection>&, const Status&) override {
+    const std::lock_guard lock(mutex_);
+    ++closed_;
+    changed_.notify_all();
+  }
+  // Whether so many were closed within two minutes.
+  bool Closed(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, seconds(120), [&] { return closed_ >= count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int closed_ = 0;
+};
+
+// Where no token is asked for, anybody gets as far as the first message.
+TEST(Attack, LargeFirstMessagesTakeNoMemoryWithoutATokenEither) {
+  Attacked job("");
+  job.Begin();
+  constexpr int kCount = 12;
+  Ignored handler;
+  const auto transport = MakeGrpcTransport({.report = [](const std::string&) {}});
+  const Payload large = Payload::Of(std::string(4 << 20, 'x'));
+  std::vector<std::shared_ptr<Connection>> connections;
+  for (int i = 0; i < kCount; ++i) {
+    connections.push_back(transport->Connect(job.address(0), handler));
+    for (int k = 0; k < 10; ++k) connections.back()->Send({"x", large});
+  }
+  EXPECT_TRUE(handler.Closed(kCount));
+  for (const auto& connection : connections) connection->Abort();
+  job.MeasureMemory();
+  job.End();
+}
+
 // Stands between a trainer and its server, and keeps what the trainer says.
 class Recorder {
  public:
@@ -194,8 +237,10 @@ class Recorder {
     thread_.join();
   }
   const std::string& address() const { return door_.address(); }
-  std::string heard() const {
-    const std::lock_guard lock(mutex_);
+  // What it has heard, once that is so much; less after a minute.
+  std::string Heard(std::size_t bytes) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, seconds(60), [&] { return heard_.size() >= bytes; });
     return heard_;
   }
 
@@ -212,26 +257,25 @@ class Recorder {
       trainer.SendAll(*answered);
       const std::lock_guard lock(mutex_);
       heard_ += *said;
+      changed_.notify_all();
     }
   }
 
   const std::string server_;
   const RawListener door_;
   std::atomic<bool> done_ = false;
-  mutable std::mutex mutex_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
   std::string heard_;
   std::thread thread_;
 };
 
 TEST(Attack, AHelloThatWasReadOffTheNetworkIsNotWelcomedAgain) {
   Attacked job;
-  const Recorder recorder(job.address(0));
+  Recorder recorder(job.address(0));
   SendTo(job.job().trainer(0), {{job.address(0), recorder.address()}});
   job.Begin();
-  const auto end = std::chrono::steady_clock::now() + seconds(60);
-  // The proof (72 bytes), and the hello behind it.
-  while (recorder.heard().size() < 1000 && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  const std::string heard = recorder.heard();
+  const std::string heard = recorder.Heard(1000);  // the proof (72 bytes), and the hello behind it
   ASSERT_GE(heard.size(), 1000u);
   EXPECT_EQ(heard.find("a secret of this job"), std::string::npos);
   for (int i = 0; i < 3; ++i) {

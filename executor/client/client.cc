@@ -51,8 +51,6 @@ void TrainerClient::Watch() {
   while (!changed_.wait_for(lock, kWatchEvery, [&] { return stop_; })) {
     lock.unlock();
     session_.Tick();
-    for (const std::string& trouble : session_.TakeTroubles())
-      (options_.warn ? options_.warn : options_.report)(trouble);
     lock.lock();
   }
 }

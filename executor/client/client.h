@@ -16,7 +16,6 @@ namespace penstock {
 struct ClientOptions {
   SessionOptions session;
   std::function<void(const std::string&)> report;  // a line for the user
-  std::function<void(const std::string&)> warn;    // one about trouble; empty: report
   std::function<void(int)> on_trainer;  // which trainer this is, once a program says it; may be empty
 };
 

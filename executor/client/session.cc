@@ -95,7 +95,6 @@ Status Session::AdoptContract(const std::string& address, const Contract& contra
 void Session::Connect(Peer& peer) {
   peer.closed = false;
   peer.heard = options_.clock->Now();
-  ++peer.attempts;
   peer.connection = transport_.Connect(peer.address, *this);
   Hello(peer);
 }

@@ -33,7 +33,8 @@ namespace penstock {
 
 struct SessionOptions {
   std::string job;
-  Token token{};
+  // Where servers save tables, if this process knows: paths in it are told as names in it.
+  std::string checkpoint_folder;
   int trainers = 0;               // as this process was told; 0: it was not
   std::uint64_t incarnation = 1;  // larger at each start of this trainer
   Nanoseconds resend_after = std::chrono::seconds(30);
@@ -93,9 +94,6 @@ class Session : public ConnectionHandler {
   // Asks the server of the oldest pull what it waits for; a later WaitingFor tells. Tells every server what
   // this trainer waits for.
   void Ask();
-  // Why servers that were never there cannot be reached, but for "nothing answers there yet": each reason
-  // once.
-  std::vector<std::string> TakeTroubles();
   // "version 1205 of w on pserver 10.0.0.2:6174, which waits for trainer 3 (last heard 11 s ago)"; "" if for
   // nothing.
   std::string WaitingFor() const;
@@ -151,9 +149,6 @@ class Session : public ConnectionHandler {
     Nanoseconds since{0};  // trying to connect
     Nanoseconds closed_at{0};
     Nanoseconds heard{0};
-    int attempts = 0;     // to connect
-    std::string trouble;  // why the last of them failed; empty: nothing answered
-    bool trouble_told = true;
     WelcomeBody cut;
     std::deque<Ready> ready;                               // what waits for the welcome, and Complete
     std::map<std::uint32_t, std::deque<Ready>> no_credit;  // pushes that wait for credit, by variable
@@ -203,7 +198,6 @@ class Session : public ConnectionHandler {
   Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
   void Fail(Status why);
   void React(Status why);  // fails because a peer did
-  Nanoseconds ReconnectAfter(const Peer& peer) const;
   std::string WaitingForLocked() const;
   bool CompleteDoneLocked() const;
   Peer* PeerOf(const std::shared_ptr<Connection>& connection);

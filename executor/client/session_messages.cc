@@ -9,7 +9,6 @@
 namespace penstock {
 namespace {
 
-constexpr Nanoseconds kReconnectAfterMax = std::chrono::seconds(1);
 constexpr std::uint32_t kNoVariable = 0xffffffff;
 
 // What a server says against this trainer itself, before it has welcomed it.
@@ -46,7 +45,7 @@ Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
 }
 
 void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<Envelope> envelope = Open(message, options_.token);
+  const Result<Envelope> envelope = Open(message);
   const std::lock_guard lock(mutex_);
   Peer* peer = PeerOf(from);
   if (peer == nullptr || !status_.ok()) return;
@@ -188,34 +187,15 @@ void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
   peer->closed_at = options_.clock->Now();
   options_.on_change();
   if (!status_.ok() || peer->completed) return;
-  if (!peer->was_welcome) {  // it may still be starting: Tick connects again
-    const std::string trouble = why.id() == "E-rpc-unreachable" ? why.message() : "";
-    if (trouble != peer->trouble) peer->trouble_told = trouble.empty();
-    peer->trouble = trouble;
-    return;
-  }
+  // A server that is still to start refuses, and Tick connects again; other reasons stay.
+  const bool may_pass = why.ok() || why.code() == StatusCode::kUnavailable;
+  if (!may_pass) return Fail(Status(why).In(StrCat("pserver ", peer->address)));
+  if (!peer->was_welcome) return;
   const Nanoseconds silence = options_.clock->Now() - peer->heard;
   React(Unavailable(
       "E-peer-lost", "pserver ", peer->address, " is gone: ",
       why.ok() ? std::string("it closed the connection") : StrCat(why.message(), SilenceText(silence)),
       " (step ", step_, ")"));
-}
-
-// The first attempts come quickly, since a server usually starts with its trainers.
-Nanoseconds Session::ReconnectAfter(const Peer& peer) const {
-  const Nanoseconds patient = options_.reconnect_after * std::max(1, peer.attempts / 5);
-  return std::max(options_.reconnect_after, std::min(patient, kReconnectAfterMax));
-}
-
-std::vector<std::string> Session::TakeTroubles() {
-  const std::lock_guard lock(mutex_);
-  std::vector<std::string> troubles;
-  for (auto& [address, peer] : peers_) {
-    if (peer->trouble_told) continue;
-    peer->trouble_told = true;
-    troubles.push_back(StrCat("cannot reach pserver ", address, ", and goes on trying: ", peer->trouble));
-  }
-  return troubles;
 }
 
 void Session::Tick() {
@@ -227,13 +207,12 @@ void Session::Tick() {
     if (!peer->welcome && now - peer->since > options_.connect_deadline) {
       Status late = DeadlineExceeded("E-peer-connect", "pserver ", address, " has not answered for ",
                                      WholeSeconds(now - peer->since), " s");
-      if (!peer->trouble.empty()) late.With(peer->trouble);
       React(std::move(late).With(
           "it was not started, or the job ended before this trainer came: its log says which"));
       return;
     }
     if (peer->closed) {
-      if (now - peer->closed_at >= ReconnectAfter(*peer)) Connect(*peer);
+      if (now - peer->closed_at >= options_.reconnect_after) Connect(*peer);
       continue;
     }
     for (auto& [variable, pushes] : peer->no_credit) {  // what would have brought credit may have been lost
@@ -282,9 +261,7 @@ std::string Session::WaitingForLocked() const {
     const bool has_more = !peer->ready.empty() || !peer->no_credit.empty() || completing_;
     if (!peer->welcome && !peer->completed && has_more) {
       return StrCat("pserver ", address,
-                    peer->was_welcome       ? " to accept the program"
-                    : peer->trouble.empty() ? " to start (nothing answers there yet)"
-                                            : StrCat(" to start (", peer->trouble, ")"));
+                    peer->was_welcome ? " to accept the program" : " to start (nothing answers there yet)");
     }
   }
   const auto because = [](const Peer& peer) {

@@ -12,7 +12,7 @@ Message Session::SealFor(const Peer& peer, Envelope envelope, Payload body) cons
   envelope.contract = peer.contract_hash;
   envelope.incarnation = options_.incarnation;
   envelope.trainer = static_cast<std::uint32_t>(trainer_);
-  return Seal(envelope, options_.token, std::move(body));
+  return Seal(envelope, std::move(body));
 }
 
 void Session::CountOpen(MessageKind kind, std::uint64_t step, bool first_value, int change) {

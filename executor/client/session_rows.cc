@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "executor/client/session.h"
+#include "executor/pserver/checkpoint_folder.h"
 
 namespace penstock {
 namespace {
@@ -175,12 +176,14 @@ Status Session::SaveTable(PeersHandle handle, const std::string& table,
   const std::vector<Peer*>& group = groups_[static_cast<std::size_t>(handle.index)];
   for (std::size_t i = 0; i < group.size(); ++i) {
     Peer& peer = *group[i];
+    const std::string file =
+        options_.checkpoint_folder.empty() ? files[i] : NameInFolder(options_.checkpoint_folder, files[i]);
     Enqueue(peer, {.kind = MessageKind::kSave,
                    .step = step_,
                    .variable = 0,
                    .chunk = 0,
                    .value = {},
-                   .body = Payload::Of(WriteSave({.table = table, .file = files[i]})),
+                   .body = Payload::Of(WriteSave({.table = table, .file = file})),
                    .request = peer.saves++});
   }
   return OkStatus();

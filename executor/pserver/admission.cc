@@ -57,6 +57,29 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
                                                            : std::nullopt;
 }
 
+namespace {
+
+// In words, of contracts that are not the same; a trainer may have sent the beginning of its own alone.
+std::string DifferenceOf(std::string ours, std::string_view theirs) {
+  const bool cut =
+      theirs.size() >= kCutLine.size() && theirs.substr(theirs.size() - kCutLine.size()) == kCutLine;
+  if (cut) {
+    theirs.remove_suffix(kCutLine.size());
+    std::size_t end = 0;
+    for (auto lines = std::count(theirs.begin(), theirs.end(), '\n'); lines > 0 && end < ours.size();
+         --lines) {
+      const std::size_t at = ours.find('\n', end);
+      end = at == std::string::npos ? ours.size() : at + 1;
+    }
+    ours.resize(end);
+  }
+  const std::string difference = FirstDifference(ours, std::string(theirs));
+  if (!difference.empty()) return StrCat("first difference, ", difference);
+  return StrCat("they differ after line ", std::count(theirs.begin(), theirs.end(), '\n'));
+}
+
+}  // namespace
+
 Admission::Admission(const ServerFacts& facts, std::string job)
     : address_(facts.address), job_(std::move(job)), job_facts_(facts.job_facts), job_hash_(Fnv1a64(job_)) {
   const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),
@@ -106,10 +129,11 @@ Status Admission::CheckContract(const Envelope& envelope, const HelloBody& hello
   const TrainerTerms& terms = possible.front();
   Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", address_, " and trainer ",
                                   envelope.trainer, " were made by different plans");
+  // If it was cut, both begin with the same params.
   const bool startup =
       !StartsWith(hello.contract, "grad ") && hello.contract.find("\ngrad ") == std::string::npos;
   const Contract ours = startup ? terms.contract().Startup() : terms.contract();
-  status.With(StrCat("first difference, ", FirstDifference(ours.ToText(), hello.contract)));
+  status.With(DifferenceOf(ours.ToText(), hello.contract));
   return std::move(status).With(
       "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
 }

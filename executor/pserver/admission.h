@@ -68,6 +68,8 @@ class Admission {
 
   // `contract` is that of the hello.
   void Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract);
+  // An admitted one may come again as if it had never been there.
+  void Release(int trainer) { At(trainer).incarnation.reset(); }
   // One that said this id was told why it may not take part: it is not waited for.
   void TurnAway(int trainer) { At(trainer).turned_away = true; }
   bool Admitted(int trainer) const { return At(trainer).incarnation.has_value(); }

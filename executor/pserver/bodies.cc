@@ -7,6 +7,7 @@ namespace penstock {
 namespace {
 
 constexpr std::size_t kStatusLinesMax = 64;
+constexpr std::size_t kHelloContractMax = std::size_t{32} << 10;
 
 class Writer {
  public:
@@ -75,7 +76,11 @@ std::string WriteHello(const HelloBody& body) {
   Writer out;
   out.Text(body.job);
   out.Number(body.trainers);
-  out.Text(body.contract);
+  if (body.contract.size() <= kHelloContractMax) {
+    out.Text(body.contract);
+  } else {  // whole lines, of which the first that differs is told
+    out.Text(StrCat(body.contract.substr(0, body.contract.rfind('\n', kHelloContractMax - 1) + 1), kCutLine));
+  }
   out.Text(body.job_facts);
   return out.Take();
 }

@@ -17,6 +17,9 @@ struct HelloBody {
   std::string contract;        // Contract::ToText
   std::string job_facts;       // ProgramMeta::job_facts; empty: the program has none
 };
+// Of a contract so long that the hello would not be one that a server takes from a stranger (64 KB), its
+// first lines and kCutLine: the envelope's hash stands for all of it.
+inline constexpr std::string_view kCutLine = "...\n";
 std::string WriteHello(const HelloBody& body);
 Result<HelloBody> ReadHello(std::string_view bytes);
 

@@ -11,11 +11,10 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "the envelope is written as this machine stores integers");
 
-constexpr char kMagic[4] = {'P', 'N', 'S', '1'};
+constexpr char kMagic[4] = {'P', 'N', 'S', '2'};
 constexpr std::size_t kKindAt = 4;
-constexpr std::size_t kTokenAt = 8;
-constexpr std::size_t kJobAt = 72;
-constexpr std::size_t kCrcAt = 136;
+constexpr std::size_t kJobAt = 8;
+constexpr std::size_t kCrcAt = 72;
 
 template <typename T>
 void Put(std::string& head, std::size_t at, T value) {
@@ -39,56 +38,35 @@ std::uint32_t CrcOf(std::string_view head, const Payload& body) {
   return crc;
 }
 
-bool SameToken(const char* a, const char* b) {
-  unsigned difference = 0;
-  for (std::size_t i = 0; i < kTokenBytes; ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
-  return difference == 0;
-}
-
 }  // namespace
 
-Result<Token> MakeToken(std::string_view text) {
-  if (text.size() > kTokenBytes) {
-    return InvalidArgument("E-rpc-token-length", "the job token has ", text.size(), " characters; at most ",
-                           kTokenBytes, " are sent");
-  }
-  Token token{};
-  std::memcpy(token.data(), text.data(), text.size());
-  return token;
-}
-
-Message Seal(const Envelope& envelope, const Token& token, Payload body) {
+Message Seal(const Envelope& envelope, Payload body) {
   std::string head(kEnvelopeBytes, '\0');
   std::memcpy(head.data(), kMagic, sizeof(kMagic));
   Put(head, kKindAt, static_cast<std::uint8_t>(envelope.kind));
-  std::memcpy(head.data() + kTokenAt, token.data(), kTokenBytes);
-  Put(head, 72, envelope.job);
-  Put(head, 80, envelope.contract);
-  Put(head, 88, envelope.incarnation);
-  Put(head, 96, envelope.step);
-  Put(head, 104, envelope.durable_version);
-  Put(head, 112, envelope.credit);
-  Put(head, 120, envelope.trainer);
-  Put(head, 124, envelope.variable);
-  Put(head, 128, envelope.chunk);
-  Put(head, 132, envelope.part);
-  Put(head, 140, static_cast<std::uint32_t>(body.size()));
+  Put(head, 8, envelope.job);
+  Put(head, 16, envelope.contract);
+  Put(head, 24, envelope.incarnation);
+  Put(head, 32, envelope.step);
+  Put(head, 40, envelope.durable_version);
+  Put(head, 48, envelope.credit);
+  Put(head, 56, envelope.trainer);
+  Put(head, 60, envelope.variable);
+  Put(head, 64, envelope.chunk);
+  Put(head, 68, envelope.part);
+  Put(head, 76, static_cast<std::uint32_t>(body.size()));
   Put(head, kCrcAt, CrcOf(head, body));
   return {.head = std::move(head), .body = std::move(body)};
 }
 
-Result<Envelope> Open(const Message& message, const Token& token) {
+Result<Envelope> Open(const Message& message) {
   const std::string_view head = message.head;
   if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) {
     return DataLoss("E-rpc-envelope", "a message does not begin with an envelope");
   }
-  if (!SameToken(head.data() + kTokenAt, token.data())) {
-    return FailedPrecondition("E-rpc-token",
-                              "the job token is wrong; both sides must have the same PENSTOCK_JOB_TOKEN");
-  }
-  if (Take<std::uint32_t>(head, 140) != message.body.size()) {
+  if (Take<std::uint32_t>(head, 76) != message.body.size()) {
     return DataLoss("E-rpc-envelope", "a message of ", message.body.size(), " bytes says that it has ",
-                    Take<std::uint32_t>(head, 140));
+                    Take<std::uint32_t>(head, 76));
   }
   if (Take<std::uint32_t>(head, kCrcAt) != CrcOf(head, message.body)) {
     return DataLoss("E-rpc-crc", "a message's CRC does not match its bytes");
@@ -100,16 +78,16 @@ Result<Envelope> Open(const Message& message, const Token& token) {
   }
   Envelope envelope;
   envelope.kind = static_cast<MessageKind>(kind);
-  envelope.job = Take<std::uint64_t>(head, 72);
-  envelope.contract = Take<std::uint64_t>(head, 80);
-  envelope.incarnation = Take<std::uint64_t>(head, 88);
-  envelope.step = Take<std::uint64_t>(head, 96);
-  envelope.durable_version = Take<std::uint64_t>(head, 104);
-  envelope.credit = Take<std::uint64_t>(head, 112);
-  envelope.trainer = Take<std::uint32_t>(head, 120);
-  envelope.variable = Take<std::uint32_t>(head, 124);
-  envelope.chunk = Take<std::uint32_t>(head, 128);
-  envelope.part = Take<std::uint32_t>(head, 132);
+  envelope.job = Take<std::uint64_t>(head, 8);
+  envelope.contract = Take<std::uint64_t>(head, 16);
+  envelope.incarnation = Take<std::uint64_t>(head, 24);
+  envelope.step = Take<std::uint64_t>(head, 32);
+  envelope.durable_version = Take<std::uint64_t>(head, 40);
+  envelope.credit = Take<std::uint64_t>(head, 48);
+  envelope.trainer = Take<std::uint32_t>(head, 56);
+  envelope.variable = Take<std::uint32_t>(head, 60);
+  envelope.chunk = Take<std::uint32_t>(head, 64);
+  envelope.part = Take<std::uint32_t>(head, 68);
   return envelope;
 }
 

@@ -1,17 +1,15 @@
-// The envelope: the head of every native message between a trainer and a parameter server. 144 bytes, little
+// The envelope: the head of every native message between a trainer and a parameter server. 80 bytes, little
 // endian:
 //
-//   0 magic "PNS1"     4 kind (1)          5 zero (3)        8 token (64, padded with zeros)
-//   72 job             80 contract         88 incarnation    96 step          104 durable version
-//   112 credit         120 trainer (4)     124 variable (4)  128 chunk (4)    132 part (4)
-//   136 CRC-32C (4)    140 body size (4)
+//   0 magic "PNS2"    4 kind (1)         5 zero (3)        8 job           16 contract         24 incarnation
+//   32 step           40 durable version 48 credit         56 trainer (4)  60 variable (4)     64 chunk (4)
+//   68 part (4)       72 CRC-32C (4)     76 body size (4)
 //
-// The token is compared first, in constant time; nothing else is looked at before. The CRC covers the head
-// from `job` on (itself as zero) and the body. Whoever decodes has the body's true size and compares: no size
-// in here is allocated.
+// That the sender belongs to the job is the connection's business (executor/rpc/proof.h): no message carries
+// the token. The CRC covers the kind, the head from `job` on (itself as zero) and the body. Whoever decodes
+// has the body's true size and compares: no size in here is allocated.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -47,11 +45,7 @@ enum class MessageKind : std::uint8_t {
   kSaved = 20,     // it is there, or could not be made                            body: a status, if so
 };
 
-constexpr std::size_t kEnvelopeBytes = 144;
-constexpr std::size_t kTokenBytes = 64;
-using Token = std::array<char, kTokenBytes>;
-// kInvalidArgument if the text is longer than a token may be.
-Result<Token> MakeToken(std::string_view text);
+constexpr std::size_t kEnvelopeBytes = 80;
 
 struct Envelope {
   MessageKind kind = MessageKind::kHello;
@@ -71,8 +65,8 @@ struct Envelope {
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 
-Message Seal(const Envelope& envelope, const Token& token, Payload body);
-// kFailedPrecondition E-rpc-token: not this job's token. kDataLoss E-rpc-envelope, E-rpc-crc.
-Result<Envelope> Open(const Message& message, const Token& token);
+Message Seal(const Envelope& envelope, Payload body);
+// kDataLoss E-rpc-envelope, E-rpc-crc.
+Result<Envelope> Open(const Message& message);
 
 }  // namespace penstock

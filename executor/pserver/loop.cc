@@ -46,7 +46,7 @@ void PserverLoop::Cancel() {
 void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   const auto address = op.GetOr<std::string>("endpoint", "");
   const PserverOptions& options = options_.pserver;
-  Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, options.token, *options.clock);
+  Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, *options.clock);
   const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, refusal);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   const auto& warn = options.warn ? options.warn : options.report;

@@ -50,7 +50,9 @@ Pserver::Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options)
       blocks_(blocks),
       options_(Guarded(std::move(options))),
       admission_(facts_, options_.job),
-      trainers_(static_cast<std::size_t>(facts_.trainers)) {
+      trainers_(static_cast<std::size_t>(facts_.trainers)),
+      strangers_(options_.report, options_.clock),
+      checkpoints_(options_.checkpoint_folder) {
   started_ = reported_ = options_.clock->Now();
 }
 
@@ -114,10 +116,11 @@ void Pserver::OnMessage(const std::shared_ptr<Connection>& from, Message message
 
 void Pserver::Receive(const std::shared_ptr<Connection>& from, const Message& message) {
   // Outside the lock: the CRC takes most of the time of a large message.
-  const Result<Envelope> envelope = Open(message, options_.token);
+  const Result<Envelope> envelope = Open(message);
   const std::lock_guard lock(mutex_);
+  if (refused_.contains(from.get())) return;  // it has its answer
   if (!envelope.ok()) {
-    Refuse(from, Token{}, envelope.status());  // without our token: whoever does not know it learns only that
+    Refuse(from, envelope.status());
     return;
   }
   Actions actions;
@@ -131,17 +134,39 @@ void Pserver::Receive(const std::shared_ptr<Connection>& from, const Message& me
 }
 
 // Tells somebody who is no trainer of ours why not. What a trainer of ours does wrong ends the job instead.
-void Pserver::Refuse(const std::shared_ptr<Connection>& connection, const Token& token, const Status& why) {
+void Pserver::Refuse(const std::shared_ptr<Connection>& connection, const Status& why) {
   const auto known = trainer_of_.find(connection.get());
-  if (known != trainer_of_.end()) {
+  if (known != trainer_of_.end() && !Forget(known->second)) {
     Actions actions;
     machine_->Fail(why, actions);
     Execute(std::move(actions));
     return;
   }
-  options_.report(StrCat("pserver ", facts_.address, " refused a connection: ", why));
-  connection->Send(Seal({.kind = MessageKind::kError}, token, Payload::Of(WriteStatus(why))));
+  refused_.insert(connection.get());
+  strangers_.Report(StrCat("pserver ", facts_.address, " refused a connection: ", why));
+  connection->Send(Seal({.kind = MessageKind::kError}, Payload::Of(WriteStatus(why))));
   connection->Close();
+}
+
+// Of one that anybody could be, and that has done nothing yet, the place becomes free. False: it is missed.
+bool Pserver::Forget(int trainer) {
+  Trainer& known = trainers_[static_cast<std::size_t>(trainer)];
+  if (options_.proven || known.worked || ended_.has_value() || known.connection == nullptr) return false;
+  strangers_.Report(StrCat("pserver ", facts_.address, ": what came as trainer ", trainer,
+                           " goes and has sent nothing; waiting for another one"));
+  trainer_of_.erase(known.connection.get());
+  refused_.insert(known.connection.get());
+  known.connection = nullptr;
+  admission_.Release(trainer);
+  return true;
+}
+
+// One process speaks for a trainer, over one connection.
+Status Pserver::CheckAlone(const Caller& caller) const {
+  const Trainer& trainer = trainers_[caller.envelope.trainer];
+  if (trainer.connection == nullptr || trainer.connection == caller.connection) return OkStatus();
+  return FailedPrecondition("E-rpc-second", "trainer ", caller.envelope.trainer, " is connected to pserver ",
+                            facts_.address, " already; this is its second connection");
 }
 
 void Pserver::OnHello(const Caller& caller, Actions& actions) {
@@ -149,7 +174,9 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
   const Status status = hello.ok() ? admission_.Check(caller.envelope, *hello) : hello.status();
   const int id = static_cast<int>(caller.envelope.trainer);
   if (!status.ok()) {
-    Refuse(caller.connection, options_.token, status);
+    const bool was_trainer = trainer_of_.contains(caller.connection.get());
+    Refuse(caller.connection, status);
+    if (was_trainer || !options_.proven) return;
     if (status.id() == "E-rpc-fenced" || status.id() == "E-rpc-job") return;
     // A trainer of this job that does not fit will not come right by itself, and the others would wait for it
     // for ever.
@@ -161,15 +188,20 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
     const Status over =
         ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
     admission_.TurnAway(id);
-    Refuse(caller.connection, options_.token, over);
+    Refuse(caller.connection, over);
     return;
   }
+  if (const Status alone = CheckAlone(caller); !alone.ok()) {
+    Refuse(caller.connection, alone);
+    return;
+  }
+  caller.connection->Admit();
   if (LogsDetail(1) && !admission_.Admitted(id))
     Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
   admission_.Admit(id, caller.envelope.incarnation, caller.envelope.contract);
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.connection = caller.connection;
-  trainer.heard = trainer.worked = options_.clock->Now();
+  trainer.heard = trainer.active = options_.clock->Now();
   trainer_of_[caller.connection.get()] = id;
   Welcome(id, caller.envelope.contract);
 }
@@ -192,9 +224,14 @@ void Pserver::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
 
 void Pserver::Closed(const std::shared_ptr<Connection>& from, const Status& why) {
   const std::lock_guard lock(mutex_);
+  refused_.erase(from.get());
   const auto known = trainer_of_.find(from.get());
   if (known == trainer_of_.end()) return;
   const int id = known->second;
+  if (Forget(id)) {
+    refused_.erase(from.get());
+    return;
+  }
   trainer_of_.erase(known);
   Trainer& trainer = trainers_[static_cast<std::size_t>(id)];
   if (trainer.connection != from) return;
@@ -221,6 +258,7 @@ void Pserver::Tick() {
 
 void Pserver::ReportAwaited() {
   const std::lock_guard lock(mutex_);
+  strangers_.Tick();
   if (ended_.has_value()) return;
   const Nanoseconds now = options_.clock->Now();
   if (now - reported_ < kReportAfter) return;
@@ -244,10 +282,10 @@ std::string Pserver::TrainersWaiting(Nanoseconds now) const {
   for (std::size_t t = 0; t < trainers_.size(); ++t) {
     const Trainer& trainer = trainers_[t];
     if (trainer.connection == nullptr) continue;
-    if (now - trainer.worked < kReportAfter) return "";
+    if (now - trainer.active < kReportAfter) return "";
     if (trainer.waits_for.empty() || now - trainer.waits_said > 2 * kReportAfter) continue;
     text += StrCat(text.empty() ? "" : "; ", "trainer ", t, " has waited ",
-                   WholeSeconds(now - trainer.worked), " s for ", trainer.waits_for);
+                   WholeSeconds(now - trainer.active), " s for ", trainer.waits_for);
   }
   return text;
 }
@@ -315,8 +353,9 @@ void Pserver::Start(const MergeAction& merge, Actions& actions) {
 void Pserver::Start(const SaveAction& action) {
   store_->PublishTable(action.save.param);
   options_.run([this, save = action.save] {
-    const Status status = store_->SaveTable(save, blocks_);
+    Status status = store_->SaveTable(save, blocks_);
     const std::lock_guard lock(mutex_);
+    if (status.ok()) status = checkpoints_.Wrote(save.file);
     Actions next;
     machine_->SaveDone(save, status, next);
     Execute(std::move(next));
@@ -382,7 +421,7 @@ void Pserver::SendTo(int trainer, Envelope envelope, Payload body) {
   if (envelope.contract == 0) envelope.contract = admission_.terms(trainer).hash();
   envelope.incarnation = admission_.incarnation(trainer);
   envelope.trainer = static_cast<std::uint32_t>(trainer);
-  to.connection->Send(Seal(envelope, options_.token, std::move(body)));
+  to.connection->Send(Seal(envelope, std::move(body)));
 }
 
 }  // namespace penstock

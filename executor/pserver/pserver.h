@@ -15,13 +15,16 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "executor/pserver/admission.h"
+#include "executor/pserver/checkpoint_folder.h"
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/contract.h"
 #include "executor/pserver/envelope.h"
+#include "executor/pserver/line_limiter.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
@@ -30,7 +33,12 @@ namespace penstock {
 
 struct PserverOptions {
   std::string job;  // name; trainers of another job are refused
-  Token token{};
+  // Whether who connects has proved that it belongs to the job. If not, anybody could have sent a hello: one
+  // that does not fit is refused, and who goes before it has sent a gradient or a first value was never
+  // there.
+  bool proven = true;
+  // Where trainer 0 may have tables saved (checkpoint_notify).
+  std::string checkpoint_folder = ".";
   std::optional<std::size_t> chunk_bytes;  // as of ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
   std::size_t inline_bytes = std::size_t{16} << 10;  // gradients up to this are merged where they arrive
@@ -65,9 +73,10 @@ class Pserver : public ConnectionHandler {
   struct Trainer {
     std::shared_ptr<Connection> connection;  // null: not there
     Nanoseconds heard{0};
-    Nanoseconds worked{0};  // its last message that was no question
+    Nanoseconds active{0};  // its last message that was no question
     std::string waits_for;  // as it said last
     Nanoseconds waits_said{0};
+    bool worked = false;  // it has sent what the job depends on
   };
   struct Caller {  // of one message
     const std::shared_ptr<Connection>& connection;
@@ -93,7 +102,9 @@ class Pserver : public ConnectionHandler {
   void OnPull(const Caller& caller, Actions& actions);
   void OnSave(const Caller& caller, Actions& actions);
   void OnAsk(const Caller& caller);
-  void Refuse(const std::shared_ptr<Connection>& connection, const Token& token, const Status& why);
+  void Refuse(const std::shared_ptr<Connection>& connection, const Status& why);
+  bool Forget(int trainer);
+  Status CheckAlone(const Caller& caller) const;
   void Execute(Actions actions);
   void OnEnd(const Status& why);
   void Start(const MergeAction& merge, Actions& actions);
@@ -118,6 +129,9 @@ class Pserver : public ConnectionHandler {
   Admission admission_;
   std::vector<Trainer> trainers_;  // by id
   std::map<Connection*, int> trainer_of_;
+  std::set<Connection*> refused_;  // that are still there
+  LineLimiter strangers_;
+  CheckpointFolder checkpoints_;
   std::optional<Status> ended_;
   Nanoseconds started_{0};
   Nanoseconds reported_{0};

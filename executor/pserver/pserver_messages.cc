@@ -24,17 +24,16 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
     return;  // it was turned away
   if (known == trainer_of_.end() || static_cast<std::uint32_t>(known->second) != caller.envelope.trainer ||
       admission_.incarnation(known->second) != caller.envelope.incarnation) {
-    Refuse(caller.connection, options_.token,
+    Refuse(caller.connection,
            FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
     return;
   }
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.heard = options_.clock->Now();
-  if (caller.envelope.kind != MessageKind::kAsk) trainer.worked = trainer.heard;
+  if (caller.envelope.kind != MessageKind::kAsk) trainer.active = trainer.heard;
   if (!admission_.terms(known->second).Accepts(caller.envelope.contract)) {
-    machine_->Fail(
-        InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second, " changed its plan on the way"),
-        actions);
+    Refuse(caller.connection, InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second,
+                                              " changed its plan on the way"));
     return;
   }
   switch (caller.envelope.kind) {
@@ -51,16 +50,17 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
     case MessageKind::kAsk:
       return OnAsk(caller);
     case MessageKind::kComplete:
+      trainers_[caller.envelope.trainer].worked = true;
       return machine_->Complete(known->second, actions);
     case MessageKind::kError: {  // the trainer failed and says why before it goes
+      if (Forget(known->second)) return;
       const Status why = ReadStatus(caller.message.body.ToText());
       React(known->second, FailureOf(StrCat("trainer ", known->second), why), actions);
       return;
     }
     default:
-      machine_->Fail(
-          DataLoss("E-rpc-envelope", "trainer ", known->second, " sent a message only a pserver may send"),
-          actions);
+      Refuse(caller.connection, DataLoss("E-rpc-envelope", "trainer ", known->second,
+                                         " sent a message only a pserver may send"));
   }
 }
 
@@ -68,12 +68,12 @@ void Pserver::OnPush(const Caller& caller, Actions& actions) {
   const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
   const std::optional<int> param = terms.ParamOfPush(caller.envelope.variable, caller.envelope.contract);
   if (!param) {
-    machine_->Fail(
-        InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
-                        caller.envelope.variable, ", which is neither a gradient nor a first value"),
-        actions);
+    Refuse(caller.connection,
+           InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
+                           caller.envelope.variable, ", which is neither a gradient nor a first value"));
     return;
   }
+  trainers_[caller.envelope.trainer].worked = true;
   machine_->Push({.trainer = static_cast<int>(caller.envelope.trainer),
                   .param = *param,
                   .chunk = static_cast<int>(caller.envelope.chunk),
@@ -88,9 +88,10 @@ void Pserver::OnEndStep(const Caller& caller, Actions& actions) {
   const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
   const Result<std::vector<std::uint32_t>> variables = ReadVariables(caller.message.body.ToText());
   if (!variables.ok()) {
-    machine_->Fail(variables.status(), actions);
+    Refuse(caller.connection, variables.status());
     return;
   }
+  trainers_[caller.envelope.trainer].worked = true;
   std::set<int> params;
   for (const std::uint32_t variable : *variables) {
     if (const std::optional<int> param = terms.ParamOfGrad(variable)) params.insert(*param);
@@ -102,9 +103,9 @@ void Pserver::OnPull(const Caller& caller, Actions& actions) {
   const int trainer = static_cast<int>(caller.envelope.trainer);
   const std::optional<int> param = admission_.terms(trainer).ParamOfPull(caller.envelope.variable);
   if (!param) {
-    machine_->Fail(InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pulled variable ",
-                                   caller.envelope.variable, ", which is no parameter"),
-                   actions);
+    Refuse(caller.connection,
+           InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pulled variable ",
+                           caller.envelope.variable, ", which is no parameter"));
     return;
   }
   machine_->Pull(trainer, *param, static_cast<int>(caller.envelope.chunk), caller.envelope.step, actions);
@@ -114,14 +115,13 @@ void Pserver::OnPullRows(const Caller& caller, Actions& actions) {
   const int trainer = static_cast<int>(caller.envelope.trainer);
   const std::optional<int> param = admission_.terms(trainer).ParamOfTable(caller.envelope.variable);
   if (!param) {
-    machine_->Fail(
-        InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " asked for rows of variable ",
-                        caller.envelope.variable, ", which is no table"),
-        actions);
+    Refuse(caller.connection,
+           InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer,
+                           " asked for rows of variable ", caller.envelope.variable, ", which is no table"));
     return;
   }
   if (const Status ids = store_->CheckIds(*param, trainer, caller.message.body); !ids.ok()) {
-    machine_->Fail(ids, actions);
+    Refuse(caller.connection, ids);
     return;
   }
   machine_->PullRows({.trainer = trainer,
@@ -138,22 +138,29 @@ void Pserver::OnSave(const Caller& caller, Actions& actions) {
   const int trainer = static_cast<int>(caller.envelope.trainer);
   const Result<SaveBody> body = ReadSave(caller.message.body.ToText());
   if (!body.ok()) {
-    machine_->Fail(body.status(), actions);
+    Refuse(caller.connection, body.status());
     return;
+  }
+  const auto refuse = [&](Status why) {  // the trainer is told, and may go on
+    SendTo(trainer, {.kind = MessageKind::kSaved, .part = caller.envelope.part},
+           Payload::Of(WriteStatus(std::move(why).In(StrCat("pserver ", facts_.address)))));
+  };
+  if (trainer != 0) {
+    return refuse(FailedPrecondition("E-server-save-trainer", "trainer ", trainer, " asks it to save ",
+                                     body->table, "; only trainer 0 may"));
   }
   const int param = store_->FindTable(body->table);
-  if (param < 0) {  // the trainer is told, and may go on
-    const Status why = InvalidArgument("E-server-save", "pserver ", facts_.address, " holds no table ",
-                                       body->table, " that is dealt out by id");
-    SendTo(trainer, {.kind = MessageKind::kSaved, .part = caller.envelope.part},
-           Payload::Of(WriteStatus(why)));
-    return;
+  if (param < 0) {
+    return refuse(
+        InvalidArgument("E-server-save", "it holds no table ", body->table, " that is dealt out by id"));
   }
+  Result<std::string> file = checkpoints_.Claim(body->file);
+  if (!file.ok()) return refuse(std::move(file).status());
   machine_->Save({.trainer = trainer,
                   .param = param,
                   .version = caller.envelope.step,
                   .request = caller.envelope.part,
-                  .file = body->file},
+                  .file = *std::move(file)},
                  actions);
 }
 

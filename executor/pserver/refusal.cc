@@ -11,25 +11,22 @@ constexpr Nanoseconds kTellTrainers = std::chrono::seconds(9);
 
 }  // namespace
 
-Refusal::Refusal(Status why, int trainers, const std::string& job, const Token& token, Clock& clock)
+Refusal::Refusal(Status why, int trainers, const std::string& job, Clock& clock)
     : why_(std::move(why)),
       trainers_(static_cast<std::size_t>(trainers)),
       job_hash_(Fnv1a64(job)),
-      token_(token),
       clock_(clock),
       started_(clock.Now()) {}
 
 void Refusal::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<Envelope> envelope = Open(message, token_);
-  // Without our token: whoever does not know it learns only that.
-  const Token token = envelope.ok() ? token_ : Token{};
+  const Result<Envelope> envelope = Open(message);
   const Status& why = envelope.ok() ? why_ : envelope.status();
   if (envelope.ok()) {
     const std::lock_guard lock(mutex_);
     if (envelope->job == job_hash_) told_.insert(envelope->trainer);
     open_.insert(from.get());
   }
-  from->Send(Seal({.kind = MessageKind::kError}, token, Payload::Of(WriteStatus(why))));
+  from->Send(Seal({.kind = MessageKind::kError}, Payload::Of(WriteStatus(why))));
   from->Close();
 }
 

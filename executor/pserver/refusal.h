@@ -17,7 +17,7 @@ namespace penstock {
 class Refusal : public ConnectionHandler {
  public:
   // `trainers` come, if they do; those of another job are told too, and not counted.
-  Refusal(Status why, int trainers, const std::string& job, const Token& token, Clock& clock);
+  Refusal(Status why, int trainers, const std::string& job, Clock& clock);
 
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
@@ -28,7 +28,6 @@ class Refusal : public ConnectionHandler {
   const Status why_;
   const std::size_t trainers_;
   const std::uint64_t job_hash_;
-  const Token token_;
   Clock& clock_;
   const Nanoseconds started_;
 

@@ -92,6 +92,8 @@ Result<std::vector<Message>> SplitFrame(const std::vector<Bytes>& pieces) {
   std::vector<Message> messages;
   Cursor cursor(pieces);
   while (cursor.left() > 0) {
+    if (messages.size() == kFrameMessagesMax)
+      return DataLoss("E-rpc-frame", "a frame of more than ", kFrameMessagesMax, " messages");
     std::uint32_t sizes[2];
     if (cursor.left() < kSizesBytes) return DataLoss("E-rpc-frame", "a frame ends within a message");
     cursor.Copy(kSizesBytes, reinterpret_cast<char*>(sizes));

@@ -2,12 +2,16 @@
 // u32 body size, head, body (little endian).
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
 namespace penstock {
+
+// A frame has at most as many, so that one of empty messages is not unpacked into ten times its size.
+inline constexpr std::size_t kFrameMessagesMax = 4096;
 
 // The pieces of a frame of these messages. Heads and small bodies are copied together; large bodies are
 // shared.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "executor/rpc/grpc_transport.h"
 #include "framework/base/status.h"
 #include "framework/runtime/rpc_client.h"
 
@@ -18,12 +19,15 @@ namespace penstock {
 
 struct GrpcClientOptions {
   std::string job;    // name of the job; servers of another one refuse
-  std::string token;  // its secret, at most 64 characters; empty: none
+  std::string token;  // its secret; empty: none
   int trainers = 0;   // how many this process was told of; 0: it was not
   std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
-  std::function<void(const std::string&)> report;                        // default: a log line
+  TlsFiles tls;
+  std::string checkpoint_folder;  // where servers save tables; empty: this process does not know
+  std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM; what is not set stays as above.
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the working
+  // folder), PENSTOCK_TLS_...; what is not set stays as above.
   static GrpcClientOptions FromEnvironment();
 };
 

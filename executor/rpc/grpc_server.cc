@@ -14,8 +14,9 @@ namespace {
 
 class GrpcServer : public ServerLoop {
  public:
-  GrpcServer(const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
-      : transport_(MakeGrpcTransport()), loop_(*transport_, ops, blocks, std::move(options)) {}
+  GrpcServer(const OpRegistry& ops, BlockRunner& blocks, std::unique_ptr<Transport> transport,
+             LoopOptions options)
+      : transport_(std::move(transport)), loop_(*transport_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
     ProposeLogRole(StrCat("pserver ", op.GetOr<std::string>("endpoint", "")));
@@ -38,13 +39,17 @@ GrpcServerOptions GrpcServerOptions::FromEnvironment() {
   GrpcServerOptions options;
   options.job = text("PENSTOCK_JOB_ID");
   options.token = text("PENSTOCK_JOB_TOKEN");
+  const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
+  if (!folder.empty()) options.checkpoint_folder = folder;
+  options.tls = TlsFiles::FromEnvironment();
   return options;
 }
 
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options) {
   LoopOptions loop;
-  PENSTOCK_ASSIGN_OR_RETURN(loop.pserver.token, MakeToken(options.token));
+  loop.pserver.proven = !options.token.empty();
+  loop.pserver.checkpoint_folder = options.checkpoint_folder;
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_bytes = options.chunk_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
@@ -54,7 +59,12 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.threads = options.threads > 0
                      ? options.threads
                      : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
-  return std::unique_ptr<ServerLoop>(std::make_unique<GrpcServer>(ops, blocks, std::move(loop)));
+  auto transport = MakeGrpcTransport({.token = std::move(options.token),
+                                      .tls = std::move(options.tls),
+                                      .patience = options.patience,
+                                      .report = loop.pserver.report});
+  return std::unique_ptr<ServerLoop>(
+      std::make_unique<GrpcServer>(ops, blocks, std::move(transport), std::move(loop)));
 }
 
 }  // namespace penstock

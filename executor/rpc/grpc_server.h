@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "executor/rpc/grpc_transport.h"
 #include "framework/base/status.h"
 #include "framework/op/op_registry.h"
 #include "framework/runtime/block_runner.h"
@@ -20,12 +21,16 @@ namespace penstock {
 
 struct GrpcServerOptions {
   std::string job;    // name of the job; trainers of another one are refused
-  std::string token;  // its secret, at most 64 characters; empty: none
+  std::string token;  // its secret; empty: none
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
   std::optional<std::size_t> chunk_bytes = {};     // as of ChunkStore::Make
+  TlsFiles tls;
+  std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
+  Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN; what is not set stays as above.
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_...; what is not set stays as
+  // above.
   static GrpcServerOptions FromEnvironment();
 };
 

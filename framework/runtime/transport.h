@@ -63,6 +63,9 @@ class Connection {
   virtual void Close() = 0;
   // Ends it now, whatever is queued or hangs. Returns at once.
   virtual void Abort() = 0;
+  // Its handler accepts what the other side has said of itself: bounds on time and bytes that a transport has
+  // for strangers end.
+  virtual void Admit() {}
 };
 
 // Gets what arrives. Calls for one connection come one at a time, from any thread but never inside a call of

@@ -21,6 +21,7 @@ class Process {
   // The exit code, or minus the signal that ended it; nothing if it still runs after `limit`.
   std::optional<int> Wait(std::chrono::milliseconds limit);
   void Signal(int signal) const;
+  pid_t pid() const { return pid_; }
   std::string Log() const;
 
  private:

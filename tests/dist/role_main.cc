@@ -44,6 +44,7 @@ DEFINE_string(fetches, "", "names, by comma");
 DEFINE_string(save, "", "folder that gets what was fetched and the final values");
 DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
 DEFINE_uint64(delay_seed, 0, "0: no delays");
+DEFINE_uint64(descriptors, 0, "how many it may have; 0: as many as whoever starts it");
 DEFINE_int32(headroom_mb, -1, "address space that a server may take from its start on; -1: any");
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
 DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
@@ -232,6 +233,10 @@ Status Run(const Program& startup, const Program& main) {
 }
 
 int Main() {
+  if (FLAGS_descriptors > 0) {
+    const rlimit limit{FLAGS_descriptors, FLAGS_descriptors};
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 2;
+  }
   const Result<Program> startup = ReadProgramFile(FLAGS_startup);
   const Result<Program> main = ReadProgramFile(FLAGS_main);
   for (const auto* program : {&startup, &main}) {

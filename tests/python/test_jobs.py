@@ -224,6 +224,23 @@ def test_a_wrong_token_is_refused_and_named(job):
     assert trainer.returncode != 0 and 'token' in errors
 
 
+def test_a_job_speaks_mutual_tls_if_its_environment_says_so(job):
+    def openssl(*arguments):
+        subprocess.run(['openssl', *arguments], cwd=job.folder, check=True, capture_output=True, timeout=WAIT_S)
+
+    key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes')
+    openssl('req', '-x509', *key, '-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem')
+    openssl('req', *key, '-subj', '/CN=role', '-keyout', 'role.key', '-out', 'role.csr')
+    (job.folder / 'names').write_text('subjectAltName=IP:127.0.0.1\n')
+    openssl('x509', '-req', '-in', 'role.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile',
+            'names', '-out', 'role.pem')
+    names = {'CERT': 'role.pem', 'KEY': 'role.key', 'CA': 'ca.pem'}
+    tls = {'PENSTOCK_TLS_' + name: str(job.folder / file) for name, file in names.items()}
+    job.environment.update(tls, PENSTOCK_TLS_MUTUAL='1')
+    job.start_all(steps=2)
+    assert {name: result[0] for name, result in job.wait().items()} == dict.fromkeys(job.processes, 0)
+
+
 def test_role_programs_of_different_plans_do_not_meet(job):
     for index in range(2):
         job.start('pserver', index)

@@ -57,6 +57,20 @@ def test_roles_are_told_who_they_are_in_both_spellings(tmp_path):
     assert len(servers[0]["PENSTOCK_JOB_TOKEN"]) >= 32
 
 
+def test_safety_options_reach_every_role_with_absolute_paths(tmp_path):
+    script = write_script(tmp_path, DUMP)
+    result = launch(tmp_path, "--server_num", "1", "--worker_num", "1", "--tls_cert", "a.pem", "--tls_key",
+                    "/b/key.pem", "--tls_ca", "ca.pem", "--tls_mutual", "--checkpoint_dir", "model", script)
+    assert result.returncode == 0, result.stderr
+    for log in ("serverlog.0", "workerlog.0"):
+        role = environment_of(tmp_path, log)
+        assert role["PENSTOCK_TLS_CERT"] == str(tmp_path / "a.pem")
+        assert role["PENSTOCK_TLS_KEY"] == "/b/key.pem"
+        assert role["PENSTOCK_TLS_CA"] == str(tmp_path / "ca.pem")
+        assert role["PENSTOCK_TLS_MUTUAL"] == "1"
+        assert role["PENSTOCK_CHECKPOINT_DIR"] == str(tmp_path / "model")
+
+
 def test_the_manuals_line_with_the_script_before_gpus(tmp_path):
     script = write_script(tmp_path, DUMP)
     result = launch(tmp_path, script, "--gpus", "2", "--log_dir", "logs", "--lr", "1",

@@ -64,6 +64,7 @@ SCRIPT = textwrap.dedent('''
 @pytest.fixture
 def job(tmp_path):
     job = Job(tmp_path, SCRIPT)
+    job.environment['PENSTOCK_CHECKPOINT_DIR'] = str(tmp_path)
     yield job
     job.kill_all()
 
@@ -111,6 +112,14 @@ def test_servers_save_their_rows_and_begin_from_them_again(job):
     job.start_all(steps=1)
     after = losses_of(job, ['trainer0', 'trainer1'])
     assert all(a[0] != b[0] for a, b in zip(after, before)), 'the first step is as before, but for the rows'
+
+
+def test_servers_save_no_table_outside_their_folder(job):
+    job.environment.update(OPTIMIZER='sgd', SAVE='1', PENSTOCK_CHECKPOINT_DIR=str(job.folder / 'elsewhere'))
+    job.start_all(steps=1)
+    results = job.wait()
+    assert results['trainer0'][0] != 0 and 'E-server-save-path' in results['trainer0'][2], results
+    assert not (job.folder / 'saved' / '__lookup_table__').exists() and not (job.folder / 'elsewhere').exists()
 
 
 def test_a_table_that_no_machine_could_hold(job):

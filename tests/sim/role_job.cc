@@ -136,6 +136,7 @@ Status RoleJob::Serve(Server& server) {
   PserverOptions options;
   options.job = "sim";
   options.chunk_bytes = chunk_bytes_;
+  options.checkpoint_folder = checkpoint_folder_;
   options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
   options.report = [](const std::string&) {};
   options.clock = &net_.clock();

@@ -44,6 +44,7 @@ class RoleJob {
   Scope& pserver_scope(int pserver);  // in the order given
   // Of every server; before Run.
   void set_chunk_bytes(std::size_t bytes) { chunk_bytes_ = bytes; }
+  void set_checkpoint_folder(std::string folder) { checkpoint_folder_ = std::move(folder); }
 
   // Runs the servers' start-up programs. Values may be set in their scopes afterwards.
   Status StartServers();
@@ -63,6 +64,7 @@ class RoleJob {
 
   Network net_;
   std::optional<std::size_t> chunk_bytes_;  // nothing: as the programs say
+  std::string checkpoint_folder_ = ".";
   bool started_ = false;
   std::vector<std::unique_ptr<Server>> servers_;
   std::vector<std::unique_ptr<Role>> roles_;  // trainers

@@ -215,9 +215,9 @@ class Simulation {
  public:
   Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults)
       : Simulation(job, steps, seed, faults, job.trainers) {}
-  // Of the job's trainers only the first `present` ever start.
-  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present)
-      : job_(std::move(job)), net_(seed, faults) {
+  // Of the job's trainers only the first `present` ever start. `proven`: see PserverOptions.
+  Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present, bool proven = true)
+      : job_(std::move(job)), proven_(proven), net_(seed, faults) {
     for (std::size_t s = 0; s < job_.servers.size(); ++s) AddServer(static_cast<int>(s));
     for (int t = 0; t < present; ++t) AddTrainer(t, job_, steps, {});
   }
@@ -229,6 +229,7 @@ class Simulation {
     job_.Start(index, server.scope);
     PserverOptions options;
     options.job = "sim";
+    options.proven = proven_;
     options.chunk_bytes = 32;
     options.part_bytes = 20;
     options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
@@ -297,6 +298,7 @@ class Simulation {
   }
 
   const ToyJob job_;
+  const bool proven_;
   SimBlockRunner runner_;
   Network net_;
   std::vector<std::unique_ptr<Server>> servers_;

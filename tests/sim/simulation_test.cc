@@ -200,7 +200,7 @@ TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {
 class Silent : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
-    const Result<Envelope> envelope = Open(message, Token{});
+    const Result<Envelope> envelope = Open(message);
     ASSERT_TRUE(envelope.ok()) << envelope.status().ToString();
     if (envelope->kind == MessageKind::kError) told_ = ReadStatus(message.body.ToText());
   }
@@ -215,7 +215,7 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
   Simulation sim(Job(0), 3, 1, {}, 0);
   ToyJob job = Job(0);
   job.servers = {"refuses:1", "silent:1"};
-  Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", Token{}, sim.net().clock());
+  Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", sim.net().clock());
   Silent silent;
   const auto first = sim.net().transport().Listen(job.servers[0], refusal);
   const auto second = sim.net().transport().Listen(job.servers[1], silent);
@@ -225,12 +225,35 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
   EXPECT_EQ(silent.told().id(), "E-server-mode");
 }
 
-TEST(Simulation, AWrongTokenTellsNothingAndTheJobGoesOn) {
-  Simulation sim(Job(0), 3, 1, {});
-  Trainer& stranger =
-      sim.AddTrainer(1, sim.job(), 3, {.token = MakeToken("guess").value(), .incarnation = 9});
-  ASSERT_TRUE(sim.Run());
-  EXPECT_EQ(stranger.session().status().id(), "E-rpc-token");
+// Without a token anybody could have sent those hellos.
+TEST(Simulation, AHelloThatDoesNotFitEndsNoJobWhoseTrainersNeedNoToken) {
+  Simulation sim(Job(0), 40, 1, {}, Job(0).trainers, false);
+  ToyJob other = Job(0);
+  other.params[0].shape = {6, 3};
+  const auto begun = [&] {
+    return sim.trainer(0).session().step() > 0 && sim.trainer(1).session().step() > 0;
+  };
+  ASSERT_TRUE(sim.net().RunUntil(begun, std::chrono::minutes(1)));
+  Trainer& wrong_id = sim.AddTrainer(7, sim.job(), 3, {});
+  Trainer& wrong_plan = sim.AddTrainer(1, other, 3, {.incarnation = 1});
+  Trainer& wrong_job = sim.AddTrainer(0, sim.job(), 3, {.job = "other"});
+  Trainer& again = sim.AddTrainer(1, sim.job(), 3, {.incarnation = 9});
+  ASSERT_TRUE(sim.Run()) << sim.Waiting();
+  EXPECT_EQ(wrong_id.session().status().id(), "E-plan-trainer-id");
+  EXPECT_FALSE(wrong_plan.session().status().ok());  // of one server the plan is right, but for its place
+  EXPECT_EQ(wrong_job.session().status().id(), "E-rpc-job");
+  EXPECT_EQ(again.session().status().id(), "E-rpc-restart");
+  EXPECT_TRUE(sim.trainer(0).session().status().ok()) << sim.trainer(0).session().status().ToString();
+  EXPECT_TRUE(sim.trainer(1).session().status().ok()) << sim.trainer(1).session().status().ToString();
+}
+
+TEST(Simulation, ASecondLiveConnectionOfOneIncarnationIsRefusedAndTheJobGoesOn) {
+  Simulation sim(Job(0), 40, 1, {});
+  ASSERT_TRUE(
+      sim.net().RunUntil([&] { return sim.trainer(1).session().step() > 0; }, std::chrono::minutes(1)));
+  Trainer& second = sim.AddTrainer(1, sim.job(), 3, {});
+  ASSERT_TRUE(sim.Run()) << sim.Waiting();
+  EXPECT_EQ(second.session().status().id(), "E-rpc-second");
   EXPECT_TRUE(sim.trainer(0).session().status().ok());
   EXPECT_TRUE(sim.trainer(1).session().status().ok());
 }

@@ -6,8 +6,10 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <random>
 
+#include "framework/base/files.h"
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
 #include "tests/sim/role_job.h"
@@ -275,14 +277,15 @@ TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {
   std::mt19937_64 random(1);
   RoleJob first(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {.lost = 0.2, .twice = 0.2});
   for (int step = 0; step < 3; ++step) first.trainer(0).feeds.push_back(FeedsOf(random, step, false));
-  first.trainer(0).last = NotifyProgram(folder / "saved", "t");
+  first.set_checkpoint_folder(folder / "saved");
+  first.trainer(0).last = NotifyProgram("model/tables", "t");
   const Status saved = first.Run();
   ASSERT_TRUE(saved.ok()) << saved.ToString();
   // The same servers once more, which load what they saved, for a trainer that takes no step.
   std::vector<RolePrograms> pservers = PserversOf(roles);
   for (std::size_t p = 0; p < 2; ++p) {
     Op load("load");
-    load.AddOutput("Out", {"t"}).Set("file_path", StrCat(folder / "saved", "/t_", p));
+    load.AddOutput("Out", {"t"}).Set("file_path", StrCat(folder / "saved/model/tables", "/t_", p));
     pservers[p].startup.MutableBlock(0).Append(std::move(load));
   }
   RoleJob second(AllOps(), TrainersOf(roles), pservers, 1, {});
@@ -298,14 +301,38 @@ TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {
 
 TEST(Tables, ATableThatCannotBeSavedIsTheTrainersErrorAndNamesTheServer) {
   const RoleSet roles = RolesOf(kUpdates[0], 1, 2);
-  const auto error = [&](const std::string& folder, const std::string& table) {
+  const TempDir folder;
+  const auto error = [&](const std::string& dir, const std::string& table, const std::string& root) {
     RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
-    job.trainer(0).last = NotifyProgram(folder, table);
+    job.set_checkpoint_folder(root);
+    job.trainer(0).last = NotifyProgram(dir, table);
     return job.Run();
   };
-  EXPECT_EQ(error("/tmp", "w").id(), "E-server-save");
-  EXPECT_NE(error("/tmp", "w").message().find("holds no table w"), std::string::npos);
-  EXPECT_FALSE(error("/proc/no/such/folder", "t").ok());
+  EXPECT_EQ(error("here", "w", folder / "").id(), "E-server-save");
+  EXPECT_NE(error("here", "w", folder / "").message().find("pserver ps0:1: it holds no table w"),
+            std::string::npos);
+  EXPECT_FALSE(error("here", "t", "/proc/no/such/folder").ok());
+  EXPECT_EQ(error("/tmp", "t", folder / "").id(), "E-server-save-path");
+  EXPECT_EQ(error("..", "t", folder / "").id(), "E-server-save-path");
+  EXPECT_EQ(error("a/../../b", "t", folder / "").id(), "E-server-save-path");
+  EXPECT_NE(error("..", "t", folder / "").message().find("\"../t_0\" is not"), std::string::npos);
+  ASSERT_TRUE(WriteFile(folder / "t_0", "somebody's").ok());
+  EXPECT_EQ(error(".", "t", folder / "").id(), "E-server-save-exists");
+  EXPECT_EQ(ReadFile(folder / "t_0").value(), "somebody's");
+  EXPECT_TRUE(error("again", "t", folder / "").ok());
+  EXPECT_TRUE(error("again", "t", folder / "").ok());  // in another job: it wrote them itself
+}
+
+TEST(Tables, Trainer0AloneMayHaveTablesSaved) {
+  const TempDir folder;
+  const RoleSet roles = RolesOf(kUpdates[0], 2, 2);
+  RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
+  job.set_checkpoint_folder(folder / "");
+  job.trainer(1).last = NotifyProgram("here", "t");
+  const Status status = job.Run();
+  EXPECT_EQ(status.id(), "E-server-save-trainer") << status.ToString();
+  EXPECT_NE(status.message().find("trainer 1 asks it to save t; only trainer 0 may"), std::string::npos);
+  EXPECT_FALSE(std::filesystem::exists(folder / "here"));
 }
 
 // Fluid adds the trainers' gradients up, and updates by sgd.

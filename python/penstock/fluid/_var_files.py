@@ -238,7 +238,10 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
     """Parameters, optimizer state, learning rates. A trainer of a distributed job writes what it holds itself: all
     parameters, as received last; trainer 0 also the tables whose rows the trainers only ask for. Embeddings with
     is_distributed are written by the pservers when trainer 0 asks them: pserver i, on its own disk, to
-    __lookup_table__/<name>_<i>."""
+    __lookup_table__/<name>_<i> of dirname. They write only inside PENSTOCK_CHECKPOINT_DIR (the launcher's
+    --checkpoint_dir; default: the folder in which they were started), in which a relative dirname lies too, and over
+    no file that no pserver has written; if asked to, ProgramError (E-server-save-path) or StateError
+    (E-server-save-exists) is raised."""
     program = program_or_default(main_program)
     tables = _tables_of(program)
     if tables and dirname is None:

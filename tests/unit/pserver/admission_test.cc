@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "executor/pserver/line_limiter.h"
 #include "framework/base/hash.h"
 
 namespace penstock::test {
@@ -103,6 +104,32 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
   expect(error(mismatch, hello), "first difference, line 2:  param frozen : f32[5]   |   (nothing)");
 }
 
+// A hello is at most 64 KB, so that strangers cannot send more.
+TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
+  ServerFacts facts = Facts();
+  for (int i = 0; i < 5000; ++i) {
+    const std::string name = StrCat("x", 10000 + i);
+    facts.params.push_back({.param = {name, DType::kFp32, {7}}, .grads = {name + ".0", name + ".1"}});
+  }
+  const Admission admission(facts, "job");
+  const std::string whole = admission.terms(1).contract().ToText();
+  ASSERT_GT(whole.size(), std::size_t{64} << 10);
+  const auto error = [&](const std::string& contract) {
+    const std::string body = WriteHello({.job = "job", .trainers = 2, .contract = contract});
+    EXPECT_LT(body.size(), std::size_t{33} << 10);
+    Envelope envelope = EnvelopeOf(admission, 1);
+    EXPECT_TRUE(admission.Check(envelope, ReadHello(body).value()).ok());
+    envelope.contract = 1;
+    return admission.Check(envelope, ReadHello(body).value()).ToString();
+  };
+  std::string early = whole;
+  early.replace(early.find("param x10007 : f32[7]"), 21, "param x10007 : f32[9]");
+  EXPECT_NE(error(early).find("param x10007 : f32[7]   |   param x10007 : f32[9]"), std::string::npos);
+  std::string late = whole;
+  late.replace(late.rfind("f32[7]"), 6, "f32[9]");
+  EXPECT_NE(error(late).find("they differ after line "), std::string::npos) << error(late);
+}
+
 TEST(Admission, ATrainerHasOneProcess) {
   Admission admission(Facts(), "job");
   admission.Admit(1, 5, admission.terms(1).hash());
@@ -110,6 +137,25 @@ TEST(Admission, ATrainerHasOneProcess) {
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1, 5), hello).ok());
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 6), hello).id(), "E-rpc-restart");
+}
+
+TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
+  FakeClock clock;
+  std::vector<std::string> lines;
+  LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
+  for (int i = 0; i < 500'000; ++i) limiter.Report("refused");
+  EXPECT_EQ(lines, std::vector<std::string>(10, "refused"));
+  clock.Advance(std::chrono::seconds(59));
+  limiter.Tick();
+  EXPECT_EQ(lines.size(), 10u);
+  clock.Advance(std::chrono::seconds(1));
+  limiter.Tick();
+  EXPECT_EQ(lines.back(), "499990 more lines of this kind in the minute before were left out");
+  limiter.Report("again");
+  EXPECT_EQ(lines.back(), "again");
+  clock.Advance(std::chrono::minutes(5));
+  limiter.Tick();
+  EXPECT_EQ(lines.size(), 12u);
 }
 
 TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {

@@ -32,36 +32,55 @@ TEST(Crc32c, BothWaysGiveTheKnownValue) {
 }
 
 TEST(Envelope, EveryFieldComesBack) {
-  const Token token = MakeToken("secret").value();
-  const Message message = Seal(Full(), token, Payload::Of("the body"));
+  const Message message = Seal(Full(), Payload::Of("the body"));
   EXPECT_EQ(message.head.size(), kEnvelopeBytes);
-  const Result<Envelope> opened = Open(message, token);
+  const Result<Envelope> opened = Open(message);
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   EXPECT_EQ(*opened, Full());
 }
 
-TEST(Envelope, AWrongTokenIsToldBeforeAnythingElse) {
-  Message message = Seal(Full(), MakeToken("secret").value(), {});
-  message.head[80] ^= 1;  // the CRC is wrong too
-  EXPECT_EQ(Open(message, MakeToken("guess").value()).status().id(), "E-rpc-token");
-  EXPECT_EQ(Open(message, Token{}).status().id(), "E-rpc-token");
-  EXPECT_EQ(Open(message, MakeToken("secret").value()).status().id(), "E-rpc-crc");
-  EXPECT_FALSE(MakeToken(std::string(65, 'x')).ok());
+// The golden bytes of the wire.
+TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
+  const Message message = Seal(Full(), Payload::Of("the body"));
+  std::string hex;
+  for (const char byte : message.head) {
+    constexpr char kDigits[] = "0123456789abcdef";
+    hex.push_back(kDigits[static_cast<unsigned char>(byte) >> 4]);
+    hex.push_back(kDigits[static_cast<unsigned char>(byte) & 15]);
+  }
+  EXPECT_EQ(hex.substr(0, 144),
+            "504e533203000000"    // magic, kind
+            "0100000000000000"    // job
+            "0200000000000000"    // contract
+            "0300000000000000"    // incarnation
+            "0400000000000000"    // step
+            "0500000000000000"    // durable version
+            "0600000000000000"    // credit
+            "0700000008000000"    // trainer, variable
+            "090000000a000000");  // chunk, part
+  EXPECT_EQ(hex.substr(152), "08000000");
 }
 
 TEST(Envelope, EveryChangedBitIsFound) {
-  const Token token = MakeToken("secret").value();
-  const Message good = Seal(Full(), token, Payload::Of("body"));
+  const Message good = Seal(Full(), Payload::Of("body"));
   for (std::size_t byte = 0; byte < good.head.size(); ++byte) {
     if (byte >= 5 && byte < 8) continue;  // not used
     for (int bit = 0; bit < 8; ++bit) {
       Message bad = good;
       bad.head[byte] = static_cast<char>(bad.head[byte] ^ (1 << bit));
-      EXPECT_FALSE(Open(bad, token).ok()) << "byte " << byte << ", bit " << bit;
+      EXPECT_FALSE(Open(bad).ok()) << "byte " << byte << ", bit " << bit;
     }
   }
-  EXPECT_EQ(Open({good.head, Payload::Of("bodx")}, token).status().id(), "E-rpc-crc");
-  EXPECT_EQ(Open({good.head, Payload::Of("body+")}, token).status().id(), "E-rpc-envelope");
+  EXPECT_EQ(Open({good.head, Payload::Of("bodx")}).status().id(), "E-rpc-crc");
+  EXPECT_EQ(Open({good.head, Payload::Of("body+")}).status().id(), "E-rpc-envelope");
+}
+
+TEST(Frame, OneOfEmptyMessagesIsRefusedBeforeItIsUnpacked) {
+  const std::string empty(8, '\0');
+  std::string frame;
+  for (std::size_t i = 0; i < kFrameMessagesMax; ++i) frame += empty;
+  EXPECT_EQ(SplitFrame(Payload::Of(frame).pieces()).value().size(), kFrameMessagesMax);
+  EXPECT_EQ(SplitFrame(Payload::Of(frame + empty).pieces()).status().id(), "E-rpc-frame");
 }
 
 TEST(Frame, MessagesComeBackWhateverThePieces) {
@@ -97,7 +116,6 @@ std::string RandomBytes(std::mt19937_64& random, std::size_t size) {
 // What comes from a network may be anything; nothing may crash, hang or take much memory.
 TEST(Fuzz, AnyBytesAreReadOrRefused) {
   std::mt19937_64 random(1);
-  const Token token = MakeToken("secret").value();
   const std::vector<std::string> good = {WriteHello({"job", 2, "param w : f32[1]\n"}),
                                          WriteWelcome({1 << 20, 2, {1, 2, 3}}), WriteVariables({1, 2, 3}),
                                          WriteStatus(InvalidArgument("E-x", "message").With("line"))};
@@ -108,7 +126,7 @@ TEST(Fuzz, AnyBytesAreReadOrRefused) {
     (void)ReadWelcome(bytes);
     (void)ReadVariables(bytes);
     EXPECT_FALSE(ReadStatus(bytes).ok());
-    (void)Open({bytes, Payload::Of(RandomBytes(random, 8))}, token);
+    (void)Open({bytes, Payload::Of(RandomBytes(random, 8))});
     const Payload frame = Payload::Of(bytes);
     (void)SplitFrame(frame.pieces());
   }

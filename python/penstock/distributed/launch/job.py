@@ -12,11 +12,12 @@ import secrets
 import socket
 import sys
 
+from penstock.distributed.launch.safety import safety_environment
+
 # Of jobs of several machines: every launcher names the same ports without asking the others. The first is
 # Fluid's for trainers, the second for pservers.
 TRAINER_PORT = 6070
 PSERVER_PORT = 6170
-TOKEN_MAX = 64  # characters; what an envelope holds
 
 
 class JobError(Exception):
@@ -58,6 +59,7 @@ class Plan:
     gpus: tuple  # by trainer of this machine; empty: none is named
     job_id: str  # "": not told
     token: str  # "": not told
+    safety: dict  # what safety.py adds to the roles' environment
 
 
 @dataclasses.dataclass(frozen=True)
@@ -233,8 +235,6 @@ def _token(options, environment):
         if token and token != read:
             raise JobError(f"--token_file {options.token_file} and PENSTOCK_JOB_TOKEN hold different tokens")
         token = read
-    if len(token.encode()) > TOKEN_MAX:
-        raise JobError(f"the job's token has {len(token.encode())} bytes, at most {TOKEN_MAX}")
     return token
 
 
@@ -254,7 +254,8 @@ def make_plan(options, environment):
     command = (sys.executable, "-u", options.training_script, *options.training_script_args)
     return Plan(nodes=tuple(nodes), rank=rank, own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
-                job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token)
+                job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
+                safety=safety_environment(options))
 
 
 def make_job(plan, members, job_id="", token=""):
@@ -268,10 +269,11 @@ def make_job(plan, members, job_id="", token=""):
         "PADDLE_TRAINER_ENDPOINTS": ",".join(trainers),
         "PADDLE_PSERVERS_IP_PORT_LIST": ",".join(pservers),
         "PADDLE_PSERVER_ENDPOINTS": ",".join(pservers),
-        # Every call of the job carries it; without it anybody who reaches the port could overwrite parameters.
+        # Every connection proves that it knows it; without it anybody who reaches a port could be a trainer.
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
         "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",
+        **plan.safety,
     }
     roles = []
     for address in own.pservers:

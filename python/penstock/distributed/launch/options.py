@@ -2,6 +2,8 @@
 
 import argparse
 
+from penstock.distributed.launch.safety import add_safety_options
+
 # The manual puts these after the script: `launch train.py --gpus 4 --log_dir mylog`.
 AFTER_SCRIPT = {"--gpus", "--log_dir"}
 
@@ -90,6 +92,7 @@ def make_parser():
                         help="print the job (default: true)")
     output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's sake; has no effect here")
     output.add_argument("--quiet", action="store_true", help="do not repeat trainer 0's output on the terminal")
+    add_safety_options(parser)
     parser.add_argument("--grace_s", type=float, default=15.0, metavar="SECONDS",
                         help="after a failure, time for the other roles to end by themselves (default: %(default)s)")
     parser.add_argument("training_script", help="the Python file that every process runs")

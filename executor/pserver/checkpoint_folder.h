@@ -1,0 +1,42 @@
+// The folder in which a server saves tables when a trainer asks for it (checkpoint_notify): the trainer names
+// a file in it, and nothing else.
+//
+//   CheckpointFolder folder("/data/job7");
+//   PENSTOCK_ASSIGN_OR_RETURN(const std::string path, folder.Claim("model/t_0"));   // "/data/job7/model/t_0"
+//   ... write it ...
+//   PENSTOCK_RETURN_IF_ERROR(folder.Wrote(path));
+//
+// What servers have written there, this one or others, now or in earlier jobs, may be written again; any
+// other file stays as it is. The names are kept in the folder's file .penstock_saved, a line each.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "framework/base/status.h"
+
+namespace penstock {
+
+// Not thread-safe.
+class CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::string folder) : folder_(std::move(folder)) {}
+
+  // The path of a file by its name in the folder.
+  // kInvalidArgument E-server-save-path: an absolute path, one that leaves the folder, or no path of a file.
+  // kFailedPrecondition E-server-save-exists: a file that no server has written.
+  Result<std::string> Claim(const std::string& name);
+  // Keeps that the claimed path may be written again. kInvalidArgument E-file-write.
+  Status Wrote(const std::string& path) const;
+
+ private:
+  bool WasWritten(const std::string& name) const;
+
+  const std::string folder_;
+  std::set<std::string> claimed_;  // by this process
+};
+
+// For a trainer that has the same folder: the name in it of a path that lies in it; other paths as they are.
+std::string NameInFolder(const std::string& folder, const std::string& path);
+
+}  // namespace penstock

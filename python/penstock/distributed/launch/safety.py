@@ -1,0 +1,39 @@
+"""Whom the processes of a job let in, and where its pservers write: options that become environment variables."""
+
+import os
+
+# option -> (variable, whether it names a file or folder)
+_VARIABLES = {
+    "tls_cert": ("PENSTOCK_TLS_CERT", True),
+    "tls_key": ("PENSTOCK_TLS_KEY", True),
+    "tls_ca": ("PENSTOCK_TLS_CA", True),
+    "tls_mutual": ("PENSTOCK_TLS_MUTUAL", False),
+    "checkpoint_dir": ("PENSTOCK_CHECKPOINT_DIR", True),
+}
+
+
+def add_safety_options(parser):
+    """Adds the options to an argparse.ArgumentParser."""
+    group = parser.add_argument_group("safety", "each can be given as an environment variable instead")
+    group.add_argument("--tls_cert", metavar="FILE",
+                       help="PEM file of the pservers' certificate, for the hosts of their addresses; with "
+                       "--tls_mutual the trainers' too (PENSTOCK_TLS_CERT)")
+    group.add_argument("--tls_key", metavar="FILE", help="PEM file of its key (PENSTOCK_TLS_KEY)")
+    group.add_argument("--tls_ca", metavar="FILE",
+                       help="PEM file of the authorities that sign certificates; trainers speak TLS if it is given "
+                       "(PENSTOCK_TLS_CA)")
+    group.add_argument("--tls_mutual", action="store_const", const="1",
+                       help="pservers check the trainers' certificates too (PENSTOCK_TLS_MUTUAL=1)")
+    group.add_argument("--checkpoint_dir", metavar="DIR",
+                       help="pservers save tables in this folder and nowhere else (PENSTOCK_CHECKPOINT_DIR; default: "
+                       "the folder in which they are started)")
+
+
+def safety_environment(options):
+    """What the roles' environment gets: {variable: value} of the options that were given, with absolute paths."""
+    given = {}
+    for option, (variable, is_path) in _VARIABLES.items():
+        value = getattr(options, option, None)
+        if value:
+            given[variable] = os.path.abspath(value) if is_path else value
+    return given

@@ -96,6 +96,9 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
       TakeCredit(peer, envelope);
       Flush(peer);
       return OkStatus();
+    case MessageKind::kLeft:
+      OnLeft(envelope);
+      return OkStatus();
     case MessageKind::kError:
       return ReadStatus(message.body.ToText());
     default:

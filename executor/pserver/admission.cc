@@ -56,6 +56,13 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
                                                            : std::nullopt;
 }
 
+std::optional<int> TrainerTerms::ParamOfInitial(std::uint32_t variable) const {
+  if (variable >= contract_.params.size() + contract_.tables.size()) return std::nullopt;
+  const ContractPiece& piece = contract_.Variable(variable);
+  if (!piece.shape.IsKnown() || contract_.Starts(piece.name)) return std::nullopt;
+  return param_of_[variable];
+}
+
 Admission::Admission(const ServerFacts& facts, std::string job)
     : address_(facts.address), job_(std::move(job)), job_hash_(Fnv1a64(job_)) {
   const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),

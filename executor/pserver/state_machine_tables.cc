@@ -15,7 +15,7 @@ constexpr std::size_t kWaitingRowsMax = 1024;
 void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   if (ended_) return;
   Chunk& c = At(pull.param, 0);
-  if (pull.version > c.version) {
+  if (pull.version > c.version || c.loading >= 0) {
     const auto same = [&](const RowsEvent& other) {
       return other.trainer == pull.trainer && other.request == pull.request;
     };

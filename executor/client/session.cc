@@ -256,17 +256,13 @@ void Session::Cancel() {
   Fail(Cancelled("E-cancelled", "cancelled in step ", step_));
 }
 
-void Session::Abandon(const Status& why) {
-  const std::lock_guard lock(mutex_);
-  if (!CompleteDoneLocked()) Fail(why);
-}
-
 bool Session::EarlierPushesDone(std::uint64_t before) const {
   const std::lock_guard lock(mutex_);
   return std::all_of(peers_.begin(), peers_.end(), [&](const auto& entry) {
     const Peer& peer = *entry.second;
     const auto earlier = [&](MessageKind kind, std::uint64_t step, std::uint32_t variable) {
-      const bool start = variable < peer.contract.params.size();  // earlier than any step
+      // A first or initial value is earlier than any step.
+      const bool start = variable < peer.contract.params.size() + peer.contract.tables.size();
       return kind == MessageKind::kPush && (step < before || start);
     };
     return std::none_of(peer.ready.begin(), peer.ready.end(),

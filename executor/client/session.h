@@ -40,6 +40,7 @@ struct SessionOptions {
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
   // A server that has not answered by then fails the job: it is not coming, or has been and gone.
   Nanoseconds connect_deadline = std::chrono::minutes(10);
+  std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when an answer below may have changed; must not call back.
   std::function<void()> on_change = [] {};
   // Called when a peer's failure, not one of this trainer's, ends the job; must not call back; may be empty.
@@ -58,6 +59,7 @@ class Session : public ConnectionHandler {
   Result<RowsHandle> DeclareRows(const RemotePiece& piece);
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers);
 
+  Status PushInitial(const InitialPiece& piece);  // copied
   Status Push(PushHandle handle, const Tensor& value);
   Status PushRows(PushHandle handle, const SelectedRows& value);  // copied
   Status EndStep(PeersHandle handle);
@@ -68,8 +70,8 @@ class Session : public ConnectionHandler {
   Status TakeSaved();
   Status Complete();
   void Cancel();
-  // Tells the servers that this trainer has failed, and why; for those that live nothing happens after
-  // Complete.
+  // Tells the servers that this trainer ends without completing, and why. Without effect once they know that
+  // it has completed.
   void Abandon(const Status& why);
   // Ends all connections, in order or at once, without completing: for the servers this trainer is dead.
   void Close();
@@ -153,6 +155,7 @@ class Session : public ConnectionHandler {
     std::uint32_t saves = 0;                              // asked for, so far
     std::set<std::uint32_t> pushed;                       // in the open step
     std::set<std::uint32_t> started;                      // params whose first value was sent
+    std::set<std::uint32_t> initial;                      // params and tables whose initial value was sent
     std::string answer;
   };
   struct Declared {
@@ -179,6 +182,7 @@ class Session : public ConnectionHandler {
   static void TakeCredit(Peer& peer, const Envelope& envelope);
   Status OnRows(Peer& peer, const Envelope& envelope, const Payload& body);
   Status OnSaved(Peer& peer, const Envelope& envelope, const Payload& body);
+  void OnLeft(const Envelope& envelope);
   Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
   void Fail(Status why);
   void React(Status why);  // fails because a peer did
@@ -202,7 +206,8 @@ class Session : public ConnectionHandler {
   std::uint64_t step_ = 0;
   bool at_barrier_ = false;  // of the program attached last
   bool completing_ = false;
-  Status saved_;  // the first error of the saves under way
+  Status saved_;                  // the first error of the saves under way
+  std::set<std::uint64_t> left_;  // trainers of which we have said that they completed
   std::map<std::string, std::unique_ptr<Peer>> peers_;
   std::vector<Declared> pushes_;
   std::deque<Declared> pulls_;

@@ -72,10 +72,9 @@ Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds) {
       return InvalidArgument("E-feed-dtype", "feed: ", slot.name, " is ", DTypeName(tensor.dtype()),
                              "; it is declared ", DTypeName(type.dtype));
     }
-    // What no data layer declared may have any shape: Fluid gives gradients that are fed that of another
-    // variable.
-    const bool is_data = slot.var->need_check_feed || slot.var->facts.is_data;
-    if (is_data && !Compatible(tensor.shape(), type.shape)) {
+    // As in Fluid, only what fluid.data declares has to come as declared. Scripts declare the longest
+    // sequence with layers.data and feed what a batch needs.
+    if (slot.var->need_check_feed && !Compatible(tensor.shape(), type.shape)) {
       return InvalidArgument("E-feed-shape", "feed: ", slot.name, " has shape ", tensor.shape(),
                              "; it is declared ", type.shape);
     }

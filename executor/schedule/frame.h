@@ -33,7 +33,8 @@ struct ScopeBinding {
 // E-run-uninitialized, kInvalidArgument E-feed-missing: a value that an op needs is not there.
 Result<ScopeBinding> BindScope(const CompiledBlock& block, Scope& scope);
 
-// Type and shape of each feed against its declaration. kInvalidArgument E-feed-dtype, E-feed-shape.
+// The element type of each feed against its declaration, and the shape where the variable says
+// need_check_feed. kInvalidArgument E-feed-dtype, E-feed-shape.
 Status CheckFeeds(const CompiledBlock& block, std::span<const Feed> feeds);
 
 class Frame {

@@ -74,6 +74,37 @@ std::string Disagreement(const Var& declared, const VarInfo& inferred, bool comp
                 DTypeName(inferred.dtype), inferred.shape, " follows from the inputs");
 }
 
+bool Names(std::span<const Declaration> arguments, const Var& var) {
+  return std::ranges::any_of(arguments, [&](const Declaration& argument) { return argument.var == &var; });
+}
+
+// Whether a variable may rightly hold two shapes, of which its declaration can say one: some op writes it,
+// and another one reads it and writes it in place, as reshape(inplace=True) and its gradient do. Asked only
+// where an op does not agree with the declaration.
+bool MayHaveTwoShapes(const Var& var, int block, VerifyScene& scene) {
+  if (var.persistable || var.facts.is_data) return false;
+  const Declarations& declarations = scene.DeclarationsIn(block);
+  std::size_t writers = 0;
+  bool in_place = false;
+  for (std::size_t i = 0; i < scene.program().block(block).ops().size(); ++i) {
+    if (!Names(declarations.OutputsOf(i), var)) continue;
+    ++writers;
+    in_place = in_place || Names(declarations.InputsOf(i), var);
+  }
+  return in_place && writers > 1;
+}
+
+bool AnyMayHaveTwoShapes(std::span<const Declaration> arguments, int block, VerifyScene& scene) {
+  return std::ranges::any_of(arguments, [&](const Declaration& argument) {
+    return argument.var != nullptr && MayHaveTwoShapes(*argument.var, block, scene);
+  });
+}
+
+// Whether both may be the shape of the same elements.
+bool MayBeReshaped(const Shape& a, const Shape& b) {
+  return !a.IsKnown() || !b.IsKnown() || a.Count() == b.Count();
+}
+
 void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, VerifyScene& scene) {
   const Op& op = *block.ops()[position].op;
   if (!def.has_infer_shape() || !scene.WellFormed(op)) return;
@@ -92,6 +123,7 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
     return var == nullptr ? std::nullopt : std::optional(KnownOf(*var, scene));
   });
   if (Status status = def.Infer(context); !status.ok()) {
+    if (AnyMayHaveTwoShapes(arguments, block.index(), scene)) return;
     scene.AddAt(std::move(status), block, position);
     return;
   }
@@ -106,6 +138,10 @@ void CheckShapesOf(const OpDef& def, const Block& block, std::size_t position, V
       if (IsOfUntoldType(*var, inferred)) scene.NoteHeld(*var, inferred.dtype);
       const std::string disagreement = Disagreement(*var, inferred, compare_shapes);
       if (disagreement.empty()) continue;
+      const bool reshaped = Disagreement(*var, inferred, /*compare_shapes=*/false).empty() &&
+                            MayBeReshaped(var->type->shape, inferred.shape) &&
+                            AnyMayHaveTwoShapes(arguments, block.index(), scene);
+      if (reshaped) continue;
       scene.AddAt(InvalidArgument(StrCat("E-shape-", op.type()), SpellName(op.type()), ": ",
                                   SpellName(slot.name), " (", SpellName(slot.args[a]), ") ", disagreement),
                   block, position);

@@ -1,8 +1,12 @@
 // create_py_reader, create_double_buffer_reader, create_custom_reader, read: batches of a user's reader as
 // the variables of a program. A reader variable holds the number of its queue
-// (framework/runtime/batch_queue.h).
+// (framework/runtime/batch_queue.h) and what its batches are declared to be: for n tensors the int64s
+//
+//   queue number, n flags need_check_feed, n ranks, then the extents of one shape after the other
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,26 +35,68 @@ constexpr char kReadDoc[] = R"(
 Out[i] is the i-th tensor of the reader's next batch, without a copy. Waits for it. At the end of the data:
 the error E-read-end, which Python shows as EOFException. An error of the reader itself is the run's.)";
 
-// The number of the queue behind a reader variable.
+// What a queue or reader variable holds when the program runs.
+bool HoldsNumbers(const Tensor* tensor) {
+  return tensor != nullptr && tensor->initialized() && tensor->dtype() == DType::kInt64 &&
+         tensor->count() > 0;
+}
+
+// A variable that is declared as a queue or a reader holds numbers once the program runs, and says so to
+// what reads it: `read` must know a run from a declaration.
+Status InferReader(InferContext& c) {
+  const char* from = c.HasInput("blocking_queue") ? "blocking_queue" : "UnderlyingReader";
+  if (c.Input(from).kind != VarKind::kTensor) return OkStatus();
+  c.SetKind("Out", VarKind::kTensor);
+  c.SetDType("Out", DType::kInt64);
+  return c.SetShape("Out", {kUnknownDim});
+}
+
+// Scripts declare the longest shape and read what a batch needs, so in a run only the number of extents is
+// known before the batch is there.
+Status InferRead(InferContext& c) {
+  if (c.Input("Reader").kind != VarKind::kTensor) return OkStatus();
+  for (int i = 0; i < c.OutputCount("Out"); ++i) {
+    const VarInfo& declared = c.Output("Out", i);
+    if (!declared.has_type) continue;
+    PENSTOCK_RETURN_IF_ERROR(c.SetShape(
+        "Out", i, Shape(std::vector<Dim>(static_cast<std::size_t>(declared.shape.rank()), kUnknownDim))));
+  }
+  return OkStatus();
+}
+
+// The number of the queue behind a reader variable, and the declarations of its batches.
 class ReaderKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const Operand& queue = k.Input("blocking_queue");
     from_ = queue ? queue : k.Input("UnderlyingReader");
     to_ = k.Output("Out");
+    if (!queue) return OkStatus();
+    for (const char* part : {"need_check_feed", "ranks", "shape_concat"}) {
+      const auto numbers = k.Attr<std::vector<std::int32_t>>(part);
+      declared_.insert(declared_.end(), numbers.begin(), numbers.end());
+    }
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    const Tensor* number = k.Var(from_).If<Tensor>();
-    if (number == nullptr || !number->initialized() || number->dtype() != DType::kInt64) {
+    const Tensor* from = k.Var(from_).If<Tensor>();
+    if (!HoldsNumbers(from)) {
       return FailedPrecondition("E-reader-queue", from_.name, " is no queue of batches");
     }
-    k.Var(to_).As<Tensor>() = *number;
+    if (declared_.empty()) {
+      k.Var(to_).As<Tensor>() = *from;
+      return OkStatus();
+    }
+    Tensor to(DType::kInt64, {static_cast<Dim>(declared_.size()) + 1});
+    std::copy(declared_.begin(), declared_.end(),
+              std::copy_n(from->Data<std::int64_t>(), 1, to.Data<std::int64_t>()));
+    k.Var(to_).As<Tensor>() = std::move(to);
     return OkStatus();
   }
 
  private:
   Operand from_, to_;
+  std::vector<std::int64_t> declared_;  // of a reader that is made of a queue
 };
 
 class ReadKernel : public Kernel {
@@ -65,36 +111,51 @@ class ReadKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    const Tensor* number = k.Var(reader_).If<Tensor>();
+    const Tensor* numbers = k.Var(reader_).If<Tensor>();
     std::shared_ptr<BatchQueue> queue;
-    if (number != nullptr && number->initialized() && number->dtype() == DType::kInt64 &&
-        number->count() == 1) {
-      queue = BatchQueue::Find(*number->Data<std::int64_t>());
-    }
+    if (HoldsNumbers(numbers)) queue = BatchQueue::Find(*numbers->Data<std::int64_t>());
     if (queue == nullptr) {
       return FailedPrecondition("E-reader-gone", "read: the reader behind ", reader_.name,
                                 " does not exist in this process any more");
     }
     PENSTOCK_ASSIGN_OR_RETURN(std::optional<Batch> batch, queue->Pop());
     if (!batch.has_value()) return FailedPrecondition("E-read-end", "there is no next data");
-    PENSTOCK_RETURN_IF_ERROR(Check(*batch));
+    PENSTOCK_RETURN_IF_ERROR(Check(*batch, numbers->Span<std::int64_t>().subspan(1)));
     for (std::size_t i = 0; i < out_.size(); ++i) k.Var(out_[i]).As<Tensor>() = std::move((*batch)[i]);
     return OkStatus();
   }
 
  private:
-  Status Check(const Batch& batch) const {
+  // `declared`: what the reader variable holds behind the number of the queue; perhaps nothing.
+  Status Check(const Batch& batch, std::span<const std::int64_t> declared) const {
     if (batch.size() != out_.size()) {
       return InvalidArgument("E-read-count", "read: the reader gives ", batch.size(),
                              " tensors; the program reads ", out_.size());
     }
     for (std::size_t i = 0; i < out_.size(); ++i) {
       const Operand& out = out_[i];
-      if (batch[i].dtype() != out.dtype || !Compatible(batch[i].shape(), out.shape)) {
-        return InvalidArgument("E-read-type", "read: the reader gives ", DTypeName(batch[i].dtype()),
-                               batch[i].shape(), " for ", out.name, ", which is declared ",
-                               DTypeName(out.dtype), out.shape);
-      }
+      if (batch[i].dtype() == out.dtype) continue;
+      return InvalidArgument("E-read-type", "read: the reader gives ", DTypeName(batch[i].dtype()), " for ",
+                             out.name, ", which is declared ", DTypeName(out.dtype));
+    }
+    return CheckShapes(batch, declared);
+  }
+
+  Status CheckShapes(const Batch& batch, std::span<const std::int64_t> declared) const {
+    const std::size_t n = out_.size();
+    if (declared.size() < 2 * n) return OkStatus();
+    std::span<const std::int64_t> extents = declared.subspan(2 * n);
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto rank = static_cast<std::size_t>(std::max<std::int64_t>(declared[n + i], 0));
+      if (rank > extents.size()) return OkStatus();
+      const std::span<const std::int64_t> shape = extents.first(rank);
+      extents = extents.subspan(rank);
+      if (declared[i] == 0) continue;
+      const Shape expected(std::vector<Dim>(shape.begin(), shape.end()));
+      if (Compatible(batch[i].shape(), expected)) continue;
+      return InvalidArgument("E-read-type", "read: the reader gives ", DTypeName(batch[i].dtype()),
+                             batch[i].shape(), " for ", out_[i].name, ", which is declared ",
+                             DTypeName(out_[i].dtype), expected);
     }
     return OkStatus();
   }
@@ -109,7 +170,7 @@ constexpr SlotFlags ReaderSlot() { return OfKind(VarKind::kReader, VarKind::kTen
 
 OpDef& FinishReader(OpDef& def) {
   return def.Output("Out", "the reader", AnyType(), ReaderSlot())
-      .InferShape(OutputsAsDeclared())
+      .InferShape(InferReader)
       .SideEffect()
       .NoGrad();
 }
@@ -123,8 +184,7 @@ void RegisterReaders(OpRegistry& ops) {
       .RequiredAttr("shape_concat", AttrKind::kInts, "the extents of all shapes")
       .RequiredAttr("lod_levels", AttrKind::kInts, "of each tensor")
       .RequiredAttr("dtypes", AttrKind::kInts, "of each tensor")
-      .RequiredAttr("need_check_feed", AttrKind::kInts,
-                    "whether Fluid compares each with its declaration; we always do")
+      .RequiredAttr("need_check_feed", AttrKind::kInts, "whether the extents of each must be as declared")
       .RequiredAttr("ranks", AttrKind::kInts, "of each tensor")
       .Attr("use_data_config", true, kOfSeveralDevices)
       .Attr("device_index", 0, kOfSeveralDevices)
@@ -148,7 +208,7 @@ void RegisterReaders(OpRegistry& ops) {
       .Attr("throw_eof_exp", true, "must be true: the end of the data is an error")
       .Attr("infer_out", true, "whether Fluid declares Out by the reader; they are declared here")
       .Attr("drop_last", true, "of Fluid's parallel executor; not used")
-      .InferShape(OutputsAsDeclared())
+      .InferShape(InferRead)
       .SideEffect()
       .NoGrad()
       .KernelForAnyType<Cpu, ReadKernel>();

@@ -167,3 +167,17 @@ def test_marking_after_minimize_is_told(fluid):
     with pytest.warns(UserWarning, match='no effect on the ops that are there') as told:
         fluid.clip.set_gradient_clip(fluid.clip.GradientClipByNorm(1.0))
     assert told[0].filename == __file__
+
+
+@pytest.mark.parametrize('make', [case[0] for case in CLIPS + CLIPS_OF_SOME])
+def test_a_parameter_without_a_gradient_is_left_out(fluid, make):
+    """backward() gives None for one that the loss does not depend on."""
+    loss = net(fluid)
+    idle = fluid.layers.create_parameter([2], 'float32', name='idle')
+    optimizer = fluid.optimizer.SGD(1.0)
+    pairs = optimizer.backward(loss)
+    names = [param.name for param, _ in pairs]
+    clipped = make(fluid.clip)(pairs + [(idle, None)])
+    assert [param.name for param, _ in clipped] == names
+    fluid.clip.set_gradient_clip(make(fluid.clip), [idle])
+    assert [param.name for param, _ in fluid.clip.append_gradient_clip_ops(pairs + [(idle, None)])] == names

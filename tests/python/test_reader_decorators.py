@@ -24,8 +24,13 @@ def test_readers_are_made_of_readers():
     assert list(cached()) == list(cached()) == reads == [0, 1, 2]
 
 
+def test_a_batch_size_that_a_division_gave_is_a_number_of_samples():
+    assert list(io.batch(numbers(5), 8 / 2)()) == [[0, 1, 2, 3], [4]]
+    assert list(io.batch(numbers(4), np.int64(2))()) == [[0, 1], [2, 3]]
+
+
 def test_readers_refuse_what_makes_no_sense():
-    for size in (0, -1, 1.5):
+    for size in (0, -1, 1.5, 0.0, float('nan'), float('inf'), '4', None):
         with pytest.raises(ValueError, match='batch_size must be an int above 0'):
             io.batch(numbers(5), size)
     with pytest.raises(io.ComposeNotAligned, match='have ended, others have not'):

@@ -317,8 +317,7 @@ def test_a_py_readers_batches_are_compared_with_the_program(fluid):
     with pytest.raises(RuntimeError, match='has no data'):
         reader.start()
     for batch, says in (([np.zeros((2, 2), 'float32')], 'gives 1 tensors; the program reads 2'),
-                        ([np.zeros((2, 2), 'float32'), np.zeros((2, 1))], 'gives f64.* which is declared i64'),
-                        ([np.zeros((2, 3), 'float32'), np.zeros((2, 1), 'int64')], r'gives f32\[2, 3\]')):
+                        ([np.zeros((2, 2), 'float32'), np.zeros((2, 1))], 'gives f64.* which is declared i64')):
         reader.decorate_batch_generator(lambda: iter([batch]))
         reader.start()
         with pytest.raises(penstock.ProgramError, match=says) as error:

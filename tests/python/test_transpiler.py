@@ -285,3 +285,18 @@ def test_parameters_that_blocks_use_are_trained_by_the_pservers(fluid, net_with_
               for op in block.ops if op.type == 'sgd']
     params = fluid.default_main_program().all_parameters()
     assert len(served) >= len(params) > 0
+
+
+@pytest.mark.parametrize('act', [None, 'relu', 'tanh'])
+def test_what_is_reshaped_in_place_is_trained_by_pservers_too(fluid, act):
+    """One name, two shapes, of which the declaration says the second: Fluid's Transformer is written so."""
+    x = fluid.data('x', [None, 4, 6])
+    hidden = fluid.layers.fc(x, 8, num_flatten_dims=2, act=act)
+    output = fluid.layers.fc(fluid.layers.reshape(hidden, [-1, 32], inplace=True), 1)
+    fluid.optimizer.SGD(0.1).minimize(fluid.layers.mean(output))
+    one_machine = [op.type for op in fluid.default_main_program().global_block().ops if op.type != 'sgd']
+    t = fluid.DistributeTranspiler()
+    t.transpile(0, pservers='127.0.0.1:1,127.0.0.1:2', trainers=2)
+    trainers = [op.type for op in t.get_trainer_program().global_block().ops]
+    assert [op for op in trainers if op in one_machine] == one_machine
+    assert 'reshape2_grad' in trainers and trainers.count('send') == 4

@@ -3,6 +3,7 @@
 import functools
 import itertools
 import multiprocessing
+import numbers
 import os
 import queue
 import random
@@ -20,9 +21,11 @@ class ComposeNotAligned(ValueError):
 
 
 def batch(reader, batch_size, drop_last=False):
-    """Lists of batch_size samples; the last may be shorter, or is dropped."""
-    if not isinstance(batch_size, int) or batch_size <= 0:
+    """Lists of batch_size samples; the last may be shorter, or is dropped. 4.0, which a division gives, is 4."""
+    size = int(batch_size) if isinstance(batch_size, (numbers.Integral, float)) and batch_size == batch_size // 1 else 0
+    if size <= 0:
         raise ValueError('batch_size must be an int above 0, not %r' % (batch_size,))
+    batch_size = size
 
     def batches():
         samples = iter(reader())

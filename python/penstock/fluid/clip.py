@@ -66,7 +66,8 @@ def _bounds(max, min):
 
 
 class GradientClipBase:
-    """Called with (parameter, gradient) pairs, gives the pairs with clipped gradients.
+    """Called with (parameter, gradient) pairs, gives the pairs with clipped gradients. A pair whose gradient is None,
+    as backward gives for a parameter that the loss does not depend on, is left out.
 
     need_clip  a function of a parameter: whether its gradient is clipped; by default all are
     """
@@ -77,6 +78,7 @@ class GradientClipBase:
         self._need_clip_func = need_clip
 
     def __call__(self, params_grads):
+        params_grads = _with_gradient(params_grads)
         chosen = [pair for pair in params_grads if self._need_clip_func is None or self._need_clip_func(pair[0])]
         if not chosen:
             return params_grads
@@ -184,6 +186,10 @@ class _Group:
         return self._factor
 
 
+def _with_gradient(params_grads):
+    return [pair for pair in params_grads if pair[1] is not None]
+
+
 def _of_pair(pair, append, groups):
     """What append(param, grad, groups) gives; its ops say that they are of this pair."""
     with pair[0].block.program._optimized_guard(list(pair)):
@@ -234,6 +240,7 @@ def append_gradient_clip_ops(param_grads):
     def clip_of(param):
         return getattr(param, 'gradient_clip_attr', None)    # of a loaded program: a Variable like others
 
+    param_grads = _with_gradient(param_grads)
     marked = [pair for pair in param_grads if clip_of(pair[0]) is not None]
     if not marked:
         return param_grads

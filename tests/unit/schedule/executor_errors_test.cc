@@ -50,7 +50,10 @@ TEST(ExecutorErrors, OfAKernelNameTheOpToo) {
 }
 
 TEST(ExecutorErrors, OfFeedsAndFetches) {
-  const ToyProgram p = TwoAdds();
+  ToyProgram p = TwoAdds();
+  Var checked = *p.program.main().FindVar("y");
+  checked.need_check_feed = true;
+  p.program.MutableBlock(0).SetVar(std::move(checked));
   std::vector<Feed> feeds = TwoFeeds(1, 1, 1);
   EXPECT_EQ(RunStatus(p.program, {feeds[0]}, {}).id(), "E-feed-missing");
   EXPECT_EQ(RunStatus(p.program, {feeds[0], feeds[1], feeds[0]}, {}).id(), "E-feed-twice");
@@ -63,6 +66,18 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
   EXPECT_EQ(RunStatus(p.program, feeds, {"ouut"}).ToString(),
             "fetch: ouut is not a variable of the program   [E-fetch-unknown]\n"
             "  note: variables with a similar name: out");
+}
+
+TEST(ExecutorErrors, NoneOfAFeedWithOtherExtentsUnlessTheVariableAsksForTheCheck) {
+  const ToyProgram p = TwoAdds();
+  const std::vector<Feed> feeds = {{"x", Values({1, 2, 3}, {1, 3})}, {"y", Values({4, 5, 6}, {1, 3})}};
+  Executor executor(ToyOps());
+  Scope scope;
+  const std::vector<std::string> fetches = {"out"};
+  const auto out = executor.Run(p.program, scope, feeds, fetches);
+  ASSERT_TRUE(out.ok()) << out.status().ToString();
+  EXPECT_EQ(out->front().If<Tensor>()->shape(), (Shape{1, 3}));
+  EXPECT_EQ(out->front().If<Tensor>()->Data<float>()[2], 12.0F);
 }
 
 TEST(ExecutorErrors, OfProgramsThatCannotRun) {

@@ -14,6 +14,7 @@ TrainerClient::TrainerClient(std::unique_ptr<Transport> transport, ClientOptions
     : SessionClient(session_),
       transport_(std::move(transport)),
       options_([&] {
+        options.session.report = options.report;
         options.session.on_change = [this] {
           const std::lock_guard lock(mutex_);
           ++changes_;

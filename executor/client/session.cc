@@ -266,11 +266,6 @@ void Session::Cancel() {
   Fail(Cancelled("E-cancelled", "cancelled in step ", step_));
 }
 
-void Session::Abandon(const Status& why) {
-  const std::lock_guard lock(mutex_);
-  if (!CompleteDoneLocked()) Fail(why);
-}
-
 bool Session::EarlierPushesDone(std::uint64_t before) const {
   const std::lock_guard lock(mutex_);
   return first_values_open_ == 0 && (pushes_open_.empty() || pushes_open_.begin()->first >= before);

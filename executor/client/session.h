@@ -41,6 +41,7 @@ struct SessionOptions {
   Nanoseconds reconnect_after = std::chrono::milliseconds(200);
   // A server that has not answered by then fails the job: it is not coming, or has been and gone.
   Nanoseconds connect_deadline = std::chrono::minutes(10);
+  std::function<void(const std::string&)> report = [](const std::string&) {};  // a line for the user
   // Called when an answer below may have changed; must not call back.
   std::function<void()> on_change = [] {};
   // Called when a peer's failure, not one of this trainer's, ends the job; must not call back; may be empty.
@@ -59,6 +60,7 @@ class Session : public ConnectionHandler {
   Result<RowsHandle> DeclareRows(const RemotePiece& piece);
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers);
 
+  Status PushInitial(const InitialPiece& piece);  // copied
   Status Push(PushHandle handle, const Tensor& value);
   Status PushRows(PushHandle handle, const SelectedRows& value);  // copied
   Status EndStep(PeersHandle handle);
@@ -69,8 +71,8 @@ class Session : public ConnectionHandler {
   Status TakeSaved();
   Status Complete();
   void Cancel();
-  // Tells the servers that this trainer has failed, and why; for those that live nothing happens after
-  // Complete.
+  // Tells the servers that this trainer ends without completing, and why. Without effect once they know that
+  // it has completed.
   void Abandon(const Status& why);
   // Ends all connections, in order or at once, without completing: for the servers this trainer is dead.
   void Close();
@@ -161,6 +163,7 @@ class Session : public ConnectionHandler {
     std::uint32_t saves = 0;                              // asked for, so far
     std::set<std::uint32_t> pushed;                       // in the open step
     std::set<std::uint32_t> started;                      // params whose first value was sent
+    std::set<std::uint32_t> initial;                      // params and tables whose initial value was sent
     std::string answer;
   };
   struct Declared {
@@ -195,6 +198,7 @@ class Session : public ConnectionHandler {
   void TakeCredit(Peer& peer, const Envelope& envelope);
   Status OnRows(Peer& peer, const Envelope& envelope, const Payload& body);
   Status OnSaved(Peer& peer, const Envelope& envelope, const Payload& body);
+  void OnLeft(const Envelope& envelope);
   Status OnRowsGone(const Peer& peer, const Envelope& envelope) const;
   void Fail(Status why);
   void React(Status why);  // fails because a peer did
@@ -220,6 +224,7 @@ class Session : public ConnectionHandler {
   bool at_barrier_ = false;  // of the program attached last
   bool completing_ = false;
   Status saved_;  // the first error of the saves under way
+  std::set<std::uint64_t> left_;  // trainers of which we have said that they completed
   // What EarlierPushesDone and SavesDone answer from, whatever is under way.
   std::map<std::uint64_t, std::size_t> pushes_open_;  // by step
   std::size_t first_values_open_ = 0, saves_open_ = 0;

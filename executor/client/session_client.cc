@@ -38,6 +38,12 @@ Status SessionClient::SaveTable(PeersHandle pservers, const std::string& table,
   return session_.TakeSaved();
 }
 
+Status SessionClient::SetInitial(const std::vector<InitialPiece>& pieces) {
+  for (const InitialPiece& piece : pieces) PENSTOCK_RETURN_IF_ERROR(session_.PushInitial(piece));
+  // Nothing of the first step may overtake them.
+  return Wait([&] { return session_.EarlierPushesDone(0); });
+}
+
 Status SessionClient::Complete() {
   PENSTOCK_RETURN_IF_ERROR(session_.Complete());
   return Wait([&] { return session_.CompleteDone(); });

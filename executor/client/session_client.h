@@ -30,6 +30,8 @@ class SessionClient : public RpcClient {
   Status CompletePulls(PeersHandle pservers) override;
   Status SaveTable(PeersHandle pservers, const std::string& table,
                    const std::vector<std::string>& files) override;
+  Status SetInitial(const std::vector<InitialPiece>& pieces) override;
+  std::uint64_t step() const override { return session_.step(); }
   Status Complete() override;
   void Cancel() override { session_.Cancel(); }
   void Abandon(const Status& why) override { session_.Abandon(why); }

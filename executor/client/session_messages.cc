@@ -113,6 +113,9 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
       peer.answer = message.body.ToText();
       TakeCredit(peer, envelope);
       return OkStatus();
+    case MessageKind::kLeft:
+      OnLeft(envelope);
+      return OkStatus();
     case MessageKind::kError: {
       Status why = ReadStatus(message.body.ToText());
       if (why.code() == StatusCode::kCancelled) return FailureOf(StrCat("pserver ", peer.address), why);

@@ -13,7 +13,14 @@ namespace {
 constexpr std::size_t kIdsOfRequest = std::size_t{1} << 16;
 static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
 
-Status RequireRows(const ContractPiece& piece, const SelectedRows& value) {
+// Of a table that is dealt out by id, any number is a row's. Whether the piece is of such a one only its
+// server knows, where there is one.
+bool MayHaveAnyRow(const Contract& contract) {
+  return std::any_of(contract.tables.begin(), contract.tables.end(),
+                     [](const ContractPiece& table) { return !table.shape.IsKnown(); });
+}
+
+Status RequireRows(const Contract& contract, const ContractPiece& piece, const SelectedRows& value) {
   const auto count = static_cast<Dim>(value.rows.size());
   const auto error = [&](const auto&... parts) {
     return InvalidArgument("E-send-shape", "send: ", piece, " is declared, the value is ", StrCat(parts...));
@@ -24,6 +31,7 @@ Status RequireRows(const ContractPiece& piece, const SelectedRows& value) {
   if (!value.value.initialized()) return error(count, " rows without values");
   if (value.value.dtype() != piece.dtype || value.value.shape() != piece.shape.WithRows(count))
     return error(count, " rows with values ", DTypeName(value.value.dtype()), value.value.shape());
+  if (MayHaveAnyRow(contract)) return OkStatus();
   for (const std::int64_t row : value.rows) {
     if (row >= 0 && row < piece.shape[0]) continue;
     return InvalidArgument("E-op-index", "send: row ", row, " is outside ", piece.name, ", which has ",
@@ -73,7 +81,8 @@ Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
     return InvalidArgument("E-send-shape", "send: ", declared.name,
                            " is a first value, which must be a tensor, not selected rows");
   }
-  PENSTOCK_RETURN_IF_ERROR(RequireRows(PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
+  PENSTOCK_RETURN_IF_ERROR(
+      RequireRows(peer.contract, PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
   Enqueue(peer, {.kind = MessageKind::kPush,
                  .step = step_,

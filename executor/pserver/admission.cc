@@ -57,6 +57,13 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
                                                            : std::nullopt;
 }
 
+std::optional<int> TrainerTerms::ParamOfInitial(std::uint32_t variable) const {
+  if (variable >= contract_.params.size() + contract_.tables.size()) return std::nullopt;
+  const ContractPiece& piece = contract_.Variable(variable);
+  if (!piece.shape.IsKnown() || contract_.Starts(piece.name)) return std::nullopt;
+  return param_of_[variable];
+}
+
 namespace {
 
 // In words, of contracts that are not the same; a trainer may have sent the beginning of its own alone.

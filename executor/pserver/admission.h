@@ -38,6 +38,9 @@ class TrainerTerms {
   // What a push under the contract of that hash is for: the param of a gradient, or a first value that this
   // trainer sends. Nothing if it may not push that.
   std::optional<int> ParamOfPush(std::uint32_t variable, std::uint64_t contract) const;
+  // The param that the trainer may push a value of before its first step: one that it receives, or asks for
+  // rows of. Nothing if it is none, a first value, or dealt out by id.
+  std::optional<int> ParamOfInitial(std::uint32_t variable) const;
   // The variable that the param itself is (of a table that is dealt out by id, none is), and the one that the
   // trainer pushes for it.
   std::uint32_t VariableOf(int param) const { return variable_of_[static_cast<std::size_t>(param)]; }

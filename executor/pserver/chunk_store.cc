@@ -211,6 +211,7 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
 }
 
 Status ChunkStore::Merge(const MergeAction& merge) {
+  if (merge.initial) return SetInitial(merge);
   Chunk& chunk = At(merge.param, merge.chunk);
   const Param& param = params_[static_cast<std::size_t>(merge.param)];
   if (param.start) {
@@ -240,8 +241,10 @@ Status NoSuchRow(int trainer, const char* did, std::int64_t row, const ContractP
                          ", which has ", piece.shape[0]);
 }
 
-// The first id that is no row of the piece.
-std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const ContractPiece& piece) {
+// The first id that is no row of the piece. A table that is dealt out by id has a row for each.
+std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const ContractPiece& piece,
+                                    bool by_id) {
+  if (by_id) return std::nullopt;
   const auto outside = [&](std::int64_t id) { return id < 0 || id >= piece.shape[0]; };
   const auto found = std::find_if(ids.begin(), ids.end(), outside);
   return found == ids.end() ? std::nullopt : std::optional(*found);
@@ -253,6 +256,7 @@ std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const 
 // compared.
 Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) const {
   const ContractPiece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
+  const bool by_id = params_[static_cast<std::size_t>(merge.param)].table != nullptr;
   const std::size_t id_bytes = merge.rows * sizeof(std::int64_t);
   gradient.height = piece.shape[0];
   gradient.rows.resize(merge.rows);
@@ -260,7 +264,7 @@ Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) c
   if (merge.rows == 0) return OkStatus();
   CopyRange(merge.parts, 0, id_bytes, reinterpret_cast<std::byte*>(gradient.rows.data()));
   CopyRange(merge.parts, id_bytes, gradient.value.bytes(), gradient.value.raw());
-  const std::optional<std::int64_t> outside = Outside(gradient.rows, piece);
+  const std::optional<std::int64_t> outside = Outside(gradient.rows, piece, by_id);
   return outside ? NoSuchRow(merge.trainer, "sent a gradient of", *outside, piece) : OkStatus();
 }
 
@@ -270,7 +274,8 @@ Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
     return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", piece.name, " in ",
                     ids.size(), " bytes, which are no numbers of rows");
   }
-  const std::optional<std::int64_t> outside = Outside(NumbersOf(ids), piece);
+  const std::optional<std::int64_t> outside =
+      Outside(NumbersOf(ids), piece, params_[static_cast<std::size_t>(param)].table != nullptr);
   return outside ? NoSuchRow(trainer, "asked for", *outside, piece) : OkStatus();
 }
 

@@ -37,7 +37,8 @@ class ChunkStore {
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
 
-  // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have.
+  // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have; E-load-differs:
+  // two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
   // The chunk as it is at this version: copied once, shared by all who ask. No block may run on it the first
@@ -45,7 +46,8 @@ class ChunkStore {
   const Tensor& Snapshot(int param, int chunk, std::uint64_t version);
   // Rows of a table as they are now, one for each id of the question. No block may run on it.
   Tensor Gather(const RowsEvent& pull) const;
-  // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table.
+  // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table. One that is dealt out by
+  // id has a row for any int64.
   Status CheckIds(int param, int trainer, const Payload& ids) const;
   // Of tables that are dealt out by id: the number of the param, -1 if there is none of that name; the rows,
   // put into the server's scope (no block may run on it); and from there into a file, as the program's save
@@ -67,6 +69,7 @@ class ChunkStore {
     Tensor param;  // its rows of the parameter
     Tensor copy;   // of `copy_version`, if initialised
     std::uint64_t copy_version = 0;
+    std::optional<int> initial_of;  // the trainer whose value the chunk began from
   };
   struct Param {
     ContractPiece piece;
@@ -84,6 +87,7 @@ class ChunkStore {
   Status AddTable(const ServedParam& served);
   static void AddGradients(const ServedParam& served, Chunk& chunk);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
+  Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Chunk& At(int param, int chunk) {

@@ -43,6 +43,7 @@ enum class MessageKind : std::uint8_t {
   kCredit = 18,    // pushes of a gradient of rows are welcome for steps below `credit`
   kSave = 19,      // keep version `step` of a table in a file; `part` is the request's number   body: Save
   kSaved = 20,     // it is there, or could not be made                            body: a status, if so
+  kLeft = 24,      // trainer `credit` completed after `step` steps, which others go beyond
 };
 
 constexpr std::size_t kEnvelopeBytes = 80;

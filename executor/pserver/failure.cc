@@ -9,7 +9,7 @@ constexpr Nanoseconds kSilence = std::chrono::seconds(8);
 }  // namespace
 
 Status FailureOf(std::string_view peer, const Status& why) {
-  if (why.code() == StatusCode::kUnavailable) return why;
+  if (StartsWith(why.id(), "E-peer-")) return why;
   if (why.code() == StatusCode::kCancelled)
     return Unavailable("E-peer-interrupted", peer, " was interrupted");
   if (why.id() != kTrainerRaised) return Status(why).In(StrCat(peer, " failed"));

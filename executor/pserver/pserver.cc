@@ -307,6 +307,8 @@ void Pserver::Execute(Actions actions) {
       Start(*save);
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
       Reply(*reply);
+    } else if (const auto* left = std::get_if<LeftAction>(&action)) {
+      Tell(*left);
     } else if (const auto* end = std::get_if<EndAction>(&action)) {
       OnEnd(end->why);
     }
@@ -362,6 +364,18 @@ void Pserver::Start(const SaveAction& action) {
   });
 }
 
+void Pserver::Tell(const LeftAction& left) {
+  options_.report(StrCat("trainer ", left.trainer, " completed at step ", left.steps, "; pserver ",
+                         facts_.address, " counts its gradients as zeros from then on"));
+  for (std::size_t t = 0; t < trainers_.size(); ++t) {
+    if (machine_->completed(static_cast<int>(t)) || !admission_.Admitted(static_cast<int>(t))) continue;
+    SendTo(
+        static_cast<int>(t),
+        {.kind = MessageKind::kLeft, .step = left.steps, .credit = static_cast<std::uint64_t>(left.trainer)},
+        {});
+  }
+}
+
 void Pserver::Reply(const ReplyAction& reply) {
   if (reply.kind == MessageKind::kPulled) {
     ReplyChunk(reply);
@@ -379,7 +393,7 @@ void Pserver::Reply(const ReplyAction& reply) {
   Payload body;
   const TrainerTerms& terms = admission_.terms(reply.trainer);
   if (reply.kind == MessageKind::kPushed || reply.kind == MessageKind::kCredit)
-    envelope.variable = terms.PushedFor(reply.param);
+    envelope.variable = reply.initial ? terms.VariableOf(reply.param) : terms.PushedFor(reply.param);
   if (reply.kind == MessageKind::kGone) envelope.variable = terms.VariableOf(reply.param);
   if (reply.kind == MessageKind::kSaved && !reply.error.ok()) body = Payload::Of(WriteStatus(reply.error));
   if (reply.kind == MessageKind::kError) body = Payload::Of(WriteStatus(reply.error));

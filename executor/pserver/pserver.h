@@ -109,6 +109,7 @@ class Pserver : public ConnectionHandler {
   void OnEnd(const Status& why);
   void Start(const MergeAction& merge, Actions& actions);
   void Start(const SaveAction& action);
+  void Tell(const LeftAction& left);
   void Reply(const ReplyAction& reply);
   void ReplyRows(const ReplyAction& reply);
   void SendParts(int trainer, Envelope envelope, const Tensor& value);

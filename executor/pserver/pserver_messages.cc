@@ -66,7 +66,9 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
 
 void Pserver::OnPush(const Caller& caller, Actions& actions) {
   const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
-  const std::optional<int> param = terms.ParamOfPush(caller.envelope.variable, caller.envelope.contract);
+  std::optional<int> param = terms.ParamOfPush(caller.envelope.variable, caller.envelope.contract);
+  const bool initial = !param && caller.envelope.step == 0;
+  if (initial) param = terms.ParamOfInitial(caller.envelope.variable);
   if (!param) {
     Refuse(caller.connection,
            InvalidArgument("E-rpc-variable", "trainer ", caller.envelope.trainer, " pushed variable ",
@@ -80,7 +82,8 @@ void Pserver::OnPush(const Caller& caller, Actions& actions) {
                   .step = caller.envelope.step,
                   .part = caller.envelope.part,
                   .bytes = caller.message.body,
-                  .rows = caller.envelope.credit},
+                  .rows = caller.envelope.credit,
+                  .initial = initial},
                  actions);
 }
 

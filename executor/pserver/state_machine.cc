@@ -45,7 +45,7 @@ std::vector<int> StateMachine::Lacks(int param, int chunk) const {
 // How long the whole is of which the push is a part.
 std::size_t StateMachine::PushedBytes(const PushEvent& push) const {
   const std::size_t row_bytes = config_.params[static_cast<std::size_t>(push.param)].pushed_row_bytes;
-  return row_bytes == 0 ? At(push.param, push.chunk).bytes : push.rows * row_bytes;
+  return row_bytes == 0 || push.initial ? At(push.param, push.chunk).bytes : push.rows * row_bytes;
 }
 
 bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
@@ -56,7 +56,8 @@ bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
          out);
     return false;
   }
-  if (param.pushed_row_bytes > 0 && push.rows > kPartsMax * config_.part_bytes / param.pushed_row_bytes) {
+  if (param.pushed_row_bytes > 0 && !push.initial &&
+      push.rows > kPartsMax * config_.part_bytes / param.pushed_row_bytes) {
     Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.rows, " rows of ",
                          param.name, ", which are too many for a message of ", kPartsMax, " parts"),
          out);
@@ -80,6 +81,13 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
     PushStart(push, out);
     return;
   }
+  if (push.initial) {
+    PushInitial(push, out);
+    return;
+  }
+  Trainer& from = trainers_[static_cast<std::size_t>(push.trainer)];
+  from.steps_begun = std::max(from.steps_begun, push.step + 1);
+  TellWhoLeft(out);
   Chunk& c = At(push.param, push.chunk);
   const auto limit = c.version + config_.window;
   if (push.step >= limit) {
@@ -103,13 +111,14 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
 
 // `credit`: the trainer may push steps below it.
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out) {
-  out.push_back(ReplyAction{.trainer = push.trainer,
-                            .kind = MessageKind::kPushed,
-                            .param = push.param,
-                            .chunk = push.chunk,
-                            .part = push.part,
-                            .step = push.step,
-                            .credit = credit});
+  out.emplace_back(ReplyAction{.trainer = push.trainer,
+                               .kind = MessageKind::kPushed,
+                               .param = push.param,
+                               .chunk = push.chunk,
+                               .part = push.part,
+                               .step = push.step,
+                               .credit = credit,
+                               .initial = push.initial});
 }
 
 // Keeps the part with those of its gradient, `ahead` steps from the chunk's version.
@@ -117,6 +126,11 @@ StateMachine::Gradient& StateMachine::Collect(const PushEvent& push, std::uint64
   Chunk& c = At(push.param, push.chunk);
   while (c.ahead.size() <= ahead) c.ahead.emplace_back(static_cast<std::size_t>(config_.trainers));
   Gradient& gradient = c.ahead[ahead][static_cast<std::size_t>(push.trainer)];
+  AddPart(push, gradient);
+  return gradient;
+}
+
+void StateMachine::AddPart(const PushEvent& push, Gradient& gradient) const {
   if (!gradient.begun) {
     gradient.begun = true;
     gradient.rows = push.rows;
@@ -130,7 +144,6 @@ StateMachine::Gradient& StateMachine::Collect(const PushEvent& push, std::uint64
     gradient.parts[push.part] = push.bytes;
     --gradient.missing;
   }
-  return gradient;
 }
 
 void StateMachine::PushStart(const PushEvent& push, Actions& out) {
@@ -152,13 +165,14 @@ void StateMachine::StartMerge(int param, int chunk, int trainer, Gradient* gradi
     merge.parts = std::move(gradient->parts);
     merge.rows = gradient->rows;
   }
-  out.push_back(std::move(merge));
+  out.emplace_back(std::move(merge));
 }
 
 // Starts whatever the chunk is ready for: the next merge in trainer order, or its block.
 void StateMachine::Advance(int param, int chunk, Actions& out) {
   Chunk& c = At(param, chunk);
   if (c.merging || c.running || ended_ || IsStart(param)) return;
+  if (StartInitial(param, chunk, out)) return;
   if (c.merged == config_.trainers) {
     StartBlock(param, chunk, out);
     return;
@@ -182,6 +196,8 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
     c.awaited = false;
     c.ahead.clear();
     AnswerWaiting(param, chunk, out);
+  } else if (c.loading >= 0) {
+    InitialDone(param, chunk, out);
   } else {
     ++c.merged;
     Advance(param, chunk, out);
@@ -191,19 +207,20 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
 
 void StateMachine::StartBlock(int param, int chunk, Actions& out) {
   Chunk& c = At(param, chunk);
+  if (!RequireAllInitial(param, chunk, out)) return;
   if (config_.has_lr_block && lr_version_ <= c.version) {
     wait_for_lr_.insert({param, chunk});
     // The rate of the step before is in use until every chunk has taken that step.
     if (!lr_running_ && low_version_ >= lr_version_) {
       lr_running_ = true;
       ++busy_;
-      out.push_back(RunAction{.param = -1, .chunk = 0, .step = lr_version_});
+      out.emplace_back(RunAction{.param = -1, .chunk = 0, .step = lr_version_});
     }
     return;
   }
   c.running = true;
   ++busy_;
-  out.push_back(RunAction{.param = param, .chunk = chunk, .step = c.version});
+  out.emplace_back(RunAction{.param = param, .chunk = chunk, .step = c.version});
 }
 
 void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions& out) {
@@ -249,11 +266,11 @@ void StateMachine::GiveCredit(int param, int chunk, Actions& out) {
   if (config_.params[static_cast<std::size_t>(param)].pushed_row_bytes == 0) return;
   for (int t = 0; t < config_.trainers; ++t) {
     if (completed(t)) continue;
-    out.push_back(ReplyAction{.trainer = t,
-                              .kind = MessageKind::kCredit,
-                              .param = param,
-                              .chunk = chunk,
-                              .credit = credit(param, chunk)});
+    out.emplace_back(ReplyAction{.trainer = t,
+                                 .kind = MessageKind::kCredit,
+                                 .param = param,
+                                 .chunk = chunk,
+                                 .credit = credit(param, chunk)});
   }
 }
 
@@ -272,7 +289,7 @@ bool StateMachine::AllCompleted() const {
 void StateMachine::EndIfDrained(Actions& out) {
   if (ended_ || busy_ > 0 || !AllCompleted()) return;
   ended_ = true;
-  out.push_back(EndAction{OkStatus()});
+  out.emplace_back(EndAction{OkStatus()});
 }
 
 void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out) {
@@ -285,7 +302,7 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
     return;
   }
   Chunk& c = At(param, chunk);
-  if (IsStart(param) ? c.awaited : version > c.version) {
+  if (IsStart(param) ? c.awaited : version > c.version || c.loading >= 0) {
     c.pulls.insert({version, trainer});
     RequireStarter(param, chunk, out);
   } else {
@@ -308,13 +325,13 @@ void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t v
   // While the block runs, the version before it exists only as a copy made for somebody else.
   const bool here = IsStart(param) || (version == c.version && (!c.running || c.published));
   c.published = c.published || here;
-  out.push_back(ReplyAction{.trainer = trainer,
-                            .kind = here ? MessageKind::kPulled : MessageKind::kGone,
-                            .param = param,
-                            .chunk = chunk,
-                            .part = 0,
-                            .step = version,
-                            .credit = c.version + config_.window});
+  out.emplace_back(ReplyAction{.trainer = trainer,
+                               .kind = here ? MessageKind::kPulled : MessageKind::kGone,
+                               .param = param,
+                               .chunk = chunk,
+                               .part = 0,
+                               .step = version,
+                               .credit = c.version + config_.window});
 }
 
 void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed,
@@ -332,15 +349,17 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
     }
     ++t.steps_ended;
   }
-  out.push_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kStepEnded, .step = step});
+  out.emplace_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kStepEnded, .step = step});
 }
 
 void StateMachine::Complete(int trainer, Actions& out) {
   Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
   if (ended_ && !t.completed) return;  // it has been told the error
-  out.push_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kCompleted});
+  out.emplace_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kCompleted});
   if (t.completed) return;
   t.completed = true;
+  ++completed_;
+  TellWhoLeft(out);
   for (std::size_t p = 0; p < chunks_.size(); ++p) {  // some may have waited for this trainer's gradient
     for (std::size_t k = 0; k < chunks_[p].size(); ++k) {
       Advance(static_cast<int>(p), static_cast<int>(k), out);
@@ -360,9 +379,9 @@ void StateMachine::Fail(const Status& why, Actions& out) {
   ended_ = true;
   for (int t = 0; t < config_.trainers; ++t) {
     if (completed(t)) continue;
-    out.push_back(ReplyAction{.trainer = t, .kind = MessageKind::kError, .error = why});
+    out.emplace_back(ReplyAction{.trainer = t, .kind = MessageKind::kError, .error = why});
   }
-  out.push_back(EndAction{why});
+  out.emplace_back(EndAction{why});
 }
 
 }  // namespace penstock

@@ -19,10 +19,16 @@
 //
 // A start value is a parameter that is never updated: trainer 0 pushes it once, and every version of it is
 // that one. Pulls wait until it is there.
+//
+// Version 0 is what the server's start-up program made, unless trainers push an initial value before their
+// first step. The first that comes is written, the others are compared with it, and nobody gets a chunk while
+// that lasts. An update of step 0 that only some trainers have sent an initial value for is an error: the
+// others computed their gradients from other values.
 #pragma once
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <set>
 #include <string>
 #include <variant>
@@ -40,6 +46,8 @@ struct MergeAction {
   std::uint64_t step = 0;
   std::vector<Payload> parts;  // in order
   std::uint64_t rows = 0;      // of a gradient of rows
+  // The first one is what the chunk begins from; each later one must be the same.
+  bool initial = false;
 };
 // Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
 struct RunAction {
@@ -65,8 +73,9 @@ struct ReplyAction {
   std::uint32_t part = 0;
   std::uint64_t step = 0;
   std::uint64_t credit = 0;
-  Status error = {};    // of kError and kSaved
-  RowsEvent rows = {};  // of kRows and kRowsGone: the question
+  bool initial = false;  // of kPushed: it was no gradient
+  Status error = {};     // of kError and kSaved
+  RowsEvent rows = {};   // of kRows and kRowsGone: the question
 };
 // Keep a table in a file: a question of a trainer, and the action that answers it; then SaveDone.
 struct SaveEvent {
@@ -78,11 +87,16 @@ struct SaveEvent {
 struct SaveAction {
   SaveEvent save;
 };
+// A trainer completed, and others go on. Told once.
+struct LeftAction {
+  int trainer = 0;
+  std::uint64_t steps = 0;  // that it took part in
+};
 // The server is done: ok when all trainers have completed and nothing is under way. The last action ever.
 struct EndAction {
   Status why;
 };
-using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, EndAction>;
+using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, LeftAction, EndAction>;
 using Actions = std::vector<Action>;
 
 struct MachineConfig {
@@ -105,6 +119,7 @@ struct PushEvent {
   std::uint32_t part = 0;
   Payload bytes;
   std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
+  bool initial = false;    // a part of the value that training begins from, dense, in step 0
 };
 
 class StateMachine {
@@ -161,10 +176,15 @@ class StateMachine {
     std::vector<RowsEvent> row_pulls;               // waiting
     std::vector<SaveEvent> saves;                   // waiting, or the first under way
     bool saving = false;
+    std::map<int, Gradient> initial;  // by trainer: values that arrive or wait
+    std::set<int> initial_of;         // trainers whose value is the chunk's
+    int loading = -1;                 // the trainer whose value is written or compared now
   };
   struct Trainer {
     std::uint64_t steps_ended = 0;
+    std::uint64_t steps_begun = 0;  // by a push
     bool completed = false;
+    bool left = false;             // others went on, which was told
     std::uint64_t saves_done = 0;  // requests below it
     Status save_status;            // of the last
   };
@@ -177,9 +197,15 @@ class StateMachine {
   }
   bool IsStart(int param) const { return config_.params[static_cast<std::size_t>(param)].start; }
   std::size_t PushedBytes(const PushEvent& push) const;
+  void AddPart(const PushEvent& push, Gradient& gradient) const;
   bool CheckPush(const PushEvent& push, Actions& out);
   Gradient& Collect(const PushEvent& push, std::uint64_t ahead);
   void PushStart(const PushEvent& push, Actions& out);
+  void PushInitial(const PushEvent& push, Actions& out);
+  bool StartInitial(int param, int chunk, Actions& out);
+  void InitialDone(int param, int chunk, Actions& out);
+  bool RequireAllInitial(int param, int chunk, Actions& out);
+  void TellWhoLeft(Actions& out);
   void Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out);
   void StartMerge(int param, int chunk, int trainer, Gradient* gradient, Actions& out);
   void AnswerWaiting(int param, int chunk, Actions& out);
@@ -203,6 +229,7 @@ class StateMachine {
   std::uint64_t low_version_ = 0;              // the lowest version of all chunks
   std::size_t at_low_version_ = 0;             // how many chunks have it
   std::size_t busy_ = 0;                       // merges and blocks under way
+  int completed_ = 0;                          // trainers; those that left are not counted any more
   bool ended_ = false;
 };
 

@@ -15,7 +15,7 @@ constexpr std::size_t kWaitingRowsMax = 1024;
 void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   if (ended_) return;
   Chunk& c = At(pull.param, 0);
-  if (pull.version > c.version) {
+  if (pull.version > c.version || c.loading >= 0) {
     const auto same = [&](const RowsEvent& other) {
       return other.trainer == pull.trainer && other.request == pull.request;
     };
@@ -32,11 +32,11 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   }
   // The version before the block that runs now is not kept: who asked for it has sent its gradient since.
   const bool here = pull.version == c.version && !c.running;
-  out.push_back(ReplyAction{.trainer = pull.trainer,
-                            .kind = here ? MessageKind::kRows : MessageKind::kRowsGone,
-                            .param = pull.param,
-                            .step = pull.version,
-                            .rows = pull});
+  out.emplace_back(ReplyAction{.trainer = pull.trainer,
+                               .kind = here ? MessageKind::kRows : MessageKind::kRowsGone,
+                               .param = pull.param,
+                               .step = pull.version,
+                               .rows = pull});
 }
 
 // A repeat of a question that is answered is answered again: the file stays as it is.
@@ -62,7 +62,7 @@ void StateMachine::StartSave(int param, Actions& out) {
   std::iter_swap(c.saves.begin(), ready);
   c.saving = true;
   ++busy_;
-  out.push_back(SaveAction{c.saves.front()});
+  out.emplace_back(SaveAction{c.saves.front()});
 }
 
 void StateMachine::SaveDone(const SaveEvent& save, const Status& status, Actions& out) {
@@ -79,10 +79,10 @@ void StateMachine::SaveDone(const SaveEvent& save, const Status& status, Actions
 }
 
 void StateMachine::AnswerSave(int trainer, std::uint32_t request, Actions& out) {
-  out.push_back(ReplyAction{.trainer = trainer,
-                            .kind = MessageKind::kSaved,
-                            .part = request,
-                            .error = trainers_[static_cast<std::size_t>(trainer)].save_status});
+  out.emplace_back(ReplyAction{.trainer = trainer,
+                               .kind = MessageKind::kSaved,
+                               .part = request,
+                               .error = trainers_[static_cast<std::size_t>(trainer)].save_status});
 }
 
 }  // namespace penstock

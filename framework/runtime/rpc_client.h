@@ -45,6 +45,13 @@ struct PeersHandle {
   int index = -1;
 };
 
+// Rows of a parameter as a server holds them, and what they shall be before the first step.
+struct InitialPiece {
+  std::string pserver;  // "host:port"
+  std::string name;     // the variable's name on the server
+  Tensor value;
+};
+
 class RpcClient {
  public:
   virtual ~RpcClient() = default;
@@ -79,6 +86,16 @@ class RpcClient {
   // the result; the job goes on.
   virtual Status SaveTable(PeersHandle pservers, const std::string& table,
                            const std::vector<std::string>& files) = 0;
+  // Gives the servers the values that training begins from, in place of those that their start-up programs
+  // made, and waits until they have them. Every trainer of the job must give the same values, before its
+  // first step (kFailedPrecondition E-load-late): the servers compare, and a difference ends the job
+  // (E-load-differs). The program that receives the pieces was attached before.
+  virtual Status SetInitial(const std::vector<InitialPiece>& pieces) {
+    if (pieces.empty()) return OkStatus();
+    return Unimplemented("E-load-remote", "this client cannot give servers initial values");
+  }
+  // How many steps this trainer has ended.
+  virtual std::uint64_t step() const { return 0; }
   // Tells every server that this trainer is done for good. Idempotent.
   virtual Status Complete() = 0;
   // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.

@@ -32,5 +32,7 @@ def _log(severity, text):
     _penstock.log(severity, str(text), caller.f_code.co_filename, caller.f_lineno)
 
 
-if role_of(os.environ):
-    _penstock.set_log_role(role_of(os.environ))
+def name_process():
+    """Lines of this process begin with its role from here on, if the environment says which it has."""
+    if role_of(os.environ):
+        _penstock.set_log_role(role_of(os.environ))

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -13,9 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "executor/client/initial_values.h"
+#include "executor/client/shared_client.h"
 #include "executor/pserver/failure.h"
 #include "executor/rpc/grpc_client.h"
 #include "executor/rpc/grpc_server.h"
+#include "framework/base/log.h"
 #include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
@@ -30,40 +35,72 @@ namespace {
 namespace py = pybind11;
 
 // The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
-std::unique_ptr<RpcClient>& ClientSlot() {
-  static auto* slot = new std::unique_ptr<RpcClient>();
+std::unique_ptr<SharedClient>& ClientSlot() {
+  static auto* slot = new std::unique_ptr<SharedClient>();
   return *slot;
 }
 
 pid_t client_made_by = 0;
 
-RpcClient& ProcessClient() {
-  std::unique_ptr<RpcClient>& client = ClientSlot();
+SharedClient& ProcessClient() {
+  std::unique_ptr<SharedClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
     (void)client.release();  // a parent's; what waits in it waits in the parent
-    client = Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+    client = std::make_unique<SharedClient>(Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment())));
     client_made_by = getpid();
   }
   return *client;
 }
 
 std::atomic<int> running = 0;     // executors that are in a run
-std::atomic<bool> ended = false;  // by EndRpc: the client is gone
+std::atomic<bool> ended = false;  // the process is about to: nothing runs any more
 
 struct Running {
   Running() { ++running; }
   ~Running() { --running; }
 };
 
-// At the interpreter's end: connections and gRPC's threads end before main does. A run that a daemon thread
-// has not left keeps the client, for it may still use it. A child process has the client, but not its
-// threads.
-void EndRpc() {
+// Says to the servers how this process ended, then ends connections and gRPC's threads. A run that a daemon
+// thread has not left keeps the client, for it may still use it.
+void EndClient(const Status& how) {
+  if (how.ok()) {
+    const Status completed = ClientSlot()->Complete();
+    if (!completed.ok()) Log(LogSeverity::kError, StrCat("at exit: ", completed));
+  } else {
+    ClientSlot()->Abandon(how);
+  }
+  if (running == 0) ClientSlot()->Disconnect();
+}
+
+// Called by exit() with the process's status, after Python has ended. Nobody else learns the status of
+// `raise SystemExit(3)`: Python's own hooks run before it and do not see it.
+void OnProcessExit(int status, void*) {
+  const int code = status & 0xff;
+  if (getpid() != client_made_by) return;
+  EndClient(code == 0 ? OkStatus()
+                      : Unavailable("E-trainer-exit", "its process ended with exit code ", code,
+                                    " and had not completed"));
+}
+
+// At the interpreter's end. A child process has the client, but not its threads.
+void EndRpc(bool thread_failed) {
   LeaveRunsBehind();
-  if (running > 0 || getpid() != client_made_by) return;
+  if (ended || getpid() != client_made_by) return;
   ended = true;
+  if (thread_failed) {
+    const py::gil_scoped_release others;
+    EndClient(Unavailable("E-trainer-exit", "an exception ended a thread that ran its programs"));
+  } else {
+    on_exit(&OnProcessExit, nullptr);  // here, so that it runs before the destructors of all that is in use
+  }
+}
+
+// Of a child of multiprocessing, which leaves by os._exit: exit() is never called there.
+void EndChildRpc(const std::string& why) {
+  if (ended || getpid() != client_made_by) return;
   const py::gil_scoped_release others;
-  ClientSlot().reset();
+  EndClient(why.empty() ? OkStatus() : Unavailable("E-trainer-exit", why));
+  ended = true;
 }
 
 // The trainer's failure in Python, for its servers: the exception's last line, and lines of its traceback.
@@ -78,8 +115,8 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
 class PyExecutor {
  public:
   PyExecutor()
-      : rpc_(ProcessClient()),
-        executor_(AllOps(), {.rpc = &rpc_}),
+      : rpc_(ProcessClient().NewUser()),
+        executor_(AllOps(), {.rpc = rpc_.get()}),
         server_(Take(MakeGrpcServer(AllOps(), executor_, GrpcServerOptions::FromEnvironment()))) {
     executor_.set_server(server_.get());
   }
@@ -94,6 +131,9 @@ class PyExecutor {
     Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
     if (compiled == nullptr) compiled = Compile(box, values, fetches);
     std::optional<Result<std::vector<Variable>>> result;
+    for (ScopeBox* each = scope.get(); each != nullptr; each = each->parent.get()) {
+      if (!each->changed.empty() && initial_.Concerns(box.program)) HandOver(box, *scope, each->changed);
+    }
     if (Executor::MayWait(*compiled)) {
       RunInterruptibly([&] { result = executor_.Run(compiled, scope->scope, values); },
                        [&] {
@@ -110,12 +150,13 @@ class PyExecutor {
     return out;
   }
 
-  // Tells the servers that this trainer is done, and waits until they know.
+  // Tells the servers that this trainer is done, and waits until they know; unless another executor of the
+  // process still uses them.
   void Close() {
     if (closed_ || ended) return;
     closed_ = true;
     Status status;
-    RunInterruptibly([&] { status = rpc_.Complete(); }, [&] { rpc_.Cancel(); });
+    RunInterruptibly([&] { status = rpc_->Complete(); }, [&] { rpc_->Cancel(); });
     Check(std::move(status));
   }
 
@@ -129,6 +170,16 @@ class PyExecutor {
     return Take(*std::move(compiled));
   }
 
+  void HandOver(const ProgramBox& box, ScopeBox& scope, ChangedVars& changed) {
+    const Program program = box.program;  // as in Compile
+    ChangedVars taken = std::exchange(changed, {});
+    Status status;
+    RunInterruptibly([&] { status = InitialValues::HandOver(program, scope.scope, taken, *rpc_); },
+                     [&] { rpc_->Cancel(); });
+    changed.merge(taken);  // what no program has taken over yet
+    Check(std::move(status));
+  }
+
   // [(name, LoDTensor or array)]
   static std::vector<Feed> Feeds(const py::list& feeds) {
     std::vector<Feed> out;
@@ -136,11 +187,13 @@ class PyExecutor {
       const auto [name, value] = feed.cast<std::pair<std::string, py::object>>();
       const bool is_tensor = py::isinstance<TensorHandle>(value);
       out.push_back({name, is_tensor ? value.cast<const TensorHandle&>().tensor() : BorrowArray(value)});
+      if (is_tensor) RequireWholeSequences(out.back().tensor);
     }
     return out;
   }
 
-  RpcClient& rpc_;
+  const std::unique_ptr<RpcClient> rpc_;
+  InitialValues initial_;
   Executor executor_;
   std::unique_ptr<ServerLoop> server_;
   bool closed_ = false;
@@ -154,7 +207,8 @@ void BindExecutor(py::module_& m) {
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);
-  m.def("end_rpc", &EndRpc);
+  m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
+  m.def("end_child_rpc", &EndChildRpc, py::arg("why"));
 }
 
 }  // namespace penstock::python

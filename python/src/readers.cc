@@ -21,7 +21,11 @@ namespace py = pybind11;
 
 // Copies: a generator may give the same array again and again.
 Tensor OwnTensor(const py::handle& value) {
-  if (py::isinstance<TensorHandle>(value)) return value.cast<const TensorHandle&>().tensor().Clone();
+  if (py::isinstance<TensorHandle>(value)) {
+    const Tensor& given = value.cast<const TensorHandle&>().tensor();
+    RequireWholeSequences(given);
+    return given.Clone();
+  }
   Tensor tensor;
   CopyArray(value, tensor);
   return tensor;

@@ -2,6 +2,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -56,27 +57,41 @@ bool IsValid(const LoD& lod, Dim rows) {
   return true;
 }
 
+Dim RowsOf(const Tensor& tensor) { return tensor.shape().rank() == 0 ? 0 : tensor.shape()[0]; }
+
+void RequireValid(const LoD& lod, const Tensor& tensor) {
+  if (!tensor.initialized() || IsValid(lod, RowsOf(tensor))) return;
+  throw StatusError(
+      InvalidArgument("E-tensor-lod", "the sequences do not cover the ", RowsOf(tensor),
+                      " rows of the tensor: each level must begin with 0, never fall, and end with the "
+                      "number of rows, or of sequences of the level below"));
+}
+
 void SetLoD(TensorHandle& handle, LoD lod) {
   handle.RequireIdle();
+  RequireValid(lod, handle.tensor());
+  handle.tensor().set_lod(std::move(lod));
+}
+
+// As in Fluid the sequences stay, so they may be set before the values. A run may take a scope's variable at
+// any time, so there they stay only while they fit.
+void SetValues(TensorHandle& handle, const py::object& array) {
   Tensor& tensor = handle.tensor();
-  const Dim rows = tensor.shape().rank() == 0 ? 0 : tensor.shape()[0];
-  if (tensor.initialized() && !IsValid(lod, rows)) {
-    throw StatusError(
-        InvalidArgument("E-lod-cover", "the sequences do not cover the ", rows,
-                        " rows of the tensor: each level must begin with 0, never fall, and end with the "
-                        "number of rows, or of sequences of the level below"));
+  handle.NoteChanged(/*by_load=*/false);
+  if (handle.in_use()) {
+    CopyValues(array, tensor);
+    return;
   }
-  tensor.set_lod(std::move(lod));
+  LoD lod = tensor.lod();
+  CopyArray(array, tensor);
+  if (!handle.in_scope() || IsValid(lod, RowsOf(tensor))) tensor.set_lod(std::move(lod));
 }
 
 void BindLoDTensor(py::module_& m) {
   py::class_<TensorHandle>(m, "LoDTensor")
       .def(py::init<>())
       .def(
-          "set",
-          [](TensorHandle& t, const py::object& array, const py::object&) {
-            t.in_use() ? CopyValues(array, t.tensor()) : CopyArray(array, t.tensor());
-          },
+          "set", [](TensorHandle& t, const py::object& array, const py::object&) { SetValues(t, array); },
           py::arg("array"), py::arg("place") = py::none())
       .def("shape", [](const TensorHandle& t) { return t.tensor().shape().dims(); })
       .def("_dtype", [](const TensorHandle& t) { return static_cast<int>(t.tensor().dtype()); })
@@ -98,10 +113,8 @@ void BindLoDTensor(py::module_& m) {
       .def("recursive_sequence_lengths", [](const TensorHandle& t) { return LengthsOf(t.tensor().lod()); })
       .def("set_recursive_sequence_lengths",
            [](TensorHandle& t, const Lengths& lengths) { SetLoD(t, OffsetsOf(lengths)); })
-      .def("has_valid_recursive_sequence_lengths", [](const TensorHandle& t) {
-        const Tensor& tensor = t.tensor();
-        return IsValid(tensor.lod(), tensor.shape().rank() == 0 ? 0 : tensor.shape()[0]);
-      });
+      .def("has_valid_recursive_sequence_lengths",
+           [](const TensorHandle& t) { return IsValid(t.tensor().lod(), RowsOf(t.tensor())); });
 }
 
 void BindSelectedRows(py::module_& m) {
@@ -178,10 +191,13 @@ void BindVariable(py::module_& m) {
       .def("is_initialized", [](const VariableHandle& v) { return v.variable().initialized(); })
       .def("_to_file_bytes", &FileBytes)
       .def_static("_from_file_bytes", &FromFileBytes)
-      .def("_assign", &VariableHandle::Assign);
+      .def("_assign", &VariableHandle::Assign)
+      .def("_note_changed", &VariableHandle::NoteChanged, py::arg("by_load"));
 }
 
 }  // namespace
+
+void RequireWholeSequences(const Tensor& tensor) { RequireValid(tensor.lod(), tensor); }
 
 Variable& VariableHandle::variable() const {
   if (scope_ == nullptr) return *own_;
@@ -192,27 +208,39 @@ Variable& VariableHandle::variable() const {
   return *found;
 }
 
-bool VariableHandle::in_use() const {
-  const ScopeBox* holder = scope_.get();
+ScopeBox* VariableHandle::holder() const {
+  ScopeBox* holder = scope_.get();
   while (holder != nullptr && holder->scope.FindLocal(name_) == nullptr) holder = holder->parent.get();
-  return holder != nullptr && holder->runs > 0 && variable().initialized();
+  return holder;
+}
+
+bool VariableHandle::in_use() const {
+  const ScopeBox* scope = holder();
+  return scope != nullptr && scope->runs > 0 && variable().initialized();
+}
+
+void VariableHandle::NoteChanged(bool by_load) const {
+  if (ScopeBox* scope = holder()) scope->changed[name_] |= by_load;
 }
 
 void VariableHandle::RequireIdle() const {
   if (in_use()) throw StatusError(InUse(name_));
 }
 
-void VariableHandle::Assign(const VariableHandle& from) const {
-  Tensor* to = in_use() ? variable().If<Tensor>() : nullptr;
+bool VariableHandle::Assign(const VariableHandle& from) const {
+  Tensor* to = variable().If<Tensor>();
   const auto* value = from.variable().If<Tensor>();
-  const bool same = to != nullptr && value != nullptr && value->dtype() == to->dtype() &&
-                    value->shape() == to->shape() && value->lod() == to->lod();
-  if (same) {
+  const bool alike = to != nullptr && to->initialized() && value != nullptr &&
+                     value->dtype() == to->dtype() && value->shape() == to->shape() &&
+                     value->lod() == to->lod();
+  if (alike && std::memcmp(to->raw(), value->raw(), value->bytes()) == 0) return false;
+  if (alike && in_use()) {
     to->CopyFrom(*value);
   } else {
     RequireIdle();
     variable() = from.variable();
   }
+  return true;
 }
 
 SelectedRows& RowsHandle::rows() const {

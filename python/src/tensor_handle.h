@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "executor/client/initial_values.h"
 #include "framework/tensor/scope.h"
 #include "framework/tensor/variable.h"
 
@@ -20,6 +21,8 @@ struct ScopeBox {
   std::shared_ptr<ScopeBox> parent;
   Scope scope;
   int runs = 0;  // in progress, in this scope or below; read and written with the GIL held
+  // Of this scope, what Python has set since a trainer's program ran; written with the GIL held.
+  ChangedVars changed;
 };
 
 // Counts a run in its scope and all above it. Made and destroyed with the GIL held.
@@ -47,9 +50,14 @@ class VariableHandle {
   Variable& variable() const;  // throws StateError if the scope does not hold the name any more
   // Whether a run may use the variable now: an op prepared for its type, shape and offsets must meet them.
   bool in_use() const;
+  bool in_scope() const { return scope_ != nullptr; }
+  // The value in the scope is Python's now, `by_load` that of a file.
+  void NoteChanged(bool by_load) const;
+  ScopeBox* holder() const;  // the scope that has the name; null if none has
   void RequireIdle() const;  // throws StateError if a value is in use
-  // Takes over the value of one that nobody else uses; of a value in use only the elements may change.
-  void Assign(const VariableHandle& from) const;
+  // Takes over the value of one that nobody else uses; of a value in use only the elements may change. False:
+  // the same tensor was there.
+  bool Assign(const VariableHandle& from) const;
 
  private:
   std::shared_ptr<Variable> own_;
@@ -71,6 +79,10 @@ struct TensorHandle : VariableHandle {
   Tensor& tensor() const;
   bool is_value_of_rows = false;  // it is the tensor in selected rows
 };
+
+// Throws ProgramError E-tensor-lod where the tensor has sequences that do not cover its rows. A LoDTensor of
+// its own may be like that between a set() and a set_lod(); what enters a run or a queue may not.
+void RequireWholeSequences(const Tensor& tensor);
 
 // The memory of a tensor, for Python's buffer protocol.
 struct TensorMemory {

@@ -93,6 +93,7 @@ def logged(folder, script, **environment):
 LOG = '''
 import penstock
 from penstock import _log
+_log.name_process()
 def work():
     _log.info('an info')
     _log.warning('a warning')

@@ -103,7 +103,9 @@ def _set(var, array, there):
     if not isinstance(array, numpy.ndarray):
         raise ValueError('%s of %s is a %s, not an array' % (var.name, there, type(array).__name__))
     require_same(var.name, var, array.shape, array.dtype.name, there)
-    global_scope().var(var.name).get_tensor().set(array, None)
+    held = global_scope().var(var.name)
+    held.get_tensor().set(array, None)
+    held._note_changed(by_load=True)
 
 
 def load_program_state(model_path, var_list=None):

@@ -223,7 +223,9 @@ def _put(var, value):
     if var.type != VarType.SELECTED_ROWS:
         tensor = value.get_tensor()
         require_same(var.name, var, tensor.shape(), dtype_name(tensor._dtype()), 'the file')
-    global_scope().var(var.name)._assign(value)
+    held = global_scope().var(var.name)
+    # Who looks at a model that was saved just now loads what is there: no load that a later step would undo.
+    held._note_changed(by_load=held._assign(value))
 
 
 def save_params(executor, dirname, main_program=None, filename=None):
@@ -257,7 +259,9 @@ def save_persistables(executor, dirname, main_program=None, filename=None):
 
 
 def load_persistables(executor, dirname, main_program=None, filename=None):
-    """What save_persistables wrote; a trainer of a distributed job reads what it holds itself."""
+    """What save_persistables wrote; a trainer of a distributed job reads what it holds itself. Loaded by every trainer
+    after its start-up program and before its first step, these are the values that the pservers begin from; a trainer
+    that loads others, or none, or later, is an error. Embeddings with is_distributed are loaded by the pservers."""
     program = program_or_default(main_program)
     load_vars(executor, dirname, program, None, _but(_tables_of(program)), filename)
 

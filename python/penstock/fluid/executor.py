@@ -3,9 +3,12 @@
 import atexit
 import contextlib
 import difflib
+import multiprocessing
+import multiprocessing.util
+import os
 import sys
+import threading
 import warnings
-import weakref
 
 import numpy
 
@@ -21,6 +24,7 @@ from penstock.fluid.framework import Program, Variable
 __all__ = ['Executor', 'global_scope', 'scope_guard']
 
 _scope = Scope()
+_log.name_process()
 
 
 def global_scope():
@@ -53,8 +57,8 @@ class Executor:
         self.place = core.CPUPlace() if place is None else place
         if not isinstance(self.place, core.CPUPlace):
             raise NotImplementedError('programs run on CPUPlace() only, not on %r' % (self.place,))
+        _watch_end_of_process()
         self._executor = _penstock.Executor()
-        _executors.add(self)
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):
@@ -80,6 +84,7 @@ class Executor:
         fetches = _names_of(fetch_list)
         if use_prune:
             program = program._prune(fetches, [name for name, _ in feeds])
+        _this_thread.ran = True
         try:
             values = self._executor.run(program.desc, _scope if scope is None else scope, feeds, fetches)
         except _penstock.StateError as error:
@@ -101,7 +106,13 @@ class Executor:
         return array if array.dtype == dtype else array.astype(dtype)
 
     def close(self):
-        """Tells the parameter servers that this trainer is done. Runs after it are errors."""
+        """Tells the parameter servers that this trainer is done. Runs after it are errors.
+
+        All Executors of a process are one trainer: while another one still trains, nothing is told. Executors that
+        are never closed, such as one that is local to a function, do no harm: a process that ends normally, with exit
+        code 0, is done too. One that ends otherwise (an exception, sys.exit(3), os._exit, a signal) is not, and the
+        job fails.
+        """
         self._executor.close()
 
 
@@ -138,26 +149,48 @@ def _is_there(block, name):
     return False
 
 
-_executors = weakref.WeakSet()
+# How a process ends decides whether its trainer is done. exit() tells C++ the process's status, which covers every
+# way out of the main thread, and neither os._exit nor a signal calls it. What it does not cover is watched here.
+_this_thread = threading.local()    # .ran: it has run programs
+_watched_process = None             # its id
+_thread_failed = False
+
+
+def _watch_end_of_process():
+    """Once a process: a forked child inherits what was set up for its parent, and multiprocessing clears some."""
+    global _watched_process, _thread_failed
+    if _watched_process == os.getpid():
+        return
+    if _watched_process is None:
+        _chain_thread_hook()
+    _watched_process, _thread_failed = os.getpid(), False
+    if multiprocessing.parent_process() is not None:
+        multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)    # behind all others
+
+
+def _chain_thread_hook():
+    """An exception that ends a thread leaves the process's exit code 0."""
+    report = threading.excepthook
+
+    def hook(args):
+        global _thread_failed
+        if getattr(_this_thread, 'ran', False):    # called in the thread that ends
+            _thread_failed = True
+        report(args)
+
+    threading.excepthook = hook
+
+
+def _end_of_child():
+    """A child of multiprocessing leaves by os._exit. Its finalizers run while what ended its function is handled."""
+    error = sys.exc_info()[1]
+    well = error is None or isinstance(error, SystemExit) and error.code in (None, 0)
+    _penstock.end_child_rpc('' if well and not _thread_failed else '%s ended its process' % type(error).__name__)
 
 
 @atexit.register
-def _complete_at_exit():
-    """A process that ends without an uncaught exception has completed; one that does not has died, and its servers
-    see that by its connection."""
-    try:
-        if getattr(sys, 'last_type', None) is None:
-            _complete_all()
-    finally:
-        _penstock.end_rpc()
+def _end_of_interpreter():
+    _penstock.end_rpc(thread_failed=_thread_failed)
 
 
-def _complete_all():
-    for executor in list(_executors):
-        try:
-            executor.close()
-        except Exception as error:  # too late for anybody to handle
-            _log.error('at exit: %s' % error)
-
-
-atexit.register(_last_words.tell)  # runs before _complete_at_exit, which was registered first
+atexit.register(_last_words.tell)  # runs before _end_of_interpreter, which was registered first

@@ -17,9 +17,9 @@ std::string Describe(const Actions& actions) {
   for (const Action& action : actions) {
     if (!text.empty()) text += "; ";
     if (const auto* merge = std::get_if<MergeAction>(&action)) {
-      text +=
-          StrCat("merge t", merge->trainer, " c", merge->chunk, " s", merge->step,
-                 merge->parts.empty() ? " zeros" : "", merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
+      text += StrCat(merge->initial ? "initial t" : "merge t", merge->trainer, " c", merge->chunk, " s",
+                     merge->step, merge->parts.empty() ? " zeros" : "",
+                     merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
     } else if (const auto* run = std::get_if<RunAction>(&action)) {
       text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
@@ -35,6 +35,8 @@ std::string Describe(const Actions& actions) {
       if (reply->kind == MessageKind::kSaved) text += StrCat(" r", reply->part, " ", reply->error.id());
     } else if (const auto* save = std::get_if<SaveAction>(&action)) {
       text += StrCat("save t", save->save.trainer, " ", save->save.file);
+    } else if (const auto* left = std::get_if<LeftAction>(&action)) {
+      text += StrCat("left t", left->trainer, " s", left->steps);
     } else {
       text +=
           StrCat("end ", std::get<EndAction>(action).why.ok() ? "ok" : std::get<EndAction>(action).why.id());
@@ -54,6 +56,19 @@ class Driver {
                     .step = step,
                     .part = 0,
                     .bytes = Gradient(chunk == 0 ? 8 : 4)},
+                   out);
+    });
+  }
+  std::string PushInitial(int trainer) {
+    return Do([&](Actions& out) {
+      machine.Push({.trainer = trainer,
+                    .param = 0,
+                    .chunk = 0,
+                    .step = 0,
+                    .part = 0,
+                    .bytes = Gradient(8),
+                    .rows = 0,
+                    .initial = true},
                    out);
     });
   }
@@ -96,6 +111,50 @@ TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   EXPECT_EQ(d.Ran(), "");
   EXPECT_EQ(d.machine.version(0, 0), 1u);
   EXPECT_EQ(d.machine.version(0, 1), 0u);  // no barrier across chunks
+}
+
+TEST(StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFirstUpdate) {
+  Driver d(Config(2));
+  EXPECT_EQ(d.PushInitial(1), "pushed t1; initial t1 c0 s0");
+  EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a repeat
+  EXPECT_EQ(d.PushInitial(0), "pushed t0");  // one at a time
+  EXPECT_EQ(d.Pull(0, 0), "");               // nobody gets what is being written
+  EXPECT_EQ(d.Merged(), "pulled t0 v0; initial t0 c0 s0");
+  EXPECT_EQ(d.Push(0, 0), "pushed t0");
+  EXPECT_EQ(d.Merged(), "merge t0 c0 s0");
+  EXPECT_EQ(d.Push(1, 0), "pushed t1");
+  EXPECT_EQ(d.Merged(), "merge t1 c0 s0");
+  EXPECT_EQ(d.Merged(), "run c0 s0");
+  EXPECT_EQ(d.PushInitial(0), "pushed t0");
+  EXPECT_EQ(d.Ran(), "");
+  EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a late repeat changes nothing
+}
+
+TEST(StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
+  Driver d(Config(2));
+  d.PushInitial(1);
+  d.Merged();
+  d.Push(0, 0);
+  d.Push(1, 0);
+  d.Merged();
+  EXPECT_EQ(d.Merged(), "error t0 E-load-differs; error t1 E-load-differs; end E-load-differs");
+}
+
+TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
+  Driver d(Config(3));
+  for (int t = 0; t < 3; ++t) d.EndStep(t, 0, {0});
+  EXPECT_EQ(d.Complete(1), "completed t1");  // perhaps all do
+  EXPECT_EQ(d.Push(0, 1), "left t1 s1; pushed t0");
+  EXPECT_EQ(d.Push(2, 1), "pushed t2");
+}
+
+TEST(StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
+  Driver d(Config(2));
+  d.Push(0, 0);
+  d.Push(1, 0);
+  for (int t = 0; t < 2; ++t) d.EndStep(t, 0, {0});
+  d.Push(0, 1);
+  EXPECT_EQ(d.Complete(1).substr(0, 26), "completed t1; left t1 s1");
 }
 
 // One start value of one chunk, in two parts.
@@ -216,7 +275,7 @@ TEST(StateMachine, AMissingGradientIsAnErrorAtTheEndOfTheStep) {
 TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
   Driver d(Config(2));
   EXPECT_EQ(d.Push(1, 0), "pushed t1");
-  EXPECT_EQ(d.Complete(0), "completed t0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
+  EXPECT_EQ(d.Complete(0), "completed t0; left t0 s0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
   EXPECT_EQ(d.Merged(0), "merge t1 c0 s0");
   EXPECT_EQ(d.Merged(0), "run c0 s0");
   EXPECT_EQ(d.Complete(1), "completed t1");  // not yet: the block runs

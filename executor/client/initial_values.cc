@@ -1,0 +1,132 @@
+#include "executor/client/initial_values.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "framework/ir/program.h"
+
+namespace penstock {
+namespace {
+
+constexpr std::size_t kProgramsMax = 64;  // that are remembered
+
+bool Has(const Program& program, std::string_view type) {
+  const auto& ops = program.main().ops();
+  return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) { return entry.op->type() == type; });
+}
+
+Dim RowsDeclared(const Program& program, const std::string& name) {
+  const Var* var = program.FindVar(0, name);
+  if (var == nullptr || !var->HasShape() || var->shape().rank() == 0) return 1;
+  return var->shape()[0];
+}
+
+using Parts = std::map<std::string, std::vector<RemotePart>>;
+
+void AddReceived(const Program& program, const Op& op, Parts& parts) {
+  const auto servers = op.GetOr<std::vector<std::string>>("epmap", {});
+  const auto remote = op.GetOr<std::vector<std::string>>("varnames", {});
+  const auto local = op.Output("Out");
+  for (std::size_t i = 0; i < local.size() && i < servers.size(); ++i) {
+    const std::string& name = i < remote.size() ? remote[i] : local[i];
+    parts[local[i]] = {{servers[i], name, 0, RowsDeclared(program, local[i])}};
+  }
+}
+
+// Slices that were received become rows of what they are joined to.
+void AddJoined(const Op& op, Parts& parts) {
+  if (op.GetOr<std::int32_t>("axis", 0) != 0) return;
+  std::vector<RemotePart> joined;
+  Dim at = 0;
+  for (const std::string& slice : op.Input("X")) {
+    const auto found = parts.find(slice);
+    if (found == parts.end()) return;
+    for (RemotePart part : found->second) {
+      const Dim rows = part.end - part.begin;
+      part.begin = at;
+      part.end = at += rows;
+      joined.push_back(std::move(part));
+    }
+  }
+  parts[op.OutputName("Out")] = std::move(joined);
+}
+
+void AddSlices(const Op& op, std::string_view slot, std::string_view servers, Parts& parts) {
+  const auto names = op.GetOr<std::vector<std::string>>("table_names", {});
+  const auto heights = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
+  const auto addresses = op.GetOr<std::vector<std::string>>(servers, {});
+  std::vector<RemotePart> slices;
+  Dim at = 0;
+  for (std::size_t i = 0; i < names.size() && i < heights.size() && i < addresses.size(); ++i) {
+    slices.push_back({addresses[i], names[i], at, at + heights[i]});
+    at += heights[i];
+  }
+  parts[op.InputName(slot)] = std::move(slices);
+}
+
+Status AddPieces(const std::string& name, const std::vector<RemotePart>& parts, const Scope& scope,
+                 std::vector<InitialPiece>& pieces) {
+  const Variable* variable = scope.Find(name);
+  const Tensor* value = variable == nullptr ? nullptr : variable->If<Tensor>();
+  if (value == nullptr || !value->initialized()) return OkStatus();  // a table that was never loaded
+  const Dim rows = value->shape().rank() == 0 ? 1 : value->shape()[0];
+  if (parts.back().end != rows) {
+    return InvalidArgument("E-load-shape", name, " was set to ", DTypeName(value->dtype()), value->shape(),
+                           ", but the parameter servers hold ", parts.back().end, " rows of it");
+  }
+  for (const RemotePart& part : parts) {
+    pieces.push_back(
+        {part.pserver, part.name, parts.size() == 1 ? *value : value->Rows(part.begin, part.end)});
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+Parts RemoteParts(const Program& program) {
+  Parts parts;
+  for (const OpEntry& entry : program.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.type() == "recv" && op.GetOr<std::int32_t>("do_not_run", 0) == 0) AddReceived(program, op, parts);
+    if (op.type() == "concat") AddJoined(op, parts);
+    if (op.type() == "distributed_lookup_table") AddSlices(op, "W", "endpoints", parts);
+    if (op.type() == "nce" && op.GetOr<bool>("remote_prefetch", false))
+      AddSlices(op, "Weight", "epmap", parts);
+  }
+  std::erase_if(parts, [](const auto& part) { return part.second.empty(); });
+  return parts;
+}
+
+bool InitialValues::Concerns(const Program& program) {
+  if (speaks_to_servers_.size() >= kProgramsMax) speaks_to_servers_.clear();
+  const auto [known, added] = speaks_to_servers_.try_emplace(program.content_id(), false);
+  if (added) known->second = Has(program, "recv") || Has(program, "send_barrier");
+  return known->second;
+}
+
+Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars& changed, RpcClient& rpc) {
+  const Parts parts = RemoteParts(program);
+  if (!Has(program, "send_barrier")) {
+    std::erase_if(changed, [&](const auto& entry) { return parts.contains(entry.first); });
+    return OkStatus();
+  }
+  std::vector<InitialPiece> pieces;
+  const std::string* loaded = nullptr;
+  const ChangedVars taken = std::exchange(changed, {});
+  for (const auto& [name, by_load] : taken) {
+    const auto found = parts.find(name);
+    if (found == parts.end()) continue;
+    if (by_load && loaded == nullptr) loaded = &name;
+    PENSTOCK_RETURN_IF_ERROR(AddPieces(name, found->second, scope, pieces));
+  }
+  if (rpc.step() > 0 && loaded != nullptr) {
+    return FailedPrecondition("E-load-late", *loaded, " was loaded after step ", rpc.step(),
+                              " of this trainer: the parameter servers hold it and would overwrite it")
+        .With("load on every trainer, after its start-up program and before its first step");
+  }
+  if (rpc.step() > 0 || pieces.empty()) return OkStatus();
+  PENSTOCK_RETURN_IF_ERROR(rpc.Attach(program));
+  return rpc.SetInitial(pieces);
+}
+
+}  // namespace penstock

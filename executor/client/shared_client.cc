@@ -1,0 +1,93 @@
+#include "executor/client/shared_client.h"
+
+#include <atomic>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/pserver/contract.h"
+
+namespace penstock {
+
+class SharedClient::User : public RpcClient {
+ public:
+  explicit User(SharedClient& shared) : shared_(shared), client_(*shared.client_) {}
+  ~User() override {
+    const std::lock_guard lock(shared_.mutex_);
+    shared_.in_use_.erase(this);
+  }
+
+  Status Attach(const Program& program) override {
+    const Result<TrainerFacts> facts = ReadTrainer(program);
+    if (facts.ok() && !facts->contracts.empty()) {
+      const std::lock_guard lock(shared_.mutex_);
+      shared_.in_use_.insert(this);
+      shared_.attached_ = uses_servers_ = true;
+    }
+    return client_.Attach(program);  // says what is wrong with the facts
+  }
+  Result<PushHandle> DeclarePush(const RemotePiece& piece) override { return client_.DeclarePush(piece); }
+  Result<PullHandle> DeclarePull(const RemotePiece& piece) override { return client_.DeclarePull(piece); }
+  Result<RowsHandle> DeclareRows(const RemotePiece& piece) override { return client_.DeclareRows(piece); }
+  Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) override {
+    return client_.DeclarePeers(pservers, trainer_id);
+  }
+  Status Push(PushHandle piece, const Variable& value) override { return client_.Push(piece, value); }
+  Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
+  Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }
+  Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
+    return client_.PullRows(piece, ids, out);
+  }
+  Status CompleteRows() override { return client_.CompleteRows(); }
+  Status CompletePulls(PeersHandle pservers) override { return client_.CompletePulls(pservers); }
+  Status SaveTable(PeersHandle pservers, const std::string& table,
+                   const std::vector<std::string>& files) override {
+    return client_.SaveTable(pservers, table, files);
+  }
+  Status SetInitial(const std::vector<InitialPiece>& pieces) override { return client_.SetInitial(pieces); }
+  std::uint64_t step() const override { return client_.step(); }
+  Status Complete() override { return shared_.CompleteFor(*this); }
+  // A run without parameter servers is cancelled without harm to a job that others work for.
+  void Cancel() override {
+    if (uses_servers_) client_.Cancel();
+  }
+  void Abandon(const Status& why) override { shared_.Abandon(why); }
+
+ private:
+  SharedClient& shared_;
+  RpcClient& client_;
+  std::atomic<bool> uses_servers_ = false;
+};
+
+SharedClient::SharedClient(std::unique_ptr<RpcClient> client) : client_(std::move(client)) {}
+
+SharedClient::~SharedClient() = default;
+
+std::unique_ptr<RpcClient> SharedClient::NewUser() { return std::make_unique<User>(*this); }
+
+Status SharedClient::CompleteFor(const User& user) {
+  {
+    const std::lock_guard lock(mutex_);
+    in_use_.erase(&user);
+    if (!in_use_.empty()) return OkStatus();
+  }
+  return Complete();
+}
+
+Status SharedClient::Complete() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!attached_ || client_ == nullptr) return OkStatus();
+  }
+  return client_->Complete();
+}
+
+void SharedClient::Abandon(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!attached_ || client_ == nullptr) return;
+  }
+  client_->Abandon(why);
+}
+
+}  // namespace penstock

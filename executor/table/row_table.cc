@@ -16,7 +16,8 @@ class GivenRows : public RowStart {
  public:
   explicit GivenRows(Tensor values) : values_(std::move(values)) {}
   void Make(std::int64_t row, std::int64_t, std::byte* out) const override {
-    const Dim at = row % values_.shape()[0];
+    const auto given_rows = static_cast<std::uint64_t>(values_.shape()[0]);
+    const auto at = static_cast<Dim>(static_cast<std::uint64_t>(row) % given_rows);
     const Tensor given = values_.Rows(at, at + 1);
     std::memcpy(out, given.raw(), given.bytes());
   }
@@ -61,10 +62,9 @@ Status RowTable::AddColumn(const Shape& whole, const ColumnSource& source, RowTa
   if (table.columns_.empty()) {
     table.rows_ = rows->rows;
     for (const std::int64_t id : table.rows_) {
-      const bool fits = id >= 0 && id < whole[0];
-      if (fits && table.positions_.emplace(id, static_cast<Dim>(table.positions_.size())).second) continue;
-      return InvalidArgument("E-server-shape", source.name, " lists row ", id, fits ? " twice" : "",
-                             "; the table is ", whole);
+      if (table.positions_.emplace(id, static_cast<Dim>(table.positions_.size())).second) continue;
+      return InvalidArgument("E-server-shape", source.name, " lists row ", id, " twice; the table is ",
+                             whole);
     }
   }
   // State that is not there yet begins with the rows, from the start.

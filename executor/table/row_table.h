@@ -30,13 +30,13 @@ class RowTable {
     Variable* variable;  // outlives the table
   };
 
-  // `whole` is the table as all servers hold it together. The first column is the table itself. Rows that the
-  // variables list are kept from the beginning. kFailedPrecondition E-server-startup: a variable holds no
-  // rows and does not say what they start from. kInvalidArgument E-server-shape: the columns do not fit, or
-  // one is no rows.
+  // `whole` is the table as all servers hold it together; ids are any int64, whatever its height. The first
+  // column is the table itself. Rows that the variables list are kept from the beginning. kFailedPrecondition
+  // E-server-startup: a variable holds no rows and does not say what they start from. kInvalidArgument
+  // E-server-shape: the columns do not fit, or one is no rows.
   static Result<RowTable> Make(const Shape& whole, const std::vector<ColumnSource>& columns);
 
-  // Makes those of the rows that are not kept yet. Every id is below the height.
+  // Makes those of the rows that are not kept yet.
   void Require(std::span<const std::int64_t> ids);
   Dim PositionOf(std::int64_t id) const { return positions_.at(id); }  // of a row that is kept
   Dim row_count() const { return static_cast<Dim>(rows_.size()); }

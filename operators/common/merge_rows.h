@@ -11,7 +11,7 @@
 
 namespace penstock {
 
-// Adds up what belongs to one row. Keeps its memory between calls. What it is given fits RequireRows.
+// Adds up what belongs to one row. Keeps its memory between calls. What it is given fits RequireRowValues.
 class RowMerger {
  public:
   // `out` gets each row of all of `from`, which are rows of one tensor, once: in their order if no row occurs
@@ -110,7 +110,7 @@ class DenseOrMergedRows {
   Status Load(KernelRun& k, std::string_view op) {
     if (x_.kind == VarKind::kTensor) return OkStatus();
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRows(op, "X", x, DTypeOfT<T>::kValue));
+    PENSTOCK_RETURN_IF_ERROR(RequireRowValues(op, "X", x, DTypeOfT<T>::kValue));
     merger_.Merge<T>(x, merged_);
     SelectedRows& out = k.Var(out_).As<SelectedRows>();
     out.rows = merged_.rows;

@@ -2,7 +2,7 @@
 
 namespace penstock {
 
-Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type) {
+Status RequireRowValues(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type) {
   const auto count = static_cast<Dim>(rows.rows.size());
   const auto error = [&](const auto&... parts) {
     return InvalidArgument("E-op-rows", op, ": ", slot, " ", StrCat(parts...));
@@ -16,6 +16,12 @@ Status RequireRows(std::string_view op, std::string_view slot, const SelectedRow
   const Shape& shape = rows.value.shape();
   if (shape.rank() == 0 || shape[0] != count)
     return error("lists ", count, " rows and has values of shape ", shape);
+  return OkStatus();
+}
+
+Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type) {
+  PENSTOCK_RETURN_IF_ERROR(RequireRowValues(op, slot, rows, type));
+  if (!rows.value.initialized()) return OkStatus();
   for (const std::int64_t row : rows.rows) {
     if (row >= 0 && row < rows.height) continue;
     return InvalidArgument("E-op-index", op, ": ", slot, " lists row ", row, " of a tensor of ", rows.height,

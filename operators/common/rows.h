@@ -18,6 +18,10 @@ Status RequireRows(std::string_view op, std::string_view slot, const SelectedRow
 // The same of rows whose tall tensor is known by them alone.
 Status RequireRows(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
 
+// The same where a row's number is a name and no place: in a table that is dealt out to servers by id, which
+// may have any int64. The kernel must not use it to address memory.
+Status RequireRowValues(std::string_view op, std::string_view slot, const SelectedRows& rows, DType type);
+
 // The shape of what lists no rows, and so has no width.
 const Shape& NoRows();
 
@@ -38,7 +42,7 @@ class ValuesOf {
       return OkStatus();
     }
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRows(op, "X", x, DTypeOfT<T>::kValue));
+    PENSTOCK_RETURN_IF_ERROR(RequireRowValues(op, "X", x, DTypeOfT<T>::kValue));
     SelectedRows& out = k.Var(out_).As<SelectedRows>();
     if (&out != &x) {
       out.rows = x.rows;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr char kSplitDoc[] = R"(
 Deals ids out to n = count(Out) servers: Out[i] gets each id of any of Ids with id mod n = i once, ascending.
+An id is any int64; mod takes it as an unsigned number of 64 bits.
 Ids may be selected rows; then Out[i] is selected rows with the values of those ids: in their order if no id
 stands there twice, else ascending and added up. Fluid gives each of equal ids the values of the last one.)";
 
@@ -17,7 +18,8 @@ constexpr char kMergeDoc[] = R"(
 Undoes split_ids: X[j] holds one row for each id in Rows[j]; Out[i] gets, for each id of Ids[i] in order, its
 row.)";
 
-// Which of n servers has a row.
+// Which of n servers has a row: as in Fluid, the id is taken as an unsigned number of 64 bits, so negative
+// ones have a server too.
 std::size_t ServerOf(std::int64_t id, std::size_t servers) { return static_cast<std::size_t>(id) % servers; }
 
 Status InferSplit(InferContext& c) {
@@ -66,8 +68,6 @@ class SplitIdsKernel : public Kernel {
     }
     std::sort(all_.begin(), all_.end());
     all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
-    if (!all_.empty() && all_.front() < 0)
-      return InvalidArgument("E-op-index", "split_ids: id ", all_.front(), " is below 0");
     const std::size_t servers = outs_.size();
     for (std::size_t s = 0; s < servers; ++s) {
       const auto ours = [=](std::int64_t id) { return ServerOf(id, servers) == s; };
@@ -81,7 +81,7 @@ class SplitIdsKernel : public Kernel {
 
   template <typename T>
   Status SplitRows(KernelRun& k, const SelectedRows& x) {
-    PENSTOCK_RETURN_IF_ERROR(RequireRows("split_ids", "Ids", x, DTypeOfT<T>::kValue));
+    PENSTOCK_RETURN_IF_ERROR(RequireRowValues("split_ids", "Ids", x, DTypeOfT<T>::kValue));
     merger_.Merge<T>(x, merged_);
     Shape& shape = row_shape_;
     shape = merged_.value.shape();

@@ -36,16 +36,11 @@ class LookupSparseTableKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     SelectedRows& table = k.Var(w_).template As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRows("lookup_sparse_table", "W", table, DTypeOfT<T>::kValue));
+    PENSTOCK_RETURN_IF_ERROR(RequireRowValues("lookup_sparse_table", "W", table, DTypeOfT<T>::kValue));
     if (!table.value.initialized())
       return FailedPrecondition("E-op-no-value", "lookup_sparse_table: W (", w_.name,
                                 ") has no values, so nothing says how wide its rows are");
     const auto ids = k[ids_].template Span<std::int64_t>();
-    for (const std::int64_t id : ids) {
-      if (IsPadding(id) || (id >= 0 && id < table.height)) continue;
-      return InvalidArgument("E-op-index", "lookup_sparse_table: id ", id, " is outside the table of ",
-                             table.height, " rows");
-    }
     index_.Update(table.rows);
     if (grows_ && !is_test_) Grow(ids, table);
     shape_ = table.value.shape();

@@ -166,7 +166,7 @@ class SumKernel : public Kernel {
         PENSTOCK_RETURN_IF_ERROR(RequireRows("sum", "X", rows, DTypeOfT<T>::kValue, *tall));
         continue;
       }
-      PENSTOCK_RETURN_IF_ERROR(RequireRows("sum", "X", rows, DTypeOfT<T>::kValue));
+      PENSTOCK_RETURN_IF_ERROR(RequireRowValues("sum", "X", rows, DTypeOfT<T>::kValue));
       if (rows.height != rows_.front()->height) return NotAlike(row_inputs_[i]);
       if (rows.rows.empty()) continue;
       if (first == nullptr) first = &rows;

@@ -68,7 +68,8 @@ class Uniform {
   template <typename T>
   void Finish(T* out, std::int64_t count, std::int64_t begin) const {
     const std::int64_t step = std::int64_t{diagonal_step_} + 1;
-    for (std::int64_t i = (begin + step - 1) / step; i < diagonal_count_ && i * step < begin + count; ++i)
+    for (std::int64_t i = std::max<std::int64_t>(0, (begin + step - 1) / step);
+         i < diagonal_count_ && i * step < begin + count; ++i)
       out[i * step - begin] = static_cast<T>(diagonal_value_);
   }
 

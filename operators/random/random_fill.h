@@ -40,15 +40,17 @@ inline RandomPlace PlaceOf(const KernelSetup& k, const Operand& out) {
   return place;
 }
 
-// Elements begin ... begin + count of the whole.
+// Elements begin ... begin + count of the whole. Of a table whose ids are any int64, they may go beyond 2^64,
+// where numbering begins again.
 template <typename Distribution, typename T>
 void FillRandom(const Distribution& distribution, std::uint64_t key, std::uint64_t begin, std::int64_t count,
                 T* out) {
-  const std::uint64_t end = begin + static_cast<std::uint64_t>(count);
-  for (std::uint64_t at = begin; at < end;) {
+  const auto all = static_cast<std::uint64_t>(count);
+  for (std::uint64_t i = 0; i < all;) {
+    const std::uint64_t at = begin + i;
     const std::array<double, 4> four = distribution.Draw(key, at / 4);
-    const std::uint64_t stop = std::min(end, (at / 4 + 1) * 4);
-    for (; at < stop; ++at) out[at - begin] = static_cast<T>(four[at % 4]);
+    const std::uint64_t stop = std::min(all, i + 4 - at % 4);
+    for (std::uint64_t lane = at % 4; i < stop; ++i, ++lane) out[i] = static_cast<T>(four[lane]);
   }
   distribution.Finish(out, count, static_cast<std::int64_t>(begin));
 }

@@ -48,7 +48,7 @@ class AssignKernel : public Kernel {
  private:
   Status CopyRows(KernelRun& k) {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRows("assign", "X", x, x_.dtype));
+    PENSTOCK_RETURN_IF_ERROR(RequireRowValues("assign", "X", x, x_.dtype));
     SelectedRows& out = k.Var(out_).As<SelectedRows>();
     if (&out == &x) return OkStatus();
     out.rows = x.rows;

@@ -119,6 +119,9 @@ class LookupGradKernel : public Kernel {
     dw_ = k.Output("W@GRAD");
     padding_ = k.Attr<std::int64_t>("padding_idx");
     w_ = k.Input("W");
+    // Such a table has a row for any id, on the servers; here there is none, and nothing is added to one.
+    by_id_ = k.Attr<bool>("is_distributed") && w_.kind == VarKind::kSelectedRows &&
+             dw_.kind == VarKind::kSelectedRows;
     if (w_.kind == VarKind::kSelectedRows || w_.shape.rank() == 2) return OkStatus();
     return k.Error("rank of W (", w_.shape.rank(), ", shape ", w_.shape, ") must be 2");
   }
@@ -127,6 +130,7 @@ class LookupGradKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(MeasureTable(k));
     const auto ids = k[ids_].template Span<std::int64_t>();
     for (const std::int64_t id : ids) {
+      if (by_id_) break;
       if (!IsPadding(id, padding_) && (id < 0 || id >= table_[0])) return OutOfTable(type_, id, table_[0]);
     }
     const T* const dout = k[dout_].template Data<T>();
@@ -190,6 +194,7 @@ class LookupGradKernel : public Kernel {
   Shape table_;
   Shape listed_;  // of the rows that a sparse gradient lists
   std::int64_t padding_ = -1;
+  bool by_id_ = false;
 };
 
 void AddLookup(OpRegistry& ops, const std::string& type, const std::string& ids_doc, bool in_place_attr) {

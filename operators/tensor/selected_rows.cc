@@ -58,7 +58,7 @@ class ValuesKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRows("get_tensor_from_selected_rows", "X", x, DTypeOfT<T>::kValue));
+    PENSTOCK_RETURN_IF_ERROR(RequireRowValues("get_tensor_from_selected_rows", "X", x, DTypeOfT<T>::kValue));
     Tensor& out = k.Var(out_).As<Tensor>();
     out.Reset(DTypeOfT<T>::kValue, x.value.initialized() ? x.value.shape() : NoRows());
     if (out.count() > 0) out.CopyFrom(x.value);

@@ -1,6 +1,8 @@
 // Values of ops on selected rows and arrays that the corpus has no case for.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "operators/all_ops.h"
 #include "tests/ops/rows_runner.h"
 #include "tests/ops/run_one.h"
@@ -35,6 +37,24 @@ TEST(SplitIds, KeepsTheOrderOfRowsThatStandOnce) {
   ASSERT_TRUE(RunTwice(op, twice).ok());
   ExpectRows(*twice["even"], {0, 2}, {4, 2});
   ExpectRows(*twice["odd"], {7}, {4});
+}
+
+// 2^64 - 1 is 0 mod 3, and 2^63 is 2.
+TEST(SplitIds, TakesAnIdAsAnUnsignedNumber) {
+  const Op op = Op("split_ids").AddInput("Ids", {"x"}).AddOutput("Out", {"a", "b", "c"});
+  constexpr std::int64_t kLowest = std::numeric_limits<std::int64_t>::min();
+  Variables rows = RowsOf("x", {-1, kLowest, 4}, {1, 2, 3});
+  ASSERT_TRUE(RunTwice(op, rows).ok());
+  ExpectRows(*rows["a"], {-1}, {1});
+  ExpectRows(*rows["b"], {4}, {3});
+  ExpectRows(*rows["c"], {kLowest}, {2});
+  Variables ids;
+  ids["x"] = std::make_unique<Variable>();
+  ids["x"]->As<Tensor>() = TensorOf<std::int64_t>({3, 1}, {-1, kLowest, 4});
+  ASSERT_TRUE(RunTwice(op, ids).ok());
+  EXPECT_EQ(*ids["a"]->If<Tensor>()->Data<std::int64_t>(), -1);
+  EXPECT_EQ(*ids["b"]->If<Tensor>()->Data<std::int64_t>(), 4);
+  EXPECT_EQ(*ids["c"]->If<Tensor>()->Data<std::int64_t>(), kLowest);
 }
 
 TEST(LookupSparseTable, HasZerosForARowThatIsMissingInATest) {

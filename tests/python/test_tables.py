@@ -21,7 +21,8 @@ SCRIPT = textwrap.dedent('''
     label = fluid.layers.data('label', [1], dtype='float32')
     embedding = fluid.embedding if 'V2' in os.environ else fluid.layers.embedding
     words = embedding(ids, [rows, 8], is_sparse=True, is_distributed='IN_SLICES' not in os.environ,
-                      padding_idx=3, param_attr=fluid.ParamAttr('words'))
+                      padding_idx=3, param_attr=fluid.ParamAttr('words', initializer=fluid.initializer.Constant(
+                          0.1) if 'ALIKE' in os.environ else None))
     output = fluid.layers.fc(fluid.layers.reduce_sum(words, dim=1), 1, act='sigmoid')
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, label))
     optimizer.minimize(loss)
@@ -31,7 +32,12 @@ SCRIPT = textwrap.dedent('''
         random = np.random.RandomState(step)
         ids = random.randint(rows - 50, rows, [8, 4, 1]).astype('int64')
         ids[0, 0, 0] = 3
-        label = (ids.sum(axis=(1, 2)).reshape([8, 1]) % 2).astype('float32')
+        numbers = ids
+        if 'ANY_ID' in os.environ:    # those of hashed features: 50 of them, of which 3 stays padding
+            names = np.random.RandomState(7).randint(-2**63, 2**63 - 1, [rows], dtype='int64')
+            names[3], names[4], names[5] = 3, -1, rows
+            ids = names[ids]
+        label = (numbers.sum(axis=(1, 2)).reshape([8, 1]) % 2).astype('float32')
         mine = slice(0, 8) if role == 'local' else slice(4 * index, 4 * index + 4)
         return {'ids': ids[mine], 'label': label[mine]}
 
@@ -53,7 +59,10 @@ SCRIPT = textwrap.dedent('''
             sys.exit(0)
         program = t.get_trainer_program()
     exe.run(fluid.default_startup_program())
-    losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(steps)]
+    if 'GO_ON' in os.environ:
+        fluid.io.load_persistables(exe, os.path.join(out, 'saved'), program)
+    first = int(os.environ.get('FIRST', 0))
+    losses = [exe.run(program, feed=feed(step), fetch_list=[loss])[0][0] for step in range(first, first + steps)]
     if 'SAVE' in os.environ:
         fluid.io.save_persistables(exe, os.path.join(out, 'saved' if role == 'trainer' else 'saved_by_one'), program)
     np.save(os.path.join(out, role + str(index)), losses)
@@ -89,6 +98,20 @@ def test_trainer_0_saves_whole_what_trainers_ask_single_rows_of(job):
                                np.frombuffer(expected[-values:], 'float32'), rtol=1e-5, atol=1e-6)
 
 
+def test_trainers_go_on_from_what_they_load_tables_too(job):
+    """Of two slices, so that each server gets its own."""
+    job.environment.update(OPTIMIZER='sgd', IN_SLICES='1', ROWS='4096')
+    job.start_all(steps=5)
+    at_once = losses_of(job, ['trainer0', 'trainer1'])
+    job.environment['SAVE'] = '1'
+    job.start_all(steps=3)
+    losses_of(job, ['trainer0', 'trainer1'])
+    del job.environment['SAVE']
+    job.environment.update(GO_ON='1', FIRST='3')
+    job.start_all(steps=2)
+    np.testing.assert_array_equal(losses_of(job, ['trainer0', 'trainer1']), [losses[3:] for losses in at_once])
+
+
 @pytest.mark.parametrize('optimizer, asked', [('sgd', ()), ('momentum', ()), ('adam', ()), ('adam', ('V2',))])
 def test_a_distributed_embedding_learns_what_one_machine_learns(job, optimizer, asked):
     job.environment.update(dict.fromkeys(asked, '1'), OPTIMIZER=optimizer)
@@ -98,6 +121,19 @@ def test_a_distributed_embedding_learns_what_one_machine_learns(job, optimizer, 
     local, = losses_of(job, ['local0'])
     np.testing.assert_allclose(np.mean(trainers, axis=0), local, rtol=1e-4)
     assert len(set(local)) == len(local)
+
+
+@pytest.mark.parametrize('optimizer', ['sgd', 'adam'])
+def test_ids_are_names_and_any_int64_is_one(job, optimizer):
+    """Such a table learns what it learns with ids below dict_size, whose rows all start alike."""
+    job.environment.update(OPTIMIZER=optimizer, ALIKE='1')
+    job.start_all(steps=4)
+    below = losses_of(job, ['trainer0', 'trainer1'])
+    job.environment['ANY_ID'] = '1'
+    job.start_all(steps=4)
+    named = losses_of(job, ['trainer0', 'trainer1'])
+    np.testing.assert_allclose(named, below, rtol=1e-6)
+    assert len(set(named[0])) == 4
 
 
 def test_servers_save_their_rows_and_begin_from_them_again(job):

@@ -247,19 +247,6 @@ Status RunWith(std::vector<std::vector<Feed>> feeds, Dialect dialect = Dialect::
   return job.Run();
 }
 
-TEST(Tables, AnIdOutsideTheTableIsAnErrorThatNamesIt) {
-  const auto only = [](std::int64_t id) {
-    return std::vector<Feed>{{"i", Ids({1, 1}, [=] { return id; })}, {"j", Ids({1, 2, 1}, [] { return 1; })}};
-  };
-  const Status above = RunWith({only(kRows), only(0)});
-  EXPECT_EQ(above.id(), "E-rpc-row");
-  EXPECT_NE(above.ToString().find("trainer 0 asked for row 23 of t, which has 23"), std::string::npos)
-      << above.ToString();
-  const Status below = RunWith({only(0), only(-1)});
-  EXPECT_EQ(below.id(), "E-op-index");
-  EXPECT_NE(below.ToString().find("id -1 is below 0"), std::string::npos) << below.ToString();
-}
-
 Program NotifyProgram(const std::string& folder, const std::string& table) {
   return ParseText(StrCat("program\nblock 0 {\n  checkpoint_notify() {epmap=[\"ps0:1\", \"ps1:1\"], dir=\"",
                           folder, "\", lookup_table=\"", table, "\"}\n}\n"),
@@ -269,6 +256,22 @@ Program NotifyProgram(const std::string& folder, const std::string& table) {
 
 std::vector<std::int64_t> RowsOf(RoleJob& job, int pserver) {
   return job.pserver_scope(pserver).Find("t")->If<SelectedRows>()->rows;
+}
+
+// Of two servers the second has every odd number, 2^64 - 1 (which is -1) among them.
+TEST(Tables, AnIdIsANameAndAnyNumberIsOne) {
+  const auto only = [](std::int64_t id) {
+    return std::vector<Feed>{{"i", Ids({1, 1}, [=] { return id; })}, {"j", Ids({1, 2, 1}, [] { return 1; })}};
+  };
+  const RoleSet roles = RolesOf(kUpdates[0], 2, 2, Dialect::kDefault);
+  RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
+  job.fetches = {"loss"};
+  job.trainer(0).feeds = {only(kRows)};
+  job.trainer(1).feeds = {only(-1)};
+  const Status ran = job.Run();
+  ASSERT_TRUE(ran.ok()) << ran.ToString();
+  EXPECT_EQ(RowsOf(job, 0), std::vector<std::int64_t>{});
+  EXPECT_EQ(RowsOf(job, 1), (std::vector<std::int64_t>{-1, 1, kRows}));
 }
 
 TEST(Tables, ServersSaveTheirRowsAndBeginFromThemAgain) {

@@ -36,6 +36,7 @@ class AssignKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     out_ = k.Output("Out");
+    if (!x_) return k.Error("input X is missing");
     return x_.kind == VarKind::kTensor ? tensor_.Prepare(k) : OkStatus();
   }
   Status Run(KernelRun& k) override {

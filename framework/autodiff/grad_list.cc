@@ -42,6 +42,7 @@ class GradLister {
     std::vector<Op> grads;
     for (auto it = path.rbegin(); it != path.rend(); ++it) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<Op> made, OfOp(*it, 0, 0, no_grad_names));
+      if (made.empty()) made.push_back(ReaderOf(*it->op));
       for (Op& op : made) {
         if (wanted_.earlier > 0) NameAgain(op, /*of_gradient=*/Has(it->op->role(), Role::kBackward));
         if (again && !Flows(op, flowing)) continue;
@@ -57,6 +58,15 @@ class GradLister {
   }
 
  private:
+  // Stands for the gradient op of an op whose maker gives none, because no input needs a gradient: gradients
+  // are added up where it would read them, as in Fluid. It writes nothing, so it goes with the other branches
+  // without gradient.
+  static Op ReaderOf(const Op& forward) {
+    std::vector<std::string> read = forward.OutputNames();
+    for (std::string& name : read) name = GradName(name);
+    return Op(StrCat(forward.type(), "_grad")).AddInput("Out@GRAD", std::move(read));
+  }
+
   // `into`: the block that the gradient ops will stand in.
   Result<std::vector<Op>> OfOp(const OpEntry& entry, int block, int into, const NameSet& no_grad_names) {
     const Op op = *entry.op;

@@ -88,15 +88,16 @@ def _preout(lines):
             for name in re.findall(r"PreOut=\['([^']*)'\]", line)}
 
 
-def _sums_mixed_extents(lines):
-    """Whether a sum has a part with a known extent where another's is not."""
-    shapes = dict(re.findall(r'^var (\S+) .*?shape=(\[[^]]*\])', '\n'.join(lines), re.M))
-    for line in lines:
-        if '<- sum(' in line:
-            parts = _WRITTEN.findall(line.split('<- sum(', 1)[1].split(') {', 1)[0])
-            if len({shapes.get(name) for name in parts}) > 1:
-                return True
-    return False
+def _known_there(theirs, ours):
+    """Fluid's lines with the numbers of rows that ours declare and Fluid leaves open."""
+    if len(theirs) != len(ours):
+        return theirs
+    made = []
+    for their, our in zip(theirs, ours):
+        rows = re.search(r'shape=\[(\d+)', our)
+        known = re.sub(r'shape=\[-1', 'shape=[' + rows.group(1), their) if rows and their.startswith('var ') else their
+        made.append(known if known == our else their)
+    return made
 
 
 def without(theirs, ours, met):
@@ -116,9 +117,10 @@ def without(theirs, ours, met):
         lines = [re.sub(r'shape=\[[^]]*\]', 'shape=', line)
                  if line.startswith('var ') and line.split(' ')[1] in hidden else line for line in lines]
         sides.append([_alike(line) for line in lines])
-    if sides[0] != sides[1] and _sums_mixed_extents(theirs):
+    known = _known_there(*sides)
+    if known != sides[0]:
         met.add('B-extents')
-        sides = [[re.sub(r'shape=\[-?\d+', 'shape=[?', line) for line in lines] for lines in sides]
+        sides[0] = known
     bare = [[re.sub(r' lod=\d', '', line) for line in lines] for lines in sides]
     if sides[0] != sides[1] and bare[0] == bare[1]:
         met.add('B-lod')

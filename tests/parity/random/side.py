@@ -126,10 +126,11 @@ def write_roles(fluid, seed, job, folder):
         write_program(True, program, os.path.join(folder, name))
         files[name] = {'file': name}
 
-    if Build(fluid, seed).generator.distributed:
-        # 1.8.5 compares an op's type with a list here; the corpus's tables were made like this, too.
-        from paddle.fluid.transpiler import distribute_transpiler
-        distribute_transpiler.LOOKUP_TABLE_TYPE = 'lookup_table'
+    # 1.8.5 compares an op's type with a list, so that no distributed table can be transpiled; the corpus's tables
+    # were made with this, too.
+    from paddle.fluid.transpiler import distribute_transpiler
+    distributed = Build(fluid, seed).generator.distributed
+    distribute_transpiler.LOOKUP_TABLE_TYPE = 'lookup_table' if distributed else ['lookup_table', 'lookup_table_v2']
     for trainer in job['trainer_ids']:
         suffix = '' if trainer == job['trainer_ids'][0] else '_t%d' % trainer
         try:

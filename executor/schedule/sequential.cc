@@ -73,9 +73,6 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     if (cancellation.requested()) [[unlikely]] {
       return frame.Explain(Cancelled("E-run-cancelled", "the run was cancelled"), instruction);
     }
-    if (frame.has_pending()) [[unlikely]] {
-      PENSTOCK_RETURN_IF_ERROR(frame.WaitFor(instruction));
-    }
     if (diverged || step.kernel == nullptr) [[unlikely]] {
       frame.MarkDisturbed();
       PENSTOCK_RETURN_IF_ERROR(late.Run(frame, static_cast<int>(i), scope, services));
@@ -108,7 +105,7 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       frame.MarkDisturbed();
     }
   }
-  return frame.has_pending() ? frame.WaitForAll() : OkStatus();
+  return OkStatus();
 }
 
 }  // namespace penstock

@@ -311,7 +311,6 @@ void RegisterPool2d(OpRegistry& ops) {
       .Attr("is_test", false, kNoEffect)
       .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
       .InferShape(InferPool2d)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, Pool2dKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
       .GradKernel<Cpu, Pool2dGradKernel, float, double>();

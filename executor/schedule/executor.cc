@@ -117,9 +117,6 @@ struct Executor::Impl {
     services.threads = given.threads > 0 ? given.threads : omp_get_max_threads();
     services.rpc = given.rpc;
     services.server = given.server;
-    services.communicator = given.communicator;
-    services.pool = given.pool;
-    services.clock = given.clock;
   }
 
   Result<EntryRef> Compile(const Program& program, CompileRequest request) {

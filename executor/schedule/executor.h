@@ -38,9 +38,6 @@ struct ExecutorOptions {
   // Who serves communication ops; null: such ops fail and say so.
   RpcClient* rpc = nullptr;
   ServerLoop* server = nullptr;
-  Communicator* communicator = nullptr;
-  ThreadPool* pool = nullptr;
-  Clock* clock = nullptr;
   // Changes only speed.
   std::size_t programs_max = 64;  // compiled forms kept for Run, one for each program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock

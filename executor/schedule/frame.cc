@@ -304,37 +304,4 @@ Status Frame::Explain(Status status, const Instruction& instruction) const {
                    FactsOf(block(), instruction, known));
 }
 
-void Frame::SetPending(int slot, std::shared_ptr<Completion> completion) {
-  if (pending_.empty()) pending_.resize(own_.size());
-  auto& pending = pending_[static_cast<std::size_t>(slot)];
-  if (pending == nullptr) ++pending_count_;
-  pending = std::move(completion);
-}
-
-Status Frame::WaitForSlot(int slot) {
-  if (slot < 0) return OkStatus();
-  std::shared_ptr<Completion> completion = std::move(pending_[static_cast<std::size_t>(slot)]);
-  if (completion == nullptr) return OkStatus();
-  --pending_count_;
-  return completion->Wait();
-}
-
-Status Frame::WaitFor(const Instruction& instruction) {
-  for (const auto* side : {&instruction.inputs, &instruction.outputs}) {
-    for (const auto& args : *side) {
-      for (const int slot : args) PENSTOCK_RETURN_IF_ERROR(WaitForSlot(slot));
-    }
-  }
-  return OkStatus();
-}
-
-Status Frame::WaitForAll() {
-  Status first;
-  for (int slot = 0; slot < static_cast<int>(pending_.size()); ++slot) {
-    Status status = WaitForSlot(slot);
-    if (first.ok()) first = std::move(status);
-  }
-  return first;
-}
-
 }  // namespace penstock

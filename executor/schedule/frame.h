@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "executor/graph/specialise.h"
-#include "framework/runtime/completion.h"
 #include "framework/tensor/scope.h"
 #include "framework/tensor/variable.h"
 
@@ -74,12 +73,6 @@ class Frame {
   // What blocks that are started from here see: the run's scope, and over it the temporaries they mention.
   Scope& ImportScope(Scope& scope) { return imports_ == nullptr ? scope : *imports_; }
 
-  // A value that is still under way: whoever touches the slot waits for it first.
-  void SetPending(int slot, std::shared_ptr<Completion> completion);
-  bool has_pending() const { return pending_count_ > 0; }
-  Status WaitFor(const Instruction& instruction);
-  Status WaitForAll();
-
  private:
   struct Kept {
     Place place;
@@ -91,7 +84,6 @@ class Frame {
   bool IsAsInferred(const OutputTensor& output) const;
   void Remake(const OutputTensor& output);
   bool SharesWithFeed(const Variable& variable) const;
-  Status WaitForSlot(int slot);
 
   std::unique_ptr<Specialisation> specialisation_;
   std::vector<Variable> own_;         // by slot; unused for those in the scope
@@ -106,8 +98,6 @@ class Frame {
   std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;
   std::vector<std::byte*> planned_;                   // by place: where it lies in this run
-  std::vector<std::shared_ptr<Completion>> pending_;  // by slot; empty until the first one
-  int pending_count_ = 0;
 };
 
 }  // namespace penstock

@@ -127,9 +127,6 @@ void SetCheckNanInf(bool on) { Flag().store(on, std::memory_order_relaxed); }
 bool CheckNanInf() { return Flag().load(std::memory_order_relaxed); }
 
 Status RequireFinite(Frame& frame, const Instruction& instruction) {
-  if (frame.has_pending()) {
-    PENSTOCK_RETURN_IF_ERROR(frame.WaitFor(instruction));
-  }
   for (std::size_t i = 0; i < instruction.outputs.size(); ++i) {
     for (const int slot : instruction.outputs[i]) {
       if (slot < 0) continue;

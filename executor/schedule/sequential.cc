@@ -42,9 +42,6 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
     if (cancellation.requested()) [[unlikely]] {
       return frame.Explain(Cancelled("E-run-cancelled", "the run was cancelled"), instruction);
     }
-    if (frame.has_pending()) [[unlikely]] {
-      PENSTOCK_RETURN_IF_ERROR(frame.WaitFor(instruction));
-    }
     if (step.kernel != nullptr && !step.uncertain.empty()) [[unlikely]] {
       PENSTOCK_RETURN_IF_ERROR(CheckUncertain(frame, step));
     }
@@ -59,7 +56,7 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
     }
   }
-  return frame.has_pending() ? frame.WaitForAll() : OkStatus();
+  return OkStatus();
 }
 
 }  // namespace penstock

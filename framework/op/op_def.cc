@@ -154,11 +154,6 @@ OpDef& OpDef::InferShape(std::function<Status(InferContext&)> infer) {
   return *this;
 }
 
-OpDef& OpDef::Layouts(LayoutRule rule) {
-  layouts_ = rule;
-  return *this;
-}
-
 OpDef& OpDef::KernelTypeFrom(std::string slot) {
   kernel_type_slot_ = std::move(slot);
   return *this;

@@ -174,9 +174,6 @@ enum class OnSlices {
 };
 using SliceRule = std::function<OnSlices(const Op&)>;
 
-// Which memory layouts an op can work on.
-enum class LayoutRule { kPlain, kFollowsInput, kChooses };
-
 class OpDef {
  public:
   explicit OpDef(std::string type) : type_(std::move(type)) {}
@@ -201,7 +198,6 @@ class OpDef {
   }
   OpDef& RequiredAttr(std::string name, AttrKind kind, std::string doc, AttrCheck check = AnyValue());
   OpDef& InferShape(std::function<Status(InferContext&)> infer);
-  OpDef& Layouts(LayoutRule rule);
   // The kernel is chosen by the element type of this slot; default: the first input with an argument, else
   // the first output.
   OpDef& KernelTypeFrom(std::string slot);
@@ -260,7 +256,6 @@ class OpDef {
   const SlotDef* FindInput(std::string_view name) const;
   const SlotDef* FindOutput(std::string_view name) const;
   const AttrDef* FindAttr(std::string_view name) const;
-  LayoutRule layouts() const { return layouts_; }
   bool side_effect() const { return side_effect_; }
   const std::string& nan() const { return nan_; }              // "": the rule
   const std::string& not_built() const { return not_built_; }  // "": it is built
@@ -301,7 +296,6 @@ class OpDef {
   std::vector<SlotDef> inputs_, outputs_;
   std::vector<AttrDef> attrs_;
   std::function<Status(InferContext&)> infer_;
-  LayoutRule layouts_ = LayoutRule::kPlain;
   std::string kernel_type_slot_;
   std::map<std::pair<DeviceKind, std::optional<DType>>, KernelFactory> kernels_;
   std::optional<GradSpec> grad_;

@@ -7,22 +7,15 @@
 namespace penstock {
 
 class BlockRunner;
-class Clock;
-class Communicator;
 class RandomSource;
 class RpcClient;
-class Scope;
 class ServerLoop;
-class ThreadPool;
 
 struct Services {
-  int threads = 1;           // of the compute team
-  RpcClient* rpc = nullptr;  // send, recv, barriers
-  Communicator* communicator = nullptr;
-  BlockRunner* blocks = nullptr;  // while, conditional_block
-  ServerLoop* server = nullptr;   // listen_and_serv
-  ThreadPool* pool = nullptr;
-  Clock* clock = nullptr;
+  int threads = 1;                 // of the compute team
+  RpcClient* rpc = nullptr;        // send, recv, barriers
+  BlockRunner* blocks = nullptr;   // while, conditional_block
+  ServerLoop* server = nullptr;    // listen_and_serv
   RandomSource* random = nullptr;  // seeds for ops that have none; null: the process's (runtime/random.h)
   void* stream = nullptr;          // the device's stream (a cudaStream_t) where the device has one
 };

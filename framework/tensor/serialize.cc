@@ -74,7 +74,6 @@ class Reader {
 
 void AppendDense(std::string& out, const Tensor& tensor) {
   PENSTOCK_CHECK(tensor.initialized(), "a tensor without a buffer cannot be saved");
-  PENSTOCK_CHECK(tensor.layout().IsPlain(), "only a plain tensor can be saved");
   proto::VarType::TensorDesc desc;
   desc.set_data_type(static_cast<proto::VarType::Type>(tensor.dtype()));
   for (const Dim extent : tensor.shape().dims()) desc.add_dims(extent);

@@ -52,7 +52,6 @@ void Tensor::Reset(DType type, const Shape& shape) {
   dtype_ = type;
   if (shape_ != shape) shape_ = shape;
   lod_.reset();
-  layout_ = Layout();
   const std::size_t needed = bytes();
   if (buffer_ != nullptr && buffer_.use_count() == 1 && offset_ == 0 && buffer_->bytes() >= needed) return;
   CheckReadable(*this);  // memory of a device is not replaced by ours

@@ -16,7 +16,6 @@
 #include "framework/base/check.h"
 #include "framework/tensor/device.h"
 #include "framework/tensor/dtype.h"
-#include "framework/tensor/layout.h"
 #include "framework/tensor/shape.h"
 
 namespace penstock {
@@ -66,8 +65,6 @@ class Tensor {
   void ShareLod(const Tensor& other) {
     if (lod_ != other.lod_) lod_ = other.lod_;
   }
-  const Layout& layout() const { return layout_; }
-  void set_layout(Layout layout) { layout_ = std::move(layout); }
   std::int64_t count() const { return shape_.Count(); }
   std::size_t bytes() const { return static_cast<std::size_t>(count()) * SizeOf(dtype_); }
   const std::shared_ptr<Buffer>& buffer() const { return buffer_; }
@@ -110,7 +107,6 @@ class Tensor {
   DType dtype_ = DType::kFp32;
   Shape shape_;
   std::shared_ptr<const LoD> lod_;  // null: none
-  Layout layout_;
   std::shared_ptr<Buffer> buffer_;
   std::size_t offset_ = 0;
 };

@@ -176,7 +176,6 @@ void RegisterMatmul(OpRegistry& ops) {
       .Attr("force_fp32_output", false, kNoEffect)
       .Attr("head_number", 1, "heads that share a matrix", OnlyValue(1))
       .InferShape(InferMatMul)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, MatMulKernel, float, double>()
       .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
       .GradKernel<Cpu, MatMulGradKernel, float, double>();

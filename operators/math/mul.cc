@@ -50,7 +50,6 @@ void RegisterMul(OpRegistry& ops) {
                    .Attr("scale_out", 1.0f, kNoEffect)
                    .Attr("force_fp32_output", false, kNoEffect)
                    .InferShape(InferMul)
-                   .Layouts(LayoutRule::kPlain)
                    .Kernel<Cpu, MulKernel, float, double>()
                    .Grad({.reads = {"X", "Y"}, .yields = {"X", "Y"}, .apart = {"X", "Y"}})
                    .GradKernel<Cpu, MulGradKernel, float, double>();

@@ -226,7 +226,6 @@ void RegisterBatchNorm(OpRegistry& ops) {
           .Attr("use_global_stats", false, "whether the running moments are used in training too")
           .Attr("trainable_statistics", false, "whether is_test trains all the same")
           .InferShape(InferBatchNorm)
-          .Layouts(LayoutRule::kPlain)
           .Kernel<Cpu, BatchNormKernel, float, double>();
   AddBatchNormGrad(batch_norm);
 }

@@ -137,7 +137,6 @@ void AddConv2d(OpRegistry& ops, const char* type, const char* summary) {
           .Attr("workspace_size_MB", 512, kNoEffect)
           .Attr("exhaustive_search", false, kNoEffect)
           .InferShape(InferConv2d)
-          .Layouts(LayoutRule::kPlain)
           .Kernel<Cpu, Conv2dKernel, float, double>();
   AddConv2dGrad(conv2d);
 }

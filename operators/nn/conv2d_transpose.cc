@@ -239,7 +239,6 @@ void AddConv2dTranspose(OpRegistry& ops, const char* type, const char* summary) 
       .Attr("padding_algorithm", "EXPLICIT", "what pads", OneOf({"EXPLICIT", "SAME", "VALID"}))
       .Attr("workspace_size_MB", 512, kNoEffect)
       .InferShape(InferConv2dTranspose)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, Conv2dTransposeKernel, float, double>()
       .Grad({.reads = {"Input", "Filter", "Bias"},
              .yields = {"Input", "Filter", "Bias"},

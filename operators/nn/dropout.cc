@@ -179,7 +179,6 @@ void RegisterDropout(OpRegistry& ops) {
       .Attr("dropout_implementation", "downgrade_in_infer", "which side makes up for what is dropped",
             OneOf({"downgrade_in_infer", "upscale_in_train"}))
       .InferShape(InferDropout)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, DropoutKernel, float, double>()
       .Grad({.reads_outputs = {"Mask"}, .yields = {"X"}})
       .GradKernel<Cpu, DropoutGradKernel, float, double>()

@@ -262,7 +262,6 @@ void RegisterLayerNorm(OpRegistry& ops) {
       .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
       .Attr("begin_norm_axis", 1, "how many extents of X form its rows", AtLeast(1))
       .InferShape(InferLayerNorm)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, LayerNormKernel, float, double>()
       .Grad({.reads = {"X", "Scale", "Bias"},
              .reads_outputs = {"Mean", "Variance"},

@@ -326,7 +326,6 @@ void RegisterPool2d(OpRegistry& ops) {
           "the largest element of a window with a NaN is NaN; its gradient goes to the first NaN of the "
           "window.")
       .InferShape(InferPool2d)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, Pool2dKernel, float, double>()
       .Grad({.reads = {"X"}, .reads_outputs = {"Out"}, .yields = {"X"}})
       .GradKernel<Cpu, Pool2dGradKernel, float, double>();

@@ -207,7 +207,6 @@ void RegisterSoftmax(OpRegistry& ops) {
       .Attr("use_mkldnn", false, kNoEffect)
       .Attr("is_test", false, kNoEffect)
       .InferShape(InferSoftmax)
-      .Layouts(LayoutRule::kPlain)
       .Kernel<Cpu, SoftmaxKernel, float, double>()
       .Grad({.reads_outputs = {"Out"}, .yields = {"X"}})
       .GradKernel<Cpu, SoftmaxGradKernel, float, double>()

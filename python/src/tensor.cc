@@ -62,7 +62,7 @@ Dim RowsOf(const Tensor& tensor) { return tensor.shape().rank() == 0 ? 0 : tenso
 void RequireValid(const LoD& lod, const Tensor& tensor) {
   if (!tensor.initialized() || IsValid(lod, RowsOf(tensor))) return;
   throw StatusError(
-      InvalidArgument("E-tensor-lod", "the sequences do not cover the ", RowsOf(tensor),
+      InvalidArgument("E-lod-cover", "the sequences do not cover the ", RowsOf(tensor),
                       " rows of the tensor: each level must begin with 0, never fall, and end with the "
                       "number of rows, or of sequences of the level below"));
 }

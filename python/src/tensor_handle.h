@@ -80,7 +80,7 @@ struct TensorHandle : VariableHandle {
   bool is_value_of_rows = false;  // it is the tensor in selected rows
 };
 
-// Throws ProgramError E-tensor-lod where the tensor has sequences that do not cover its rows. A LoDTensor of
+// Throws ProgramError E-lod-cover where the tensor has sequences that do not cover its rows. A LoDTensor of
 // its own may be like that between a set() and a set_lod(); what enters a run or a queue may not.
 void RequireWholeSequences(const Tensor& tensor);
 

@@ -18,7 +18,7 @@ def test_set_keeps_the_sequences(fluid):
     out = fluid.layers.sequence_pool(x, 'sum')
     with pytest.raises(penstock.ProgramError, match='do not cover the 4 rows') as error:
         fluid.Executor().run(feed={'x': tensor}, fetch_list=[out])
-    assert error.value.id == 'E-tensor-lod'
+    assert error.value.id == 'E-lod-cover'
     tensor.set_lod([[0, 1, 4]])
     assert fluid.Executor().run(feed={'x': tensor}, fetch_list=[out])[0].tolist() == [[1], [3]]
 

@@ -13,22 +13,22 @@ namespace penstock::tools {
 
 int RunCheck(const Arguments& arguments) {
   if (arguments.size() != 1) return BadUsage("check", "DIR [--main F --startup F [--facts F]]");
-  const Result<RoleFiles> roles = ReadRoleFiles(arguments[0], &Threads());
+  const Result<check::RoleFiles> roles = ReadRoleFiles(arguments[0], &Threads());
   if (!roles.ok()) return BadInput(roles.status());
-  std::optional<SourcePrograms> programs;
+  std::optional<check::SourcePrograms> programs;
   Result<Source> source = Source();
   if (HasSourcePrograms()) {
     source = ReadSourcePrograms("check");
     if (!source.ok()) return BadInput(source.status());
     // Of Fluid's programs the default dialect leaves out what nobody writes.
-    std::optional<Program> mended = WithoutUnwrittenParts(source->main);
+    std::optional<Program> mended = plan::WithoutUnwrittenParts(source->main);
     const bool as_mended =
-        !roles->trainers.empty() && !WithoutUnwrittenParts(roles->trainers.front().program);
+        !roles->trainers.empty() && !plan::WithoutUnwrittenParts(roles->trainers.front().program);
     if (mended && as_mended) source->main = *std::move(mended);
-    programs.emplace(SourcePrograms{source->main, source->startup});
+    programs.emplace(check::SourcePrograms{source->main, source->startup});
   }
-  const CheckReport report =
-      CheckRoles(*roles, AllOps(), {.source = programs ? &*programs : nullptr, .threads = &Threads()});
+  const check::CheckReport report =
+      check::CheckRoles(*roles, AllOps(), {.source = programs ? &*programs : nullptr, .threads = &Threads()});
   std::cout << report.ToString();
   return report.errors() == 0 ? kExitOk : kExitFindings;
 }

@@ -17,9 +17,9 @@ namespace {
 using Roles = std::map<std::string, Program>;
 
 Result<Roles> ReadRoles(const std::string& folder) {
-  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles files, ReadRoleFiles(folder, &Threads()));
+  PENSTOCK_ASSIGN_OR_RETURN(const check::RoleFiles files, ReadRoleFiles(folder, &Threads()));
   Roles roles;
-  for (const RoleProgram* file : files.All())
+  for (const check::RoleProgram* file : files.All())
     roles.emplace(file->file.substr(0, file->file.find('.')), file->program);
   return roles;
 }

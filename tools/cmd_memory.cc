@@ -16,8 +16,8 @@ DEFINE_bool(skip_grads, false, "leave alone what the backward pass writes");
 namespace penstock::tools {
 namespace {
 
-NameSet Kept() {
-  NameSet names;
+memory::NameSet Kept() {
+  memory::NameSet names;
   for (std::string& name : Split(FLAGS_keep, ',')) {
     if (!name.empty()) names.insert(std::move(name));
   }
@@ -29,7 +29,7 @@ int RunOn(std::string_view command, const Arguments& arguments, const Rewrite& r
   if (arguments.size() != 2) return BadUsage(command, "A B");
   const Result<Program> program = ReadProgramFile(arguments[0], &Threads());
   if (!program.ok()) return BadInput(program.status());
-  const Result<MemoryRewrite> less = rewrite(*program);
+  const Result<memory::MemoryRewrite> less = rewrite(*program);
   if (!less.ok()) return BadInput(less.status());
   const Status written = WriteProgramFile(arguments[1], less->program);
   if (!written.ok()) return BadInput(written);
@@ -44,14 +44,15 @@ int RunMemoryOptimize(const Arguments& arguments) {
     return BadInput(InvalidArgument("E-usage", "memory_optimize: --level must be 0 or 1, not ", FLAGS_level));
   }
   return RunOn("memory_optimize", arguments, [](const Program& program) {
-    return ReuseBuffers(AllOps(), program,
-                        {.keep = Kept(), .larger_buffers = FLAGS_level == 1, .skip_grads = FLAGS_skip_grads});
+    return memory::ReuseBuffers(
+        AllOps(), program,
+        {.keep = Kept(), .larger_buffers = FLAGS_level == 1, .skip_grads = FLAGS_skip_grads});
   });
 }
 
 int RunReleaseMemory(const Arguments& arguments) {
   return RunOn("release_memory", arguments,
-               [](const Program& program) { return ReleaseBuffers(AllOps(), program, Kept()); });
+               [](const Program& program) { return memory::ReleaseBuffers(AllOps(), program, Kept()); });
 }
 
 }  // namespace penstock::tools

@@ -51,36 +51,36 @@ Result<JobQuestion> ReadQuestion() {
   return question;
 }
 
-std::vector<JobProgram> Named(const std::vector<RoleProgram>& programs) {
-  std::vector<JobProgram> out;
+std::vector<cost::JobProgram> Named(const std::vector<check::RoleProgram>& programs) {
+  std::vector<cost::JobProgram> out;
   out.reserve(programs.size());
-  for (const RoleProgram& one : programs) out.push_back({one.file, &one.program});
+  for (const check::RoleProgram& one : programs) out.push_back({one.file, &one.program});
   return out;
 }
 
-Result<Job> JobOfFolder(const std::string& folder) {
-  PENSTOCK_ASSIGN_OR_RETURN(const RoleFiles roles, ReadRoleFiles(folder, &Threads()));
-  Result<Job> job = ReadJob(AllOps(), {.trainers = Named(roles.trainers),
-                                       .trainer_startups = Named(roles.trainer_startups),
-                                       .pservers = Named(roles.pservers)});
-  return job.ok() ? std::move(job) : Result<Job>(std::move(job).status().In(folder));
+Result<cost::Job> JobOfFolder(const std::string& folder) {
+  PENSTOCK_ASSIGN_OR_RETURN(const check::RoleFiles roles, ReadRoleFiles(folder, &Threads()));
+  Result<cost::Job> job = cost::ReadJob(AllOps(), {.trainers = Named(roles.trainers),
+                                                   .trainer_startups = Named(roles.trainer_startups),
+                                                   .pservers = Named(roles.pservers)});
+  return job.ok() ? std::move(job) : Result<cost::Job>(std::move(job).status().In(folder));
 }
 
 // What role programs do not say, or say in control flow.
-std::optional<int> StepsPerExchange(const TranspileConfig& config) {
-  if (config.kind == Kind::kGeo) return config.geo_push_every;
+std::optional<int> StepsPerExchange(const plan::TranspileConfig& config) {
+  if (config.kind == plan::Kind::kGeo) return config.geo_push_every;
   if (config.collective_mode == "local_sgd") return config.local_sgd_k_steps;
   return std::nullopt;
 }
 
-Result<Job> JobOfSource(JobQuestion& question) {
+Result<cost::Job> JobOfSource(JobQuestion& question) {
   PENSTOCK_ASSIGN_OR_RETURN(const Source source, ReadSource("plan"));
   question.like = source.job.config;
   if (!question.cost.steps_per_exchange)
     question.cost.steps_per_exchange = StepsPerExchange(source.job.config);
   PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles,
                             Transpile(AllOps(), source.main, source.startup, source.job.config));
-  JobPrograms programs;
+  cost::JobPrograms programs;
   for (const TrainerRole& role : roles.trainers) {
     programs.trainers.push_back({StrCat("trainer ", role.trainer_id), &role.main});
     programs.trainer_startups.push_back({StrCat("trainer ", role.trainer_id, "'s start-up"), &role.startup});
@@ -88,12 +88,13 @@ Result<Job> JobOfSource(JobQuestion& question) {
   for (const PserverRole& role : roles.pservers) {
     programs.pservers.push_back({StrCat("pserver ", programs.pservers.size()), &role.main});
   }
-  return ReadJob(AllOps(), programs);
+  return cost::ReadJob(AllOps(), programs);
 }
 
 Result<JobReport> Report(const Arguments& arguments) {
   PENSTOCK_ASSIGN_OR_RETURN(JobQuestion question, ReadQuestion());
-  PENSTOCK_ASSIGN_OR_RETURN(Job job, arguments.empty() ? JobOfSource(question) : JobOfFolder(arguments[0]));
+  PENSTOCK_ASSIGN_OR_RETURN(cost::Job job,
+                            arguments.empty() ? JobOfSource(question) : JobOfFolder(arguments[0]));
   return MakeJobReport(std::move(job), question);
 }
 

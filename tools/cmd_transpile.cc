@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tools/case/role_files.h"
 #include "tools/command.h"
@@ -31,11 +31,11 @@ Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   if (error) return InvalidArgument("E-file-write", FLAGS_out, ": ", error.message());
   const std::filesystem::path folder(FLAGS_out);
   // What Fluid's form has no field for is left out of files that are to be Fluid's.
-  const WireOptions form{.extra = job.config.dialect == Dialect::kDefault};
-  const RoleFiles files = FilesOf(roles);
-  const std::vector<const RoleProgram*> all = files.All();
+  const WireOptions form{.extra = job.config.dialect == plan::Dialect::kDefault};
+  const check::RoleFiles files = FilesOf(roles);
+  const std::vector<const check::RoleProgram*> all = files.All();
   std::set<std::string> names;
-  for (const RoleProgram* role : all) {
+  for (const check::RoleProgram* role : all) {
     const std::string& name = job.FileOf(role->file);
     if (names.insert(name).second) continue;
     return InvalidArgument("E-case", "key \"files\": two roles are to be written to ", name);
@@ -47,7 +47,7 @@ Status WriteRoles(const RoleSet& roles, const CaseFile& job) {
   });
   for (Status& status : statuses) PENSTOCK_RETURN_IF_ERROR(std::move(status));
   PENSTOCK_RETURN_IF_ERROR(RemoveOtherRoleFiles(FLAGS_out, names));
-  return WriteFile((folder / "plan.txt").string(), PrintPlan(roles.plan));
+  return WriteFile((folder / "plan.txt").string(), plan::PrintPlan(roles.plan));
 }
 
 }  // namespace
@@ -64,9 +64,9 @@ int RunTranspile(const Arguments& arguments) {
       Transpile(AllOps(), source->main, source->startup, source->job.config, options);
   if (!steps.status().ok()) return BadInput(steps.status());
   if (!roles.ok()) return BadInput(roles.status());
-  const CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup, &Threads());
-  for (const Finding& finding : report.findings) {
-    if (finding.severity != Severity::kNote) std::cerr << finding.ToString() << "\n";
+  const check::CheckReport report = CheckRoleSet(AllOps(), *roles, source->main, source->startup, &Threads());
+  for (const check::Finding& finding : report.findings) {
+    if (finding.severity != check::Severity::kNote) std::cerr << finding.ToString() << "\n";
   }
   if (report.errors() > 0) return kExitFindings;
   const Status written = WriteRoles(*roles, source->job);

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
-#include "executor/schedule/core_threads.h"
+#include "framework/runtime/core_threads.h"
 #include "tools/command.h"
 #include "tools/flags.h"
 

@@ -34,26 +34,26 @@ Status Require(std::string_view command, std::string_view flag, const std::strin
 }
 
 // What the command line says beside the file.
-Status ApplyFlags(std::string_view command, TranspileConfig& config) {
-  config.dialect = FLAGS_compat.empty() ? Dialect::kDefault : Dialect::kFluid18;
+Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
+  config.dialect = FLAGS_compat.empty() ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
   if (!FLAGS_split_method.empty()) {
-    const std::optional<Placement> placement = PlacementFromName(FLAGS_split_method);
+    const std::optional<plan::Placement> placement = plan::PlacementFromName(FLAGS_split_method);
     if (!placement) {
-      return InvalidArgument("E-usage", command, ": --split-method must be one of ", PlacementNames(),
+      return InvalidArgument("E-usage", command, ": --split-method must be one of ", plan::PlacementNames(),
                              ", not ", Quote(FLAGS_split_method));
     }
     config.placement = *placement;
   }
   if (!FLAGS_slicing.empty()) {
-    const std::optional<Slicing> slicing = SlicingFromName(FLAGS_slicing);
+    const std::optional<plan::Slicing> slicing = plan::SlicingFromName(FLAGS_slicing);
     if (!slicing) {
-      return InvalidArgument("E-usage", command, ": --slicing must be one of ", SlicingNames(), ", not ",
-                             Quote(FLAGS_slicing));
+      return InvalidArgument("E-usage", command, ": --slicing must be one of ", plan::SlicingNames(),
+                             ", not ", Quote(FLAGS_slicing));
     }
     config.slicing = *slicing;
   }
   if (!FLAGS_clip.empty()) {
-    const std::optional<Clip> clip = ClipFromName(FLAGS_clip);
+    const std::optional<plan::Clip> clip = plan::ClipFromName(FLAGS_clip);
     if (!clip) {
       return InvalidArgument("E-usage", command, ": --clip must be one of local, global, not ",
                              Quote(FLAGS_clip));

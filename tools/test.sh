@@ -20,16 +20,31 @@ for argument in "$@"; do
   esac
 done
 
+# stage TEXT: ends the stage before, whose time goes into the table at the end, and begins another.
+stages=()
+stage_name=
+stage_began=0
+stage() {
+  if [[ -n "$stage_name" ]]; then
+    local took=$((SECONDS - stage_began))
+    stages+=("$(printf '%4d:%02d  %s' $((took / 60)) $((took % 60)) "$stage_name")")
+  fi
+  stage_name=$1
+  stage_began=$SECONDS
+  if [[ -n "$1" ]]; then echo "== $1"; fi
+}
+
+stage "packages and the release build"
 tools/setup.sh --tests || exit 1
 
 failed=()
 jobs=$(nproc)
 if (( all )); then labels=(); else labels=(-LE 'slow|fuzz'); fi
 
-echo "== ctest: the release build"
+stage "ctest: the release build"
 ctest --test-dir build/release --output-on-failure -j "$jobs" "${labels[@]}" || failed+=("ctest")
 
-echo "== pytest"
+stage "pytest"
 marks=()
 if (( ! all )); then marks=(-m 'not slow'); fi
 .venv/bin/python -m pytest -q "${marks[@]}" tests/python || failed+=("pytest")
@@ -37,31 +52,39 @@ if (( ! all )); then marks=(-m 'not slow'); fi
 corpus=${PENSTOCK_CORPUS-../shared/corpus}
 if [[ -d $corpus ]]; then
   # As in a clone with nothing beside it. (CTest's own are those of label "selection".)
-  echo "== pytest: tests that read the corpus, without it"
+  stage "pytest: tests that read the corpus, without it"
   PENSTOCK_CORPUS='' .venv/bin/python -m pytest -q -m 'corpus and not slow' tests/python ||
     failed+=("pytest without the corpus")
 fi
 
 if (( all )); then
-  echo "== ctest and pytest: each program printed, parsed and serialized in between"
+  stage "ctest and pytest: each program printed, parsed and serialized in between"
   export PENSTOCK_VERIFY=roundtrip
   ctest --test-dir build/release --output-on-failure -j "$jobs" -L quick || failed+=("ctest, round trips")
   .venv/bin/python -m pytest -q -m 'not slow' tests/python || failed+=("pytest, round trips")
   unset PENSTOCK_VERIFY
 
-  echo "== ctest: fuzz targets, a minute each"
+  stage "fuzz targets, a minute each"
   { cmake --preset fuzz >/dev/null && cmake --build --preset fuzz -- --quiet &&
     ctest --test-dir build/fuzz --output-on-failure -j "$jobs" -L fuzz; } || failed+=("fuzz")
 fi
 
 if (( sanitizers )); then
-  echo "== ctest: AddressSanitizer and UndefinedBehaviorSanitizer"
+  stage "the sanitizer build"
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
   export LSAN_OPTIONS=suppressions=$PWD/tests/sanitizers/lsan.supp:print_suppressions=0
-  { cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet &&
-    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|style|selection'; } ||
-    failed+=("sanitizers")
+  if cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet; then
+    stage "ctest: AddressSanitizer and UndefinedBehaviorSanitizer"
+    ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|style|selection' ||
+      failed+=("sanitizers")
+  else
+    failed+=("the sanitizer build")
+  fi
 fi
+
+stage ""
+echo "== minutes and seconds"
+printf '%s\n' "${stages[@]}" "$(printf '%4d:%02d  in all' $((SECONDS / 60)) $((SECONDS % 60)))"
 
 if (( ${#failed[@]} )); then
   echo "test: FAILED: ${failed[*]}"

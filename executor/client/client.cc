@@ -1,6 +1,6 @@
 #include "executor/client/client.h"
 
-namespace penstock {
+namespace penstock::client {
 namespace {
 
 constexpr Nanoseconds kReportEvery = std::chrono::seconds(10);
@@ -84,4 +84,4 @@ Status TrainerClient::Wait(const std::function<bool()>& answer) {
   return session_.status();
 }
 
-}  // namespace penstock
+}  // namespace penstock::client

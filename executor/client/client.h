@@ -11,7 +11,7 @@
 
 #include "executor/client/session_client.h"
 
-namespace penstock {
+namespace penstock::client {
 
 struct ClientOptions {
   SessionOptions session;
@@ -41,4 +41,4 @@ class TrainerClient : public SessionClient {
   std::thread watch_;  // sends again, connects again; sleeps otherwise
 };
 
-}  // namespace penstock
+}  // namespace penstock::client

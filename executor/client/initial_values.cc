@@ -5,7 +5,7 @@
 
 #include "framework/ir/program.h"
 
-namespace penstock {
+namespace penstock::client {
 namespace {
 
 constexpr std::size_t kProgramsMax = 64;  // that are remembered
@@ -129,4 +129,4 @@ Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars
   return rpc.SetInitial(pieces);
 }
 
-}  // namespace penstock
+}  // namespace penstock::client

@@ -19,7 +19,7 @@
 #include "framework/runtime/rpc_client.h"
 #include "framework/tensor/scope.h"
 
-namespace penstock {
+namespace penstock::client {
 
 class Program;
 
@@ -53,4 +53,4 @@ class InitialValues {
   std::map<std::uint64_t, bool> speaks_to_servers_;  // by content id
 };
 
-}  // namespace penstock
+}  // namespace penstock::client

@@ -1,6 +1,6 @@
 #include "executor/client/session_client.h"
 
-namespace penstock {
+namespace penstock::client {
 
 Status SessionClient::Push(PushHandle piece, const Variable& value) {
   if (const auto* rows = value.If<SelectedRows>()) return session_.PushRows(piece, *rows);
@@ -49,4 +49,4 @@ Status SessionClient::Complete() {
   return Wait([&] { return session_.CompleteDone(); });
 }
 
-}  // namespace penstock
+}  // namespace penstock::client

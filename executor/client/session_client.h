@@ -8,7 +8,7 @@
 
 #include "executor/client/session.h"
 
-namespace penstock {
+namespace penstock::client {
 
 class SessionClient : public RpcClient {
  public:
@@ -46,4 +46,4 @@ class SessionClient : public RpcClient {
   Session& session_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::client

@@ -6,7 +6,7 @@
 #include "framework/base/log.h"
 #include "framework/base/strings.h"
 
-namespace penstock {
+namespace penstock::client {
 namespace {
 
 constexpr std::uint32_t kNoVariable = 0xffffffff;
@@ -26,7 +26,8 @@ void Session::Fail(Status why) {
   for (auto& [address, peer] : peers_) {
     if (peer->closed || peer->completed) continue;
     // Also where no welcome has come yet: the hello may be on its way, and is followed by the reason.
-    peer->connection->Send(SealFor(*peer, {.kind = MessageKind::kError}, Payload::Of(WriteStatus(status_))));
+    peer->connection->Send(
+        SealFor(*peer, {.kind = pserver::MessageKind::kError}, Payload::Of(pserver::WriteStatus(status_))));
     peer->connection->Close();
   }
   options_.on_change();
@@ -45,7 +46,7 @@ Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
 }
 
 void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<Envelope> envelope = Open(message);
+  const Result<pserver::Envelope> envelope = pserver::Open(message);
   const std::lock_guard lock(mutex_);
   Peer* peer = PeerOf(from);
   if (peer == nullptr || !status_.ok()) return;
@@ -57,11 +58,12 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
   peer->heard = options_.clock->Now();
   const bool for_us = envelope->trainer == static_cast<std::uint32_t>(trainer_) &&
                       envelope->incarnation == options_.incarnation;
-  if (!for_us && envelope->kind != MessageKind::kError) return;
+  if (!for_us && envelope->kind != pserver::MessageKind::kError) return;
   const bool busy = !peer->arriving.empty() || !peer->sent.empty();
   const std::size_t rows_before = peer->arriving_rows.size();
   Status status = OnEnvelope(*peer, *envelope, message);
-  if (!status.ok() && envelope->kind == MessageKind::kError && (peer->was_welcome || !IsRefusal(status))) {
+  if (!status.ok() && envelope->kind == pserver::MessageKind::kError &&
+      (peer->was_welcome || !IsRefusal(status))) {
     React(std::move(status));
   } else if (!status.ok()) {
     Fail(std::move(status));
@@ -71,54 +73,55 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
   }
 }
 
-Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& message) {
-  const auto acknowledge = [&](MessageKind kind) {
+Status Session::OnEnvelope(Peer& peer, const pserver::Envelope& envelope, const Message& message) {
+  const auto acknowledge = [&](pserver::MessageKind kind) {
     Acknowledge(peer, {kind, envelope.step, envelope.variable, envelope.chunk, envelope.part});
   };
   switch (envelope.kind) {
-    case MessageKind::kWelcome:
+    case pserver::MessageKind::kWelcome:
       return OnWelcome(peer, envelope, message);
-    case MessageKind::kPushed: {
+    case pserver::MessageKind::kPushed: {
       TakeCredit(peer, envelope);
-      acknowledge(MessageKind::kPush);
+      acknowledge(pserver::MessageKind::kPush);
       return OkStatus();
     }
-    case MessageKind::kStepEnded:
-      acknowledge(MessageKind::kEndStep);
+    case pserver::MessageKind::kStepEnded:
+      acknowledge(pserver::MessageKind::kEndStep);
       return OkStatus();
-    case MessageKind::kPulled:
+    case pserver::MessageKind::kPulled:
       return OnPulled(peer, envelope, message.body);
-    case MessageKind::kGone: {
+    case pserver::MessageKind::kGone: {
       const auto arriving = peer.arriving.find(envelope.variable);
       if (arriving == peer.arriving.end() || arriving->second.version != envelope.step) return OkStatus();
       return FailedPrecondition("E-recv-version", "recv: version ", envelope.step, " of ",
                                 PieceOf(peer, envelope.variable).name, " on pserver ", peer.address,
                                 " is overwritten by a later one; receive before the next gradients are sent");
     }
-    case MessageKind::kRows:
+    case pserver::MessageKind::kRows:
       return OnRows(peer, envelope, message.body);
-    case MessageKind::kRowsGone:
+    case pserver::MessageKind::kRowsGone:
       return OnRowsGone(peer, envelope);
-    case MessageKind::kSaved:
+    case pserver::MessageKind::kSaved:
       return OnSaved(peer, envelope, message.body);
-    case MessageKind::kCompleted:
+    case pserver::MessageKind::kCompleted:
       peer.completed = true;
-      acknowledge(MessageKind::kComplete);
+      acknowledge(pserver::MessageKind::kComplete);
       peer.connection->Close();
       return OkStatus();
-    case MessageKind::kCredit:
+    case pserver::MessageKind::kCredit:
       TakeCredit(peer, envelope);
       return OkStatus();
-    case MessageKind::kAnswer:
+    case pserver::MessageKind::kAnswer:
       peer.answer = message.body.ToText();
       TakeCredit(peer, envelope);
       return OkStatus();
-    case MessageKind::kLeft:
+    case pserver::MessageKind::kLeft:
       OnLeft(envelope);
       return OkStatus();
-    case MessageKind::kError: {
-      Status why = ReadStatus(message.body.ToText());
-      if (why.code() == StatusCode::kCancelled) return FailureOf(StrCat("pserver ", peer.address), why);
+    case pserver::MessageKind::kError: {
+      Status why = pserver::ReadStatus(message.body.ToText());
+      if (why.code() == StatusCode::kCancelled)
+        return pserver::FailureOf(StrCat("pserver ", peer.address), why);
       return why;
     }
     default:
@@ -127,20 +130,20 @@ Status Session::OnEnvelope(Peer& peer, const Envelope& envelope, const Message& 
   }
 }
 
-void Session::TakeCredit(Peer& peer, const Envelope& envelope) {
+void Session::TakeCredit(Peer& peer, const pserver::Envelope& envelope) {
   std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
   credit = std::max({credit, envelope.credit, std::uint64_t{peer.cut.window}});
   FlushNoCredit(peer, envelope.variable);
 }
 
-Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& message) {
+Status Session::OnWelcome(Peer& peer, const pserver::Envelope& envelope, const Message& message) {
   if (peer.welcome || envelope.contract != peer.contract_hash) return OkStatus();  // a repeat
   if (envelope.step > step_) {
     return FailedPrecondition("E-rpc-restart", "pserver ", peer.address, " has had ", envelope.step,
                               " steps of trainer ", trainer_, ", which is at step ", step_,
                               ": it was started again");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(WelcomeBody cut, ReadWelcome(message.body.ToText()));
+  PENSTOCK_ASSIGN_OR_RETURN(pserver::WelcomeBody cut, pserver::ReadWelcome(message.body.ToText()));
   const std::size_t variables = peer.contract.variable_count();
   const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
                     cut.chunk_rows.size() >= variables &&
@@ -158,7 +161,7 @@ Status Session::OnWelcome(Peer& peer, const Envelope& envelope, const Message& m
   return OkStatus();
 }
 
-Status Session::OnPulled(Peer& peer, const Envelope& envelope, const Payload& body) {
+Status Session::OnPulled(Peer& peer, const pserver::Envelope& envelope, const Payload& body) {
   const auto found = peer.arriving.find(envelope.variable);
   if (found == peer.arriving.end() || found->second.version != envelope.step) return OkStatus();  // a repeat
   Arriving& arriving = found->second;
@@ -178,7 +181,7 @@ Status Session::OnPulled(Peer& peer, const Envelope& envelope, const Payload& bo
     return OkStatus();
   arriving.have.erase(chunk);
   if (--arriving.chunks_left == 0) peer.arriving.erase(found);
-  Acknowledge(peer, {MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
+  Acknowledge(peer, {pserver::MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
   return OkStatus();
 }
 
@@ -195,10 +198,10 @@ void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
   if (!may_pass) return Fail(Status(why).In(StrCat("pserver ", peer->address)));
   if (!peer->was_welcome) return;
   const Nanoseconds silence = options_.clock->Now() - peer->heard;
-  React(Unavailable(
-      "E-peer-lost", "pserver ", peer->address, " is gone: ",
-      why.ok() ? std::string("it closed the connection") : StrCat(why.message(), SilenceText(silence)),
-      " (step ", step_, ")"));
+  React(Unavailable("E-peer-lost", "pserver ", peer->address, " is gone: ",
+                    why.ok() ? std::string("it closed the connection")
+                             : StrCat(why.message(), pserver::SilenceText(silence)),
+                    " (step ", step_, ")"));
 }
 
 void Session::Tick() {
@@ -222,9 +225,12 @@ void Session::Tick() {
       Ready& ready = pushes.front();                    // those behind it wait for the same
       if (!peer->welcome || now - ready.asked < options_.resend_after) continue;
       ready.asked = now;
-      peer->connection->Send(SealFor(
-          *peer, {.kind = MessageKind::kAsk, .step = ready.step, .variable = variable, .chunk = ready.chunk},
-          {}));
+      peer->connection->Send(SealFor(*peer,
+                                     {.kind = pserver::MessageKind::kAsk,
+                                      .step = ready.step,
+                                      .variable = variable,
+                                      .chunk = ready.chunk},
+                                     {}));
     }
     for (auto& [key, sent] : peer->sent) {
       if (now - sent.at < options_.resend_after) continue;
@@ -240,7 +246,7 @@ void Session::Ask() {
   for (auto& [address, peer] : peers_) {
     peer->answer.clear();
     if (peer->closed || !peer->welcome) continue;
-    Envelope question{.kind = MessageKind::kAsk, .variable = kNoVariable};
+    pserver::Envelope question{.kind = pserver::MessageKind::kAsk, .variable = kNoVariable};
     if (!peer->arriving.empty()) {
       const auto& [variable, arriving] = *peer->arriving.begin();
       question.step = arriving.version;
@@ -278,7 +284,7 @@ std::string Session::WaitingForLocked() const {
     }
     if (peer->arriving.empty()) continue;
     const auto& [variable, arriving] = *peer->arriving.begin();
-    const ContractPiece& piece = PieceOf(*peer, variable);
+    const pserver::ContractPiece& piece = PieceOf(*peer, variable);
     std::string rows;
     if (!arriving.have.empty() && piece.shape.rank() > 0) {
       const std::uint64_t begin = arriving.have.begin()->first * peer->cut.chunk_rows[variable];
@@ -296,4 +302,4 @@ std::string Session::WaitingForLocked() const {
   return "";
 }
 
-}  // namespace penstock
+}  // namespace penstock::client

@@ -7,7 +7,7 @@
 
 #include "executor/pserver/contract.h"
 
-namespace penstock {
+namespace penstock::client {
 
 class SharedClient::User : public RpcClient {
  public:
@@ -18,7 +18,7 @@ class SharedClient::User : public RpcClient {
   }
 
   Status Attach(const Program& program) override {
-    const Result<TrainerFacts> facts = ReadTrainer(program);
+    const Result<pserver::TrainerFacts> facts = pserver::ReadTrainer(program);
     if (facts.ok() && !facts->contracts.empty()) {
       const std::lock_guard lock(shared_.mutex_);
       shared_.in_use_.insert(this);
@@ -90,4 +90,4 @@ void SharedClient::Abandon(const Status& why) {
   client_->Abandon(why);
 }
 
-}  // namespace penstock
+}  // namespace penstock::client

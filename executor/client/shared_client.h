@@ -18,7 +18,7 @@
 
 #include "framework/runtime/rpc_client.h"
 
-namespace penstock {
+namespace penstock::client {
 
 class SharedClient {
  public:
@@ -44,4 +44,4 @@ class SharedClient {
   bool attached_ = false;  // a user was in use at some time
 };
 
-}  // namespace penstock
+}  // namespace penstock::client

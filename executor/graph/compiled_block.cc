@@ -10,7 +10,7 @@
 #include "framework/ir/block_uses.h"
 #include "framework/op/operand_kinds.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 // Fluid's saved inference models name their inputs and outputs by these two ops. They move nothing here: a
@@ -275,4 +275,4 @@ Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops,
   return Compiler(ops, program, std::move(request)).Compile();
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

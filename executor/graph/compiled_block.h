@@ -12,7 +12,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // Where a slot's variable lives.
 enum class Home {
@@ -94,4 +94,4 @@ struct CompileRequest {
 Result<std::shared_ptr<const CompiledBlock>> CompileBlock(const OpRegistry& ops, const Program& program,
                                                           CompileRequest request);
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -2,7 +2,7 @@
 
 #include "framework/text/printer.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 std::string Wrapped(VarKind kind, const std::string& type) {
@@ -37,4 +37,4 @@ Status ExplainOp(Status status, const Program& program, int block, int position,
   return status;
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -10,7 +10,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/infer_context.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // "f32[?, 784]", "rows<f32[100, 8]>", "array<f32[?]>", "control".
 std::string TypeText(const VarInfo& info);
@@ -23,4 +23,4 @@ std::string TypeText(const Var& var);
 Status ExplainOp(Status status, const Program& program, int block, int position,
                  std::span<const std::string> facts = {});
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -6,7 +6,7 @@
 #include "executor/graph/explain.h"
 #include "framework/op/operand_kinds.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 // The slot of a name among the instruction's arguments. A handful of comparisons beat a map here.
@@ -232,4 +232,4 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
   return prepared;
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

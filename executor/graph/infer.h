@@ -15,7 +15,7 @@
 #include "framework/op/var_info.h"
 #include "framework/tensor/variable.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // What a variable holds now; what its declaration says where it holds nothing.
 VarInfo InfoOf(const Variable& variable, const Var& declared);
@@ -57,4 +57,4 @@ Result<PreparedKernel> PrepareKernel(const CompiledBlock& block, const Instructi
                                      const Inferred& inferred, std::span<const VarInfo> slots,
                                      const Services& services);
 
-}  // namespace penstock
+}  // namespace penstock::exec

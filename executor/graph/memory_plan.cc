@@ -5,7 +5,7 @@
 #include <map>
 #include <numeric>
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -91,4 +91,4 @@ MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes) {
   return plan;
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

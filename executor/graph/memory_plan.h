@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace penstock {
+namespace penstock::exec {
 
 // A temporary: alive from the instruction that first writes it to the one that uses it last, both included.
 struct Lifetime {
@@ -23,4 +23,4 @@ struct MemoryPlan {
 // overlaps what it reads.
 MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes);
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -5,7 +5,7 @@
 #include "executor/graph/explain.h"
 #include "executor/graph/memory_plan.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -213,4 +213,4 @@ Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const Compile
   return Specialiser(std::move(block), std::move(known), services).Run();
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -11,7 +11,7 @@
 
 #include "executor/graph/infer.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // What a prepared kernel takes for granted of an input.
 struct InputOperand {
@@ -68,4 +68,4 @@ struct Specialisation {
 Result<std::unique_ptr<Specialisation>> Specialise(std::shared_ptr<const CompiledBlock> block,
                                                    std::vector<VarInfo> known, const Services& services);
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -6,7 +6,7 @@
 #include "framework/base/hash.h"
 #include "framework/text/job_facts.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer, SparseParams sparse)
     : contract_(ContractOf(facts, trainer, sparse)),
@@ -172,4 +172,4 @@ std::vector<int> Admission::Awaited() const {
   return awaited;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -16,7 +16,7 @@
 #include "executor/pserver/contract.h"
 #include "executor/pserver/envelope.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 // What one trainer must believe, and the numbers by which it names variables: positions in its contract.
 class TrainerTerms {
@@ -100,4 +100,4 @@ class Admission {
   std::vector<Trainer> trainers_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 constexpr std::size_t kStatusLinesMax = 64;
@@ -184,4 +184,4 @@ Status ReadStatus(std::string_view bytes) {
   return DataLoss("E-rpc-body", "a message carries the unknown status code ", code);
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -9,7 +9,7 @@
 
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 struct HelloBody {
   std::string job;
@@ -45,4 +45,4 @@ std::string WriteStatus(const Status& status);
 // The status that the other side wrote; kDataLoss if the bytes are not one.
 Status ReadStatus(std::string_view bytes);
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 namespace fs = std::filesystem;
@@ -90,4 +90,4 @@ std::string NameInFolder(const std::string& folder, const std::string& path) {
   return IsInside(name) ? name.string() : path;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -15,7 +15,7 @@
 
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 // Not thread-safe.
 class CheckpointFolder {
@@ -39,4 +39,4 @@ class CheckpointFolder {
 // For a trainer that has the same folder: the name in it of a path that lies in it; other paths as they are.
 std::string NameInFolder(const std::string& folder, const std::string& path);
 
-}  // namespace penstock
+}  // namespace penstock::pserver

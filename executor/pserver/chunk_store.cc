@@ -9,7 +9,7 @@
 #include "framework/ir/program.h"
 #include "framework/tensor/chunk.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // Names that a block's ops mention, and whether one writes them.
@@ -133,7 +133,7 @@ Status ChunkStore::AddTable(const ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
   AddGradients(served, *chunk);
-  std::vector<RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
+  std::vector<table::RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
   for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
     if (made_by_schedule_.contains(name)) continue;
@@ -148,8 +148,8 @@ Status ChunkStore::AddTable(const ServedParam& served) {
   param.rows = true;
   param.block = served.block;
   param.chunk_rows = served.param.shape[0];
-  PENSTOCK_ASSIGN_OR_RETURN(RowTable table, RowTable::Make(served.param.shape, columns));
-  param.table = std::make_unique<RowTable>(std::move(table));
+  PENSTOCK_ASSIGN_OR_RETURN(table::RowTable table, table::RowTable::Make(served.param.shape, columns));
+  param.table = std::make_unique<table::RowTable>(std::move(table));
   param.chunks.push_back(std::move(chunk));
   return OkStatus();
 }
@@ -299,7 +299,7 @@ Tensor ChunkStore::Gather(const RowsEvent& pull) const {
 
 // The gradients' ids become positions among the kept rows, and the block runs on the columns.
 Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
-  RowTable& table = *param.table;
+  table::RowTable& table = *param.table;
   try {  // how many rows there will be is up to the trainers
     for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
   } catch (const std::bad_alloc&) {
@@ -387,4 +387,4 @@ const Tensor& ChunkStore::Snapshot(int param, int chunk, std::uint64_t version) 
   return c.copy;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -22,7 +22,7 @@
 #include "framework/runtime/block_runner.h"
 #include "framework/tensor/scope.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 class ChunkStore {
  public:
@@ -78,7 +78,7 @@ class ChunkStore {
     int block = 0;
     Dim chunk_rows = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
-    std::unique_ptr<RowTable> table;  // of one that is dealt out by id
+    std::unique_ptr<table::RowTable> table;  // of one that is dealt out by id
   };
 
   ChunkStore(const Program& program, const ServerFacts& facts, Scope& scope)
@@ -101,4 +101,4 @@ class ChunkStore {
   std::vector<Param> params_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

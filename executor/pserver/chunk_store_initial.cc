@@ -3,7 +3,7 @@
 
 #include "executor/pserver/chunk_store.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // Whether the parts, laid end to end, are the bytes from `at` on.
@@ -41,4 +41,4 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
       .With("load the same values on every trainer, after its start-up program and before its first step");
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

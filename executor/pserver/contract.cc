@@ -5,7 +5,7 @@
 #include "executor/pserver/contract_pieces.h"
 #include "framework/base/hash.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 int FindPiece(const std::vector<ContractPiece>& pieces, std::string_view name) {
@@ -87,4 +87,4 @@ std::string FirstDifference(const std::string& here, const std::string& there) {
   return "";
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

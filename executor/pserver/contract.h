@@ -21,8 +21,10 @@
 #include "framework/tensor/shape.h"
 
 namespace penstock {
-
 class Program;
+}
+
+namespace penstock::pserver {
 
 struct ContractPiece {
   std::string name;
@@ -107,4 +109,4 @@ struct TrainerFacts {
 
 Result<TrainerFacts> ReadTrainer(const Program& program);
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock {
+namespace penstock::pserver {
 
 void SortByName(std::vector<ContractPiece>& pieces) {
   std::sort(pieces.begin(), pieces.end(),
@@ -28,4 +28,4 @@ Result<ContractPiece> PieceOf(const Program& program, int block, const std::stri
   return ContractPiece{remote, var->type->dtype, var->shape(), var->kind == VarKind::kSelectedRows};
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

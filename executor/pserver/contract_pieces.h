@@ -7,7 +7,7 @@
 #include "executor/pserver/contract.h"
 #include "framework/ir/program.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 void SortByName(std::vector<ContractPiece>& pieces);
 
@@ -19,4 +19,4 @@ Result<ContractPiece> PieceOf(const Program& program, int block, const std::stri
 // With the user's line, where the op has one.
 Status AddPlace(Status status, const Op& op);
 
-}  // namespace penstock
+}  // namespace penstock::pserver

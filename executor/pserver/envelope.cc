@@ -5,7 +5,7 @@
 
 #include "framework/base/crc32c.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
@@ -91,4 +91,4 @@ Result<Envelope> Open(const Message& message) {
   return envelope;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

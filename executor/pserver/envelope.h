@@ -17,7 +17,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 enum class MessageKind : std::uint8_t {
   kHello = 1,    // trainer: who I am, what I believe you hold         body: Hello
@@ -70,4 +70,4 @@ Message Seal(const Envelope& envelope, Payload body);
 // kDataLoss E-rpc-envelope, E-rpc-crc.
 Result<Envelope> Open(const Message& message);
 
-}  // namespace penstock
+}  // namespace penstock::pserver

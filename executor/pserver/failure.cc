@@ -1,6 +1,6 @@
 #include "executor/pserver/failure.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // A connection is given up 8 s after a keepalive ping without an answer, at the earliest.
@@ -23,4 +23,4 @@ std::string SilenceText(Nanoseconds since_heard) {
   return StrCat(" after a silence of ", WholeSeconds(since_heard), " s");
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

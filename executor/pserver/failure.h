@@ -7,7 +7,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 // Of an exception in a trainer's own code, which only that trainer can do something about.
 inline constexpr char kTrainerRaised[] = "E-trainer-raised";
@@ -21,4 +21,4 @@ Status FailureOf(std::string_view peer, const Status& why);
 // once.
 std::string SilenceText(Nanoseconds since_heard);
 
-}  // namespace penstock
+}  // namespace penstock::pserver

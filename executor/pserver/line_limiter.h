@@ -10,7 +10,7 @@
 #include "framework/base/strings.h"
 #include "framework/runtime/clock.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 // Thread-safe.
 class LineLimiter {
@@ -54,4 +54,4 @@ class LineLimiter {
   int lines_ = 0, left_out_ = 0;
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

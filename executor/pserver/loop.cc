@@ -6,7 +6,7 @@
 #include "executor/pserver/memory_left.h"
 #include "executor/pserver/refusal.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 constexpr auto kTickEvery = std::chrono::seconds(1);
@@ -137,4 +137,4 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   return *pserver->Ended();
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

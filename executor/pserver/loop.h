@@ -15,7 +15,7 @@
 #include "executor/pserver/pserver.h"
 #include "framework/runtime/server_loop.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 struct LoopOptions {
   PserverOptions pserver;  // run and on_end are the loop's
@@ -61,4 +61,4 @@ class PserverLoop : public ServerLoop {
   bool ended_ = false;
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

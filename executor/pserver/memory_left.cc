@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 bool IsLimited(decltype(RLIMIT_AS) resource) {
@@ -27,4 +27,4 @@ bool MemoryLeft(std::size_t bytes) {
   return true;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace penstock {
+namespace penstock::pserver {
 
 // What a server needs to start its threads and gRPC's: their stacks are address space that is hardly touched.
 constexpr std::size_t kMemoryToStart = std::size_t{256} << 20;
@@ -19,4 +19,4 @@ bool MemoryLeft(std::size_t bytes);
 // the C library reserves 64 MB of address space for the heap of each thread, and gRPC starts many.
 void ShareHeaps();
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -6,12 +6,11 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "executor/pserver/memory_left.h"
-
 #include "executor/pserver/failure.h"
+#include "executor/pserver/memory_left.h"
 #include "framework/base/log.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 constexpr Nanoseconds kReportAfter = std::chrono::seconds(10);
@@ -438,4 +437,4 @@ void Pserver::SendTo(int trainer, Envelope envelope, Payload body) {
   to.connection->Send(Seal(envelope, std::move(body)));
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

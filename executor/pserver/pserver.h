@@ -29,7 +29,7 @@
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 struct PserverOptions {
   std::string job;  // name; trainers of another job are refused
@@ -139,4 +139,4 @@ class Pserver : public ConnectionHandler {
   Nanoseconds ended_at_{0};
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

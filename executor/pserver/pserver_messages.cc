@@ -2,7 +2,7 @@
 #include "executor/pserver/failure.h"
 #include "executor/pserver/pserver.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 constexpr std::size_t kWaitsForMax = 300;  // characters that a trainer says of what it waits for
@@ -201,4 +201,4 @@ std::string Pserver::Lacking(int param, int chunk) const {
   return text;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -5,7 +5,7 @@
 
 #include "executor/pserver/contract_pieces.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // What one optimize block says.
@@ -285,4 +285,4 @@ Contract ContractOf(const ServerFacts& facts, int trainer, SparseParams sparse) 
   return contract;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

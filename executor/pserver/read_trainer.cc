@@ -5,7 +5,7 @@
 
 #include "executor/pserver/contract_pieces.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 class TrainerReader {
@@ -165,4 +165,4 @@ class TrainerReader {
 
 Result<TrainerFacts> ReadTrainer(const Program& program) { return TrainerReader(program).Read(); }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

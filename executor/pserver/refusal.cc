@@ -3,7 +3,7 @@
 #include "executor/pserver/bodies.h"
 #include "framework/base/hash.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // No process outlives its job by more than 10 s.
@@ -40,4 +40,4 @@ bool Refusal::HasListeners() const {
   return (!open_.empty() || told_.size() < trainers_) && clock_.Now() - started_ < kTellTrainers;
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -12,7 +12,7 @@
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 class Refusal : public ConnectionHandler {
  public:
@@ -36,4 +36,4 @@ class Refusal : public ConnectionHandler {
   std::set<const Connection*> open_;  // of those who were told
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

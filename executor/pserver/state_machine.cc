@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
@@ -384,4 +384,4 @@ void StateMachine::Fail(const Status& why, Actions& out) {
   out.emplace_back(EndAction{why});
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

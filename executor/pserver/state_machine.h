@@ -38,7 +38,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 // Merge this gradient into its chunk, or put this start value there; then MergeDone. No parts: zeros.
 struct MergeAction {
@@ -233,4 +233,4 @@ class StateMachine {
   bool ended_ = false;
 };
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -4,7 +4,7 @@
 
 #include "executor/pserver/state_machine.h"
 
-namespace penstock {
+namespace penstock::pserver {
 namespace {
 
 // How many questions of a trainer for rows may wait: nobody asks more.
@@ -85,4 +85,4 @@ void StateMachine::AnswerSave(int trainer, std::uint32_t request, Actions& out) 
                                .error = trainers_[static_cast<std::size_t>(trainer)].save_status});
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

@@ -4,7 +4,7 @@
 
 #include "executor/pserver/state_machine.h"
 
-namespace penstock {
+namespace penstock::pserver {
 
 // A trainer sends the value before its first gradient, so after version 0 it can only be a repeat.
 void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
@@ -73,4 +73,4 @@ void StateMachine::TellWhoLeft(Actions& out) {
   }
 }
 
-}  // namespace penstock
+}  // namespace penstock::pserver

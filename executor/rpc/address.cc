@@ -8,7 +8,7 @@
 #include <cstring>
 #include <memory>
 
-namespace penstock {
+namespace penstock::rpc {
 
 bool SocketAddress::IsLoopback() const {
   if (storage.ss_family == AF_INET) {
@@ -69,4 +69,4 @@ bool AllLoopback(const std::vector<SocketAddress>& addresses) {
                      [](const SocketAddress& a) { return a.IsLoopback(); });
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -8,7 +8,7 @@
 
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 struct SocketAddress {
   sockaddr_storage storage;
@@ -29,4 +29,4 @@ bool AllLoopback(const std::vector<SocketAddress>& addresses);
 // "10.0.0.1", "::1", "ps0" of an address.
 std::string HostOf(const std::string& address);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

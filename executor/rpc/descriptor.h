@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace penstock {
+namespace penstock::rpc {
 
 class Descriptor {
  public:
@@ -30,4 +30,4 @@ class Descriptor {
   int fd_ = -1;
 };
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -11,7 +11,7 @@
 #include "executor/rpc/address.h"
 #include "executor/rpc/proof.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 // One socket, whose every wait ends at one time or when somebody wakes it.
@@ -125,4 +125,4 @@ Result<Dialed> Dial(const std::string& address, const DialOptions& options, int 
   return last;
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

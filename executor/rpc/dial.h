@@ -8,7 +8,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 struct DialOptions {
   std::string token;
@@ -29,4 +29,4 @@ struct Dialed {
 // E-rpc-tls (one side alone speaks TLS), E-rpc-protocol: it will not.
 Result<Dialed> Dial(const std::string& address, const DialOptions& options, int wake);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr std::size_t kSizesBytes = 8;
@@ -110,4 +110,4 @@ Result<std::vector<Message>> SplitFrame(const std::vector<Bytes>& pieces) {
   return messages;
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

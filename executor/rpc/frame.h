@@ -8,7 +8,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 // A frame has at most as many, so that one of empty messages is not unpacked into ten times its size.
 inline constexpr std::size_t kFrameMessagesMax = 4096;
@@ -23,4 +23,4 @@ std::size_t FrameBytes(const Message& message);
 // is checked before anything is allocated: kDataLoss E-rpc-frame.
 Result<std::vector<Message>> SplitFrame(const std::vector<Bytes>& pieces);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -14,7 +14,7 @@
 #include <iterator>
 #include <system_error>
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr auto kSweepEvery = std::chrono::milliseconds(100);
@@ -349,4 +349,4 @@ void Gate::SweepGuests() {
   for (const std::string& who : late) Refuse(who, "it sent no hello that was accepted in time");
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -35,7 +35,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 struct GateOptions {
   std::string token;
@@ -99,7 +99,7 @@ class Gate {
   const std::string address_;
   const GateOptions options_;
   const std::size_t waiting_max_, guests_max_, newcomers_max_;
-  LineLimiter strangers_;
+  pserver::LineLimiter strangers_;
   std::function<void(Descriptor)> enter_;
   std::vector<Descriptor> listeners_;
   Descriptor wake_;
@@ -112,4 +112,4 @@ class Gate {
   std::thread thread_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -7,7 +7,7 @@
 #include "executor/rpc/launcher.h"
 #include "framework/base/log.h"
 
-namespace penstock {
+namespace penstock::rpc {
 GrpcClientOptions GrpcClientOptions::FromEnvironment() {
   const auto text = [](const char* name) {
     const char* value = std::getenv(name);
@@ -24,7 +24,7 @@ GrpcClientOptions GrpcClientOptions::FromEnvironment() {
 }
 
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
-  ClientOptions client;
+  client::ClientOptions client;
   client.session.job = options.job;
   client.session.trainers = options.trainers;
   client.session.checkpoint_folder = options.checkpoint_folder;
@@ -41,7 +41,8 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
   auto transport = MakeGrpcTransport(
       {.token = std::move(options.token), .tls = std::move(options.tls), .report = std::move(warn)});
-  return std::unique_ptr<RpcClient>(std::make_unique<TrainerClient>(std::move(transport), std::move(client)));
+  return std::unique_ptr<RpcClient>(
+      std::make_unique<client::TrainerClient>(std::move(transport), std::move(client)));
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

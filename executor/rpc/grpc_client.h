@@ -15,7 +15,7 @@
 #include "framework/base/status.h"
 #include "framework/runtime/rpc_client.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 struct GrpcClientOptions {
   std::string job;    // name of the job; servers of another one refuse
@@ -33,4 +33,4 @@ struct GrpcClientOptions {
 
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

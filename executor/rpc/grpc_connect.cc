@@ -21,7 +21,7 @@
 #include "executor/rpc/relay.h"
 #include "executor/rpc/tls.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr auto kRetryFirst = std::chrono::milliseconds(100);
@@ -184,4 +184,4 @@ std::shared_ptr<Connection> ConnectByGrpc(const std::string& address, Connection
   return stream;
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

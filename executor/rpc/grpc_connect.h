@@ -10,7 +10,7 @@
 
 #include "executor/rpc/grpc_transport.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 // The client streams of one transport. What is over is kept here until the transport takes it down: the last
 // owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor outlive
@@ -33,4 +33,4 @@ std::shared_ptr<Connection> ConnectByGrpc(const std::string& address, Connection
                                           const GrpcTransportOptions& options,
                                           const std::shared_ptr<ClientStreams>& streams);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -14,7 +14,7 @@
 #include "executor/rpc/grpc_stream.h"
 #include "executor/rpc/tls.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 // Of one that has not been admitted, all together.
@@ -167,4 +167,4 @@ Result<std::unique_ptr<Listener>> ListenByGrpc(const std::string& address, Conne
   return std::unique_ptr<Listener>(std::move(listener));
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -7,9 +7,9 @@
 #include "executor/rpc/grpc_transport.h"
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 Result<std::unique_ptr<Listener>> ListenByGrpc(const std::string& address, ConnectionHandler& handler,
                                                const GrpcTransportOptions& options);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

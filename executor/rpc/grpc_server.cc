@@ -9,13 +9,13 @@
 #include "executor/rpc/launcher.h"
 #include "framework/base/log.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 class GrpcServer : public ServerLoop {
  public:
   GrpcServer(const OpRegistry& ops, BlockRunner& blocks, std::unique_ptr<Transport> transport,
-             LoopOptions options)
+             pserver::LoopOptions options)
       : transport_(std::move(transport)), loop_(*transport_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
@@ -26,7 +26,7 @@ class GrpcServer : public ServerLoop {
 
  private:
   std::unique_ptr<Transport> transport_;
-  PserverLoop loop_;
+  pserver::PserverLoop loop_;
 };
 
 }  // namespace
@@ -47,7 +47,7 @@ GrpcServerOptions GrpcServerOptions::FromEnvironment() {
 
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options) {
-  LoopOptions loop;
+  pserver::LoopOptions loop;
   loop.pserver.proven = !options.token.empty();
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
   loop.pserver.job = std::move(options.job);
@@ -67,4 +67,4 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
       std::make_unique<GrpcServer>(ops, blocks, std::move(transport), std::move(loop)));
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

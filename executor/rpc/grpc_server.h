@@ -17,13 +17,13 @@
 #include "framework/runtime/block_runner.h"
 #include "framework/runtime/server_loop.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 struct GrpcServerOptions {
   std::string job;    // name of the job; trainers of another one are refused
   std::string token;  // its secret; empty: none
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
-  std::optional<std::size_t> chunk_bytes = {};     // as of ChunkStore::Make
+  std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
   TlsFiles tls;
   std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
@@ -38,4 +38,4 @@ struct GrpcServerOptions {
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

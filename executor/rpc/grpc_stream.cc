@@ -6,7 +6,7 @@
 
 #include "executor/rpc/frame.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr std::size_t kFrameBytes = std::size_t{256} << 10;  // small messages are joined up to this
@@ -128,4 +128,4 @@ void Stream::Read(bool ok) {
   BeginRead(&in_);
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

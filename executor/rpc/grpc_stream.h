@@ -11,7 +11,7 @@
 
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 inline constexpr char kTalkMethod[] = "/penstock.Peer/Talk";
 inline constexpr char kPassKey[] = "penstock-pass";  // metadata: what a stream shows (proof.h)
@@ -55,4 +55,4 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   bool ended_ = false;
 };
 
-}  // namespace penstock
+}  // namespace penstock::rpc

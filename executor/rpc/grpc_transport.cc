@@ -9,7 +9,7 @@
 #include "executor/rpc/grpc_listen.h"
 #include "framework/base/log.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 // gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
@@ -61,4 +61,4 @@ std::unique_ptr<Transport> MakeGrpcTransport(GrpcTransportOptions options) {
   return std::make_unique<GrpcTransport>(std::move(options));
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -16,7 +16,7 @@
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 // Files in PEM; empty: there is none.
 struct TlsFiles {
@@ -40,4 +40,4 @@ struct GrpcTransportOptions {
 // E-rpc-tls-files, E-rpc-address.
 std::unique_ptr<Transport> MakeGrpcTransport(GrpcTransportOptions options);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 // "descriptor:inode"; -1 if the descriptor is not that pipe, for then somebody else uses its number.
@@ -37,4 +37,4 @@ void TellLauncherOfReaction(const Status& why) {
   [[maybe_unused]] const auto written = write(pipe, line.data(), line.size());
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -7,7 +7,7 @@
 
 #include <cstring>
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr std::string_view kMagic("PNS\x02", 4);
@@ -127,4 +127,4 @@ std::string WritePass(const ProofBytes& server_nonce, const ProofBytes& proof) {
   return pass;
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -16,7 +16,7 @@
 
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 inline constexpr std::size_t kProofBytes = 32;
 using ProofBytes = std::array<char, kProofBytes>;
@@ -59,4 +59,4 @@ Result<VerdictRead> ReadVerdict(std::string_view bytes);
 // proof, in hexadecimal.
 std::string WritePass(const ProofBytes& server_nonce, const ProofBytes& proof);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

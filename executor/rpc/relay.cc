@@ -14,7 +14,7 @@
 
 #include "executor/rpc/proof.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
@@ -115,4 +115,4 @@ void Relay::Run() {
   remote_.Reset();
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -9,7 +9,7 @@
 #include "executor/rpc/descriptor.h"
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 class Relay {
  public:
@@ -29,4 +29,4 @@ class Relay {
   std::thread thread_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::rpc

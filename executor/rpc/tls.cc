@@ -2,7 +2,7 @@
 
 #include "framework/base/files.h"
 
-namespace penstock {
+namespace penstock::rpc {
 namespace {
 
 constexpr std::size_t kPemBytesMax = std::size_t{1} << 20;
@@ -51,4 +51,4 @@ Result<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentialsOf(const TlsF
   return grpc::SslCredentials(options);
 }
 
-}  // namespace penstock
+}  // namespace penstock::rpc

@@ -11,7 +11,7 @@
 #include "executor/rpc/grpc_transport.h"
 #include "framework/base/status.h"
 
-namespace penstock {
+namespace penstock::rpc {
 
 inline bool ServerSpeaksTls(const TlsFiles& files) { return !files.cert.empty() || !files.key.empty(); }
 inline bool ClientSpeaksTls(const TlsFiles& files) { return !files.ca.empty(); }
@@ -21,4 +21,4 @@ inline bool ClientSpeaksTls(const TlsFiles& files) { return !files.ca.empty(); }
 Result<std::shared_ptr<grpc::ServerCredentials>> ServerCredentialsOf(const TlsFiles& files);
 Result<std::shared_ptr<grpc::ChannelCredentials>> ClientCredentialsOf(const TlsFiles& files);
 
-}  // namespace penstock
+}  // namespace penstock::rpc

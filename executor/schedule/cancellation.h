@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace penstock {
+namespace penstock::exec {
 
 class CancellationSource {
  public:
@@ -34,4 +34,4 @@ class Cancellation {
   const std::function<bool()>* interrupted_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::exec

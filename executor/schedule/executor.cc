@@ -18,7 +18,7 @@
 #include "framework/runtime/server_loop.h"
 #include "framework/text/round_trip.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // A compiled block with the frames of its specialisations.
 struct Executor::Entry {
@@ -359,4 +359,4 @@ ExecutorStats Executor::stats() const {
           impl_->fast_run_count.load()};
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

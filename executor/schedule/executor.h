@@ -30,7 +30,7 @@
 #include "framework/runtime/block_runner.h"
 #include "framework/runtime/services.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 struct ExecutorOptions {
   // Changes bytes: reductions are split by threads.
@@ -113,4 +113,4 @@ class Executor : public BlockRunner {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::exec

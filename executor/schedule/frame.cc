@@ -4,7 +4,7 @@
 
 #include "executor/graph/explain.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 // Copied over a variable's tensor to let go of its memory; a copy, unlike a move, keeps the capacity of its
@@ -304,4 +304,4 @@ Status Frame::Explain(Status status, const Instruction& instruction) const {
                    FactsOf(block(), instruction, known));
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

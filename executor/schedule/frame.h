@@ -12,7 +12,7 @@
 #include "framework/tensor/scope.h"
 #include "framework/tensor/variable.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // A tensor for a variable that the caller supplies.
 struct Feed {
@@ -97,7 +97,7 @@ class Frame {
   std::vector<std::size_t> workspace_begin_;  // by step
   std::vector<int> feed_of_key_;  // by position in block().key: index of the feed, -1 for the scope
   std::vector<Kept> kept_;
-  std::vector<std::byte*> planned_;                   // by place: where it lies in this run
+  std::vector<std::byte*> planned_;  // by place: where it lies in this run
 };
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -1,6 +1,6 @@
 #include "executor/schedule/frame_pool.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 template <typename Accepts>
 std::unique_ptr<Runnable> FramePool::TakeIf(Accepts accepts) {
@@ -33,4 +33,4 @@ void FramePool::Give(std::unique_ptr<Runnable> runnable) {
   idle_.erase(idle_.begin());
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

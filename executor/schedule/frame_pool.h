@@ -10,7 +10,7 @@
 #include "executor/schedule/frame.h"
 #include "executor/schedule/late_steps.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // A frame with what belongs to its runs.
 struct Runnable {
@@ -40,4 +40,4 @@ class FramePool {
   std::vector<std::unique_ptr<Runnable>> idle_;  // most recently used last
 };
 
-}  // namespace penstock
+}  // namespace penstock::exec

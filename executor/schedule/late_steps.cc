@@ -2,7 +2,7 @@
 
 #include "executor/graph/explain.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 constexpr std::size_t kAlignment = 64;
@@ -135,4 +135,4 @@ Status LateSteps::Run(Frame& frame, int step, Scope& scope, const Services& serv
   return status;
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -9,7 +9,7 @@
 #include "executor/schedule/frame.h"
 #include "framework/runtime/services.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // Prepares and runs single ops for the shapes they meet: those whose shapes depend on values, and everything
 // after a value that has another shape than its specialisation expected. Keeps each op's last kernel for the
@@ -34,4 +34,4 @@ class LateSteps {
   std::vector<VarInfo> known_;  // by slot; scratch
 };
 
-}  // namespace penstock
+}  // namespace penstock::exec

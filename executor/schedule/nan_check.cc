@@ -15,7 +15,7 @@
 
 #include "framework/tensor/dtype.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 bool AskedByEnvironment() {
@@ -139,4 +139,4 @@ Status RequireFinite(Frame& frame, const Instruction& instruction) {
   return OkStatus();
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -7,7 +7,7 @@
 
 #include "executor/schedule/frame.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // For all runs of the process that begin after the call. Thread-safe.
 void SetCheckNanInf(bool on);
@@ -17,4 +17,4 @@ bool CheckNanInf();
 // and whether an input did so already, because it was fed or came from the scope.
 Status RequireFinite(Frame& frame, const Instruction& instruction);
 
-}  // namespace penstock
+}  // namespace penstock::exec

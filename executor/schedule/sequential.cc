@@ -3,7 +3,7 @@
 #include "executor/graph/explain.h"
 #include "executor/schedule/nan_check.h"
 
-namespace penstock {
+namespace penstock::exec {
 namespace {
 
 Status CheckUncertain(Frame& frame, const Step& step) {
@@ -59,4 +59,4 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
   return OkStatus();
 }
 
-}  // namespace penstock
+}  // namespace penstock::exec

@@ -7,11 +7,11 @@
 #include "executor/schedule/late_steps.h"
 #include "framework/runtime/services.h"
 
-namespace penstock {
+namespace penstock::exec {
 
 // Runs all steps of a frame between its BeginRun and EndRun. kCancelled E-run-cancelled: stopped between two
 // ops. Errors of kernels name the op, the values it got and the user's line.
 Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services& services,
                      const Cancellation& cancellation);
 
-}  // namespace penstock
+}  // namespace penstock::exec

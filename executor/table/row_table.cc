@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace penstock {
+namespace penstock::table {
 namespace {
 
 constexpr Dim kCapacityLeast = 16;
@@ -158,4 +158,4 @@ void RowTable::Publish() const {
   }
 }
 
-}  // namespace penstock
+}  // namespace penstock::table

@@ -21,7 +21,7 @@
 #include "framework/tensor/row_start.h"
 #include "framework/tensor/variable.h"
 
-namespace penstock {
+namespace penstock::table {
 
 class RowTable {
  public:
@@ -76,4 +76,4 @@ class RowTable {
   std::vector<Column> columns_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::table

@@ -1,7 +1,7 @@
 // A program is a value: copying one costs a few pointers, and changing a copy leaves the original alone.
 // Blocks, ops and variables are shared until they are written to (copy on write).
 //
-//   Program program = *ParseProgram(bytes);         // ir/wire.h
+//   Program program = *ParseProgram(bytes);         // wire/wire.h
 //   Program copy = program;                          // cheap
 //   Block& main = copy.MutableBlock(0);              // its own block 0; ops and vars are still shared
 //   OpId id = main.Append(MakeOp(...));

@@ -4,8 +4,8 @@
 
 #include "extra.pb.h"
 #include "framework.pb.h"
-#include "framework/ir/wire.h"
 #include "framework/text/json_message.h"
+#include "framework/wire/wire.h"
 
 namespace penstock {
 namespace {

@@ -3,10 +3,10 @@
 #include <string_view>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/text/json.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 
 namespace penstock {
 namespace {

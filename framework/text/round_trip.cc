@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
-#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 
 namespace penstock {
 namespace {

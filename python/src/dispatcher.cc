@@ -33,15 +33,15 @@ Result<T> Guarded(const Raised& raised, Call call) {
   return InvalidArgument("E-plan-dispatcher", "plan: the dispatcher raised an exception");
 }
 
-class PythonDispatcher : public Dispatcher {
+class PythonDispatcher : public plan::Dispatcher {
  public:
   PythonDispatcher(std::shared_ptr<py::object> dispatcher, Raised raised)
       : dispatcher_(std::move(dispatcher)), raised_(std::move(raised)) {}
 
-  Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) override {
+  Result<std::vector<std::string>> Dispatch(const std::vector<plan::Piece>& pieces) override {
     return Guarded<std::vector<std::string>>(raised_, [&] {
       py::list asked;
-      for (const Piece& piece : pieces) {
+      for (const plan::Piece& piece : pieces) {
         asked.append(py::make_tuple(piece.name, piece.shape.dims(), std::string(DTypeName(piece.dtype)),
                                     piece.sparse));
       }
@@ -64,10 +64,10 @@ class PythonDispatcher : public Dispatcher {
 
 }  // namespace
 
-DispatcherFactory PythonDispatchers(py::object make, Raised raised) {
+plan::DispatcherFactory PythonDispatchers(py::object make, Raised raised) {
   return [make = Shared(std::move(make)), raised = std::move(raised)](
-             const std::vector<std::string>& pservers) -> Result<std::unique_ptr<Dispatcher>> {
-    return Guarded<std::unique_ptr<Dispatcher>>(raised, [&]() -> std::unique_ptr<Dispatcher> {
+             const std::vector<std::string>& pservers) -> Result<std::unique_ptr<plan::Dispatcher>> {
+    return Guarded<std::unique_ptr<plan::Dispatcher>>(raised, [&]() -> std::unique_ptr<plan::Dispatcher> {
       return std::make_unique<PythonDispatcher>(Shared((*make)(pservers)), raised);
     });
   };

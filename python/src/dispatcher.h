@@ -15,6 +15,6 @@ using Raised = std::shared_ptr<std::exception_ptr>;
 
 // `make(addresses)` gives an object with dispatch([(name, shape, element type, sparse)]) -> [address] and
 // reset(). It is called with the interpreter's lock, which the caller of the factory must not need.
-DispatcherFactory PythonDispatchers(pybind11::object make, Raised raised);
+plan::DispatcherFactory PythonDispatchers(pybind11::object make, Raised raised);
 
 }  // namespace penstock::python

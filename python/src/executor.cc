@@ -35,18 +35,19 @@ namespace {
 namespace py = pybind11;
 
 // The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
-std::unique_ptr<SharedClient>& ClientSlot() {
-  static auto* slot = new std::unique_ptr<SharedClient>();
+std::unique_ptr<client::SharedClient>& ClientSlot() {
+  static auto* slot = new std::unique_ptr<client::SharedClient>();
   return *slot;
 }
 
 pid_t client_made_by = 0;
 
-SharedClient& ProcessClient() {
-  std::unique_ptr<SharedClient>& client = ClientSlot();
+client::SharedClient& ProcessClient() {
+  std::unique_ptr<client::SharedClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
     (void)client.release();  // a parent's; what waits in it waits in the parent
-    client = std::make_unique<SharedClient>(Take(MakeGrpcClient(GrpcClientOptions::FromEnvironment())));
+    client = std::make_unique<client::SharedClient>(
+        Take(rpc::MakeGrpcClient(rpc::GrpcClientOptions::FromEnvironment())));
     client_made_by = getpid();
   }
   return *client;
@@ -106,7 +107,8 @@ void EndChildRpc(const std::string& why) {
 // The trainer's failure in Python, for its servers: the exception's last line, and lines of its traceback.
 void AbandonRpc(const std::string& message, const std::vector<std::string>& details, bool interrupted) {
   if (ended || client_made_by != getpid()) return;
-  Status why = interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(kTrainerRaised, message);
+  Status why =
+      interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(pserver::kTrainerRaised, message);
   for (const std::string& line : details) why.With(line);
   const py::gil_scoped_release others;
   ClientSlot()->Abandon(why);
@@ -117,7 +119,7 @@ class PyExecutor {
   PyExecutor()
       : rpc_(ProcessClient().NewUser()),
         executor_(AllOps(), {.rpc = rpc_.get()}),
-        server_(Take(MakeGrpcServer(AllOps(), executor_, GrpcServerOptions::FromEnvironment()))) {
+        server_(Take(rpc::MakeGrpcServer(AllOps(), executor_, rpc::GrpcServerOptions::FromEnvironment()))) {
     executor_.set_server(server_.get());
   }
 
@@ -127,14 +129,14 @@ class PyExecutor {
     if (closed_ || ended)
       throw StatusError(FailedPrecondition("E-executor-closed", "the executor is closed; make a new one"));
     const ScopeInUse scope_in_use(scope);
-    const std::vector<Feed> values = Feeds(feeds);
-    Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
+    const std::vector<exec::Feed> values = Feeds(feeds);
+    exec::Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
     if (compiled == nullptr) compiled = Compile(box, values, fetches);
     std::optional<Result<std::vector<Variable>>> result;
     for (ScopeBox* each = scope.get(); each != nullptr; each = each->parent.get()) {
       if (!each->changed.empty() && initial_.Concerns(box.program)) HandOver(box, *scope, each->changed);
     }
-    if (Executor::MayWait(*compiled)) {
+    if (exec::Executor::MayWait(*compiled)) {
       RunInterruptibly([&] { result = executor_.Run(compiled, scope->scope, values); },
                        [&] {
                          executor_.Cancel();
@@ -161,28 +163,28 @@ class PyExecutor {
   }
 
  private:
-  Executor::Compiled Compile(const ProgramBox& box, const std::vector<Feed>& feeds,
-                             const std::vector<std::string>& fetches) {
+  exec::Executor::Compiled Compile(const ProgramBox& box, const std::vector<exec::Feed>& feeds,
+                                   const std::vector<std::string>& fetches) {
     // A copy shares everything; it stays as it is when another Python thread changes the program meanwhile.
     const Program program = box.program;
-    std::optional<Result<Executor::Compiled>> compiled;
+    std::optional<Result<exec::Executor::Compiled>> compiled;
     RunHere([&](const std::function<bool()>&) { compiled = executor_.Compile(program, feeds, fetches); });
     return Take(*std::move(compiled));
   }
 
-  void HandOver(const ProgramBox& box, ScopeBox& scope, ChangedVars& changed) {
+  void HandOver(const ProgramBox& box, ScopeBox& scope, client::ChangedVars& changed) {
     const Program program = box.program;  // as in Compile
-    ChangedVars taken = std::exchange(changed, {});
+    client::ChangedVars taken = std::exchange(changed, {});
     Status status;
-    RunInterruptibly([&] { status = InitialValues::HandOver(program, scope.scope, taken, *rpc_); },
+    RunInterruptibly([&] { status = client::InitialValues::HandOver(program, scope.scope, taken, *rpc_); },
                      [&] { rpc_->Cancel(); });
     changed.merge(taken);  // what no program has taken over yet
     Check(std::move(status));
   }
 
   // [(name, LoDTensor or array)]
-  static std::vector<Feed> Feeds(const py::list& feeds) {
-    std::vector<Feed> out;
+  static std::vector<exec::Feed> Feeds(const py::list& feeds) {
+    std::vector<exec::Feed> out;
     for (const py::handle& feed : feeds) {
       const auto [name, value] = feed.cast<std::pair<std::string, py::object>>();
       const bool is_tensor = py::isinstance<TensorHandle>(value);
@@ -193,8 +195,8 @@ class PyExecutor {
   }
 
   const std::unique_ptr<RpcClient> rpc_;
-  InitialValues initial_;
-  Executor executor_;
+  client::InitialValues initial_;
+  exec::Executor executor_;
   std::unique_ptr<ServerLoop> server_;
   bool closed_ = false;
 };

@@ -18,22 +18,22 @@ namespace {
 
 namespace py = pybind11;
 
-NameSet Names(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
+memory::NameSet Names(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
 
 // (program, report)
-py::tuple Pair(const MemoryRewrite& less) {
+py::tuple Pair(const memory::MemoryRewrite& less) {
   return py::make_tuple(std::make_shared<ProgramBox>(ProgramBox{less.program}), less.Report());
 }
 
 py::tuple Reuse(const ProgramBox& box, const std::vector<std::string>& keep, bool larger_buffers,
                 bool skip_grads) {
-  return Pair(
-      Take(ReuseBuffers(AllOps(), box.program,
-                        {.keep = Names(keep), .larger_buffers = larger_buffers, .skip_grads = skip_grads})));
+  return Pair(Take(memory::ReuseBuffers(
+      AllOps(), box.program,
+      {.keep = Names(keep), .larger_buffers = larger_buffers, .skip_grads = skip_grads})));
 }
 
 py::tuple Release(const ProgramBox& box, const std::vector<std::string>& keep) {
-  return Pair(Take(ReleaseBuffers(AllOps(), box.program, Names(keep))));
+  return Pair(Take(memory::ReleaseBuffers(AllOps(), box.program, Names(keep))));
 }
 
 }  // namespace

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "executor/schedule/core_threads.h"
 #include "framework/ir/prune.h"
 #include "framework/ir/unique_name.h"
-#include "framework/ir/wire.h"
+#include "framework/runtime/core_threads.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 #include "python/src/bind.h"
 #include "python/src/build_op.h"
 #include "python/src/errors.h"

@@ -72,8 +72,8 @@ void BindReaders(py::module_& m) {
            })
       .def("open", &BatchQueue::Open)
       .def("close", &BatchQueue::Close);
-  m.def("check_nan_inf", &CheckNanInf);
-  m.def("set_check_nan_inf", &SetCheckNanInf);
+  m.def("check_nan_inf", &exec::CheckNanInf);
+  m.def("set_check_nan_inf", &exec::SetCheckNanInf);
 }
 
 }  // namespace penstock::python

@@ -22,7 +22,7 @@ struct ScopeBox {
   Scope scope;
   int runs = 0;  // in progress, in this scope or below; read and written with the GIL held
   // Of this scope, what Python has set since a trainer's program ran; written with the GIL held.
-  ChangedVars changed;
+  client::ChangedVars changed;
 };
 
 // Counts a run in its scope and all above it. Made and destroyed with the GIL held.

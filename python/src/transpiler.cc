@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/schedule/core_threads.h"
+#include "framework/runtime/core_threads.h"
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/dispatcher.h"
@@ -25,29 +25,29 @@ namespace {
 
 namespace py = pybind11;
 
-Kind KindOfText(const std::string& text) {
-  if (text == "nccl2") return Kind::kNccl2;
-  if (text == "collective") return Kind::kCollective;
-  if (text == "geo") return Kind::kGeo;
-  if (text == "pserver") return Kind::kPserver;
+plan::Kind KindOfText(const std::string& text) {
+  if (text == "nccl2") return plan::Kind::kNccl2;
+  if (text == "collective") return plan::Kind::kCollective;
+  if (text == "geo") return plan::Kind::kGeo;
+  if (text == "pserver") return plan::Kind::kPserver;
   throw StatusError(InvalidArgument("E-plan-kind", "mode is ", Quote(text),
                                     "; it must be pserver, nccl2, collective or geo"));
 }
 
-Placement PlacementOfText(const std::string& text) {
-  if (const auto placement = PlacementFromName(text)) return *placement;
+plan::Placement PlacementOfText(const std::string& text) {
+  if (const auto placement = plan::PlacementFromName(text)) return *placement;
   throw StatusError(InvalidArgument("E-plan-placement", "plan: placement is ", Quote(text),
-                                    "; it must be one of ", PlacementNames()));
+                                    "; it must be one of ", plan::PlacementNames()));
 }
 
-Slicing SlicingOfText(const std::string& text) {
-  if (const auto slicing = SlicingFromName(text)) return *slicing;
+plan::Slicing SlicingOfText(const std::string& text) {
+  if (const auto slicing = plan::SlicingFromName(text)) return *slicing;
   throw StatusError(InvalidArgument("E-plan-slicing", "plan: slicing is ", Quote(text),
-                                    "; it must be one of ", SlicingNames()));
+                                    "; it must be one of ", plan::SlicingNames()));
 }
 
-Dialect DialectOfText(const std::string& text) {
-  if (text == "fluid-1.8") return Dialect::kFluid18;
+plan::Dialect DialectOfText(const std::string& text) {
+  if (text == "fluid-1.8") return plan::Dialect::kFluid18;
   throw StatusError(InvalidArgument("E-plan-compat", "compat is ", Quote(text), "; it must be fluid-1.8"));
 }
 
@@ -61,16 +61,16 @@ void RequirePositive(std::int64_t count) {
 
 // A configuration and what its dispatcher, if it is a Python object, raised.
 struct ConfigBox {
-  TranspileConfig config;
+  plan::TranspileConfig config;
   Raised raised = std::make_shared<std::exception_ptr>();
 };
 
 template <typename T>
-auto Reads(T TranspileConfig::*field) {
+auto Reads(T plan::TranspileConfig::*field) {
   return [field](const ConfigBox& box) { return box.config.*field; };
 }
 template <typename T>
-auto Writes(T TranspileConfig::*field) {
+auto Writes(T plan::TranspileConfig::*field) {
   return [field](ConfigBox& box, T value) { box.config.*field = std::move(value); };
 }
 
@@ -81,14 +81,14 @@ struct ProvenRoles {
 };
 
 Result<ProvenRoles> TranspileAndCheck(const Program& main, const Program& startup,
-                                      const TranspileConfig& config) {
+                                      const plan::TranspileConfig& config) {
   CoreThreads threads;
   PENSTOCK_ASSIGN_OR_RETURN(RoleSet roles, Transpile(AllOps(), main, startup, config, {.threads = &threads}));
-  const CheckReport report = CheckRoleSet(AllOps(), roles, main, startup, &threads);
+  const check::CheckReport report = CheckRoleSet(AllOps(), roles, main, startup, &threads);
   PENSTOCK_RETURN_IF_ERROR(FirstError(report));
   ProvenRoles proven{std::move(roles), {}};
-  for (const Finding& finding : report.findings) {
-    if (finding.severity == Severity::kWarning) proven.warnings.push_back(finding.ToString());
+  for (const check::Finding& finding : report.findings) {
+    if (finding.severity == check::Severity::kWarning) proven.warnings.push_back(finding.ToString());
   }
   return proven;
 }
@@ -106,14 +106,14 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
 }
 
 // [(parameter, gradient, element type, shape, sparse, prefetched, [(slice, rows from, to, address)])]
-py::list PlannedParams(const PlacementPlan& plan) {
+py::list PlannedParams(const plan::PlacementPlan& plan) {
   py::list out;
-  for (const ParamPlacement& param : plan.params) {
+  for (const plan::ParamPlacement& param : plan.params) {
     py::list slices;
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
-      const Slice& slice = param.slices[i];
-      slices.append(py::make_tuple(ParamPieceName(param, static_cast<int>(i)), slice.row_begin, slice.row_end,
-                                   plan.pservers[static_cast<std::size_t>(slice.pserver)]));
+      const plan::Slice& slice = param.slices[i];
+      slices.append(py::make_tuple(plan::ParamPieceName(param, static_cast<int>(i)), slice.row_begin,
+                                   slice.row_end, plan.pservers[static_cast<std::size_t>(slice.pserver)]));
     }
     out.append(py::make_tuple(param.param, param.grad, std::string(DTypeName(param.dtype)),
                               param.shape.dims(), param.sparse, param.prefetched, slices));
@@ -125,16 +125,16 @@ py::list PlannedParams(const PlacementPlan& plan) {
 void BindRules(py::module_& m) {
   m.def("pserver_of_name", [](const std::string& name, int pservers) {
     RequirePositive(pservers);
-    return PserverOfName(name, pservers);
+    return plan::PserverOfName(name, pservers);
   });
   m.def("balance_sizes", [](const std::vector<std::int64_t>& bytes, int pservers) {
     RequirePositive(pservers);
-    return BalanceSizes(bytes, pservers);
+    return plan::BalanceSizes(bytes, pservers);
   });
   m.def("cut_rows", [](std::vector<Dim> shape, int parts, std::int64_t min_elements) {
     RequirePositive(parts);
     RequirePositive(min_elements);
-    return CutRows(Shape(std::move(shape)), parts, min_elements);
+    return plan::CutRows(Shape(std::move(shape)), parts, min_elements);
   });
 }
 
@@ -143,20 +143,21 @@ void BindConfig(py::module_& m) {
       .def(py::init<>())
       .def_property("kind", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
-      .def_property("collective_mode", Reads(&TranspileConfig::collective_mode),
-                    Writes(&TranspileConfig::collective_mode))
-      .def_property("trainer_addresses", Reads(&TranspileConfig::trainer_addresses),
-                    Writes(&TranspileConfig::trainer_addresses))
-      .def_property("current_addresses", Reads(&TranspileConfig::current_addresses),
-                    Writes(&TranspileConfig::current_addresses))
-      .def_property("rings", Reads(&TranspileConfig::rings), Writes(&TranspileConfig::rings))
-      .def_property("hierarchical", Reads(&TranspileConfig::hierarchical),
-                    Writes(&TranspileConfig::hierarchical))
-      .def_property("node_ranks", Reads(&TranspileConfig::node_ranks), Writes(&TranspileConfig::node_ranks))
-      .def_property("local_sgd_k_steps", Reads(&TranspileConfig::local_sgd_k_steps),
-                    Writes(&TranspileConfig::local_sgd_k_steps))
-      .def_property("geo_push_every", Reads(&TranspileConfig::geo_push_every),
-                    Writes(&TranspileConfig::geo_push_every))
+      .def_property("collective_mode", Reads(&plan::TranspileConfig::collective_mode),
+                    Writes(&plan::TranspileConfig::collective_mode))
+      .def_property("trainer_addresses", Reads(&plan::TranspileConfig::trainer_addresses),
+                    Writes(&plan::TranspileConfig::trainer_addresses))
+      .def_property("current_addresses", Reads(&plan::TranspileConfig::current_addresses),
+                    Writes(&plan::TranspileConfig::current_addresses))
+      .def_property("rings", Reads(&plan::TranspileConfig::rings), Writes(&plan::TranspileConfig::rings))
+      .def_property("hierarchical", Reads(&plan::TranspileConfig::hierarchical),
+                    Writes(&plan::TranspileConfig::hierarchical))
+      .def_property("node_ranks", Reads(&plan::TranspileConfig::node_ranks),
+                    Writes(&plan::TranspileConfig::node_ranks))
+      .def_property("local_sgd_k_steps", Reads(&plan::TranspileConfig::local_sgd_k_steps),
+                    Writes(&plan::TranspileConfig::local_sgd_k_steps))
+      .def_property("geo_push_every", Reads(&plan::TranspileConfig::geo_push_every),
+                    Writes(&plan::TranspileConfig::geo_push_every))
       .def_property("placement", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.placement = PlacementOfText(text); })
       .def_property("slicing", nullptr,
@@ -167,38 +168,42 @@ void BindConfig(py::module_& m) {
                     })
       .def_property("dialect", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.dialect = DialectOfText(text); })
-      .def_property("trainers", Reads(&TranspileConfig::trainers), Writes(&TranspileConfig::trainers))
-      .def_property("trainer_ids", Reads(&TranspileConfig::trainer_ids),
-                    Writes(&TranspileConfig::trainer_ids))
-      .def_property("pservers", Reads(&TranspileConfig::pservers), Writes(&TranspileConfig::pservers))
-      .def_property("slice_params", Reads(&TranspileConfig::slice_params),
-                    Writes(&TranspileConfig::slice_params))
-      .def_property("min_block_size", Reads(&TranspileConfig::min_block_size),
-                    Writes(&TranspileConfig::min_block_size))
-      .def_property("big_array_bound", Reads(&TranspileConfig::big_array_bound),
-                    Writes(&TranspileConfig::big_array_bound))
-      .def_property("allow_small_blocks", Reads(&TranspileConfig::allow_small_blocks),
-                    Writes(&TranspileConfig::allow_small_blocks))
-      .def_property("sync_mode_argument", Reads(&TranspileConfig::sync_mode_argument),
-                    Writes(&TranspileConfig::sync_mode_argument))
-      .def_property("sync_mode_field", Reads(&TranspileConfig::sync_mode_field),
-                    Writes(&TranspileConfig::sync_mode_field))
-      .def_property("runtime_split_send_recv", Reads(&TranspileConfig::runtime_split_send_recv),
-                    Writes(&TranspileConfig::runtime_split_send_recv))
-      .def_property("half_async", Reads(&TranspileConfig::half_async), Writes(&TranspileConfig::half_async))
-      .def_property("completely_not_async", Reads(&TranspileConfig::completely_not_async),
-                    Writes(&TranspileConfig::completely_not_async))
-      .def_property("dc_asgd", Reads(&TranspileConfig::dc_asgd), Writes(&TranspileConfig::dc_asgd))
-      .def_property("dc_asgd_lambda", Reads(&TranspileConfig::dc_asgd_lambda),
-                    Writes(&TranspileConfig::dc_asgd_lambda))
+      .def_property("trainers", Reads(&plan::TranspileConfig::trainers),
+                    Writes(&plan::TranspileConfig::trainers))
+      .def_property("trainer_ids", Reads(&plan::TranspileConfig::trainer_ids),
+                    Writes(&plan::TranspileConfig::trainer_ids))
+      .def_property("pservers", Reads(&plan::TranspileConfig::pservers),
+                    Writes(&plan::TranspileConfig::pservers))
+      .def_property("slice_params", Reads(&plan::TranspileConfig::slice_params),
+                    Writes(&plan::TranspileConfig::slice_params))
+      .def_property("min_block_size", Reads(&plan::TranspileConfig::min_block_size),
+                    Writes(&plan::TranspileConfig::min_block_size))
+      .def_property("big_array_bound", Reads(&plan::TranspileConfig::big_array_bound),
+                    Writes(&plan::TranspileConfig::big_array_bound))
+      .def_property("allow_small_blocks", Reads(&plan::TranspileConfig::allow_small_blocks),
+                    Writes(&plan::TranspileConfig::allow_small_blocks))
+      .def_property("sync_mode_argument", Reads(&plan::TranspileConfig::sync_mode_argument),
+                    Writes(&plan::TranspileConfig::sync_mode_argument))
+      .def_property("sync_mode_field", Reads(&plan::TranspileConfig::sync_mode_field),
+                    Writes(&plan::TranspileConfig::sync_mode_field))
+      .def_property("runtime_split_send_recv", Reads(&plan::TranspileConfig::runtime_split_send_recv),
+                    Writes(&plan::TranspileConfig::runtime_split_send_recv))
+      .def_property("half_async", Reads(&plan::TranspileConfig::half_async),
+                    Writes(&plan::TranspileConfig::half_async))
+      .def_property("completely_not_async", Reads(&plan::TranspileConfig::completely_not_async),
+                    Writes(&plan::TranspileConfig::completely_not_async))
+      .def_property("dc_asgd", Reads(&plan::TranspileConfig::dc_asgd),
+                    Writes(&plan::TranspileConfig::dc_asgd))
+      .def_property("dc_asgd_lambda", Reads(&plan::TranspileConfig::dc_asgd_lambda),
+                    Writes(&plan::TranspileConfig::dc_asgd_lambda))
       .def_property("bn_sync", nullptr,
                     [](ConfigBox& c, const std::string& text) {
-                      const std::optional<BnSync> sync = BnSyncFromName(text);
+                      const std::optional<plan::BnSync> sync = plan::BnSyncFromName(text);
                       if (!sync) throw py::value_error("bn_sync is none or average, not " + text);
                       c.config.bn_sync = *sync;
                     })
       .def_property("clip", nullptr, [](ConfigBox& c, const std::string& text) {
-        const std::optional<Clip> clip = ClipFromName(text);
+        const std::optional<plan::Clip> clip = plan::ClipFromName(text);
         if (!clip) throw py::value_error("clip is local or global, not " + text);
         c.config.clip = *clip;
       });
@@ -210,14 +215,15 @@ void BindTranspiler(py::module_& m) {
   BindConfig(m);
   py::class_<ProvenRoles>(m, "_RoleSet")
       .def_readonly("warnings", &ProvenRoles::warnings)
-      .def_property_readonly("plan", [](const ProvenRoles& proven) { return PrintPlan(proven.roles.plan); })
+      .def_property_readonly("plan",
+                             [](const ProvenRoles& proven) { return plan::PrintPlan(proven.roles.plan); })
       .def_property_readonly("params",
                              [](const ProvenRoles& proven) { return PlannedParams(proven.roles.plan); })
       // Names of distributed tables.
       .def_property_readonly("tables",
                              [](const ProvenRoles& proven) {
                                std::vector<std::string> names;
-                               for (const TablePlacement& table : proven.roles.plan.tables)
+                               for (const plan::TablePlacement& table : proven.roles.plan.tables)
                                  names.push_back(table.table);
                                return names;
                              })
@@ -240,7 +246,7 @@ void BindTranspiler(py::module_& m) {
         return out;
       });
   m.def("transpile", &Run);
-  m.def("validate_config", [](const ConfigBox& box) { Check(ValidateConfig(box.config)); });
+  m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);
 }
 

@@ -215,7 +215,7 @@ TEST(Attack, LargeFirstMessagesTakeNoMemoryWithoutATokenEither) {
   job.Begin();
   constexpr int kCount = 12;
   Ignored handler;
-  const auto transport = MakeGrpcTransport({.report = [](const std::string&) {}});
+  const auto transport = rpc::MakeGrpcTransport({.report = [](const std::string&) {}});
   const Payload large = Payload::Of(std::string(4 << 20, 'x'));
   std::vector<std::shared_ptr<Connection>> connections;
   for (int i = 0; i < kCount; ++i) {

@@ -6,8 +6,8 @@
 
 #include "framework/base/files.h"
 #include "framework/ir/edit.h"
-#include "framework/ir/wire.h"
 #include "framework/tensor/serialize.h"
+#include "framework/wire/wire.h"
 #include "tests/support/free_port.h"
 
 namespace penstock::test {

@@ -39,7 +39,7 @@ block 0 {
 )";
 
 std::unique_ptr<Job> LargeJob() {
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.trainers = 2;
   config.trainer_ids = {0, 1};
   config.pservers = {"127.0.0.1:7000"};

@@ -22,8 +22,8 @@ namespace {
 constexpr int kTrainers = 2;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
 
-TranspileConfig TwoByTwo() {
-  TranspileConfig config;
+plan::TranspileConfig TwoByTwo() {
+  plan::TranspileConfig config;
   config.trainers = kTrainers;
   config.trainer_ids = {0, 1};
   config.pservers = {"127.0.0.1:7000", "127.0.0.1:7001"};
@@ -51,17 +51,17 @@ Tensor HalfOf(const Tensor& batch, int half) {
 std::unique_ptr<Job> MakeJob(const NumericCase& c, const RoleSet& roles) {
   auto job = std::make_unique<Job>(TrainersOf(roles), PserversOf(roles));
   job->fetches = {c.loss};
-  for (const ParamPlacement& param : roles.plan.params) {
+  for (const plan::ParamPlacement& param : roles.plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
-      const Slice& slice = param.slices[i];
-      job->pserver(slice.pserver).values[ParamPieceName(param, static_cast<int>(i))] =
+      const plan::Slice& slice = param.slices[i];
+      job->pserver(slice.pserver).values[plan::ParamPieceName(param, static_cast<int>(i))] =
           c.start.at(param.param).Rows(slice.row_begin, slice.row_end).Clone();
     }
   }
   for (int step = 0; step < kNumericSteps; ++step) {
     for (int i = 0; i < kTrainers; ++i) {
       Arrays& feeds = job->trainer(i).feeds.emplace_back();
-      for (const Feed& feed : FeedsOfStep(c, step)) feeds[feed.name] = HalfOf(feed.tensor, i);
+      for (const exec::Feed& feed : FeedsOfStep(c, step)) feeds[feed.name] = HalfOf(feed.tensor, i);
     }
   }
   return job;
@@ -69,7 +69,7 @@ std::unique_ptr<Job> MakeJob(const NumericCase& c, const RoleSet& roles) {
 
 // The losses of one machine, and what its scope holds afterwards.
 std::vector<double> OnOneMachine(const NumericCase& c, Scope& scope) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   EXPECT_TRUE(executor.Run(c.startup, scope, {}, {}).ok());
   for (const auto& [name, value] : c.start) SetTensor(scope, name, value);
   std::vector<double> losses;
@@ -82,12 +82,12 @@ std::vector<double> OnOneMachine(const NumericCase& c, Scope& scope) {
 }
 
 // A parameter as its pservers have it at their end.
-Tensor Served(const Job& job, const ParamPlacement& param) {
+Tensor Served(const Job& job, const plan::ParamPlacement& param) {
   Tensor whole(param.dtype, param.shape);
   for (std::size_t i = 0; i < param.slices.size(); ++i) {
-    const Slice& slice = param.slices[i];
+    const plan::Slice& slice = param.slices[i];
     whole.Rows(slice.row_begin, slice.row_end)
-        .CopyFrom(job.Served(slice.pserver).at(ParamPieceName(param, static_cast<int>(i))));
+        .CopyFrom(job.Served(slice.pserver).at(plan::ParamPieceName(param, static_cast<int>(i))));
   }
   return whole;
 }
@@ -111,7 +111,7 @@ TEST_P(Optimizers, InAJobEndWhereOneMachineDoes) {
     const double loss = losses[static_cast<std::size_t>(step)];
     EXPECT_NEAR(mean, loss, kAtol + kRtol * std::abs(loss)) << "step " << step;
   }
-  for (const ParamPlacement& param : roles->plan.params) {
+  for (const plan::ParamPlacement& param : roles->plan.params) {
     const Status near =
         NearValues(param.param, Served(*job, param), scope.Find(param.param)->As<Tensor>(), kRtol, kAtol);
     EXPECT_TRUE(near.ok()) << near.ToString();

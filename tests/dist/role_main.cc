@@ -160,8 +160,8 @@ Status SaveTensor(const fs::path& path, const Tensor& tensor) {
   return WriteFile(path.string(), bytes);
 }
 
-Result<std::vector<Feed>> ReadTensors(const fs::path& folder) {
-  std::vector<Feed> feeds;
+Result<std::vector<exec::Feed>> ReadTensors(const fs::path& folder) {
+  std::vector<exec::Feed> feeds;
   for (const auto& entry : fs::directory_iterator(folder)) {
     PENSTOCK_ASSIGN_OR_RETURN(Tensor tensor, ReadTensorFile(entry.path()));
     feeds.push_back({entry.path().filename().string(), std::move(tensor)});
@@ -169,7 +169,7 @@ Result<std::vector<Feed>> ReadTensors(const fs::path& folder) {
   return feeds;
 }
 
-Status Train(Executor& executor, const Program& program, Scope& scope) {
+Status Train(exec::Executor& executor, const Program& program, Scope& scope) {
   const std::vector<std::string> fetches =
       FLAGS_fetches.empty() ? std::vector<std::string>() : Split(FLAGS_fetches, ',');
   const fs::path save = FLAGS_save;
@@ -177,7 +177,7 @@ Status Train(Executor& executor, const Program& program, Scope& scope) {
   while (fs::is_directory(fs::path(FLAGS_feeds) / StrCat("s", feed_steps))) ++feed_steps;
   for (int step = 0; step < FLAGS_steps; ++step) {
     const std::string name = StrCat("s", step);
-    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Feed> feeds,
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<exec::Feed> feeds,
                               ReadTensors(fs::path(FLAGS_feeds) / StrCat("s", step % feed_steps)));
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> got, executor.Run(program, scope, feeds, fetches));
     for (std::size_t i = 0; i < fetches.size(); ++i) {
@@ -202,26 +202,28 @@ Status Run(const Program& startup, const Program& main) {
   const OpRegistry& ops = AllOps();
   Faults faults;
   LeaveHeadroom(FLAGS_headroom_mb);
-  Executor executor(ops, {.threads = 1});
+  exec::Executor executor(ops, {.threads = 1});
   FaultyRunner runner(executor, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcClient> client,
-      MakeGrpcClient({.job = FLAGS_job, .token = FLAGS_token, .trainers = FLAGS_trainers, .report = {}}));
+      rpc::MakeGrpcClient(
+          {.job = FLAGS_job, .token = FLAGS_token, .trainers = FLAGS_trainers, .report = {}}));
   FaultyClient faulty(*client, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<ServerLoop> server,
-      MakeGrpcServer(ops, runner,
-                     {.job = FLAGS_job,
-                      .token = FLAGS_token,
-                      .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
-                      .report = Report}));
+      rpc::MakeGrpcServer(
+          ops, runner,
+          {.job = FLAGS_job,
+           .token = FLAGS_token,
+           .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
+           .report = Report}));
   executor.set_rpc(&faulty);
   executor.set_server(server.get());
   Scope scope;
   PENSTOCK_RETURN_IF_ERROR(executor.Run(startup, scope, {}, {}).status());
   if (!FLAGS_values.empty()) {
-    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Feed> values, ReadTensors(FLAGS_values));
-    for (const Feed& value : values) scope.FindOrCreate(value.name)->As<Tensor>() = value.tensor;
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<exec::Feed> values, ReadTensors(FLAGS_values));
+    for (const exec::Feed& value : values) scope.FindOrCreate(value.name)->As<Tensor>() = value.tensor;
   }
   if (FLAGS_steps == 0) {
     PENSTOCK_RETURN_IF_ERROR(executor.Run(main, scope, {}, {}).status());

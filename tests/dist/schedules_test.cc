@@ -24,8 +24,8 @@ std::string Folder() { return CorpusOrSelection() + "/open/lr/"; }
 std::vector<std::string> Schedules() { return FilesEndingIn(Folder(), ".sgd.pb"); }
 
 // Both servers hold a row of the weight, and so both have the schedule.
-TranspileConfig TwoByTwo() {
-  TranspileConfig config;
+plan::TranspileConfig TwoByTwo() {
+  plan::TranspileConfig config;
   config.trainers = 2;
   config.trainer_ids = {0, 1};
   config.pservers = {"127.0.0.1:7000", "127.0.0.1:7001"};
@@ -42,10 +42,10 @@ Tensor Filled(const Shape& shape, float value) {
 
 // The weight after each step of one machine, with the batches of both trainers. Its gradient is 1 in each.
 std::vector<Tensor> OnOneMachine(const Program& main, const Program& startup) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   EXPECT_TRUE(executor.Run(startup, scope, {}, {}).ok());
-  const std::vector<Feed> feeds = {{"x", TensorOf<float>({2, 2}, {2, 2, 0, 0})}};
+  const std::vector<exec::Feed> feeds = {{"x", TensorOf<float>({2, 2}, {2, 2, 0, 0})}};
   const std::vector<std::string> fetches = {kWeight};
   std::vector<Tensor> weights;
   for (int step = 0; step < kSteps; ++step) {

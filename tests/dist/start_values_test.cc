@@ -46,8 +46,8 @@ block 0 {
 }
 )";
 
-TranspileConfig JobConfig() {
-  TranspileConfig config;
+plan::TranspileConfig JobConfig() {
+  plan::TranspileConfig config;
   config.trainers = 2;
   config.trainer_ids = {0, 1};
   // Two hold a slice of w, one each a start value, and the last nothing at all.

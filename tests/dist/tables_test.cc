@@ -44,8 +44,8 @@ Arrays FeedsOf(int trainer, int step) {
   return feeds;
 }
 
-std::vector<Feed> AsFeeds(const Arrays& arrays) {
-  std::vector<Feed> feeds;
+std::vector<exec::Feed> AsFeeds(const Arrays& arrays) {
+  std::vector<exec::Feed> feeds;
   for (const auto& [name, tensor] : arrays) feeds.push_back({name, tensor});
   return feeds;
 }

@@ -88,7 +88,8 @@ FluidJob MakeFluidJob(const std::string& name) {
     const Arrays feeds = ArraysOf(StrCat(made.folder, "feeds_t", i, ".npz"));
     for (int step = 0; step < kSteps; ++step) {
       Arrays& of_step = job.trainer(i).feeds.emplace_back();
-      for (Feed& feed : FeedsOf(feeds, StrCat("s", step, ":"), made.feeds)) of_step[feed.name] = feed.tensor;
+      for (exec::Feed& feed : FeedsOf(feeds, StrCat("s", step, ":"), made.feeds))
+        of_step[feed.name] = feed.tensor;
     }
   }
   return made;
@@ -129,7 +130,7 @@ std::vector<Arrays> ReferenceOf(Job& job, int steps, const std::vector<std::stri
   }
   if (status.ok()) status = reference.StartTrainers();
   for (int step = 0; step < steps && status.ok(); ++step) {
-    std::vector<std::vector<Feed>> feeds(2);
+    std::vector<std::vector<exec::Feed>> feeds(2);
     for (int i = 0; i < 2; ++i) {
       for (const auto& [name, value] : job.trainer(i).feeds[static_cast<std::size_t>(step)]) {
         feeds[static_cast<std::size_t>(i)].push_back({name, value});

@@ -26,8 +26,8 @@ ControlCase LoadControlCase(const std::string& name) {
           ProgramOf(base + ".pb"), ProgramOf(base + ".startup.pb")};
 }
 
-std::vector<Feed> FeedsOf(const ControlCase& c, int k) {
-  std::vector<Feed> feeds;
+std::vector<exec::Feed> FeedsOf(const ControlCase& c, int k) {
+  std::vector<exec::Feed> feeds;
   const std::string prefix = StrCat("f", k, ":");
   for (const auto& [key, value] : c.arrays) {
     if (!StartsWith(key, prefix)) continue;
@@ -75,7 +75,7 @@ static void ExpectFetched(const ControlCase& c, const std::string& prefix,
 
 void ExpectRuns(const ControlCase& c, const Program& main, const std::string& kind,
                 const std::vector<std::string>& names) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   auto started = executor.Run(c.startup, scope, {}, {});
   ASSERT_TRUE(started.ok()) << started.status().ToString();

@@ -24,7 +24,7 @@ std::vector<std::string> ControlCases(const std::string& ending = ".json");
 ControlCase LoadControlCase(const std::string& name);
 
 // The feeds of set k, with their sequence lengths.
-std::vector<Feed> FeedsOf(const ControlCase& c, int k);
+std::vector<exec::Feed> FeedsOf(const ControlCase& c, int k);
 void SetParams(const ControlCase& c, Scope& scope);
 
 // Runs `main` with all feed sets, twice (the second time nothing of the first may be left), and compares what

@@ -21,14 +21,14 @@ Program Parsed(const std::string& text) {
   return *std::move(program);
 }
 
-Result<std::vector<Variable>> RunText(const std::string& text, const std::vector<Feed>& feeds,
+Result<std::vector<Variable>> RunText(const std::string& text, const std::vector<exec::Feed>& feeds,
                                       const std::vector<std::string>& fetches) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   return executor.Run(Parsed(text), scope, feeds, fetches);
 }
 
-std::string ErrorOf(const std::string& text, const std::vector<Feed>& feeds,
+std::string ErrorOf(const std::string& text, const std::vector<exec::Feed>& feeds,
                     const std::vector<std::string>& fetches) {
   const auto result = RunText(text, feeds, fetches);
   return result.ok() ? "no error" : result.status().message();
@@ -36,14 +36,16 @@ std::string ErrorOf(const std::string& text, const std::vector<Feed>& feeds,
 
 const Tensor& TensorAt(const std::vector<Variable>& values, std::size_t i) { return *values[i].If<Tensor>(); }
 
-Feed Bool(const std::string& name, std::initializer_list<bool> values) {
+exec::Feed Bool(const std::string& name, std::initializer_list<bool> values) {
   return {name, TensorOf<bool>({static_cast<Dim>(values.size())}, values)};
 }
-Feed Int(const std::string& name, std::int64_t value) { return {name, TensorOf<std::int64_t>({1}, {value})}; }
-Feed Float(const std::string& name, std::initializer_list<float> values) {
+exec::Feed Int(const std::string& name, std::int64_t value) {
+  return {name, TensorOf<std::int64_t>({1}, {value})};
+}
+exec::Feed Float(const std::string& name, std::initializer_list<float> values) {
   return {name, TensorOf<float>({static_cast<Dim>(values.size())}, values)};
 }
-Feed Sequences(const std::string& name, std::initializer_list<float> rows, LoDLevel offsets) {
+exec::Feed Sequences(const std::string& name, std::initializer_list<float> rows, LoDLevel offsets) {
   Tensor tensor = TensorOf<float>({static_cast<Dim>(rows.size()), 1}, rows);
   tensor.set_lod({std::move(offsets)});
   return {name, std::move(tensor)};
@@ -76,11 +78,11 @@ TEST(ConditionalBlock, WhatABlockThatDidNotRunShouldHaveWrittenIsMissed) {
 }
 
 TEST(ConditionalBlock, NothingOfAFormerRunIsTakenForThisOnes) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   const Program program = Parsed(kConditional);
-  const std::vector<Feed> yes = {Bool("c", {true}), Float("x", {1, 2})};
-  const std::vector<Feed> no = {Bool("c", {false}), Float("x", {1, 2})};
+  const std::vector<exec::Feed> yes = {Bool("c", {true}), Float("x", {1, 2})};
+  const std::vector<exec::Feed> no = {Bool("c", {false}), Float("x", {1, 2})};
   const std::vector<std::string> fetches = {"z"};
   ASSERT_TRUE(executor.Run(program, scope, yes, fetches).ok());
   EXPECT_FALSE(executor.Run(program, scope, no, fetches).ok());
@@ -229,13 +231,13 @@ TEST(While, ALoopThatDoesNotEndIsCancelled) {
     std::string text = kLoop;
     const std::size_t at = text.find("  i = increment");
     text = text.substr(0, at) + body + "}\n";
-    Executor executor(AllOps(), {.threads = 1});
+    exec::Executor executor(AllOps(), {.threads = 1});
     Scope scope;
     const Program program = Parsed(text);
     std::atomic<bool> done{false};
     Status status;
     std::thread runner([&] {
-      const std::vector<Feed> feeds = {Int("n", 5), Int("i", 0)};
+      const std::vector<exec::Feed> feeds = {Int("n", 5), Int("i", 0)};
       status = executor.Run(program, scope, feeds, {}).status();
       done = true;
     });
@@ -311,7 +313,7 @@ block 0 {
 )";
 
 TEST(RankTable, SequencesAreCutIntoStepsAndJoinedAgain) {
-  const Feed x = Sequences("x", {1, 2, 3, 4, 5, 6}, {0, 1, 4, 4, 6});
+  const exec::Feed x = Sequences("x", {1, 2, 3, 4, 5, 6}, {0, 1, 4, 4, 6});
   const auto got = RunText(kRanked, {x, {"y", x.tensor}}, {"z"});
   ASSERT_TRUE(got.ok()) << got.status().ToString();
   const Tensor& z = TensorAt(*got, 0);

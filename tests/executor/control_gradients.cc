@@ -55,9 +55,9 @@ void MarkIntegers(Program& program) {
 }
 
 // The loss, for feeds of which one element of one variable was moved.
-double Loss(const ControlCase& c, const std::vector<Feed>& feeds, const std::string& param,
+double Loss(const ControlCase& c, const std::vector<exec::Feed>& feeds, const std::string& param,
             const Tensor& value) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   EXPECT_TRUE(executor.Run(c.startup, scope, {}, {}).ok());
   SetParams(c, scope);
@@ -86,7 +86,7 @@ Program Differentiated(const ControlCase& c, const std::optional<Program>& whole
 }
 
 void ExpectDifferences(const ControlCase& c, const Program& made, int k, const std::vector<std::string>& of) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   ASSERT_TRUE(executor.Run(c.startup, scope, {}, {}).ok());
   SetParams(c, scope);
@@ -100,12 +100,12 @@ void ExpectDifferences(const ControlCase& c, const Program& made, int k, const s
     for (std::int64_t i = 0; i < grad.count(); ++i) {
       double losses[2];
       for (const int side : {0, 1}) {
-        std::vector<Feed> feeds = FeedsOf(c, k);
+        std::vector<exec::Feed> feeds = FeedsOf(c, k);
         const float moved = static_cast<float>(side == 0 ? -kStep : kStep);
         std::string param;
         Tensor value;
-        const auto feed =
-            std::find_if(feeds.begin(), feeds.end(), [&](const Feed& each) { return each.name == of[n]; });
+        const auto feed = std::find_if(feeds.begin(), feeds.end(),
+                                       [&](const exec::Feed& each) { return each.name == of[n]; });
         if (feed != feeds.end()) {
           feed->tensor.Data<float>()[i] += moved;
         } else {

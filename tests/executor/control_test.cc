@@ -32,13 +32,13 @@ void RunSchedule(const std::string& name, const nlohmann::json& facts, const std
   SCOPED_TRACE(name + suffix);
   const Program main = test::ProgramOf(RatesFolder() + name + suffix + ".pb");
   const Program startup = test::ProgramOf(RatesFolder() + name + suffix + ".startup.pb");
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   auto started = executor.Run(startup, scope, {}, {});
   ASSERT_TRUE(started.ok()) << started.status().ToString();
   std::vector<std::string> fetches = {facts["lr_var"], "@LR_DECAY_COUNTER@"};
   if (facts.contains("w00_after_step")) fetches.emplace_back("w");
-  std::vector<Feed> feeds;
+  std::vector<exec::Feed> feeds;
   for (const VarRef& var : main.main().vars()) {
     if (!var->need_check_feed) continue;
     Tensor ones(var->type->dtype, Shape({1, var->shape()[1]}));
@@ -77,7 +77,7 @@ TEST(ControlFlow, TheRateBlockOfAPserverRunsWithItsBlocks) {
   const Program program = test::ProgramOf(folder + "pserver_0.pb");
   const int block = program.main().ops().front().op->GetOr<std::int32_t>("lr_decay_block_id", -1);
   ASSERT_GT(block, 0);
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   auto started = executor.Run(test::ProgramOf(folder + "pserver_startup_0.pb"), scope, {}, {});
   ASSERT_TRUE(started.ok()) << started.status().ToString();
@@ -117,11 +117,11 @@ block 1 in 0 {
 TEST(ControlFlow, RoundsThatReadARankTableArePreparedOnce) {
   const Result<Program> program = ParseText(kRounds, "rounds");
   ASSERT_TRUE(program.ok()) << program.status().ToString();
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   Tensor x = test::Ramp(DType::kFp32, {6, 1}, 0, 1);
   x.set_lod({{0, 3, 6}});
-  const std::vector<Feed> feeds = {{"x", x}, {"m", test::Ramp(DType::kFp32, {2, 1}, 5, 1)}};
+  const std::vector<exec::Feed> feeds = {{"x", x}, {"m", test::Ramp(DType::kFp32, {2, 1}, 5, 1)}};
   for (int run = 0; run < 3; ++run) {
     const auto got = executor.Run(*program, scope, feeds, std::vector<std::string>{"kept", "i"});
     ASSERT_TRUE(got.ok()) << got.status().ToString();

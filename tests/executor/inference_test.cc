@@ -61,9 +61,9 @@ void SetLengths(Tensor& batch, const Tensor& lengths) {
 
 void CompareOutputs(const Model& model, const Program& program, Scope& scope) {
   const test::Arrays io = test::ArraysOf(model.folder + "/io.npz");
-  Executor executor(AllOps(), {.threads = 1});
-  std::vector<Feed> feeds = test::FeedsOf(io, "feed:", model.feeds);
-  for (Feed& feed : feeds) {
+  exec::Executor executor(AllOps(), {.threads = 1});
+  std::vector<exec::Feed> feeds = test::FeedsOf(io, "feed:", model.feeds);
+  for (exec::Feed& feed : feeds) {
     if (const auto lens = io.find("lens:" + feed.name); lens != io.end())
       SetLengths(feed.tensor, lens->second);
   }

@@ -12,7 +12,7 @@ namespace {
 std::string RefusalOf(const std::string& text) {
   const Result<Program> program = ParseText(text, "test");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   const Status status = executor.Run(*program, scope, {}, {}).status();
   EXPECT_EQ(status.code(), StatusCode::kUnimplemented);

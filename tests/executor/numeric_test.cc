@@ -114,7 +114,7 @@ void CompareFinal(const Case& c, Scope& scope) {
 
 // Rows in sequences are another number in each step, and what is made of each sequence is known while it
 // runs.
-void ExpectShapesKnown(const Arrays& feeds, const ExecutorStats& stats) {
+void ExpectShapesKnown(const Arrays& feeds, const exec::ExecutorStats& stats) {
   if (std::ranges::any_of(feeds, [](const auto& feed) { return EndsWith(feed.first, ":lens"); })) {
     EXPECT_GT(stats.late_step_count, 0);
     EXPECT_LE(stats.specialised_count, 1 + kSteps);
@@ -125,7 +125,7 @@ void ExpectShapesKnown(const Arrays& feeds, const ExecutorStats& stats) {
   EXPECT_EQ(stats.fast_run_count, kSteps - 1);
 }
 
-Status Start(Executor& executor, const Case& c, Scope& scope) {
+Status Start(exec::Executor& executor, const Case& c, Scope& scope) {
   PENSTOCK_RETURN_IF_ERROR(executor.Run(c.startup, scope, {}, {}).status());
   for (const auto& [name, value] : c.start) test::SetTensor(scope, name, value);
   return OkStatus();
@@ -149,7 +149,7 @@ class Numeric : public testing::TestWithParam<test::NumericNames::value_type> {}
 
 TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
   const Case c = ReadCase(GetParam().first, GetParam().second);
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   const Status started = Start(executor, c, scope);
   ASSERT_TRUE(started.ok()) << started.ToString();
@@ -159,8 +159,8 @@ TEST_P(Numeric, TenStepsGiveFluidsNumbers) {
 
   const std::vector<std::string> names = FetchNames(c);
   for (int step = 0; step < kSteps; ++step) {
-    std::vector<Feed> feeds = FeedsOfStep(c, step);
-    const std::vector<Feed> masks = fluid.Masks(feeds, lost_rows);
+    std::vector<exec::Feed> feeds = FeedsOfStep(c, step);
+    const std::vector<exec::Feed> masks = fluid.Masks(feeds, lost_rows);
     if (c.listed.lost_rows > 0) feeds.insert(feeds.end(), masks.begin(), masks.end());
     const auto got = executor.Run(main, scope, feeds, names);
     ASSERT_TRUE(got.ok()) << got.status().ToString();
@@ -192,7 +192,7 @@ class NumericRows : public testing::TestWithParam<test::NumericNames::value_type
 // ahead.
 std::vector<double> Train(const Case& c, const Program& main, Scope& scope,
                           const std::map<std::string, float>& betas = {}) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   const Status started = Start(executor, c, scope);
   EXPECT_TRUE(started.ok()) << started.ToString();
   for (const auto& [name, beta] : betas) scope.Find(name)->As<Tensor>().Span<float>()[0] *= beta;

@@ -75,9 +75,9 @@ Result<std::vector<Variable>> RunTwice(const std::string& lines) {
   const Result<Program> program =
       ParseText(StrCat("program\nblock 0 {\n  data x : f32[2, 3]\n", lines, "}\n"), "odd");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
-  const std::vector<Feed> feeds = {{"x", test::Ramp(DType::kFp32, {2, 3}, 0, 1)}};
+  const std::vector<exec::Feed> feeds = {{"x", test::Ramp(DType::kFp32, {2, 3}, 0, 1)}};
   Result<std::vector<Variable>> first = executor.Run(*program, scope, feeds, {});
   if (!first.ok()) return first;
   return executor.Run(*program, scope, feeds, {});  // again with what the first run left

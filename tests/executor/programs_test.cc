@@ -26,8 +26,8 @@ Tensor Batch(const Var& var, Dim rows) {
   return labels;
 }
 
-std::vector<Feed> Batches(const Program& program, const std::vector<std::string>& names, Dim rows) {
-  std::vector<Feed> feeds;
+std::vector<exec::Feed> Batches(const Program& program, const std::vector<std::string>& names, Dim rows) {
+  std::vector<exec::Feed> feeds;
   for (const std::string& name : names) feeds.push_back({name, Batch(*program.main().FindVar(name), rows)});
   return feeds;
 }
@@ -38,7 +38,7 @@ TEST_P(Trains, WithEveryShapeKnownBeforeTheRun) {
   const std::string folder = StrCat(test::CorpusOrSelection(), "/open/programs/", GetParam());
   const auto json = nlohmann::json::parse(test::BytesOf(folder + "/program.json"));
   const Program main = test::ProgramOf(folder + "/main.pb");
-  Executor executor(AllOps(), {.threads = 2});
+  exec::Executor executor(AllOps(), {.threads = 2});
   Scope scope;
   auto started = executor.Run(test::ProgramOf(folder + "/startup.pb"), scope, {}, {});
   ASSERT_TRUE(started.ok()) << started.status().ToString();
@@ -69,7 +69,7 @@ std::vector<double> LossesWhileFetchingAll(const std::string& folder, bool keep)
     if (entry.op->role() != Role::kForward) continue;
     for (const std::string& name : entry.op->OutputNames()) fetches.push_back(name);
   }
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   auto started = executor.Run(test::ProgramOf(folder + "/startup.pb"), scope, {}, {});
   PENSTOCK_CHECK(started.ok(), started.status().ToString());

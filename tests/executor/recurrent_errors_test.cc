@@ -40,10 +40,10 @@ std::string Replaced(std::string text, const std::string& from, const std::strin
 Result<std::vector<Variable>> RunSteps(const std::string& text, Dim x_rows, Dim y_rows) {
   const Result<Program> program = ParseText(text, "steps");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
-  const std::vector<Feed> feeds = {{"x", Ramp(DType::kFp32, {x_rows, 2}, 1, 1)},
-                                   {"y", Ramp(DType::kFp32, {y_rows, 2}, 1, 0)},
-                                   {"h", Ramp(DType::kFp32, {2}, 0, 0)}};
-  Executor executor(AllOps(), {.threads = 1});
+  const std::vector<exec::Feed> feeds = {{"x", Ramp(DType::kFp32, {x_rows, 2}, 1, 1)},
+                                         {"y", Ramp(DType::kFp32, {y_rows, 2}, 1, 0)},
+                                         {"h", Ramp(DType::kFp32, {2}, 0, 0)}};
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   return executor.Run(*program, scope, feeds, std::vector<std::string>{"o"});
 }

@@ -72,7 +72,7 @@ void RunJob(const Job& job) {
   ASSERT_TRUE(started.ok()) << started.ToString();
 
   for (int step = 0; step < kJobSteps; ++step) {
-    std::vector<std::vector<Feed>> step_feeds;
+    std::vector<std::vector<exec::Feed>> step_feeds;
     for (const Arrays& arrays : feeds) {
       step_feeds.push_back(test::FeedsOf(arrays, StrCat("s", step, ":"), feed_names));
     }

@@ -59,7 +59,7 @@ TEST(SequencesOfEachRun, GiveWhatTheOpsGiveOneByOneAndStayAsTheyWere) {
   // The same rows in other sequences, other rows, empty sequences, and the first ones again.
   const std::vector<std::vector<Dim>> runs = {{2, 3}, {5},    {1, 1, 3}, {0, 5, 0}, {2, 3}, {4, 4},
                                               {2, 3}, {1, 0}, {2, 3},    {2, 3},    {7, 1}};
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   std::vector<std::vector<Variable>> got;
   std::vector<Tensors> expected;
@@ -100,7 +100,7 @@ block 0 {
 )",
                                             "guess");
   ASSERT_TRUE(program.ok()) << program.status().ToString();
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   const Tensor zero = test::TensorOf<float>({1}, {0});
   for (const std::vector<Dim>& lengths : {std::vector<Dim>{2, 3}, {1, 1}, {4}}) {
@@ -116,7 +116,7 @@ block 0 {
 TEST(SequencesOfEachRun, KeepABoundedNumberOfShapes) {
   const Program program = Model();
   const Tensor w = test::Scattered(DType::kFp32, {2, 3}, -1, 1, 7);
-  Executor executor(AllOps(), {.threads = 1, .specialisations_max = 2});
+  exec::Executor executor(AllOps(), {.threads = 1, .specialisations_max = 2});
   Scope scope;
   constexpr Dim kShapes = 6;
   for (int round = 0; round < 2; ++round) {
@@ -129,7 +129,7 @@ TEST(SequencesOfEachRun, KeepABoundedNumberOfShapes) {
 }
 
 TEST(SequencesOfEachRun, AreMissedByNameAndLine) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   Tensor x = Sequences({2, 3}, 1);
   x.set_lod({{0, 2, 4}});

@@ -62,8 +62,8 @@ const std::string kStartup = kParams + R"(  lr = fill_constant() {shape=[1l], va
 }
 )";
 
-TranspileConfig JobOf(int pservers) {
-  TranspileConfig config;
+plan::TranspileConfig JobOf(int pservers) {
+  plan::TranspileConfig config;
   config.trainers = 2;
   config.min_block_size = 1;
   config.allow_small_blocks = true;
@@ -72,12 +72,12 @@ TranspileConfig JobOf(int pservers) {
 }
 
 void RunStartup(const Program& startup, Scope& scope) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   const auto ran = executor.Run(startup, scope, {}, {});
   ASSERT_TRUE(ran.ok()) << ran.status().ToString();
 }
 
-void ExpectRows(const Tensor& whole, const Slice& slice, const Tensor& piece, const std::string& what) {
+void ExpectRows(const Tensor& whole, const plan::Slice& slice, const Tensor& piece, const std::string& what) {
   const Tensor rows = whole.shape().rank() == 0 ? whole : whole.Rows(slice.row_begin, slice.row_end);
   ASSERT_EQ(rows.shape(), piece.shape()) << what;
   EXPECT_EQ(std::memcmp(rows.raw(), piece.raw(), rows.bytes()), 0) << what;
@@ -96,9 +96,9 @@ std::pair<int, int> ExpectTheSameStart(const Program& main, const Program& start
     RunStartup(role.startup, *scopes.back());
   }
   int slices = 0;
-  for (const ParamPlacement& param : roles->plan.params) {
+  for (const plan::ParamPlacement& param : roles->plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
-      const std::string name = ParamPieceName(param, static_cast<int>(i));
+      const std::string name = plan::ParamPieceName(param, static_cast<int>(i));
       Variable* piece = scopes[static_cast<std::size_t>(param.slices[i].pserver)]->Find(name);
       if (piece == nullptr) {
         ADD_FAILURE() << name << " is not started";
@@ -126,7 +126,7 @@ TEST(StartupValues, OptimizerStateStartsInTheShapeOfItsSlice) {
   const Program startup = ParseText(kStartup, "startup").value();
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, JobOf(7));
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  const ParamPlacement& xavier = roles->plan.params.back();
+  const plan::ParamPlacement& xavier = roles->plan.params.back();
   ASSERT_EQ(xavier.param, "xavier");
   Scope scope;
   RunStartup(roles->pservers[static_cast<std::size_t>(xavier.slices[0].pserver)].startup, scope);

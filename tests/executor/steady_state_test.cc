@@ -37,8 +37,9 @@ std::atomic<std::int64_t> allocation_count{0};
 namespace penstock {
 namespace {
 
-std::int64_t AllocationsOfOneRun(Executor& executor, const Program& program, Scope& scope,
-                                 const std::vector<Feed>& feeds, const std::vector<std::string>& fetches) {
+std::int64_t AllocationsOfOneRun(exec::Executor& executor, const Program& program, Scope& scope,
+                                 const std::vector<exec::Feed>& feeds,
+                                 const std::vector<std::string>& fetches) {
   for (int i = 0; i < 3; ++i) {
     auto out = executor.Run(program, scope, feeds, fetches);
     PENSTOCK_CHECK(out.ok(), out.status().ToString());
@@ -59,10 +60,10 @@ TEST(SteadyState, AThousandSmallOpsAllocateNothing) {
     p.Add("elementwise_add", {{"X", last}, {"Y", "z"}}, {{"Out", next}});
     last = next;
   }
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
-  const std::vector<Feed> feeds = {{"x", test::Ramp(DType::kFp32, {1, 8}, 0, 1)},
-                                   {"z", test::Ramp(DType::kFp32, {1, 8}, 0, 1)}};
+  const std::vector<exec::Feed> feeds = {{"x", test::Ramp(DType::kFp32, {1, 8}, 0, 1)},
+                                         {"z", test::Ramp(DType::kFp32, {1, 8}, 0, 1)}};
   EXPECT_EQ(AllocationsOfOneRun(executor, p.program, scope, feeds, {}), 0);
   const std::vector<std::string> fetches = {last};
   // The vector of results, and the shape of the one in it.
@@ -96,11 +97,11 @@ block 2 in 0 {
 
 TEST(SteadyState, BlocksThatNoGradientReadsAllocateNothing) {
   const Program program = ParseText(kLoop, "test").value();
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   Tensor yes(DType::kBool, {1});
   *yes.Data<bool>() = true;
-  const std::vector<Feed> feeds = {{"x", test::Ramp(DType::kFp32, {2, 3}, 0, 1)}, {"c", yes}};
+  const std::vector<exec::Feed> feeds = {{"x", test::Ramp(DType::kFp32, {2, 3}, 0, 1)}, {"c", yes}};
   EXPECT_EQ(AllocationsOfOneRun(executor, program, scope, feeds, {}), 0);
 }
 
@@ -111,7 +112,7 @@ TEST(SteadyState, ATrainingStepAllocatesNothingOfOurs) {
   const std::string folder = test::CorpusOrSelection() + "/open/numeric/softmax_reg/";
   const auto feeds = test::FeedsOf(test::ArraysOf(folder + "feeds.npz"), "s0:", {"img", "label"});
   for (const char* optimizer : {"sgd", "momentum", "adam"}) {
-    Executor executor(AllOps(), {.threads = 1});
+    exec::Executor executor(AllOps(), {.threads = 1});
     Scope scope;
     auto started = executor.Run(test::ProgramOf(StrCat(folder, optimizer, ".startup.pb")), scope, {}, {});
     ASSERT_TRUE(started.ok()) << started.status().ToString();

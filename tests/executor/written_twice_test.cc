@@ -39,7 +39,7 @@ TEST(AVariableWrittenTwice, HasTheSizeThatItsSecondWriterNeeds) {
   const Tensor big = test::Scattered(DType::kFp32, {40, 2}, -1, 1);
   for (const std::vector<std::string>& fetches :
        {std::vector<std::string>{"before", "after"}, {"small", "after", "before"}}) {
-    Executor executor(AllOps(), {.threads = 1});
+    exec::Executor executor(AllOps(), {.threads = 1});
     Scope scope;
     std::vector<std::vector<Variable>> kept;
     for (int run = 0; run < 4; ++run) {
@@ -80,7 +80,7 @@ TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
   (Out=t, XShape=s : f32[0]) = reshape2(X=t) {shape=[4, 1]}
   t = scale(X=t) {scale=2.0}
 )");
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   for (int run = 0; run < 3; ++run) {
     const Tensor x = InSequences(test::TensorOf<float>({3, 2}, {1, 2, 3, 4, 5, 6}), {0, 1, 3});
@@ -105,7 +105,7 @@ TEST(AVariableWrittenTwice, IsReadInTheShapeThatABlockGaveIt) {
 block 1 in 0 {
   y = concat(X=[x, x, x, x]) {axis=0}
 )");
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   for (const bool taken : {false, true, false, true, true}) {
     Tensor c(DType::kBool, {1});
@@ -140,7 +140,7 @@ std::string Adam(const std::string& outputs) {
 
 Status RunAdam(const std::string& outputs) {
   const Program program = Parsed(Adam(outputs));
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   for (const char* name : {"w", "m", "v"})
     test::SetTensor(scope, name, test::Scattered(DType::kFp32, {4, 3}, 0.1, 1));
@@ -148,7 +148,7 @@ Status RunAdam(const std::string& outputs) {
     test::SetTensor(scope, name, test::TensorOf<float>({1}, {0.5f}));
   test::SetTensor(scope, "few", test::Ramp(DType::kFp32, {2}, 0, 1));
   test::SetTensor(scope, "whole", test::TensorOf<std::int64_t>({1}, {7}));
-  const std::vector<Feed> feeds = {{"g", test::Scattered(DType::kFp32, {4, 3}, -1, 1)}};
+  const std::vector<exec::Feed> feeds = {{"g", test::Scattered(DType::kFp32, {4, 3}, -1, 1)}};
   Status first;
   for (int run = 0; run < 3 && first.ok(); ++run) first = executor.Run(program, scope, feeds, {}).status();
   return first;
@@ -174,9 +174,9 @@ TEST(AnOptimizer, UpdatesAVariableInItsOwnSlotAlone) {
 }
 
 Status RunOnce(const std::string& lines) {
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
-  const std::vector<Feed> feeds = {
+  const std::vector<exec::Feed> feeds = {
       {"x", InSequences(test::TensorOf<std::int64_t>({4, 1}, {1, 2, 3, 4}), {0, 1, 4})}};
   return executor.Run(Parsed(StrCat("  data x : i64[?, 1] lod=1\n", lines)), scope, feeds, {}).status();
 }

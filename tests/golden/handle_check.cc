@@ -24,7 +24,7 @@ const GoldenCase* BaseOf(const GoldenFile& file, const GoldenCase& one) {
 
 struct CheckedJob {
   Program main, startup;
-  RoleFiles roles;
+  check::RoleFiles roles;
 };
 
 Result<Program> ProgramOf(const GoldenCase& one, std::string_view section) {
@@ -38,15 +38,15 @@ Result<CheckedJob> MakeJob(const GoldenCase& base) {
   PENSTOCK_ASSIGN_OR_RETURN(job.startup, ProgramOf(base, "startup"));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(base, "config"));
   PENSTOCK_ASSIGN_OR_RETURN(const CaseFile file, ParseCase(text));
-  TranspileConfig config = file.config;
-  if (base.Find("config")->argument == "fluid-1.8") config.dialect = Dialect::kFluid18;
+  plan::TranspileConfig config = file.config;
+  if (base.Find("config")->argument == "fluid-1.8") config.dialect = plan::Dialect::kFluid18;
   PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), job.main, job.startup, config));
   job.roles = FilesOf(roles);
   return job;
 }
 
-RoleProgram* FindFile(RoleFiles& roles, const std::string& name) {
-  for (RoleProgram* file : roles.All()) {
+check::RoleProgram* FindFile(check::RoleFiles& roles, const std::string& name) {
+  for (check::RoleProgram* file : roles.All()) {
     if (file->file == name) return file;
   }
   return nullptr;
@@ -90,8 +90,8 @@ Status Edit(const std::string& edit, Lines& lines) {
   return OkStatus();
 }
 
-Status Damage(const GoldenSection& section, RoleFiles& roles) {
-  RoleProgram* file = FindFile(roles, section.argument);
+Status Damage(const GoldenSection& section, check::RoleFiles& roles) {
+  check::RoleProgram* file = FindFile(roles, section.argument);
   if (file == nullptr) return InvalidArgument("E-golden", "there is no file ", section.argument);
   file->program.mutable_meta().job_facts.clear();  // it repeats what the ops say
   Lines lines = Split(PrintProgram(file->program, PrintOptions::Everything()), '\n');
@@ -111,9 +111,10 @@ Result<GoldenOutputs> RunCheck(const GoldenFile& file, const GoldenCase& one) {
   for (const GoldenSection& section : one.given) {
     if (section.name == "damage") PENSTOCK_RETURN_IF_ERROR(Damage(section, job.roles));
   }
-  const SourcePrograms source{job.main, job.startup};
+  const check::SourcePrograms source{job.main, job.startup};
   const bool with_source = one.Find("without source") == nullptr;
-  const CheckReport report = CheckRoles(job.roles, AllOps(), {.source = with_source ? &source : nullptr});
+  const check::CheckReport report =
+      check::CheckRoles(job.roles, AllOps(), {.source = with_source ? &source : nullptr});
   return GoldenOutputs{{"out", "", report.ToString()}};
 }
 

@@ -15,19 +15,20 @@ namespace penstock::test {
 namespace {
 
 // The role programs of a case, whatever they come from.
-struct Roles : RoleFiles {
-  JobPrograms Programs() const {
-    JobPrograms out;
-    for (const RoleProgram& one : trainers) out.trainers.push_back({one.file, &one.program});
-    for (const RoleProgram& one : trainer_startups) out.trainer_startups.push_back({one.file, &one.program});
-    for (const RoleProgram& one : pservers) out.pservers.push_back({one.file, &one.program});
+struct Roles : check::RoleFiles {
+  cost::JobPrograms Programs() const {
+    cost::JobPrograms out;
+    for (const check::RoleProgram& one : trainers) out.trainers.push_back({one.file, &one.program});
+    for (const check::RoleProgram& one : trainer_startups)
+      out.trainer_startups.push_back({one.file, &one.program});
+    for (const check::RoleProgram& one : pservers) out.pservers.push_back({one.file, &one.program});
     return out;
   }
 };
 
 // -- roles of fit_a_line.sgd@sync_p2t2: a case of the selection in the tree.
 Result<Roles> RolesOfCase(const std::string& name) {
-  PENSTOCK_ASSIGN_OR_RETURN(RoleFiles files,
+  PENSTOCK_ASSIGN_OR_RETURN(check::RoleFiles files,
                             tools::ReadRoleFiles(StrCat(SelectionFolder(), "/open/cases/", name)));
   return Roles{std::move(files)};
 }
@@ -37,9 +38,9 @@ Result<Roles> RolesOfSections(const GoldenCase& one) {
   Roles roles;
   for (const GoldenSection& section : one.given) {
     if (section.name != "trainer" && section.name != "pserver") continue;
-    std::vector<RoleProgram>& into = section.name == "pserver"       ? roles.pservers
-                                     : section.argument == "startup" ? roles.trainer_startups
-                                                                     : roles.trainers;
+    std::vector<check::RoleProgram>& into = section.name == "pserver"       ? roles.pservers
+                                            : section.argument == "startup" ? roles.trainer_startups
+                                                                            : roles.trainers;
     const std::string name = StrCat(section.name, "_", into.size());
     PENSTOCK_ASSIGN_OR_RETURN(Program program, ParseText(section.text, name));
     into.push_back({name, std::move(program)});
@@ -79,7 +80,7 @@ Result<Ask> ReadAsk(const GoldenCase& one) {
   Ask ask;
   const GoldenSection* section = one.Find("ask");
   if (section == nullptr) return ask;
-  Network network;
+  cost::Network network;
   for (const std::string& line : Split(section->text, '\n')) {
     const std::vector<std::string> words = Split(line, ' ');
     if (words.size() == 1 && !line.empty()) ask.form = line;
@@ -117,7 +118,7 @@ Result<GoldenOutputs> RunCost(const GoldenFile&, const GoldenCase& one) {
                                 ? RolesOfSections(one)
                                 : RolesOfSource(one));
   PENSTOCK_ASSIGN_OR_RETURN(const Ask ask, ReadAsk(one));
-  PENSTOCK_ASSIGN_OR_RETURN(Job job, ReadJob(AllOps(), roles.Programs()));
+  PENSTOCK_ASSIGN_OR_RETURN(cost::Job job, cost::ReadJob(AllOps(), roles.Programs()));
   PENSTOCK_ASSIGN_OR_RETURN(const tools::JobReport report,
                             tools::MakeJobReport(std::move(job), ask.question));
   const std::string text = ask.form == "json"  ? tools::ReportJson(report)

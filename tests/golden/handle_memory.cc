@@ -15,13 +15,14 @@ Result<GoldenOutputs> RunMemory(const GoldenFile&, const GoldenCase& one) {
   PENSTOCK_RETURN_IF_ERROR(VerifyProgram(program, {.ops = &AllOps()}));
   const GoldenSection* given = one.Find("options");
   const auto options = nlohmann::json::parse(given == nullptr ? "{}" : given->text);
-  const NameSet keep = options.value("keep", NameSet());
-  const Result<MemoryRewrite> less = options.value("release", false)
-                                         ? ReleaseBuffers(AllOps(), program, keep)
-                                         : ReuseBuffers(AllOps(), program,
-                                                        {.keep = keep,
-                                                         .larger_buffers = options.value("level", 0) == 1,
-                                                         .skip_grads = options.value("skip_grads", false)});
+  const memory::NameSet keep = options.value("keep", memory::NameSet());
+  const Result<memory::MemoryRewrite> less =
+      options.value("release", false)
+          ? memory::ReleaseBuffers(AllOps(), program, keep)
+          : memory::ReuseBuffers(AllOps(), program,
+                                 {.keep = keep,
+                                  .larger_buffers = options.value("level", 0) == 1,
+                                  .skip_grads = options.value("skip_grads", false)});
   if (!less.ok()) return less.status();
   PENSTOCK_RETURN_IF_ERROR(VerifyProgram(less->program, {.ops = &AllOps()}));
   return GoldenOutputs{{"out", "report", less->Report()}, {"out", "", PrintProgram(less->program)}};

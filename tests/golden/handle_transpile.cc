@@ -33,29 +33,29 @@ Result<Program> OptionalProgram(const GoldenCase& one, std::string_view name) {
   return one.Find(name) == nullptr ? Result<Program>(Program()) : ProgramIn(one, name);
 }
 
-Result<TranspileConfig> ConfigOf(const GoldenCase& one) {
+Result<plan::TranspileConfig> ConfigOf(const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(one, "config"));
   PENSTOCK_ASSIGN_OR_RETURN(CaseFile job, ParseCase(text));
   const GoldenSection* section = one.Find("config");
-  job.config.dialect = section->argument == "fluid-1.8" ? Dialect::kFluid18 : Dialect::kDefault;
+  job.config.dialect = section->argument == "fluid-1.8" ? plan::Dialect::kFluid18 : plan::Dialect::kDefault;
   return job.config;
 }
 
 // "trainer 1"
-Result<Self> SelfOf(const GoldenSection& section) {
+Result<passes::Self> SelfOf(const GoldenSection& section) {
   const std::vector<std::string> words = Split(section.argument, ' ');
-  Self self;
+  passes::Self self;
   const bool known = words.size() == 2 && (words[0] == "trainer" || words[0] == "pserver");
   const auto end = known ? words[1].data() + words[1].size() : nullptr;
   if (!known || std::from_chars(words[1].data(), end, self.index).ptr != end) {
     return InvalidArgument("E-golden", "say who runs it: -- ", section.name, " (trainer 0)");
   }
-  self.role = words[0] == "trainer" ? Self::Role::kTrainer : Self::Role::kPserver;
+  self.role = words[0] == "trainer" ? passes::Self::Role::kTrainer : passes::Self::Role::kPserver;
   return self;
 }
 
 Result<Pass> FindPass(const std::string& name) {
-  for (const Mode mode : AllModes()) {
+  for (const plan::Mode mode : plan::AllModes()) {
     const Pipelines& pipelines = PipelinesOf(mode);
     for (const auto& list :
          {pipelines.trainer, pipelines.trainer_startup, pipelines.pserver, pipelines.pserver_startup}) {
@@ -70,56 +70,56 @@ Result<Pass> FindPass(const std::string& name) {
 }  // namespace
 
 Result<GoldenOutputs> RunPlan(const GoldenFile&, const GoldenCase& one) {
-  PlacementPlan plan;
+  plan::PlacementPlan plan;
   if (one.Find("plan") != nullptr) {
     PENSTOCK_ASSIGN_OR_RETURN(const std::string text, RequireSection(one, "plan"));
-    PENSTOCK_ASSIGN_OR_RETURN(plan, ParsePlan(text));
-    PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
+    PENSTOCK_ASSIGN_OR_RETURN(plan, plan::ParsePlan(text));
+    PENSTOCK_RETURN_IF_ERROR(plan::ValidatePlan(plan));
   } else {
-    PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
+    PENSTOCK_ASSIGN_OR_RETURN(const plan::TranspileConfig config, ConfigOf(one));
     PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
     PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
-    PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
-    PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
+    PENSTOCK_RETURN_IF_ERROR(plan::ValidateConfig(config));
+    PENSTOCK_ASSIGN_OR_RETURN(const plan::Mode mode, plan::ResolveMode(config));
     PENSTOCK_ASSIGN_OR_RETURN(
-        Planned planned,
+        plan::Planned planned,
         PipelinesOf(mode).plan({.ops = AllOps(), .main = main, .startup = startup, .config = config}));
     plan = std::move(planned.plan);
   }
-  PENSTOCK_ASSIGN_OR_RETURN(const PlacementPlan again, ParsePlan(PrintPlan(plan)));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::PlacementPlan again, plan::ParsePlan(plan::PrintPlan(plan)));
   if (again != plan)
-    return InternalError("E-golden-round-trip", "the plan reads back as\n", PrintPlan(again));
-  return GoldenOutputs{{"out", "", PrintPlan(plan)}};
+    return InternalError("E-golden-round-trip", "the plan reads back as\n", plan::PrintPlan(again));
+  return GoldenOutputs{{"out", "", plan::PrintPlan(plan)}};
 }
 
 Result<GoldenOutputs> RunPass(const GoldenFile& file, const GoldenCase& one) {
   PENSTOCK_ASSIGN_OR_RETURN(const Pass pass, FindPass(file.stem));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string plan_text, RequireSection(one, "plan"));
-  PENSTOCK_ASSIGN_OR_RETURN(const PlacementPlan plan, ParsePlan(plan_text));
-  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(plan));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::PlacementPlan plan, plan::ParsePlan(plan_text));
+  PENSTOCK_RETURN_IF_ERROR(plan::ValidatePlan(plan));
   PENSTOCK_ASSIGN_OR_RETURN(const Program in, ProgramIn(one, "in"));
-  PENSTOCK_ASSIGN_OR_RETURN(const Self self, SelfOf(*one.Find("in")));
+  PENSTOCK_ASSIGN_OR_RETURN(const passes::Self self, SelfOf(*one.Find("in")));
   PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
   // What is analysed is the user's program; a case that shows only a pass on it need not give it twice.
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, one.Find("main") != nullptr ? ProgramIn(one, "main") : in);
-  const bool on_trainers = plan.mode == Mode::kGeo || !plan.ranks.addresses.empty();
-  Result<Analysis> analysis =
-      on_trainers ? AnalyseUpdates(main, plan.dialect) : Analyse(AllOps(), main, plan.dialect, plan.clip);
-  if (!analysis.ok()) analysis = Analysis();  // a fragment without an optimizer
-  const Shares shares(plan, *analysis, startup);
-  const PassContext context{.ops = AllOps(),
-                            .main = main,
-                            .startup = startup,
-                            .analysis = *analysis,
-                            .plan = plan,
-                            .shares = shares,
-                            .self = self};
+  const bool on_trainers = plan.mode == plan::Mode::kGeo || !plan.ranks.addresses.empty();
+  Result<plan::Analysis> analysis = on_trainers ? plan::AnalyseUpdates(main, plan.dialect)
+                                                : plan::Analyse(AllOps(), main, plan.dialect, plan.clip);
+  if (!analysis.ok()) analysis = plan::Analysis();  // a fragment without an optimizer
+  const passes::Shares shares(plan, *analysis, startup);
+  const passes::PassContext context{.ops = AllOps(),
+                                    .main = main,
+                                    .startup = startup,
+                                    .analysis = *analysis,
+                                    .plan = plan,
+                                    .shares = shares,
+                                    .self = self};
   PENSTOCK_ASSIGN_OR_RETURN(const Program out, pass.run(in, context));
   return GoldenOutputs{{"out", "", Show(out)}};
 }
 
 Result<GoldenOutputs> RunSteps(const GoldenFile&, const GoldenCase& one) {
-  PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::TranspileConfig config, ConfigOf(one));
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
   PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
   GoldenOutputs outputs;
@@ -134,11 +134,11 @@ Result<GoldenOutputs> RunSteps(const GoldenFile&, const GoldenCase& one) {
 }
 
 Result<GoldenOutputs> RunPipelines(const GoldenFile&, const GoldenCase& one) {
-  PENSTOCK_ASSIGN_OR_RETURN(const TranspileConfig config, ConfigOf(one));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::TranspileConfig config, ConfigOf(one));
   PENSTOCK_ASSIGN_OR_RETURN(const Program main, ProgramIn(one, "in"));
   PENSTOCK_ASSIGN_OR_RETURN(const Program startup, OptionalProgram(one, "startup"));
   PENSTOCK_ASSIGN_OR_RETURN(const RoleSet roles, Transpile(AllOps(), main, startup, config));
-  GoldenOutputs outputs = {{"out", "plan", PrintPlan(roles.plan)}};
+  GoldenOutputs outputs = {{"out", "plan", plan::PrintPlan(roles.plan)}};
   for (const TrainerRole& role : roles.trainers) {
     outputs.push_back({"out", StrCat("trainer ", role.trainer_id), Show(role.main)});
     outputs.push_back({"out", StrCat("trainer ", role.trainer_id, " startup"), Show(role.startup)});

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/ir/wire.h"
 #include "framework/op/var_info.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/ops/allocations.h"
 #include "tests/support/npz.h"

@@ -5,9 +5,9 @@
 #include <algorithm>
 
 #include "executor/schedule/executor.h"
-#include "framework/ir/wire.h"
 #include "framework/tensor/row_start.h"
 #include "framework/text/parser.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/ops/rows_runner.h"
 #include "tests/support/corpus.h"
@@ -21,7 +21,7 @@ SelectedRows Filled(const std::string& var_flags, const std::string& op) {
       StrCat("program\nblock 0 {\n  persist t : rows<f32[6, 3]>", var_flags, "\n  t = ", op, "\n}\n"),
       "test");
   EXPECT_TRUE(program.ok()) << program.status().ToString();
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   const auto result = executor.Run(*program, scope, {}, {});
   EXPECT_TRUE(result.ok()) << result.status().ToString();

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/op/op_registry.h"
 #include "framework/op/var_info.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/program_files.h"

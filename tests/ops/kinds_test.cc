@@ -91,7 +91,7 @@ class OneOp {
   Status Infer() { return InferAndDeclare(AllOps(), program_, 0, op_); }
   Status Run() {
     program_.MutableBlock(0).Append(op_);
-    Executor executor(AllOps(), {.threads = 1});
+    exec::Executor executor(AllOps(), {.threads = 1});
     auto result = executor.Run(program_, scope_, {}, {});
     return result.ok() ? OkStatus() : std::move(result).status();
   }

@@ -16,7 +16,7 @@ namespace {
 VarInfo InfoOf(const Variable& variable) {
   VarInfo info;
   if (const auto* array = variable.If<TensorArray>()) {
-    if (!array->empty()) info = penstock::InfoOf(array->front());
+    if (!array->empty()) info = penstock::exec::InfoOf(array->front());
     if (info.shape.rank() > 0) info.shape.Set(0, kUnknownDim);
     info.kind = VarKind::kTensorArray;
     return info;
@@ -72,7 +72,7 @@ void PutBack(const Variable& from, Variable& to) {
 // One entry a variable, however often the op names it.
 class Frame {
  public:
-  explicit Frame(Variables& variables) : variables_(variables) {}
+  explicit exec::Frame(Variables& variables) : variables_(variables) {}
   Operand Take(const std::string& name, const VarInfo& info) {
     std::unique_ptr<Variable>& variable = variables_[name];
     if (variable == nullptr) variable = std::make_unique<Variable>();
@@ -118,10 +118,10 @@ Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
     const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::make_optional(InfoOf(*found->second));
+    return found == variables.end() ? std::nullopt : std::make_optional(exec::InfoOf(*found->second));
   });
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
-  Frame frame(variables);
+  exec::Frame frame(variables);
   std::vector<KernelSetup::Argument> in, out;
   for (const Slot& slot : op.inputs()) {
     in.push_back({slot.name, {}});

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/ops/rows_runner.h"
 #include "tests/support/corpus.h"

@@ -38,7 +38,7 @@ struct Case {
   std::string id, loss;
   std::vector<std::string> feeds;
   Program main, startup;
-  TranspileConfig config;
+  plan::TranspileConfig config;
 };
 
 Case ReadCase(const std::string& id) {
@@ -84,7 +84,7 @@ std::int64_t BoundOf(const Program& main, const std::string& feed) {
 }
 
 // Numbers that differ from feed to feed and from trainer to trainer. Sequences of 2, 1 and 3 elements.
-Feed MadeUpFeed(const Program& main, const std::string& name, int trainer) {
+exec::Feed MadeUpFeed(const Program& main, const std::string& name, int trainer) {
   const Var& var = *main.FindVar(0, name);
   const bool sequences = var.type->lod_level > 0;
   Shape shape = var.shape().WithRows(sequences ? 6 : kBatch);
@@ -135,7 +135,7 @@ void RunCase(const Case& c, const RoleSet& roles, std::uint64_t seed) {
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), seed, {.lost = 0.05, .twice = 0.05});
   job.set_chunk_bytes(std::size_t{64} << 10);
   job.fetches = {c.loss};
-  std::vector<std::vector<Feed>> feeds;
+  std::vector<std::vector<exec::Feed>> feeds;
   for (int t = 0; t < c.config.trainers; ++t) {
     feeds.emplace_back();
     for (const std::string& name : c.feeds) feeds.back().push_back(MadeUpFeed(c.main, name, t));

@@ -70,9 +70,9 @@ TEST(FailureTexts, AConnectionThatBreaksAfterASilenceSaysSo) {
 TEST(FailureTexts, ATrainerThatIsToldAPeersFailureOnlyReacts) {
   std::vector<Status> reactions;
   Simulation sim(TwoServers(), 1000, 1, {}, 1);
-  SessionOptions options{.incarnation = 1};
+  client::SessionOptions options{.incarnation = 1};
   options.on_reaction = [&](const Status& why) { reactions.push_back(why); };
-  Session& told = sim.AddTrainer(1, sim.job(), 1000, options).session();
+  client::Session& told = sim.AddTrainer(1, sim.job(), 1000, options).session();
   sim.net().After(seconds(2), [&] {
     sim.trainer(0).session().Abandon(FailedPrecondition("E-trainer-raised", "ValueError: no"));
   });
@@ -85,9 +85,9 @@ TEST(FailureTexts, ATrainerThatIsToldAPeersFailureOnlyReacts) {
 TEST(FailureTexts, ATrainerThatAServerRefusesIsItselfToBlame) {
   std::vector<Status> reactions;
   Simulation sim(TwoServers(), 3, 1, {});
-  SessionOptions options{.job = "another", .incarnation = 1};
+  client::SessionOptions options{.job = "another", .incarnation = 1};
   options.on_reaction = [&](const Status& why) { reactions.push_back(why); };
-  const Session& refused = sim.AddTrainer(1, sim.job(), 3, options).session();
+  const client::Session& refused = sim.AddTrainer(1, sim.job(), 3, options).session();
   ASSERT_TRUE(sim.Run());
   EXPECT_EQ(refused.status().id(), "E-rpc-job");
   EXPECT_TRUE(reactions.empty());

@@ -29,12 +29,12 @@ class Turn {
   std::binary_semaphore go_{0}, back_{0};
 };
 
-class SimClient : public SessionClient {
+class SimClient : public client::SessionClient {
  public:
-  SimClient(Transport& transport, SessionOptions options, Turn& turn)
-      : SessionClient(session_), session_(transport, std::move(options)), turn_(turn) {}
+  SimClient(Transport& transport, client::SessionOptions options, Turn& turn)
+      : client::SessionClient(session_), session_(transport, std::move(options)), turn_(turn) {}
 
-  Session& session() { return session_; }
+  client::Session& session() { return session_; }
   bool MayGoOn() const { return answer_ == nullptr || (*answer_)() || !session_.status().ok(); }
 
  private:
@@ -48,13 +48,13 @@ class SimClient : public SessionClient {
     return session_.status();
   }
 
-  Session session_;
+  client::Session session_;
   Turn& turn_;
   const std::function<bool()>* answer_ = nullptr;  // what it waits for
 };
 
-SessionOptions OptionsOf(Clock& clock) {
-  SessionOptions options;
+client::SessionOptions OptionsOf(Clock& clock) {
+  client::SessionOptions options;
   options.job = "sim";
   options.resend_after = std::chrono::milliseconds(100);
   options.clock = &clock;
@@ -68,9 +68,9 @@ struct RoleJob::Server {
       : ops(registry), programs(std::move(given)), executor(registry, {.threads = 1}) {}
   const OpRegistry& ops;
   const RolePrograms programs;
-  Executor executor;
+  exec::Executor executor;
   Scope scope;
-  std::unique_ptr<Pserver> pserver;
+  std::unique_ptr<pserver::Pserver> pserver;
   std::unique_ptr<Listener> listener;
 };
 
@@ -82,7 +82,7 @@ struct RoleJob::Role {
 
   Status Train(const std::vector<std::string>& fetches) {
     PENSTOCK_RETURN_IF_ERROR(executor.Run(programs.startup, trainer.scope, {}, {}).status());
-    for (const std::vector<Feed>& feeds : trainer.feeds) {
+    for (const std::vector<exec::Feed>& feeds : trainer.feeds) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> fetched,
                                 executor.Run(programs.main, trainer.scope, feeds, fetches));
       trainer.fetched.push_back(std::move(fetched));
@@ -103,7 +103,7 @@ struct RoleJob::Role {
   const RolePrograms programs;
   Turn turn;
   SimClient client;
-  Executor executor;
+  exec::Executor executor;
   Trainer trainer;
   std::thread thread;
   bool here = false;  // started, by the simulated clock
@@ -133,16 +133,17 @@ Status RoleJob::StartServers() {
 }
 
 Status RoleJob::Serve(Server& server) {
-  PserverOptions options;
+  pserver::PserverOptions options;
   options.job = "sim";
   options.chunk_bytes = chunk_bytes_;
   options.checkpoint_folder = checkpoint_folder_;
   options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
   options.report = [](const std::string&) {};
   options.clock = &net_.clock();
-  PENSTOCK_ASSIGN_OR_RETURN(server.pserver,
-                            Pserver::Make(server.programs.main, *server.programs.main.main().ops().back().op,
-                                          server.scope, server.ops, server.executor, std::move(options)));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      server.pserver,
+      pserver::Pserver::Make(server.programs.main, *server.programs.main.main().ops().back().op, server.scope,
+                             server.ops, server.executor, std::move(options)));
   net_.After(net_.Delay() * 10, [this, &server] {
     server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.pserver)).value();
   });

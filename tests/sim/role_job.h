@@ -28,7 +28,7 @@ namespace penstock::test {
 class RoleJob {
  public:
   struct Trainer {
-    std::vector<std::vector<Feed>> feeds;  // by step; as many steps as there are
+    std::vector<std::vector<exec::Feed>> feeds;  // by step; as many steps as there are
     std::vector<std::vector<Variable>> fetched;
     std::optional<Program> last;  // runs after the steps
     Scope scope;

@@ -26,7 +26,7 @@ inline constexpr auto kTick = std::chrono::milliseconds(50);
 struct Server {
   Program program;
   Scope scope;
-  std::unique_ptr<Pserver> pserver;
+  std::unique_ptr<pserver::Pserver> pserver;
   std::unique_ptr<Listener> listener;
   std::vector<std::string> reports;
   std::vector<Status> reactions;
@@ -35,7 +35,7 @@ struct Server {
 // A trainer as a script: pull version 0, then push, end the step, pull, `steps` times; then complete.
 class Trainer {
  public:
-  Trainer(const ToyJob& job, int id, int steps, Network& net, SessionOptions options)
+  Trainer(const ToyJob& job, int id, int steps, Network& net, client::SessionOptions options)
       : job_(job), id_(id), steps_(steps), net_(net), session_(net.transport(), std::move(options)) {}
 
   Status Start() {
@@ -82,7 +82,7 @@ class Trainer {
   void LookUpInstead(std::uint64_t step, std::int64_t id) { odd_ids_[step] = id; }
   void KeepLast(Status status) { last_ = std::move(status); }
   const Status& last() const { return last_; }
-  Session& session() { return session_; }
+  client::Session& session() { return session_; }
   const std::vector<ToyValues>& seen() const { return seen_; }
 
  private:
@@ -195,7 +195,7 @@ class Trainer {
   const int id_;
   const int steps_;
   Network& net_;
-  Session session_;
+  client::Session session_;
   std::vector<PushHandle> pushes_;
   std::vector<PullHandle> pulls_;
   std::vector<RowsHandle> tables_;
@@ -227,7 +227,7 @@ class Simulation {
     Server& server = *servers_.back();
     server.program = job_.Pserver(index);
     job_.Start(index, server.scope);
-    PserverOptions options;
+    pserver::PserverOptions options;
     options.job = "sim";
     options.proven = proven_;
     options.chunk_bytes = 32;
@@ -237,8 +237,8 @@ class Simulation {
     options.report = [&server](const std::string& line) { server.reports.push_back(line); };
     options.on_reaction = [&server](const Status& why) { server.reactions.push_back(why); };
     options.clock = &net_.clock();
-    auto made = Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope, SimOps(),
-                              runner_, options);
+    auto made = pserver::Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope,
+                                       SimOps(), runner_, options);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     server.pserver = std::move(made).value();
     net_.After(net_.Delay() * 10, [this, &server] {
@@ -247,7 +247,7 @@ class Simulation {
     });
   }
 
-  Trainer& AddTrainer(int id, const ToyJob& job, int steps, SessionOptions options) {
+  Trainer& AddTrainer(int id, const ToyJob& job, int steps, client::SessionOptions options) {
     if (options.job.empty()) options.job = "sim";
     options.resend_after = std::chrono::milliseconds(100);
     options.clock = &net_.clock();

@@ -151,7 +151,7 @@ TEST(Simulation, ATrainerThatComesSoonAfterTheFailureIsToldWhy) {
   const auto ended = [&] { return sim.server(0).pserver->Ended() && sim.server(1).pserver->Ended(); };
   ASSERT_TRUE(sim.net().RunUntil(ended, std::chrono::minutes(1)));
   EXPECT_TRUE(sim.server(0).pserver->HasListeners());  // so the process stays
-  const Session& late = sim.AddTrainer(1, sim.job(), 3, {.incarnation = 1}).session();
+  const client::Session& late = sim.AddTrainer(1, sim.job(), 3, {.incarnation = 1}).session();
   ASSERT_TRUE(sim.net().RunUntil([&] { return !late.status().ok(); }, std::chrono::seconds(5)));
   EXPECT_EQ(late.status().message().rfind("trainer 0 is gone", 0), 0u) << late.status().ToString();
 }
@@ -160,7 +160,7 @@ TEST(Simulation, AServerThatFailedIsGoneWithinTenSecondsWhoeverHasNotCome) {
   Simulation sim(Job(0), 1000, 1, {}, 1);
   sim.AddTrainer(1, sim.job(), 3, {.job = "another", .incarnation = 1});  // is refused, and is nobody of ours
   sim.net().After(std::chrono::seconds(2), [&] { sim.trainer(0).session().Abort(); });
-  Pserver& server = *sim.server(0).pserver;
+  pserver::Pserver& server = *sim.server(0).pserver;
   ASSERT_TRUE(sim.net().RunUntil([&] { return server.Ended().has_value(); }, std::chrono::minutes(1)));
   EXPECT_EQ(sim.trainer(1).session().status().id(), "E-rpc-job");
   sim.net().RunUntil([] { return false; }, std::chrono::seconds(5));
@@ -173,8 +173,8 @@ TEST(Simulation, AServerThatNeverAnswersFailsTheJobAtTheDeadline) {
   ToyJob elsewhere = Job(0);
   elsewhere.servers[1] = "nowhere:1";
   Simulation sim(Job(0), 3, 1, {}, 0);
-  SessionOptions options{.incarnation = 1, .connect_deadline = std::chrono::seconds(20)};
-  const Session& waiting = sim.AddTrainer(0, elsewhere, 3, options).session();
+  client::SessionOptions options{.incarnation = 1, .connect_deadline = std::chrono::seconds(20)};
+  const client::Session& waiting = sim.AddTrainer(0, elsewhere, 3, options).session();
   sim.net().RunUntil([] { return false; }, std::chrono::seconds(19));
   EXPECT_TRUE(waiting.status().ok()) << waiting.status().ToString();
   EXPECT_EQ(waiting.WaitingFor(), "pserver nowhere:1 to start (nothing answers there yet)");
@@ -200,9 +200,9 @@ TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {
 class Silent : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
-    const Result<Envelope> envelope = Open(message);
+    const Result<pserver::Envelope> envelope = pserver::Open(message);
     ASSERT_TRUE(envelope.ok()) << envelope.status().ToString();
-    if (envelope->kind == MessageKind::kError) told_ = ReadStatus(message.body.ToText());
+    if (envelope->kind == pserver::MessageKind::kError) told_ = pserver::ReadStatus(message.body.ToText());
   }
   void OnClosed(const std::shared_ptr<Connection>&, const Status&) override {}
   const Status& told() const { return told_; }
@@ -215,11 +215,11 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
   Simulation sim(Job(0), 3, 1, {}, 0);
   ToyJob job = Job(0);
   job.servers = {"refuses:1", "silent:1"};
-  Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", sim.net().clock());
+  pserver::Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", sim.net().clock());
   Silent silent;
   const auto first = sim.net().transport().Listen(job.servers[0], refusal);
   const auto second = sim.net().transport().Listen(job.servers[1], silent);
-  const Session& session = sim.AddTrainer(0, job, 3, {.incarnation = 1}).session();
+  const client::Session& session = sim.AddTrainer(0, job, 3, {.incarnation = 1}).session();
   ASSERT_TRUE(sim.net().RunUntil([&] { return !silent.told().ok(); }, std::chrono::minutes(1)));
   EXPECT_EQ(session.status().id(), "E-server-mode");
   EXPECT_EQ(silent.told().id(), "E-server-mode");
@@ -271,7 +271,7 @@ TEST(Simulation, WhoeverWaitsIsToldForWhomItsPserverWaits) {
   ToyJob job = Job(0);
   job.trainers = 3;
   Simulation sim(job, 3, 1, {}, 2);
-  Session& waiting = sim.trainer(0).session();
+  client::Session& waiting = sim.trainer(0).session();
   const auto told = [&] { return waiting.WaitingFor().find("which waits for") != std::string::npos; };
   sim.net().RunUntil([&] { return waiting.step() == 1 && sim.trainer(1).session().step() == 1; },
                      std::chrono::minutes(1));

@@ -109,8 +109,9 @@ Program Parsed(const std::string& ops) {
   return *std::move(program);
 }
 
-RoleSet RolesOf(const Update& update, int trainers, int pservers, Dialect dialect = Dialect::kDefault) {
-  TranspileConfig config;
+RoleSet RolesOf(const Update& update, int trainers, int pservers,
+                plan::Dialect dialect = plan::Dialect::kDefault) {
+  plan::TranspileConfig config;
   config.trainers = trainers;
   config.trainer_ids.clear();
   for (int t = 0; t < trainers; ++t) config.trainer_ids.push_back(t);
@@ -129,7 +130,7 @@ Tensor Ids(const Shape& shape, const std::function<std::int64_t()>& next) {
 }
 
 // A few ids, some twice; where rows change without a gradient, all of them in the first step.
-std::vector<Feed> FeedsOf(std::mt19937_64& random, int step, bool all_first) {
+std::vector<exec::Feed> FeedsOf(std::mt19937_64& random, int step, bool all_first) {
   const bool all = all_first && step == 0;
   const Dim batch = all ? kRows : static_cast<Dim>(random() % 4 + 1);
   std::int64_t count = 0;
@@ -165,7 +166,7 @@ void RunSeed(const Update& update, std::uint64_t seed) {
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), seed, {.lost = 0.1, .twice = 0.1});
   ReferenceJob reference(AllOps(), TrainersOf(roles), PserversOf(roles));
   job.fetches = {"loss"};
-  std::vector<std::vector<std::vector<Feed>>> feeds(kSteps);  // by step, by trainer
+  std::vector<std::vector<std::vector<exec::Feed>>> feeds(kSteps);  // by step, by trainer
   for (int step = 0; step < kSteps; ++step) {
     for (int t = 0; t < trainers; ++t) {
       feeds[static_cast<std::size_t>(step)].push_back(FeedsOf(random, step, update.decays));
@@ -222,7 +223,7 @@ TEST(Tables, OnlyRowsThatAreTrainedTakeMemory) {
   const auto parsed = [](const std::string& ops) {
     return ParseText(StrCat("program\nblock 0 {", ops, "}\n"), "tables_test").value();
   };
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.trainers = 1;
   config.pservers = {"ps0:1", "ps1:1"};
   const Result<RoleSet> roles = Transpile(AllOps(), parsed(text), parsed(startup), config);
@@ -239,7 +240,7 @@ TEST(Tables, OnlyRowsThatAreTrainedTakeMemory) {
   EXPECT_EQ(job.pserver_scope(1).Find("t_state2")->If<SelectedRows>()->rows.size(), 3u);
 }
 
-Status RunWith(std::vector<std::vector<Feed>> feeds, Dialect dialect = Dialect::kDefault) {
+Status RunWith(std::vector<std::vector<exec::Feed>> feeds, plan::Dialect dialect = plan::Dialect::kDefault) {
   const RoleSet roles = RolesOf(kUpdates[0], static_cast<int>(feeds.size()), 2, dialect);
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
   job.fetches = {"loss"};
@@ -261,9 +262,10 @@ std::vector<std::int64_t> RowsOf(RoleJob& job, int pserver) {
 // Of two servers the second has every odd number, 2^64 - 1 (which is -1) among them.
 TEST(Tables, AnIdIsANameAndAnyNumberIsOne) {
   const auto only = [](std::int64_t id) {
-    return std::vector<Feed>{{"i", Ids({1, 1}, [=] { return id; })}, {"j", Ids({1, 2, 1}, [] { return 1; })}};
+    return std::vector<exec::Feed>{{"i", Ids({1, 1}, [=] { return id; })},
+                                   {"j", Ids({1, 2, 1}, [] { return 1; })}};
   };
-  const RoleSet roles = RolesOf(kUpdates[0], 2, 2, Dialect::kDefault);
+  const RoleSet roles = RolesOf(kUpdates[0], 2, 2, plan::Dialect::kDefault);
   RoleJob job(AllOps(), TrainersOf(roles), PserversOf(roles), 1, {});
   job.fetches = {"loss"};
   job.trainer(0).feeds = {only(kRows)};
@@ -341,9 +343,10 @@ TEST(Tables, Trainer0AloneMayHaveTablesSaved) {
 // Fluid adds the trainers' gradients up, and updates by sgd.
 TEST(Tables, CompatProgramsRunToo) {
   const auto one = [](std::int64_t id) {
-    return std::vector<Feed>{{"i", Ids({1, 1}, [=] { return id; })}, {"j", Ids({1, 2, 1}, [] { return 1; })}};
+    return std::vector<exec::Feed>{{"i", Ids({1, 1}, [=] { return id; })},
+                                   {"j", Ids({1, 2, 1}, [] { return 1; })}};
   };
-  const Status ran = RunWith({one(3), one(4)}, Dialect::kFluid18);
+  const Status ran = RunWith({one(3), one(4)}, plan::Dialect::kFluid18);
   EXPECT_TRUE(ran.ok()) << ran.ToString();
 }
 

@@ -111,12 +111,12 @@ LostRows::LostRows(const Program& program) : program_(program) {
   }
 }
 
-std::vector<Feed> LostRows::Masks(const std::vector<Feed>& feeds, int& lost) const {
-  std::vector<Feed> masks;
+std::vector<exec::Feed> LostRows::Masks(const std::vector<exec::Feed>& feeds, int& lost) const {
+  std::vector<exec::Feed> masks;
   for (const Table& table : tables_) {
     std::vector<std::int64_t> rows;
     for (const std::string& name : table.ids) {
-      const auto feed = std::ranges::find(feeds, name, &Feed::name);
+      const auto feed = std::ranges::find(feeds, name, &exec::Feed::name);
       PENSTOCK_CHECK(feed != feeds.end(), StrCat(name, " is looked up and not fed"));
       const auto ids = feed->tensor.Span<std::int64_t>();
       rows.insert(rows.end(), ids.begin(), ids.end());

@@ -33,7 +33,7 @@ class LostRows {
 
   const Program& program() const { return program_; }
   // The masks of a step with these feeds, which have the ids. How many rows are lost is added to `lost`.
-  std::vector<Feed> Masks(const std::vector<Feed>& feeds, int& lost) const;
+  std::vector<exec::Feed> Masks(const std::vector<exec::Feed>& feeds, int& lost) const;
 
  private:
   struct Table {

@@ -32,7 +32,7 @@ NumericCase ReadNumericCase(const std::string& model, const std::string& optimiz
           .golden = ArraysOf(StrCat(folder, optimizer, ".npz"))};
 }
 
-std::vector<Feed> FeedsOfStep(const NumericCase& c, int step) {
+std::vector<exec::Feed> FeedsOfStep(const NumericCase& c, int step) {
   return FeedsOf(c.values, StrCat("s", step, ":"), c.feeds);
 }
 

@@ -28,6 +28,6 @@ using NumericNames = std::vector<std::pair<std::string, std::string>>;  // (mode
 std::string NumericFolder();
 NumericNames AllNumericCases();
 NumericCase ReadNumericCase(const std::string& model, const std::string& optimizer);
-std::vector<Feed> FeedsOfStep(const NumericCase& c, int step);
+std::vector<exec::Feed> FeedsOfStep(const NumericCase& c, int step);
 
 }  // namespace penstock::test

@@ -12,7 +12,7 @@ struct ReferenceJob::Server {
   Server(const OpRegistry& ops, RolePrograms given, int threads)
       : programs(std::move(given)), executor(ops, {.threads = threads}) {}
   RolePrograms programs;
-  Executor executor;
+  exec::Executor executor;
   Scope scope;
   std::string address;
   std::vector<BlockRef> blocks;                 // in the order they run
@@ -123,7 +123,7 @@ struct ReferenceJob::Trainer {
       : programs(std::move(given)), client(job, id), executor(ops, {.threads = threads, .rpc = &client}) {}
   RolePrograms programs;
   Client client;
-  Executor executor;
+  exec::Executor executor;
   Scope scope;
   std::vector<Variable> fetched;
 };
@@ -161,10 +161,11 @@ Status ReferenceJob::StartServers() {
 Status ReferenceJob::MakeTablesWhole(const OpRegistry& ops, Server& server) {
   const Op& serve = *server.programs.main.main().ops().back().op;
   if (serve.GetOr<std::vector<std::string>>("prefetch_var_name_to_block_id", {}).empty()) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const ServerFacts facts, ReadServer(ops, server.programs.main, serve));
-  for (const ServedParam& served : facts.params) {
+  PENSTOCK_ASSIGN_OR_RETURN(const pserver::ServerFacts facts,
+                            pserver::ReadServer(ops, server.programs.main, serve));
+  for (const pserver::ServedParam& served : facts.params) {
     if (!served.by_id) continue;
-    for (const ServedLookup& lookup : served.lookups)
+    for (const pserver::ServedLookup& lookup : served.lookups)
       server.lookups[lookup.ids] = {served.param.name, lookup.padding};
     for (const OpEntry& entry : server.programs.main.block(served.block).ops()) {
       for (const std::string& name : entry.op->InputNames()) {
@@ -195,8 +196,8 @@ Status ReferenceJob::Start() {
   return StartTrainers();
 }
 
-Result<std::vector<std::vector<Variable>>> ReferenceJob::Step(const std::vector<std::vector<Feed>>& feeds,
-                                                              const std::vector<std::string>& fetches) {
+Result<std::vector<std::vector<Variable>>> ReferenceJob::Step(
+    const std::vector<std::vector<exec::Feed>>& feeds, const std::vector<std::string>& fetches) {
   PENSTOCK_CHECK(feeds.size() == trainers_.size(), "every trainer needs its feeds");
   feeds_ = &feeds;
   fetches_ = &fetches;

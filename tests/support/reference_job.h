@@ -42,7 +42,7 @@ class ReferenceJob {
   Status StartServers();
   Status StartTrainers();
   // One step of all trainers: for each, its fetches.
-  Result<std::vector<std::vector<Variable>>> Step(const std::vector<std::vector<Feed>>& feeds,
+  Result<std::vector<std::vector<Variable>>> Step(const std::vector<std::vector<exec::Feed>>& feeds,
                                                   const std::vector<std::string>& fetches);
 
   Scope& trainer_scope(int trainer);
@@ -60,9 +60,9 @@ class ReferenceJob {
 
   const OpRegistry& ops_;
   std::vector<std::unique_ptr<Trainer>> trainers_;
-  std::vector<std::unique_ptr<Server>> servers_;           // in the order given
-  std::map<std::string, Server*> server_at_;               // by address
-  const std::vector<std::vector<Feed>>* feeds_ = nullptr;  // of the step now running
+  std::vector<std::unique_ptr<Server>> servers_;                 // in the order given
+  std::map<std::string, Server*> server_at_;                     // by address
+  const std::vector<std::vector<exec::Feed>>* feeds_ = nullptr;  // of the step now running
   const std::vector<std::string>* fetches_ = nullptr;
 };
 

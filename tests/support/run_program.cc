@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "tests/support/corpus.h"
 #include "tests/support/op_harness.h"
 
@@ -29,9 +29,9 @@ void SetTensor(Scope& scope, const std::string& name, const Tensor& value) {
   variable->As<Tensor>() = value.Clone();
 }
 
-std::vector<Feed> FeedsOf(const Arrays& arrays, const std::string& prefix,
-                          const std::vector<std::string>& names) {
-  std::vector<Feed> feeds;
+std::vector<exec::Feed> FeedsOf(const Arrays& arrays, const std::string& prefix,
+                                const std::vector<std::string>& names) {
+  std::vector<exec::Feed> feeds;
   for (const std::string& name : names) {
     Tensor tensor = arrays.at(prefix + name).Clone();
     if (const auto lens = arrays.find(StrCat(prefix, name, ":lens")); lens != arrays.end()) {

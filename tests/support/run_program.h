@@ -20,8 +20,8 @@ Arrays ArraysOf(const std::string& path);
 void SetTensor(Scope& scope, const std::string& name, const Tensor& value);
 // The feeds `<prefix><name>` of `arrays`, with the LoD of `<prefix><name>:lens` (sequence lengths) if it is
 // there.
-std::vector<Feed> FeedsOf(const Arrays& arrays, const std::string& prefix,
-                          const std::vector<std::string>& names);
+std::vector<exec::Feed> FeedsOf(const Arrays& arrays, const std::string& prefix,
+                                const std::vector<std::string>& names);
 
 // Ok if both have the same count and |a - b| <= atol + rtol * |b| everywhere; element types may differ.
 Status NearValues(const std::string& what, const Tensor& a, const Tensor& b, double rtol, double atol);

@@ -290,7 +290,7 @@ ToyProgram TwoAdds() {
   return p;
 }
 
-std::vector<Feed> TwoFeeds(Dim rows, float x, float y) {
+std::vector<exec::Feed> TwoFeeds(Dim rows, float x, float y) {
   return {{"x", Filled({rows, 2}, x)}, {"y", Filled({rows, 2}, y)}};
 }
 

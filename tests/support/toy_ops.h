@@ -46,6 +46,6 @@ ToyProgram TwoAdds();
 Tensor Values(std::vector<float> values, Shape shape = {});
 Tensor Filled(const Shape& shape, float value);
 // x and y of TwoAdds, each filled with one value.
-std::vector<Feed> TwoFeeds(Dim rows, float x, float y);
+std::vector<exec::Feed> TwoFeeds(Dim rows, float x, float y);
 
 }  // namespace penstock::test

@@ -126,46 +126,47 @@ Result<Json> ParseObject(std::string_view text) {
   return InvalidArgument("E-case", "not a JSON object");
 }
 
-void ReadKind(Reader& in, TranspileConfig& config) {
+void ReadKind(Reader& in, plan::TranspileConfig& config) {
   std::string kind = "pserver";
   in.Read("kind", kind);
   if (kind == "pserver") {
-    config.kind = Kind::kPserver;
+    config.kind = plan::Kind::kPserver;
   } else if (kind == "nccl2") {
-    config.kind = Kind::kNccl2;
+    config.kind = plan::Kind::kNccl2;
   } else if (kind == "collective") {
-    config.kind = Kind::kCollective;
+    config.kind = plan::Kind::kCollective;
   } else if (kind == "geo") {
-    config.kind = Kind::kGeo;
+    config.kind = plan::Kind::kGeo;
   } else {
     in.Fail(InvalidArgument("E-case", "key \"kind\": ", Quote(kind),
                             " is none of pserver, nccl2, collective, geo"));
   }
 }
 
-void ReadPlacement(Reader& in, const Dispatchers& dispatchers, TranspileConfig& config) {
-  std::string method(PlacementName(config.placement));
+void ReadPlacement(Reader& in, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
+  std::string method(plan::PlacementName(config.placement));
   in.Read("split_method", method);
   const auto own = dispatchers.find(method);
   if (own != dispatchers.end()) {
     config.dispatcher = own->second;
-  } else if (const std::optional<Placement> placement = PlacementFromName(method)) {
+  } else if (const std::optional<plan::Placement> placement = plan::PlacementFromName(method)) {
     config.placement = *placement;
   } else {
-    in.Fail(
-        InvalidArgument("E-case", "key \"split_method\": ", Quote(method), " is none of ", PlacementNames())
-            .With("note: a dispatcher of your own is code: give it to transpile() in Python or C++"));
+    in.Fail(InvalidArgument("E-case", "key \"split_method\": ", Quote(method), " is none of ",
+                            plan::PlacementNames())
+                .With("note: a dispatcher of your own is code: give it to transpile() in Python or C++"));
   }
-  std::string slicing(SlicingName(config.slicing));
+  std::string slicing(plan::SlicingName(config.slicing));
   in.Read("slicing", slicing);
-  if (const std::optional<Slicing> known = SlicingFromName(slicing)) {
+  if (const std::optional<plan::Slicing> known = plan::SlicingFromName(slicing)) {
     config.slicing = *known;
   } else {
-    in.Fail(InvalidArgument("E-case", "key \"slicing\": ", Quote(slicing), " is none of ", SlicingNames()));
+    in.Fail(
+        InvalidArgument("E-case", "key \"slicing\": ", Quote(slicing), " is none of ", plan::SlicingNames()));
   }
 }
 
-void ReadRings(Reader& in, TranspileConfig& config) {
+void ReadRings(Reader& in, plan::TranspileConfig& config) {
   in.Read("collective_mode", config.collective_mode);
   in.Read("nccl_comm_num", config.rings);
   in.Read("local_sgd_k_steps", config.local_sgd_k_steps);
@@ -175,7 +176,7 @@ void ReadRings(Reader& in, TranspileConfig& config) {
 
 // The addresses of ranks as transpile() is given them: one text, or a list. A number is what pservers'
 // trainers are given by.
-void ReadTrainersArgument(const Json& argument, Reader& in, TranspileConfig& config) {
+void ReadTrainersArgument(const Json& argument, Reader& in, plan::TranspileConfig& config) {
   if (argument.is_string()) {
     config.trainer_addresses = Split(argument.get<std::string>(), ',');
   } else if (argument.is_number_integer()) {
@@ -186,8 +187,8 @@ void ReadTrainersArgument(const Json& argument, Reader& in, TranspileConfig& con
 }
 
 // Who the ranks are, and what each of trainer_ids calls itself.
-Status ReadRanks(const Json& json, TranspileConfig& config) {
-  if (config.kind != Kind::kNccl2 && config.kind != Kind::kCollective) return OkStatus();
+Status ReadRanks(const Json& json, plan::TranspileConfig& config) {
+  if (config.kind != plan::Kind::kNccl2 && config.kind != plan::Kind::kCollective) return OkStatus();
   Reader in(json);
   in.Read("trainer_endpoints", config.trainer_addresses);
   const std::vector<std::string> known = config.trainer_addresses;
@@ -205,27 +206,27 @@ Status ReadRanks(const Json& json, TranspileConfig& config) {
   return in.status().ok() ? of_job.status() : in.status();
 }
 
-void ReadBnSync(Reader& in, TranspileConfig& config) {
-  std::string name(BnSyncName(config.bn_sync));
+void ReadBnSync(Reader& in, plan::TranspileConfig& config) {
+  std::string name(plan::BnSyncName(config.bn_sync));
   in.Read("bn_sync", name);
-  if (const auto known = BnSyncFromName(name)) {
+  if (const auto known = plan::BnSyncFromName(name)) {
     config.bn_sync = *known;
   } else {
     in.Fail(InvalidArgument("E-case", "key \"bn_sync\": ", Quote(name), " is neither none nor average"));
   }
 }
 
-void ReadClip(Reader& in, TranspileConfig& config) {
-  std::string name(ClipName(config.clip));
+void ReadClip(Reader& in, plan::TranspileConfig& config) {
+  std::string name(plan::ClipName(config.clip));
   in.Read("clip", name);
-  if (const auto known = ClipFromName(name)) {
+  if (const auto known = plan::ClipFromName(name)) {
     config.clip = *known;
   } else {
     in.Fail(InvalidArgument("E-case", "key \"clip\": ", Quote(name), " is neither local nor global"));
   }
 }
 
-Status ReadConfig(const Json& json, const Dispatchers& dispatchers, TranspileConfig& config) {
+Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
   ReadRings(in, config);

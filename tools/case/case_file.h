@@ -14,7 +14,7 @@
 namespace penstock {
 
 struct CaseFile {
-  TranspileConfig config;
+  plan::TranspileConfig config;
   std::string program;                       // id of the program it is for
   std::map<std::string, std::string> files;  // role file ("trainer.pb") -> its name on disk ("trainer.pb.gz")
   bool expects_errors = false;               // Fluid 1.8.5 fails on it somewhere
@@ -23,7 +23,7 @@ struct CaseFile {
 };
 
 // Dispatchers that a caller can supply for other words of `split_method` than ours.
-using Dispatchers = std::map<std::string, DispatcherFactory, std::less<>>;
+using Dispatchers = std::map<std::string, plan::DispatcherFactory, std::less<>>;
 
 // kInvalidArgument E-case: no JSON, a key of another type, a word that is not known; says which key.
 Result<CaseFile> ParseCase(std::string_view json, const Dispatchers& dispatchers = {});

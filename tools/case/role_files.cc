@@ -63,8 +63,8 @@ Result<Found> FindFiles(const std::string& folder) {
   return found;
 }
 
-Result<std::vector<RoleProgram>> Read(const std::map<int, fs::path>& files, ThreadPool* threads) {
-  std::vector<RoleProgram> programs;
+Result<std::vector<check::RoleProgram>> Read(const std::map<int, fs::path>& files, ThreadPool* threads) {
+  std::vector<check::RoleProgram> programs;
   for (const auto& [number, path] : files) {
     PENSTOCK_ASSIGN_OR_RETURN(Program program, ReadProgramFile(path.string(), threads));
     programs.push_back({path.filename().string(), std::move(program)});
@@ -86,13 +86,13 @@ Status RequireMatching(const std::string& folder, Found& found, const std::strin
 
 }  // namespace
 
-Result<RoleFiles> ReadRoleFiles(const std::string& folder, ThreadPool* threads) {
+Result<check::RoleFiles> ReadRoleFiles(const std::string& folder, ThreadPool* threads) {
   PENSTOCK_ASSIGN_OR_RETURN(Found found, FindFiles(folder));
   if (found["trainer"].empty())
     return InvalidArgument("E-roles-missing", folder, ": no trainer program (trainer*.pb)");
   for (const char* role : {"trainer", "pserver"})
     PENSTOCK_RETURN_IF_ERROR(RequireMatching(folder, found, role));
-  RoleFiles roles;
+  check::RoleFiles roles;
   PENSTOCK_ASSIGN_OR_RETURN(roles.trainers, Read(found["trainer"], threads));
   PENSTOCK_ASSIGN_OR_RETURN(roles.trainer_startups, Read(found["trainer_startup"], threads));
   PENSTOCK_ASSIGN_OR_RETURN(roles.pservers, Read(found["pserver"], threads));

@@ -14,7 +14,7 @@ namespace penstock::tools {
 // (.pb.gz), in the order of their numbers.
 //
 // kInvalidArgument: no such folder, no trainer in it, a file that is no program (named).
-Result<RoleFiles> ReadRoleFiles(const std::string& folder, ThreadPool* threads = nullptr);
+Result<check::RoleFiles> ReadRoleFiles(const std::string& folder, ThreadPool* threads = nullptr);
 
 // Removes from `folder` the role programs that are not among `kept`, names of files: those of a set that
 // stood there before would be read with the new one. Other files are left alone. E-roles-folder.

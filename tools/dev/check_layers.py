@@ -4,8 +4,8 @@
   tools/dev/check_layers.py        prints each include that goes against them; exit code 1 if there is one
 
 Top level: operators, transpiler and executor include framework alone, never each other; tools, python and tests include
-anything. Inside a top folder the folders form a list: a folder includes itself and what stands before it. Folders that
-share a place in the list stand side by side and do not include each other.
+anything. Inside a folder of ORDER the sub-folders form a list: a sub-folder includes itself and those that stand before
+it. Sub-folders in braces stand side by side: they do not include each other. Files of the folder itself include any.
 """
 
 import pathlib
@@ -21,20 +21,18 @@ MAY_INCLUDE = {
     "executor": {"framework", "executor"},
 }
 
-# Within a top folder: each sub-folder and those it may use beside itself.
-FRAMEWORK_ORDER = ["base", "proto", "tensor", "ir", "runtime", "op", "text", "verify", "autodiff"]
-TRANSPILER_ORDER = ["plan", "passes", "check", "memory", "pipeline"]
-EXECUTOR_ORDER = ["graph", "schedule", "table", "pserver", "client", "rpc"]
-OPERATOR_FAMILIES = {
-    "collective", "control_flow", "distributed", "io", "loss", "math", "nn", "optimizer", "random", "sequence",
-    "tensor",
-}
-OPERATORS_ORDER = ["common", "cuda", OPERATOR_FAMILIES]
+# Folder -> its sub-folders, each after those that it may include.
 ORDER = {
-    "framework": FRAMEWORK_ORDER,
-    "operators": OPERATORS_ORDER,
-    "transpiler": TRANSPILER_ORDER,
-    "executor": EXECUTOR_ORDER,
+    "framework": ["base", "proto", "tensor", "ir", "wire", "runtime", "op", "text", "verify", "autodiff"],
+    "operators": [
+        "common", "cuda",
+        {"collective", "control_flow", "distributed", "io", "loss", "math", "nn", "optimizer", "random", "sequence",
+         "tensor"},
+    ],
+    "transpiler": ["plan", "cost", "passes", {"check", "memory"}, "pipeline"],
+    "transpiler/passes": ["spell", {"trainer", "pserver", "ranks"}],
+    "transpiler/check": ["facts", {"rules", "meaning"}],
+    "executor": ["graph", "schedule", "table", "pserver", "client", "rpc"],
 }
 
 # Headers of libraries that are slow to compile or that only one layer may know.
@@ -88,28 +86,29 @@ def check(relative, included, slow):
     if target not in MAY_INCLUDE[top]:
         yield f"{relative}: includes {name}; {top} may include {', '.join(sorted(MAY_INCLUDE[top]))}"
         return
-    order = ORDER.get(top)
-    if target != top or order is None or len(relative.parts) < 3:
-        return
-    if name.count("/") < 2:
-        if top == "operators":
-            yield f"{relative}: includes {name}; what families share stands in operators/common"
-        return
-    here, there = relative.parts[1], name.split("/")[1]
-    if place(order, here) is None or place(order, there) is None:
-        yield f"{relative}: folder {there if place(order, here) is not None else here} is not in the order of {top}"
-    elif place(order, there) > place(order, here):
-        yield f"{relative}: includes {name}; {there} stands after {here} in the order of {top}"
-    elif there != here and place(order, there) == place(order, here):
-        yield f"{relative}: includes {name}; {there} stands beside {here} in the order of {top}"
+    if top == target == "operators" and name.count("/") < 2 and len(relative.parts) > 2:
+        yield f"{relative}: includes {name}; what families share stands in operators/common"
+    for folder, order in ORDER.items():
+        yield from check_order(relative, pathlib.PurePath(name), folder, order)
 
 
-def place(order, folder):
-    """Where the folder stands in the order; None if it does not."""
-    for index, entry in enumerate(order):
-        if folder == entry or isinstance(entry, set) and folder in entry:
-            return index
-    return None
+def check_order(relative, included, folder, order):
+    """What an include within one folder says against the order of its sub-folders."""
+    depth = len(pathlib.PurePath(folder).parts)
+    if not all(str(path).startswith(f"{folder}/") and len(path.parts) > depth + 1 for path in (relative, included)):
+        return
+    here, there = relative.parts[depth], included.parts[depth]
+    if here == there:
+        return
+    level = {name: i for i, names in enumerate(order) for name in (names if isinstance(names, set) else {names})}
+    for name in (here, there):
+        if name not in level:
+            yield f"{relative}: folder {name} is not in the order of {folder}"
+            return
+    if level[there] > level[here]:
+        yield f"{relative}: includes {included}; {there} stands after {here} in the order of {folder}"
+    elif level[there] == level[here]:
+        yield f"{relative}: includes {included}; {there} and {here} stand side by side in {folder}"
 
 
 def main():

@@ -5,13 +5,15 @@
 
 Errors: a file above 800 lines, a function above 70 lines (beside the lines of a list of registrations), a line above
 110 columns (120 where clang-format cannot break it), a banned word, something at the root that does not belong there,
-a folder of sources without README.md, a path of a machine. Warnings: a file above 400 lines.
+a folder of sources without README.md, a path of a machine, a C++ type defined twice in one namespace. Warnings: a file above 400 lines.
 """
 
 import pathlib
 import re
 import subprocess
 import sys
+
+from defined_types import defined_types
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCE_FOLDERS = ["framework", "transpiler", "operators", "executor", "python", "tests", "tools"]
@@ -88,6 +90,17 @@ def check_folders(paths):
             yield "error", f"{folder}: no README.md"
 
 
+def check_types(paths):
+    first = {}
+    for path in paths:
+        if path.suffix not in {".h", ".cc", ".cu"} or path.parts[0] not in SOURCE_FOLDERS:
+            continue
+        for line, name in defined_types((ROOT / path).read_text(errors="replace")):
+            if name in first:
+                yield "error", f"{path}:{line}: {name} is defined in {first[name]} too; the linker keeps one of the two"
+            first.setdefault(name, f"{path}:{line}")
+
+
 def is_code(path):
     """By its ending, or, of a command without one, by its first line."""
     if str(path) in SKIP or path.parts[0] not in (*SOURCE_FOLDERS, ".ci"):
@@ -98,7 +111,7 @@ def is_code(path):
 def main():
     paths = tracked()
     errors = warnings = 0
-    findings = list(check_folders(paths))
+    findings = [*check_folders(paths), *check_types(paths)]
     for path in paths:
         if is_code(path):
             findings.extend(check_code(path, (ROOT / path).read_text(errors="replace")))

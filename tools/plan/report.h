@@ -9,30 +9,30 @@
 #include <string>
 
 #include "framework/base/status.h"
-#include "transpiler/plan/choose_pservers.h"
-#include "transpiler/plan/cost.h"
-#include "transpiler/plan/expect.h"
-#include "transpiler/plan/job.h"
+#include "transpiler/cost/choose_pservers.h"
+#include "transpiler/cost/cost.h"
+#include "transpiler/cost/expect.h"
+#include "transpiler/cost/job.h"
 
 namespace penstock::tools {
 
 struct JobQuestion {
-  CostOptions cost;
-  std::optional<Network> network;  // without it, nothing is said of times
+  cost::CostOptions cost;
+  std::optional<cost::Network> network;  // without it, nothing is said of times
   // How parameters would be cut for another number of pservers; without it, as the job's own pieces show.
-  std::optional<TranspileConfig> like;
+  std::optional<plan::TranspileConfig> like;
 };
 
 struct JobReport {
-  Job job;
+  cost::Job job;
   JobQuestion question;
-  CostReport cost;
-  std::optional<Expectation> expectation;
-  PserverAdvice advice;  // empty without a network
+  cost::CostReport cost;
+  std::optional<cost::Expectation> expectation;
+  cost::PserverAdvice advice;  // empty without a network
 };
 
 // The errors of EstimateCost, Expect and ChoosePservers.
-Result<JobReport> MakeJobReport(Job job, const JobQuestion& question);
+Result<JobReport> MakeJobReport(cost::Job job, const JobQuestion& question);
 
 struct TextOptions {
   bool pieces = false;  // name each pserver's pieces

@@ -19,7 +19,7 @@ class Arithmetic {
   std::string Write() {
     Line("bytes a link carries in a ms", StrCat(Plain(network_.bits_per_second), " / 8 / 1000"),
          Plain(BytesPerMs()));
-    if (expected_.hiding == Hiding::kBackward) {
+    if (expected_.hiding == cost::Hiding::kBackward) {
       Line("backward pass, ms", StrCat(Plain(network_.step_ms), " x 2 / 3"), Ms(expected_.backward_ms));
     }
     report_.job.pservers.empty() ? Ring() : PushAndPull();
@@ -47,7 +47,7 @@ class Arithmetic {
     return out;
   }
 
-  void Link(const std::string& what, const Volume& volume, double ms) {
+  void Link(const std::string& what, const cost::Volume& volume, double ms) {
     Line(StrCat(what, ", ms"),
          StrCat(Grouped(volume.bytes), " / ", Plain(BytesPerMs()), " + ", Grouped(volume.messages), " x ",
                 Plain(network_.message_us), " / 1000"),
@@ -55,19 +55,19 @@ class Arithmetic {
   }
 
   // What one end of the push needs; `who` is whose link.
-  void Push(std::string_view what, const std::string& who, const LinkEnd& end) {
+  void Push(std::string_view what, const std::string& who, const cost::LinkEnd& end) {
     Link(StrCat(what, " at ", who, " while backward goes on"), end.overlaps, end.overlaps_ms);
     Link(StrCat(what, " at ", who, ", the rest"), end.others, end.others_ms);
-    const std::string sum = expected_.hiding == Hiding::kBackward
+    const std::string sum = expected_.hiding == cost::Hiding::kBackward
                                 ? StrCat("max(0, ", Ms(end.overlaps_ms), " - ", Ms(expected_.backward_ms),
                                          ") + ", Ms(end.others_ms))
                                 : StrCat(Ms(end.overlaps_ms), " + ", Ms(end.others_ms));
-    Line(StrCat(what, " at ", who, expected_.hiding == Hiding::kBackward ? ", not hidden, ms" : ", ms"), sum,
-         Ms(end.exposed_ms));
+    Line(StrCat(what, " at ", who, expected_.hiding == cost::Hiding::kBackward ? ", not hidden, ms" : ", ms"),
+         sum, Ms(end.exposed_ms));
   }
 
-  static std::string Trainer(const LinkEnd& end) { return StrCat("trainer ", end.index); }
-  static std::string Pserver(const LinkEnd& end) { return StrCat("pserver ", end.index); }
+  static std::string Trainer(const cost::LinkEnd& end) { return StrCat("trainer ", end.index); }
+  static std::string Pserver(const cost::LinkEnd& end) { return StrCat("pserver ", end.index); }
 
   void PushAndPull() {
     Push("push", Trainer(expected_.push_trainer), expected_.push_trainer);
@@ -82,13 +82,14 @@ class Arithmetic {
     Slower("pull, ms", expected_.pull_trainer, expected_.pull_pserver, expected_.exposed_pull_ms);
   }
 
-  void Slower(const std::string& what, const LinkEnd& a, const LinkEnd& b, double ms) {
+  void Slower(const std::string& what, const cost::LinkEnd& a, const cost::LinkEnd& b, double ms) {
     Line(what, StrCat("max(", Ms(a.exposed_ms), ", ", Ms(b.exposed_ms), ")"), Ms(ms));
   }
 
   // Between the push and the pull.
   void Telling() {
-    const PserverCost& busiest = report_.cost.pservers[static_cast<std::size_t>(expected_.telling_pserver)];
+    const cost::PserverCost& busiest =
+        report_.cost.pservers[static_cast<std::size_t>(expected_.telling_pserver)];
     const std::string who = StrCat("pserver ", expected_.telling_pserver);
     Link(StrCat(who, " tells the others"), busiest.told, expected_.told_ms);
     Link(StrCat(who, " hears the others"), busiest.heard, expected_.heard_ms);
@@ -98,10 +99,10 @@ class Arithmetic {
 
   // A pserver takes in no more than its link carries.
   void Floor() {
-    const Traffic& busiest =
+    const cost::Traffic& busiest =
         report_.cost.pservers[static_cast<std::size_t>(expected_.busiest_pserver)].traffic;
     const std::string who = StrCat("pserver ", expected_.busiest_pserver);
-    const double up = LinkMs(busiest.up, network_), down = LinkMs(busiest.down, network_);
+    const double up = cost::LinkMs(busiest.up, network_), down = cost::LinkMs(busiest.down, network_);
     Link(StrCat("up to ", who, " from all trainers"), busiest.up, up);
     Link(StrCat("down from ", who, " to all trainers"), busiest.down, down);
     Line(StrCat(who, " for a step of every trainer, ms"),
@@ -118,7 +119,7 @@ class Arithmetic {
   void Step() {
     const std::string push = Ms(expected_.exposed_push_ms), pull = Ms(expected_.exposed_pull_ms);
     const std::string alone = Plain(network_.step_ms);
-    if (expected_.hiding == Hiding::kEverything) {
+    if (expected_.hiding == cost::Hiding::kEverything) {
       Line("a trainer's step, ms", StrCat("max(", alone, ", ", PerStep(push), ", ", PerStep(pull), ")"),
            Ms(expected_.trainer_ms));
     } else if (report_.job.pservers.empty()) {
@@ -141,13 +142,13 @@ class Arithmetic {
   }
 
   const JobReport& report_;
-  const Network& network_;
-  const Expectation& expected_;
+  const cost::Network& network_;
+  const cost::Expectation& expected_;
   std::vector<std::vector<std::string>> lines_;
 };
 
 // Doublings, and what stands around the chosen, the best and the given number.
-bool IsShown(int pservers, const PserverAdvice& advice, int given) {
+bool IsShown(int pservers, const cost::PserverAdvice& advice, int given) {
   const auto near = [pservers](int n) { return pservers >= n - 1 && pservers <= n + 1; };
   return (pservers & (pservers - 1)) == 0 || near(advice.chosen) || pservers == advice.best ||
          pservers == given;
@@ -156,22 +157,22 @@ bool IsShown(int pservers, const PserverAdvice& advice, int given) {
 }  // namespace
 
 std::string ReportAdvice(const JobReport& report) {
-  const PserverAdvice& advice = report.advice;
+  const cost::PserverAdvice& advice = report.advice;
   if (advice.tried.empty()) return "";
   const int given = static_cast<int>(report.job.pservers.size());
   TextTable table({"pservers", "imbalance", "most bytes up", "most bytes down", "step, ms", "efficiency"}, 0);
   double best = 0, chosen = 0;
-  for (const PserverChoice& choice : advice.tried) {
+  for (const cost::PserverChoice& choice : advice.tried) {
     if (choice.pservers == advice.best) best = choice.step_ms;
     if (choice.pservers == advice.chosen) chosen = choice.step_ms;
     if (!IsShown(choice.pservers, advice, given)) continue;
     table.Add({StrCat(choice.pservers), Fixed(choice.parameters.factor, 2), Grouped(choice.busiest_up.bytes),
                Grouped(choice.busiest_down.bytes), Ms(choice.step_ms), Fixed(choice.efficiency, 3)});
   }
-  std::string out =
-      StrCat("\nthe same with other numbers of pservers; most bytes are those of the busiest\n",
-             table.ToString(), "  chosen: ", advice.chosen, ", the fewest whose step of ", Ms(chosen),
-             " ms is at most ", kStepTolerance, " x ", Ms(best), " ms, the best, of ", advice.best, "\n");
+  std::string out = StrCat("\nthe same with other numbers of pservers; most bytes are those of the busiest\n",
+                           table.ToString(), "  chosen: ", advice.chosen, ", the fewest whose step of ",
+                           Ms(chosen), " ms is at most ", cost::kStepTolerance, " x ", Ms(best),
+                           " ms, the best, of ", advice.best, "\n");
   if (!advice.as_given) {
     out += StrCat("  the ", given,
                   " given pservers hold other pieces than this table's, which is cut and dealt out by ",

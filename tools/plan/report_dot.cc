@@ -24,7 +24,7 @@ std::string Label(const std::vector<std::string>& lines) {
   return StrCat("\"", out, "\"");
 }
 
-std::string VolumeText(const Volume& volume) {
+std::string VolumeText(const cost::Volume& volume) {
   return StrCat(Count(volume.messages, "message"), ", ", Size(volume.bytes));
 }
 
@@ -35,8 +35,8 @@ class Picture {
   std::string Draw() {
     out_ = "digraph job {\n  rankdir=LR;\n  node [shape=box];\n";
     out_ += StrCat(
-        "  label=", Label({StrCat(ExchangeName(job_.exchange), ", payload in ", ExchangeWords(report_))}),
-        ";\n");
+        "  label=",
+        Label({StrCat(cost::ExchangeName(job_.exchange), ", payload in ", ExchangeWords(report_))}), ";\n");
     DrawTrainers();
     if (job_.pservers.empty()) {
       DrawRing();
@@ -51,7 +51,7 @@ class Picture {
   bool Drawn() const { return job_.trainers <= kTrainersDrawn; }
   int Nodes() const { return Drawn() ? job_.trainers : 1; }
   // The cost of the trainer that a node stands for.
-  const TrainerCost& TrainerOf(int node) const {
+  const cost::TrainerCost& TrainerOf(int node) const {
     const auto index = static_cast<std::size_t>(node);
     return cost_.trainers[Drawn() && index < cost_.trainers.size() ? index : 0];
   }
@@ -60,7 +60,7 @@ class Picture {
     out_ += StrCat("  subgraph cluster_trainers {\n    label=",
                    Label({job_.pservers.empty() ? "ranks" : "trainers"}), ";\n");
     for (int i = 0; i < Nodes(); ++i) {
-      const JobMemory& memory = TrainerOf(i).memory;
+      const cost::JobMemory& memory = TrainerOf(i).memory;
       const std::string name = Drawn() ? StrCat(job_.pservers.empty() ? "rank " : "trainer ", i)
                                        : StrCat("each of ", Count(job_.trainers, "trainer"));
       const std::int64_t bytes = memory.parameters + memory.gradients + memory.optimizer_state;
@@ -74,7 +74,7 @@ class Picture {
   void DrawPservers() {
     out_ += StrCat("  subgraph cluster_pservers {\n    label=", Label({"pservers"}), ";\n");
     for (std::size_t i = 0; i < cost_.pservers.size(); ++i) {
-      const PserverCost& pserver = cost_.pservers[i];
+      const cost::PserverCost& pserver = cost_.pservers[i];
       out_ += StrCat("    pserver_", i, " [label=",
                      Label({StrCat("pserver ", i), pserver.address,
                             StrCat(Count(pserver.pieces, "piece"), ", ", Size(pserver.parameter_bytes)),
@@ -86,7 +86,7 @@ class Picture {
 
   void DrawEdges() {
     for (int i = 0; i < Nodes(); ++i) {
-      const std::vector<Traffic>& to = TrainerOf(i).to;
+      const std::vector<cost::Traffic>& to = TrainerOf(i).to;
       for (std::size_t p = 0; p < to.size(); ++p) {
         Edge(StrCat("trainer_", i), StrCat("pserver_", p), to[p].up);
         Edge(StrCat("pserver_", p), StrCat("trainer_", i), to[p].down);
@@ -94,7 +94,7 @@ class Picture {
     }
   }
 
-  void Edge(const std::string& from, const std::string& to, const Volume& volume) {
+  void Edge(const std::string& from, const std::string& to, const cost::Volume& volume) {
     if (volume.messages == 0) return;
     out_ += StrCat("  ", from, " -> ", to, " [label=", Label({VolumeText(volume)}), "];\n");
   }
@@ -114,8 +114,8 @@ class Picture {
   }
 
   const JobReport& report_;
-  const Job& job_;
-  const CostReport& cost_;
+  const cost::Job& job_;
+  const cost::CostReport& cost_;
   std::string out_;
 };
 

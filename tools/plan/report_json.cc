@@ -13,18 +13,18 @@ constexpr int kSchema = 1;
 // Names of variables may be any bytes; JSON is UTF-8.
 std::string Dump(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
 
-Json Of(const Volume& volume) { return {{"messages", volume.messages}, {"bytes", volume.bytes}}; }
+Json Of(const cost::Volume& volume) { return {{"messages", volume.messages}, {"bytes", volume.bytes}}; }
 
-Json Of(const Traffic& traffic) { return {{"up", Of(traffic.up)}, {"down", Of(traffic.down)}}; }
+Json Of(const cost::Traffic& traffic) { return {{"up", Of(traffic.up)}, {"down", Of(traffic.down)}}; }
 
-Json Of(const Imbalance& imbalance) {
+Json Of(const cost::Imbalance& imbalance) {
   return {{"factor", imbalance.factor},
           {"largest", imbalance.largest},
           {"largest_bytes", imbalance.largest_bytes},
           {"mean_bytes", imbalance.mean_bytes}};
 }
 
-Json Of(const JobMemory& memory) {
+Json Of(const cost::JobMemory& memory) {
   return {{"parameters", memory.parameters},
           {"gradients", memory.gradients},
           {"optimizer_state", memory.optimizer_state},
@@ -37,9 +37,9 @@ Json Of(const JobMemory& memory) {
 Json Pservers(const JobReport& report) {
   Json out = Json::array();
   for (std::size_t i = 0; i < report.cost.pservers.size(); ++i) {
-    const PserverCost& pserver = report.cost.pservers[i];
+    const cost::PserverCost& pserver = report.cost.pservers[i];
     Json pieces = Json::array();
-    for (const JobPiece& piece : report.job.pieces) {
+    for (const cost::JobPiece& piece : report.job.pieces) {
       if (piece.pserver != static_cast<int>(i)) continue;
       pieces.push_back({{"name", piece.name},
                         {"param", piece.param},
@@ -66,7 +66,7 @@ Json Pservers(const JobReport& report) {
 Json Trainers(const JobReport& report) {
   Json out = Json::array();
   for (std::size_t i = 0; i < report.cost.trainers.size(); ++i) {
-    const TrainerCost& trainer = report.cost.trainers[i];
+    const cost::TrainerCost& trainer = report.cost.trainers[i];
     Json one = {
         {"file", report.job.present[i].file}, {"count", trainer.count}, {"memory", Of(trainer.memory)}};
     if (report.job.pservers.empty()) {
@@ -74,7 +74,7 @@ Json Trainers(const JobReport& report) {
       one["inside_host"] = Of(trainer.inside_host);
     } else {
       Json links = Json::array();
-      for (const Traffic& traffic : trainer.to) links.push_back(Of(traffic));
+      for (const cost::Traffic& traffic : trainer.to) links.push_back(Of(traffic));
       one["traffic"] = Of(trainer.total);
       one["by_pserver"] = std::move(links);
     }
@@ -83,9 +83,9 @@ Json Trainers(const JobReport& report) {
   return out;
 }
 
-Json Tables(const CostReport& cost) {
+Json Tables(const cost::CostReport& cost) {
   Json out = Json::array();
-  for (const TableCost& table : cost.tables) {
+  for (const cost::TableCost& table : cost.tables) {
     out.push_back({{"param", table.param},
                    {"rows", table.rows},
                    {"row_bytes", table.row_bytes},
@@ -97,7 +97,7 @@ Json Tables(const CostReport& cost) {
   return out;
 }
 
-Json Of(const Expectation& expected, const Network& network) {
+Json Of(const cost::Expectation& expected, const cost::Network& network) {
   return {{"bits_per_second", network.bits_per_second},
           {"single_step_ms", network.step_ms},
           {"message_us", network.message_us},
@@ -112,9 +112,9 @@ Json Of(const Expectation& expected, const Network& network) {
           {"speedup", expected.speedup}};
 }
 
-Json Of(const PserverAdvice& advice) {
+Json Of(const cost::PserverAdvice& advice) {
   Json tried = Json::array();
-  for (const PserverChoice& choice : advice.tried) {
+  for (const cost::PserverChoice& choice : advice.tried) {
     tried.push_back({{"pservers", choice.pservers},
                      {"imbalance", choice.parameters.factor},
                      {"busiest_up", Of(choice.busiest_up)},
@@ -124,7 +124,7 @@ Json Of(const PserverAdvice& advice) {
   }
   return {{"chosen", advice.chosen},
           {"best", advice.best},
-          {"tolerance", kStepTolerance},
+          {"tolerance", cost::kStepTolerance},
           {"as_given", advice.as_given},
           {"tried", std::move(tried)}};
 }
@@ -133,7 +133,7 @@ Json Of(const PserverAdvice& advice) {
 
 std::string ReportJson(const JobReport& report) {
   Json out = {{"schema", kSchema},
-              {"exchange", ExchangeName(report.job.exchange)},
+              {"exchange", cost::ExchangeName(report.job.exchange)},
               {"steps_per_exchange", report.cost.steps_per_exchange},
               {"trainers", report.job.trainers},
               {"ranks_per_host", report.job.ranks_per_host}};

@@ -20,8 +20,8 @@ std::string Hex(std::uint64_t value) {
 }
 
 std::string Head(const JobReport& report) {
-  const Job& job = report.job;
-  std::string out = StrCat(ExchangeName(job.exchange), ": ", Count(job.trainers, "trainer"));
+  const cost::Job& job = report.job;
+  std::string out = StrCat(cost::ExchangeName(job.exchange), ": ", Count(job.trainers, "trainer"));
   if (!job.pservers.empty())
     out += StrCat(", ", Count(static_cast<std::int64_t>(job.pservers.size()), "pserver"));
   if (job.ranks_per_host > 0) out += StrCat(", ", job.ranks_per_host, " on each host");
@@ -34,13 +34,13 @@ std::string Head(const JobReport& report) {
 std::string Held(const JobReport& report) {
   TextTable table(
       {"pserver", "address", "pieces", "parameters", "gradients", "optimizer state", "other", "all"}, 2);
-  PserverCost sum;
+  cost::PserverCost sum;
   int number = 0;
-  const auto add = [&](const std::string& name, const PserverCost& p) {
+  const auto add = [&](const std::string& name, const cost::PserverCost& p) {
     table.Add({name, p.address, Grouped(p.pieces), Grouped(p.parameter_bytes), Grouped(p.gradient_bytes),
                Grouped(p.state_bytes), Grouped(p.other_bytes), Grouped(p.TotalBytes())});
   };
-  for (const PserverCost& p : report.cost.pservers) {
+  for (const cost::PserverCost& p : report.cost.pservers) {
     add(StrCat(number++), p);
     sum.pieces += p.pieces;
     sum.parameter_bytes += p.parameter_bytes;
@@ -52,12 +52,12 @@ std::string Held(const JobReport& report) {
   return StrCat("\nwhat pservers hold, in bytes\n", table.ToString());
 }
 
-bool HasUnknownRows(const CostReport& cost) {
+bool HasUnknownRows(const cost::CostReport& cost) {
   return std::any_of(cost.tables.begin(), cost.tables.end(),
-                     [](const TableCost& table) { return !table.rows_touched; });
+                     [](const cost::TableCost& table) { return !table.rows_touched; });
 }
 
-std::string ImbalanceLine(std::string_view of, const Imbalance& imbalance, bool without_rows = false) {
+std::string ImbalanceLine(std::string_view of, const cost::Imbalance& imbalance, bool without_rows = false) {
   return StrCat("  imbalance of ", of, " ", Fixed(imbalance.factor, 2), ": pserver ", imbalance.largest,
                 " has ", Grouped(imbalance.largest_bytes), " bytes, the mean is ",
                 Grouped(std::llround(imbalance.mean_bytes)),
@@ -65,8 +65,8 @@ std::string ImbalanceLine(std::string_view of, const Imbalance& imbalance, bool 
 }
 
 // Only what would help is advised.
-std::string Hint(const CostReport& cost) {
-  if (cost.parameters.factor <= kImbalanceHint) return "";
+std::string Hint(const cost::CostReport& cost) {
+  if (cost.parameters.factor <= cost::kImbalanceHint) return "";
   if (cost.by_size_helps) {
     return StrCat("  hint: with split_method SizeBalanced, the same pieces give ",
                   Fixed(cost.by_size.factor, 2), "\n");
@@ -74,13 +74,13 @@ std::string Hint(const CostReport& cost) {
   const std::string alone =
       StrCat("since ", cost.largest_piece, " alone has ", Grouped(cost.largest_piece_bytes), " bytes");
   switch (cost.largest_piece_stays) {
-    case CostReport::Stays::kOneRow:
+    case cost::CostReport::Stays::kOneRow:
       return StrCat("  hint: neither another placement nor smaller slices would help, ", alone,
                     " in one row; fewer pservers would\n");
-    case CostReport::Stays::kUpdatedAsOne:
+    case cost::CostReport::Stays::kUpdatedAsOne:
       return StrCat("  hint: neither another placement nor smaller slices would help, ", alone,
                     " and its update needs all of it; fewer pservers would\n");
-    case CostReport::Stays::kNot:
+    case cost::CostReport::Stays::kNot:
       break;
   }
   return StrCat("  hint: another placement would not help, ", alone,
@@ -89,7 +89,7 @@ std::string Hint(const CostReport& cost) {
 
 std::string Pieces(const JobReport& report) {
   TextTable table({"pserver", "piece", "of", "type", "bytes"}, 4);
-  for (const JobPiece& piece : report.job.pieces) {
+  for (const cost::JobPiece& piece : report.job.pieces) {
     table.Add({StrCat(piece.pserver), piece.name, piece.param,
                StrCat(DTypeName(piece.dtype), piece.shape, piece.sparse ? " by rows" : ""),
                Grouped(piece.value_bytes)});
@@ -97,24 +97,25 @@ std::string Pieces(const JobReport& report) {
   return StrCat("\npieces\n", table.ToString());
 }
 
-Row TrafficRow(std::string name, const Traffic& traffic) {
+Row TrafficRow(std::string name, const cost::Traffic& traffic) {
   return {std::move(name), Grouped(traffic.up.messages), Grouped(traffic.up.bytes),
           Grouped(traffic.down.messages), Grouped(traffic.down.bytes)};
 }
 
-bool SameTraffic(const TrainerCost& a, const TrainerCost& b) {
-  return std::equal(a.to.begin(), a.to.end(), b.to.begin(), b.to.end(),
-                    [](const Traffic& x, const Traffic& y) { return x.up == y.up && x.down == y.down; });
+bool SameTraffic(const cost::TrainerCost& a, const cost::TrainerCost& b) {
+  return std::equal(
+      a.to.begin(), a.to.end(), b.to.begin(), b.to.end(),
+      [](const cost::Traffic& x, const cost::Traffic& y) { return x.up == y.up && x.down == y.down; });
 }
 
 std::string Passing(const JobReport& report) {
-  const CostReport& cost = report.cost;
+  const cost::CostReport& cost = report.cost;
   TextTable table({"between", "messages up", "bytes up", "messages down", "bytes down"}, 1);
-  const bool alike = std::all_of(cost.trainers.begin(), cost.trainers.end(), [&](const TrainerCost& trainer) {
-    return SameTraffic(trainer, cost.trainers.front());
-  });
+  const bool alike = std::all_of(
+      cost.trainers.begin(), cost.trainers.end(),
+      [&](const cost::TrainerCost& trainer) { return SameTraffic(trainer, cost.trainers.front()); });
   for (std::size_t i = 0; i < cost.trainers.size(); ++i) {
-    const TrainerCost& trainer = cost.trainers[i];
+    const cost::TrainerCost& trainer = cost.trainers[i];
     if (alike && i > 0) break;
     const std::string name = alike               ? std::string("each trainer")
                              : trainer.count > 1 ? StrCat("trainer ", i, " and each that is not here")
@@ -124,7 +125,7 @@ std::string Passing(const JobReport& report) {
     }
     table.Add(TrafficRow(StrCat(name, " and all pservers"), trainer.total));
   }
-  Traffic all;
+  cost::Traffic all;
   for (std::size_t p = 0; p < cost.pservers.size(); ++p) {
     table.Add(TrafficRow(StrCat("all trainers and pserver ", p), cost.pservers[p].traffic));
     all += cost.pservers[p].traffic;
@@ -136,9 +137,9 @@ std::string Passing(const JobReport& report) {
 std::string Tellings(const JobReport& report) {
   if (report.job.tellings.empty()) return "";
   TextTable table({"pserver", "messages", "bytes"}, 1);
-  Volume all;
-  for (const JobTelling& telling : report.job.tellings) {
-    const Volume& told = report.cost.pservers[static_cast<std::size_t>(telling.pserver)].told;
+  cost::Volume all;
+  for (const cost::JobTelling& telling : report.job.tellings) {
+    const cost::Volume& told = report.cost.pservers[static_cast<std::size_t>(telling.pserver)].told;
     table.Add({StrCat(telling.pserver), Grouped(told.messages), Grouped(told.bytes)});
     all += told;
   }
@@ -147,10 +148,10 @@ std::string Tellings(const JobReport& report) {
 }
 
 std::string Ring(const JobReport& report) {
-  const Job& job = report.job;
-  const TrainerCost& rank = report.cost.trainers.front();
+  const cost::Job& job = report.job;
+  const cost::TrainerCost& rank = report.cost.trainers.front();
   std::int64_t bytes = 0;
-  for (const JobReduction& reduction : job.present.front().reductions) bytes += reduction.bytes;
+  for (const cost::JobReduction& reduction : job.present.front().reductions) bytes += reduction.bytes;
   const int hosts = job.trainers / std::max(1, job.ranks_per_host);
   std::string out = StrCat(
       "\nwhat passes in ", ExchangeWords(report), ": ",
@@ -169,7 +170,7 @@ std::string Tables(const JobReport& report) {
   if (report.cost.tables.empty()) return "";
   TextTable table(
       {"table", "rows", "bytes a row", "a row touched: up", "down", "rows touched", "trainers hold it"}, 1);
-  for (const TableCost& one : report.cost.tables) {
+  for (const cost::TableCost& one : report.cost.tables) {
     table.Add({one.param, Grouped(one.rows), Grouped(one.row_bytes), Grouped(one.up_bytes_per_row),
                Grouped(one.down_bytes_per_row), one.rows_touched ? Grouped(*one.rows_touched) : "not known",
                one.remote ? "no" : "yes"});
@@ -184,7 +185,7 @@ std::string Tables(const JobReport& report) {
   return out;
 }
 
-Row MemoryRow(std::string name, const JobMemory& memory, const JobReport& report) {
+Row MemoryRow(std::string name, const cost::JobMemory& memory, const JobReport& report) {
   const std::int64_t batch = report.question.cost.batch.value_or(0);
   const std::int64_t activations = memory.activations + batch * memory.activations_per_example;
   return {std::move(name),
@@ -202,7 +203,7 @@ std::string Memory(const JobReport& report) {
   TextTable table(
       {"role", "parameters", "gradients", "optimizer state", "copies", "other", "activations", "all"}, 1);
   const auto& trainers = report.cost.trainers;
-  const bool alike = std::all_of(trainers.begin(), trainers.end(), [&](const TrainerCost& trainer) {
+  const bool alike = std::all_of(trainers.begin(), trainers.end(), [&](const cost::TrainerCost& trainer) {
     return trainer.memory == trainers.front().memory;
   });
   for (std::size_t i = 0; i < (alike ? 1 : trainers.size()); ++i) {
@@ -216,7 +217,7 @@ std::string Memory(const JobReport& report) {
     table.Add(MemoryRow(StrCat("pserver ", i), report.job.pserver_memory[i], report));
   }
   std::string out = StrCat("\nmemory of each process, in bytes\n", table.ToString());
-  const JobMemory& first = trainers.front().memory;
+  const cost::JobMemory& first = trainers.front().memory;
   if (!report.question.cost.batch && first.activations_per_example > 0) {
     out += StrCat("  and ", Grouped(first.activations_per_example),
                   " bytes of activations for each example of a trainer's batch: give --batch\n");
@@ -246,18 +247,18 @@ std::string ReportText(const JobReport& report, const TextOptions& options) {
   return out + Tables(report) + Memory(report) + ReportArithmetic(report) + ReportAdvice(report);
 }
 
-Result<JobReport> MakeJobReport(Job job, const JobQuestion& question) {
+Result<JobReport> MakeJobReport(cost::Job job, const JobQuestion& question) {
   JobReport report{.job = std::move(job), .question = question, .cost = {}, .expectation = {}, .advice = {}};
-  if (report.job.exchange == Exchange::kGeo && !question.cost.steps_per_exchange) {
+  if (report.job.exchange == cost::Exchange::kGeo && !question.cost.steps_per_exchange) {
     report.job.notes.push_back(StrCat("no program says how often geo mode exchanges: taken to be every ",
                                       report.job.steps_per_exchange, " steps"));
   }
-  PENSTOCK_ASSIGN_OR_RETURN(report.cost, EstimateCost(report.job, question.cost));
+  PENSTOCK_ASSIGN_OR_RETURN(report.cost, cost::EstimateCost(report.job, question.cost));
   if (question.network) {
-    PENSTOCK_ASSIGN_OR_RETURN(report.expectation, Expect(report.job, report.cost, *question.network));
-    const TranspileConfig like = question.like ? *question.like : ConfigLike(report.job);
+    PENSTOCK_ASSIGN_OR_RETURN(report.expectation, cost::Expect(report.job, report.cost, *question.network));
+    const plan::TranspileConfig like = question.like ? *question.like : cost::ConfigLike(report.job);
     PENSTOCK_ASSIGN_OR_RETURN(report.advice,
-                              ChoosePservers(report.job, question.cost, *question.network, like));
+                              cost::ChoosePservers(report.job, question.cost, *question.network, like));
   }
   return report;
 }

@@ -5,10 +5,10 @@
 #include <iterator>
 
 #include "framework/text/printer.h"
-#include "transpiler/check/composition.h"
-#include "transpiler/check/facts.h"
+#include "transpiler/check/facts/facts.h"
+#include "transpiler/check/meaning/composition.h"
 
-namespace penstock {
+namespace penstock::check {
 
 std::vector<const RoleProgram*> RoleFiles::All() const {
   std::vector<const RoleProgram*> all;
@@ -138,4 +138,4 @@ CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const Chec
   return report;
 }
 
-}  // namespace penstock
+}  // namespace penstock::check

@@ -17,7 +17,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
-namespace penstock {
+namespace penstock::check {
 
 // One serialized program and where it came from ("trainer_t1.pb").
 struct RoleProgram {
@@ -73,4 +73,4 @@ struct CheckOptions {
 // Cost: linear in the size of the programs.
 CheckReport CheckRoles(const RoleFiles& roles, const OpRegistry& ops, const CheckOptions& options = {});
 
-}  // namespace penstock
+}  // namespace penstock::check

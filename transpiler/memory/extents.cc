@@ -11,7 +11,7 @@
 #include "framework/op/var_info.h"
 #include "transpiler/memory/nesting.h"
 
-namespace penstock {
+namespace penstock::memory {
 namespace {
 
 constexpr Dim kFirstSymbol = kUnknownDim - 1;  // that of unknown 0; the others follow below
@@ -291,4 +291,4 @@ std::string Extents::NameOf(Dim symbol) const {
                            : StrCat("extent ", unknown.axis, " of ", unknown.var->name);
 }
 
-}  // namespace penstock
+}  // namespace penstock::memory

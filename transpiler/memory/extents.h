@@ -16,7 +16,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 class Extents {
  public:
@@ -45,4 +45,4 @@ class Extents {
   int fed_batches_ = 0;  // how many different numbers of rows without sequences are fed
 };
 
-}  // namespace penstock
+}  // namespace penstock::memory

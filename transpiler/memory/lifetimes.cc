@@ -7,7 +7,7 @@
 
 #include "transpiler/memory/nesting.h"
 
-namespace penstock {
+namespace penstock::memory {
 namespace {
 
 std::vector<BlockRef> BlocksOf(const Attr& attr) {
@@ -220,4 +220,4 @@ class Reader {
 Lifetimes::Lifetimes(const OpRegistry& ops, const Program& program, const NameSet& keep, Role skip)
     : blocks_(Reader(ops, program, skip).Read(keep)) {}
 
-}  // namespace penstock
+}  // namespace penstock::memory

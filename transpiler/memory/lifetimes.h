@@ -18,7 +18,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 // Positions in the block that declares the variable. An op that enters blocks uses what is used in them.
 struct Lifetime {
@@ -41,4 +41,4 @@ class Lifetimes {
   std::vector<std::vector<Lifetime>> blocks_;
 };
 
-}  // namespace penstock
+}  // namespace penstock::memory

@@ -7,7 +7,7 @@
 #include "framework/base/strings.h"
 #include "transpiler/memory/require_declared.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 std::string MemorySize::ToString() const {
   std::vector<std::string> parts;
@@ -39,4 +39,4 @@ Status RequireDeclared(const Program& program, const NameSet& keep) {
   return OkStatus();
 }
 
-}  // namespace penstock
+}  // namespace penstock::memory

@@ -24,7 +24,7 @@
 #include "framework/op/op_registry.h"
 #include "transpiler/memory/lifetimes.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 // Sizes of tensors, apart by what they grow with: extents that are known when the program runs.
 struct MemorySize {
@@ -58,4 +58,4 @@ Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, con
 // Puts a delete_var behind the last use of each temporary that may go, one op for all that end at one place.
 Result<MemoryRewrite> ReleaseBuffers(const OpRegistry& ops, const Program& in, const NameSet& keep);
 
-}  // namespace penstock
+}  // namespace penstock::memory

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock {
+namespace penstock::memory {
 namespace {
 
 // By block: whether all blocks out to a root are such as they should be.
@@ -88,4 +88,4 @@ const Var* VarFinder::Find(int block, std::string_view name) const {
   return found == nullptr ? nullptr : found->var;
 }
 
-}  // namespace penstock
+}  // namespace penstock::memory

@@ -8,7 +8,7 @@
 #include "framework/base/view_map.h"
 #include "framework/ir/program.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 // A forest of blocks.
 class Nesting {
@@ -61,4 +61,4 @@ class VarFinder {
   ViewMap<Declarations> declared_;  // of plain blocks
 };
 
-}  // namespace penstock
+}  // namespace penstock::memory

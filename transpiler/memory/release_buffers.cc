@@ -10,7 +10,7 @@
 #include "transpiler/memory/memory.h"
 #include "transpiler/memory/require_declared.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 Result<MemoryRewrite> ReleaseBuffers(const OpRegistry& ops, const Program& in, const NameSet& keep) {
   PENSTOCK_RETURN_IF_ERROR(RequireDeclared(in, keep));
@@ -37,4 +37,4 @@ Result<MemoryRewrite> ReleaseBuffers(const OpRegistry& ops, const Program& in, c
   return out;
 }
 
-}  // namespace penstock
+}  // namespace penstock::memory

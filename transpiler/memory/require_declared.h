@@ -5,9 +5,9 @@
 #include "framework/ir/program.h"
 #include "transpiler/memory/lifetimes.h"
 
-namespace penstock {
+namespace penstock::memory {
 
 // kInvalidArgument E-memory-keep.
 Status RequireDeclared(const Program& program, const NameSet& keep);
 
-}  // namespace penstock
+}  // namespace penstock::memory

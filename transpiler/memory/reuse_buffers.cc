@@ -22,7 +22,7 @@
 #include "transpiler/memory/memory.h"
 #include "transpiler/memory/require_declared.h"
 
-namespace penstock {
+namespace penstock::memory {
 namespace {
 
 // What a tensor needs: bytes, for each of what its unknown extents stand for (extents.h).
@@ -205,4 +205,4 @@ Result<MemoryRewrite> ReuseBuffers(const OpRegistry& ops, const Program& in, con
   return Reuser(in, lifetimes, extents, options).Run();
 }
 
-}  // namespace penstock
+}  // namespace penstock::memory

@@ -7,11 +7,11 @@
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
-#include "transpiler/passes/shares.h"
+#include "transpiler/passes/spell/shares.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::passes {
 
 // Who will run the result.
 struct Self {
@@ -24,8 +24,8 @@ struct PassContext {
   const OpRegistry& ops;
   const Program& main;     // the user's, as analysed; pserver programs are made from it
   const Program& startup;  // the user's
-  const Analysis& analysis;
-  const PlacementPlan& plan;
+  const plan::Analysis& analysis;
+  const plan::PlacementPlan& plan;
   const Shares& shares;  // of the plan, by pserver
   Self self;
 };
@@ -40,7 +40,7 @@ Status PassError(std::string_view pass, const Parts&... parts) {
 
 // What a `send` says of who sends: Fluid's says trainer 0, whoever it is.
 inline int SenderId(const PassContext& context) {
-  return context.plan.dialect == Dialect::kFluid18 ? 0 : context.self.index;
+  return context.plan.dialect == plan::Dialect::kFluid18 ? 0 : context.self.index;
 }
 
 // A variable of the user's has the name that a pass has to give to its own.
@@ -50,4 +50,4 @@ inline Status NameTaken(std::string_view pass, std::string_view name) {
       .With("note: rename that variable");
 }
 
-}  // namespace penstock
+}  // namespace penstock::passes

@@ -4,7 +4,7 @@
 
 #include "transpiler/passes/context.h"
 
-namespace penstock {
+namespace penstock::passes {
 
 // The trainer's main program.
 Result<Program> KeepClipping(const Program& in, const PassContext& context);
@@ -69,4 +69,4 @@ Result<Program> MergeTableGradients(const Program& in, const PassContext& contex
 Result<Program> InitPserverSlices(const Program& in, const PassContext& context);
 Result<Program> InitBackups(const Program& in, const PassContext& context);
 
-}  // namespace penstock
+}  // namespace penstock::passes

@@ -7,8 +7,8 @@
 
 namespace penstock {
 
-RoleFiles FilesOf(const RoleSet& roles) {
-  RoleFiles files;
+check::RoleFiles FilesOf(const RoleSet& roles) {
+  check::RoleFiles files;
   for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
     const TrainerRole& role = roles.trainers[i];
     const std::string suffix = i == 0 ? "" : StrCat("_t", role.trainer_id);
@@ -22,25 +22,25 @@ RoleFiles FilesOf(const RoleSet& roles) {
   return files;
 }
 
-CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
-                         const Program& startup, ThreadPool* threads) {
-  const bool compat = roles.plan.dialect == Dialect::kFluid18;
-  const std::optional<Program> mended = compat ? std::nullopt : WithoutUnwrittenParts(main);
-  const SourcePrograms source{mended ? *mended : main, startup};
+check::CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
+                                const Program& startup, ThreadPool* threads) {
+  const bool compat = roles.plan.dialect == plan::Dialect::kFluid18;
+  const std::optional<Program> mended = compat ? std::nullopt : plan::WithoutUnwrittenParts(main);
+  const check::SourcePrograms source{mended ? *mended : main, startup};
   // The pass manager has verified what the passes made; the rest stands as the user built it.
   const bool verified = !compat && VerifyProgram(source.main, {.ops = &ops}).ok();
-  CheckReport report =
-      CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = verified, .threads = threads});
+  check::CheckReport report =
+      check::CheckRoles(FilesOf(roles), ops, {.source = &source, .verified = verified, .threads = threads});
   if (!compat) return report;
-  for (Finding& finding : report.findings) {
-    if (finding.severity == Severity::kError) finding.severity = Severity::kWarning;
+  for (check::Finding& finding : report.findings) {
+    if (finding.severity == check::Severity::kError) finding.severity = check::Severity::kWarning;
   }
   return report;
 }
 
-Status FirstError(const CheckReport& report) {
-  for (const Finding& finding : report.findings) {
-    if (finding.severity != Severity::kError) continue;
+Status FirstError(const check::CheckReport& report) {
+  for (const check::Finding& finding : report.findings) {
+    if (finding.severity != check::Severity::kError) continue;
     Status status = InvalidArgument(finding.id, "check: ", finding.file, ": ", finding.message);
     for (const std::string& line : finding.details) status.With(line);
     return status;

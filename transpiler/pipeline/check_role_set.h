@@ -10,14 +10,14 @@
 namespace penstock {
 
 // The set as files, called as `penstock transpile` calls them.
-RoleFiles FilesOf(const RoleSet& roles);
+check::RoleFiles FilesOf(const RoleSet& roles);
 
 // CheckRoles with the programs that the set was made of. In Fluid's dialect errors become warnings: such sets
 // are made to be compared with Fluid's, defects included. `threads` changes speed alone.
-CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
-                         const Program& startup, ThreadPool* threads = nullptr);
+check::CheckReport CheckRoleSet(const OpRegistry& ops, const RoleSet& roles, const Program& main,
+                                const Program& startup, ThreadPool* threads = nullptr);
 
 // The first error as a status, for callers that return one; ok if there is none.
-Status FirstError(const CheckReport& report);
+Status FirstError(const check::CheckReport& report);
 
 }  // namespace penstock

@@ -38,7 +38,7 @@ std::string Count(std::size_t count, std::string_view what) {
 class Kinds {
  public:
   void Add(std::string how, const std::string& name, std::uint64_t digest = 0) {
-    Kind& kind = kinds_[std::move(how)];
+    plan::Kind& kind = kinds_[std::move(how)];
     kind.names.push_back(name);
     kind.digest = Chain(Chain(kind.digest, Fnv1a64(name)), digest);
   }
@@ -65,7 +65,7 @@ class Kinds {
     std::uint64_t digest = 0;
   };
 
-  static std::string Names(const Kind& kind) {
+  static std::string Names(const plan::Kind& kind) {
     std::string out;
     bool all = kind.names.size() <= kNamesTold;
     for (std::size_t i = 0; i < std::min(kind.names.size(), kNamesTold); ++i) {
@@ -78,12 +78,13 @@ class Kinds {
     return StrCat(out, " and ", more, " more (digest ", Digest(kind.digest), ")");
   }
 
-  std::map<std::string, Kind> kinds_;
+  std::map<std::string, plan::Kind> kinds_;
 };
 
 class JobWriter {
  public:
-  JobWriter(const OpRegistry& ops, const Program& main, const Program& startup, const PlacementPlan& plan)
+  JobWriter(const OpRegistry& ops, const Program& main, const Program& startup,
+            const plan::PlacementPlan& plan)
       : main_(main),
         startup_(startup),
         plan_(plan),
@@ -96,8 +97,8 @@ class JobWriter {
 
   // At most once.
   std::string Write(const std::map<std::string, std::string>& policies) {
-    out_ = StrCat("works in mode ", ModeName(plan_.mode));
-    if (plan_.dialect == Dialect::kFluid18) out_ += ", dialect fluid-1.8";
+    out_ = StrCat("works in mode ", plan::ModeName(plan_.mode));
+    if (plan_.dialect == plan::Dialect::kFluid18) out_ += ", dialect fluid-1.8";
     for (const auto& [name, value] : policies) out_ += StrCat(", ", name, " ", value);
     out_ += StrCat("\nhas random seed ", main_.meta().random_seed);
     if (startup_.meta().random_seed != main_.meta().random_seed)
@@ -298,7 +299,7 @@ class JobWriter {
   void WritePlan() {
     out_ += StrCat("follows the plan of ", Count(static_cast<std::size_t>(plan_.trainers), "trainer"));
     if (!plan_.pservers.empty()) out_ += StrCat(" and ", Count(plan_.pservers.size(), "pserver"));
-    out_ += StrCat(", digest ", Digest(Fingerprint(plan_)), "\n");
+    out_ += StrCat(", digest ", Digest(plan::Fingerprint(plan_)), "\n");
   }
 
   struct Update {
@@ -308,7 +309,7 @@ class JobWriter {
 
   const Program& main_;
   const Program& startup_;
-  const PlacementPlan& plan_;
+  const plan::PlacementPlan& plan_;
   const PrintOptions shown_;
   OpDigest digest_;
   OpDigest alone_;  // of ops of the start-up program that name one variable
@@ -323,7 +324,7 @@ class JobWriter {
 }  // namespace
 
 std::string DescribeJob(const OpRegistry& ops, const Program& main, const Program& startup,
-                        const PlacementPlan& plan, const std::map<std::string, std::string>& policies) {
+                        const plan::PlacementPlan& plan, const std::map<std::string, std::string>& policies) {
   return JobWriter(ops, main, startup, plan).Write(policies);
 }
 

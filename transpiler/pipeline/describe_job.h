@@ -33,6 +33,7 @@ namespace penstock {
 
 // Cost: linear in the ops of both programs. At most about 100 lines, however many parameters there are.
 std::string DescribeJob(const OpRegistry& ops, const Program& main, const Program& startup,
-                        const PlacementPlan& plan, const std::map<std::string, std::string>& policies = {});
+                        const plan::PlacementPlan& plan,
+                        const std::map<std::string, std::string>& policies = {});
 
 }  // namespace penstock

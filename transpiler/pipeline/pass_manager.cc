@@ -10,7 +10,7 @@ namespace {
 
 // A file that a golden case may be made from: the plan, who runs it, the passes still to do and the program
 // they begin with.
-std::string Reproducer(const PassContext& context, std::span<const Pass> remaining, const Program& in,
+std::string Reproducer(const passes::PassContext& context, std::span<const Pass> remaining, const Program& in,
                        const Status& status) {
   std::string text = StrCat("# ", status.ToString());
   for (char& c : text) {
@@ -18,8 +18,8 @@ std::string Reproducer(const PassContext& context, std::span<const Pass> remaini
   }
   std::vector<std::string> names;
   for (const Pass& pass : remaining) names.emplace_back(pass.name);
-  const bool trainer = context.self.role == Self::Role::kTrainer;
-  return StrCat(text, "\n-- plan\n", PrintPlan(context.plan), "-- passes (",
+  const bool trainer = context.self.role == passes::Self::Role::kTrainer;
+  return StrCat(text, "\n-- plan\n", plan::PrintPlan(context.plan), "-- passes (",
                 trainer ? "trainer " : "pserver ", context.self.index, ")\n", Join(names, "\n"), "\n-- in\n",
                 PrintProgram(in, PrintOptions::Everything()));
 }
@@ -29,14 +29,14 @@ std::string Reproducer(const PassContext& context, std::span<const Pass> remaini
 std::string PassEvent::RoleName() const { return StrCat(pipeline, "_", index); }
 
 Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass, const Program& in,
-                                    const PassContext& context) {
+                                    const passes::PassContext& context) {
   const Nanoseconds begin = options_.clock != nullptr ? options_.clock->Now() : Nanoseconds(0);
   PENSTOCK_ASSIGN_OR_RETURN(Program out, pass.run(in, context));
   if (options_.clock != nullptr) {
     timings_.push_back({std::string(pipeline), std::string(pass.name), options_.clock->Now() - begin});
   }
   // Compat reproduces Fluid's broken programs too; judging them is the checker's work.
-  if (context.plan.dialect == Dialect::kDefault) {
+  if (context.plan.dialect == plan::Dialect::kDefault) {
     Status sound = VerifyTouched(in, out, context.ops);
     if (!sound.ok()) return std::move(sound).In(pass.name);
   }
@@ -45,7 +45,7 @@ Result<Program> PassManager::RunOne(std::string_view pipeline, const Pass& pass,
 }
 
 Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass> passes, Program program,
-                                 const PassContext& context) {
+                                 const passes::PassContext& context) {
   const Program given = program;
   for (std::size_t i = 0; i < passes.size(); ++i) {
     if (options_.disabled.contains(std::string(passes[i].name))) continue;
@@ -57,7 +57,7 @@ Result<Program> PassManager::Run(std::string_view pipeline, std::span<const Pass
     }
     program = std::move(out).value();
   }
-  if (context.plan.dialect == Dialect::kDefault) {
+  if (context.plan.dialect == plan::Dialect::kDefault) {
     Status sound = VerifyProgram(program, {.ops = &context.ops, .before = &given});
     if (!sound.ok()) return std::move(sound).In(pipeline);
   }

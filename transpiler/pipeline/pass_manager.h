@@ -22,7 +22,7 @@ namespace penstock {
 
 struct Pass {
   std::string_view name;
-  PassFunction run;
+  passes::PassFunction run;
 };
 
 struct PassTiming {
@@ -60,13 +60,13 @@ class PassManager {
 
   // The errors of the passes, and E-verify-* of what they made; both say which pass.
   Result<Program> Run(std::string_view pipeline, std::span<const Pass> passes, Program program,
-                      const PassContext& context);
+                      const passes::PassContext& context);
 
   const std::vector<PassTiming>& timings() const { return timings_; }
 
  private:
   Result<Program> RunOne(std::string_view pipeline, const Pass& pass, const Program& in,
-                         const PassContext& context);
+                         const passes::PassContext& context);
 
   PassOptions options_;
   std::vector<PassTiming> timings_;

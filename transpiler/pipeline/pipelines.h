@@ -12,13 +12,13 @@
 namespace penstock {
 
 struct Pipelines {
-  std::span<const Pass> trainer;          // from the user's main program
-  std::span<const Pass> trainer_startup;  // from the user's start-up program
-  std::span<const Pass> pserver;          // from an empty program
-  std::span<const Pass> pserver_startup;  // from the pserver's finished main program
-  Planner plan = PlanUpdatesOnPservers;   // what the passes apply
+  std::span<const Pass> trainer;                     // from the user's main program
+  std::span<const Pass> trainer_startup;             // from the user's start-up program
+  std::span<const Pass> pserver;                     // from an empty program
+  std::span<const Pass> pserver_startup;             // from the pserver's finished main program
+  plan::Planner plan = plan::PlanUpdatesOnPservers;  // what the passes apply
 };
 
-const Pipelines& PipelinesOf(Mode mode);
+const Pipelines& PipelinesOf(plan::Mode mode);
 
 }  // namespace penstock

@@ -1,14 +1,14 @@
 #include "transpiler/pipeline/shared_startup.h"
 
 #include "framework/base/view_map.h"
-#include "transpiler/passes/initial_values.h"
-#include "transpiler/passes/server_copy.h"
+#include "transpiler/passes/spell/initial_values.h"
+#include "transpiler/passes/spell/server_copy.h"
 
 namespace penstock {
 namespace {
 
 // The server's variable that Fluid starts with this op there; null if it does not.
-const Var* StartedOn(const Op& op, const ServerNames& names, const Program& server_startup) {
+const Var* StartedOn(const Op& op, const passes::ServerNames& names, const Program& server_startup) {
   const std::string& made = op.OutputName("Out");
   const std::string* held = names.Held(made);
   return server_startup.main().FindVar(held != nullptr ? *held : made);
@@ -16,12 +16,12 @@ const Var* StartedOn(const Op& op, const ServerNames& names, const Program& serv
 
 // The variables of the user's start-up program, and of what was added to it, that pservers start, with the
 // shape of what the last of them starts.
-ViewMap<Shape> LastShapes(const Program& started, const RoleSet& roles, const PassContext& context,
+ViewMap<Shape> LastShapes(const Program& started, const RoleSet& roles, const passes::PassContext& context,
                           ViewMap<Shape> shapes) {
   for (std::size_t i = 0; i < roles.pservers.size(); ++i) {
-    const ServerNames names(context, static_cast<int>(i));
+    const passes::ServerNames names(context, static_cast<int>(i));
     for (const OpEntry& entry : started.main().ops()) {
-      if (!ShapeDecides(*entry.op)) continue;
+      if (!passes::ShapeDecides(*entry.op)) continue;
       const Var* var = StartedOn(*entry.op, names, roles.pservers[i].startup);
       if (var != nullptr) shapes[entry.op->OutputName("Out")] = var->shape();
     }
@@ -32,7 +32,7 @@ ViewMap<Shape> LastShapes(const Program& started, const RoleSet& roles, const Pa
 }  // namespace
 
 Program AfterPserverStartups(const Program& trainer_startup, const RoleSet& roles,
-                             const PassContext& context) {
+                             const passes::PassContext& context) {
   const ViewMap<Shape> shapes =
       LastShapes(trainer_startup, roles, context, LastShapes(context.startup, roles, context, {}));
   Program out = trainer_startup;
@@ -42,7 +42,7 @@ Program AfterPserverStartups(const Program& trainer_startup, const RoleSet& role
     if (shape == shapes.end() || entry.op->FindAttr("shape") == nullptr) continue;
     const std::vector<Dim>& dims = shape->second.dims();
     Op shaped = *entry.op;
-    if (ShapeDecides(shaped)) {
+    if (passes::ShapeDecides(shaped)) {
       shaped.Set("shape", std::vector<std::int32_t>(dims.begin(), dims.end()));
     } else {  // what stands for a table's initializer took its shape from there, and gave it to the variable
       shaped.Set("shape", dims);

@@ -11,6 +11,6 @@ namespace penstock {
 // initializers, as 32-bit numbers, so that the trainer starts a sliced parameter as its last slice, and takes
 // a table for as large as the last pserver's part of it.
 Program AfterPserverStartups(const Program& trainer_startup, const RoleSet& roles,
-                             const PassContext& context);
+                             const passes::PassContext& context);
 
 }  // namespace penstock

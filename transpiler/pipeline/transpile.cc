@@ -17,12 +17,12 @@ namespace {
 
 class RoleMaker {
  public:
-  RoleMaker(const PassContext& common, const Pipelines& pipelines, const std::string& plan_text,
+  RoleMaker(const passes::PassContext& common, const Pipelines& pipelines, const std::string& plan_text,
             PassOptions options)
       : common_(common), pipelines_(pipelines), plan_text_(plan_text), manager_(std::move(options)) {}
 
   Result<TrainerRole> Trainer(int trainer_id) {
-    const PassContext context = As(Self::Role::kTrainer, trainer_id);
+    const passes::PassContext context = As(passes::Self::Role::kTrainer, trainer_id);
     TrainerRole role;
     role.trainer_id = trainer_id;
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("trainer", pipelines_.trainer, common_.main, context));
@@ -34,7 +34,7 @@ class RoleMaker {
   }
 
   Result<PserverRole> Pserver(int index) {
-    const PassContext context = As(Self::Role::kPserver, index);
+    const passes::PassContext context = As(passes::Self::Role::kPserver, index);
     PserverRole role;
     role.address = common_.plan.pservers[static_cast<std::size_t>(index)];
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("pserver", pipelines_.pserver, Program(), context));
@@ -42,10 +42,10 @@ class RoleMaker {
         role.startup, manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
     role.main.mutable_meta().plan = plan_text_;
     role.startup.mutable_meta().plan = plan_text_;
-    for (const SliceRef ref : common_.shares.SlicesOn(index)) {
-      const Slice& slice = common_.plan.slice(ref);
+    for (const plan::SliceRef ref : common_.shares.SlicesOn(index)) {
+      const plan::Slice& slice = common_.plan.slice(ref);
       if (slice.chunk_rows == slice.rows()) continue;
-      role.main.mutable_meta().chunk_rows[ParamPieceName(common_.plan.param(ref), ref.slice)] =
+      role.main.mutable_meta().chunk_rows[plan::ParamPieceName(common_.plan.param(ref), ref.slice)] =
           slice.chunk_rows;
     }
     return role;
@@ -54,7 +54,7 @@ class RoleMaker {
   const std::vector<PassTiming>& timings() const { return manager_.timings(); }
 
  private:
-  PassContext As(Self::Role role, int index) const {
+  passes::PassContext As(passes::Self::Role role, int index) const {
     return {.ops = common_.ops,
             .main = common_.main,
             .startup = common_.startup,
@@ -64,7 +64,7 @@ class RoleMaker {
             .self = {.role = role, .index = index}};
   }
 
-  const PassContext& common_;
+  const passes::PassContext& common_;
   const Pipelines& pipelines_;
   const std::string& plan_text_;
   PassManager manager_;
@@ -74,13 +74,13 @@ class RoleMaker {
 // order up to the first error.
 class RoleSetMaker {
  public:
-  RoleSetMaker(const PassContext& common, const Pipelines& pipelines, const std::vector<int>& trainer_ids,
-               const PassOptions& options, RoleSet& roles)
+  RoleSetMaker(const passes::PassContext& common, const Pipelines& pipelines,
+               const std::vector<int>& trainer_ids, const PassOptions& options, RoleSet& roles)
       : common_(common),
         pipelines_(pipelines),
         trainer_ids_(trainer_ids),
         options_(options),
-        plan_text_(PrintPlan(common.plan)),
+        plan_text_(plan::PrintPlan(common.plan)),
         roles_(roles) {
     roles.trainers.resize(trainer_ids.size());
     roles.pservers.resize(common.plan.pservers.size());
@@ -118,7 +118,7 @@ class RoleSetMaker {
     return OkStatus();
   }
 
-  const PassContext& common_;
+  const passes::PassContext& common_;
   const Pipelines& pipelines_;
   const std::vector<int>& trainer_ids_;
   const PassOptions& options_;
@@ -142,35 +142,36 @@ void ChangeMetas(RoleSet& roles, const Change& change) {
 }  // namespace
 
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
-                          const TranspileConfig& config, const PassOptions& options) {
-  if (config.dialect == Dialect::kDefault) {
-    if (const std::optional<Program> mended = WithoutUnwrittenParts(main))
+                          const plan::TranspileConfig& config, const PassOptions& options) {
+  if (config.dialect == plan::Dialect::kDefault) {
+    if (const std::optional<Program> mended = plan::WithoutUnwrittenParts(main))
       return Transpile(ops, *mended, startup, config, options);
-  } else if (const std::optional<SourcePair> fluids = WithFluidsTableUpdates(ops, main, startup)) {
+  } else if (const std::optional<plan::SourcePair> fluids =
+                 plan::WithFluidsTableUpdates(ops, main, startup)) {
     return Transpile(ops, fluids->main, fluids->startup, config, options);
   }
-  PENSTOCK_RETURN_IF_ERROR(ValidateConfig(config));
-  PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
+  PENSTOCK_RETURN_IF_ERROR(plan::ValidateConfig(config));
+  PENSTOCK_ASSIGN_OR_RETURN(const plan::Mode mode, plan::ResolveMode(config));
   const Pipelines& pipelines = PipelinesOf(mode);
-  PENSTOCK_ASSIGN_OR_RETURN(Planned planned,
+  PENSTOCK_ASSIGN_OR_RETURN(plan::Planned planned,
                             pipelines.plan({.ops = ops, .main = main, .startup = startup, .config = config}));
   RoleSet roles;
   roles.plan = std::move(planned.plan);
 
-  const Shares shares(roles.plan, planned.analysis, startup);
-  const PassContext common{.ops = ops,
-                           .main = main,
-                           .startup = startup,
-                           .analysis = planned.analysis,
-                           .plan = roles.plan,
-                           .shares = shares,
-                           .self = {}};
+  const passes::Shares shares(roles.plan, planned.analysis, startup);
+  const passes::PassContext common{.ops = ops,
+                                   .main = main,
+                                   .startup = startup,
+                                   .analysis = planned.analysis,
+                                   .plan = roles.plan,
+                                   .shares = shares,
+                                   .self = {}};
   PENSTOCK_RETURN_IF_ERROR(RoleSetMaker(common, pipelines, config.trainer_ids, options, roles).Run());
-  if (config.shared_transpiler && config.dialect == Dialect::kFluid18) {
+  if (config.shared_transpiler && config.dialect == plan::Dialect::kFluid18) {
     for (TrainerRole& role : roles.trainers) role.startup = AfterPserverStartups(role.startup, roles, common);
   }
   std::map<std::string, std::string> policies;
-  if (config.bn_sync != BnSync::kNone) policies[kBnSyncPolicy] = BnSyncName(config.bn_sync);
+  if (config.bn_sync != plan::BnSync::kNone) policies[plan::kBnSyncPolicy] = plan::BnSyncName(config.bn_sync);
   const std::string job_facts = DescribeJob(ops, main, startup, roles.plan, policies);
   ChangeMetas(roles, [&](ProgramMeta& meta) {
     meta.job_facts = job_facts;

@@ -33,7 +33,7 @@ struct PserverRole {
 };
 
 struct RoleSet {
-  PlacementPlan plan;
+  plan::PlacementPlan plan;
   std::vector<TrainerRole> trainers;  // one for each of config.trainer_ids, in that order
   std::vector<PserverRole> pservers;  // one for each of plan.pservers, in that order
   std::vector<PassTiming> timings;    // if PassOptions gave a clock
@@ -41,6 +41,6 @@ struct RoleSet {
 
 // The errors of ValidateConfig, Analyse and MakePlan. Cost: linear in the size of the results.
 Result<RoleSet> Transpile(const OpRegistry& ops, const Program& main, const Program& startup,
-                          const TranspileConfig& config, const PassOptions& options = {});
+                          const plan::TranspileConfig& config, const PassOptions& options = {});
 
 }  // namespace penstock

@@ -11,7 +11,7 @@
 #include "transpiler/plan/tables.h"
 #include "transpiler/plan/untrained.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 constexpr char kStepAttr[] = "step";
@@ -274,4 +274,4 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
   return out;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -13,7 +13,7 @@
 #include "framework/op/op_registry.h"
 #include "transpiler/plan/config.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 struct TrainedParam {
   std::string param;
@@ -87,4 +87,4 @@ Result<Analysis> Analyse(const OpRegistry& ops, const Program& main, Dialect dia
 // Fluid keeps clipping on the trainer if the deprecated API made it, whose scope has this text in its name.
 bool FluidKeepsClip(const Op& op);
 
-}  // namespace penstock
+}  // namespace penstock::plan

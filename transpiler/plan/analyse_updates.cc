@@ -7,7 +7,7 @@
 #include "framework/text/describe.h"
 #include "transpiler/plan/untrained.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 bool Updates(const Op& op, const std::string& param, Dialect dialect) {
@@ -111,4 +111,4 @@ std::vector<std::string> InitialParams(const Program& main, const Program& start
   return params;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

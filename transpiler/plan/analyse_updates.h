@@ -6,7 +6,7 @@
 #include "framework/ir/program.h"
 #include "transpiler/plan/analyse.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Of the Analysis: parameters with gradient and updating op, update_order, and clip_ops (those that Fluid
 // makes part of the backward pass). An update is an optimize-role op that writes the parameter of its own
@@ -20,4 +20,4 @@ Result<Analysis> AnalyseUpdates(const Program& main, Dialect dialect);
 // machines.
 std::vector<std::string> InitialParams(const Program& main, const Program& startup);
 
-}  // namespace penstock
+}  // namespace penstock::plan

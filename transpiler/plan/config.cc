@@ -6,7 +6,7 @@
 
 #include "transpiler/plan/rank_config.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 namespace {
 
@@ -168,4 +168,4 @@ Status ValidateConfig(const TranspileConfig& config) {
   return ValidatePlacement(config);
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

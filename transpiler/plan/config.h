@@ -17,7 +17,7 @@
 #include "transpiler/plan/mode.h"
 #include "transpiler/plan/placement.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // kFluid18 makes role programs equal to those of Fluid 1.8.5, its defects included. kDefault differs from
 // them by the list in tests/parity/DIFFERENCES.md and by nothing else.
@@ -97,4 +97,4 @@ Result<Mode> ResolveMode(const TranspileConfig& config);
 // What pservers are told: the number of the mode. Compat asks the configuration alone, as Fluid does.
 ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode);
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -11,7 +11,7 @@
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/slicing.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 // All slices, in the order in which they are dealt out.
@@ -204,4 +204,4 @@ Status DealSlices(const TranspileConfig& config, PlacementPlan& plan) {
   return OkStatus();
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

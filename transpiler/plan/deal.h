@@ -10,7 +10,7 @@
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Gives each slice its pserver, by the configuration. Needs all else of the plan: pservers, params with their
 // slices, send_order, names. kInvalidArgument E-plan-dispatcher: what the user's dispatcher answered is of
@@ -25,4 +25,4 @@ int PserverOfName(std::string_view name, int pservers);
 // earlier is dealt first; of equal loads the earlier pserver gets it. Returns one pserver for each size.
 std::vector<int> BalanceSizes(std::span<const std::int64_t> bytes, int pservers);
 
-}  // namespace penstock
+}  // namespace penstock::plan

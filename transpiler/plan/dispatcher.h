@@ -26,7 +26,7 @@
 #include "framework/tensor/dtype.h"
 #include "framework/tensor/shape.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // A slice of a parameter or a gradient, as it is called in role programs.
 struct Piece {
@@ -48,4 +48,4 @@ class Dispatcher {
 using DispatcherFactory =
     std::function<Result<std::unique_ptr<Dispatcher>>(const std::vector<std::string>& pservers)>;
 
-}  // namespace penstock
+}  // namespace penstock::plan

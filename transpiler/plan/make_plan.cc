@@ -11,7 +11,7 @@
 #include "transpiler/plan/slicing.h"
 #include "transpiler/plan/taken_names.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 // Whether some rows of a slice may be merged and updated before others have come.
@@ -147,4 +147,4 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   return plan;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -6,10 +6,10 @@
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // `main` is the program that `analysis` is of. kInvalidArgument: ValidateConfig's errors, a parameter whose
 // shape is not known, and what a dispatcher of the user's own gets wrong.
 Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config);
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 struct ModeRow {
@@ -85,4 +85,4 @@ std::optional<ServerMode> ServerModeFromName(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace penstock {
+namespace penstock::plan {
 
 enum class Mode {
   kSync,                      // every pserver waits for all trainers' gradients and applies their mean
@@ -45,4 +45,4 @@ bool MergesGradients(Mode mode);
 std::string_view ServerModeName(ServerMode mode);
 std::optional<ServerMode> ServerModeFromName(std::string_view name);
 
-}  // namespace penstock
+}  // namespace penstock::plan

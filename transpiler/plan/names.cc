@@ -1,6 +1,6 @@
 #include "transpiler/plan/names.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 std::string WithSlice(const std::string& name, const ParamPlacement& param, int slice) {
@@ -125,4 +125,4 @@ std::string AnsweredRowsName(int number, int pserver) {
 
 std::string ControlName(std::string_view after) { return StrCat("__control_var@0.", after); }
 
-}  // namespace penstock
+}  // namespace penstock::plan

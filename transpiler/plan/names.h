@@ -9,7 +9,7 @@
 
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // w, or w.block1 if w is sliced: on pservers, and on trainers what `recv` fills.
 std::string ParamPieceName(const ParamPlacement& param, int slice);
@@ -61,4 +61,4 @@ std::vector<std::string> NcclIdNames(const RankPlan& ranks);
 // and tools that compare its programs know them by the "@0."; ours are derived from what they order.
 std::string ControlName(std::string_view after);
 
-}  // namespace penstock
+}  // namespace penstock::plan

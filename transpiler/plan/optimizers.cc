@@ -4,7 +4,7 @@
 #include <map>
 #include <span>
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 bool Contains(std::span<const std::string> names, const std::string& name) {
@@ -101,4 +101,4 @@ Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, co
   return dialect == Dialect::kFluid18 ? ByFluidsRule(op) : ByDeclaration(ops, main, op);
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

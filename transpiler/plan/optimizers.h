@@ -10,7 +10,7 @@
 #include "framework/op/op_registry.h"
 #include "transpiler/plan/config.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 struct OptimizerUse {
   std::string param;
@@ -29,4 +29,4 @@ Result<std::optional<OptimizerUse>> RecogniseOptimizer(const OpRegistry& ops, co
 // rate.
 Op FluidTableUpdate(const Op& users, const std::string& table, const std::string& grad);
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -6,7 +6,7 @@
 
 #include "framework/base/strings.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 // Choices and their names, once.
@@ -53,4 +53,4 @@ std::string_view SlicingName(Slicing slicing) { return NameIn(kSlicings, slicing
 std::optional<Slicing> SlicingFromName(std::string_view name) { return FindIn(kSlicings, name); }
 std::string SlicingNames() { return NamesIn(kSlicings); }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace penstock {
+namespace penstock::plan {
 
 // Who gets which slice; a Dispatcher is the user's own rule.
 enum class Placement {
@@ -27,4 +27,4 @@ std::string_view SlicingName(Slicing slicing);  // "fluid"
 std::optional<Slicing> SlicingFromName(std::string_view name);
 std::string SlicingNames();  // "fluid, even, mxnet"
 
-}  // namespace penstock
+}  // namespace penstock::plan

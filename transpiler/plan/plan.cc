@@ -2,7 +2,7 @@
 
 #include "framework/base/hash.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 std::vector<SliceRef> PlacementPlan::SlicesOn(int pserver) const {
   std::vector<SliceRef> refs;
@@ -32,4 +32,4 @@ std::vector<std::string> PlacementPlan::SendAddressesOf(const ParamPlacement& pa
 
 std::uint64_t Fingerprint(const PlacementPlan& plan) { return Fnv1a64(PrintPlan(plan)); }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -31,7 +31,7 @@
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/ranks.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Rows [row_begin, row_end) of a parameter and its gradient, held by one pserver.
 struct Slice {
@@ -137,4 +137,4 @@ Status ValidatePlan(const PlacementPlan& plan);
 // variable of the program is in the way of a slice's name.
 Status ValidatePlan(const PlacementPlan& plan, const Program& main);
 
-}  // namespace penstock
+}  // namespace penstock::plan

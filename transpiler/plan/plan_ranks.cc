@@ -2,7 +2,7 @@
 #include "transpiler/plan/analyse_updates.h"
 #include "transpiler/plan/planner.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 Result<PlacementPlan> RanksOf(const TranspileConfig& config) {
@@ -128,4 +128,4 @@ Result<Planned> PlanUpdateSums(const PlanRequest& request) {
   return Finished(std::move(out));
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -7,7 +7,7 @@
 
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 constexpr char kFluidDialect[] = "fluid-1.8";
@@ -351,4 +351,4 @@ Result<PlacementPlan> ParsePlan(std::string_view text) {
   return plan;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -7,7 +7,7 @@
 #include "transpiler/plan/make_plan.h"
 #include "transpiler/plan/start_values.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 Result<Planned> Place(Analysis analysis, const PlanRequest& request, const TranspileConfig& config) {
@@ -51,4 +51,4 @@ Result<Planned> PlanDifferences(const PlanRequest& request) {
   return out;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

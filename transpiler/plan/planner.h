@@ -9,7 +9,7 @@
 #include "transpiler/plan/config.h"
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 struct PlanRequest {
   const OpRegistry& ops;
@@ -40,4 +40,4 @@ Result<Planned> PlanDeviceSums(const PlanRequest& request);
 // or what they have learned.
 Result<Planned> PlanUpdateSums(const PlanRequest& request);
 
-}  // namespace penstock
+}  // namespace penstock::plan

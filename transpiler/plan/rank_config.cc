@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 // Each has a communicator and, on a GPU, a stream of its own.
@@ -109,4 +109,4 @@ Status ValidateRankConfig(const TranspileConfig& config) {
   return config.kind == Kind::kNccl2 ? ValidateGroups(config) : ValidateCollective(config, mode);
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -4,7 +4,7 @@
 #include "framework/base/status.h"
 #include "transpiler/plan/config.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Trainers exist, and those whose programs are wanted are among them. E-plan-trainers, E-plan-trainer-id.
 Status ValidateTrainers(const TranspileConfig& config);
@@ -13,4 +13,4 @@ Status ValidateTrainers(const TranspileConfig& config);
 // E-plan-node-ranks, E-plan-rank-single, E-plan-local-sgd-steps.
 Status ValidateRankConfig(const TranspileConfig& config);
 
-}  // namespace penstock
+}  // namespace penstock::plan

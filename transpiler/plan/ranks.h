@@ -18,7 +18,7 @@
 #include "framework/tensor/dtype.h"
 #include "framework/tensor/shape.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // A tensor that all ranks exchange, and over which ring.
 struct RingUse {
@@ -46,4 +46,4 @@ struct RankPlan {
 // no pservers. E-plan-*.
 Status ValidateRanks(const PlacementPlan& plan);
 
-}  // namespace penstock
+}  // namespace penstock::plan

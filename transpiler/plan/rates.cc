@@ -11,7 +11,7 @@
 #include "framework/base/view_map.h"
 #include "framework/text/describe.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 bool IsMarked(const Op& op) { return Has(op.role(), Role::kLrSched); }
@@ -243,4 +243,4 @@ Status CompleteSchedule(const OpRegistry& ops, const Program& main, Analysis& an
   return ScheduleFinder(ops, main, analysis).Run();
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -10,7 +10,7 @@
 #include "framework/op/op_registry.h"
 #include "transpiler/plan/analyse.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Adds to analysis.lr_ops, which holds the marked ops, those without a mark that a rate depends on and the
 // counters of steps that the user's program advances for it; keeps program order. Sets trainer_lr_ops (what
@@ -20,4 +20,4 @@ namespace penstock {
 // Cost: linear in the ops of block 0, times the depth to which a schedule reads what later ops write.
 Status CompleteSchedule(const OpRegistry& ops, const Program& main, Analysis& analysis);
 
-}  // namespace penstock
+}  // namespace penstock::plan

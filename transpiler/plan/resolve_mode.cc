@@ -1,7 +1,7 @@
 // The one mode that the flags of a configuration mean, and what Fluid would tell its pservers.
 #include "transpiler/plan/config.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 constexpr char kRule[] = "E-plan-sync-mode";
@@ -92,4 +92,4 @@ ServerMode ResolveServerMode(const TranspileConfig& config, Mode mode) {
   return config.runtime_split_send_recv ? ServerMode::kAsync : ServerMode::kHalfAsync;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

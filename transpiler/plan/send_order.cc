@@ -4,7 +4,7 @@
 #include <random>
 #include <utility>
 
-namespace penstock {
+namespace penstock::plan {
 
 std::vector<int> ShuffledSendOrder(int count, std::int64_t random_seed) {
   std::vector<int> order(static_cast<std::size_t>(count));
@@ -20,4 +20,4 @@ std::vector<int> ShuffledSendOrder(int count, std::int64_t random_seed) {
   return order;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

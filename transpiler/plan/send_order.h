@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace penstock {
+namespace penstock::plan {
 
 // 0, 1, ..., count-1 as Fluid shuffles them when parameters are not sliced (biases and weights alternate in
 // name order, and round robin would put all weights on one server): NumPy's legacy shuffle, started from the
@@ -12,4 +12,4 @@ namespace penstock {
 // own, so that the user's is left alone.
 std::vector<int> ShuffledSendOrder(int count, std::int64_t random_seed);
 
-}  // namespace penstock
+}  // namespace penstock::plan

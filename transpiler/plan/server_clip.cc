@@ -8,7 +8,7 @@
 #include "framework/op/slices.h"
 #include "framework/text/describe.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 constexpr char kRule[] = "E-plan-clip";
@@ -223,4 +223,4 @@ Status RequireNoNormsOfTables(const Analysis& analysis) {
   return OkStatus();
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

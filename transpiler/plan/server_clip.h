@@ -6,7 +6,7 @@
 #include "framework/op/op_registry.h"
 #include "transpiler/plan/analyse.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Takes the clip ops of the analysis from the trainers. Trainers then send gradients as they are.
 //
@@ -26,4 +26,4 @@ Status MoveClipping(const OpRegistry& ops, const Program& main, Analysis& analys
 // Once it is known which tables are distributed. kUnimplemented E-plan-clip-table.
 Status RequireNoNormsOfTables(const Analysis& analysis);
 
-}  // namespace penstock
+}  // namespace penstock::plan

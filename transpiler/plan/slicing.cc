@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -56,4 +56,4 @@ std::vector<std::int64_t> CutAcross(const Shape& shape, int parts, std::int64_t 
   return bounds;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

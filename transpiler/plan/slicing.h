@@ -6,7 +6,7 @@
 
 #include "framework/tensor/shape.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Fluid's rule, in elements: at most `parts` slices of at least `min_elements`, the width of a row respected
 // by rounding up. Returns the first row of each slice and, last, the number of rows: {0, 7, 13}. A row is
@@ -33,4 +33,4 @@ std::vector<std::int64_t> CutAcross(const Shape& shape, int parts, std::int64_t 
 // Where part `part` (from 0) of them ends: rows * (part + 1) / parts, rounded.
 std::int64_t PartEnd(std::int64_t rows, int parts, int part);
 
-}  // namespace penstock
+}  // namespace penstock::plan

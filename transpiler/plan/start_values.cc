@@ -5,7 +5,7 @@
 
 #include "framework/base/view_map.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 ViewSet WrittenIn(const Program& program) {
@@ -45,4 +45,4 @@ void FindStartValues(const Program& main, const Program& startup, Analysis& anal
             [](const StartedVar& a, const StartedVar& b) { return a.name < b.name; });
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -6,10 +6,10 @@
 #include "framework/ir/program.h"
 #include "transpiler/plan/analyse.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Fills analysis.start_values: parameters, by the facts of the program, that are not trained and that the
 // start-up program gives a value. By name, so that every process has the same order.
 void FindStartValues(const Program& main, const Program& startup, Analysis& analysis);
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 using Names = std::set<std::string, std::less<>>;
@@ -126,4 +126,4 @@ std::optional<SourcePair> WithFluidsTableUpdates(const OpRegistry& ops, const Pr
   return out;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -12,7 +12,7 @@
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 struct SourcePair {
   Program main;
@@ -24,4 +24,4 @@ struct SourcePair {
 std::optional<SourcePair> WithFluidsTableUpdates(const OpRegistry& ops, const Program& main,
                                                  const Program& startup);
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -10,7 +10,7 @@
 #include "framework/ir/block_uses.h"
 #include "framework/text/describe.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 // How an op takes rows of a table.
@@ -224,4 +224,4 @@ std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, c
   return forgotten;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -9,7 +9,7 @@
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/config.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // Fills analysis.tables, and `prefetched` and `distributed` of analysis.params, whose other facts are known.
 //
@@ -25,4 +25,4 @@ Status FindTables(const Program& main, Dialect dialect, Analysis& analysis);
 // gradient. Fluid's trainers start without their values. By name; none in the default dialect.
 std::vector<std::string> ForgottenTables(const Program& main, Dialect dialect, const Analysis& analysis);
 
-}  // namespace penstock
+}  // namespace penstock::plan

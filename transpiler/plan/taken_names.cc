@@ -5,7 +5,7 @@
 
 #include "transpiler/plan/names.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 // What names.h puts behind a variable's name and, perhaps, a mark.
@@ -83,4 +83,4 @@ void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan
   }
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

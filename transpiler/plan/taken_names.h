@@ -10,7 +10,7 @@
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // The names of a program that slices might be given: few or none. Asking costs a look-up, not the making of
 // every slice's name.
@@ -32,4 +32,4 @@ class TakenNames {
 // apart. Not in compat: Fluid raises. Needs pservers, params with their slices, in the order of the analysis.
 void MarkTakenNames(const Program& main, const Analysis& analysis, PlacementPlan& plan);
 
-}  // namespace penstock
+}  // namespace penstock::plan

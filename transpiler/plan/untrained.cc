@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 bool Reads(const Op& op, const std::string& name) {
@@ -41,4 +41,4 @@ void UntrainedFinder::ReadBlock() {
   }
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

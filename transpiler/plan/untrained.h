@@ -7,7 +7,7 @@
 #include "framework/ir/program.h"
 #include "transpiler/plan/config.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 class UntrainedFinder {
  public:
@@ -25,4 +25,4 @@ class UntrainedFinder {
   ViewSet updated_;       // written to optimize
 };
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -6,7 +6,7 @@
 
 #include "framework/base/view_map.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 bool AddsUpGradients(const Op& op) { return op.type() == "sum" && Has(op.role(), Role::kBackward); }
@@ -99,4 +99,4 @@ std::optional<Program> WithoutUnwrittenParts(const Program& main) {
   return out;
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -13,10 +13,10 @@
 
 #include "framework/ir/program.h"
 
-namespace penstock {
+namespace penstock::plan {
 
 // The program so changed, without the declarations of those parts; nothing if it has none. A part that lasts
 // or is fed stays, and so does a sum of which nothing would be left.
 std::optional<Program> WithoutUnwrittenParts(const Program& main);
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -7,7 +7,7 @@
 #include "transpiler/plan/plan.h"
 #include "transpiler/plan/taken_names.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 Status ValidateSentTo(const PlacementPlan& plan, const ParamPlacement& param, const Slice& slice) {
@@ -179,4 +179,4 @@ Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
   return OkStatus();
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

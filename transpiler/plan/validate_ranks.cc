@@ -3,7 +3,7 @@
 
 #include "transpiler/plan/plan.h"
 
-namespace penstock {
+namespace penstock::plan {
 namespace {
 
 Status ValidateRankAddresses(const std::vector<std::string>& addresses) {
@@ -51,4 +51,4 @@ Status ValidateRanks(const PlacementPlan& plan) {
   return ValidateUses("the reduction", ranks.reductions, ranks.rings);
 }
 
-}  // namespace penstock
+}  // namespace penstock::plan

@@ -151,9 +151,9 @@ int RunWithFiles(std::uint64_t number) {
   static constexpr const char* kLoads[] = {kLoad, kLoad, kCombined, kCombined, kHalf};
   const char* const load = draw.Of(kLoads);
   const char* const declared = draw.OneIn(3) ? kUndeclared : kDeclared;
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
-  const std::vector<Feed> feeds = {{"x", AnyTensor(draw, DType::kFp32, {draw.Between(1, 2), 4})}};
+  const std::vector<exec::Feed> feeds = {{"x", AnyTensor(draw, DType::kFp32, {draw.Between(1, 2), 4})}};
   int ok = 0;
   for (const bool apart : {true, false}) {
     if (apart) {

@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 // Cancels runs that take long: a mutated loop may well be one without an end.
 class Watchdog {
  public:
-  explicit Watchdog(Executor& executor) : thread_([this, &executor] { Watch(executor); }) {}
+  explicit Watchdog(exec::Executor& executor) : thread_([this, &executor] { Watch(executor); }) {}
   ~Watchdog() {
     {
       const std::lock_guard lock(mutex_);
@@ -34,7 +34,7 @@ class Watchdog {
   Watchdog& operator=(const Watchdog&) = delete;
 
  private:
-  void Watch(Executor& executor) {
+  void Watch(exec::Executor& executor) {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, 1s, [this] { return done_; })) executor.Cancel();
   }
@@ -75,8 +75,8 @@ void FillScope(Draw& draw, const Mutant& mutant, Scope& scope, int odd) {
   }
 }
 
-std::vector<Feed> Feeds(Draw& draw, const Mutant& mutant, Scope& scope, int odd) {
-  std::vector<Feed> feeds;
+std::vector<exec::Feed> Feeds(Draw& draw, const Mutant& mutant, Scope& scope, int odd) {
+  std::vector<exec::Feed> feeds;
   const std::set<std::string> needed = Needed(mutant.main);
   const Dim batch = draw.Between(1, 4);
   for (const VarRef& var : mutant.main.main().vars()) {
@@ -128,7 +128,7 @@ Mutant MakeMutant(const std::vector<Subject>& subjects, std::uint64_t number) {
 
 RunCounts RunMutant(const Mutant& mutant, std::uint64_t number) {
   Draw draw(number ^ 0x5DEECE66Du);
-  Executor executor(AllOps(), {.threads = draw.OneIn(4) ? 2 : 1});
+  exec::Executor executor(AllOps(), {.threads = draw.OneIn(4) ? 2 : 1});
   const Watchdog watchdog(executor);
   Scope scope;
   (void)executor.Run(mutant.startup, scope, {}, {});
@@ -137,7 +137,7 @@ RunCounts RunMutant(const Mutant& mutant, std::uint64_t number) {
   RunCounts counts;
   std::vector<std::vector<Variable>> kept;  // as a caller does who looks at the results later
   for (int run = draw.Between(2, 4); run > 0; --run) {
-    const std::vector<Feed> feeds = Feeds(draw, mutant, scope, odd);
+    const std::vector<exec::Feed> feeds = Feeds(draw, mutant, scope, odd);
     Result<std::vector<Variable>> out = executor.Run(mutant.main, scope, feeds, Fetches(draw, mutant.main));
     ++counts.runs;
     counts.ok += out.ok();

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/ops/gradient_case.h"
 #include "tests/support/corpus.h"

@@ -6,11 +6,11 @@
 #include <random>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/text/json.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
 #include "framework/verify/verifier.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/program_files.h"

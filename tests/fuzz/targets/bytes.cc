@@ -1,5 +1,5 @@
 // Any bytes as a program file: an error, or a program that can be used.
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "tests/fuzz/targets/target.h"
 
 namespace penstock::fuzz {

@@ -6,16 +6,17 @@
 namespace penstock::fuzz {
 
 void Try(std::string_view input) {
-  const Result<PlacementPlan> plan = ParsePlan(input);
+  const Result<plan::PlacementPlan> plan = plan::ParsePlan(input);
   if (!plan.ok()) {
     MustBeTheInputsFault(plan.status());
     return;
   }
-  const Result<PlacementPlan> again = ParsePlan(PrintPlan(*plan));
+  const Result<plan::PlacementPlan> again = plan::ParsePlan(plan::PrintPlan(*plan));
   PENSTOCK_CHECK(again.ok(), again.status().ToString());
   PENSTOCK_CHECK(*again == *plan, "a plan is another one when its text is read");
-  PENSTOCK_CHECK(Fingerprint(*again) == Fingerprint(*plan), "two equal plans differ in their fingerprints");
-  const Status valid = ValidatePlan(*plan);
+  PENSTOCK_CHECK(plan::Fingerprint(*again) == plan::Fingerprint(*plan),
+                 "two equal plans differ in their fingerprints");
+  const Status valid = plan::ValidatePlan(*plan);
   if (!valid.ok()) MustBeTheInputsFault(valid);
 }
 

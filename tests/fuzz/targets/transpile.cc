@@ -5,9 +5,9 @@
 //   program ...     the main program
 //   -- startup      on a line of its own
 //   program ...     the start-up program
-#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/verify/verifier.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/fuzz/targets/target.h"
 #include "transpiler/pipeline/check_role_set.h"
@@ -16,22 +16,22 @@ namespace penstock::fuzz {
 namespace {
 
 // Any bytes name a job; a missing one counts as '0'.
-TranspileConfig JobOf(std::string_view line) {
+plan::TranspileConfig JobOf(std::string_view line) {
   const auto choice = [&line](std::size_t at) {
     return at < line.size() ? static_cast<unsigned char>(line[at]) - unsigned{'0'} : 0U;
   };
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.trainers = 1 + static_cast<int>(choice(0) % 4);
   config.trainer_ids = {0};
   for (unsigned i = 0; i <= choice(1) % 5; ++i) config.pservers.push_back(StrCat("h", i, ":1"));
-  config.dialect = choice(2) % 2 == 0 ? Dialect::kDefault : Dialect::kFluid18;
+  config.dialect = choice(2) % 2 == 0 ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
   config.slice_params = choice(2) % 4 < 2;
   config.allow_small_blocks = true;
   config.min_block_size = 1 + static_cast<std::int64_t>(choice(3) % 64) * 8;
   const unsigned mode = choice(4) % 10;
   if (mode == 0) return config;  // synchronous
   if (mode == 9) {
-    config.kind = Kind::kGeo;
+    config.kind = plan::Kind::kGeo;
     return config;
   }
   config.sync_mode_field = config.sync_mode_argument = false;
@@ -42,15 +42,15 @@ TranspileConfig JobOf(std::string_view line) {
   return config;
 }
 
-void Transpiles(const Program& main, const Program& startup, const TranspileConfig& config) {
+void Transpiles(const Program& main, const Program& startup, const plan::TranspileConfig& config) {
   const Result<RoleSet> roles = Transpile(AllOps(), main, startup, config);
   if (!roles.ok()) {
     MustBeTheInputsFault(roles.status());
     return;
   }
-  const RoleFiles files = FilesOf(*roles);
-  for (const RoleProgram* role : files.All()) Use(role->program);
-  for (const Finding& finding : CheckRoles(files, AllOps()).findings)
+  const check::RoleFiles files = FilesOf(*roles);
+  for (const check::RoleProgram* role : files.All()) Use(role->program);
+  for (const check::Finding& finding : check::CheckRoles(files, AllOps()).findings)
     PENSTOCK_CHECK(!finding.message.empty(), finding.id);
 }
 

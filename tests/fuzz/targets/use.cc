@@ -1,7 +1,7 @@
-#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
 #include "framework/verify/verifier.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/fuzz/targets/target.h"
 

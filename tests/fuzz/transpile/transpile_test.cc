@@ -5,7 +5,7 @@
 
 #include <random>
 
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/run_program.h"
@@ -116,18 +116,18 @@ void Damage(Program& program, Random& random) {
   }
 }
 
-TranspileConfig SomeConfig(Random& random) {
-  TranspileConfig config;
-  config.dialect = random() % 2 == 0 ? Dialect::kDefault : Dialect::kFluid18;
+plan::TranspileConfig SomeConfig(Random& random) {
+  plan::TranspileConfig config;
+  config.dialect = random() % 2 == 0 ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
   config.trainers = static_cast<int>(random() % 5);
   config.trainer_ids = {0, static_cast<int>(random() % 6) - 1};
   for (std::uint64_t i = random() % 5; i > 0; --i) config.pservers.push_back(StrCat("h:", 1 + random() % 20));
   config.slice_params = random() % 4 != 0;
-  constexpr Slicing kSlicings[] = {Slicing::kFluid, Slicing::kEven, Slicing::kMxnet};
-  constexpr Placement kPlacements[] = {Placement::kRoundRobin, Placement::kHashName,
-                                       Placement::kSizeBalanced};
+  constexpr plan::Slicing kSlicings[] = {plan::Slicing::kFluid, plan::Slicing::kEven, plan::Slicing::kMxnet};
+  constexpr plan::Placement kPlacements[] = {plan::Placement::kRoundRobin, plan::Placement::kHashName,
+                                             plan::Placement::kSizeBalanced};
   if (config.slice_params) config.slicing = kSlicings[random() % 3];
-  if (config.slicing != Slicing::kMxnet) config.placement = kPlacements[random() % 3];
+  if (config.slicing != plan::Slicing::kMxnet) config.placement = kPlacements[random() % 3];
   config.big_array_bound = static_cast<std::int64_t>(random() % 20000) - 10;
   config.min_block_size = static_cast<std::int64_t>(random() % 20000) - 10;
   config.allow_small_blocks = random() % 4 != 0;
@@ -154,10 +154,10 @@ TEST(Fuzz, TranspilingADamagedProgramGivesProgramsOrAnError) {
       continue;
     }
     ++made;
-    EXPECT_EQ(*ParsePlan(PrintPlan(roles->plan)), roles->plan);
+    EXPECT_EQ(*plan::ParsePlan(plan::PrintPlan(roles->plan)), roles->plan);
     for (const TrainerRole& role : roles->trainers)
       EXPECT_TRUE(ParseProgram(SerializeProgram(role.main)).ok());
-    if (round % 10 == 0) CheckRoles(FilesOf(*roles), AllOps());
+    if (round % 10 == 0) check::CheckRoles(FilesOf(*roles), AllOps());
   }
   EXPECT_GT(made, 100);  // else the damage is too great to reach the passes
 }

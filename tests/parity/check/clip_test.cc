@@ -19,17 +19,17 @@ TEST(CheckClipTest, SetsThatClipGloballyComposeToTheirSource) {
   int checked = 0;
   for (const std::string& id : test::CaseIds(test::CorpusOrSelection())) {
     CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), id);
-    TranspileConfig& config = one.job.config;
-    if (!Clips(one) || config.kind != Kind::kPserver) continue;
-    config.clip = Clip::kGlobal;
+    plan::TranspileConfig& config = one.job.config;
+    if (!Clips(one) || config.kind != plan::Kind::kPserver) continue;
+    config.clip = plan::Clip::kGlobal;
     config.allow_small_blocks = true;
     config.sync_mode_argument = config.sync_mode_field = true;
     for (const std::int64_t least : {64, 8192}) {
       config.min_block_size = least;
-      const auto set = test::OurSet(one, Dialect::kDefault);
+      const auto set = test::OurSet(one, plan::Dialect::kDefault);
       ASSERT_TRUE(set) << id;
-      const SourcePrograms source{one.main, one.startup};
-      const CheckReport report = CheckRoles(*set, AllOps(), {.source = &source});
+      const check::SourcePrograms source{one.main, one.startup};
+      const check::CheckReport report = check::CheckRoles(*set, AllOps(), {.source = &source});
       EXPECT_EQ(report.errors(), 0) << id << " in slices of " << least << "\n" << report.ToString();
       ++checked;
     }

@@ -18,7 +18,7 @@ using test::Damage;
 struct Base {
   std::string name;
   CaseFolder one;
-  RoleFiles roles;
+  check::RoleFiles roles;
 };
 
 std::vector<Base> BasesOf(const std::vector<const char*>& ids) {
@@ -29,8 +29,10 @@ std::vector<Base> BasesOf(const std::vector<const char*>& ids) {
     if (std::find(known.begin(), known.end(), id) == known.end()) continue;
     const CaseFolder one = test::ReadCaseFolder(corpus, id);
     if (auto set = test::FluidSet(one)) out.push_back({StrCat(id, ", Fluid's"), one, *set});
-    if (auto set = test::OurSet(one, Dialect::kDefault)) out.push_back({StrCat(id, ", ours"), one, *set});
-    if (auto set = test::OurSet(one, Dialect::kFluid18)) out.push_back({StrCat(id, ", compat"), one, *set});
+    if (auto set = test::OurSet(one, plan::Dialect::kDefault))
+      out.push_back({StrCat(id, ", ours"), one, *set});
+    if (auto set = test::OurSet(one, plan::Dialect::kFluid18))
+      out.push_back({StrCat(id, ", compat"), one, *set});
   }
   return out;
 }
@@ -59,14 +61,14 @@ const std::vector<Base>& ModeBases() {
 void ExpectFound(const Damage& damage, const std::vector<Base>& bases) {
   int made = 0;
   for (const Base& base : bases) {
-    RoleFiles roles = base.roles;
+    check::RoleFiles roles = base.roles;
     if (!damage.make(roles)) continue;
     ++made;
-    const SourcePrograms source{base.one.main, base.one.startup};
-    const CheckReport report = CheckRoles(roles, AllOps(), {.source = &source});
+    const check::SourcePrograms source{base.one.main, base.one.startup};
+    const check::CheckReport report = check::CheckRoles(roles, AllOps(), {.source = &source});
     const bool found =
-        std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
-          return finding.severity == Severity::kError &&
+        std::any_of(report.findings.begin(), report.findings.end(), [&](const check::Finding& finding) {
+          return finding.severity == check::Severity::kError &&
                  std::find(damage.ids.begin(), damage.ids.end(), finding.id) != damage.ids.end();
         });
     EXPECT_TRUE(found) << base.name << ": " << Join(damage.ids, " or ") << " expected, got:\n"

@@ -23,11 +23,11 @@ bool IsOptimizer(const Op& op) {
 }
 std::optional<OpAt> FindOptimizer(const Program& program) { return FindIf(program, IsOptimizer); }
 
-std::string AddressOf(const RoleFiles& roles, std::size_t i) {
+std::string AddressOf(const check::RoleFiles& roles, std::size_t i) {
   const Program& program = roles.pservers[i].program;
   return OpOf(program, *FindOp(program, 0, "listen_and_serv")).GetOr<std::string>("endpoint", "");
 }
-std::string OtherAddress(const RoleFiles& roles, const std::string& than) {
+std::string OtherAddress(const check::RoleFiles& roles, const std::string& than) {
   const std::string first = AddressOf(roles, 0);
   return first != than || roles.pservers.size() < 2 ? first : AddressOf(roles, 1);
 }

@@ -14,7 +14,7 @@ namespace penstock::test {
 struct Damage {
   std::string name;
   // False if the set has nothing to break.
-  std::function<bool(RoleFiles&)> make;
+  std::function<bool(check::RoleFiles&)> make;
   std::vector<std::string> ids;  // one of these must be found
 };
 
@@ -28,8 +28,8 @@ const std::vector<Damage>& SetDamages();
 const std::vector<Damage>& ModeDamages();
 
 // The role programs that most of them break.
-inline Program& Trainer(RoleFiles& roles) { return roles.trainers.back().program; }
-inline Program& Pserver(RoleFiles& roles) { return roles.pservers.front().program; }
+inline Program& Trainer(check::RoleFiles& roles) { return roles.trainers.back().program; }
+inline Program& Pserver(check::RoleFiles& roles) { return roles.pservers.front().program; }
 
 // Changes, or removes, the first op of a type in a program, block 0 first; false if there is none.
 bool ChangeFirst(Program& program, const std::string& type, const std::function<void(Op&)>& change);
@@ -37,8 +37,8 @@ bool RemoveFirst(Program& program, const std::string& type);
 // The first op that an optimizer's declaration is for.
 std::optional<OpAt> FindOptimizer(const Program& program);
 bool IsOptimizer(const Op& op);
-std::string AddressOf(const RoleFiles& roles, std::size_t pserver);
+std::string AddressOf(const check::RoleFiles& roles, std::size_t pserver);
 // Another pserver's address than the given one.
-std::string OtherAddress(const RoleFiles& roles, const std::string& than);
+std::string OtherAddress(const check::RoleFiles& roles, const std::string& than);
 
 }  // namespace penstock::test

@@ -5,12 +5,12 @@ namespace penstock::test {
 namespace {
 
 using Strings = std::vector<std::string>;
-using Programs = std::vector<RoleProgram>;
+using Programs = std::vector<check::RoleProgram>;
 
 // Makes one change in each of some programs; false if one has nothing to change.
 bool InEach(Programs& programs, const std::function<bool(Program&)>& change) {
   bool made = !programs.empty();
-  for (RoleProgram& file : programs) made = change(file.program) && made;
+  for (check::RoleProgram& file : programs) made = change(file.program) && made;
   return made;
 }
 bool RemoveInEach(Programs& programs, const std::string& type) {
@@ -29,12 +29,12 @@ const Strings& Names(const Op& op) {
   const auto* names = op.Get<Strings>("send_varnames");
   return names == nullptr ? kNone : *names;
 }
-const Op* Server(const RoleFiles& r) {
+const Op* Server(const check::RoleFiles& r) {
   if (r.pservers.empty()) return nullptr;
   const Program& program = r.pservers.front().program;
   return &OpOf(program, *FindOp(program, 0, "listen_and_serv"));
 }
-bool IsGeo(const RoleFiles& r) {
+bool IsGeo(const check::RoleFiles& r) {
   return Server(r) != nullptr && Server(r)->GetOr<std::int32_t>("distributed_mode", 0) == 3;
 }
 // The op that gives a variable its start value.
@@ -46,14 +46,14 @@ void Raise(Op& op) { op.Set("value", op.GetOr<float>("value", 0.0f) + 1.0f).Set(
 // Asynchronous schedules.
 const std::vector<Damage> kSchedules = {
     {"StepsNotTold",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindNotice(Trainer(r));
        if (at) Remove(Trainer(r), *at);
        return at.has_value();
      },
      {"E-check-not-sent"}},
     {"StepsNotToldByAnybody",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return InEach(r.trainers, [](Program& program) {
          const auto at = FindNotice(program);
          if (at) Remove(program, *at);
@@ -62,7 +62,7 @@ const std::vector<Damage> kSchedules = {
      },
      {"E-check-not-sent", "E-check-lr-block"}},
     {"StepsToldInTwos",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto notice = FindNotice(Trainer(r));
        if (!notice) return false;
        Program& startup = r.trainer_startups.back().program;
@@ -71,7 +71,7 @@ const std::vector<Damage> kSchedules = {
      },
      {"E-check-start-differs"}},
     {"ScheduleBeginsElsewhere",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto notice = FindNotice(Trainer(r));
        if (!notice) return false;
        const std::string counter = OpOf(Trainer(r), *notice).InputName("X");
@@ -83,14 +83,14 @@ const std::vector<Damage> kSchedules = {
      },
      {"E-check-start-differs"}},
     {"AnotherNumberOfTrainers",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        // Nobody merges: nothing but the plan, which Fluid's sets do not carry, tells how many there are.
        if (Server(r) == nullptr || r.pservers.front().program.meta().plan.empty()) return false;
        return ChangeInEach(r.pservers, "listen_and_serv", [](Op& op) { op.Set("Fanin", 5); });
      },
      {"E-check-trainers"}},
     {"DelayNotCompensated",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (Server(r) == nullptr || !Server(r)->GetOr<bool>("dc_asgd", false)) return false;
        return ChangeFirst(Pserver(r), "listen_and_serv", [](Op& op) { op.Set("dc_asgd", false); });
      },
@@ -98,17 +98,17 @@ const std::vector<Damage> kSchedules = {
 };
 
 // Geo-SGD.
-std::string FirstDelta(const RoleFiles& r) {
+std::string FirstDelta(const check::RoleFiles& r) {
   const auto at = FindInner(r.pservers.front().program, "sum");
   return at ? OpOf(r.pservers.front().program, *at).Input("X").back() : "";
 }
 
 const std::vector<Damage> kGeo = {
     {"GeoStepNotTold",
-     [](RoleFiles& r) { return IsGeo(r) && RemoveFirst(Trainer(r), "send"); },
+     [](check::RoleFiles& r) { return IsGeo(r) && RemoveFirst(Trainer(r), "send"); },
      {"E-check-geo"}},
     {"StartToldBeforeParametersCome",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (!IsGeo(r)) return false;
        Program& startup = r.trainer_startups.back().program;
        const auto told =
@@ -119,7 +119,7 @@ const std::vector<Damage> kGeo = {
      },
      {"E-check-geo"}},
     {"StartNotTold",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (!IsGeo(r)) return false;
        Program& startup = r.trainer_startups.back().program;
        const auto told =
@@ -129,7 +129,7 @@ const std::vector<Damage> kGeo = {
      },
      {"E-check-geo"}},
     {"ChangeOfAnotherShape",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (!IsGeo(r)) return false;
        ChangeVar(Trainer(r), FirstDelta(r),
                  [](Var& var) { var.type->shape = var.type->shape.WithRows(var.type->shape[0] + 1); });
@@ -137,21 +137,21 @@ const std::vector<Damage> kGeo = {
      },
      {"E-check-message-type"}},
     {"ChangeNotDeclared",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (!IsGeo(r)) return false;
        Trainer(r).MutableBlock(0).RemoveVar(FirstDelta(r));
        return true;
      },
      {"E-check-geo"}},
     {"ChangeAddedToItself",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return IsGeo(r) && ChangeFirst(Pserver(r), "sum", [](Op& op) {
                 op.AddInput("X", {op.Input("X").back(), op.Input("X").back()});
               });
      },
      {"E-check-delta", "E-check-no-update", "E-check-source", "E-check-updated-twice"}},
     {"TrainerDoesNotOptimize",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (!IsGeo(r)) return false;
        const auto at = FindOptimizer(Trainer(r));
        if (at) Remove(Trainer(r), *at);
@@ -163,10 +163,10 @@ const std::vector<Damage> kGeo = {
 // Ranks without pservers.
 const std::vector<Damage> kRanks = {
     {"StartNotGivenToTheOthers",
-     [](RoleFiles& r) { return RemoveInEach(r.trainer_startups, "c_broadcast"); },
+     [](check::RoleFiles& r) { return RemoveInEach(r.trainer_startups, "c_broadcast"); },
      {"E-check-broadcast"}},
     {"StartGivenBeforeItIsThere",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return InEach(r.trainer_startups, [](Program& startup) {
          const auto give = FindOp(startup, 0, "c_broadcast");
          if (!give) return false;
@@ -176,19 +176,19 @@ const std::vector<Damage> kRanks = {
      },
      {"E-check-broadcast"}},
     {"StartNotAwaited",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return FindOp(r.trainer_startups.front().program, 0, "c_broadcast").has_value() &&
               RemoveInEach(r.trainer_startups, "c_sync_comm_stream");
      },
      {"E-check-streams"}},
     {"GradientNotAddedUp",
-     [](RoleFiles& r) { return RemoveInEach(r.trainers, "c_allreduce_sum"); },
+     [](check::RoleFiles& r) { return RemoveInEach(r.trainers, "c_allreduce_sum"); },
      {"E-check-reduced"}},
     {"SumNotAwaited",
-     [](RoleFiles& r) { return RemoveInEach(r.trainers, "c_sync_comm_stream"); },
+     [](check::RoleFiles& r) { return RemoveInEach(r.trainers, "c_sync_comm_stream"); },
      {"E-check-streams"}},
     {"SumBegunTooEarly",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return InEach(r.trainers, [](Program& program) {
          while (RemoveFirst(program, "c_sync_calc_stream")) {
          }
@@ -197,7 +197,7 @@ const std::vector<Damage> kRanks = {
      },
      {"E-check-streams"}},
     {"SumsInAnotherOrder",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (r.trainers.size() < 2) return false;
        const auto first = FindOp(Trainer(r), 0, "c_allreduce_sum");
        const auto second = FindOp(Trainer(r), 0, "c_allreduce_sum", 1);
@@ -207,32 +207,32 @@ const std::vector<Damage> kRanks = {
      },
      {"E-check-collective-order"}},
     {"RingThatNobodyJoins",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeInEach(r.trainers, "c_allreduce_sum", [](Op& op) { op.Set("ring_id", 5); });
      },
      {"E-check-ring"}},
     {"RingNotJoined",
-     [](RoleFiles& r) { return RemoveFirst(r.trainer_startups.back().program, "c_comm_init"); },
+     [](check::RoleFiles& r) { return RemoveFirst(r.trainer_startups.back().program, "c_comm_init"); },
      {"E-check-ring"}},
     {"AnotherNumberOfRanks",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeInEach(r.trainer_startups, "c_comm_init", [](Op& op) { op.Set("nranks", 3); });
      },
      {"E-check-ranks"}},
     {"AnotherNumberOfIds",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeInEach(r.trainer_startups, "gen_nccl_id", [](Op& op) { op.Set("nccl_comm_num", 5); });
      },
      {"E-check-ring"}},
     {"NodesThatRanksDoNotMake",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeInEach(r.trainer_startups, "gen_nccl_id", [](Op& op) {
          op.Set("use_hierarchical_allreduce", true).Set("hierarchical_allreduce_inter_nranks", 3);
        });
      },
      {"E-check-ring"}},
     {"SnapshotNotRenewed",
-     [](RoleFiles& r) { return r.pservers.empty() && RemoveInEach(r.trainers, "assign"); },
+     [](check::RoleFiles& r) { return r.pservers.empty() && RemoveInEach(r.trainers, "assign"); },
      {"E-check-snapshot"}},
 };
 

@@ -31,14 +31,14 @@ constexpr char kNamedCases[] = "PENSTOCK_MUTATE";
 
 struct RoleFilesOf {
   const char* name;
-  std::vector<RoleProgram> RoleFiles::*files;
+  std::vector<check::RoleProgram> check::RoleFiles::*files;
 };
-constexpr RoleFilesOf kRoles[] = {{"trainer", &RoleFiles::trainers},
-                                  {"trainer's start", &RoleFiles::trainer_startups},
-                                  {"pserver", &RoleFiles::pservers},
-                                  {"pserver's start", &RoleFiles::pserver_startups}};
-constexpr RoleFilesOf kRanks[] = {{"rank", &RoleFiles::trainers},
-                                  {"rank's start", &RoleFiles::trainer_startups}};
+constexpr RoleFilesOf kRoles[] = {{"trainer", &check::RoleFiles::trainers},
+                                  {"trainer's start", &check::RoleFiles::trainer_startups},
+                                  {"pserver", &check::RoleFiles::pservers},
+                                  {"pserver's start", &check::RoleFiles::pserver_startups}};
+constexpr RoleFilesOf kRanks[] = {{"rank", &check::RoleFiles::trainers},
+                                  {"rank's start", &check::RoleFiles::trainer_startups}};
 
 // The first line that an edit has changed, as it was and as it is.
 std::string ChangeOf(const Program& before, const Program& after) {
@@ -61,18 +61,18 @@ std::map<EditKey, Mutation> EditsOf(const Program& program, int per_kind) {
 // Tries the edits of one set.
 class Editor {
  public:
-  Editor(const CaseFolder& one, const std::string& whose, RoleFiles roles, int per_kind)
+  Editor(const CaseFolder& one, const std::string& whose, check::RoleFiles roles, int per_kind)
       : set_(StrCat(one.id, ", ", whose)),
         source_{one.main, one.startup},
         roles_(std::move(roles)),
         per_kind_(per_kind) {}
 
-  bool IsCorrect() const { return CheckRoles(roles_, AllOps(), {.source = &source_}).errors() == 0; }
+  bool IsCorrect() const { return check::CheckRoles(roles_, AllOps(), {.source = &source_}).errors() == 0; }
 
   void EditAll() {
     const auto edit = [&](const auto& roles) {
       for (const RoleFilesOf& role : roles) {
-        std::vector<RoleProgram>& files = roles_.*role.files;
+        std::vector<check::RoleProgram>& files = roles_.*role.files;
         if (!files.empty()) EditRole(role.name, files);
       }
     };
@@ -84,10 +84,10 @@ class Editor {
   const std::map<std::string, std::vector<std::string>>& not_found() const { return not_found_; }
 
  private:
-  void EditRole(const std::string& role, std::vector<RoleProgram>& files) {
-    const std::vector<RoleProgram> whole = files;
+  void EditRole(const std::string& role, std::vector<check::RoleProgram>& files) {
+    const std::vector<check::RoleProgram> whole = files;
     std::vector<std::map<EditKey, Mutation>> edits;
-    for (const RoleProgram& file : files) edits.push_back(EditsOf(file.program, per_kind_));
+    for (const check::RoleProgram& file : files) edits.push_back(EditsOf(file.program, per_kind_));
     for (const auto& last : edits.back()) {
       const EditKey& key = last.first;
       last.second.make(files.back().program);
@@ -102,19 +102,19 @@ class Editor {
     }
   }
 
-  void Judge(const std::string& what, const RoleProgram& before, const RoleProgram& after) {
+  void Judge(const std::string& what, const check::RoleProgram& before, const check::RoleProgram& after) {
     ++tried_;
     // What is found without the source is found with it.
-    if (CheckRoles(roles_, AllOps()).errors() > 0) return;
-    const bool told_by_source = CheckRoles(roles_, AllOps(), {.source = &source_}).errors() > 0;
+    if (check::CheckRoles(roles_, AllOps()).errors() > 0) return;
+    const bool told_by_source = check::CheckRoles(roles_, AllOps(), {.source = &source_}).errors() > 0;
     if (test::CannotMatter(set_, what, told_by_source)) return;
     not_found_[told_by_source ? what + " (without the source)" : what].push_back(
         ChangeOf(before.program, after.program));
   }
 
   std::string set_;
-  SourcePrograms source_;
-  RoleFiles roles_;
+  check::SourcePrograms source_;
+  check::RoleFiles roles_;
   int per_kind_;
   int tried_ = 0;
   std::map<std::string, std::vector<std::string>> not_found_;
@@ -139,8 +139,8 @@ TEST_P(MutationTest, EveryEditIsFoundOrCannotMatter) {
   const CaseFolder one =
       test::ReadCaseFolder(named ? test::CorpusOrSelection() : test::SelectionFolder(), GetParam());
   int tried = 0;
-  const std::pair<const char*, std::optional<RoleFiles>> sets[] = {
-      {"Fluid's", test::FluidSet(one)}, {"ours", test::OurSet(one, Dialect::kDefault)}};
+  const std::pair<const char*, std::optional<check::RoleFiles>> sets[] = {
+      {"Fluid's", test::FluidSet(one)}, {"ours", test::OurSet(one, plan::Dialect::kDefault)}};
   for (const auto& [whose, set] : sets) {
     if (!set) continue;
     Editor editor(one, whose, *set, named ? std::numeric_limits<int>::max() : 1);

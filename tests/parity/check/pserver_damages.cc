@@ -12,7 +12,7 @@ std::optional<OpAt> FindDecay(const Program& program) {
 
 const std::vector<Damage> kUpdates = {
     {"MergeInputMissing",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindInner(Pserver(r), "sum");
        if (!at || OpOf(Pserver(r), *at).Input("X").size() < 2) return false;
        Change(Pserver(r), *at, [](Op& op) { op.AddInput("X", {op.InputName("X")}); });
@@ -20,7 +20,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-merge"}},
     {"MergeScaleWrong",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindIf(
            Pserver(r), [](const Op& op) { return op.type() == "scale" && op.role() == Role::kForward; });
        if (at) Change(Pserver(r), *at, [](Op& op) { op.Set("scale", 1.0f); });
@@ -28,7 +28,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-merge-scale"}},
     {"OptimizerOnTheWrongSlice",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        std::optional<OpAt> first, second;
        for (int b = 1; b < Pserver(r).block_count(); ++b) {
          for (const OpEntry& entry : Pserver(r).block(b).ops()) {
@@ -46,27 +46,27 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-updated-twice", "E-check-slice-order"}},
     {"OptimizerDoubled",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOptimizer(Pserver(r));
        if (at) Repeat(Pserver(r), *at);
        return at.has_value();
      },
      {"E-check-updated-twice"}},
     {"OptimizerMissing",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOptimizer(Pserver(r));
        if (at) Remove(Pserver(r), *at);
        return at.has_value();
      },
      {"E-check-no-update"}},
     {"StateOfWrongShape",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOptimizer(Pserver(r));
        const Op op = OpOf(Pserver(r), *at);
        const auto& states = AllOps().Find(op.type())->optimizer()->states;
        if (states.empty()) return false;
        const std::string name = op.InputName(states.front().slot);
-       for (auto files : {&RoleFiles::pservers, &RoleFiles::pserver_startups}) {
+       for (auto files : {&check::RoleFiles::pservers, &check::RoleFiles::pserver_startups}) {
          ChangeVar((r.*files).front().program, name,
                    [](Var& var) { var.type->shape = var.type->shape.WithRows(var.type->shape[0] * 2); });
        }
@@ -74,7 +74,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-verify", "E-check-start-shape"}},
     {"LrBlockMissing",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOp(Pserver(r), 0, "listen_and_serv");
        const int lr = OpOf(Pserver(r), *at).GetOr<std::int32_t>("lr_decay_block_id", -1);
        if (lr < 1) return false;
@@ -88,7 +88,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-lr-block"}},
     {"LrBlockEmptied",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOp(Pserver(r), 0, "listen_and_serv");
        const int lr = OpOf(Pserver(r), *at).GetOr<std::int32_t>("lr_decay_block_id", -1);
        if (lr < 1) return false;
@@ -97,7 +97,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-lr-block"}},
     {"OptimizeBlockWithTheWrongParent",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOp(Pserver(r), 0, "listen_and_serv");
        const auto blocks = *OpOf(Pserver(r), *at).Get<std::vector<BlockRef>>("optimize_blocks");
        const int lr = OpOf(Pserver(r), *at).GetOr<std::int32_t>("lr_decay_block_id", -1);
@@ -107,7 +107,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-parent"}},
     {"RegularizerCoefficientChanged",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindDecay(Pserver(r));
        if (at)
          Change(Pserver(r), *at, [](Op& op) { op.Set("scale", op.GetOr<float>("scale", 1.0f) * 1.01f); });
@@ -115,7 +115,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-source"}},
     {"HyperparameterOfOneSliceChanged",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOptimizer(Pserver(r));
        const Op op = OpOf(Pserver(r), *at);
        for (const NamedAttr& attr : op.attrs()) {
@@ -128,7 +128,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-slices-differ", "E-check-source"}},
     {"LearningRateOfAnotherSchedule",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOp(Pserver(r), 0, "listen_and_serv");
        const int lr = OpOf(Pserver(r), *at).GetOr<std::int32_t>("lr_decay_block_id", -1);
        if (lr < 1) return false;
@@ -138,7 +138,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-rate-differs", "E-check-source"}},
     {"LearningRateMultiplierDropped",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        // The optimizer of a parameter with a multiplier reads what the last op of the lr block makes of the
        // rate; let it read the rate itself.
        const auto at = FindOptimizer(Pserver(r));
@@ -153,7 +153,7 @@ const std::vector<Damage> kUpdates = {
      },
      {"E-check-source"}},
     {"AVariableOfAnotherType",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOptimizer(Pserver(r));
        ChangeVar(Pserver(r), OpOf(Pserver(r), *at).InputName("Param"),
                  [](Var& var) { var.type->dtype = DType::kFp64; });

@@ -7,8 +7,8 @@ namespace penstock::test {
 namespace {
 
 // trainer.pb and then trainer_t1.pb ...; pserver_0.pb ...
-std::vector<RoleProgram> FilesOfRole(const CaseFolder& one, const std::string& stem, bool trainers) {
-  std::vector<RoleProgram> files;
+std::vector<check::RoleProgram> FilesOfRole(const CaseFolder& one, const std::string& stem, bool trainers) {
+  std::vector<check::RoleProgram> files;
   for (int i = 0; i < 64; ++i) {
     const std::string suffix = trainers ? (i == 0 ? "" : StrCat("_t", i)) : StrCat("_", i);
     const std::string name = StrCat(stem, suffix, ".pb");
@@ -20,17 +20,17 @@ std::vector<RoleProgram> FilesOfRole(const CaseFolder& one, const std::string& s
 
 }  // namespace
 
-std::optional<RoleFiles> FluidSet(const CaseFolder& one) {
-  RoleFiles files{FilesOfRole(one, "trainer", true), FilesOfRole(one, "trainer_startup", true),
-                  FilesOfRole(one, "pserver", false), FilesOfRole(one, "pserver_startup", false)};
-  const bool servers = one.job.config.kind == Kind::kPserver || one.job.config.kind == Kind::kGeo;
+std::optional<check::RoleFiles> FluidSet(const CaseFolder& one) {
+  check::RoleFiles files{FilesOfRole(one, "trainer", true), FilesOfRole(one, "trainer_startup", true),
+                         FilesOfRole(one, "pserver", false), FilesOfRole(one, "pserver_startup", false)};
+  const bool servers = one.job.config.kind == plan::Kind::kPserver || one.job.config.kind == plan::Kind::kGeo;
   if (files.trainers.empty() || (servers && files.pservers.size() != one.job.config.pservers.size()))
     return std::nullopt;
   return files;
 }
 
-std::optional<RoleFiles> OurSet(const CaseFolder& one, Dialect dialect) {
-  TranspileConfig config = one.job.config;
+std::optional<check::RoleFiles> OurSet(const CaseFolder& one, plan::Dialect dialect) {
+  plan::TranspileConfig config = one.job.config;
   config.dialect = dialect;
   const Result<RoleSet> roles = Transpile(AllOps(), one.main, one.startup, config);
   return roles.ok() ? std::optional(FilesOf(*roles)) : std::nullopt;

@@ -10,8 +10,8 @@
 namespace penstock::test {
 
 // Fluid's; nothing if it lacks a trainer or, where there should be some, a pserver.
-std::optional<RoleFiles> FluidSet(const CaseFolder& one);
+std::optional<check::RoleFiles> FluidSet(const CaseFolder& one);
 // Ours in one dialect; nothing if the case is refused.
-std::optional<RoleFiles> OurSet(const CaseFolder& one, Dialect dialect);
+std::optional<check::RoleFiles> OurSet(const CaseFolder& one, plan::Dialect dialect);
 
 }  // namespace penstock::test

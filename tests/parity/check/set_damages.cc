@@ -11,7 +11,7 @@ using Longs = std::vector<std::int64_t>;
 
 const std::vector<Damage> kOthers = {
     {"StartValueOfASliceMissing",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        Program& program = r.pserver_startups.front().program;
        const std::string param = OpOf(Pserver(r), *FindOptimizer(Pserver(r))).InputName("Param");
        const auto at = FindIf(program, [&](const Op& op) { return op.OutputName("Out") == param; });
@@ -20,14 +20,14 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-no-start"}},
     {"StartValueOfAnotherShape",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(r.pserver_startups.front().program, "fill_constant", [](Op& op) {
          op.Set("shape", Longs{3, 5, 7});
        });
      },
      {"E-check-start-shape"}},
     {"AnotherStartValue",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(r.pserver_startups.front().program, "fill_constant", [](Op& op) {
          op.Set("value", op.GetOr<float>("value", 0.0f) + 1.0f);
          op.RemoveAttr("str_value");
@@ -35,7 +35,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-start-differs"}},
     {"SliceStartsAsOtherRows",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        Program& startup = r.pserver_startups.back().program;
        const std::vector<VarRef> vars = startup.main().vars();
        const auto slice = std::find_if(vars.begin(), vars.end(),
@@ -49,13 +49,13 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-start-rows"}},
     {"AnotherSeed",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        ++r.pserver_startups.back().program.mutable_meta().random_seed;
        return true;
      },
      {"E-check-seed"}},
     {"TwoServersInitialiseOneSlice",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (r.pservers.size() < 2) return false;
        const std::string param = OpOf(Pserver(r), *FindOptimizer(Pserver(r))).InputName("Param");
        const Program& from = r.pserver_startups[0].program;
@@ -68,7 +68,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-two-owners"}},
     {"TableShardMissing",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(Trainer(r), "distributed_lookup_table", [](Op& op) {
          for (const char* attr : {"table_names", "endpoints"}) {
            Strings list = *op.Get<Strings>(attr);
@@ -82,7 +82,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-table-rows", "E-check-slices"}},
     {"LookupAtTheWrongServer",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return r.pservers.size() > 1 && ChangeFirst(Trainer(r), "distributed_lookup_table", [&](Op& op) {
                 Strings servers = *op.Get<Strings>("endpoints");
                 servers.front() = OtherAddress(r, servers.front());
@@ -91,7 +91,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-unknown-piece"}},
     {"PrefetchFromTheWrongServer",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return r.pservers.size() > 1 && ChangeFirst(Trainer(r), "prefetch", [](Op& op) {
                 const Strings servers = *op.Get<Strings>("epmap");
                 op.Set("epmap", Strings(servers.rbegin(), servers.rend()));
@@ -99,7 +99,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-prefetch"}},
     {"TrainerAndServerOfDifferentPlans",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        // As if the pservers' addresses had been given in another order.
        if (r.pservers.size() < 2) return false;
        const Strings addresses = {AddressOf(r, 0), AddressOf(r, 1)};
@@ -111,7 +111,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-not-received"}},
     {"ATrainersOpChanged",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindIf(Trainer(r), [](const Op& op) {
          return Has(op.role(), Role::kBackward) && op.FindAttr("axis") != nullptr;
        });
@@ -120,7 +120,7 @@ const std::vector<Damage> kOthers = {
      },
      {"E-check-trainers-differ"}},
     {"NoServer",
-     [](RoleFiles& r) { return RemoveFirst(Pserver(r), "listen_and_serv"); },
+     [](check::RoleFiles& r) { return RemoveFirst(Pserver(r), "listen_and_serv"); },
      {"E-check-no-server"}},
 };
 

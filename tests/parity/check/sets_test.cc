@@ -17,9 +17,9 @@ namespace {
 
 using test::CaseFolder;
 
-bool Has(const CheckReport& report, std::string_view id) {
-  return std::any_of(report.findings.begin(), report.findings.end(), [&](const Finding& finding) {
-    return finding.id == id && finding.severity == Severity::kError;
+bool Has(const check::CheckReport& report, std::string_view id) {
+  return std::any_of(report.findings.begin(), report.findings.end(), [&](const check::Finding& finding) {
+    return finding.id == id && finding.severity == check::Severity::kError;
   });
 }
 
@@ -30,14 +30,14 @@ bool UsesOp(const Program& program, std::string_view type) {
 
 // Fluid's configuration says sync where its programs are asynchronous.
 bool ModeIsLost(const CaseFolder& one) {
-  const TranspileConfig& config = one.job.config;
-  return config.kind == Kind::kPserver && config.sync_mode_argument == false &&
+  const plan::TranspileConfig& config = one.job.config;
+  return config.kind == plan::Kind::kPserver && config.sync_mode_argument == false &&
          config.sync_mode_field != false && !config.completely_not_async;
 }
 
 // The defect of Fluid's set that check must find, as the id of the finding; empty for a set that works.
 std::string Defect(const CaseFolder& one) {
-  if (one.job.config.kind != Kind::kPserver) return "";
+  if (one.job.config.kind != plan::Kind::kPserver) return "";
   if (ModeIsLost(one)) return "E-check-mode";
   if (one.id.find(".clip_") != std::string::npos) return "E-check-not-computed";
   if (UsesOp(one.main, "adadelta")) return "E-check-no-update";
@@ -63,8 +63,9 @@ TEST(CheckSetsTest, FluidsSetsAreJudgedAsTheyBehave) {
     const std::string defect = Defect(one);
     ++(defect.empty() ? right : defective);
     for (const bool with_source : {false, true}) {
-      const SourcePrograms source{one.main, one.startup};
-      const CheckReport report = CheckRoles(*set, AllOps(), {.source = with_source ? &source : nullptr});
+      const check::SourcePrograms source{one.main, one.startup};
+      const check::CheckReport report =
+          check::CheckRoles(*set, AllOps(), {.source = with_source ? &source : nullptr});
       if (defect.empty()) {
         EXPECT_EQ(report.errors(), 0)
             << id << (with_source ? " with its source\n" : "\n") << report.ToString();
@@ -81,12 +82,12 @@ TEST(CheckSetsTest, NoSetOfOursIsRefused) {
   int checked = 0;
   for (const std::string& id : Cases()) {
     const CaseFolder one = test::ReadCaseFolder(test::CorpusOrSelection(), id);
-    const auto set = test::OurSet(one, Dialect::kDefault);
+    const auto set = test::OurSet(one, plan::Dialect::kDefault);
     if (!set) continue;
     ++checked;
-    const SourcePrograms source{one.main, one.startup};
-    for (const SourcePrograms* given : {static_cast<const SourcePrograms*>(nullptr), &source}) {
-      const CheckReport report = CheckRoles(*set, AllOps(), {.source = given});
+    const check::SourcePrograms source{one.main, one.startup};
+    for (const check::SourcePrograms* given : {static_cast<const check::SourcePrograms*>(nullptr), &source}) {
+      const check::CheckReport report = check::CheckRoles(*set, AllOps(), {.source = given});
       EXPECT_EQ(report.errors(), 0) << id << (given == nullptr ? "\n" : " with its source\n")
                                     << report.ToString();
     }
@@ -119,8 +120,8 @@ TEST(CheckSetsTest, NoSetOfOursIsRefusedInAnotherMode) {
         continue;
       }
       ++checked;
-      const SourcePrograms source{one.main, one.startup};
-      const CheckReport report = CheckRoles(FilesOf(*roles), AllOps(), {.source = &source});
+      const check::SourcePrograms source{one.main, one.startup};
+      const check::CheckReport report = check::CheckRoles(FilesOf(*roles), AllOps(), {.source = &source});
       EXPECT_EQ(report.errors(), 0) << one.job.program << ", " << job.name << "\n" << report.ToString();
     }
   }
@@ -136,10 +137,10 @@ TEST(CheckSetsTest, NoSetWithoutPserversIsRefused) {
       if (steps > 1 && exchange != std::string("local_sgd")) continue;
       one.job.config.collective_mode = exchange;
       one.job.config.local_sgd_k_steps = steps;
-      const auto set = test::OurSet(one, Dialect::kDefault);
+      const auto set = test::OurSet(one, plan::Dialect::kDefault);
       ASSERT_TRUE(set) << exchange;
-      const SourcePrograms source{one.main, one.startup};
-      const CheckReport report = CheckRoles(*set, AllOps(), {.source = &source});
+      const check::SourcePrograms source{one.main, one.startup};
+      const check::CheckReport report = check::CheckRoles(*set, AllOps(), {.source = &source});
       EXPECT_EQ(report.errors(), 0) << exchange << " after " << steps << " steps\n" << report.ToString();
     }
   }
@@ -151,9 +152,9 @@ TEST(CheckSetsTest, AnAbsentTrainerIsTakenToBeLikeTheOthersWithANote) {
   ASSERT_TRUE(set && set->trainers.size() == 2);
   set->trainers.pop_back();
   set->trainer_startups.pop_back();
-  const CheckReport report = CheckRoles(*set, AllOps());
+  const check::CheckReport report = check::CheckRoles(*set, AllOps());
   EXPECT_EQ(report.errors(), 0) << report.ToString();
-  EXPECT_EQ(report.Count(Severity::kNote), 1);
+  EXPECT_EQ(report.Count(check::Severity::kNote), 1);
 }
 
 }  // namespace

@@ -37,14 +37,14 @@ bool SetSections(Op& op, const std::function<void(Longs&)>& change) {
   return false;
 }
 
-bool ChangeSections(RoleFiles& roles, const std::function<void(Longs&)>& change) {
+bool ChangeSections(check::RoleFiles& roles, const std::function<void(Longs&)>& change) {
   const auto at = FindSplit(Trainer(roles));
   if (at) Change(Trainer(roles), *at, [&](Op& op) { SetSections(op, change); });
   return at.has_value();
 }
 
 // The rows of a slice, everywhere it is declared.
-bool ResizeSlice(RoleFiles& roles, Dim by) {
+bool ResizeSlice(check::RoleFiles& roles, Dim by) {
   const auto at = FindRecv(Trainer(roles), 2);
   if (!at) return false;
   const std::string piece = OpOf(Trainer(roles), *at).Output("Out").back();
@@ -53,27 +53,29 @@ bool ResizeSlice(RoleFiles& roles, Dim by) {
     ChangeVar(program, piece,
               [&](Var& var) { var.type->shape = var.type->shape.WithRows(var.type->shape[0] + by); });
   };
-  for (RoleProgram* file : roles.All()) resize(file->program);
+  for (check::RoleProgram* file : roles.All()) resize(file->program);
   return true;
 }
 
 // What trainers send and receive.
 const std::vector<Damage> kMessages = {
-    {"SendRemoved", [](RoleFiles& r) { return RemoveFirst(Trainer(r), "send"); }, {"E-check-not-sent"}},
+    {"SendRemoved",
+     [](check::RoleFiles& r) { return RemoveFirst(Trainer(r), "send"); },
+     {"E-check-not-sent"}},
     {"SendRemovedEverywhere",
-     [](RoleFiles& r) {
-       for (RoleProgram& trainer : r.trainers) RemoveFirst(trainer.program, "send");
+     [](check::RoleFiles& r) {
+       for (check::RoleProgram& trainer : r.trainers) RemoveFirst(trainer.program, "send");
        return true;
      },
      {"E-check-untrained"}},
     {"SendDoubled",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        Repeat(Trainer(r), *FindOp(Trainer(r), 0, "send"));
        return true;
      },
      {"E-check-sent-twice"}},
     {"WrongEpmap",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (r.pservers.size() < 2) return false;
        return ChangeFirst(Trainer(r), "send", [&](Op& op) {
          Strings servers = *op.Get<Strings>("epmap");
@@ -83,7 +85,7 @@ const std::vector<Damage> kMessages = {
      },
      {"E-check-not-received"}},
     {"UnknownServer",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(Trainer(r), "recv", [](Op& op) {
          Strings servers = *op.Get<Strings>("epmap");
          servers.front() = "127.0.0.1:9999";
@@ -92,25 +94,27 @@ const std::vector<Damage> kMessages = {
      },
      {"E-check-address"}},
     {"RecvOfAnOldName",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(Trainer(r), "recv", [](Op& op) {
          op.Set("varnames", Strings(op.Output("Out").size(), "the_old_name"));
        });
      },
      {"E-check-unknown-piece"}},
-    {"RecvMissing", [](RoleFiles& r) { return RemoveFirst(Trainer(r), "recv"); }, {"E-check-not-fetched"}},
+    {"RecvMissing",
+     [](check::RoleFiles& r) { return RemoveFirst(Trainer(r), "recv"); },
+     {"E-check-not-fetched"}},
     {"StartRecvMissing",
-     [](RoleFiles& r) { return RemoveFirst(r.trainer_startups.back().program, "recv"); },
+     [](check::RoleFiles& r) { return RemoveFirst(r.trainer_startups.back().program, "recv"); },
      {"E-check-start-recv"}},
     {"SendOfAnotherType",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const Op op = OpOf(Trainer(r), *FindOp(Trainer(r), 0, "send"));
        ChangeVar(Trainer(r), op.InputName("X"), [](Var& var) { var.type->dtype = DType::kFp64; });
        return true;
      },
      {"E-check-message-type"}},
     {"SendBeforeItIsComputed",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOp(Trainer(r), 0, "send");
        MoveBefore(Trainer(r), *at, {0, Trainer(r).main().ops().front().id});
        return true;
@@ -121,13 +125,13 @@ const std::vector<Damage> kMessages = {
 // How variables are cut.
 const std::vector<Damage> kSlices = {
     {"SectionOffByOne",
-     [](RoleFiles& r) { return ChangeSections(r, [](Longs& rows) { --rows.back(); }); },
+     [](check::RoleFiles& r) { return ChangeSections(r, [](Longs& rows) { --rows.back(); }); },
      {"E-check-sections"}},
     {"SectionsOverlap",
-     [](RoleFiles& r) { return ChangeSections(r, [](Longs& rows) { rows.back() += 3; }); },
+     [](check::RoleFiles& r) { return ChangeSections(r, [](Longs& rows) { rows.back() += 3; }); },
      {"E-check-sections"}},
     {"SectionsMoved",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeSections(r, [](Longs& rows) {
          ++rows.front();
          --rows.back();
@@ -135,13 +139,13 @@ const std::vector<Damage> kSlices = {
      },
      {"E-check-sections"}},
     {"SlicesOverlap",
-     [](RoleFiles& r) { return ResizeSlice(r, 1); },
+     [](check::RoleFiles& r) { return ResizeSlice(r, 1); },
      {"E-check-tiling", "E-check-table-rows"}},
     {"SlicesWithAGap",
-     [](RoleFiles& r) { return ResizeSlice(r, -1); },
+     [](check::RoleFiles& r) { return ResizeSlice(r, -1); },
      {"E-check-tiling", "E-check-table-rows"}},
     {"ConcatOrderSwapped",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindJoin(Trainer(r));
        if (!at) return false;
        Change(Trainer(r), *at, [](Op& op) {
@@ -152,21 +156,21 @@ const std::vector<Damage> kSlices = {
      },
      {"E-check-join"}},
     {"ConcatMissing",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindJoin(Trainer(r));
        if (at) Remove(Trainer(r), *at);
        return at.has_value();
      },
      {"E-check-join"}},
     {"ConcatAlongColumns",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindJoin(Trainer(r));
        if (at) Change(Trainer(r), *at, [](Op& op) { op.Set("axis", 1); });
        return at.has_value();
      },
      {"E-check-join"}},
     {"SlicesReceivedInAnotherOrder",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindRecv(Trainer(r), 2);
        if (!at) return false;
        const auto turn = [](Op& op) {
@@ -188,37 +192,37 @@ const std::vector<Damage> kSlices = {
 // Steps and their ends.
 const std::vector<Damage> kBarriers = {
     {"SendBarrierMissing",
-     [](RoleFiles& r) { return RemoveFirst(Trainer(r), "send_barrier"); },
+     [](check::RoleFiles& r) { return RemoveFirst(Trainer(r), "send_barrier"); },
      {"E-check-barrier-missing"}},
     {"FetchBarrierMissing",
-     [](RoleFiles& r) { return RemoveFirst(Trainer(r), "fetch_barrier"); },
+     [](check::RoleFiles& r) { return RemoveFirst(Trainer(r), "fetch_barrier"); },
      {"E-check-barrier-missing"}},
     {"StartFetchBarrierMissing",
-     [](RoleFiles& r) { return RemoveFirst(r.trainer_startups.back().program, "fetch_barrier"); },
+     [](check::RoleFiles& r) { return RemoveFirst(r.trainer_startups.back().program, "fetch_barrier"); },
      {"E-check-barrier-missing"}},
     {"BarrierBeforeASend",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto at = FindOp(Trainer(r), 0, "send_barrier");
        if (at) MoveBefore(Trainer(r), *at, *FindOp(Trainer(r), 0, "send"));
        return at.has_value();
      },
      {"E-check-barrier-order"}},
     {"BarrierMissesAServer",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return r.pservers.size() > 1 && ChangeFirst(Trainer(r), "send_barrier", [&](Op& op) {
                 op.Set("endpoints", Strings{AddressOf(r, 0)});
               });
      },
      {"E-check-barrier-endpoints"}},
     {"RecvBeforeTheBarrier",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        const auto end = FindOp(Trainer(r), 0, "send_barrier");
        if (end) MoveBefore(Trainer(r), *FindOp(Trainer(r), 0, "recv"), *end);
        return end.has_value();
      },
      {"E-check-deadlock"}},
     {"ACyclicWaitOfTwoTrainers",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        // Each ends its step at one pserver and then waits there for the other trainer, who does it the
        // other way round.
        if (r.pservers.size() < 2 || r.trainers.size() < 2) return false;
@@ -249,30 +253,30 @@ const std::vector<Damage> kBarriers = {
      },
      {"E-check-deadlock"}},
     {"WrongFanin",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(Pserver(r), "listen_and_serv", [](Op& op) { op.Set("Fanin", 3); });
      },
      {"E-check-trainers", "E-check-merge"}},
     {"WrongFaninEverywhere",
-     [](RoleFiles& r) {
-       for (RoleProgram& file : r.pservers)
+     [](check::RoleFiles& r) {
+       for (check::RoleProgram& file : r.pservers)
          ChangeFirst(file.program, "listen_and_serv", [](Op& op) { op.Set("Fanin", 1); });
        return true;
      },
      {"E-check-merge", "E-check-trainer-id"}},
     {"AnotherMode",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return ChangeFirst(Pserver(r), "listen_and_serv", [](Op& op) { op.Set("distributed_mode", 2); });
      },
      {"E-check-mode"}},
     {"TwoServersAtOneAddress",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        return r.pservers.size() > 1 && ChangeFirst(Pserver(r), "listen_and_serv",
                                                    [&](Op& op) { op.Set("endpoint", AddressOf(r, 1)); });
      },
      {"E-check-address-twice"}},
     {"TwoTrainersOfOneNumber",
-     [](RoleFiles& r) {
+     [](check::RoleFiles& r) {
        if (r.trainers.size() < 2) return false;
        r.trainers[1] = r.trainers[0];
        r.trainer_startups[1] = r.trainer_startups[0];

@@ -6,10 +6,10 @@
 #include <map>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/text/json.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 #include "tests/support/corpus.h"
 #include "tests/support/program_files.h"
 

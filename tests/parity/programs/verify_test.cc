@@ -7,8 +7,8 @@
 #include <set>
 
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/verify/verifier.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/program_files.h"

@@ -41,7 +41,7 @@ CaseFolder ReadCaseFolder(const std::string& corpus, const std::string& id) {
 }
 
 std::vector<std::pair<RoleFile, const Program*>> RoleFilesOf(const RoleSet& roles) {
-  const RoleFiles names = FilesOf(roles);
+  const check::RoleFiles names = FilesOf(roles);
   std::vector<std::pair<RoleFile, const Program*>> files;
   for (std::size_t i = 0; i < roles.trainers.size(); ++i) {
     const TrainerRole& role = roles.trainers[i];

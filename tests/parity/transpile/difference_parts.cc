@@ -8,12 +8,12 @@ namespace {
 
 // Whether a pserver holds some of the parameter.
 bool Holds(const RoleSet& roles, int pserver, const std::string& param) {
-  const auto is_param = [&](const TablePlacement& table) { return table.table == param; };
+  const auto is_param = [&](const plan::TablePlacement& table) { return table.table == param; };
   if (std::any_of(roles.plan.tables.begin(), roles.plan.tables.end(), is_param)) return true;  // a shard
-  for (const ParamPlacement& placement : roles.plan.params) {
+  for (const plan::ParamPlacement& placement : roles.plan.params) {
     if (placement.param != param) continue;
     return std::any_of(placement.slices.begin(), placement.slices.end(),
-                       [&](const Slice& slice) { return slice.pserver == pserver; });
+                       [&](const plan::Slice& slice) { return slice.pserver == pserver; });
   }
   return false;
 }

@@ -20,7 +20,7 @@ namespace {
 
 bool SendsAsAnother(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
   // A start-up program sends in geo-SGD only.
-  const bool sends = folder.job.config.kind == Kind::kGeo || !file.startup;
+  const bool sends = folder.job.config.kind == plan::Kind::kGeo || !file.startup;
   return sends && !file.pserver && file.index != 0 && folder.job.config.trainer_addresses.empty();
 }
 
@@ -35,19 +35,19 @@ void SendAsOneself(const CaseFolder&, const RoleSet&, const RoleFile& file, Prog
 // --- D-one-trainer
 
 bool OneTrainer(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return folder.job.config.trainers == 1 && !file.startup && roles.plan.mode == Mode::kSync;
+  return folder.job.config.trainers == 1 && !file.startup && roles.plan.mode == plan::Mode::kSync;
 }
 
 // The trainer's pieces get the suffix that the pserver waits for. Pservers only quote the name, in
 // op_role_var.
 void AddSuffix(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Program& program) {
-  for (const ParamPlacement& param : roles.plan.params) {
+  for (const plan::ParamPlacement& param : roles.plan.params) {
     if (file.pserver) {
       if (param.sliced()) continue;
       for (int block = 1; block < program.block_count(); ++block) {
         ChangeOps(program, block, [&](Op& op) {
           auto pair = op.GetOr(kRoleVarAttr, std::vector<std::string>());
-          std::replace(pair.begin(), pair.end(), param.grad, ReceivedGradName(param, 0, 0));
+          std::replace(pair.begin(), pair.end(), param.grad, plan::ReceivedGradName(param, 0, 0));
           op.Set(kRoleVarAttr, std::move(pair));
           return true;
         });
@@ -56,7 +56,8 @@ void AddSuffix(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Pr
     }
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
       const int slice = static_cast<int>(i);
-      program.MutableBlock(0).RenameVar(MergedGradName(param, slice), ReceivedGradName(param, slice, 0));
+      program.MutableBlock(0).RenameVar(plan::MergedGradName(param, slice),
+                                        plan::ReceivedGradName(param, slice, 0));
     }
   }
 }
@@ -76,13 +77,13 @@ void DropUnneededLrOps(const CaseFolder& folder, const RoleSet& roles, const Rol
 // State variables that are sliced by default and whole in compat, with their parameter.
 std::vector<std::pair<std::string, std::string>> NewRowState(const CaseFolder& folder) {
   std::vector<std::pair<std::string, std::string>> found;
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
-  const Result<Analysis> fluids = Analyse(AllOps(), folder.main, Dialect::kFluid18);
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
+  const Result<plan::Analysis> fluids = plan::Analyse(AllOps(), folder.main, plan::Dialect::kFluid18);
   if (!ours.ok() || !fluids.ok()) return found;
   std::set<std::string> known;
-  for (const TrainedParam& param : fluids->params)
+  for (const plan::TrainedParam& param : fluids->params)
     known.insert(param.row_state.begin(), param.row_state.end());
-  for (const TrainedParam& param : ours->params) {
+  for (const plan::TrainedParam& param : ours->params) {
     for (const std::string& state : param.row_state) {
       if (!known.contains(state)) found.emplace_back(param.param, state);
     }
@@ -91,10 +92,10 @@ std::vector<std::pair<std::string, std::string>> NewRowState(const CaseFolder& f
 }
 
 // The slice of a parameter that a pserver holds, null if it has none or the parameter is whole.
-const Slice* SliceOn(const RoleSet& roles, int pserver, const std::string& name) {
-  for (const ParamPlacement& param : roles.plan.params) {
+const plan::Slice* SliceOn(const RoleSet& roles, int pserver, const std::string& name) {
+  for (const plan::ParamPlacement& param : roles.plan.params) {
     if (param.param != name || !param.sliced()) continue;
-    for (const Slice& slice : param.slices) {
+    for (const plan::Slice& slice : param.slices) {
       if (slice.pserver == pserver) return &slice;
     }
   }
@@ -120,7 +121,7 @@ void SliceRowState(const CaseFolder& folder, const RoleSet& roles, const RoleFil
   for (const auto& pair : NewRowState(folder)) {
     const auto& [param, name] = pair;
     const std::string& state = name;  // a binding cannot be captured below
-    const Slice* slice = SliceOn(roles, file.index, param);
+    const plan::Slice* slice = SliceOn(roles, file.index, param);
     if (slice == nullptr) continue;
     ShapeAs(program, state, slice->rows());
     ChangeOps(program, 0, [&](Op& op) {
@@ -134,10 +135,10 @@ void SliceRowState(const CaseFolder& folder, const RoleSet& roles, const RoleFil
 // --- D-whole-norms
 
 bool NeedsWholeTensors(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   if (!ours.ok()) return false;
   return std::any_of(ours->params.begin(), ours->params.end(),
-                     [](const TrainedParam& param) { return !param.elementwise; });
+                     [](const plan::TrainedParam& param) { return !param.elementwise; });
 }
 
 // --- D-initial-slices
@@ -146,18 +147,18 @@ bool NeedsWholeTensors(const CaseFolder& folder, const RoleSet&, const RoleFile&
 struct ListedPiece {
   std::string name;
   Shape whole;
-  Slice slice;
+  plan::Slice slice;
 };
 
 std::vector<ListedPiece> ListedPieces(const CaseFolder& folder, const RoleSet& roles, int pserver) {
   std::vector<ListedPiece> found;
   for (const OpEntry& entry : folder.startup.main().ops()) {
     if (entry.op->type() != "assign_value") continue;
-    for (const ParamPlacement& param : roles.plan.params) {
+    for (const plan::ParamPlacement& param : roles.plan.params) {
       if (param.param != entry.op->OutputName("Out") || !param.sliced()) continue;
       for (std::size_t i = 0; i < param.slices.size(); ++i) {
         if (param.slices[i].pserver != pserver) continue;
-        found.push_back({ParamPieceName(param, static_cast<int>(i)), param.shape, param.slices[i]});
+        found.push_back({plan::ParamPieceName(param, static_cast<int>(i)), param.shape, param.slices[i]});
       }
     }
   }
@@ -191,7 +192,7 @@ bool SharesStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& 
   const auto& values = roles.plan.start_values;
   if (!file.pserver) return file.startup && !values.empty();
   return std::any_of(values.begin(), values.end(),
-                     [&](const StartValue& value) { return value.pserver == file.index; });
+                     [&](const plan::StartValue& value) { return value.pserver == file.index; });
 }
 
 Op RpcOp(const char* type, const std::vector<std::string>& servers, int trainer) {
@@ -207,7 +208,7 @@ void SendAndReceiveFirst(const RoleSet& roles, int trainer, Program& program) {
   int at = 0;
   while (block.ops()[static_cast<std::size_t>(at)].op->role() != Role::kRpc) ++at;
   std::vector<Op> recvs;
-  for (const StartValue& value : roles.plan.start_values) {
+  for (const plan::StartValue& value : roles.plan.start_values) {
     const std::vector<std::string> name = {value.name};
     const std::vector<std::string> server = {roles.plan.pservers[static_cast<std::size_t>(value.pserver)]};
     std::vector<std::string> after;
@@ -230,7 +231,7 @@ void SendAndReceiveFirst(const RoleSet& roles, int trainer, Program& program) {
 void ShareStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& file, Program& program) {
   if (!file.pserver) return SendAndReceiveFirst(roles, file.index, program);
   std::vector<std::string> held;
-  for (const StartValue& value : roles.plan.start_values) {
+  for (const plan::StartValue& value : roles.plan.start_values) {
     if (value.pserver != file.index) continue;
     held.push_back(value.name);
     Var var = TensorVar(value.name, value.dtype, value.shape);
@@ -248,8 +249,8 @@ void ShareStartValues(const CaseFolder&, const RoleSet& roles, const RoleFile& f
 
 // A parameter is updated whose optimizer Fluid does not recognise.
 bool FluidDropsAnOptimizer(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
-  const Result<Analysis> fluids = Analyse(AllOps(), folder.main, Dialect::kFluid18);
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
+  const Result<plan::Analysis> fluids = plan::Analyse(AllOps(), folder.main, plan::Dialect::kFluid18);
   return ours.ok() && fluids.ok() && ours->update_order.size() > fluids->update_order.size();
 }
 
@@ -258,14 +259,14 @@ using Predicate = std::function<bool(const CaseFolder&, const RoleSet&, const Ro
 // Of jobs whose pservers update parameters.
 Predicate OnPservers(Predicate touches) {
   return [touches](const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-    return folder.job.config.kind == Kind::kPserver && touches(folder, roles, file);
+    return folder.job.config.kind == plan::Kind::kPserver && touches(folder, roles, file);
   };
 }
 
 // Where pservers do not update parameters, the optimizer matters to local SGD alone.
 bool FluidDoesNotSeeUpdates(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  const TranspileConfig& config = folder.job.config;
-  const bool matters = config.kind == Kind::kPserver || config.collective_mode == "local_sgd";
+  const plan::TranspileConfig& config = folder.job.config;
+  const bool matters = config.kind == plan::Kind::kPserver || config.collective_mode == "local_sgd";
   return matters && FluidDropsAnOptimizer(folder, roles, file);
 }
 

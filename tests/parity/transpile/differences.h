@@ -22,7 +22,7 @@ struct Difference {
   // makes of it takes the place of Fluid's program, before anything is applied.
   std::function<void(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main)> change_source = {};
   // The same with the configuration.
-  std::function<void(TranspileConfig&)> change_config = {};
+  std::function<void(plan::TranspileConfig&)> change_config = {};
 };
 
 const std::vector<Difference>& Differences();

@@ -13,27 +13,27 @@ namespace penstock::test {
 
 namespace {
 
-ServerMode ToldByFluid(const CaseFolder& folder, const RoleSet& roles) {
-  TranspileConfig config = folder.job.config;
-  config.dialect = Dialect::kFluid18;
-  return ResolveServerMode(config, roles.plan.mode);
+plan::ServerMode ToldByFluid(const CaseFolder& folder, const RoleSet& roles) {
+  plan::TranspileConfig config = folder.job.config;
+  config.dialect = plan::Dialect::kFluid18;
+  return plan::ResolveServerMode(config, roles.plan.mode);
 }
 
 }  // namespace
 
 bool ToldAnotherMode(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return file.pserver && !file.startup && ToldByFluid(folder, roles) != ServerModeOf(roles.plan.mode);
+  return file.pserver && !file.startup && ToldByFluid(folder, roles) != plan::ServerModeOf(roles.plan.mode);
 }
 
 void TellTheMode(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {
   ChangeOps(program, 0, [&](Op& op) {
     if (op.type() != "listen_and_serv") return false;
-    op.Set("distributed_mode", static_cast<std::int32_t>(ServerModeOf(roles.plan.mode)));
+    op.Set("distributed_mode", static_cast<std::int32_t>(plan::ServerModeOf(roles.plan.mode)));
     return true;
   });
 }
 
-bool SaysBothModes(const TranspileConfig& config) {
+bool SaysBothModes(const plan::TranspileConfig& config) {
   const auto& argument = config.sync_mode_argument;
   const auto& field = config.sync_mode_field;
   const bool differ = argument && field && *argument != *field;
@@ -52,12 +52,12 @@ bool NotAsync(const CaseFolder& folder) {
 
 // The trainer has no communicator, or nothing that ends its step.
 bool NotAsyncHangs(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
-  const TranspileConfig& config = folder.job.config;
+  const plan::TranspileConfig& config = folder.job.config;
   const bool ends = config.half_async || config.trainers == 1;
   return NotAsync(folder) && !(config.runtime_split_send_recv && ends);
 }
 
-void EndSteps(TranspileConfig& config) {
+void EndSteps(plan::TranspileConfig& config) {
   config.half_async = config.runtime_split_send_recv;
   if (config.runtime_split_send_recv) return;
   config.sync_mode_argument = config.sync_mode_field = true;
@@ -67,9 +67,9 @@ void EndSteps(TranspileConfig& config) {
 // --- D-not-async-steps
 
 bool StepsDiffer(const CaseFolder& folder, const RoleSet& roles, const RoleFile&) {
-  const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<plan::Analysis> analysis = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   const bool counts = analysis.ok() && !analysis->step_counters.empty();
-  return roles.plan.mode == Mode::kNotAsync &&
+  return roles.plan.mode == plan::Mode::kNotAsync &&
          (counts || roles.plan.trainers == 1 || !roles.plan.tables.empty());
 }
 
@@ -77,10 +77,10 @@ bool StepsDiffer(const CaseFolder& folder, const RoleSet& roles, const RoleFile&
 
 namespace {
 
-std::vector<StepCounter> CountersOf(const CaseFolder& folder, const RoleSet& roles) {
-  const bool merges = roles.plan.mode == Mode::kSync || roles.plan.mode == Mode::kNotAsync;
-  const Result<Analysis> analysis = Analyse(AllOps(), folder.main, Dialect::kDefault);
-  return merges || !analysis.ok() ? std::vector<StepCounter>() : analysis->step_counters;
+std::vector<plan::StepCounter> CountersOf(const CaseFolder& folder, const RoleSet& roles) {
+  const bool merges = roles.plan.mode == plan::Mode::kSync || roles.plan.mode == plan::Mode::kNotAsync;
+  const Result<plan::Analysis> analysis = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
+  return merges || !analysis.ok() ? std::vector<plan::StepCounter>() : analysis->step_counters;
 }
 
 }  // namespace
@@ -101,11 +101,11 @@ float FillValue(const Program& program, const std::string& var) {
 }  // namespace
 
 void BeginAsOneMachine(const CaseFolder& folder, const RoleSet& roles, const RoleFile&, Program& program) {
-  for (const StepCounter& counter : CountersOf(folder, roles)) {
+  for (const plan::StepCounter& counter : CountersOf(folder, roles)) {
     for (int trainer = 0; trainer < roles.plan.trainers; ++trainer) {
       const float first = FillValue(folder.startup, counter.var) + counter.step;
       ChangeOps(program, 0, [&](Op& op) {
-        if (op.OutputName("Out") != StepCounterName(counter.var, trainer)) return false;
+        if (op.OutputName("Out") != plan::StepCounterName(counter.var, trainer)) return false;
         op.Set("value", trainer == 0 ? first : 0.0f);
         return true;
       });
@@ -119,7 +119,7 @@ namespace {
 
 // Addresses of the pservers that compute the counted rates.
 std::vector<std::string> Counting(const CaseFolder& folder, const RoleSet& roles,
-                                  const StepCounter& counter) {
+                                  const plan::StepCounter& counter) {
   std::vector<std::string> addresses;
   for (std::size_t i = 0; i < roles.plan.pservers.size(); ++i) {
     const std::vector<OpId> unneeded = UnneededLrOps(folder, roles, static_cast<int>(i));
@@ -132,17 +132,18 @@ std::vector<std::string> Counting(const CaseFolder& folder, const RoleSet& roles
 }  // namespace
 
 bool TellsTooMany(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  const std::vector<StepCounter> counters = CountersOf(folder, roles);
+  const std::vector<plan::StepCounter> counters = CountersOf(folder, roles);
   return IsTrainerMain(file) &&
-         std::any_of(counters.begin(), counters.end(), [&](const StepCounter& counter) {
+         std::any_of(counters.begin(), counters.end(), [&](const plan::StepCounter& counter) {
            return Counting(folder, roles, counter).size() < roles.plan.pservers.size();
          });
 }
 
 void TellWhoCounts(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
-  for (const StepCounter& counter : CountersOf(folder, roles)) {
+  for (const plan::StepCounter& counter : CountersOf(folder, roles)) {
     ChangeOps(program, 0, [&](Op& op) {
-      if (op.type() != "send" || op.InputName("X") != StepCounterName(counter.var, file.index)) return false;
+      if (op.type() != "send" || op.InputName("X") != plan::StepCounterName(counter.var, file.index))
+        return false;
       op.Set("epmap", Counting(folder, roles, counter));
       return true;
     });
@@ -155,6 +156,6 @@ bool GettersChangedIt(const CaseFolder& folder, const RoleSet&, const RoleFile& 
   return folder.job.config.shared_transpiler && file.startup && !file.pserver;
 }
 
-void MakeByAnotherObject(TranspileConfig& config) { config.shared_transpiler = false; }
+void MakeByAnotherObject(plan::TranspileConfig& config) { config.shared_transpiler = false; }
 
 }  // namespace penstock::test

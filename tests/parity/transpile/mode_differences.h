@@ -10,11 +10,11 @@ bool ToldAnotherMode(const CaseFolder& folder, const RoleSet& roles, const RoleF
 void TellTheMode(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program);
 
 // A configuration that asks for both; Fluid obeys each part somewhere, the default dialect refuses it.
-bool SaysBothModes(const TranspileConfig& config);
+bool SaysBothModes(const plan::TranspileConfig& config);
 
 // D-not-async: with completely_not_async something ends a trainer's step.
 bool NotAsyncHangs(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
-void EndSteps(TranspileConfig& config);
+void EndSteps(plan::TranspileConfig& config);
 
 // D-not-async-steps: and a schedule counts steps, and the gradients of one trainer are merged too.
 bool StepsDiffer(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
@@ -30,6 +30,6 @@ void TellWhoCounts(const CaseFolder& folder, const RoleSet& roles, const RoleFil
 
 // D-shared-startup: one object for all roles changes nothing.
 bool GettersChangedIt(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file);
-void MakeByAnotherObject(TranspileConfig& config);
+void MakeByAnotherObject(plan::TranspileConfig& config);
 
 }  // namespace penstock::test

@@ -16,17 +16,17 @@ namespace {
 // Ops that stay on our trainers, and not on Fluid's.
 std::vector<OpId> KeptHere(const CaseFolder& folder) {
   std::vector<OpId> kept;
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   if (!ours.ok()) return kept;
   for (const OpId id : ours->clip_ops) {
-    if (!FluidKeepsClip(*folder.main.main().FindOp(id))) kept.push_back(id);
+    if (!plan::FluidKeepsClip(*folder.main.main().FindOp(id))) kept.push_back(id);
   }
   return kept;
 }
 
 std::vector<OpId> OfUntrained(const CaseFolder& folder) {
   std::vector<OpId> found;
-  UntrainedFinder finder(folder.main.main(), Dialect::kDefault);
+  plan::UntrainedFinder finder(folder.main.main(), plan::Dialect::kDefault);
   for (const OpEntry& entry : folder.main.main().ops()) {
     if (entry.op->role() == Role::kOptimize && finder.IsOfUntrained(*entry.op)) found.push_back(entry.id);
   }
@@ -133,14 +133,14 @@ std::vector<OpId> OwnCounters(const CaseFolder& folder) {
 // A pserver whose updates need nothing of the schedule has none.
 bool ReadsOwnCounters(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   if (OwnCounters(folder).empty()) return false;
-  if (!file.pserver) return roles.plan.mode != Mode::kSync;
+  if (!file.pserver) return roles.plan.mode != plan::Mode::kSync;
   const auto& ops = folder.main.main().ops();
   const auto all = std::ranges::count_if(ops, [](const OpEntry& entry) { return IsLrOp(*entry.op); });
   return static_cast<std::ptrdiff_t>(UnneededLrOps(folder, roles, file.index).size()) < all;
 }
 
 bool ComposesRates(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   const std::vector<OpId> counters = OwnCounters(folder);
   return ours.ok() && std::ranges::any_of(ours->lr_ops, [&](OpId id) {
            return !IsLrOp(*folder.main.main().FindOp(id)) &&
@@ -149,18 +149,18 @@ bool ComposesRates(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
 }
 
 bool TrainersNeedTheSchedule(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   return IsTrainerMain(file) && ours.ok() && std::ranges::any_of(ours->trainer_lr_ops, [&](OpId id) {
            return IsLrOp(*folder.main.main().FindOp(id));
          });
 }
 
 bool HasUnwrittenParts(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
-  return IsTrainerMain(file) && WithoutUnwrittenParts(folder.main);
+  return IsTrainerMain(file) && plan::WithoutUnwrittenParts(folder.main);
 }
 
 void LeaveOutUnwrittenParts(const CaseFolder&, const RoleSet&, const RoleFile&, Program& main) {
-  if (std::optional<Program> mended = WithoutUnwrittenParts(main)) main = *std::move(mended);
+  if (std::optional<Program> mended = plan::WithoutUnwrittenParts(main)) main = *std::move(mended);
 }
 
 // As if the schedule counted too: Fluid's trainers drop that, and keep the user's.

@@ -9,51 +9,51 @@ namespace {
 
 struct Way {
   const char* name;
-  std::function<void(TranspileConfig&)> set;
+  std::function<void(plan::TranspileConfig&)> set;
 };
 
 const std::vector<Way>& WaysWithPservers() {
   static const std::vector<Way> kWays = {
-      {"sync", [](TranspileConfig&) {}},
-      {"geo", [](TranspileConfig& job) { job.kind = Kind::kGeo; }},
+      {"sync", [](plan::TranspileConfig&) {}},
+      {"geo", [](plan::TranspileConfig& job) { job.kind = plan::Kind::kGeo; }},
       {"async",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.sync_mode_field = false;
        }},
       {"async with dc_asgd",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.dc_asgd = true;
        }},
       {"async by the communicator",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.runtime_split_send_recv = true;
        }},
       {"communicator with dc_asgd",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.runtime_split_send_recv = job.dc_asgd = true;
        }},
       {"half_async",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.sync_mode_field = false;
          job.runtime_split_send_recv = job.half_async = true;
        }},
       {"half_async and completely_not_async",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.runtime_split_send_recv = job.half_async = job.completely_not_async = true;
        }},
       {"completely_not_async without the communicator",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.completely_not_async = true;
        }},
       {"completely_not_async",
-       [](TranspileConfig& job) {
+       [](plan::TranspileConfig& job) {
          job.sync_mode_argument = false;
          job.runtime_split_send_recv = job.completely_not_async = true;
        }},
@@ -63,17 +63,17 @@ const std::vector<Way>& WaysWithPservers() {
 
 const std::vector<Way>& WaysWithoutPservers() {
   static const std::vector<Way> kWays = {
-      {"nccl2", [](TranspileConfig& job) { job.kind = Kind::kNccl2; }},
-      {"grad_allreduce", [](TranspileConfig& job) { job.collective_mode = "grad_allreduce"; }},
-      {"local_sgd", [](TranspileConfig& job) { job.collective_mode = "local_sgd"; }},
+      {"nccl2", [](plan::TranspileConfig& job) { job.kind = plan::Kind::kNccl2; }},
+      {"grad_allreduce", [](plan::TranspileConfig& job) { job.collective_mode = "grad_allreduce"; }},
+      {"local_sgd", [](plan::TranspileConfig& job) { job.collective_mode = "local_sgd"; }},
       {"single_process_multi_thread",
-       [](TranspileConfig& job) { job.collective_mode = "single_process_multi_thread"; }},
+       [](plan::TranspileConfig& job) { job.collective_mode = "single_process_multi_thread"; }},
   };
   return kWays;
 }
 
-TranspileConfig Servers(int pservers) {
-  TranspileConfig job;
+plan::TranspileConfig Servers(int pservers) {
+  plan::TranspileConfig job;
   job.trainers = pservers == 1 ? 1 : 3;
   job.trainer_ids = {job.trainers - 1};
   for (int i = 0; i < pservers; ++i) job.pservers.push_back(StrCat("127.0.0.1:", 7000 + i));
@@ -100,7 +100,7 @@ std::vector<OtherJob> OtherJobs() {
   }
   for (const Way& way : WaysWithoutPservers()) {
     OtherJob job{way.name, {}};
-    job.config.kind = Kind::kCollective;
+    job.config.kind = plan::Kind::kCollective;
     job.config.trainers = 2;
     job.config.trainer_ids = {1};
     job.config.trainer_addresses = {"10.0.0.1:6174", "10.0.0.2:6174"};

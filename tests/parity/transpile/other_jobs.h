@@ -11,7 +11,7 @@ namespace penstock::test {
 
 struct OtherJob {
   std::string name;  // for messages: "geo on 9"
-  TranspileConfig config;
+  plan::TranspileConfig config;
 };
 
 // For each size (more pservers than slices; one of everything; parameters that are not sliced) every mode

@@ -9,9 +9,9 @@ namespace penstock::test {
 namespace {
 
 // What compat decides: two tables, if the dispatcher answers differently for a gradient.
-PlacementPlan CompatPlan(const CaseFolder& folder) {
-  TranspileConfig config = folder.job.config;
-  config.dialect = Dialect::kFluid18;
+plan::PlacementPlan CompatPlan(const CaseFolder& folder) {
+  plan::TranspileConfig config = folder.job.config;
+  config.dialect = plan::Dialect::kFluid18;
   Result<RoleSet> roles = Transpile(AllOps(), folder.main, folder.startup, config);
   PENSTOCK_CHECK(roles.ok(), roles.status().ToString());
   return std::move(roles->plan);
@@ -21,21 +21,21 @@ PlacementPlan CompatPlan(const CaseFolder& folder) {
 
 bool SendsElsewhere(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
   if (file.pserver || file.startup || !folder.job.config.dispatcher) return false;
-  const PlacementPlan plan = CompatPlan(folder);
-  return std::any_of(plan.params.begin(), plan.params.end(), [&](const ParamPlacement& param) {
+  const plan::PlacementPlan plan = CompatPlan(folder);
+  return std::any_of(plan.params.begin(), plan.params.end(), [&](const plan::ParamPlacement& param) {
     return plan.SendAddressesOf(param, file.index) != plan.AddressesOf(param);
   });
 }
 
 void SendWhereParamsAre(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& program) {
-  const PlacementPlan plan = CompatPlan(folder);
+  const plan::PlacementPlan plan = CompatPlan(folder);
   const std::vector<OpEntry> ops = program.main().ops();
   for (const OpEntry& entry : ops) {
     const auto pairs = entry.op->RolePairs();
     if (entry.op->type() != "send" || pairs.empty()) continue;
-    const auto param = std::find_if(plan.params.begin(), plan.params.end(), [&](const ParamPlacement& one) {
-      return one.param == pairs.front().first;
-    });
+    const auto param =
+        std::find_if(plan.params.begin(), plan.params.end(),
+                     [&](const plan::ParamPlacement& one) { return one.param == pairs.front().first; });
     if (param == plan.params.end()) continue;
     Op op = *entry.op;
     op.Set("epmap", plan.AddressesOf(*param));
@@ -46,9 +46,9 @@ void SendWhereParamsAre(const CaseFolder& folder, const RoleSet&, const RoleFile
 bool HoldsTwoSlices(const CaseFolder&, const RoleSet& roles, const RoleFile& file) {
   if (!file.pserver) return false;
   std::set<int> params;
-  const std::vector<SliceRef> slices = roles.plan.SlicesOn(file.index);
+  const std::vector<plan::SliceRef> slices = roles.plan.SlicesOn(file.index);
   return std::any_of(slices.begin(), slices.end(),
-                     [&](const SliceRef& ref) { return !params.insert(ref.param).second; });
+                     [&](const plan::SliceRef& ref) { return !params.insert(ref.param).second; });
 }
 
 }  // namespace penstock::test

@@ -57,14 +57,14 @@ std::int64_t PythonHash(std::string_view text) {
   return value == -1 ? -2 : value;
 }
 
-class ByPythonHash : public Dispatcher {
+class ByPythonHash : public plan::Dispatcher {
  public:
   explicit ByPythonHash(std::vector<std::string> pservers) : pservers_(std::move(pservers)) {}
 
-  Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) override {
+  Result<std::vector<std::string>> Dispatch(const std::vector<plan::Piece>& pieces) override {
     const auto count = static_cast<std::int64_t>(pservers_.size());
     std::vector<std::string> chosen;
-    for (const Piece& piece : pieces) {
+    for (const plan::Piece& piece : pieces) {
       const std::int64_t remainder = PythonHash(piece.name) % count;  // Python's is never negative
       chosen.push_back(pservers_[static_cast<std::size_t>(remainder < 0 ? remainder + count : remainder)]);
     }
@@ -78,9 +78,9 @@ class ByPythonHash : public Dispatcher {
 
 }  // namespace
 
-DispatcherFactory PythonHashDispatchers() {
-  return [](const std::vector<std::string>& pservers) -> Result<std::unique_ptr<Dispatcher>> {
-    return std::unique_ptr<Dispatcher>(new ByPythonHash(pservers));
+plan::DispatcherFactory PythonHashDispatchers() {
+  return [](const std::vector<std::string>& pservers) -> Result<std::unique_ptr<plan::Dispatcher>> {
+    return std::unique_ptr<plan::Dispatcher>(new ByPythonHash(pservers));
   };
 }
 

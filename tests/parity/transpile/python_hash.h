@@ -6,6 +6,6 @@
 
 namespace penstock::test {
 
-DispatcherFactory PythonHashDispatchers();
+plan::DispatcherFactory PythonHashDispatchers();
 
 }  // namespace penstock::test

@@ -6,8 +6,8 @@
 
 #include "operators/all_ops.h"
 #include "tests/parity/transpile/difference_parts.h"
-#include "transpiler/passes/lookup_requests.h"
-#include "transpiler/passes/server_copy.h"
+#include "transpiler/passes/spell/lookup_requests.h"
+#include "transpiler/passes/spell/server_copy.h"
 #include "transpiler/plan/analyse.h"
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/tables.h"
@@ -15,15 +15,15 @@
 namespace penstock::test {
 namespace {
 
-Analysis OursOf(const CaseFolder& folder) {
-  const Result<Analysis> ours = Analyse(AllOps(), folder.main, Dialect::kDefault);
+plan::Analysis OursOf(const CaseFolder& folder) {
+  const Result<plan::Analysis> ours = plan::Analyse(AllOps(), folder.main, plan::Dialect::kDefault);
   PENSTOCK_CHECK(ours.ok(), ours.status().ToString());
   return *ours;
 }
 
-const TrainedParam& TrainedOf(const Analysis& analysis, const std::string& param) {
+const plan::TrainedParam& TrainedOf(const plan::Analysis& analysis, const std::string& param) {
   return *std::find_if(analysis.params.begin(), analysis.params.end(),
-                       [&](const TrainedParam& trained) { return trained.param == param; });
+                       [&](const plan::TrainedParam& trained) { return trained.param == param; });
 }
 
 // The block in which an op writes the shard.
@@ -38,8 +38,8 @@ int UpdateBlockOf(const Program& program, const std::string& table) {
 }
 
 // How a pserver declares what an update of a shard uses: cut by rows if it is shaped like the table.
-Var Served(const CaseFolder& folder, const RoleSet& roles, const TablePlacement& table,
-           const TrainedParam& trained, const std::string& name, bool startup) {
+Var Served(const CaseFolder& folder, const RoleSet& roles, const plan::TablePlacement& table,
+           const plan::TrainedParam& trained, const std::string& name, bool startup) {
   const Var& users = *folder.main.main().FindVar(name);
   Var var = TensorVar(name, users.type->dtype, users.shape());
   const bool state = users.persistable;
@@ -54,7 +54,7 @@ Var Served(const CaseFolder& folder, const RoleSet& roles, const TablePlacement&
 }
 
 // Names that the update uses and Fluid's program does not declare.
-std::vector<std::string> NewNames(const CaseFolder& folder, const TrainedParam& trained,
+std::vector<std::string> NewNames(const CaseFolder& folder, const plan::TrainedParam& trained,
                                   const Program& program) {
   std::vector<std::string> found;
   for (const OpId id : trained.server_ops) {
@@ -69,8 +69,8 @@ std::vector<std::string> NewNames(const CaseFolder& folder, const TrainedParam& 
   return found;
 }
 
-void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const TablePlacement& table,
-                   const TrainedParam& trained, Program& program) {
+void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const plan::TablePlacement& table,
+                   const plan::TrainedParam& trained, Program& program) {
   const int index = UpdateBlockOf(program, table.table);
   Block& block = program.MutableBlock(index);
   const OpEntry fluids = block.ops().back();
@@ -86,7 +86,7 @@ void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const TablePl
   block.Remove(fluids.id);
   for (const OpId id : trained.server_ops) {
     const Op& op = *folder.main.main().FindOp(id);
-    Op copy = ServerCopy(op, AllOps());
+    Op copy = passes::ServerCopy(op, AllOps());
     const auto renamed = [&](ArgList args) {
       std::replace(args.begin(), args.end(), trained.grad, grad);
       return args;
@@ -99,10 +99,10 @@ void ReplaceUpdate(const CaseFolder& folder, const RoleSet& roles, const TablePl
 
 // What a pserver calls a variable of the user's start-up program.
 std::string NameOn(const RoleSet& roles, int pserver, const std::string& name) {
-  for (const ParamPlacement& param : roles.plan.params) {
+  for (const plan::ParamPlacement& param : roles.plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i) {
       if (param.param == name && param.slices[i].pserver == pserver) {
-        return ParamPieceName(param, static_cast<int>(i));
+        return plan::ParamPieceName(param, static_cast<int>(i));
       }
     }
   }
@@ -117,7 +117,7 @@ void AddInitialState(const CaseFolder& folder, const RoleSet& roles, const RoleF
     const std::string name = NameOn(roles, file.index, entry.op->OutputName("Out"));
     const auto& ops = program.main().ops();
     if (added.contains(name)) {
-      Op copy = ServerCopy(*entry.op, AllOps());
+      Op copy = passes::ServerCopy(*entry.op, AllOps());
       copy.Set("shape", program.main().FindVar(name)->shape().dims());
       program.MutableBlock(0).Insert(at++, std::move(copy));
     } else if (at < static_cast<int>(ops.size()) &&
@@ -132,10 +132,10 @@ void AddInitialState(const CaseFolder& folder, const RoleSet& roles, const RoleF
 bool AsksMoreThanOnce(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   const bool trainer = !file.pserver && !file.startup;
   if (!trainer && (!file.pserver || roles.plan.tables.empty())) return false;
-  if (roles.plan.pservers.empty() || folder.job.config.kind == Kind::kGeo) return false;
-  const Analysis ours = OursOf(folder);
-  const LookupRequests requests(folder.main.main(), Dialect::kDefault);
-  return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const SparseTable& table) {
+  if (roles.plan.pservers.empty() || folder.job.config.kind == plan::Kind::kGeo) return false;
+  const plan::Analysis ours = OursOf(folder);
+  const passes::LookupRequests requests(folder.main.main(), plan::Dialect::kDefault);
+  return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const plan::SparseTable& table) {
     return (trainer || table.distributed) && requests.Of(table)->size() > 1;
   });
 }
@@ -145,10 +145,10 @@ bool ServesShards(const CaseFolder&, const RoleSet& roles, const RoleFile& file)
 }
 
 void UpdateAsUsers(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, Program& program) {
-  const Analysis ours = OursOf(folder);
+  const plan::Analysis ours = OursOf(folder);
   std::set<std::string> added;
-  for (const TablePlacement& table : roles.plan.tables) {
-    const TrainedParam& trained = TrainedOf(ours, table.table);
+  for (const plan::TablePlacement& table : roles.plan.tables) {
+    const plan::TrainedParam& trained = TrainedOf(ours, table.table);
     if (!file.startup) ReplaceUpdate(folder, roles, table, trained, program);
     for (const std::string& name : NewNames(folder, trained, program)) {
       program.MutableBlock(0).SetVar(Served(folder, roles, table, trained, name, file.startup));
@@ -163,35 +163,35 @@ bool SendsShards(const CaseFolder&, const RoleSet& roles, const RoleFile& file) 
 }
 
 void AddUpRows(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {
-  for (const TablePlacement& table : roles.plan.tables) {
+  for (const plan::TablePlacement& table : roles.plan.tables) {
     const std::vector<OpEntry> ops = program.main().ops();
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (ops[i].op->type() != "split_ids" || ops[i].op->InputName("Ids") != table.grad) continue;
       Op split = *ops[i].op;
-      split.AddInput("Ids", {MergedRowsName(table)});
+      split.AddInput("Ids", {plan::MergedRowsName(table)});
       program.MutableBlock(0).Replace(ops[i].id, std::move(split));
       Op merge("merge_selected_rows");
-      merge.AddInput("X", {table.grad}).AddOutput("Out", {MergedRowsName(table)}).SetRole(Role::kDist);
+      merge.AddInput("X", {table.grad}).AddOutput("Out", {plan::MergedRowsName(table)}).SetRole(Role::kDist);
       merge.Set(kRoleVarAttr, std::vector<std::string>()).Set(kNameScopeAttr, "/").Set(kDeviceAttr, "");
       program.MutableBlock(0).Insert(static_cast<int>(i), std::move(merge));
     }
     Var merged = *program.main().FindVar(table.grad);
-    merged.name = MergedRowsName(table);
+    merged.name = plan::MergedRowsName(table);
     program.MutableBlock(0).SetVar(std::move(merged));
   }
 }
 
 bool ServesPadding(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
   if (!file.pserver || file.startup || roles.plan.tables.empty()) return false;
-  const Analysis ours = OursOf(folder);
-  return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const SparseTable& table) {
+  const plan::Analysis ours = OursOf(folder);
+  return std::any_of(ours.tables.begin(), ours.tables.end(), [&](const plan::SparseTable& table) {
     const Op& first = *folder.main.main().FindOp(table.lookups.front());
     return table.distributed && first.GetOr<std::int64_t>("padding_idx", -1) != -1;
   });
 }
 
 void AnswerZeros(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& program) {
-  for (const SparseTable& table : OursOf(folder).tables) {
+  for (const plan::SparseTable& table : OursOf(folder).tables) {
     if (!table.distributed) continue;
     const Op& first = *folder.main.main().FindOp(table.lookups.front());
     for (int b = 1; b < program.block_count(); ++b) {
@@ -218,15 +218,16 @@ bool DistributesV2(const CaseFolder& folder, const RoleSet&, const RoleFile&) {
 namespace {
 
 std::vector<std::string> ForgottenBy(const CaseFolder& folder) {
-  const Result<Analysis> fluids = Analyse(AllOps(), folder.main, Dialect::kFluid18);
-  return fluids.ok() ? ForgottenTables(folder.main, Dialect::kFluid18, *fluids) : std::vector<std::string>();
+  const Result<plan::Analysis> fluids = plan::Analyse(AllOps(), folder.main, plan::Dialect::kFluid18);
+  return fluids.ok() ? plan::ForgottenTables(folder.main, plan::Dialect::kFluid18, *fluids)
+                     : std::vector<std::string>();
 }
 
 }  // namespace
 
 bool ForgetsTables(const CaseFolder& folder, const RoleSet&, const RoleFile& file) {
   const bool start = file.startup && !file.pserver;
-  return start && folder.job.config.kind == Kind::kPserver && !ForgottenBy(folder).empty();
+  return start && folder.job.config.kind == plan::Kind::kPserver && !ForgottenBy(folder).empty();
 }
 
 void LookUpHere(const CaseFolder& folder, const RoleSet&, const RoleFile&, Program& main) {

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "transpiler/passes/comm_ops.h"
+#include "transpiler/passes/spell/comm_ops.h"
 #include "transpiler/plan/names.h"
 
 namespace penstock::test {
@@ -18,7 +18,7 @@ std::set<std::string> OwnTables(const CaseFolder& folder, const RoleSet& roles) 
     const bool rows = op.GetOr<bool>("is_sparse", false) || op.GetOr<bool>("is_distributed", false);
     if (rows && op.type() == "lookup_table") looked_up.insert(op.InputName("W"));
   }
-  for (const ParamPlacement& param : roles.plan.params) {
+  for (const plan::ParamPlacement& param : roles.plan.params) {
     if (looked_up.contains(param.param)) tables.insert(param.param);
   }
   return tables;
@@ -35,7 +35,7 @@ int PositionOf(const Program& program, std::string_view type) {
 }  // namespace
 
 bool StartsWithOwnTables(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file) {
-  return folder.job.config.kind == Kind::kGeo && !file.pserver && file.startup &&
+  return folder.job.config.kind == plan::Kind::kGeo && !file.pserver && file.startup &&
          !OwnTables(folder, roles).empty();
 }
 
@@ -47,26 +47,26 @@ void ReceiveTables(const CaseFolder& folder, const RoleSet& roles, const RoleFil
   const int first = PositionOf(program, "fetch_barrier") - static_cast<int>(params.size() - tables.size());
   int joined = 0;
   for (std::size_t i = 0; i < params.size(); ++i) {
-    const ParamPlacement& param = params[i];
+    const plan::ParamPlacement& param = params[i];
     const bool own = tables.contains(param.param);
-    RecvSpec recv{.after = {},
-                  .pieces = {},
-                  .addresses = roles.plan.AddressesOf(param),
-                  .trainer_id = file.index,
-                  .role_pair = {}};
+    passes::RecvSpec recv{.after = {},
+                          .pieces = {},
+                          .addresses = roles.plan.AddressesOf(param),
+                          .trainer_id = file.index,
+                          .role_pair = {}};
     for (std::size_t s = 0; s < param.slices.size(); ++s) {
-      recv.pieces.push_back(ParamPieceName(param, static_cast<int>(s)));
+      recv.pieces.push_back(plan::ParamPieceName(param, static_cast<int>(s)));
       if (own && param.sliced()) {
         block.SetVar(TensorVar(recv.pieces.back(), param.dtype, param.ShapeOf(param.slices[s])));
       }
     }
-    if (own) block.Insert(first + static_cast<int>(i), MakeRecv(recv));
+    if (own) block.Insert(first + static_cast<int>(i), passes::MakeRecv(recv));
     if (!param.sliced()) continue;
     ++joined;
     if (!own) continue;
     // Of the recv ops behind this one, those of tables are not there yet.
     const int at = PositionOf(program, "fetch_barrier") + joined;
-    block.Insert(at, MakeJoinRows(recv.pieces, param.param, Role::kForward));
+    block.Insert(at, passes::MakeJoinRows(recv.pieces, param.param, Role::kForward));
   }
 }
 
@@ -75,8 +75,8 @@ bool LosesElementTypes(const CaseFolder& folder, const RoleSet&, const RoleFile&
 }
 
 void KeepElementTypes(const CaseFolder&, const RoleSet& roles, const RoleFile&, Program& program) {
-  for (const RingUse& use : roles.plan.ranks.reductions) {
-    for (const std::string& name : {use.var, SnapshotName(use.var)}) {
+  for (const plan::RingUse& use : roles.plan.ranks.reductions) {
+    for (const std::string& name : {use.var, plan::SnapshotName(use.var)}) {
       Var var = *program.main().FindVar(name);
       var.type->dtype = use.dtype;
       program.MutableBlock(0).SetVar(std::move(var));

@@ -45,9 +45,9 @@ struct Tally {
 };
 
 // What compat makes for a role of another main program or configuration.
-Program CompatProgram(const CaseFolder& folder, const Program& main, TranspileConfig config,
+Program CompatProgram(const CaseFolder& folder, const Program& main, plan::TranspileConfig config,
                       const RoleFile& file) {
-  config.dialect = Dialect::kFluid18;
+  config.dialect = plan::Dialect::kFluid18;
   const Result<RoleSet> roles = Transpile(AllOps(), main, folder.startup, config);
   PENSTOCK_CHECK(roles.ok(), roles.status().ToString());
   for (const auto& [role, made] : RoleFilesOf(*roles)) {
@@ -62,7 +62,7 @@ std::optional<Program> Expected(const CaseFolder& folder, const RoleSet& roles, 
                                 std::set<std::string>& used) {
   std::vector<const Difference*> met;
   Program source = folder.main;
-  TranspileConfig config = folder.job.config;
+  plan::TranspileConfig config = folder.job.config;
   bool same_source = true;
   for (const Difference& difference : Differences()) {
     if (!difference.touches(folder, roles, file)) continue;
@@ -83,7 +83,7 @@ std::optional<Program> Expected(const CaseFolder& folder, const RoleSet& roles, 
 
 class Comparison {
  public:
-  explicit Comparison(Dialect dialect) : dialect_(dialect) {}
+  explicit Comparison(plan::Dialect dialect) : dialect_(dialect) {}
 
   void Case(const std::string& corpus, const std::string& id) { Case(ReadCaseFolder(corpus, id)); }
 
@@ -105,10 +105,10 @@ class Comparison {
   void Refused(const CaseFolder& folder, const Status& status) {
     if (folder.fluids.empty() || (folder.job.expects_errors && IsStatedReason(status))) {
       ++tally_.refused;
-    } else if (dialect_ == Dialect::kDefault && SaysBothModes(folder.job.config)) {
+    } else if (dialect_ == plan::Dialect::kDefault && SaysBothModes(folder.job.config)) {
       ++tally_.listed;
       used_.insert("D-sync-mode");
-    } else if (dialect_ == Dialect::kDefault && status.id() == kUnknownOptimizer) {
+    } else if (dialect_ == plan::Dialect::kDefault && status.id() == kUnknownOptimizer) {
       ++tally_.not_built;
     } else {
       ++tally_.unexplained;
@@ -143,19 +143,19 @@ class Comparison {
   bool File(const CaseFolder& folder, const RoleSet& roles, const RoleFile& file, const Program& ours,
             std::set<std::string>& used) {
     std::optional<Program> expected = folder.fluids.at(file.name);
-    if (dialect_ == Dialect::kDefault) expected = Expected(folder, roles, file, used);
+    if (dialect_ == plan::Dialect::kDefault) expected = Expected(folder, roles, file, used);
     if (!expected) return true;
     const std::string difference = FirstDifference(Canon(*expected), Canon(ours));
     if (!difference.empty()) ADD_FAILURE() << folder.id << " " << file.name << ": " << difference;
     return difference.empty();
   }
 
-  Dialect dialect_;
+  plan::Dialect dialect_;
   Tally tally_;
   std::set<std::string> used_;
 };
 
-Comparison CompareAll(Dialect dialect) {
+Comparison CompareAll(plan::Dialect dialect) {
   const std::string corpus = CorpusOrSelection();
   Comparison comparison(dialect);
   for (const std::string& id : CaseIds(corpus)) comparison.Case(corpus, id);
@@ -169,14 +169,14 @@ int CasesAtLeast() { return CorpusFolder().empty() ? 32 : 125; }
 int ComparedAtLeast() { return CorpusFolder().empty() ? 27 : 110; }
 
 TEST(TranspileParity, CompatMakesFluidsPrograms) {
-  const Tally tally = CompareAll(Dialect::kFluid18).tally();
+  const Tally tally = CompareAll(plan::Dialect::kFluid18).tally();
   EXPECT_GE(tally.cases, CasesAtLeast());
   EXPECT_EQ(tally.equal + tally.refused + tally.only_ours, tally.cases);
   EXPECT_EQ(tally.listed, 0);
 }
 
 TEST(TranspileParity, DefaultDiffersOnlyAsListed) {
-  const Comparison comparison = CompareAll(Dialect::kDefault);
+  const Comparison comparison = CompareAll(plan::Dialect::kDefault);
   const Tally& tally = comparison.tally();
   EXPECT_GE(tally.cases, CasesAtLeast());
   EXPECT_EQ(tally.unexplained, 0);
@@ -189,14 +189,14 @@ TEST(TranspileParity, DefaultDiffersOnlyAsListed) {
 
 TEST(TranspileParity, InOtherJobsDefaultDiffersFromCompatOnlyAsListed) {
   const std::string corpus = CorpusOrSelection();
-  Comparison comparison(Dialect::kDefault);
+  Comparison comparison(plan::Dialect::kDefault);
   std::set<std::string> programs;
   for (const std::string& id : CaseIds(corpus)) {
     CaseFolder folder = ReadCaseFolder(corpus, id);
     if (!programs.insert(folder.job.program).second) continue;
     for (const OtherJob& job : OtherJobsOf(programs.size())) {
       folder.job.config = job.config;
-      folder.job.config.dialect = Dialect::kFluid18;
+      folder.job.config.dialect = plan::Dialect::kFluid18;
       const Result<RoleSet> compat = Transpile(AllOps(), folder.main, folder.startup, folder.job.config);
       if (!compat.ok()) continue;
       folder.fluids.clear();

@@ -1,6 +1,6 @@
 // What must hold of the cost of every job: nothing is lost or counted twice, and the model agrees with a
 // count made in another way.
-#include "transpiler/plan/cost.h"
+#include "transpiler/cost/cost.h"
 
 #include <gtest/gtest.h>
 
@@ -8,39 +8,39 @@
 
 #include "operators/all_ops.h"
 #include "tests/property/cost/role_jobs.h"
-#include "transpiler/plan/choose_pservers.h"
-#include "transpiler/plan/expect.h"
+#include "transpiler/cost/choose_pservers.h"
+#include "transpiler/cost/expect.h"
 
 namespace penstock {
 namespace {
 
 using test::CorpusJobs;
-using test::RandomRoleJob;
-using test::RoleJob;
+using test::CostedJob;
+using test::RandomCostedJob;
 
 constexpr unsigned kSeeds = 60;
 
-std::vector<RoleJob> AllJobs() {
-  std::vector<RoleJob> jobs = CorpusJobs();
-  for (unsigned seed = 0; seed < kSeeds; ++seed) jobs.push_back(RandomRoleJob(seed));
+std::vector<CostedJob> AllJobs() {
+  std::vector<CostedJob> jobs = CorpusJobs();
+  for (unsigned seed = 0; seed < kSeeds; ++seed) jobs.push_back(RandomCostedJob(seed));
   return jobs;
 }
 
 struct Costed {
-  const RoleJob* source;
-  Job job;
-  CostReport cost;
+  const CostedJob* source;
+  cost::Job job;
+  cost::CostReport cost;
 };
 
 const std::vector<Costed>& AllCosted() {
-  static const std::vector<RoleJob> jobs = AllJobs();
+  static const std::vector<CostedJob> jobs = AllJobs();
   static const std::vector<Costed> costed = [] {
     std::vector<Costed> out;
-    for (const RoleJob& source : jobs) {
-      Result<Job> job = source.Read();
+    for (const CostedJob& source : jobs) {
+      Result<cost::Job> job = source.Read();
       EXPECT_TRUE(job.ok()) << source.name << ": " << job.status().ToString();
       if (!job.ok()) continue;
-      const Result<CostReport> cost = EstimateCost(*job, {.rows_per_step = 37});
+      const Result<cost::CostReport> cost = cost::EstimateCost(*job, {.rows_per_step = 37});
       EXPECT_TRUE(cost.ok()) << source.name << ": " << cost.status().ToString();
       if (cost.ok()) out.push_back({&source, *std::move(job), *cost});
     }
@@ -63,9 +63,9 @@ TEST(JobSize, MoreThanCanBeCountedIsRefused) {
   trainer.MutableBlock(0).Append(sum.AddInput("X", large).AddOutput("Out", {"v0"}));
   Program pserver;
   pserver.MutableBlock(0).Append(Op("listen_and_serv").Set("endpoint", "a:1").Set("Fanin", 1));
-  const Result<Job> job = ReadJob(AllOps(), {.trainers = {{"trainer.pb", &trainer}},
-                                             .trainer_startups = {},
-                                             .pservers = {{"pserver_0.pb", &pserver}}});
+  const Result<cost::Job> job = cost::ReadJob(AllOps(), {.trainers = {{"trainer.pb", &trainer}},
+                                                         .trainer_startups = {},
+                                                         .pservers = {{"pserver_0.pb", &pserver}}});
   ASSERT_FALSE(job.ok());
   EXPECT_EQ(job.status().id(), "E-job-size") << job.status().ToString();
 }
@@ -77,13 +77,13 @@ TEST(CostOfAnyJob, CanBeTold) {
 TEST(CostOfAnyJob, PserversHoldTheParametersAndNothingTwice) {
   for (const Costed& one : AllCosted()) {
     std::int64_t held = 0, whole = 0;
-    for (const PserverCost& pserver : one.cost.pservers) held += pserver.parameter_bytes;
-    for (const JobParam& param : ParamsOf(one.job)) {
+    for (const cost::PserverCost& pserver : one.cost.pservers) held += pserver.parameter_bytes;
+    for (const cost::JobParam& param : cost::ParamsOf(one.job)) {
       whole += param.shape.Count() * static_cast<std::int64_t>(SizeOf(param.dtype));
     }
     EXPECT_EQ(held, whole) << one.source->name;
     for (std::size_t i = 0; i < one.cost.pservers.size(); ++i) {
-      const JobMemory& memory = one.job.pserver_memory[i];
+      const cost::JobMemory& memory = one.job.pserver_memory[i];
       EXPECT_EQ(memory.parameters, one.cost.pservers[i].parameter_bytes) << one.source->name;
     }
   }
@@ -91,13 +91,13 @@ TEST(CostOfAnyJob, PserversHoldTheParametersAndNothingTwice) {
 
 TEST(CostOfAnyJob, AMessageIsCountedOnceOnEachSide) {
   for (const Costed& one : AllCosted()) {
-    Traffic trainers, pservers;
+    cost::Traffic trainers, pservers;
     int count = 0;
-    for (const TrainerCost& trainer : one.cost.trainers) {
+    for (const cost::TrainerCost& trainer : one.cost.trainers) {
       trainers += trainer.total.Times(trainer.count);
       count += trainer.count;
     }
-    for (const PserverCost& pserver : one.cost.pservers) pservers += pserver.traffic;
+    for (const cost::PserverCost& pserver : one.cost.pservers) pservers += pserver.traffic;
     EXPECT_EQ(trainers.up, pservers.up) << one.source->name;
     EXPECT_EQ(trainers.down, pservers.down) << one.source->name;
     EXPECT_EQ(count, std::max<int>(one.job.trainers, static_cast<int>(one.cost.trainers.size())))
@@ -110,7 +110,7 @@ TEST(CostOfAnyJob, RowsOfATableAddUpHoweverItIsCut) {
   for (const Costed& one : AllCosted()) {
     for (std::size_t t = 0; t < one.cost.tables.size(); ++t) {
       std::int64_t up = 0, down = 0, messages = 0;
-      for (const JobMessage& message : one.job.present.front().messages) {
+      for (const cost::JobMessage& message : one.job.present.front().messages) {
         if (message.table != static_cast<int>(t)) continue;
         const std::int64_t rows =
             37 * message.row_end / one.cost.tables[t].rows - 37 * message.row_begin / one.cost.tables[t].rows;
@@ -131,7 +131,7 @@ TEST(CostOfAnyJob, RowsOfATableAddUpHoweverItIsCut) {
 TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
   int compared = 0;
   for (const Costed& one : AllCosted()) {
-    if (one.job.exchange != Exchange::kSync || !one.cost.tables.empty() || one.source->pservers.empty())
+    if (one.job.exchange != cost::Exchange::kSync || !one.cost.tables.empty() || one.source->pservers.empty())
       continue;
     if (one.source->name.find("@sync_p1t1") != std::string::npos) continue;  // Fluid's own sides disagree
     std::int64_t sent = 0, received = 0, up = 0, down = 0, taken = 0, barriers = 0;
@@ -155,9 +155,9 @@ TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
       taken += static_cast<std::int64_t>(ops.back().op->Input("X").size());
     }
     if (barriers == 0) continue;  // Fluid's own sides disagree on the mode
-    const Traffic& total = one.cost.trainers[0].total;
-    EXPECT_EQ(total.up, (Volume{up + barriers, sent})) << one.source->name;
-    EXPECT_EQ(total.down, (Volume{down, received})) << one.source->name;
+    const cost::Traffic& total = one.cost.trainers[0].total;
+    EXPECT_EQ(total.up, (cost::Volume{up + barriers, sent})) << one.source->name;
+    EXPECT_EQ(total.down, (cost::Volume{down, received})) << one.source->name;
     EXPECT_EQ(taken, up * one.job.trainers) << one.source->name;
     ++compared;
   }
@@ -167,10 +167,10 @@ TEST(CostOfAnyJob, AgreesWithTheOpsOfSynchronousPrograms) {
 TEST(CostOfAnyJob, AgreesWithThePlanThatTheProgramsWereMadeBy) {
   for (const Costed& one : AllCosted()) {
     if (!one.source->plan) continue;
-    const PlacementPlan& plan = *one.source->plan;
+    const plan::PlacementPlan& plan = *one.source->plan;
     std::vector<std::int64_t> bytes(plan.pservers.size(), 0);
-    for (const ParamPlacement& param : plan.params) {
-      for (const Slice& slice : param.slices) {
+    for (const plan::ParamPlacement& param : plan.params) {
+      for (const plan::Slice& slice : param.slices) {
         bytes[static_cast<std::size_t>(slice.pserver)] += param.ShapeOf(slice).Count() * 4;
       }
     }
@@ -185,14 +185,14 @@ TEST(CostOfAnyJob, AgreesWithThePlanThatTheProgramsWereMadeBy) {
 TEST(CostOfAnyJob, IsTheSameOnAsManyOtherPservers) {
   int compared = 0;
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
-    const RoleJob source = RandomRoleJob(seed);
-    const Result<Job> job = source.Read();
+    const CostedJob source = RandomCostedJob(seed);
+    const Result<cost::Job> job = source.Read();
     ASSERT_TRUE(job.ok());
-    TranspileConfig like = ConfigLike(*job);
+    plan::TranspileConfig like = cost::ConfigLike(*job);
     if (!like.slice_params) continue;
-    const Result<Job> again = WithPservers(*job, static_cast<int>(job->pservers.size()), like);
+    const Result<cost::Job> again = cost::WithPservers(*job, static_cast<int>(job->pservers.size()), like);
     ASSERT_TRUE(again.ok()) << again.status().ToString();
-    const Result<CostReport> a = EstimateCost(*job, {}), b = EstimateCost(*again, {});
+    const Result<cost::CostReport> a = cost::EstimateCost(*job, {}), b = cost::EstimateCost(*again, {});
     ASSERT_TRUE(a.ok() && b.ok());
     EXPECT_EQ(a->trainers[0].total.up.bytes, b->trainers[0].total.up.bytes) << source.name;
     EXPECT_EQ(a->trainers[0].total.down.bytes, b->trainers[0].total.down.bytes) << source.name;
@@ -202,14 +202,14 @@ TEST(CostOfAnyJob, IsTheSameOnAsManyOtherPservers) {
     if (one.source->plan || one.job.pservers.empty() || one.source->name.find("@sync_p") == std::string::npos)
       continue;
     // Fluid cuts what only the whole may update, and drops adadelta.
-    const auto params = ParamsOf(one.job);
-    const bool cut_alike =
-        std::all_of(params.begin(), params.end(), [](const JobParam& param) { return param.elementwise; });
+    const auto params = cost::ParamsOf(one.job);
+    const bool cut_alike = std::all_of(params.begin(), params.end(),
+                                       [](const cost::JobParam& param) { return param.elementwise; });
     if (!cut_alike || params.empty()) continue;
-    const Result<Job> again =
-        WithPservers(one.job, static_cast<int>(one.job.pservers.size()), ConfigLike(one.job));
+    const Result<cost::Job> again =
+        cost::WithPservers(one.job, static_cast<int>(one.job.pservers.size()), cost::ConfigLike(one.job));
     ASSERT_TRUE(again.ok()) << again.status().ToString();
-    const Result<CostReport> b = EstimateCost(*again, {.rows_per_step = 37});
+    const Result<cost::CostReport> b = cost::EstimateCost(*again, {.rows_per_step = 37});
     ASSERT_TRUE(b.ok());
     for (std::size_t i = 0; i < one.cost.pservers.size(); ++i) {
       EXPECT_EQ(one.cost.pservers[i].traffic.up, b->pservers[i].traffic.up)
@@ -226,7 +226,8 @@ TEST(CostOfAnyJob, AFasterNetworkIsNeverSlowerAndAStepNeverShorterThanAlone) {
   for (const Costed& one : AllCosted()) {
     double before = 0;
     for (const double rate : {1e12, 1e10, 1e9, 1e7}) {
-      const Result<Expectation> e = Expect(one.job, one.cost, {.bits_per_second = rate, .step_ms = 7});
+      const Result<cost::Expectation> e =
+          cost::Expect(one.job, one.cost, {.bits_per_second = rate, .step_ms = 7});
       ASSERT_TRUE(e.ok()) << e.status().ToString();
       EXPECT_GE(e->step_ms, 7) << one.source->name;
       EXPECT_GE(e->step_ms, before) << one.source->name;
@@ -239,33 +240,33 @@ TEST(CostOfAnyJob, AFasterNetworkIsNeverSlowerAndAStepNeverShorterThanAlone) {
 // The published measurements that expect.h names: no time is below the wire's, and none three times as long.
 TEST(CostModel, IsBelowWhatWasMeasuredAndNearIt) {
   constexpr std::int64_t kBytes = 400'000'000;
-  const Network network{.bits_per_second = 1e10, .step_ms = 1, .message_us = 0};
+  const cost::Network network{.bits_per_second = 1e10, .step_ms = 1, .message_us = 0};
   const std::vector<std::pair<int, double>> measured = {{8, 1.2}, {4, 2.0}, {2, 3.4}, {1, 6.5}};
   for (const auto& [pservers, seconds] : measured) {
-    Job job;
+    cost::Job job;
     job.trainers = 8;
     job.present.emplace_back();
     for (int i = 0; i < pservers; ++i) {
       job.pservers.push_back(StrCat(i));
       job.pserver_memory.emplace_back();
-      JobMessage message{.pserver = i, .bytes = kBytes / pservers};
+      cost::JobMessage message{.pserver = i, .bytes = kBytes / pservers};
       job.present[0].messages.push_back(message);
       message.up = false;
       job.present[0].messages.push_back(message);
     }
-    const CostReport cost = *EstimateCost(job, {});
-    const Expectation e = *Expect(job, cost, network);
+    const cost::CostReport cost = *cost::EstimateCost(job, {});
+    const cost::Expectation e = *cost::Expect(job, cost, network);
     EXPECT_LT(e.exposed_ms / 1000, seconds);
     EXPECT_GT(e.exposed_ms / 1000, seconds / 3);
   }
-  Job ring;
-  ring.exchange = Exchange::kAllReduce;
+  cost::Job ring;
+  ring.exchange = cost::Exchange::kAllReduce;
   ring.trainers = 8;
   ring.present.emplace_back();
   ring.present[0].reductions.push_back({.variable = "w", .bytes = kBytes});
-  const CostReport cost = *EstimateCost(ring, {});
-  EXPECT_EQ(cost.trainers[0].ring, (Volume{14, 700'000'000}));
-  EXPECT_DOUBLE_EQ(Expect(ring, cost, network)->exposed_ms, 560);
+  const cost::CostReport cost = *cost::EstimateCost(ring, {});
+  EXPECT_EQ(cost.trainers[0].ring, (cost::Volume{14, 700'000'000}));
+  EXPECT_DOUBLE_EQ(cost::Expect(ring, cost, network)->exposed_ms, 560);
 }
 
 }  // namespace

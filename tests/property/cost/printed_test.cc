@@ -78,8 +78,8 @@ class Formula {
   std::string_view rest_;
 };
 
-tools::JobReport ReportOf(const test::RoleJob& source, const tools::JobQuestion& question) {
-  Result<Job> job = source.Read();
+tools::JobReport ReportOf(const test::CostedJob& source, const tools::JobQuestion& question) {
+  Result<cost::Job> job = source.Read();
   PENSTOCK_CHECK(job.ok(), StrCat(source.name, ": ", job.status().ToString()));
   Result<tools::JobReport> report = tools::MakeJobReport(*std::move(job), question);
   PENSTOCK_CHECK(report.ok(), StrCat(source.name, ": ", report.status().ToString()));
@@ -88,10 +88,10 @@ tools::JobReport ReportOf(const test::RoleJob& source, const tools::JobQuestion&
 
 TEST(PrintedArithmetic, CanBeWorkedOutLineByLine) {
   int lines = 0;
-  for (const test::RoleJob& source : test::CorpusJobs()) {
-    const tools::JobReport report =
-        ReportOf(source, {.cost = {.rows_per_step = 1000},
-                          .network = Network{.bits_per_second = 2.5e9, .step_ms = 12.5, .message_us = 30}});
+  for (const test::CostedJob& source : test::CorpusJobs()) {
+    const tools::JobReport report = ReportOf(
+        source, {.cost = {.rows_per_step = 1000},
+                 .network = cost::Network{.bits_per_second = 2.5e9, .step_ms = 12.5, .message_us = 30}});
     for (const std::string& line : Split(tools::ReportArithmetic(report), '\n')) {
       const std::size_t first = line.find(" = "), last = line.rfind(" = ");
       if (first == std::string::npos) continue;
@@ -194,7 +194,7 @@ class DotReader {
 };
 
 TEST(PrintedPicture, IsInTheLanguageOfGraphvizAndHasEveryRole) {
-  for (const test::RoleJob& source : test::CorpusJobs()) {
+  for (const test::CostedJob& source : test::CorpusJobs()) {
     const tools::JobReport report = ReportOf(source, {});
     const std::string text = tools::ReportDot(report);
     DotReader dot(text);
@@ -205,7 +205,7 @@ TEST(PrintedPicture, IsInTheLanguageOfGraphvizAndHasEveryRole) {
 }
 
 TEST(PrintedPicture, DrawsManyTrainersAsOne) {
-  Job job;
+  cost::Job job;
   job.trainers = 1000;
   job.pservers = {"a \"quoted\\address\"\n"};
   job.pserver_memory.emplace_back();

@@ -9,48 +9,49 @@
 
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
+#include "tests/support/random_network.h"
 #include "tests/support/training_program.h"
 #include "tools/case/role_files.h"
+#include "transpiler/cost/job.h"
 #include "transpiler/pipeline/transpile.h"
-#include "transpiler/plan/job.h"
 
 namespace penstock::test {
 
-struct RoleJob {
+struct CostedJob {
   std::string name;
   std::vector<Program> trainers, startups, pservers;
-  std::optional<PlacementPlan> plan;  // of one that we transpiled
+  std::optional<plan::PlacementPlan> plan;  // of one that we transpiled
 
-  Result<Job> Read() const {
-    JobPrograms programs;
+  Result<cost::Job> Read() const {
+    cost::JobPrograms programs;
     for (const Program& one : trainers) programs.trainers.push_back({"trainer", &one});
     for (const Program& one : startups) programs.trainer_startups.push_back({"startup", &one});
     for (const Program& one : pservers) programs.pservers.push_back({"pserver", &one});
-    return ReadJob(AllOps(), programs);
+    return cost::ReadJob(AllOps(), programs);
   }
 };
 
 // Whether all pservers that the case asks for are there. The selection in the tree has some cases in part.
-inline bool HasAllPservers(const std::filesystem::path& folder, const RoleJob& job) {
+inline bool HasAllPservers(const std::filesystem::path& folder, const CostedJob& job) {
   if (!CorpusFolder().empty()) return true;
   const auto written = nlohmann::json::parse(BytesOf((folder / "case.json").string()));
   return written["config"].value("pservers", 0) == static_cast<int>(job.pservers.size());
 }
 
 // Every case that has a trainer, and a pserver or ranks.
-inline std::vector<RoleJob> CorpusJobs() {
+inline std::vector<CostedJob> CorpusJobs() {
   namespace fs = std::filesystem;
-  std::vector<RoleJob> jobs;
+  std::vector<CostedJob> jobs;
   for (const auto& entry : fs::directory_iterator(fs::path(CorpusOrSelection()) / "open" / "cases")) {
-    const Result<RoleFiles> files = tools::ReadRoleFiles(entry.path().string());
+    const Result<check::RoleFiles> files = tools::ReadRoleFiles(entry.path().string());
     if (!files.ok() && files.status().id() == "E-roles-missing") continue;  // Fluid made no trainer of it
     // What the selection has in part lacks start-up programs, too.
     if (!files.ok() && files.status().id() == "E-roles-startup" && CorpusFolder().empty()) continue;
     PENSTOCK_CHECK(files.ok(), files.status().ToString());
-    RoleJob job{.name = entry.path().filename().string()};
-    for (const RoleProgram& one : files->trainers) job.trainers.push_back(one.program);
-    for (const RoleProgram& one : files->trainer_startups) job.startups.push_back(one.program);
-    for (const RoleProgram& one : files->pservers) job.pservers.push_back(one.program);
+    CostedJob job{.name = entry.path().filename().string()};
+    for (const check::RoleProgram& one : files->trainers) job.trainers.push_back(one.program);
+    for (const check::RoleProgram& one : files->trainer_startups) job.startups.push_back(one.program);
+    for (const check::RoleProgram& one : files->pservers) job.pservers.push_back(one.program);
     const bool ranks =
         job.name.find("@nccl2") != std::string::npos || job.name.find("@coll") != std::string::npos;
     if (ranks || (!job.pservers.empty() && HasAllPservers(entry.path(), job))) jobs.push_back(std::move(job));
@@ -58,20 +59,7 @@ inline std::vector<RoleJob> CorpusJobs() {
   return jobs;
 }
 
-// The remainder does not differ between libraries.
-class Draw {
- public:
-  explicit Draw(unsigned seed) : state_(seed * 2654435761U + 12345U) {}
-  int Between(int low, int high) {
-    state_ = state_ * 1664525U + 1013904223U;
-    return low + static_cast<int>((state_ >> 8) % static_cast<unsigned>(high - low + 1));
-  }
-
- private:
-  unsigned state_;
-};
-
-inline RoleJob RandomRoleJob(unsigned seed) {
+inline CostedJob RandomCostedJob(unsigned seed) {
   Draw draw(seed);
   std::vector<Shape> shapes(static_cast<std::size_t>(draw.Between(1, 10)));
   for (Shape& shape : shapes) {
@@ -79,7 +67,7 @@ inline RoleJob RandomRoleJob(unsigned seed) {
                                     : Shape{draw.Between(1, 400), draw.Between(1, 300)};
   }
   const TrainingProgram source = MakeTrainingProgram(shapes);
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.trainers = draw.Between(1, 5);
   config.trainer_ids.clear();
   for (int i = 0; i < draw.Between(1, config.trainers); ++i) config.trainer_ids.push_back(i);
@@ -90,7 +78,7 @@ inline RoleJob RandomRoleJob(unsigned seed) {
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i, ":6174"));
   const Result<RoleSet> set = Transpile(AllOps(), source.main, source.startup, config);
   PENSTOCK_CHECK(set.ok(), set.status().ToString());
-  RoleJob job{.name = StrCat("seed ", seed)};
+  CostedJob job{.name = StrCat("seed ", seed)};
   for (const TrainerRole& role : set->trainers) {
     job.trainers.push_back(role.main);
     job.startups.push_back(role.startup);

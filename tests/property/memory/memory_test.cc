@@ -10,9 +10,9 @@
 
 #include "executor/schedule/executor.h"
 #include "framework/base/files.h"
-#include "framework/ir/wire.h"
 #include "framework/runtime/random.h"
 #include "framework/verify/verifier.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/corpus.h"
 #include "tests/support/program_files.h"
@@ -29,20 +29,23 @@ constexpr Dim kBatch = 3;
 
 struct Rewrite {
   const char* name;
-  Result<MemoryRewrite> (*apply)(const Program& program, const NameSet& keep);
+  Result<memory::MemoryRewrite> (*apply)(const Program& program, const memory::NameSet& keep);
 };
 const Rewrite kRewrites[] = {
     {"level 0",
-     [](const Program& p, const NameSet& keep) { return ReuseBuffers(AllOps(), p, {.keep = keep}); }},
+     [](const Program& p, const memory::NameSet& keep) {
+       return memory::ReuseBuffers(AllOps(), p, {.keep = keep});
+     }},
     {"level 1",
-     [](const Program& p, const NameSet& keep) {
-       return ReuseBuffers(AllOps(), p, {.keep = keep, .larger_buffers = true});
+     [](const Program& p, const memory::NameSet& keep) {
+       return memory::ReuseBuffers(AllOps(), p, {.keep = keep, .larger_buffers = true});
      }},
     {"skip_grads",
-     [](const Program& p, const NameSet& keep) {
-       return ReuseBuffers(AllOps(), p, {.keep = keep, .skip_grads = true});
+     [](const Program& p, const memory::NameSet& keep) {
+       return memory::ReuseBuffers(AllOps(), p, {.keep = keep, .skip_grads = true});
      }},
-    {"release", [](const Program& p, const NameSet& keep) { return ReleaseBuffers(AllOps(), p, keep); }},
+    {"release",
+     [](const Program& p, const memory::NameSet& keep) { return memory::ReleaseBuffers(AllOps(), p, keep); }},
 };
 
 // The first violation, "" if there is none.
@@ -58,10 +61,11 @@ std::string BytesOf(const Tensor& tensor) {
 using Values = std::map<std::string, std::string>;  // bytes, by the variable's name
 
 // What is fetched in each step, and what is kept at the end.
-Result<Values> Train(const Program& startup, const Program& main, const std::vector<std::vector<Feed>>& steps,
+Result<Values> Train(const Program& startup, const Program& main,
+                     const std::vector<std::vector<exec::Feed>>& steps,
                      const std::vector<std::string>& fetches, const test::Arrays& init) {
   SetProcessSeed(7);
-  Executor executor(AllOps(), {.threads = 1});
+  exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   PENSTOCK_RETURN_IF_ERROR(executor.Run(startup, scope, {}, {}).status());
   for (const auto& [name, value] : init) test::SetTensor(scope, name, value);
@@ -80,10 +84,10 @@ Result<Values> Train(const Program& startup, const Program& main, const std::vec
   return values;
 }
 
-std::vector<std::vector<Feed>> RandomFeeds(const test::RandomNetwork& network, std::uint64_t seed) {
+std::vector<std::vector<exec::Feed>> RandomFeeds(const test::RandomNetwork& network, std::uint64_t seed) {
   test::Draw draw(seed);
-  std::vector<std::vector<Feed>> steps(kSteps);
-  for (std::vector<Feed>& step : steps) {
+  std::vector<std::vector<exec::Feed>> steps(kSteps);
+  for (std::vector<exec::Feed>& step : steps) {
     for (const std::string& name : network.feeds) {
       Tensor value(DType::kFp32, network.main.main().FindVar(name)->shape().WithRows(kBatch));
       for (std::int64_t i = 0; i < value.count(); ++i)
@@ -111,7 +115,7 @@ TEST(LessMemory, RandomNetworksTrainToTheSameBytes) {
       ASSERT_TRUE(got.ok()) << got.status().ToString();
       EXPECT_TRUE(*got == *expected);
       for (const auto& [what, bytes] : less->saved.bytes_for_each) saved += bytes;
-      released += less->saved == MemorySize() ? static_cast<int>(less->lines.size()) : 0;
+      released += less->saved == memory::MemorySize() ? static_cast<int>(less->lines.size()) : 0;
     }
   }
   EXPECT_GT(saved, 10000);  // else nothing was rewritten
@@ -129,7 +133,7 @@ TEST(LessMemory, NumericProgramsOfFluidComputeTheSame) {
     const test::Arrays init = test::ArraysOf(folder + "/init.npz");
     const auto info = nlohmann::json::parse(test::BytesOf(folder + "/info.json"));
     const test::Arrays arrays = test::ArraysOf(folder + "/feeds.npz");
-    std::vector<std::vector<Feed>> feeds;
+    std::vector<std::vector<exec::Feed>> feeds;
     for (int step = 0; step < kSteps; ++step)
       feeds.push_back(test::FeedsOf(arrays, StrCat("s", step, ":"), info["feeds"]));
     const std::string loss = info["loss"];
@@ -176,7 +180,7 @@ std::string Communication(const Program& program) {
 TEST(LessMemory, WorksBeforeAndAfterTranspile) {
   for (std::uint64_t seed = 1; seed <= 60 && !testing::Test::HasFailure(); ++seed) {
     const test::RandomNetwork network = test::MakeRandomNetwork(AllOps(), seed);
-    const TranspileConfig config{.trainers = 2, .pservers = {"a:1", "b:1", "c:1"}};
+    const plan::TranspileConfig config{.trainers = 2, .pservers = {"a:1", "b:1", "c:1"}};
     const auto roles = Transpile(AllOps(), network.main, network.startup, config);
     ASSERT_TRUE(roles.ok()) << roles.status().ToString();
     const Program& trainer = roles->trainers[0].main;

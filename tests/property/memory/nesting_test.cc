@@ -25,10 +25,10 @@ Program RandomBlocks(std::uint32_t seed) {
   return program;
 }
 
-TEST(VarFinder, FindsWhatTheProgramFinds) {
+TEST(memory::VarFinder, FindsWhatTheProgramFinds) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const Program program = RandomBlocks(seed);
-    const VarFinder vars(program);
+    const memory::VarFinder vars(program);
     for (int b = 0; b < program.block_count(); ++b) {
       for (int v = 0; v < 11; ++v) {
         const std::string name = StrCat("v", v);
@@ -39,12 +39,12 @@ TEST(VarFinder, FindsWhatTheProgramFinds) {
   }
 }
 
-TEST(Nesting, StepsLeadInwards) {
+TEST(memory::Nesting, StepsLeadInwards) {
   std::mt19937 random(7);
   std::vector<int> around = {-1};
   for (int b = 1; b < 200; ++b)
     around.push_back(static_cast<int>(random() % static_cast<unsigned>(b + 1)) - 1);
-  const Nesting nesting(around);
+  const memory::Nesting nesting(around);
   for (int inner = 0; inner < 200; ++inner) {
     std::vector<int> out = {inner};  // the blocks around it, from the inside
     while (around[static_cast<std::size_t>(out.back())] >= 0)
@@ -92,9 +92,9 @@ TEST(NestedBlocks, SixtyThousandTakeNoLongerForEachThanAFew) {
   constexpr int kFew = 5, kMany = 60000;
   const auto moved = [](int blocks) {
     const Program program = Nested(blocks);
-    const Result<MemoryRewrite> less = ReuseBuffers(AllOps(), program, {.keep = {"d0"}});
+    const Result<memory::MemoryRewrite> less = memory::ReuseBuffers(AllOps(), program, {.keep = {"d0"}});
     EXPECT_TRUE(less.ok()) << less.status().ToString();
-    const Result<MemoryRewrite> released = ReleaseBuffers(AllOps(), program, {"d0"});
+    const Result<memory::MemoryRewrite> released = memory::ReleaseBuffers(AllOps(), program, {"d0"});
     EXPECT_TRUE(released.ok()) << released.status().ToString();
     return std::pair(less->lines.size(), released->lines.size());
   };

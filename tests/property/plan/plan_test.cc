@@ -18,7 +18,7 @@ namespace {
 
 struct Job {
   test::TrainingProgram program;
-  TranspileConfig config;
+  plan::TranspileConfig config;
 };
 
 // Standard distributions differ between libraries; the remainder does not.
@@ -40,8 +40,9 @@ Shape RandomShape(Draw& draw) {
   return Shape(std::move(dims));
 }
 
-constexpr Slicing kSlicings[] = {Slicing::kFluid, Slicing::kEven, Slicing::kMxnet};
-constexpr Placement kPlacements[] = {Placement::kRoundRobin, Placement::kHashName, Placement::kSizeBalanced};
+constexpr plan::Slicing kSlicings[] = {plan::Slicing::kFluid, plan::Slicing::kEven, plan::Slicing::kMxnet};
+constexpr plan::Placement kPlacements[] = {plan::Placement::kRoundRobin, plan::Placement::kHashName,
+                                           plan::Placement::kSizeBalanced};
 
 Job RandomJob(unsigned seed) {
   Draw draw(seed);
@@ -54,18 +55,18 @@ Job RandomJob(unsigned seed) {
   job.config.min_block_size = draw.Between(1, 20000);
   job.config.allow_small_blocks = true;
   if (job.config.slice_params) job.config.slicing = kSlicings[draw.Between(0, 2)];
-  if (job.config.slicing != Slicing::kMxnet) job.config.placement = kPlacements[draw.Between(0, 2)];
+  if (job.config.slicing != plan::Slicing::kMxnet) job.config.placement = kPlacements[draw.Between(0, 2)];
   job.config.big_array_bound = draw.Between(1, 20000);
-  job.config.dialect = draw.Between(0, 1) == 0 ? Dialect::kDefault : Dialect::kFluid18;
+  job.config.dialect = draw.Between(0, 1) == 0 ? plan::Dialect::kDefault : plan::Dialect::kFluid18;
   const int pservers = draw.Between(1, 7);
   for (int i = 0; i < pservers; ++i) job.config.pservers.push_back(StrCat("10.0.0.", i, ":6174"));
   return job;
 }
 
-PlacementPlan PlanOf(const Job& job) {
-  const Result<Analysis> analysis = Analyse(AllOps(), job.program.main, job.config.dialect);
+plan::PlacementPlan PlanOf(const Job& job) {
+  const Result<plan::Analysis> analysis = plan::Analyse(AllOps(), job.program.main, job.config.dialect);
   PENSTOCK_CHECK(analysis.ok(), analysis.status().ToString());
-  const Result<PlacementPlan> plan = MakePlan(job.program.main, *analysis, job.config);
+  const Result<plan::PlacementPlan> plan = plan::MakePlan(job.program.main, *analysis, job.config);
   PENSTOCK_CHECK(plan.ok(), plan.status().ToString());
   return *plan;
 }
@@ -75,11 +76,11 @@ constexpr unsigned kSeeds = 300;
 TEST(EveryPlan, TilesEachParameterOnceInWholeRows) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     const Job job = RandomJob(seed);
-    const PlacementPlan plan = PlanOf(job);
-    ASSERT_TRUE(ValidatePlan(plan, job.program.main).ok()) << "seed " << seed;
-    for (const ParamPlacement& param : plan.params) {
+    const plan::PlacementPlan plan = PlanOf(job);
+    ASSERT_TRUE(plan::ValidatePlan(plan, job.program.main).ok()) << "seed " << seed;
+    for (const plan::ParamPlacement& param : plan.params) {
       std::vector<int> holders(static_cast<std::size_t>(param.shape[0]), 0);
-      for (const Slice& slice : param.slices) {
+      for (const plan::Slice& slice : param.slices) {
         for (std::int64_t row = slice.row_begin; row < slice.row_end; ++row)
           ++holders[static_cast<std::size_t>(row)];
       }
@@ -92,8 +93,8 @@ TEST(EveryPlan, TilesEachParameterOnceInWholeRows) {
 TEST(EveryPlan, MakesNoSliceSmallerThanAskedButTheLast) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
-    job.config.slicing = Slicing::kFluid;
-    for (const ParamPlacement& param : PlanOf(job).params) {
+    job.config.slicing = plan::Slicing::kFluid;
+    for (const plan::ParamPlacement& param : PlanOf(job).params) {
       for (std::size_t i = 0; i + 1 < param.slices.size(); ++i) {
         EXPECT_GE(param.slices[i].rows() * param.shape.RowWidth(), job.config.min_block_size)
             << "seed " << seed;
@@ -104,18 +105,18 @@ TEST(EveryPlan, MakesNoSliceSmallerThanAskedButTheLast) {
 
 TEST(EveryPlan, ReadsBackFromItsText) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
-    const PlacementPlan plan = PlanOf(RandomJob(seed));
-    const Result<PlacementPlan> again = ParsePlan(PrintPlan(plan));
+    const plan::PlacementPlan plan = PlanOf(RandomJob(seed));
+    const Result<plan::PlacementPlan> again = plan::ParsePlan(plan::PrintPlan(plan));
     ASSERT_TRUE(again.ok()) << again.status().ToString();
     EXPECT_EQ(*again, plan) << "seed " << seed;
-    EXPECT_EQ(Fingerprint(*again), Fingerprint(plan));
+    EXPECT_EQ(plan::Fingerprint(*again), plan::Fingerprint(plan));
   }
 }
 
 TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
-    const PlacementPlan plan = PlanOf(job);
+    const plan::PlacementPlan plan = PlanOf(job);
     Job other = RandomJob(seed);
     other.config.trainer_ids = {other.config.trainers - 1};
     EXPECT_EQ(PlanOf(other), plan) << "seed " << seed;
@@ -125,8 +126,8 @@ TEST(EveryPlan, IsTheSameWhoeverMakesIt) {
 TEST(EveryPlan, CutsEvenlyIfAsked) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
-    if (job.config.slicing != Slicing::kEven) continue;
-    for (const ParamPlacement& param : PlanOf(job).params) {
+    if (job.config.slicing != plan::Slicing::kEven) continue;
+    for (const plan::ParamPlacement& param : PlanOf(job).params) {
       const std::int64_t most = param.slices.front().rows(), least = param.slices.back().rows();
       EXPECT_LE(most - least, 1) << "seed " << seed;
     }
@@ -136,12 +137,12 @@ TEST(EveryPlan, CutsEvenlyIfAsked) {
 TEST(EveryPlan, BalancesBytesIfAsked) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
-    if (job.config.placement != Placement::kSizeBalanced) continue;
-    const PlacementPlan plan = PlanOf(job);
+    if (job.config.placement != plan::Placement::kSizeBalanced) continue;
+    const plan::PlacementPlan plan = PlanOf(job);
     std::vector<std::int64_t> bytes(plan.pservers.size(), 0);
     std::int64_t largest = 0;
     for (std::size_t i = 0; i < plan.pservers.size(); ++i) {
-      for (const SliceRef ref : plan.SlicesOn(static_cast<int>(i))) {
+      for (const plan::SliceRef ref : plan.SlicesOn(static_cast<int>(i))) {
         bytes[i] += plan.param(ref).BytesOf(plan.slice(ref));
         largest = std::max(largest, plan.param(ref).BytesOf(plan.slice(ref)));
       }
@@ -154,9 +155,9 @@ TEST(EveryPlan, BalancesBytesIfAsked) {
 TEST(EveryPlan, DealsSlicesInTurnIfAsked) {
   for (unsigned seed = 0; seed < kSeeds; ++seed) {
     Job job = RandomJob(seed);
-    if (job.config.slicing == Slicing::kMxnet) continue;
-    job.config.placement = Placement::kRoundRobin;
-    const PlacementPlan plan = PlanOf(job);
+    if (job.config.slicing == plan::Slicing::kMxnet) continue;
+    job.config.placement = plan::Placement::kRoundRobin;
+    const plan::PlacementPlan plan = PlanOf(job);
     std::size_t least = plan.params.size() * plan.pservers.size(), most = 0;
     for (int i = 0; i < static_cast<int>(plan.pservers.size()); ++i) {
       least = std::min(least, plan.SlicesOn(i).size());
@@ -167,11 +168,11 @@ TEST(EveryPlan, DealsSlicesInTurnIfAsked) {
 }
 
 // Compat forgets further slices of a parameter on one pserver, as Fluid does.
-std::size_t UpdatedOn(const PlacementPlan& plan, int pserver) {
-  const std::vector<SliceRef> slices = plan.SlicesOn(pserver);
+std::size_t UpdatedOn(const plan::PlacementPlan& plan, int pserver) {
+  const std::vector<plan::SliceRef> slices = plan.SlicesOn(pserver);
   std::set<int> params;
-  for (const SliceRef ref : slices) params.insert(ref.param);
-  return plan.dialect == Dialect::kFluid18 ? params.size() : slices.size();
+  for (const plan::SliceRef ref : slices) params.insert(ref.param);
+  return plan.dialect == plan::Dialect::kFluid18 ? params.size() : slices.size();
 }
 
 TEST(EveryPlan, CanBeTranspiledAndServedByAllItsPservers) {

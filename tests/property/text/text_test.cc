@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "framework.pb.h"
-#include "framework/ir/wire.h"
 #include "framework/text/json.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 #include "tests/support/program_files.h"
 #include "tests/support/random_program.h"
 

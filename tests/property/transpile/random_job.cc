@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "framework/base/hash.h"
-#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
 #include "framework/verify/verifier.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/program_files.h"
 #include "transpiler/pipeline/check_role_set.h"
@@ -33,19 +33,19 @@ Status ReadsBack(const std::string& role, const Program& program) {
 }
 
 Status PlanHolds(const RoleSet& roles, const Program& main) {
-  PENSTOCK_RETURN_IF_ERROR(ValidatePlan(roles.plan, main));
-  const Result<PlacementPlan> read = ParsePlan(PrintPlan(roles.plan));
+  PENSTOCK_RETURN_IF_ERROR(plan::ValidatePlan(roles.plan, main));
+  const Result<plan::PlacementPlan> read = plan::ParsePlan(plan::PrintPlan(roles.plan));
   if (!read.ok()) return Broken("the plan does not read back: ", read.status().ToString());
   return *read == roles.plan ? OkStatus() : Broken("the plan is another one when its text is read");
 }
 
 // By themselves, and against the program that they were made of.
-Status CheckHolds(const RoleFiles& files, const RandomJob& job) {
-  const SourcePrograms source{job.network.main, job.network.startup};
-  for (const SourcePrograms* given : {static_cast<const SourcePrograms*>(nullptr), &source}) {
-    const CheckReport report = CheckRoles(files, AllOps(), {.source = given});
+Status CheckHolds(const check::RoleFiles& files, const RandomJob& job) {
+  const check::SourcePrograms source{job.network.main, job.network.startup};
+  for (const check::SourcePrograms* given : {static_cast<const check::SourcePrograms*>(nullptr), &source}) {
+    const check::CheckReport report = check::CheckRoles(files, AllOps(), {.source = given});
     // Fluid's own sets have faults that check is there to find.
-    if (job.config.dialect == Dialect::kFluid18 || report.errors() == 0) continue;
+    if (job.config.dialect == plan::Dialect::kFluid18 || report.errors() == 0) continue;
     return Broken("check refuses what was made", given == nullptr ? ":\n" : ", given the source:\n",
                   report.ToString());
   }
@@ -58,17 +58,19 @@ int PserverCount(Draw& draw) {
 }
 
 // Ways to cut and to place that Fluid does not have.
-void Spread(Draw& draw, TranspileConfig& config) {
-  static constexpr Slicing kSlicings[] = {Slicing::kFluid, Slicing::kFluid, Slicing::kEven, Slicing::kMxnet};
-  static constexpr Placement kPlacements[] = {Placement::kRoundRobin, Placement::kRoundRobin,
-                                              Placement::kHashName, Placement::kSizeBalanced};
+void Spread(Draw& draw, plan::TranspileConfig& config) {
+  static constexpr plan::Slicing kSlicings[] = {plan::Slicing::kFluid, plan::Slicing::kFluid,
+                                                plan::Slicing::kEven, plan::Slicing::kMxnet};
+  static constexpr plan::Placement kPlacements[] = {plan::Placement::kRoundRobin,
+                                                    plan::Placement::kRoundRobin, plan::Placement::kHashName,
+                                                    plan::Placement::kSizeBalanced};
   if (config.slice_params) config.slicing = draw.Of(kSlicings);
-  if (config.slicing != Slicing::kMxnet) config.placement = draw.Of(kPlacements);  // which has its own
+  if (config.slicing != plan::Slicing::kMxnet) config.placement = draw.Of(kPlacements);  // which has its own
   if (draw.OneIn(2)) config.big_array_bound = draw.Between(1, 100000);
 }
 
 // The flags of the asynchronous modes, as the manual and fleet set them.
-void MakeAsynchronous(Draw& draw, TranspileConfig& config) {
+void MakeAsynchronous(Draw& draw, plan::TranspileConfig& config) {
   struct Flags {
     bool runtime_split, half_async, completely_not_async, dc_asgd;
   };
@@ -86,19 +88,19 @@ void MakeAsynchronous(Draw& draw, TranspileConfig& config) {
 }
 
 // Trainers alone.
-void MakeCollective(Draw& draw, TranspileConfig& config) {
+void MakeCollective(Draw& draw, plan::TranspileConfig& config) {
   static constexpr const char* kModes[] = {"grad_allreduce", "local_sgd", "single_process_multi_thread"};
-  config.kind = draw.OneIn(4) ? Kind::kNccl2 : Kind::kCollective;
-  if (config.kind == Kind::kCollective) config.collective_mode = draw.Of(kModes);
+  config.kind = draw.OneIn(4) ? plan::Kind::kNccl2 : plan::Kind::kCollective;
+  if (config.kind == plan::Kind::kCollective) config.collective_mode = draw.Of(kModes);
   config.trainers = std::max(config.trainers, 2);
   config.pservers.clear();
   for (int i = 0; i < config.trainers; ++i) config.trainer_addresses.push_back(StrCat("10.1.", i, ".1:7164"));
   config.rings = draw.Between(1, 3);
-  const bool steps = config.collective_mode == "local_sgd" && config.dialect == Dialect::kDefault;
+  const bool steps = config.collective_mode == "local_sgd" && config.dialect == plan::Dialect::kDefault;
   if (steps) config.local_sgd_k_steps = draw.Between(1, 4);
 }
 
-void ChooseMode(Draw& draw, TranspileConfig& config) {
+void ChooseMode(Draw& draw, plan::TranspileConfig& config) {
   switch (draw.Below(6)) {
     case 0:
     case 1:
@@ -106,7 +108,7 @@ void ChooseMode(Draw& draw, TranspileConfig& config) {
     case 2:
       return MakeCollective(draw, config);
     case 3:
-      config.kind = Kind::kGeo;
+      config.kind = plan::Kind::kGeo;
       return;
     default:
       return;  // synchronous
@@ -123,7 +125,7 @@ bool IsRefused(const RandomJob& job, const Status& status) {
   static constexpr const char* kByFluid[] = {"E-plan-optimizer",     "E-plan-no-params",
                                              "E-plan-table-many",    "E-plan-table-mixed",
                                              "E-pass-prefetch-rank", "E-pass-prefetch-order"};
-  return job.config.dialect == Dialect::kFluid18 &&
+  return job.config.dialect == plan::Dialect::kFluid18 &&
          std::find(std::begin(kByFluid), std::end(kByFluid), status.id()) != std::end(kByFluid);
 }
 
@@ -132,19 +134,20 @@ bool IsRefused(const RandomJob& job, const Status& status) {
 RandomJob MakeRandomJob(std::uint64_t seed) {
   RandomJob job{.network = MakeRandomNetwork(AllOps(), seed, {.tables = true}), .config = {}};
   Draw draw(~seed);
-  TranspileConfig& config = job.config;
-  config.dialect = draw.OneIn(4) ? Dialect::kFluid18 : Dialect::kDefault;
+  plan::TranspileConfig& config = job.config;
+  config.dialect = draw.OneIn(4) ? plan::Dialect::kFluid18 : plan::Dialect::kDefault;
   config.trainers = draw.OneIn(10) ? 64 : draw.Between(1, 4);
   config.trainer_ids = {draw.Below(config.trainers)};
   const int pservers = PserverCount(draw);
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.", i, ".1:6174"));
   config.slice_params = !draw.OneIn(5);
   ChooseMode(draw, config);
-  if (config.dialect == Dialect::kDefault) Spread(draw, config);
+  if (config.dialect == plan::Dialect::kDefault) Spread(draw, config);
   config.allow_small_blocks = draw.OneIn(2);
   if (config.allow_small_blocks) config.min_block_size = draw.Between(1, 8192);
-  const bool merges = config.dialect == Dialect::kDefault && MergesGradients(*ResolveMode(config));
-  if (merges && !draw.OneIn(3)) config.clip = Clip::kGlobal;
+  const bool merges =
+      config.dialect == plan::Dialect::kDefault && plan::MergesGradients(*plan::ResolveMode(config));
+  if (merges && !draw.OneIn(3)) config.clip = plan::Clip::kGlobal;
   return job;
 }
 
@@ -157,13 +160,13 @@ Proof Prove(const RandomJob& job) {
     if (!IsRefused(job, roles.status())) proof.holds = roles.status();
     return proof;
   }
-  proof.digest = Fnv1a64(PrintPlan(roles->plan));
-  for (const ParamPlacement& param : roles->plan.params)
+  proof.digest = Fnv1a64(plan::PrintPlan(roles->plan));
+  for (const plan::ParamPlacement& param : roles->plan.params)
     proof.slices = std::max(proof.slices, static_cast<int>(param.slices.size()));
   proof.holds = PlanHolds(*roles, job.network.main);
-  const RoleFiles files = FilesOf(*roles);
+  const check::RoleFiles files = FilesOf(*roles);
   if (proof.holds.ok()) proof.holds = CheckHolds(files, job);
-  for (const RoleProgram* role : files.All()) {
+  for (const check::RoleProgram* role : files.All()) {
     proof.digest = Fnv1a64(SerializeProgram(role->program), proof.digest);
     if (proof.holds.ok()) proof.holds = ReadsBack(role->file, role->program);
   }

@@ -12,7 +12,7 @@ namespace penstock::test {
 
 struct RandomJob {
   RandomNetwork network;
-  TranspileConfig config;
+  plan::TranspileConfig config;
 };
 
 // The same seed gives the same job.

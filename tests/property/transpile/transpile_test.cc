@@ -56,8 +56,8 @@ TEST_F(EveryJob, HasTheSameBytesInAnotherProcess) {
 TEST(RandomJobs, AreOfEveryKind) {
   std::set<std::string> optimizers;
   std::set<std::size_t> pservers, trainers;
-  std::set<Mode> modes;
-  std::set<std::pair<Slicing, Placement>> placements;
+  std::set<plan::Mode> modes;
+  std::set<std::pair<plan::Slicing, plan::Placement>> placements;
   int shared = 0, frozen = 0, scheduled = 0, clipped = 0, decayed = 0, unsliced = 0, many = 0, on_servers = 0;
   int tables = 0;
   std::set<Dim> extents;
@@ -66,13 +66,13 @@ TEST(RandomJobs, AreOfEveryKind) {
     optimizers.insert(job.network.optimizer);
     pservers.insert(job.config.pservers.size());
     trainers.insert(static_cast<std::size_t>(job.config.trainers));
-    modes.insert(*ResolveMode(job.config));
+    modes.insert(*plan::ResolveMode(job.config));
     placements.emplace(job.config.slicing, job.config.placement);
     shared += job.network.shared > 0;
     frozen += job.network.frozen > 0;
     scheduled += job.network.schedule;
     clipped += job.network.clipped;
-    on_servers += job.network.clipped_together && job.config.clip == Clip::kGlobal;
+    on_servers += job.network.clipped_together && job.config.clip == plan::Clip::kGlobal;
     decayed += job.network.decayed;
     unsliced += !job.config.slice_params;
     many += job.network.params > 20;

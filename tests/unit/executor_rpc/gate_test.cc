@@ -21,19 +21,19 @@ using std::chrono::seconds;
 // Takes whatever enters.
 class Door {
  public:
-  explicit Door(GateOptions options, Nanoseconds patience = seconds(20)) {
+  explicit Door(rpc::GateOptions options, Nanoseconds patience = seconds(20)) {
     options.report = lines_.sink();
     options.patience = patience;
-    gate_ = Gate::Open(address_, std::move(options)).value();
+    gate_ = rpc::Gate::Open(address_, std::move(options)).value();
     EXPECT_TRUE(gate_
-                    ->Start([this](Descriptor socket) {
+                    ->Start([this](rpc::Descriptor socket) {
                       const std::lock_guard lock(mutex_);
                       entered_.push_back(std::move(socket));
                     })
                     .ok());
   }
   ~Door() { gate_->Stop(); }
-  Gate& gate() { return *gate_; }
+  rpc::Gate& gate() { return *gate_; }
   const Lines& lines() const { return lines_; }
   const std::string& address() const { return address_; }
 
@@ -41,47 +41,52 @@ class Door {
   const std::string address_ = StrCat("127.0.0.1:", FreePort());
   Lines lines_;
   std::mutex mutex_;
-  std::vector<Descriptor> entered_;
-  std::unique_ptr<Gate> gate_;
+  std::vector<rpc::Descriptor> entered_;
+  std::unique_ptr<rpc::Gate> gate_;
 };
 
 // The client's half of the proof, as somebody with this token says it.
 struct Answer {
-  Nonces nonces;
+  rpc::Nonces nonces;
   std::string bytes;
 };
 Answer AnswerTo(const std::string& challenge, const std::string& token) {
   Answer answer;
-  EXPECT_TRUE(ReadChallenge(challenge, answer.nonces).ok());
-  answer.nonces.client = MakeNonce().value();
-  answer.bytes = WriteAnswer(answer.nonces.client, ProofOf(Prover::kClient, token, answer.nonces).value());
+  EXPECT_TRUE(rpc::ReadChallenge(challenge, answer.nonces).ok());
+  answer.nonces.client = rpc::MakeNonce().value();
+  answer.bytes = rpc::WriteAnswer(answer.nonces.client,
+                                  rpc::ProofOf(rpc::Prover::kClient, token, answer.nonces).value());
   return answer;
 }
 
-Verdict VerdictOf(const RawSocket& socket) { return ReadVerdict(socket.Read(kVerdictBytes)).value().verdict; }
-
-TEST(Proof, IsHmacSha256AndDependsOnEverything) {
-  Nonces nonces;
-  nonces.server.fill('s');
-  nonces.client.fill('c');
-  const ProofBytes proof = ProofOf(Prover::kClient, "secret", nonces).value();
-  // printf 'penstock client\0' + 32 times s + 32 times c | openssl dgst -sha256 -hmac secret
-  EXPECT_EQ(WritePass(proof, proof).substr(0, 64),
-            "c3098fa2165df1410b42866b94373cbeda44614dd109a8a0d16607f5e8f7a8a8");
-  EXPECT_TRUE(SameProof({proof.data(), proof.size()}, proof));
-  std::vector<ProofBytes> others = {
-      ProofOf(Prover::kServer, "secret", nonces).value(), ProofOf(Prover::kStream, "secret", nonces).value(),
-      ProofOf(Prover::kClient, "secre", nonces).value(), ProofOf(Prover::kClient, "", nonces).value()};
-  nonces.tls = true;
-  others.push_back(ProofOf(Prover::kClient, "secret", nonces).value());
-  nonces.tls = false;
-  nonces.server[31] = 'x';
-  others.push_back(ProofOf(Prover::kClient, "secret", nonces).value());
-  for (const ProofBytes& other : others) EXPECT_FALSE(SameProof({other.data(), other.size()}, proof));
-  EXPECT_NE(MakeNonce().value(), MakeNonce().value());
+rpc::Verdict VerdictOf(const RawSocket& socket) {
+  return rpc::ReadVerdict(socket.Read(rpc::kVerdictBytes)).value().verdict;
 }
 
-TEST(Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
+TEST(Proof, IsHmacSha256AndDependsOnEverything) {
+  rpc::Nonces nonces;
+  nonces.server.fill('s');
+  nonces.client.fill('c');
+  const rpc::ProofBytes proof = rpc::ProofOf(rpc::Prover::kClient, "secret", nonces).value();
+  // printf 'penstock client\0' + 32 times s + 32 times c | openssl dgst -sha256 -hmac secret
+  EXPECT_EQ(rpc::WritePass(proof, proof).substr(0, 64),
+            "c3098fa2165df1410b42866b94373cbeda44614dd109a8a0d16607f5e8f7a8a8");
+  EXPECT_TRUE(rpc::SameProof({proof.data(), proof.size()}, proof));
+  std::vector<rpc::ProofBytes> others = {rpc::ProofOf(rpc::Prover::kServer, "secret", nonces).value(),
+                                         rpc::ProofOf(rpc::Prover::kStream, "secret", nonces).value(),
+                                         rpc::ProofOf(rpc::Prover::kClient, "secre", nonces).value(),
+                                         rpc::ProofOf(rpc::Prover::kClient, "", nonces).value()};
+  nonces.tls = true;
+  others.push_back(rpc::ProofOf(rpc::Prover::kClient, "secret", nonces).value());
+  nonces.tls = false;
+  nonces.server[31] = 'x';
+  others.push_back(rpc::ProofOf(rpc::Prover::kClient, "secret", nonces).value());
+  for (const rpc::ProofBytes& other : others)
+    EXPECT_FALSE(rpc::SameProof({other.data(), other.size()}, proof));
+  EXPECT_NE(rpc::MakeNonce().value(), rpc::MakeNonce().value());
+}
+
+TEST(rpc::Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
   Door door({.token = "secret"}, milliseconds(200));
   const RawSocket silent(door.address()), half(door.address()), other(door.address());
   half.Send(std::string("PNS\x02", 4));
@@ -94,52 +99,52 @@ TEST(Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
   EXPECT_EQ(door.lines().count(), 3u) << door.lines().text();
 }
 
-TEST(Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
+TEST(rpc::Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
   Door door({.token = "secret"});
   const RawSocket good(door.address()), replay(door.address());
-  const Answer answer = AnswerTo(good.Read(kChallengeBytes), "secret");
+  const Answer answer = AnswerTo(good.Read(rpc::kChallengeBytes), "secret");
   good.Send(answer.bytes);
-  EXPECT_EQ(VerdictOf(good), Verdict::kWelcome);
-  replay.Read(kChallengeBytes);
+  EXPECT_EQ(VerdictOf(good), rpc::Verdict::kWelcome);
+  replay.Read(rpc::kChallengeBytes);
   replay.Send(answer.bytes);
-  EXPECT_EQ(VerdictOf(replay), Verdict::kWrongToken);
+  EXPECT_EQ(VerdictOf(replay), rpc::Verdict::kWrongToken);
   EXPECT_TRUE(replay.IsClosed());
   // Nor is the pass: it is not what the proof was, and is taken once.
-  const ProofBytes wrong = ProofOf(Prover::kClient, "secret", answer.nonces).value();
-  EXPECT_FALSE(door.gate().Claim(WritePass(answer.nonces.server, wrong)).has_value());
-  const std::string pass =
-      WritePass(answer.nonces.server, ProofOf(Prover::kStream, "secret", answer.nonces).value());
+  const rpc::ProofBytes wrong = rpc::ProofOf(rpc::Prover::kClient, "secret", answer.nonces).value();
+  EXPECT_FALSE(door.gate().Claim(rpc::WritePass(answer.nonces.server, wrong)).has_value());
+  const std::string pass = rpc::WritePass(
+      answer.nonces.server, rpc::ProofOf(rpc::Prover::kStream, "secret", answer.nonces).value());
   EXPECT_TRUE(door.gate().Claim(pass).has_value());
   EXPECT_FALSE(door.gate().Claim(pass).has_value());
 }
 
-TEST(Gate, TheServerProvesTheTokenToo) {
+TEST(rpc::Gate, TheServerProvesTheTokenToo) {
   Door door({.token = "secret"});
-  const Result<Dialed> dialed = Dial(door.address(), {.token = "guess"}, -1);
+  const Result<rpc::Dialed> dialed = rpc::Dial(door.address(), {.token = "guess"}, -1);
   EXPECT_EQ(dialed.status().id(), "E-rpc-token");
-  EXPECT_TRUE(Dial(door.address(), {.token = "secret"}, -1).ok());
+  EXPECT_TRUE(rpc::Dial(door.address(), {.token = "secret"}, -1).ok());
   // A liar who welcomes everybody.
-  Nonces nonces;
-  EXPECT_EQ(WriteVerdict(Verdict::kWelcome, {}).size(), kVerdictBytes);
-  EXPECT_FALSE(SameProof(ReadVerdict(WriteVerdict(Verdict::kWelcome, {})).value().proof,
-                         ProofOf(Prover::kServer, "secret", nonces).value()));
+  rpc::Nonces nonces;
+  EXPECT_EQ(rpc::WriteVerdict(rpc::Verdict::kWelcome, {}).size(), rpc::kVerdictBytes);
+  EXPECT_FALSE(rpc::SameProof(rpc::ReadVerdict(rpc::WriteVerdict(rpc::Verdict::kWelcome, {})).value().proof,
+                              rpc::ProofOf(rpc::Prover::kServer, "secret", nonces).value()));
 }
 
-TEST(Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
+TEST(rpc::Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
   Door door({.token = "secret"}, milliseconds(200));
   const RawSocket idle(door.address());
-  idle.Send(AnswerTo(idle.Read(kChallengeBytes), "secret").bytes);
-  EXPECT_EQ(VerdictOf(idle), Verdict::kWelcome);
+  idle.Send(AnswerTo(idle.Read(rpc::kChallengeBytes), "secret").bytes);
+  EXPECT_EQ(VerdictOf(idle), rpc::Verdict::kWelcome);
   EXPECT_TRUE(idle.IsClosed());
   EXPECT_TRUE(door.lines().Has("it sent no hello that was accepted in time"));
 }
 
-TEST(Gate, MoreThanFewConnectionsPushTheEldestOut) {
+TEST(rpc::Gate, MoreThanFewConnectionsPushTheEldestOut) {
   Door door({.token = "secret"});
   std::vector<RawSocket> idle;
   for (int i = 0; i < 300; ++i) idle.emplace_back(door.address());
   EXPECT_TRUE(idle.front().IsClosed());
-  EXPECT_TRUE(Dial(door.address(), {.token = "secret"}, -1).ok());
+  EXPECT_TRUE(rpc::Dial(door.address(), {.token = "secret"}, -1).ok());
   EXPECT_TRUE(door.lines().Has("too many connections wait to prove the job token"));
   EXPECT_LE(door.lines().count(), 11u) << door.lines().text();
 }
@@ -159,17 +164,17 @@ class NoDescriptors {
 
  private:
   rlimit before_{};
-  std::vector<Descriptor> held_;
+  std::vector<rpc::Descriptor> held_;
 };
 
-TEST(Gate, WithoutDescriptorsItSaysSoAndGoesOnWhenTheyComeBack) {
+TEST(rpc::Gate, WithoutDescriptorsItSaysSoAndGoesOnWhenTheyComeBack) {
   Door door({.token = "secret"});
   std::optional<NoDescriptors> none;
   RawSocket early(door.address(), [&] { none.emplace(); });
   EXPECT_TRUE(early.connected());  // by the kernel
   EXPECT_TRUE(door.lines().Has("accepts no connections for now: Too many open files"));
   none.reset();
-  EXPECT_EQ(early.Read(kChallengeBytes).size(), kChallengeBytes);
+  EXPECT_EQ(early.Read(rpc::kChallengeBytes).size(), rpc::kChallengeBytes);
   EXPECT_TRUE(door.lines().Has("accepts connections again"));
   EXPECT_EQ(door.lines().count(), 2u) << door.lines().text();
 }
@@ -190,9 +195,9 @@ class Closed : public ConnectionHandler {
   std::atomic<int> messages_ = 0;
 };
 
-TEST(Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
+TEST(rpc::Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
   Lines lines;
-  const auto transport = MakeGrpcTransport({.report = lines.sink()});
+  const auto transport = rpc::MakeGrpcTransport({.report = lines.sink()});
   Closed handler, far;
   const auto beyond = transport->Listen(StrCat("0.0.0.0:", FreePort()), handler);
   EXPECT_EQ(beyond.status().id(), "E-rpc-token-missing") << beyond.status().ToString();
@@ -206,9 +211,9 @@ TEST(Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
                    here, "\n"));
 }
 
-TEST(Gate, ANameThatIsNotKnownIsToldAtOnce) {
+TEST(rpc::Gate, ANameThatIsNotKnownIsToldAtOnce) {
   Lines lines;
-  const auto transport = MakeGrpcTransport({.token = "secret", .report = lines.sink()});
+  const auto transport = rpc::MakeGrpcTransport({.token = "secret", .report = lines.sink()});
   Closed handler;
   const auto connection = transport->Connect("no-such-host.invalid:6174", handler);
   EXPECT_TRUE(
@@ -218,8 +223,8 @@ TEST(Gate, ANameThatIsNotKnownIsToldAtOnce) {
   EXPECT_EQ(transport->Listen("no-such-host.invalid:6174", handler).status().id(), "E-rpc-resolve");
 }
 
-TEST(Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
-  const auto transport = MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
+TEST(rpc::Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
+  const auto transport = rpc::MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
   Closed server, much, little;
   const std::string address = StrCat("127.0.0.1:", FreePort());
   const auto listener = transport->Listen(address, server).value();
@@ -232,8 +237,8 @@ TEST(Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
 // 8 bytes in a frame, and a refusal each.
 TEST(Attacks, ManyEmptyMessagesAreOneLine) {
   const ToyJob job = Job();
-  Server server(job, 0);
-  const auto transport = MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
+  ServerThread server(job, 0);
+  const auto transport = rpc::MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
   Closed handler;
   const auto connection = transport->Connect(job.servers[0], handler);
   for (int i = 0; i < 100'000; ++i) connection->Send({});
@@ -245,7 +250,7 @@ TEST(Attacks, ManyEmptyMessagesAreOneLine) {
 
 TEST(Attacks, WithoutATokenAHelloThatDoesNotFitEndsNoJob) {
   const ToyJob job = Job();
-  Server server0(job, 0, {}), server1(job, 1, {});
+  ServerThread server0(job, 0, {}), server1(job, 1, {});
   ToyJob wide = job;
   wide.trainers = 8;
   ToyJob other = job;

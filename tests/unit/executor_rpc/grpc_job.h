@@ -66,9 +66,10 @@ class Lines {
 };
 
 // A server in a thread.
-class Server {
+class ServerThread {
  public:
-  Server(const ToyJob& job, int index, GrpcServerOptions options = {.token = "secret"}, int mode = 0)
+  ServerThread(const ToyJob& job, int index, rpc::GrpcServerOptions options = {.token = "secret"},
+               int mode = 0)
       : program_(job.Pserver(index)) {
     const OpEntry& serve = program_.main().ops().back();
     program_.MutableBlock(0).Replace(serve.id, Op(*serve.op).Set("distributed_mode", mode));
@@ -76,11 +77,11 @@ class Server {
     options.job = "job";
     options.threads = 2;
     options.report = lines_.sink();
-    loop_ = MakeGrpcServer(SimOps(), runner_, std::move(options)).value();
+    loop_ = rpc::MakeGrpcServer(SimOps(), runner_, std::move(options)).value();
     result_ = std::async(std::launch::async,
                          [this] { return loop_->Serve(program_, *program_.main().ops().back().op, scope_); });
   }
-  ~Server() {
+  ~ServerThread() {
     loop_->Cancel();
     if (result_.valid()) result_.wait();
   }
@@ -101,13 +102,14 @@ class Server {
 struct TrainerOptions {
   int steps = 3;
   std::string token = "secret";
-  TlsFiles tls = {};
+  rpc::TlsFiles tls = {};
   bool complete = true;
   std::function<void(int)> before_step = [](int) {};
 };
 
 inline std::unique_ptr<RpcClient> Client(const TrainerOptions& options = {}) {
-  return MakeGrpcClient({.job = "job", .token = options.token, .tls = options.tls, .report = [](auto&) {}})
+  return rpc::MakeGrpcClient(
+             {.job = "job", .token = options.token, .tls = options.tls, .report = [](auto&) {}})
       .value();
 }
 

@@ -22,9 +22,9 @@ TEST(GrpcJob, EndsInTheBytesOfOneThreadWhoeverStartsFirst) {
   const auto client1 = Client();
   ToyValues last0, last1;
   std::future<Status> trainer0 = Start(job, 0, *client0, {}, last0);  // it waits for servers to come up
-  Server server1(job, 1);
+  ServerThread server1(job, 1);
   std::future<Status> trainer1 = Start(job, 1, *client1, {}, last1);
-  Server server0(job, 0);
+  ServerThread server0(job, 0);
   EXPECT_TRUE(trainer0.get().ok());
   EXPECT_TRUE(trainer1.get().ok());
   for (const auto& [name, values] : want) {
@@ -37,7 +37,7 @@ TEST(GrpcJob, EndsInTheBytesOfOneThreadWhoeverStartsFirst) {
 
 TEST(GrpcJob, ATrainerThatGoesWithoutCompletingIsNamedToTheOther) {
   const ToyJob job = Job();
-  Server server0(job, 0), server1(job, 1);
+  ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
   auto client1 = Client();
   ToyValues last0, last1;
@@ -53,8 +53,8 @@ TEST(GrpcJob, ATrainerThatGoesWithoutCompletingIsNamedToTheOther) {
 
 TEST(GrpcJob, AServerThatGoesIsNamed) {
   const ToyJob job = Job();
-  Server server0(job, 0);
-  auto server1 = std::make_unique<Server>(job, 1);
+  ServerThread server0(job, 0);
+  auto server1 = std::make_unique<ServerThread>(job, 1);
   const auto client0 = Client();
   const auto client1 = Client();
   ToyValues last0, last1;
@@ -72,7 +72,7 @@ TEST(GrpcJob, AServerThatGoesIsNamed) {
 
 TEST(GrpcJob, AWrongTokenIsRefusedAndDisturbsNobody) {
   const ToyJob job = Job();
-  Server server0(job, 0), server1(job, 1);
+  ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
   const auto client1 = Client();
   const auto stranger = Client({.token = "guess"});
@@ -88,7 +88,7 @@ TEST(GrpcJob, AWrongTokenIsRefusedAndDisturbsNobody) {
 
 TEST(GrpcJob, AServerThatCannotServeTellsItsTrainersWhy) {
   const ToyJob job = Job();
-  Server server0(job, 0, {.token = "secret"}, 1), server1(job, 1);
+  ServerThread server0(job, 0, {.token = "secret"}, 1), server1(job, 1);
   const auto client0 = Client();
   const auto client1 = Client();
   ToyValues last0, last1;
@@ -106,10 +106,10 @@ TEST(GrpcJob, AnAddressInUseIsAnError) {
     void OnClosed(const std::shared_ptr<Connection>&, const Status&) override {}
   } nobody;
   const ToyJob job = Job();
-  const auto transport = MakeGrpcTransport({.token = "secret"});
+  const auto transport = rpc::MakeGrpcTransport({.token = "secret"});
   const auto listener = transport->Listen(job.servers[0], nobody);
   ASSERT_TRUE(listener.ok());
-  Server server(job, 0);
+  ServerThread server(job, 0);
   const Status status = server.Join();
   EXPECT_EQ(status.id(), "E-rpc-bind");
   EXPECT_NE(status.message().find(job.servers[0]), std::string::npos);
@@ -118,7 +118,7 @@ TEST(GrpcJob, AnAddressInUseIsAnError) {
 TEST(GrpcJob, AnAddressThatCannotBeListenedOnIsToldApart) {
   ToyJob job = Job();
   job.servers = {"nowhere.invalid:6174", "192.0.2.1:6174"};
-  Server nameless(job, 0), elsewhere(job, 1);
+  ServerThread nameless(job, 0), elsewhere(job, 1);
   const Status unknown = nameless.Join();
   EXPECT_EQ(unknown.id(), "E-rpc-resolve");
   EXPECT_EQ(unknown.message().rfind("host name \"nowhere.invalid\" is not known: ", 0), 0u)
@@ -134,7 +134,7 @@ TEST(GrpcJob, AHostThatDoesNotResolveIsSaidAtOnceAndWaitedFor) {
   const auto report = [&](const std::string& line) {
     said.set_value(line);
   };  // once: it throws the second time
-  const auto client = MakeGrpcClient({.job = "job", .token = "secret", .report = report}).value();
+  const auto client = rpc::MakeGrpcClient({.job = "job", .token = "secret", .report = report}).value();
   ToyValues none;
   std::future<Status> trainer = Start(job, 0, *client, {}, none);
   std::future<std::string> line = said.get_future();
@@ -147,7 +147,7 @@ TEST(GrpcJob, AHostThatDoesNotResolveIsSaidAtOnceAndWaitedFor) {
 
 TEST(GrpcJob, WhatEndsATrainerIsToldToTheOthersInItsWords) {
   const ToyJob job = Job();
-  Server server0(job, 0), server1(job, 1);
+  ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
   const auto client1 = Client();
   ToyValues last0, last1;
@@ -165,7 +165,7 @@ TEST(GrpcJob, WhatEndsATrainerIsToldToTheOthersInItsWords) {
 
 TEST(GrpcJob, AServerThatIsInterruptedIsAPeersErrorToTheOthers) {
   const ToyJob job = Job();
-  Server server0(job, 0), server1(job, 1);
+  ServerThread server0(job, 0), server1(job, 1);
   const auto client0 = Client();
   const auto client1 = Client();
   ToyValues last0, last1;
@@ -194,7 +194,7 @@ TEST(GrpcJob, WaitingCallsReturnWhenCancelled) {
 
 TEST(GrpcJob, ServeReturnsWhenCancelled) {
   const ToyJob job = Job();
-  Server server(job, 0);
+  ServerThread server(job, 0);
   server.Cancel();
   EXPECT_EQ(server.Join().code(), StatusCode::kCancelled);
 }

@@ -25,13 +25,13 @@ class Authority {
     Run(StrCat("x509 -req -in ", name, ".csr -CA ca.pem -CAkey ca.key -CAcreateserial -days ", days,
                " -extfile ", name, ".ext -out ", name, ".pem"));
   }
-  TlsFiles Server(const std::string& name, bool mutual = false) const {
+  rpc::TlsFiles Server(const std::string& name, bool mutual = false) const {
     return {.cert = folder_ / (name + ".pem"),
             .key = folder_ / (name + ".key"),
             .ca = mutual ? ca() : "",
             .mutual = mutual};
   }
-  TlsFiles Trainer(const std::string& name = "") const {
+  rpc::TlsFiles Trainer(const std::string& name = "") const {
     if (name.empty()) return {.ca = ca()};
     return {.cert = folder_ / (name + ".pem"), .key = folder_ / (name + ".key"), .ca = ca(), .mutual = true};
   }
@@ -59,8 +59,8 @@ struct Ran {
   ToyValues last;
 };
 
-Ran RunJob(const ToyJob& job, TlsFiles of_server, TlsFiles of_trainer) {
-  test::Server server(job, 0, {.token = "secret", .tls = std::move(of_server)});
+Ran RunJob(const ToyJob& job, rpc::TlsFiles of_server, rpc::TlsFiles of_trainer) {
+  test::ServerThread server(job, 0, {.token = "secret", .tls = std::move(of_server)});
   const TrainerOptions options = {.tls = std::move(of_trainer)};
   const auto client = Client(options);
   Ran ran;
@@ -91,9 +91,9 @@ TEST(Tls, WhoIsNotWhoHeShouldBeIsRefusedAtOnce) {
   authority.Sign("elsewhere", "IP:127.0.0.2");
   authority.Sign("old", "IP:127.0.0.1", -1);
   other.Sign("trainer", "DNS:trainer");
-  TlsFiles stranger = other.Trainer("trainer");  // signed by the other authority, and trusting ours
+  rpc::TlsFiles stranger = other.Trainer("trainer");  // signed by the other authority, and trusting ours
   stranger.ca = authority.ca();
-  const std::vector<std::pair<TlsFiles, TlsFiles>> pairs = {
+  const std::vector<std::pair<rpc::TlsFiles, rpc::TlsFiles>> pairs = {
       {authority.Server("server"), other.Trainer()},            // the server's authority is not ours
       {authority.Server("elsewhere"), authority.Trainer()},     // it is another host's certificate
       {authority.Server("old"), authority.Trainer()},           // it is over
@@ -121,14 +121,14 @@ TEST(Tls, WhereOneSideAloneSpeaksItBothNamesAreTold) {
 TEST(Tls, FilesThatAreMissingOrNoPemAreNamed) {
   Authority authority;
   authority.Sign("server", "IP:127.0.0.1");
-  TlsFiles no_key = authority.Server("server");
+  rpc::TlsFiles no_key = authority.Server("server");
   no_key.key = "";
-  const auto error = [](TlsFiles files) {
+  const auto error = [](rpc::TlsFiles files) {
     const ToyJob job = OneServerJob();
     return test::Server(job, 0, {.token = "secret", .tls = std::move(files)}).Join();
   };
   EXPECT_EQ(error(no_key).id(), "E-rpc-tls-files");
-  TlsFiles not_there = authority.Server("server");
+  rpc::TlsFiles not_there = authority.Server("server");
   not_there.cert += ".not";
   const Status status = error(not_there);
   EXPECT_NE(status.ToString().find("PENSTOCK_TLS_CERT"), std::string::npos) << status.ToString();

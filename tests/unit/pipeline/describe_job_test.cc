@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "framework/ir/prune.h"
-#include "framework/ir/wire.h"
 #include "framework/text/job_facts.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/training_program.h"
 #include "transpiler/pipeline/transpile.h"
@@ -53,14 +53,14 @@ block 0 {
 )")};
 }
 
-TranspileConfig Config() {
-  TranspileConfig config;
+plan::TranspileConfig Config() {
+  plan::TranspileConfig config;
   config.trainers = 2;
   config.pservers = {"a:1", "b:1"};
   return config;
 }
 
-std::string FactsOf(const test::TrainingProgram& source, const TranspileConfig& config = Config()) {
+std::string FactsOf(const test::TrainingProgram& source, const plan::TranspileConfig& config = Config()) {
   const Result<RoleSet> roles = Transpile(AllOps(), source.main, source.startup, config);
   EXPECT_TRUE(roles.ok()) << roles.status().ToString();
   return roles.ok() ? roles->pservers.front().main.meta().job_facts : "";
@@ -104,7 +104,7 @@ follows the plan of 2 trainers and 2 pservers, digest #
 
 TEST(DescribeJob, EveryRoleProgramOfATranspileCarriesTheSame) {
   const test::TrainingProgram source = Source();
-  TranspileConfig config = Config();
+  plan::TranspileConfig config = Config();
   config.trainer_ids = {0, 1};
   const Result<RoleSet> roles = Transpile(AllOps(), source.main, source.startup, config);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
@@ -131,7 +131,7 @@ TEST(DescribeJob, EveryRoleProgramOfATranspileCarriesTheSame) {
 }
 
 TEST(DescribeJob, DoesNotDependOnWhoAsks) {
-  TranspileConfig first = Config(), second = Config();
+  plan::TranspileConfig first = Config(), second = Config();
   first.trainer_ids = {0};
   second.trainer_ids = {1};
   second.current_addresses = {"b:1"};
@@ -177,7 +177,7 @@ TEST(DescribeJob, TellsAnotherModelAndAnotherPlan) {
   const std::string model = Told(facts, FactsWith("{axis=1", "{axis=-1"));
   EXPECT_TRUE(StartsWith(model, "trains by 6 ops, digest ")) << model;
   EXPECT_NE(model.find(" | trains by 6 ops, digest "), std::string::npos) << model;
-  TranspileConfig config = Config();
+  plan::TranspileConfig config = Config();
   config.pservers.pop_back();
   const std::string plan = Told(facts, FactsOf(Source(), config));
   EXPECT_TRUE(StartsWith(plan, "follows the plan of 2 trainers and 2 pservers, digest ")) << plan;

@@ -1,4 +1,4 @@
-#include "transpiler/passes/shares.h"
+#include "transpiler/passes/spell/shares.h"
 
 #include <gtest/gtest.h>
 
@@ -10,32 +10,32 @@
 namespace penstock {
 namespace {
 
-TEST(Shares, EachPserverHasTheSlicesThatThePlanPutsThereAndUpdatesThem) {
+TEST(passes::Shares, EachPserverHasTheSlicesThatThePlanPutsThereAndUpdatesThem) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}, {300, 300}, {12}});
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.pservers = {"10.0.0.1:6174", "10.0.0.2:6174", "10.0.0.3:6174"};
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  const Result<Analysis> analysis = Analyse(AllOps(), program.main, Dialect::kDefault);
+  const Result<plan::Analysis> analysis = plan::Analyse(AllOps(), program.main, plan::Dialect::kDefault);
   ASSERT_TRUE(analysis.ok()) << analysis.status().ToString();
-  const Shares shares(roles->plan, *analysis, program.startup);
+  const passes::Shares shares(roles->plan, *analysis, program.startup);
   for (int p = 0; p < 3; ++p) {
     EXPECT_EQ(shares.SlicesOn(p), roles->plan.SlicesOn(p));
     EXPECT_EQ(shares.UpdatesOn(p).size(), shares.SlicesOn(p).size());
-    for (const ServerUpdate& update : shares.UpdatesOn(p)) {
+    for (const passes::ServerUpdate& update : shares.UpdatesOn(p)) {
       EXPECT_EQ(roles->plan.slice(update.at).pserver, p);
       EXPECT_EQ(update.placement->param, update.trained->param);
     }
   }
 }
 
-TEST(Shares, AParameterIsFoundByItsGradient) {
+TEST(passes::Shares, AParameterIsFoundByItsGradient) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.pservers = {"10.0.0.1:6174"};
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
-  const Shares shares(roles->plan, Analysis(), program.startup);
+  const passes::Shares shares(roles->plan, plan::Analysis(), program.startup);
   ASSERT_NE(shares.OfGrad(roles->plan.params[0].grad), nullptr);
   EXPECT_EQ(shares.OfGrad(roles->plan.params[0].grad)->param, roles->plan.params[0].param);
   EXPECT_EQ(shares.OfGrad("nobody's"), nullptr);

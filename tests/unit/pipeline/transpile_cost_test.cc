@@ -41,13 +41,13 @@ struct Cost {
 Cost CostOf(int params, int pservers) {
   const test::TrainingProgram program =
       test::MakeTrainingProgram(std::vector<Shape>(static_cast<std::size_t>(params), Shape{8, 8}));
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.trainers = 2;
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i + 1, ":6174"));
   const std::uint64_t before = allocations, bytes_before = allocated_bytes;
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
   EXPECT_TRUE(roles.ok()) << roles.status().ToString();
-  const CheckReport report = CheckRoleSet(AllOps(), *roles, program.main, program.startup);
+  const check::CheckReport report = CheckRoleSet(AllOps(), *roles, program.main, program.startup);
   EXPECT_EQ(report.errors(), 0) << report.ToString();
   return {static_cast<double>(allocations - before), static_cast<double>(allocated_bytes - bytes_before)};
 }

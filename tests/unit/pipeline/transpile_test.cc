@@ -5,17 +5,17 @@
 #include <chrono>
 #include <tuple>
 
-#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tests/support/training_program.h"
 
 namespace penstock {
 namespace {
 
-TranspileConfig Config(int trainers, int pservers) {
-  TranspileConfig config;
+plan::TranspileConfig Config(int trainers, int pservers) {
+  plan::TranspileConfig config;
   config.trainers = trainers;
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i + 1, ":6174"));
   return config;
@@ -51,7 +51,7 @@ TEST(Transpile, EveryRoleCarriesThePlanAndItsSlicesSayWhichRowsTheyAre) {
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   const Result<Program> read = ParseProgram(SerializeProgram(roles->pservers[1].startup));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  EXPECT_EQ(read->meta().plan, PrintPlan(roles->plan));
+  EXPECT_EQ(read->meta().plan, plan::PrintPlan(roles->plan));
   const Var* slice = read->main().FindVar("w0000.block1");
   ASSERT_NE(slice, nullptr);
   ASSERT_TRUE(slice->facts.slice.has_value());
@@ -150,11 +150,11 @@ TEST(Transpile, AnOptimizerThatNeedsTheWholeParameterGetsIt) {
 }
 
 // Everything on the last pserver; says how it was called.
-class Last : public Dispatcher {
+class Last : public plan::Dispatcher {
  public:
   Last(std::string last, std::string& calls) : last_(std::move(last)), calls_(calls) {}
-  Result<std::vector<std::string>> Dispatch(const std::vector<Piece>& pieces) override {
-    for (const Piece& piece : pieces) calls_ += StrCat(piece.name, piece.shape, " ");
+  Result<std::vector<std::string>> Dispatch(const std::vector<plan::Piece>& pieces) override {
+    for (const plan::Piece& piece : pieces) calls_ += StrCat(piece.name, piece.shape, " ");
     calls_ += "| ";
     return std::vector<std::string>(pieces.size(), last_);
   }
@@ -169,11 +169,12 @@ class Last : public Dispatcher {
 };
 
 // What a dispatcher is called with; and it has put everything on the last pserver.
-std::string CallsOfADispatcher(TranspileConfig config) {
+std::string CallsOfADispatcher(plan::TranspileConfig config) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}});
   std::string calls;
-  config.dispatcher = [&](const std::vector<std::string>& pservers) -> Result<std::unique_ptr<Dispatcher>> {
-    return std::unique_ptr<Dispatcher>(new Last(pservers.back(), calls));
+  config.dispatcher =
+      [&](const std::vector<std::string>& pservers) -> Result<std::unique_ptr<plan::Dispatcher>> {
+    return std::unique_ptr<plan::Dispatcher>(new Last(pservers.back(), calls));
   };
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
   EXPECT_TRUE(roles.ok()) << roles.status().ToString();
@@ -190,7 +191,7 @@ TEST(Transpile, ADispatcherIsAskedAsFluidAsksIt) {
 }
 
 TEST(Transpile, AnAsynchronousJobsDispatcherIsGivenTheNamesThatAreSent) {
-  TranspileConfig config = Config(2, 2);
+  plan::TranspileConfig config = Config(2, 2);
   config.sync_mode_argument = false;
   EXPECT_EQ(CallsOfADispatcher(config),
             "w0000@GRAD.block0[50, 200] w0000@GRAD.block1[50, 200] | w0001@GRAD[7] | reset | "
@@ -222,8 +223,8 @@ TEST(Transpile, WhatFluidsSharedObjectMakesATrainerTakesATableForItsLastPart) {
   const Result<Program> main = ParseText(kTableMain, "main");
   const Result<Program> startup = ParseText(kTableStartup, "startup");
   ASSERT_TRUE(main.ok() && startup.ok()) << main.status().ToString() << startup.status().ToString();
-  TranspileConfig config = Config(2, 2);
-  config.dialect = Dialect::kFluid18;
+  plan::TranspileConfig config = Config(2, 2);
+  config.dialect = plan::Dialect::kFluid18;
   config.shared_transpiler = config.allow_small_blocks = true;
   config.min_block_size = 8;
   const Result<RoleSet> roles = Transpile(AllOps(), *main, *startup, config);
@@ -235,8 +236,8 @@ TEST(Transpile, WhatFluidsSharedObjectMakesATrainerTakesATableForItsLastPart) {
 
 TEST(Transpile, ADispatchersErrorEndsIt) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{7}});
-  TranspileConfig config = Config(2, 2);
-  config.dispatcher = [](const std::vector<std::string>&) -> Result<std::unique_ptr<Dispatcher>> {
+  plan::TranspileConfig config = Config(2, 2);
+  config.dispatcher = [](const std::vector<std::string>&) -> Result<std::unique_ptr<plan::Dispatcher>> {
     return FailedPrecondition("E-mine", "mine: not today");
   };
   EXPECT_EQ(Transpile(AllOps(), program.main, program.startup, config).status().id(), "E-mine");
@@ -244,17 +245,17 @@ TEST(Transpile, ADispatchersErrorEndsIt) {
 
 TEST(Transpile, EveryRoleCarriesThePolicyOfRunningStatistics) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{7}});
-  TranspileConfig config = Config(2, 2);
+  plan::TranspileConfig config = Config(2, 2);
   EXPECT_TRUE(
       Transpile(AllOps(), program.main, program.startup, config)->trainers[0].main.meta().policies.empty());
-  config.bn_sync = BnSync::kAverage;
+  config.bn_sync = plan::BnSync::kAverage;
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
   ASSERT_TRUE(roles.ok()) << roles.status().ToString();
   const Result<Program> read = ParseProgram(SerializeProgram(roles->trainers[0].main));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  EXPECT_EQ(read->meta().policies.at(kBnSyncPolicy), "average");
-  EXPECT_EQ(roles->pservers[1].startup.meta().policies.at(kBnSyncPolicy), "average");
-  config.dialect = Dialect::kFluid18;
+  EXPECT_EQ(read->meta().policies.at(plan::kBnSyncPolicy), "average");
+  EXPECT_EQ(roles->pservers[1].startup.meta().policies.at(plan::kBnSyncPolicy), "average");
+  config.dialect = plan::Dialect::kFluid18;
   EXPECT_EQ(Transpile(AllOps(), program.main, program.startup, config).status().id(), "E-plan-bn-sync");
 }
 

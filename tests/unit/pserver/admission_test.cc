@@ -9,8 +9,8 @@ namespace penstock::test {
 namespace {
 
 // b and w are trained; frozen is trainer 0's first value.
-ServerFacts Facts() {
-  ServerFacts facts;
+pserver::ServerFacts Facts() {
+  pserver::ServerFacts facts;
   facts.address = "a:1";
   facts.trainers = 2;
   facts.params = {{.param = {"b", DType::kFp32, {3}}, .grads = {"z.0", "b.1"}},
@@ -19,20 +19,21 @@ ServerFacts Facts() {
   return facts;
 }
 
-Envelope EnvelopeOf(const Admission& admission, int trainer, std::uint64_t incarnation = 1) {
-  return {.kind = MessageKind::kHello,
+pserver::Envelope EnvelopeOf(const pserver::Admission& admission, int trainer,
+                             std::uint64_t incarnation = 1) {
+  return {.kind = pserver::MessageKind::kHello,
           .job = admission.job_hash(),
           .contract = admission.terms(trainer).hash(),
           .incarnation = incarnation,
           .trainer = static_cast<std::uint32_t>(trainer)};
 }
 
-HelloBody HelloOf(const Admission& admission, int trainer) {
+pserver::HelloBody HelloOf(const pserver::Admission& admission, int trainer) {
   return {.job = "job", .trainers = 2, .contract = admission.terms(trainer).contract().ToText()};
 }
 
-TEST(TrainerTerms, VariablesArePositionsInTheContract) {
-  const TrainerTerms terms(Facts(), 0);  // params b, frozen, w; then grads a.0 and z.0, by name
+TEST(pserver::TrainerTerms, VariablesArePositionsInTheContract) {
+  const pserver::TrainerTerms terms(Facts(), 0);  // params b, frozen, w; then grads a.0 and z.0, by name
   EXPECT_EQ(terms.params_of_variables(), (std::vector<int>{0, 1, 2, 2, 0}));
   EXPECT_EQ(terms.PushedFor(0), 4u);
   EXPECT_EQ(terms.PushedFor(1), 1u);  // a first value is the param itself
@@ -42,8 +43,8 @@ TEST(TrainerTerms, VariablesArePositionsInTheContract) {
   EXPECT_EQ(terms.ParamOfGrad(5), std::nullopt);
 }
 
-TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
-  const TrainerTerms first(Facts(), 0), second(Facts(), 1);
+TEST(pserver::TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
+  const pserver::TrainerTerms first(Facts(), 0), second(Facts(), 1);
   EXPECT_EQ(first.ParamOfPush(4, first.hash()), 0);
   EXPECT_EQ(first.ParamOfPush(4, first.contract().Startup().Hash()), std::nullopt);
   EXPECT_EQ(first.ParamOfPush(1, first.contract().Startup().Hash()), 1);
@@ -52,11 +53,11 @@ TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
   EXPECT_EQ(second.ParamOfPush(9, second.hash()), std::nullopt);
 }
 
-TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
-  ServerFacts facts = Facts();
+TEST(pserver::Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
+  pserver::ServerFacts facts = Facts();
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
-  const Admission admission(facts, "job");
-  HelloBody hello = HelloOf(admission, 1);
+  const pserver::Admission admission(facts, "job");
+  pserver::HelloBody hello = HelloOf(admission, 1);
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok()) << "Fluid's own programs say nothing";
   hello.job_facts = facts.job_facts;
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok());
@@ -66,36 +67,36 @@ TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
   EXPECT_EQ(status.message(), "job: pserver a:1 updates b, w with adam; trainer 1 updates b, w with sgd");
 }
 
-TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
-  const Admission admission(Facts(), "job");
-  Envelope envelope = EnvelopeOf(admission, 1);
+TEST(pserver::Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
+  const pserver::Admission admission(Facts(), "job");
+  pserver::Envelope envelope = EnvelopeOf(admission, 1);
   EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
   envelope.contract = admission.terms(1).contract().Startup().Hash();
   EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
 }
 
-TEST(Admission, WhoDoesNotFitIsToldWhy) {
-  const Admission admission(Facts(), "job");
-  const auto error = [&](const Envelope& envelope, const HelloBody& hello) {
+TEST(pserver::Admission, WhoDoesNotFitIsToldWhy) {
+  const pserver::Admission admission(Facts(), "job");
+  const auto error = [&](const pserver::Envelope& envelope, const pserver::HelloBody& hello) {
     return admission.Check(envelope, hello).ToString();
   };
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  const Envelope envelope = EnvelopeOf(admission, 1);
-  HelloBody hello = HelloOf(admission, 1);
+  const pserver::Envelope envelope = EnvelopeOf(admission, 1);
+  pserver::HelloBody hello = HelloOf(admission, 1);
   hello.job = "other";
-  Envelope other = envelope;
+  pserver::Envelope other = envelope;
   other.job = Fnv1a64("other");
   expect(error(other, hello), "pserver a:1 works for job \"job\", this trainer for \"other\"");
   hello = HelloOf(admission, 1);
   hello.trainers = 3;
   expect(error(envelope, hello), "plan: pserver a:1 is made for 2 trainers, trainer 1 for 3");
-  Envelope far = envelope;
+  pserver::Envelope far = envelope;
   far.trainer = 2;
   expect(error(far, HelloOf(admission, 1)),
          "plan: trainer_id 2 is out of range; pserver a:1 is made for 2 trainers (0 to 1)");
-  Envelope mismatch = envelope;
+  pserver::Envelope mismatch = envelope;
   mismatch.contract = 1;
   hello = HelloOf(admission, 1);
   hello.contract = "param b : f32[4]\ngrad b.1 : f32[4]\n";
@@ -105,22 +106,22 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
 }
 
 // A hello is at most 64 KB, so that strangers cannot send more.
-TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
-  ServerFacts facts = Facts();
+TEST(pserver::Admission, OfALongContractTheHelloHasTheBeginning) {
+  pserver::ServerFacts facts = Facts();
   for (int i = 0; i < 5000; ++i) {
     const std::string name = StrCat("x", 10000 + i);
     facts.params.push_back({.param = {name, DType::kFp32, {7}}, .grads = {name + ".0", name + ".1"}});
   }
-  const Admission admission(facts, "job");
+  const pserver::Admission admission(facts, "job");
   const std::string whole = admission.terms(1).contract().ToText();
   ASSERT_GT(whole.size(), std::size_t{64} << 10);
   const auto error = [&](const std::string& contract) {
-    const std::string body = WriteHello({.job = "job", .trainers = 2, .contract = contract});
+    const std::string body = pserver::WriteHello({.job = "job", .trainers = 2, .contract = contract});
     EXPECT_LT(body.size(), std::size_t{33} << 10);
-    Envelope envelope = EnvelopeOf(admission, 1);
-    EXPECT_TRUE(admission.Check(envelope, ReadHello(body).value()).ok());
+    pserver::Envelope envelope = EnvelopeOf(admission, 1);
+    EXPECT_TRUE(admission.Check(envelope, pserver::ReadHello(body).value()).ok());
     envelope.contract = 1;
-    return admission.Check(envelope, ReadHello(body).value()).ToString();
+    return admission.Check(envelope, pserver::ReadHello(body).value()).ToString();
   };
   std::string early = whole;
   early.replace(early.find("param x10007 : f32[7]"), 21, "param x10007 : f32[9]");
@@ -130,19 +131,19 @@ TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
   EXPECT_NE(error(late).find("they differ after line "), std::string::npos) << error(late);
 }
 
-TEST(Admission, ATrainerHasOneProcess) {
-  Admission admission(Facts(), "job");
+TEST(pserver::Admission, ATrainerHasOneProcess) {
+  pserver::Admission admission(Facts(), "job");
   admission.Admit(1, 5, admission.terms(1).hash());
-  const HelloBody hello = HelloOf(admission, 1);
+  const pserver::HelloBody hello = HelloOf(admission, 1);
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1, 5), hello).ok());
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 6), hello).id(), "E-rpc-restart");
 }
 
-TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
+TEST(pserver::LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
   FakeClock clock;
   std::vector<std::string> lines;
-  LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
+  pserver::LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
   for (int i = 0; i < 500'000; ++i) limiter.Report("refused");
   EXPECT_EQ(lines, std::vector<std::string>(10, "refused"));
   clock.Advance(std::chrono::seconds(59));
@@ -158,8 +159,8 @@ TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
   EXPECT_EQ(lines.size(), 12u);
 }
 
-TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
-  Admission admission(Facts(), "job");
+TEST(pserver::Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
+  pserver::Admission admission(Facts(), "job");
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{0, 1}));
   admission.Admit(0, 1, admission.terms(0).hash());
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{1}));
@@ -168,20 +169,20 @@ TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
 }
 
 // emb is updated by rows: a trainer may look rows up, or pull the whole.
-TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
-  ServerFacts facts;
+TEST(pserver::Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
+  pserver::ServerFacts facts;
   facts.address = "a:1";
   facts.trainers = 1;
   facts.params = {{.param = {"emb", DType::kFp32, {9, 2}}, .grads = {"emb.0"}, .rows = true},
                   {.param = {"w", DType::kFp32, {6, 4}}, .grads = {"w.0"}}};
-  Admission admission(facts, "job");
-  const Contract looks_up = ContractOf(facts, 0);
-  const Contract pulls = ContractOf(facts, 0, SparseParams::kAsParams);
+  pserver::Admission admission(facts, "job");
+  const pserver::Contract looks_up = pserver::ContractOf(facts, 0);
+  const pserver::Contract pulls = pserver::ContractOf(facts, 0, pserver::SparseParams::kAsParams);
   EXPECT_EQ(
       looks_up.ToText(),
       "param w : f32[6, 4]\ntable emb : f32[9, 2]\ngrad emb.0 : rows<f32[9, 2]>\ngrad w.0 : f32[6, 4]\n");
-  for (const Contract& contract : {looks_up, looks_up.Startup(), pulls, pulls.Startup()}) {
-    Envelope envelope = EnvelopeOf(admission, 0);
+  for (const pserver::Contract& contract : {looks_up, looks_up.Startup(), pulls, pulls.Startup()}) {
+    pserver::Envelope envelope = EnvelopeOf(admission, 0);
     envelope.contract = contract.Hash();
     EXPECT_TRUE(admission.Check(envelope, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());
   }

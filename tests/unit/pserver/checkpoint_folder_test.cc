@@ -12,9 +12,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
+TEST(pserver::CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
   const TempDir folder;
-  CheckpointFolder files(folder / "");
+  pserver::CheckpointFolder files(folder / "");
   EXPECT_EQ(files.Claim("t_0").value(), folder / "t_0");
   EXPECT_EQ(files.Claim("./model//tables/t_0").value(), folder / "model/tables/t_0");
   for (const char* name : {"", ".", "..", "a/", "/etc/passwd", "../t", "a/../../t", "a/../t", "a/..", "./..",
@@ -24,38 +24,38 @@ TEST(CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
   EXPECT_EQ(files.Claim(std::string("a\0b", 3)).status().id(), "E-server-save-path");
 }
 
-TEST(CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
+TEST(pserver::CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
   const TempDir folder, other;
   fs::create_directory_symlink(other / "", folder / "out");
   ASSERT_TRUE(WriteFile(other / "file", "somebody's").ok());
   fs::create_symlink(other / "file", folder / "link");
   fs::create_symlink(other / "not there", folder / "dangling");
-  CheckpointFolder files(folder / "");
+  pserver::CheckpointFolder files(folder / "");
   EXPECT_EQ(files.Claim("out/t_0").status().id(), "E-server-save-path");
   EXPECT_EQ(files.Claim("link").status().id(), "E-server-save-path");
   EXPECT_EQ(files.Claim("dangling").status().id(), "E-server-save-exists");
 }
 
-TEST(CheckpointFolder, WhatNoServerWroteStays) {
+TEST(pserver::CheckpointFolder, WhatNoServerWroteStays) {
   const TempDir folder;
   ASSERT_TRUE(WriteFile(folder / "t_0", "somebody's").ok());
-  CheckpointFolder files(folder / "");
+  pserver::CheckpointFolder files(folder / "");
   EXPECT_EQ(files.Claim("t_0").status().id(), "E-server-save-exists");
   const std::string path = files.Claim("t_1").value();
   ASSERT_TRUE(WriteFile(path, "a table").ok());
   EXPECT_TRUE(files.Claim("t_1").ok());  // a repeat, before anybody knows that it is written
-  EXPECT_EQ(CheckpointFolder(folder / "").Claim("t_1").status().id(), "E-server-save-exists");
+  EXPECT_EQ(pserver::CheckpointFolder(folder / "").Claim("t_1").status().id(), "E-server-save-exists");
   ASSERT_TRUE(files.Wrote(path).ok());
-  EXPECT_TRUE(CheckpointFolder(folder / "").Claim("t_1").ok());  // of a later job
+  EXPECT_TRUE(pserver::CheckpointFolder(folder / "").Claim("t_1").ok());  // of a later job
 }
 
-TEST(CheckpointFolder, ATrainerThatHasTheSameFolderNamesFilesInIt) {
-  EXPECT_EQ(NameInFolder("/data/job", "/data/job/model/t_0"), "model/t_0");
-  EXPECT_EQ(NameInFolder("/data/job/", "/data/job/../job/model/t_0"), "model/t_0");
-  EXPECT_EQ(NameInFolder("/data/job", "/data/job2/t_0"), "/data/job2/t_0");
-  EXPECT_EQ(NameInFolder("/data/job", "/data/job"), "/data/job");
-  EXPECT_EQ(NameInFolder("/data/job", "model/t_0"), "model/t_0");
-  EXPECT_EQ(NameInFolder(".", fs::absolute("x/t_0").string()), "x/t_0");
+TEST(pserver::CheckpointFolder, ATrainerThatHasTheSameFolderNamesFilesInIt) {
+  EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job/model/t_0"), "model/t_0");
+  EXPECT_EQ(pserver::NameInFolder("/data/job/", "/data/job/../job/model/t_0"), "model/t_0");
+  EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job2/t_0"), "/data/job2/t_0");
+  EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job"), "/data/job");
+  EXPECT_EQ(pserver::NameInFolder("/data/job", "model/t_0"), "model/t_0");
+  EXPECT_EQ(pserver::NameInFolder(".", fs::absolute("x/t_0").string()), "x/t_0");
 }
 
 }  // namespace

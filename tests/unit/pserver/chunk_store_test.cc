@@ -13,16 +13,17 @@
 namespace penstock::test {
 namespace {
 
-TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
+TEST(pserver::ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
   const Program program = job.Pserver(0);
-  ServerFacts facts = ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  pserver::ServerFacts facts =
+      pserver::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const auto chunks = [&](std::size_t chunk_bytes) {
-    const auto store = ChunkStore::Make(program, facts, scope, chunk_bytes).value();
+    const auto store = pserver::ChunkStore::Make(program, facts, scope, chunk_bytes).value();
     return std::pair(store->chunk_count(0), store->chunk_rows(0));
   };
   EXPECT_EQ(chunks(32), std::pair(std::size_t{3}, Dim{2}));
@@ -33,7 +34,7 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   EXPECT_EQ(chunks(32), std::pair(std::size_t{1}, Dim{6}));
 }
 
-TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
+TEST(pserver::ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "b", .shape = {6, 4}, .server = 0, .optimizer = "adam"},
@@ -41,9 +42,9 @@ TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
   Program program = job.Pserver(0);
   Scope scope;
   job.Start(0, scope);
-  const auto read = [&] { return ReadServer(SimOps(), program, *program.main().ops().back().op); };
+  const auto read = [&] { return pserver::ReadServer(SimOps(), program, *program.main().ops().back().op); };
   const auto chunk_rows = [&](int param, std::optional<std::size_t> chunk_bytes = {}) {
-    return ChunkStore::Make(program, read().value(), scope, chunk_bytes).value()->chunk_rows(param);
+    return pserver::ChunkStore::Make(program, read().value(), scope, chunk_bytes).value()->chunk_rows(param);
   };
   EXPECT_EQ(chunk_rows(1), 6) << "without a plan by the planner's rule: 96 bytes are one chunk";
   program.mutable_meta().chunk_rows = {{"w", 4}};
@@ -77,16 +78,17 @@ struct TableStore {
     job.params = {{.name = "emb", .shape = {6, 2}, .server = 0, .optimizer = "sgd", .table = true}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const ServerFacts facts = ReadServer(SimOps(), program, *program.main().ops().back().op).value();
-    store = ChunkStore::Make(program, facts, scope, 8).value();
+    const pserver::ServerFacts facts =
+        pserver::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+    store = pserver::ChunkStore::Make(program, facts, scope, 8).value();
   }
   ToyJob job;
   Program program;
   Scope scope;
-  std::unique_ptr<ChunkStore> store;
+  std::unique_ptr<pserver::ChunkStore> store;
 };
 
-TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
+TEST(pserver::ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
   TableStore table;
   EXPECT_EQ(table.store->chunk_count(0), 1u);
   EXPECT_EQ(table.store->Shapes().front().pushed_row_bytes, 16u);
@@ -109,18 +111,19 @@ TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
   EXPECT_EQ(after.Span<float>()[4], before.Span<float>()[0]);
 }
 
-TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
+TEST(pserver::ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
   job.lr_block = true;
   const Program program = job.Pserver(0);
-  const ServerFacts facts = ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  const pserver::ServerFacts facts =
+      pserver::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const Tensor before = scope.Find("w")->As<Tensor>().Clone();
   *scope.Find("rate") = Variable();  // no start-up program makes it
-  const auto store = ChunkStore::Make(program, facts, scope, kChunkBytes).value();
+  const auto store = pserver::ChunkStore::Make(program, facts, scope, kChunkBytes).value();
   scope.Find("rate")->As<Tensor>() = TensorOf<float>({1}, {4});
   const std::string ones(reinterpret_cast<const char*>(std::array<float, 2>{1, 1}.data()), 8);
   for (int t = 0; t < job.trainers; ++t) {
@@ -134,7 +137,7 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   EXPECT_FLOAT_EQ(scope.Find("w")->As<Tensor>().Span<float>()[1], before.Span<float>()[1] - 2);
 }
 
-TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {
+TEST(pserver::ChunkStore, NamesARowThatTheTableDoesNotHave) {
   TableStore table;
   for (const std::int64_t id : {std::int64_t{6}, std::int64_t{-1}}) {
     EXPECT_EQ(

@@ -11,8 +11,8 @@
 namespace penstock {
 namespace {
 
-Envelope Full() {
-  return {.kind = MessageKind::kPush,
+pserver::Envelope Full() {
+  return {.kind = pserver::MessageKind::kPush,
           .job = 1,
           .contract = 2,
           .incarnation = 3,
@@ -31,17 +31,17 @@ TEST(Crc32c, BothWaysGiveTheKnownValue) {
   EXPECT_EQ(Crc32c(Crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
 }
 
-TEST(Envelope, EveryFieldComesBack) {
-  const Message message = Seal(Full(), Payload::Of("the body"));
-  EXPECT_EQ(message.head.size(), kEnvelopeBytes);
-  const Result<Envelope> opened = Open(message);
+TEST(pserver::Envelope, EveryFieldComesBack) {
+  const Message message = pserver::Seal(Full(), Payload::Of("the body"));
+  EXPECT_EQ(message.head.size(), pserver::kEnvelopeBytes);
+  const Result<pserver::Envelope> opened = pserver::Open(message);
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   EXPECT_EQ(*opened, Full());
 }
 
 // The golden bytes of the wire.
-TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
-  const Message message = Seal(Full(), Payload::Of("the body"));
+TEST(pserver::Envelope, ItsBytesAreTheseAndHoldNoToken) {
+  const Message message = pserver::Seal(Full(), Payload::Of("the body"));
   std::string hex;
   for (const char byte : message.head) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -61,26 +61,26 @@ TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
   EXPECT_EQ(hex.substr(152), "08000000");
 }
 
-TEST(Envelope, EveryChangedBitIsFound) {
-  const Message good = Seal(Full(), Payload::Of("body"));
+TEST(pserver::Envelope, EveryChangedBitIsFound) {
+  const Message good = pserver::Seal(Full(), Payload::Of("body"));
   for (std::size_t byte = 0; byte < good.head.size(); ++byte) {
     if (byte >= 5 && byte < 8) continue;  // not used
     for (int bit = 0; bit < 8; ++bit) {
       Message bad = good;
       bad.head[byte] = static_cast<char>(bad.head[byte] ^ (1 << bit));
-      EXPECT_FALSE(Open(bad).ok()) << "byte " << byte << ", bit " << bit;
+      EXPECT_FALSE(pserver::Open(bad).ok()) << "byte " << byte << ", bit " << bit;
     }
   }
-  EXPECT_EQ(Open({good.head, Payload::Of("bodx")}).status().id(), "E-rpc-crc");
-  EXPECT_EQ(Open({good.head, Payload::Of("body+")}).status().id(), "E-rpc-envelope");
+  EXPECT_EQ(pserver::Open({good.head, Payload::Of("bodx")}).status().id(), "E-rpc-crc");
+  EXPECT_EQ(pserver::Open({good.head, Payload::Of("body+")}).status().id(), "E-rpc-envelope");
 }
 
 TEST(Frame, OneOfEmptyMessagesIsRefusedBeforeItIsUnpacked) {
   const std::string empty(8, '\0');
   std::string frame;
-  for (std::size_t i = 0; i < kFrameMessagesMax; ++i) frame += empty;
-  EXPECT_EQ(SplitFrame(Payload::Of(frame).pieces()).value().size(), kFrameMessagesMax);
-  EXPECT_EQ(SplitFrame(Payload::Of(frame + empty).pieces()).status().id(), "E-rpc-frame");
+  for (std::size_t i = 0; i < rpc::kFrameMessagesMax; ++i) frame += empty;
+  EXPECT_EQ(rpc::SplitFrame(Payload::Of(frame).pieces()).value().size(), rpc::kFrameMessagesMax);
+  EXPECT_EQ(rpc::SplitFrame(Payload::Of(frame + empty).pieces()).status().id(), "E-rpc-frame");
 }
 
 TEST(Frame, MessagesComeBackWhateverThePieces) {
@@ -89,7 +89,7 @@ TEST(Frame, MessagesComeBackWhateverThePieces) {
     messages.push_back({std::string(size % 200, 'h'), Payload::Of(std::string(size, 'b'))});
   }
   std::string whole;
-  for (const Bytes& piece : JoinFrame(messages))
+  for (const Bytes& piece : rpc::JoinFrame(messages))
     whole.append(reinterpret_cast<const char*>(piece.data), piece.size);
   for (const std::size_t cut : {1, 7, 64, 5000, 1'000'000}) {
     std::vector<Bytes> pieces;
@@ -97,7 +97,7 @@ TEST(Frame, MessagesComeBackWhateverThePieces) {
       const Payload payload = Payload::Of(whole.substr(at, cut));
       pieces.insert(pieces.end(), payload.pieces().begin(), payload.pieces().end());
     }
-    const Result<std::vector<Message>> back = SplitFrame(pieces);
+    const Result<std::vector<Message>> back = rpc::SplitFrame(pieces);
     ASSERT_TRUE(back.ok());
     ASSERT_EQ(back->size(), messages.size());
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -116,36 +116,38 @@ std::string RandomBytes(std::mt19937_64& random, std::size_t size) {
 // What comes from a network may be anything; nothing may crash, hang or take much memory.
 TEST(Fuzz, AnyBytesAreReadOrRefused) {
   std::mt19937_64 random(1);
-  const std::vector<std::string> good = {WriteHello({"job", 2, "param w : f32[1]\n"}),
-                                         WriteWelcome({1 << 20, 2, {1, 2, 3}}), WriteVariables({1, 2, 3}),
-                                         WriteStatus(InvalidArgument("E-x", "message").With("line"))};
+  const std::vector<std::string> good = {
+      pserver::WriteHello({"job", 2, "param w : f32[1]\n"}), pserver::WriteWelcome({1 << 20, 2, {1, 2, 3}}),
+      pserver::WriteVariables({1, 2, 3}),
+      pserver::WriteStatus(InvalidArgument("E-x", "message").With("line"))};
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes = i % 2 == 0 ? RandomBytes(random, random() % 300) : good[random() % good.size()];
     if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<char>(random());
-    (void)ReadHello(bytes);
-    (void)ReadWelcome(bytes);
-    (void)ReadVariables(bytes);
-    EXPECT_FALSE(ReadStatus(bytes).ok());
-    (void)Open({bytes, Payload::Of(RandomBytes(random, 8))});
+    (void)pserver::ReadHello(bytes);
+    (void)pserver::ReadWelcome(bytes);
+    (void)pserver::ReadVariables(bytes);
+    EXPECT_FALSE(pserver::ReadStatus(bytes).ok());
+    (void)pserver::Open({bytes, Payload::Of(RandomBytes(random, 8))});
     const Payload frame = Payload::Of(bytes);
-    (void)SplitFrame(frame.pieces());
+    (void)rpc::SplitFrame(frame.pieces());
   }
 }
 
 TEST(Bodies, ComeBackAsTheyWere) {
-  const Result<HelloBody> hello =
-      ReadHello(WriteHello({"job", 2, "param w : f32[1]\n", "has random seed 1\n"}));
+  const Result<pserver::HelloBody> hello =
+      pserver::ReadHello(pserver::WriteHello({"job", 2, "param w : f32[1]\n", "has random seed 1\n"}));
   ASSERT_TRUE(hello.ok());
   EXPECT_EQ(hello->job_facts, "has random seed 1\n");
   EXPECT_EQ(hello->contract, "param w : f32[1]\n");
-  const Result<WelcomeBody> welcome = ReadWelcome(WriteWelcome({5, 2, {1, 2, 3}}));
+  const Result<pserver::WelcomeBody> welcome = pserver::ReadWelcome(pserver::WriteWelcome({5, 2, {1, 2, 3}}));
   ASSERT_TRUE(welcome.ok());
   EXPECT_EQ(welcome->chunk_rows, (std::vector<std::uint64_t>{1, 2, 3}));
-  const Status status =
-      ReadStatus(WriteStatus(Unavailable("E-peer-lost", "gone").With("written at train.py:7")));
+  const Status status = pserver::ReadStatus(
+      pserver::WriteStatus(Unavailable("E-peer-lost", "gone").With("written at train.py:7")));
   EXPECT_EQ(status.ToString(), Unavailable("E-peer-lost", "gone").With("written at train.py:7").ToString());
-  EXPECT_EQ(ReadHello(WriteHello({"job", 2, ""}) + "x").status().id(), "E-rpc-body");
-  EXPECT_EQ(ReadVariables("\xff\xff\xff\xff").status().id(), "E-rpc-body");  // four thousand million numbers
+  EXPECT_EQ(pserver::ReadHello(pserver::WriteHello({"job", 2, ""}) + "x").status().id(), "E-rpc-body");
+  EXPECT_EQ(pserver::ReadVariables("\xff\xff\xff\xff").status().id(),
+            "E-rpc-body");  // four thousand million numbers
 }
 
 }  // namespace

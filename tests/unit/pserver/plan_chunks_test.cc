@@ -15,23 +15,25 @@ namespace {
 
 // Rows of a chunk by piece, as the plan says and as the servers do. Compares them.
 std::map<std::string, Dim> ChunksOf(const TrainingProgram& source, int pservers,
-                                    Dialect dialect = Dialect::kDefault) {
-  TranspileConfig config;
+                                    plan::Dialect dialect = plan::Dialect::kDefault) {
+  plan::TranspileConfig config;
   config.trainers = 2;
   config.dialect = dialect;
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("a:", i + 1));
   const Result<RoleSet> roles = Transpile(AllOps(), source.main, source.startup, config);
   EXPECT_TRUE(roles.ok()) << roles.status().ToString();
   std::map<std::string, Dim> planned, served;
-  for (const ParamPlacement& param : roles->plan.params) {
+  for (const plan::ParamPlacement& param : roles->plan.params) {
     for (std::size_t i = 0; i < param.slices.size(); ++i)
-      planned[ParamPieceName(param, static_cast<int>(i))] = param.slices[i].chunk_rows;
+      planned[plan::ParamPieceName(param, static_cast<int>(i))] = param.slices[i].chunk_rows;
   }
   for (const PserverRole& role : roles->pservers) {
-    const Result<ServerFacts> facts = ReadServer(AllOps(), role.main, *role.main.main().ops().back().op);
+    const Result<pserver::ServerFacts> facts =
+        pserver::ReadServer(AllOps(), role.main, *role.main.main().ops().back().op);
     EXPECT_TRUE(facts.ok()) << facts.status().ToString();
     if (!facts.ok()) continue;
-    for (const ServedParam& param : facts->params) served[param.param.name] = param.chunk_rows.value_or(-1);
+    for (const pserver::ServedParam& param : facts->params)
+      served[param.param.name] = param.chunk_rows.value_or(-1);
   }
   EXPECT_EQ(planned, served);
   return served;
@@ -70,7 +72,7 @@ block 0 {
 }
 )")};
   EXPECT_EQ(ChunksOf(source, 1).at("w"), 4000);
-  EXPECT_EQ(ChunksOf(source, 1, Dialect::kFluid18).at("w"), 4000);
+  EXPECT_EQ(ChunksOf(source, 1, plan::Dialect::kFluid18).at("w"), 4000);
 }
 
 }  // namespace

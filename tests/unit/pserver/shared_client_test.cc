@@ -83,10 +83,10 @@ block 0 {
 
 struct Shared {
   Calls calls;
-  SharedClient client{std::make_unique<Recorder>(calls)};
+  client::SharedClient client{std::make_unique<Recorder>(calls)};
 };
 
-TEST(SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
+TEST(client::SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
   Shared s;
   const auto first = s.client.NewUser(), second = s.client.NewUser(), local = s.client.NewUser();
   ASSERT_TRUE(first->Attach(Parse(kStartup)).ok());
@@ -98,7 +98,7 @@ TEST(SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
-TEST(SharedClient, IsNotCompletedByAUserThatGoes) {
+TEST(client::SharedClient, IsNotCompletedByAUserThatGoes) {
   Shared s;
   auto first = s.client.NewUser();
   ASSERT_TRUE(first->Attach(Parse(kMain)).ok());
@@ -108,7 +108,7 @@ TEST(SharedClient, IsNotCompletedByAUserThatGoes) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
-TEST(SharedClient, OfAProcessWithoutServersTellsNobody) {
+TEST(client::SharedClient, OfAProcessWithoutServersTellsNobody) {
   Shared s;
   const auto user = s.client.NewUser();
   ASSERT_TRUE(user->Attach(Parse("program\nblock 0 {\n}\n")).ok());
@@ -118,7 +118,7 @@ TEST(SharedClient, OfAProcessWithoutServersTellsNobody) {
   EXPECT_EQ(s.calls, Calls{});
 }
 
-TEST(SharedClient, TellsWhyItsProcessEndsEarly) {
+TEST(client::SharedClient, TellsWhyItsProcessEndsEarly) {
   Shared s;
   const auto user = s.client.NewUser();
   ASSERT_TRUE(user->Attach(Parse(kMain)).ok());
@@ -137,29 +137,29 @@ Scope& Filled(Scope& scope) {
   return scope;
 }
 
-TEST(InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
+TEST(client::InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
-  ChangedVars changed = {{"w", true}, {"b", false}, {"learning_rate", true}};
-  ASSERT_TRUE(InitialValues::HandOver(Parse(kMain), Filled(scope), changed, rpc).ok());
+  client::ChangedVars changed = {{"w", true}, {"b", false}, {"learning_rate", true}};
+  ASSERT_TRUE(client::InitialValues::HandOver(Parse(kMain), Filled(scope), changed, rpc).ok());
   EXPECT_EQ(calls, (Calls{"theirs at b:2: [2] from 9", "w.block0 at a:1: [3, 2] from 0",
                           "w.block1 at b:2: [1, 2] from 6"}));
   EXPECT_TRUE(changed.empty());
 }
 
-TEST(InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
+TEST(client::InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
-  ChangedVars changed = {{"w", true}, {"learning_rate", true}};
-  ASSERT_TRUE(InitialValues::HandOver(Parse(kStartup), Filled(scope), changed, rpc).ok());
-  EXPECT_EQ(changed, (ChangedVars{{"learning_rate", true}}));
+  client::ChangedVars changed = {{"w", true}, {"learning_rate", true}};
+  ASSERT_TRUE(client::InitialValues::HandOver(Parse(kStartup), Filled(scope), changed, rpc).ok());
+  EXPECT_EQ(changed, (client::ChangedVars{{"learning_rate", true}}));
   EXPECT_EQ(calls, Calls{});
 }
 
-TEST(InitialValues, ConcernProgramsThatSpeakToServers) {
-  InitialValues initial;
+TEST(client::InitialValues, ConcernProgramsThatSpeakToServers) {
+  client::InitialValues initial;
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(initial.Concerns(Parse(kMain)));
     EXPECT_TRUE(initial.Concerns(Parse(kStartup)));
@@ -167,15 +167,15 @@ TEST(InitialValues, ConcernProgramsThatSpeakToServers) {
   }
 }
 
-TEST(InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
+TEST(client::InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
   Calls calls;
   Recorder rpc(calls);
   rpc.steps = 3;
   Scope scope;
-  ChangedVars by_hand = {{"w", false}};
-  EXPECT_TRUE(InitialValues::HandOver(Parse(kMain), Filled(scope), by_hand, rpc).ok());
-  ChangedVars loaded = {{"w", true}};
-  const Status late = InitialValues::HandOver(Parse(kMain), scope, loaded, rpc);
+  client::ChangedVars by_hand = {{"w", false}};
+  EXPECT_TRUE(client::InitialValues::HandOver(Parse(kMain), Filled(scope), by_hand, rpc).ok());
+  client::ChangedVars loaded = {{"w", true}};
+  const Status late = client::InitialValues::HandOver(Parse(kMain), scope, loaded, rpc);
   EXPECT_EQ(
       late.ToString(),
       "w was loaded after step 3 of this trainer: the parameter servers hold it and would overwrite it   "
@@ -184,14 +184,14 @@ TEST(InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
   EXPECT_EQ(calls, Calls{});
 }
 
-TEST(InitialValues, OfAnotherHeightAreAnError) {
+TEST(client::InitialValues, OfAnotherHeightAreAnError) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
   Filled(scope);
   scope.Find("w")->As<Tensor>() = Tensor(DType::kFp32, {3, 2});
-  ChangedVars changed = {{"w", true}};
-  EXPECT_EQ(InitialValues::HandOver(Parse(kMain), scope, changed, rpc).id(), "E-load-shape");
+  client::ChangedVars changed = {{"w", true}};
+  EXPECT_EQ(client::InitialValues::HandOver(Parse(kMain), scope, changed, rpc).id(), "E-load-shape");
 }
 
 }  // namespace

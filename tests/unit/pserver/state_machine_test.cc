@@ -6,40 +6,42 @@ namespace penstock {
 namespace {
 
 // One parameter of two chunks, 8 and 4 bytes; parts of 8 bytes.
-MachineConfig Config(int trainers, bool lr = false) {
+pserver::MachineConfig Config(int trainers, bool lr = false) {
   return {.trainers = trainers, .has_lr_block = lr, .window = 2, .part_bytes = 8, .params = {{"w", {8, 4}}}};
 }
 
 Payload Gradient(std::size_t bytes) { return Payload::Of(std::string(bytes, 'g')); }
 
-std::string Describe(const Actions& actions) {
+std::string Describe(const pserver::Actions& actions) {
   std::string text;
-  for (const Action& action : actions) {
+  for (const pserver::Action& action : actions) {
     if (!text.empty()) text += "; ";
-    if (const auto* merge = std::get_if<MergeAction>(&action)) {
+    if (const auto* merge = std::get_if<pserver::MergeAction>(&action)) {
       text += StrCat(merge->initial ? "initial t" : "merge t", merge->trainer, " c", merge->chunk, " s",
                      merge->step, merge->parts.empty() ? " zeros" : "",
                      merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
-    } else if (const auto* run = std::get_if<RunAction>(&action)) {
+    } else if (const auto* run = std::get_if<pserver::RunAction>(&action)) {
       text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
-    } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
+    } else if (const auto* reply = std::get_if<pserver::ReplyAction>(&action)) {
       const char* names[] = {"?",    "hello",    "welcome",  "push",      "pushed", "end",    "ended",
                              "pull", "pulled",   "complete", "completed", "ask",    "answer", "error",
                              "gone", "pullrows", "rows",     "rowsgone",  "credit", "save",   "saved"};
       text += StrCat(names[static_cast<int>(reply->kind)], " t", reply->trainer);
-      if (reply->kind == MessageKind::kError) text += StrCat(" ", reply->error.id());
-      if (reply->kind == MessageKind::kPulled || reply->kind == MessageKind::kGone)
+      if (reply->kind == pserver::MessageKind::kError) text += StrCat(" ", reply->error.id());
+      if (reply->kind == pserver::MessageKind::kPulled || reply->kind == pserver::MessageKind::kGone)
         text += StrCat(" v", reply->step);
-      if (reply->kind == MessageKind::kRows || reply->kind == MessageKind::kRowsGone)
+      if (reply->kind == pserver::MessageKind::kRows || reply->kind == pserver::MessageKind::kRowsGone)
         text += StrCat(" v", reply->step, " r", reply->rows.request);
-      if (reply->kind == MessageKind::kSaved) text += StrCat(" r", reply->part, " ", reply->error.id());
-    } else if (const auto* save = std::get_if<SaveAction>(&action)) {
+      if (reply->kind == pserver::MessageKind::kSaved)
+        text += StrCat(" r", reply->part, " ", reply->error.id());
+    } else if (const auto* save = std::get_if<pserver::SaveAction>(&action)) {
       text += StrCat("save t", save->save.trainer, " ", save->save.file);
-    } else if (const auto* left = std::get_if<LeftAction>(&action)) {
+    } else if (const auto* left = std::get_if<pserver::LeftAction>(&action)) {
       text += StrCat("left t", left->trainer, " s", left->steps);
     } else {
-      text +=
-          StrCat("end ", std::get<EndAction>(action).why.ok() ? "ok" : std::get<EndAction>(action).why.id());
+      text += StrCat("end ", std::get<pserver::EndAction>(action).why.ok()
+                                 ? "ok"
+                                 : std::get<pserver::EndAction>(action).why.id());
     }
   }
   return text;
@@ -47,9 +49,9 @@ std::string Describe(const Actions& actions) {
 
 class Driver {
  public:
-  explicit Driver(MachineConfig config) : machine(std::move(config)) {}
+  explicit Driver(pserver::MachineConfig config) : machine(std::move(config)) {}
   std::string Push(int trainer, std::uint64_t step, int chunk = 0) {
-    return Do([&](Actions& out) {
+    return Do([&](pserver::Actions& out) {
       machine.Push({.trainer = trainer,
                     .param = 0,
                     .chunk = chunk,
@@ -60,7 +62,7 @@ class Driver {
     });
   }
   std::string PushInitial(int trainer) {
-    return Do([&](Actions& out) {
+    return Do([&](pserver::Actions& out) {
       machine.Push({.trainer = trainer,
                     .param = 0,
                     .chunk = 0,
@@ -73,33 +75,33 @@ class Driver {
     });
   }
   std::string Merged(int chunk = 0) {
-    return Do([&](Actions& out) { machine.MergeDone(0, chunk, out); });
+    return Do([&](pserver::Actions& out) { machine.MergeDone(0, chunk, out); });
   }
   std::string Ran(int chunk = 0) {
-    return Do([&](Actions& out) { machine.BlockDone(0, chunk, OkStatus(), out); });
+    return Do([&](pserver::Actions& out) { machine.BlockDone(0, chunk, OkStatus(), out); });
   }
   std::string LrRan() {
-    return Do([&](Actions& out) { machine.BlockDone(-1, 0, OkStatus(), out); });
+    return Do([&](pserver::Actions& out) { machine.BlockDone(-1, 0, OkStatus(), out); });
   }
   std::string Pull(int trainer, std::uint64_t version) {
-    return Do([&](Actions& out) { machine.Pull(trainer, 0, 0, version, out); });
+    return Do([&](pserver::Actions& out) { machine.Pull(trainer, 0, 0, version, out); });
   }
   std::string EndStep(int trainer, std::uint64_t step, const std::set<int>& params = {0}) {
-    return Do([&](Actions& out) { machine.EndStep(trainer, step, params, out); });
+    return Do([&](pserver::Actions& out) { machine.EndStep(trainer, step, params, out); });
   }
   std::string Complete(int trainer) {
-    return Do([&](Actions& out) { machine.Complete(trainer, out); });
+    return Do([&](pserver::Actions& out) { machine.Complete(trainer, out); });
   }
   template <typename Event>
   std::string Do(Event event) {
-    Actions out;
+    pserver::Actions out;
     event(out);
     return Describe(out);
   }
-  StateMachine machine;
+  pserver::StateMachine machine;
 };
 
-TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
+TEST(pserver::StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   Driver d(Config(3));
   EXPECT_EQ(d.Push(2, 0), "pushed t2");
   EXPECT_EQ(d.Push(1, 0), "pushed t1");
@@ -113,7 +115,7 @@ TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   EXPECT_EQ(d.machine.version(0, 1), 0u);  // no barrier across chunks
 }
 
-TEST(StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFirstUpdate) {
+TEST(pserver::StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFirstUpdate) {
   Driver d(Config(2));
   EXPECT_EQ(d.PushInitial(1), "pushed t1; initial t1 c0 s0");
   EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a repeat
@@ -130,7 +132,7 @@ TEST(StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFi
   EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a late repeat changes nothing
 }
 
-TEST(StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
+TEST(pserver::StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
   Driver d(Config(2));
   d.PushInitial(1);
   d.Merged();
@@ -140,7 +142,7 @@ TEST(StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
   EXPECT_EQ(d.Merged(), "error t0 E-load-differs; error t1 E-load-differs; end E-load-differs");
 }
 
-TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
+TEST(pserver::StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
   Driver d(Config(3));
   for (int t = 0; t < 3; ++t) d.EndStep(t, 0, {0});
   EXPECT_EQ(d.Complete(1), "completed t1");  // perhaps all do
@@ -148,7 +150,7 @@ TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
   EXPECT_EQ(d.Push(2, 1), "pushed t2");
 }
 
-TEST(StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
+TEST(pserver::StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
   Driver d(Config(2));
   d.Push(0, 0);
   d.Push(1, 0);
@@ -158,19 +160,19 @@ TEST(StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
 }
 
 // One start value of one chunk, in two parts.
-MachineConfig StartConfig(int trainers) {
+pserver::MachineConfig StartConfig(int trainers) {
   return {
       .trainers = trainers, .part_bytes = 4, .params = {{.name = "mean", .chunk_bytes = {8}, .start = true}}};
 }
 
 std::string PushStart(Driver& d, std::uint32_t part) {
-  return d.Do([&](Actions& out) {
+  return d.Do([&](pserver::Actions& out) {
     d.machine.Push({.trainer = 0, .param = 0, .chunk = 0, .step = 0, .part = part, .bytes = Gradient(4)},
                    out);
   });
 }
 
-TEST(StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
+TEST(pserver::StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
   Driver d(StartConfig(2));
   EXPECT_EQ(d.Pull(1, 0), "");
   EXPECT_EQ(d.machine.Lacks(0, 0), std::vector<int>{0});
@@ -187,7 +189,7 @@ TEST(StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
   EXPECT_EQ(d.Complete(1), "completed t1; end ok");
 }
 
-TEST(StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
+TEST(pserver::StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
   Driver first(StartConfig(2));
   EXPECT_EQ(first.Pull(1, 0), "");
   EXPECT_EQ(first.Complete(0), "completed t0; error t1 E-start-missing; end E-start-missing");
@@ -196,8 +198,8 @@ TEST(StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
   EXPECT_EQ(second.Pull(1, 0), "error t1 E-start-missing; end E-start-missing");
 }
 
-TEST(StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
-  MachineConfig config = Config(1, true);
+TEST(pserver::StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
+  pserver::MachineConfig config = Config(1, true);
   config.params = {{"w", {8}}, {.name = "mean", .chunk_bytes = {8}, .start = true}};
   Driver d(config);
   for (std::uint64_t step = 0; step < 2; ++step) {
@@ -208,7 +210,7 @@ TEST(StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
   }
 }
 
-TEST(StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
+TEST(pserver::StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
   Driver d(Config(1));
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
   EXPECT_EQ(d.Push(0, 0), "pushed t0");
@@ -222,7 +224,7 @@ TEST(StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
   EXPECT_EQ(d.machine.steps_ended(0), 1u);
 }
 
-TEST(StateMachine, APullWaitsForItsVersion) {
+TEST(pserver::StateMachine, APullWaitsForItsVersion) {
   Driver d(Config(1));
   EXPECT_EQ(d.Pull(0, 0), "pulled t0 v0");
   EXPECT_EQ(d.Pull(0, 1), "");
@@ -233,7 +235,7 @@ TEST(StateMachine, APullWaitsForItsVersion) {
   EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");
 }
 
-TEST(StateMachine, WhileABlockRunsOnlyACopyIsSent) {
+TEST(pserver::StateMachine, WhileABlockRunsOnlyACopyIsSent) {
   Driver d(Config(1));
   d.Push(0, 0);
   d.Merged();
@@ -245,14 +247,14 @@ TEST(StateMachine, WhileABlockRunsOnlyACopyIsSent) {
   EXPECT_EQ(d.Pull(0, 1), "pulled t0 v1");  // the copy made for the first
 }
 
-TEST(StateMachine, CreditBoundsHowFarATrainerRunsAhead) {
+TEST(pserver::StateMachine, CreditBoundsHowFarATrainerRunsAhead) {
   Driver d(Config(2));
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
   EXPECT_EQ(d.Push(0, 1), "pushed t0");
   EXPECT_EQ(d.Push(0, 2), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
 }
 
-TEST(StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
+TEST(pserver::StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
   Driver d(Config(1, true));
   d.Push(0, 0, 0);
   EXPECT_EQ(d.Merged(0), "lr s0");
@@ -266,13 +268,13 @@ TEST(StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
   EXPECT_EQ(d.LrRan(), "run c0 s1");
 }
 
-TEST(StateMachine, AMissingGradientIsAnErrorAtTheEndOfTheStep) {
+TEST(pserver::StateMachine, AMissingGradientIsAnErrorAtTheEndOfTheStep) {
   Driver d(Config(2));
   EXPECT_EQ(d.EndStep(1, 0, {}),
             "error t0 E-step-incomplete; error t1 E-step-incomplete; end E-step-incomplete");
 }
 
-TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
+TEST(pserver::StateMachine, ACompletedTrainerCountsAsZeros) {
   Driver d(Config(2));
   EXPECT_EQ(d.Push(1, 0), "pushed t1");
   EXPECT_EQ(d.Complete(0), "completed t0; left t0 s0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
@@ -283,7 +285,7 @@ TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
   EXPECT_EQ(d.Ran(0), "end ok");
 }
 
-TEST(StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
+TEST(pserver::StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
   Driver d(Config(2));
   EXPECT_EQ(d.Complete(0), "completed t0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
   d.Merged(0);
@@ -292,11 +294,11 @@ TEST(StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
   EXPECT_EQ(d.Complete(1), "completed t1");
 }
 
-TEST(StateMachine, WrongSizesAndPlacesAreErrors) {
+TEST(pserver::StateMachine, WrongSizesAndPlacesAreErrors) {
   for (const auto& [chunk, part, bytes] :
        {std::tuple(2, 0u, 8), std::tuple(0, 1u, 8), std::tuple(0, 0u, 7)}) {
     Driver d(Config(1));
-    const std::string got = d.Do([&, chunk = chunk, part = part, bytes = bytes](Actions& out) {
+    const std::string got = d.Do([&, chunk = chunk, part = part, bytes = bytes](pserver::Actions& out) {
       d.machine.Push({.trainer = 0,
                       .param = 0,
                       .chunk = chunk,
@@ -309,20 +311,20 @@ TEST(StateMachine, WrongSizesAndPlacesAreErrors) {
   }
 }
 
-TEST(StateMachine, ABlocksErrorReachesEveryTrainer) {
+TEST(pserver::StateMachine, ABlocksErrorReachesEveryTrainer) {
   Driver d(Config(2));
-  EXPECT_EQ(d.Do([&](Actions& out) { d.machine.BlockDone(0, 0, InternalError("E-x", "no"), out); }),
+  EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.BlockDone(0, 0, InternalError("E-x", "no"), out); }),
             "error t0 E-x; error t1 E-x; end E-x");
 }
 
 // A table: rows of 12 bytes with their ids, parts of 8.
-MachineConfig TableConfig(int trainers) {
+pserver::MachineConfig TableConfig(int trainers) {
   return {.trainers = trainers,
           .part_bytes = 8,
           .params = {{.name = "emb", .chunk_bytes = {40}, .pushed_row_bytes = 12}}};
 }
 
-PushEvent RowsPush(int trainer, std::uint64_t step, std::uint64_t rows, std::uint32_t part = 0) {
+pserver::PushEvent RowsPush(int trainer, std::uint64_t step, std::uint64_t rows, std::uint32_t part = 0) {
   const std::size_t bytes = rows * 12;
   return {.trainer = trainer,
           .step = step,
@@ -332,16 +334,16 @@ PushEvent RowsPush(int trainer, std::uint64_t step, std::uint64_t rows, std::uin
 }
 
 std::string PullRows(Driver& driver, int trainer, std::uint64_t version, std::uint64_t request) {
-  return driver.Do([&](Actions& out) {
+  return driver.Do([&](pserver::Actions& out) {
     driver.machine.PullRows(
         {.trainer = trainer, .param = 0, .version = version, .request = request, .ids = Gradient(8)}, out);
   });
 }
 
-TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
+TEST(pserver::StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
   Driver driver(TableConfig(2));
-  const auto push = [&](const PushEvent& event) {
-    return driver.Do([&](Actions& out) { driver.machine.Push(event, out); });
+  const auto push = [&](const pserver::PushEvent& event) {
+    return driver.Do([&](pserver::Actions& out) { driver.machine.Push(event, out); });
   };
   EXPECT_EQ(push(RowsPush(0, 0, 1, 1)), "pushed t0");
   EXPECT_EQ(push(RowsPush(0, 0, 1, 1)), "pushed t0") << "a repeat";
@@ -355,51 +357,51 @@ TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
   EXPECT_EQ(driver.machine.credit(0, 0), 3u);
 }
 
-TEST(StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
-  const auto push = [](const std::vector<PushEvent>& events) {
+TEST(pserver::StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
+  const auto push = [](const std::vector<pserver::PushEvent>& events) {
     Driver driver(TableConfig(2));
     std::string last;
-    for (const PushEvent& event : events)
-      last = driver.Do([&](Actions& out) { driver.machine.Push(event, out); });
+    for (const pserver::PushEvent& event : events)
+      last = driver.Do([&](pserver::Actions& out) { driver.machine.Push(event, out); });
     return last;
   };
   const std::string failed = "error t0 E-rpc-size; error t1 E-rpc-size; end E-rpc-size";
-  PushEvent huge = RowsPush(0, 0, 1);
+  pserver::PushEvent huge = RowsPush(0, 0, 1);
   for (const std::uint64_t rows : {~std::uint64_t{0}, std::uint64_t{1} << 40, std::uint64_t{0}}) {
     huge.rows = rows;
     EXPECT_EQ(push({huge}), failed) << rows;
   }
   EXPECT_EQ(push({RowsPush(0, 0, 2, 0), RowsPush(0, 0, 3, 1)}), failed) << "two gradients";
-  PushEvent beyond = RowsPush(0, 0, 1, 1);
+  pserver::PushEvent beyond = RowsPush(0, 0, 1, 1);
   beyond.part = 2;
   EXPECT_EQ(push({beyond}), failed);
 }
 
-TEST(StateMachine, RowsAreGivenOfTheVersionAskedFor) {
+TEST(pserver::StateMachine, RowsAreGivenOfTheVersionAskedFor) {
   Driver driver(TableConfig(1));
   EXPECT_EQ(PullRows(driver, 0, 0, 7), "rows t0 v0 r7");
   EXPECT_EQ(PullRows(driver, 0, 1, 8), "") << "waits";
   EXPECT_EQ(PullRows(driver, 0, 1, 8), "") << "a repeat";
-  driver.Do([&](Actions& out) { driver.machine.Push(RowsPush(0, 0, 0), out); });
+  driver.Do([&](pserver::Actions& out) { driver.machine.Push(RowsPush(0, 0, 0), out); });
   EXPECT_EQ(driver.Merged(), "run c0 s0");
   EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9") << "its block runs";
   EXPECT_EQ(driver.Ran(), "credit t0; rows t0 v1 r8");
   EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9");
 }
 
-TEST(StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
+TEST(pserver::StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
   Driver driver(TableConfig(1));
   const auto event = [](std::uint64_t version, std::uint32_t request, const std::string& file) {
-    return SaveEvent{.trainer = 0, .param = 0, .version = version, .request = request, .file = file};
+    return pserver::SaveEvent{.trainer = 0, .param = 0, .version = version, .request = request, .file = file};
   };
-  const auto save = [&](const SaveEvent& asked) {
-    return driver.Do([&](Actions& out) { driver.machine.Save(asked, out); });
+  const auto save = [&](const pserver::SaveEvent& asked) {
+    return driver.Do([&](pserver::Actions& out) { driver.machine.Save(asked, out); });
   };
-  const auto saved = [&](const SaveEvent& done, const Status& status) {
-    return driver.Do([&](Actions& out) { driver.machine.SaveDone(done, status, out); });
+  const auto saved = [&](const pserver::SaveEvent& done, const Status& status) {
+    return driver.Do([&](pserver::Actions& out) { driver.machine.SaveDone(done, status, out); });
   };
   EXPECT_EQ(save(event(1, 0, "a")), "") << "waits for the step";
-  driver.Do([&](Actions& out) { driver.machine.Push(RowsPush(0, 0, 0), out); });
+  driver.Do([&](pserver::Actions& out) { driver.machine.Push(RowsPush(0, 0, 0), out); });
   EXPECT_EQ(driver.Merged(), "run c0 s0");
   EXPECT_EQ(save(event(1, 0, "a")), "") << "a repeat";
   EXPECT_EQ(driver.Ran(), "credit t0; save t0 a");
@@ -407,12 +409,12 @@ TEST(StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
   EXPECT_EQ(saved(event(1, 0, "a"), OkStatus()), "saved t0 r0 ");
   EXPECT_EQ(save(event(1, 0, "a")), "saved t0 r0 ") << "a repeat does not write again";
   EXPECT_EQ(save(event(1, 1, "b")), "save t0 b");
-  EXPECT_EQ(driver.Do([&](Actions& out) { driver.machine.Complete(0, out); }), "completed t0")
+  EXPECT_EQ(driver.Do([&](pserver::Actions& out) { driver.machine.Complete(0, out); }), "completed t0")
       << "does not end while it writes";
   EXPECT_EQ(saved(event(1, 1, "b"), InvalidArgument("E-disk", "full")), "saved t0 r1 E-disk; end ok");
 }
 
-TEST(StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
+TEST(pserver::StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
   Driver driver(TableConfig(1));
   std::string last;
   for (std::uint64_t request = 0; request < 2000 && last.empty(); ++request)

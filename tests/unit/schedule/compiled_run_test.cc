@@ -13,13 +13,13 @@ using test::TwoAdds;
 using test::TwoFeeds;
 
 TEST(CompiledRun, WhatWasCompiledIsFoundByContentFeedsAndFetches) {
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out"}, others = {"h"};
-  const std::vector<Feed> feeds = TwoFeeds(1, 1, 10);
+  const std::vector<exec::Feed> feeds = TwoFeeds(1, 1, 10);
   EXPECT_EQ(executor.FindCompiled(p.program, feeds, fetches), nullptr);
-  const Result<Executor::Compiled> compiled = executor.Compile(p.program, feeds, fetches);
+  const Result<exec::Executor::Compiled> compiled = executor.Compile(p.program, feeds, fetches);
   ASSERT_TRUE(compiled.ok()) << compiled.status().ToString();
   EXPECT_EQ(executor.FindCompiled(p.program, feeds, fetches), *compiled);
   EXPECT_EQ(executor.FindCompiled(p.program, feeds, others), nullptr);
@@ -31,22 +31,22 @@ TEST(CompiledRun, WhatWasCompiledIsFoundByContentFeedsAndFetches) {
 }
 
 TEST(CompiledRun, OpsWithAnEffectOutsideMayWait) {
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out"};
-  const std::vector<Feed> feeds = TwoFeeds(1, 1, 10);
-  EXPECT_FALSE(Executor::MayWait(**executor.Compile(p.program, feeds, fetches)));
+  const std::vector<exec::Feed> feeds = TwoFeeds(1, 1, 10);
+  EXPECT_FALSE(exec::Executor::MayWait(**executor.Compile(p.program, feeds, fetches)));
   p.Add("toy_send", {{"X", "out"}}, {});
-  EXPECT_TRUE(Executor::MayWait(**executor.Compile(p.program, feeds, fetches)));
+  EXPECT_TRUE(exec::Executor::MayWait(**executor.Compile(p.program, feeds, fetches)));
 }
 
 TEST(CompiledRun, TheCallerIsAskedBeforeEachOpAndMayEndTheRun) {
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out"};
-  const std::vector<Feed> feeds = TwoFeeds(1, 1, 10);
-  const Executor::Compiled compiled = *executor.Compile(p.program, feeds, fetches);
+  const std::vector<exec::Feed> feeds = TwoFeeds(1, 1, 10);
+  const exec::Executor::Compiled compiled = *executor.Compile(p.program, feeds, fetches);
   int asked = 0;
   EXPECT_TRUE(executor.Run(compiled, scope, feeds, [&] { return ++asked < 0; }).ok());
   EXPECT_EQ(asked, 2);

@@ -12,9 +12,9 @@ using test::TwoAdds;
 using test::TwoFeeds;
 using test::Values;
 
-Status RunStatus(const Program& program, const std::vector<Feed>& feeds,
+Status RunStatus(const Program& program, const std::vector<exec::Feed>& feeds,
                  const std::vector<std::string>& fetches) {
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   Scope scope;
   auto result = executor.Run(program, scope, feeds, fetches);
   return result.ok() ? OkStatus() : std::move(result).status();
@@ -22,7 +22,7 @@ Status RunStatus(const Program& program, const std::vector<Feed>& feeds,
 
 TEST(ExecutorErrors, NameTheRuleTheOpTheFactsAndTheUsersLine) {
   ToyProgram p = TwoAdds();
-  std::vector<Feed> feeds = TwoFeeds(2, 1, 1);
+  std::vector<exec::Feed> feeds = TwoFeeds(2, 1, 1);
   feeds[1] = TwoFeeds(3, 1, 1)[1];
   p.program.MutableBlock(0).Remove(p.program.main().ops()[0].id);
   p.Temporary("z", {-1, 2});
@@ -54,7 +54,7 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
   Var checked = *p.program.main().FindVar("y");
   checked.need_check_feed = true;
   p.program.MutableBlock(0).SetVar(std::move(checked));
-  std::vector<Feed> feeds = TwoFeeds(1, 1, 1);
+  std::vector<exec::Feed> feeds = TwoFeeds(1, 1, 1);
   EXPECT_EQ(RunStatus(p.program, {feeds[0]}, {}).id(), "E-feed-missing");
   EXPECT_EQ(RunStatus(p.program, {feeds[0], feeds[1], feeds[0]}, {}).id(), "E-feed-twice");
   EXPECT_EQ(RunStatus(p.program, {feeds[0], feeds[1], {"q", feeds[0].tensor}}, {}).id(), "E-feed-unknown");
@@ -70,8 +70,8 @@ TEST(ExecutorErrors, OfFeedsAndFetches) {
 
 TEST(ExecutorErrors, NoneOfAFeedWithOtherExtentsUnlessTheVariableAsksForTheCheck) {
   const ToyProgram p = TwoAdds();
-  const std::vector<Feed> feeds = {{"x", Values({1, 2, 3}, {1, 3})}, {"y", Values({4, 5, 6}, {1, 3})}};
-  Executor executor(ToyOps());
+  const std::vector<exec::Feed> feeds = {{"x", Values({1, 2, 3}, {1, 3})}, {"y", Values({4, 5, 6}, {1, 3})}};
+  exec::Executor executor(ToyOps());
   Scope scope;
   const std::vector<std::string> fetches = {"out"};
   const auto out = executor.Run(p.program, scope, feeds, fetches);

@@ -23,8 +23,8 @@ std::vector<float> Floats(const Variable& variable) {
   return {tensor.Data<float>(), tensor.Data<float>() + tensor.count()};
 }
 
-TEST(Executor, RunsOpsInOrderAndReturnsFetches) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, RunsOpsInOrderAndReturnsFetches) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out", "h"};
@@ -34,8 +34,8 @@ TEST(Executor, RunsOpsInOrderAndReturnsFetches) {
   EXPECT_EQ(Floats((*out)[1]), (std::vector<float>{11, 11}));
 }
 
-TEST(Executor, KeepsOneSpecialisationForEachShape) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, KeepsOneSpecialisationForEachShape) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out"};
@@ -50,8 +50,8 @@ TEST(Executor, KeepsOneSpecialisationForEachShape) {
   EXPECT_EQ(executor.stats().late_step_count, 0);
 }
 
-TEST(Executor, AChangedProgramIsCompiledAgain) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, AChangedProgramIsCompiledAgain) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out"};
@@ -62,8 +62,8 @@ TEST(Executor, AChangedProgramIsCompiledAgain) {
   EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{5, 5}));
 }
 
-TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) {
+  exec::Executor executor(ToyOps());
   Scope root;
   Scope scope(&root);
   ToyProgram startup;
@@ -78,7 +78,7 @@ TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) 
   p.Data("g", {2});
   p.Add("toy_step", {{"Param", "w"}, {"Grad", "g"}}, {{"ParamOut", "w"}});
   const float* before = root.Find("w")->As<Tensor>().Data<float>();
-  const std::vector<Feed> feeds = {{"g", Values({1, 2})}};
+  const std::vector<exec::Feed> feeds = {{"g", Values({1, 2})}};
   const std::vector<std::string> fetches = {"w"};
   auto out = executor.Run(p.program, scope, feeds, fetches);
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -88,8 +88,8 @@ TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) 
   EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4, 3})) << "a fetched parameter is a copy";
 }
 
-TEST(Executor, ANewTensorUnderAnOldNameIsFound) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, ANewTensorUnderAnOldNameIsFound) {
+  exec::Executor executor(ToyOps());
   ToyProgram p;
   p.Persistable("w", {-1});
   p.Temporary("out", {-1});
@@ -108,8 +108,8 @@ TEST(Executor, ANewTensorUnderAnOldNameIsFound) {
   EXPECT_EQ(executor.Run(p.program, scope, {}, fetches).status().id(), "E-run-uninitialized");
 }
 
-TEST(Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
   const std::vector<std::string> fetches = {"out", "h"};
@@ -125,9 +125,9 @@ TEST(Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
   }
 }
 
-TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
+TEST(exec::Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
   test::Sent().clear();
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p = TwoAdds();
   p.Temporary("late", {-1, 2});
@@ -145,11 +145,11 @@ TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
   test::Sent().clear();
 }
 
-TEST(Executor, FedMemoryIsReadInPlaceAndLetGo) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, FedMemoryIsReadInPlaceAndLetGo) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
-  std::vector<Feed> feeds = TwoFeeds(1, 1, 2);
+  std::vector<exec::Feed> feeds = TwoFeeds(1, 1, 2);
   ASSERT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
   EXPECT_EQ(feeds[0].tensor.buffer().use_count(), 1);
   const std::vector<std::string> fetches = {"x"};
@@ -159,14 +159,14 @@ TEST(Executor, FedMemoryIsReadInPlaceAndLetGo) {
   EXPECT_EQ(Floats((*fetched)[0]), (std::vector<float>{1, 1}));
 }
 
-TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, AnOpThatWritesItsFedInputWritesACopy) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
   p.Data("x", {2});
   p.Data("g", {2});
   p.Add("toy_step", {{"Param", "x"}, {"Grad", "g"}}, {{"ParamOut", "x"}});
-  const std::vector<Feed> feeds = {{"x", Values({5, 5})}, {"g", Values({1, 2})}};
+  const std::vector<exec::Feed> feeds = {{"x", Values({5, 5})}, {"g", Values({1, 2})}};
   const std::vector<std::string> fetches = {"x"};
   auto out = executor.Run(p.program, scope, feeds, fetches);
   ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -174,8 +174,8 @@ TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {
   EXPECT_EQ(feeds[0].tensor.Data<float>()[0], 5);
 }
 
-TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
   p.Data("x", {-1});
@@ -184,7 +184,7 @@ TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
   const std::vector<std::string> fetches = {"twice"};
   const std::vector<LoD> offsets = {{{0, 1, 3}}, {{0, 2, 3}}, {}, {{0, 2}, {0, 2, 3}}};
   for (const LoD& lod : offsets) {
-    std::vector<Feed> feeds = {{"x", Values({1, 2, 3})}};
+    std::vector<exec::Feed> feeds = {{"x", Values({1, 2, 3})}};
     feeds[0].tensor.set_lod(lod);
     auto out = executor.Run(p.program, scope, feeds, fetches);
     ASSERT_TRUE(out.ok()) << out.status().ToString();
@@ -192,8 +192,8 @@ TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
   }
 }
 
-TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
   p.Data("x", {-1});
@@ -207,7 +207,7 @@ TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   const std::vector<std::vector<float>> inputs = {{1, -1, 2}, {3, 4, 5}, {-1, -1, -1}, {1, -1, 2}};
   const std::vector<std::vector<float>> twice = {{2, 4}, {6, 8, 10}, {}, {2, 4}};
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::vector<Feed> feeds = {{"x", Values(inputs[i])}};
+    const std::vector<exec::Feed> feeds = {{"x", Values(inputs[i])}};
     auto out = executor.Run(p.program, scope, feeds, fetches);
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     EXPECT_EQ(Floats((*out)[0]), twice[i]);
@@ -216,8 +216,8 @@ TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   EXPECT_EQ(executor.stats().late_step_count, 1) << "only what reads the value-dependent shape";
 }
 
-TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
   p.Data("x", {-1});
@@ -228,7 +228,7 @@ TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
   const std::vector<std::string> fetches = {"twice"};
   std::vector<std::vector<Variable>> all;
   for (const float value : {1.0f, 2.0f, 3.0f}) {
-    auto out = executor.Run(p.program, scope, std::vector<Feed>{{"x", Values({value, -1})}}, fetches);
+    auto out = executor.Run(p.program, scope, std::vector<exec::Feed>{{"x", Values({value, -1})}}, fetches);
     ASSERT_TRUE(out.ok()) << out.status().ToString();
     all.push_back(*std::move(out));
   }
@@ -237,7 +237,7 @@ TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
   }
 }
 
-TEST(Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
+TEST(exec::Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
   ToyProgram p;
   p.Temporary("x", {-1, 2});
   p.Temporary("y", {-1, 2});
@@ -251,19 +251,20 @@ TEST(Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
   p.Add("toy_add", {{"X", "h"}, {"Y", "x"}}, {{"Out", "out"}});
   p.Add("fetch", {{"X", "out"}}, {{"Out", "fetch"}}, 0, {{"col", 1}});
   p.Add("fetch", {{"X", "h"}}, {{"Out", "fetch"}}, 0, {{"col", 0}});
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   Scope scope;
   auto out = executor.Run(p.program, scope, TwoFeeds(1, 1, 10), kNothing);
   ASSERT_TRUE(out.ok()) << out.status().ToString();
   ASSERT_EQ(out->size(), 2u);
   EXPECT_EQ(Floats((*out)[0])[0], 11);
   EXPECT_EQ(Floats((*out)[1])[0], 12);
-  EXPECT_EQ(executor.Run(p.program, scope, std::vector<Feed>{TwoFeeds(1, 1, 10)[0]}, kNothing).status().id(),
-            "E-feed-missing");
+  EXPECT_EQ(
+      executor.Run(p.program, scope, std::vector<exec::Feed>{TwoFeeds(1, 1, 10)[0]}, kNothing).status().id(),
+      "E-feed-missing");
 }
 
-TEST(Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
   p.Data("x", {2});
@@ -271,7 +272,7 @@ TEST(Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
   p.Persistable("b", {2});
   p.Add("toy_hook", {{"X", "x"}}, {{"Out", "a"}});
   p.Add("toy_add", {{"X", "a"}, {"Y", "a"}}, {{"Out", "b"}});
-  const std::vector<Feed> feeds = {{"x", Values({1, 2})}};
+  const std::vector<exec::Feed> feeds = {{"x", Values({1, 2})}};
   test::Hook() = [&] { std::thread([&] { executor.Cancel(); }).join(); };
   auto out = executor.Run(p.program, scope, feeds, kNothing);
   EXPECT_EQ(out.status().code(), StatusCode::kCancelled);
@@ -280,15 +281,15 @@ TEST(Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
   EXPECT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
 }
 
-TEST(Executor, CancelWhileAProgramIsCompiledStopsItBeforeItsFirstOp) {
-  Executor executor(ToyOps());
+TEST(exec::Executor, CancelWhileAProgramIsCompiledStopsItBeforeItsFirstOp) {
+  exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
   p.Data("x", {2});
   p.Persistable("a", {2});
   p.Add("toy_hook", {{"X", "x"}}, {{"Out", "a"}});
   test::PrepareHook() = [&] { executor.Cancel(); };
-  auto out = executor.Run(p.program, scope, std::vector<Feed>{{"x", Values({1, 2})}}, kNothing);
+  auto out = executor.Run(p.program, scope, std::vector<exec::Feed>{{"x", Values({1, 2})}}, kNothing);
   test::PrepareHook() = nullptr;
   EXPECT_EQ(out.status().id(), "E-run-cancelled");
   EXPECT_FALSE(scope.Find("a")->initialized());
@@ -310,7 +311,7 @@ ToyProgram ServerProgram() {
 }
 
 TEST(RunBlock, UpdatesAViewOfSomeRowsThroughTheScope) {
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   const ToyProgram p = ServerProgram();
   Scope server;
   server.FindOrCreate("w")->As<Tensor>() = Values({10, 20, 30, 40});
@@ -332,7 +333,7 @@ TEST(RunBlock, UpdatesAViewOfSomeRowsThroughTheScope) {
 }
 
 TEST(RunBlock, IsThreadSafeForDifferentScopes) {
-  Executor executor(ToyOps(), {.threads = 1});
+  exec::Executor executor(ToyOps(), {.threads = 1});
   const ToyProgram p = ServerProgram();
   constexpr int kThreads = 4, kRuns = 200;
   std::vector<std::unique_ptr<Scope>> scopes;
@@ -362,7 +363,7 @@ TEST(RunBlock, IsThreadSafeForDifferentScopes) {
 TEST(RunBlock, AnOpThatStartsABlockRunsItInTheSameScope) {
   ToyProgram p = ServerProgram();
   p.Add("toy_blocks", {{"X", "g0"}}, {}, 0, {{"sub_block", BlockRef{1}}});
-  Executor executor(ToyOps());
+  exec::Executor executor(ToyOps());
   Scope scope;
   scope.FindOrCreate("w")->As<Tensor>() = Values({10, 20});
   scope.FindOrCreate("g0")->As<Tensor>() = Values({1, 2});

@@ -28,28 +28,30 @@ struct Table {
     Start(rows, 2, std::make_shared<Counted>());
     Start(state, 2, nullptr);
   }
-  Result<RowTable> Make() { return RowTable::Make({1000, 2}, {{"t", &rows}, {"state", &state}}); }
+  Result<table::RowTable> Make() {
+    return table::RowTable::Make({1000, 2}, {{"t", &rows}, {"state", &state}});
+  }
   Variable rows, state;
 };
 
-std::vector<float> Read(const RowTable& table, const std::vector<std::int64_t>& ids,
+std::vector<float> Read(const table::RowTable& table, const std::vector<std::int64_t>& ids,
                         std::int64_t padding = -1) {
   std::vector<float> values(ids.size() * 2);
   table.Read(ids, padding, reinterpret_cast<std::byte*>(values.data()));
   return values;
 }
 
-TEST(RowTable, LookingUpMakesNothing) {
+TEST(table::RowTable, LookingUpMakesNothing) {
   Table made;
-  const RowTable table = made.Make().value();
+  const table::RowTable table = made.Make().value();
   EXPECT_EQ(Read(table, {3, 999, 3}), (std::vector<float>{3.5, 3.5, 999.5, 999.5, 3.5, 3.5}));
   EXPECT_EQ(Read(table, {3, 4}, 3), (std::vector<float>{0, 0, 4.5, 4.5}));
   EXPECT_EQ(table.row_count(), 0);
 }
 
-TEST(RowTable, AnyNumberIsARow) {
+TEST(table::RowTable, AnyNumberIsARow) {
   Table made;
-  RowTable table = made.Make().value();
+  table::RowTable table = made.Make().value();
   const std::vector<std::int64_t> ids = {-1, 1000, std::numeric_limits<std::int64_t>::min(), -7};
   EXPECT_EQ(Read(table, {-1, 1000, -7}, -7), (std::vector<float>{-0.5, -0.5, 1000.5, 1000.5, 0, 0}));
   table.Require(ids);
@@ -58,13 +60,13 @@ TEST(RowTable, AnyNumberIsARow) {
   EXPECT_EQ(Read(table, {-1}), (std::vector<float>{5, -0.5}));
   table.Publish();
   EXPECT_EQ(made.rows.As<SelectedRows>().rows, (std::vector<std::int64_t>{ids[2], -7, -1, 1000}));
-  const RowTable again = made.Make().value();
+  const table::RowTable again = made.Make().value();
   EXPECT_EQ(Read(again, {-1, 1000}), (std::vector<float>{5, -0.5, 1000.5, 1000.5}));
 }
 
-TEST(RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
+TEST(table::RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
   Table made;
-  RowTable table = made.Make().value();
+  table::RowTable table = made.Make().value();
   const std::vector<std::int64_t> ids = {7, 2, 7};
   table.Require(ids);
   EXPECT_EQ(table.row_count(), 2);
@@ -81,9 +83,9 @@ TEST(RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
   EXPECT_EQ(made.state.As<SelectedRows>().value.Data<float>()[3], 9);
 }
 
-TEST(RowTable, GrowsAndKeepsWhatItHas) {
+TEST(table::RowTable, GrowsAndKeepsWhatItHas) {
   Table made;
-  RowTable table = made.Make().value();
+  table::RowTable table = made.Make().value();
   std::vector<std::int64_t> ids;
   for (std::int64_t id = 999; id >= 0; id -= 3) {
     ids.push_back(id);
@@ -97,25 +99,25 @@ TEST(RowTable, GrowsAndKeepsWhatItHas) {
   EXPECT_LE(table.capacity(), 512) << "twice the rows at most";
 }
 
-TEST(RowTable, BeginsWithTheRowsOfAFile) {
+TEST(table::RowTable, BeginsWithTheRowsOfAFile) {
   Table made;
   SelectedRows& rows = made.rows.As<SelectedRows>();
   rows.start = nullptr;
   rows.rows = {5};
   rows.value = Tensor(DType::kFp32, {1, 2});
   std::fill_n(rows.value.Data<float>(), 2, 4.0f);
-  RowTable table = made.Make().value();
+  table::RowTable table = made.Make().value();
   EXPECT_EQ(Read(table, {5, 6}), (std::vector<float>{4, 4, 0, 0})) << "nothing says how the others start";
   EXPECT_EQ(table.column(1).Data<float>()[0], 0) << "the state of a row that comes without";
 }
 
-TEST(RowTable, StartsFromValuesThatListNoRows) {
+TEST(table::RowTable, StartsFromValuesThatListNoRows) {
   Table made;
   SelectedRows& rows = made.rows.As<SelectedRows>();
   rows.start.reset();
   rows.value = Tensor(DType::kFp32, {2, 2});
   std::iota(rows.value.Data<float>(), rows.value.Data<float>() + 4, 1.0f);
-  RowTable table = made.Make().value();
+  table::RowTable table = made.Make().value();
   EXPECT_EQ(table.row_count(), 0);
   EXPECT_EQ(Read(table, {0, 7}), (std::vector<float>{1, 2, 3, 4}));
   const std::vector<std::int64_t> ids = {7};
@@ -123,7 +125,7 @@ TEST(RowTable, StartsFromValuesThatListNoRows) {
   EXPECT_EQ(Read(table, {7}), (std::vector<float>{3, 4})) << "as it was read before";
 }
 
-TEST(RowTable, RefusesWhatDoesNotFit) {
+TEST(table::RowTable, RefusesWhatDoesNotFit) {
   const auto error = [](const std::function<void(Table&)>& change) {
     Table made;
     change(made);

@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "framework/ir/wire.h"
 #include "framework/text/parser.h"
 #include "framework/text/printer.h"
+#include "framework/wire/wire.h"
 
 namespace penstock {
 namespace {

@@ -2,8 +2,8 @@
 #include <filesystem>
 
 #include "framework/ir/edit.h"
-#include "framework/ir/wire.h"
 #include "framework/text/program_file.h"
+#include "framework/wire/wire.h"
 #include "tests/support/command_line.h"
 
 namespace penstock {

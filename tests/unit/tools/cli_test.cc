@@ -1,5 +1,5 @@
 // The `penstock` binary as a user meets it: what it writes, its exit codes, one line for bad input.
-#include "framework/ir/wire.h"
+#include "framework/wire/wire.h"
 #include "tests/support/command_line.h"
 #include "tests/support/program_files.h"
 #include "tests/support/random_program.h"

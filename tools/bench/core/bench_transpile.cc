@@ -13,8 +13,8 @@
 #include <limits>
 #include <vector>
 
-#include "executor/schedule/core_threads.h"
-#include "framework/ir/wire.h"
+#include "framework/runtime/core_threads.h"
+#include "framework/wire/wire.h"
 #include "operators/all_ops.h"
 #include "tools/bench/core/network.h"
 #include "transpiler/pipeline/check_role_set.h"
@@ -62,7 +62,7 @@ T Must(Result<T> result) {
 
 RoleSet MakeRoles(const Network& network) {
   CoreThreads threads;
-  TranspileConfig config;
+  plan::TranspileConfig config;
   config.trainers = 2;
   for (int i = 0; i < FLAGS_pservers; ++i) config.pservers.push_back(StrCat("127.0.0.1:", 6000 + i));
   return Must(Transpile(AllOps(), network.main, network.startup, config, {.threads = &threads}));
@@ -83,7 +83,7 @@ std::size_t Serialize(const RoleSet& roles) {
 
 void Check(const RoleSet& roles, const Network& network) {
   CoreThreads threads;
-  const CheckReport report = CheckRoleSet(AllOps(), roles, network.main, network.startup, &threads);
+  const check::CheckReport report = CheckRoleSet(AllOps(), roles, network.main, network.startup, &threads);
   PENSTOCK_CHECK(report.errors() == 0, report.ToString());
 }
 

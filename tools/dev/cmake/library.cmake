@@ -1,12 +1,14 @@
-# penstock_library(name [FOLDER folder] [DEPENDS targets...]): the static library of all .cc files in one folder.
+# penstock_library(name [SUBFOLDERS folders...] [DEPENDS targets...]): the static library of all .cc files in this
+# folder and in the named folders below it.
 function(penstock_library name)
-  cmake_parse_arguments(ARG "" "FOLDER" "DEPENDS" ${ARGN})
-  if(NOT ARG_FOLDER)
-    set(ARG_FOLDER ${CMAKE_CURRENT_SOURCE_DIR})
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${ARG_FOLDER}/*.cc)
+  cmake_parse_arguments(ARG "" "" "SUBFOLDERS;DEPENDS" ${ARGN})
+  set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  foreach(folder IN LISTS ARG_SUBFOLDERS)
+    list(APPEND patterns ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.cc)
+  endforeach()
+  file(GLOB sources CONFIGURE_DEPENDS ${patterns})
   if(NOT sources)
-    message(FATAL_ERROR "${name}: no sources in ${ARG_FOLDER}")
+    message(FATAL_ERROR "${name}: no sources in ${patterns}")
   endif()
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC penstock_options ${ARG_DEPENDS})

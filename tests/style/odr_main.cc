@@ -1,0 +1,2 @@
+// Nothing runs: what matters is whether all libraries can be linked into one program (CMakeLists.txt).
+int main() { return 0; }

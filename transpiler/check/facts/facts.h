@@ -1,0 +1,263 @@
+// What the rules need to know of each role, read once from its program. Names of variables are looked up,
+// never read: which gradient belongs to which parameter follows from who sends what to whom. Names are those
+// that stand in the programs, which outlive the facts.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "framework/base/view_map.h"
+#include "framework/op/op_registry.h"
+#include "transpiler/check/check.h"
+
+namespace penstock::check {
+
+// A pserver's address and a variable there: texts of the programs and of the facts, which outlive what rules
+// make of them.
+using Place = std::pair<std::string_view, std::string_view>;
+struct PlaceHash {
+  std::uint32_t operator()(const Place& place) const {
+    return FlatHash(place.first) * 31 + FlatHash(place.second);
+  }
+};
+using PlaceSet = FlatSet<Place, PlaceHash>;
+template <typename Value>
+using PlaceMap = FlatMap<Place, Value, PlaceHash>;
+
+// listen_and_serv's distributed_mode.
+enum class ServeMode { kSync = 0, kAsync = 1, kHalfAsync = 2, kGeo = 3 };
+
+struct PserverFacts;
+struct UpdateBlock;
+
+// A part of a variable that travels as one message.
+struct Piece {
+  std::string_view local;               // the trainer's variable; the whole one if it is cut at run time
+  std::string_view remote;              // the pserver's
+  std::string_view pserver;             // address
+  Dim rows = kUnknownDim;               // as the trainer cuts it
+  bool has_address = false;             // the op names a pserver for it
+  const Var* here = nullptr;            // `local` as block 0 declares it, null if it does not
+  const PserverFacts* to = nullptr;     // null: the set has none of that address
+  const Var* there = nullptr;           // `remote` as its block 0 declares it
+  const UpdateBlock* reader = nullptr;  // of what is sent: what reads it there, null if nothing does
+};
+
+// How a variable becomes pieces or is made of them.
+enum class Cut { kNot, kByRows, kById, kAtRunTime };
+
+// One send or recv.
+struct Transfer {
+  const Op* op = nullptr;
+  int position = 0;        // of the op in block 0
+  std::string_view param;  // of the op's (param, grad) pair; empty if it has none
+  std::string_view whole;  // what the pieces are cut from or joined to
+  Cut cut = Cut::kNot;
+  const Op* cut_op = nullptr;  // the op that splits or joins; null if there is none
+  int cut_position = 0;
+  bool counts_steps = false;  // not a gradient: tells the pservers that a step was done
+  std::vector<Piece> pieces;
+};
+
+struct Barrier {
+  std::vector<std::string> pservers;
+  const Op* op = nullptr;
+  int position = 0;
+};
+
+// Rows of a table that are read on the pservers, step by step.
+struct Lookup {
+  const Op* op = nullptr;  // that asks
+  int position = 0;
+  std::string_view table;     // the trainer's variable; empty if the op does not name it
+  Cut cut = Cut::kByRows;     // or kById
+  std::vector<Piece> pieces;  // kByRows: slices of the table; kById: the variables of the ids
+  const Op* split = nullptr;  // kById: what deals out the ids, and what puts the rows together
+  const Op* merge = nullptr;
+};
+
+struct TrainerFacts {
+  const RoleProgram* file = nullptr;
+  const RoleProgram* startup = nullptr;  // null if it is not in the folder
+  int trainer_id = 0;
+  std::vector<Transfer> sends, recvs, startup_recvs;
+  std::vector<Barrier> send_barriers, fetch_barriers, startup_barriers;
+  std::vector<Lookup> lookups;
+  ViewSet remote_tables;                    // parameters that an op reads from the servers by itself
+  ViewMap<const Op*> gradients;             // param -> the backward op that has it in its pair
+  std::set<std::string_view> updated_here;  // parameters with an optimizer op on the trainer
+  bool by_communicator = false;             // ops name what is sent; a thread of the process sends it
+  std::vector<Transfer> tells_ids;          // geo: sends that name the tables whose rows were touched
+
+  // Sends that carry gradients, and those by parameter.
+  const Transfer* FindSend(std::string_view param) const;
+  const Transfer* FindRecv(std::string_view param) const;
+  ViewMap<std::size_t> send_of, recv_of;  // positions in sends, recvs
+};
+
+// One optimize block of a pserver.
+struct UpdateBlock {
+  int block = 0;
+  int merge_block = 0;  // where its gradient comes in; another one if it is measured before any update
+  std::vector<std::string_view> consumes;     // what arrives and is read here, in the order of reading
+  std::span<const std::string> merge_inputs;  // of its `sum`, in order: the trainers' gradients
+  const Op* merge = nullptr;
+  std::string_view merged;            // what the sum writes; without one, what arrives
+  std::vector<const Op*> scales;      // in place on the merged gradient, up to its first other reader
+  std::vector<const Op*> optimizers;  // one, in a correct set
+  const Op* optimizer = nullptr;      // the first
+  std::string_view param, grad;       // the pieces that the optimizer works on
+  const Var* param_var = nullptr;     // as its block sees them, null if they are not declared
+  const Var* grad_var = nullptr;
+  bool delta = false;  // geo: adds what arrives to a parameter
+  bool by_id = false;  // the shard of a table that is dealt out by id
+  bool plain = false;  // it is, and is updated as Fluid does: with what arrives, added up
+  // In the order in which they are run.
+  std::vector<int> blocks() const {
+    return merge_block == block ? std::vector<int>{block} : std::vector<int>{merge_block, block};
+  }
+  const Op* anchor(const Op* serve) const { return optimizer != nullptr ? optimizer : serve; }
+};
+
+struct PserverFacts {
+  const RoleProgram* file = nullptr;
+  const RoleProgram* startup = nullptr;
+  const Op* serve = nullptr;
+  std::string address;
+  int trainers = 0;  // Fanin
+  ServeMode mode = ServeMode::kSync;
+  std::span<const std::string> received;  // listen_and_serv's X
+  std::vector<BlockRef> blocks;           // optimize_blocks, as listed
+  std::vector<UpdateBlock> updates;
+  int lr_block = -1, checkpoint_block = -1;
+  int shared_block = -1;         // computes for all updates what no gradient alone says; -1: none does
+  const Op* exchange = nullptr;  // tells other pservers what was measured here; null if none does
+  std::map<std::string, int, std::less<>> prefetch_blocks;  // variable of the ids -> block
+  ViewMap<std::size_t> consumer;                            // what arrives -> position in updates
+  ViewMap<std::size_t> updated_by;                          // param piece -> position in updates
+  std::set<std::string, std::less<>> counters;              // what the lr block counts: they arrive
+
+  const UpdateBlock* UpdateOf(std::string_view piece) const;   // null if it is not updated here
+  const UpdateBlock* ConsumerOf(std::string_view name) const;  // null if nobody reads it
+};
+
+struct RoleFacts {
+  std::vector<TrainerFacts> trainers;
+  std::vector<PserverFacts> pservers;
+  std::map<std::string, std::size_t, std::less<>> by_address;
+  const PserverFacts* FindPserver(std::string_view address) const;
+  bool sync() const;  // every pserver says so, and trainers send by themselves
+  bool geo() const;
+  // The pservers say sync, but nothing else does: no trainer ends a step, no block merges.
+  bool async_called_sync() const;
+};
+
+// The findings are about what is so broken that no facts can be read (a pserver without listen_and_serv).
+RoleFacts ReadFacts(const RoleFiles& roles, const OpRegistry& ops, ThreadPool* threads,
+                    std::vector<Finding>& findings);
+TrainerFacts ReadTrainer(const RoleFiles& roles, std::size_t index, const OpRegistry& ops);
+// What any trainer sends, by the address of the pserver.
+struct Sent {
+  const Piece* piece = nullptr;
+  Cut cut = Cut::kNot;
+};
+using SentTo = ViewMap<std::vector<Sent>>;
+std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
+                                        const SentTo& sent, std::vector<Finding>& findings);
+
+// "grad:3" -> {"grad", "3"}: the last colon divides. Nothing if there is none.
+std::optional<std::pair<std::string_view, std::string_view>> DividePair(std::string_view text);
+std::optional<int> ParseBlock(std::string_view text);
+
+// A name as one block sees it.
+struct InBlock {
+  int block = 0;
+  std::string_view name;
+};
+// Program::FindVar of each, for less.
+std::vector<const Var*> FindVars(const Program& program, std::span<const InBlock> names);
+
+// The optimizer's parameter and gradient slots: as declared, or Fluid's if the op is not known; nullopt if it
+// is none.
+struct OptimizerSlots {
+  std::string param, grad;
+};
+std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops);
+
+// Calls `visit` with each (param, grad) pair of op_role_var, in the program's own texts.
+template <typename Visit>
+void ForEachPair(const Op& op, const Visit& visit) {
+  const auto* names = op.Get<std::vector<std::string>>(kRoleVarAttr);
+  for (std::size_t i = 0; names != nullptr && i + 1 < names->size(); i += 2)
+    visit(std::string_view((*names)[i]), std::string_view((*names)[i + 1]));
+}
+
+const std::vector<std::string>& StringsOf(const Op& op, std::string_view attr);  // none if it is not there
+std::vector<std::int64_t> LongsOf(const Op& op, std::string_view attr);          // ints too
+
+std::string Shortened(std::string line);
+Finding MakeFinding(Severity severity, std::string id, const RoleProgram& file, std::string message,
+                    const Op* op = nullptr);
+
+// Where rules put what they find.
+class Findings {
+ public:
+  explicit Findings(std::vector<Finding>& out) : out_(out) {}
+  void Error(std::string id, const RoleProgram& file, std::string message, const Op* op = nullptr) {
+    out_.push_back(MakeFinding(Severity::kError, std::move(id), file, std::move(message), op));
+  }
+  void Warning(std::string id, const RoleProgram& file, std::string message, const Op* op = nullptr) {
+    out_.push_back(MakeFinding(Severity::kWarning, std::move(id), file, std::move(message), op));
+  }
+  void Note(std::string id, const RoleProgram& file, std::string message) {
+    out_.push_back(MakeFinding(Severity::kNote, std::move(id), file, std::move(message)));
+  }
+  void Add(Finding finding) { out_.push_back(std::move(finding)); }
+  void Detail(std::string line) { out_.back().details.push_back(Shortened(std::move(line))); }
+
+ private:
+  std::vector<Finding>& out_;
+};
+
+// The rules. Each appends what it finds.
+void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings);
+// The plan that programs carry, where they do.
+void CheckPlans(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
+void CheckMessages(const RoleFacts& facts, Findings& findings);
+void CheckTiling(const RoleFacts& facts, Findings& findings);
+void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
+// One optimizer op, wherever it stands; what is known of its type.
+void CheckOptimizer(const RoleProgram& file, int block, const Op& op, const OpRegistry& ops,
+                    Findings& findings);
+void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
+void CheckMeasures(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);
+void CheckServing(const RoleFacts& facts, Findings& findings);
+void CheckDelay(const RoleFacts& facts, Findings& findings);
+void CheckTables(const RoleFacts& facts, Findings& findings);
+void CheckBarriers(const RoleFacts& facts, Findings& findings);
+void CheckCommOps(const RoleFacts& facts, Findings& findings);
+void CheckOrder(const RoleFacts& facts, Findings& findings);
+void CheckStartup(const RoleFacts& facts, Findings& findings);
+// Null: the source is not given.
+void CheckDeclarations(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
+void CheckStepCounters(const RoleFacts& facts, const SourcePrograms* source, Findings& findings);
+void CheckStartRows(const RoleFacts& facts, const OpRegistry& ops, const SourcePrograms* source,
+                    Findings& findings);
+void CheckSharedStart(const RoleFacts& facts, Findings& findings);
+void CheckGeo(const RoleFacts& facts, Findings& findings);
+void CheckProgress(const RoleFacts& facts, Findings& findings);
+void CheckCollective(const RoleFacts& facts, Findings& findings);
+void CheckStreams(const RoleFacts& facts, Findings& findings);
+void CheckRankStart(const RoleFacts& facts, Findings& findings);
+// How many ranks a job without pservers has; its trainers, if they do not say.
+int RanksOf(const RoleFacts& facts);
+
+}  // namespace penstock::check

@@ -1,0 +1,111 @@
+// Reads what a rank does with the others: its collective ops in order, the rings they use, what they add up.
+#include <algorithm>
+#include <cmath>
+
+#include "transpiler/check/facts/mean.h"
+#include "transpiler/check/facts/rank_facts.h"
+#include "transpiler/check/facts/rank_ops.h"
+
+namespace penstock::check {
+namespace {
+
+// In the order of the ops, those of inner blocks where the blocks are entered.
+void AddCollectives(const Program& program, int block, std::vector<Collective>& out) {
+  const auto& entries = program.block(block).ops();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const Op& op = *entries[i].op;
+    if (IsCollective(op)) out.push_back({&op, block, static_cast<int>(i)});
+    for (const NamedAttr& attr : op.attrs()) {
+      const auto* inner = std::get_if<BlockRef>(&attr.value);
+      if (inner != nullptr && inner->index > block && inner->index < program.block_count())
+        AddCollectives(program, inner->index, out);
+    }
+  }
+}
+
+std::vector<Collective> CollectivesOf(const Program& program) {
+  std::vector<Collective> out;
+  AddCollectives(program, 0, out);
+  return out;
+}
+
+// What a start-up program says of its rank.
+void ReadRank(const Program& startup, RankFacts& facts) {
+  for (const OpEntry& entry : startup.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.type() == "gen_nccl_id") {
+      facts.joins = &op;
+      facts.rank = op.GetOr<std::int32_t>("trainer_id", 0);
+      facts.endpoints = StringsOf(op, "trainers");
+      facts.ranks = static_cast<int>(facts.endpoints.size());
+    } else if (op.type() == "c_gen_nccl_id") {
+      facts.joins = &op;
+      facts.rank = op.GetOr<std::int32_t>("rank", 0);
+      facts.endpoint = op.GetOr<std::string>("endpoint", "");
+      facts.endpoints = StringsOf(op, "other_endpoints");
+      facts.endpoints.push_back(facts.endpoint);
+      std::sort(facts.endpoints.begin(), facts.endpoints.end());
+      facts.ranks = static_cast<int>(facts.endpoints.size());
+    } else if (op.type() == "c_comm_init") {
+      facts.rings.insert(op.GetOr<std::int32_t>("ring_id", 0));
+    } else if (op.type() == "c_comm_init_all") {
+      facts.joins = &op;
+      facts.rings.insert(op.GetOr<std::int32_t>("ring_id", 0));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<RankFacts> ReadRanks(const RoleFacts& facts) {
+  std::vector<RankFacts> ranks;
+  for (const TrainerFacts& trainer : facts.trainers) {
+    RankFacts rank;
+    rank.trainer = &trainer;
+    if (trainer.startup != nullptr) {
+      ReadRank(trainer.startup->program, rank);
+      rank.startup = CollectivesOf(trainer.startup->program);
+    }
+    rank.main = CollectivesOf(trainer.file->program);
+    rank.exchanged.insert(trainer.updated_here.begin(), trainer.updated_here.end());
+    for (const auto& [param, op] : trainer.gradients) {
+      for (const auto& [of, grad] : op->RolePairs()) rank.exchanged.insert(grad);
+    }
+    ranks.push_back(std::move(rank));
+  }
+  return ranks;
+}
+
+std::vector<std::pair<float, const Op*>> LossScales(const Program& main) {
+  std::vector<std::pair<float, const Op*>> losses;
+  for (const OpEntry& entry : main.main().ops()) {
+    const Op& op = *entry.op;
+    if (op.role() == (Role::kBackward | Role::kLoss)) losses.emplace_back(1.0f, &op);
+    if (!losses.empty() && op.type() == "scale" &&
+        op.InputName("X") == losses.back().second->OutputName("Out") &&
+        op.OutputName("Out") == op.InputName("X") && op.GetOr<float>("bias", 0.0f) == 0.0f)
+      losses.back().first *= op.GetOr<float>("scale", 1.0f);
+  }
+  return losses;
+}
+
+std::optional<int> DevicesOf(float scale) {
+  constexpr int kDevicesMax = 1 << 16;
+  if (!(scale <= 1.0f) || scale * kDevicesMax < 1.0f) return std::nullopt;
+  const int devices = static_cast<int>(std::lround(1.0f / scale));
+  return TakesMeanOf(scale, devices) ? std::optional(devices) : std::nullopt;
+}
+
+int RanksOf(const RoleFacts& facts) {
+  const TrainerFacts& first = facts.trainers.front();
+  RankFacts rank;
+  if (first.startup != nullptr) ReadRank(first.startup->program, rank);
+  if (rank.ranks > 0) return rank.ranks;
+  // Nothing says how many devices a process has but the mean that it takes over them.
+  const auto losses = LossScales(first.file->program);
+  const bool scaled = rank.joins != nullptr && !losses.empty();
+  const auto devices = scaled ? DevicesOf(losses.front().first) : std::optional<int>();
+  return devices.value_or(static_cast<int>(facts.trainers.size()));
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,285 @@
+#include "transpiler/check/meaning/composition.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "transpiler/check/facts/rank_ops.h"
+
+namespace penstock::check {
+namespace {
+
+int TrainersOf(const RoleFacts& facts) {
+  if (facts.trainers.empty()) return 0;
+  return facts.pservers.empty() ? RanksOf(facts) : facts.pservers.front().trainers;
+}
+
+// Copies that a start-up program makes, by what they copy: delay compensation keeps what each trainer has,
+// local training, which adds up updates in the parameters' place, what it began with. At the start of a step
+// they are still alike.
+Copies CopiesIn(const RoleProgram* startup) {
+  Copies copies;
+  if (startup == nullptr) return copies;
+  for (const OpEntry& entry : startup->program.main().ops()) {
+    if (entry.op->type() == "assign") copies[entry.op->InputName("X")].push_back(entry.op->OutputName("Out"));
+  }
+  return copies;
+}
+
+// The pserver's op that answers a lookup by id; null if it is not to be found, which is reported elsewhere.
+const Op* AnswerTo(const Lookup& lookup, const RoleFacts& facts) {
+  if (lookup.cut != Cut::kById || lookup.merge == nullptr || lookup.pieces.empty()) return nullptr;
+  const Piece& piece = lookup.pieces.front();
+  const PserverFacts* pserver = facts.FindPserver(piece.pserver);
+  if (pserver == nullptr) return nullptr;
+  const auto block = pserver->prefetch_blocks.find(piece.remote);
+  const Program& program = pserver->file->program;
+  if (block == pserver->prefetch_blocks.end() || block->second < 1 || block->second >= program.block_count())
+    return nullptr;
+  for (const OpEntry& entry : program.block(block->second).ops()) {
+    if (!entry.op->InputName("W").empty()) return entry.op.get();
+  }
+  return nullptr;
+}
+
+// Trainers compute much the same: one counts for all.
+std::size_t OpsToRun(const RoleFacts& facts) {
+  std::size_t ops = facts.trainers.front().file->program.main().ops().size();
+  for (const PserverFacts& pserver : facts.pservers) {
+    const Program& program = pserver.file->program;
+    for (int i = 0; i < program.block_count(); ++i) ops += program.block(i).ops().size();
+  }
+  return ops;
+}
+
+}  // namespace
+
+std::vector<std::string_view> ResultsOf(const Program& program) {
+  ViewSet read;
+  for (const OpEntry& entry : program.main().ops()) {
+    for (const Slot& slot : entry.op->inputs()) read.insert(slot.args.begin(), slot.args.end());
+  }
+  std::vector<std::string_view> results;
+  for (const OpEntry& entry : program.main().ops()) {
+    const Role role = entry.op->role();
+    const bool loss = role == (Role::kForward | Role::kLoss);
+    if (role != Role::kForward && !loss) continue;
+    for (const Slot& slot : entry.op->outputs()) {
+      for (const std::string& name : slot.args) {
+        if (name != kEmptyVarName && (loss || !read.contains(name))) results.push_back(name);
+      }
+    }
+  }
+  return results;
+}
+
+Composition::Composition(const RoleFacts& given, const OpRegistry& registry)
+    : facts(given), ops(registry), table(registry, TrainersOf(given)) {
+  if (facts.trainers.empty()) return;
+  table.ReserveOps(OpsToRun(facts));
+  RunLrBlocks();
+  RunTrainers();
+  for (std::size_t i = 0; i < facts.pservers.size(); ++i) {
+    const PserverFacts& pserver = facts.pservers[i];
+    copies_.push_back(CopiesIn(pserver.startup));
+    shared_.push_back(pserver.shared_block < 0 ? nullptr
+                                               : std::make_unique<Evaluation>(pserver.file->program, ops,
+                                                                              table, lr_blocks[i].get()));
+  }
+  for (const Transfer& send : facts.trainers.front().sends) {
+    if (send.counts_steps || send.param.empty()) continue;
+    for (std::size_t i = 0; i < send.pieces.size(); ++i) Update(send, i);
+  }
+  RunShared();
+  for (Run& run : waiting_) End(std::move(run));
+  waiting_.clear();
+}
+
+void Composition::RunTrainers() {
+  for (const TrainerFacts& trainer : facts.trainers) {
+    auto run = std::make_unique<Evaluation>(trainer.file->program, ops, table);
+    run->CountSteps(&counters);  // its own, where the user's program counts too
+    const ViewSet added = AddedUp(trainer.file->program);
+    for (const auto& [original, copies] : CopiesIn(trainer.startup)) {
+      if (!added.contains(original)) continue;  // the user's own, which goes its own way
+      for (const std::string_view copy : copies) {
+        if (trainer.file->program.main().FindVar(copy) != nullptr) run->Set(copy, table.Leaf(original));
+      }
+    }
+    for (const Lookup& lookup : trainer.lookups) {
+      if (const Op* answer = AnswerTo(lookup, facts)) {
+        run->AsksFor(*lookup.merge, {answer->InputName("W"), answer->GetOr<std::int64_t>("padding_idx", -1)});
+      }
+    }
+    run->RunBlock(0);
+    for (const Transfer& send : trainer.sends) {
+      for (const Piece& piece : send.pieces) {
+        arrivals_.emplace(Place(piece.pserver, piece.remote),
+                          table.FromTrainer(trainer.trainer_id, run->Get(send.whole)));
+      }
+    }
+    trainers.push_back(std::move(run));
+  }
+}
+
+void Composition::RunLrBlocks() {
+  for (const PserverFacts& pserver : facts.pservers) {
+    const Program& program = pserver.file->program;
+    auto run = std::make_unique<Evaluation>(program, ops, table);
+    if (pserver.lr_block > 0 && pserver.lr_block < program.block_count()) {
+      for (const OpEntry& entry : program.block(pserver.lr_block).ops()) {
+        const auto inputs = entry.op->InputNames();
+        // Of trainers that are not in the folder, the counters are there but nobody sends them.
+        const bool counted = std::any_of(inputs.begin(), inputs.end(),
+                                         [&](const auto& name) { return pserver.counters.contains(name); });
+        if (!counted) {
+          run->RunOp(*entry.op);
+          continue;
+        }
+        for (const std::string& name : entry.op->OutputNames()) {
+          const std::string& counter = *counters.insert(name).first;  // outlives the evaluation
+          run->Set(counter, StepLeaf(table, counter));
+        }
+      }
+    }
+    lr_blocks.push_back(std::move(run));
+  }
+}
+
+// What comes in is set before the block runs: of each trainer its own, where they are merged; else of any.
+void Composition::SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
+                              Evaluation& block) {
+  if (update.merge == nullptr) {
+    for (const std::string_view name : update.consumes) block.Set(name, gradient);
+    return;
+  }
+  // Fluid adds a table's gradients without dividing; reported as a warning of its own.
+  const double scale = update.plain ? 1.0 / pserver.trainers : 1.0;
+  for (std::size_t t = 0; t < update.merge_inputs.size(); ++t) {
+    const std::string& name = update.merge_inputs[t];
+    const auto arrived = arrivals_.find({pserver.address, name});
+    const ExprId of =
+        arrived != arrivals_.end() ? arrived->second : table.FromTrainer(static_cast<int>(t), gradient);
+    block.Set(name, table.Linear({{of, scale}}));
+  }
+}
+
+void Composition::Update(const Transfer& send, std::size_t index) {
+  const Piece& piece = send.pieces[index];
+  const UpdateBlock* update = piece.reader;
+  if (update == nullptr || update->optimizer == nullptr) return;  // reported
+  Run run = Begin(send, index, *piece.to, *update);
+  if (piece.to->shared_block < 0) {
+    End(std::move(run));
+  } else {
+    waiting_.push_back(std::move(run));
+  }
+}
+
+Composition::Run Composition::Begin(const Transfer& send, std::size_t index, const PserverFacts& pserver,
+                                    const UpdateBlock& update) {
+  const auto server = static_cast<std::size_t>(&pserver - facts.pservers.data());
+  const Evaluation* outer = shared_[server] != nullptr ? shared_[server].get() : lr_blocks[server].get();
+  Run run{.slice = {.param = send.param, .index = index, .pserver = &pserver, .update = &update},
+          .values = std::make_unique<Evaluation>(pserver.file->program, ops, table, outer)};
+  Evaluation& block = *run.values;
+  block.OfSlice(index, send.pieces.size());
+  run.slice.gradient = trainers.front()->Get(send.whole);
+  SetArrivals(update, pserver, run.slice.gradient, block);
+  const ExprId before = table.Leaf(send.param);
+  block.Set(update.param, before);
+  if (const auto copies = copies_[server].find(update.param); copies != copies_[server].end()) {
+    for (const std::string_view copy : copies->second) block.Set(copy, before);
+  }
+  if (update.merge_block != update.block) block.RunBlock(update.merge_block);
+  return run;
+}
+
+// What pservers tell each other has been measured by now, on all of them.
+void Composition::RunShared() {
+  std::map<std::pair<std::string, std::string>, ExprId> measured;  // pserver, its variable
+  for (const Run& run : waiting_) {
+    const PserverFacts& pserver = *run.slice.pserver;
+    Evaluation& shared = *shared_[static_cast<std::size_t>(&pserver - facts.pservers.data())];
+    for (const OpEntry& entry : pserver.file->program.block(run.slice.update->merge_block).ops()) {
+      for (const Slot& slot : entry.op->outputs()) {
+        for (const std::string& name : slot.args) {
+          const ExprId* value = run.values->Find(name);
+          if (value == nullptr) continue;
+          shared.Set(name, *value);
+          measured[{pserver.address, name}] = *value;
+        }
+      }
+    }
+  }
+  for (std::size_t p = 0; p < shared_.size(); ++p) {
+    if (shared_[p] == nullptr) continue;
+    const PserverFacts& pserver = facts.pservers[p];
+    for (const OpEntry& entry : pserver.file->program.block(pserver.shared_block).ops()) {
+      const Op& op = *entry.op;
+      if (&op != pserver.exchange) {
+        shared_[p]->RunOp(op);
+        continue;
+      }
+      const auto& all = op.Output("Out");
+      const auto& owners = StringsOf(op, "epmap");
+      for (std::size_t i = 0; i < std::min(all.size(), owners.size()); ++i) {
+        const auto value = measured.find({owners[i], all[i]});
+        if (value != measured.end()) shared_[p]->Set(all[i], value->second);
+      }
+    }
+  }
+}
+
+void Composition::End(Run run) {
+  Evaluation& block = *run.values;
+  UpdatedSlice& slice = run.slice;
+  const UpdateBlock& update = *slice.update;
+  const OpDef* def = ops.Find(update.optimizer->type());
+  const std::string rate = def == nullptr ? "LearningRate" : def->optimizer()->rate_slot;
+  const std::vector<StateName> state = StateOf(slice, rate);
+  for (const auto& [name, whole] : state) {
+    if (name != whole && block.Find(name) == nullptr) block.Set(name, table.Leaf(whole));
+  }
+  block.RunBlock(update.block);
+  slice.value = block.Get(update.param);
+  if (!update.optimizer->InputName(rate).empty()) slice.rate = block.Get(update.optimizer->InputName(rate));
+  for (const auto& [name, whole] : state) slice.state.emplace_back(whole, block.Get(name));
+  const Program& program = slice.pserver->file->program;
+  bool updated = false;
+  for (const OpEntry& entry : program.block(update.block).ops()) {
+    if (!std::exchange(updated, updated || entry.op.get() == update.optimizer)) continue;
+    for (const Slot& slot : entry.op->outputs()) {
+      for (const std::string& name : slot.args) {
+        const Var* var = program.main().FindVar(name);
+        if (var != nullptr && var->persistable) slice.kept[name] = block.Get(name);
+      }
+    }
+  }
+  slices[slice.param].push_back(std::move(slice));
+}
+
+// A further slice of a parameter on one pserver keeps its state under names of its own: what stands in the
+// same place of the first one's update is the parameter's.
+std::vector<Composition::StateName> Composition::StateOf(const UpdatedSlice& slice,
+                                                         const std::string& rate) const {
+  const Op* first = slice.update->optimizer;
+  if (const auto before = slices.find(slice.param); before != slices.end()) {
+    for (const UpdatedSlice& other : before->second) {
+      if (other.pserver != slice.pserver) continue;
+      first = other.update->optimizer;
+      break;
+    }
+  }
+  std::vector<StateName> state;
+  for (const Slot& slot : slice.update->optimizer->inputs()) {
+    const ArgList& wholes = first->Input(slot.name);
+    for (std::size_t i = 0; i < slot.args.size(); ++i) {
+      const std::string& name = slot.args[i];
+      if (name == slice.update->param || name == slice.update->grad || slot.name == rate) continue;
+      state.emplace_back(name, i < wholes.size() ? wholes[i] : name);
+    }
+  }
+  return state;
+}
+
+}  // namespace penstock::check

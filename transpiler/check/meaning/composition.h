@@ -1,0 +1,76 @@
+// The whole set as expressions: what each trainer computes and sends, and what each pserver makes of it,
+// sends and recvs substituted by what they carry.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "transpiler/check/facts/facts.h"
+#include "transpiler/check/meaning/evaluate.h"
+
+namespace penstock::check {
+
+// One slice of a parameter after a step, and the optimizer's state that belongs to it.
+struct UpdatedSlice {
+  std::string_view param;  // the whole, as trainers call it
+  std::size_t index = 0;   // of the slice
+  const PserverFacts* pserver = nullptr;
+  const UpdateBlock* update = nullptr;
+  ExprId value = ExprId::kNone;
+  ExprId gradient = ExprId::kNone;                    // as trainers send it
+  ExprId rate = ExprId::kNone;                        // of the optimizer
+  std::vector<std::pair<std::string, ExprId>> state;  // by the name that the parameter's has
+  std::map<std::string, ExprId> kept;  // what lasts and is written behind the update, by its name there
+};
+
+// What a start-up program copies: by name, what it is copied to.
+using Copies = ViewMap<std::vector<std::string_view>>;
+
+struct Composition {
+  Composition(const RoleFacts& facts, const OpRegistry& ops);
+
+  const RoleFacts& facts;
+  const OpRegistry& ops;
+  ExprTable table;
+  std::set<std::string> counters;                      // advanced by messages instead of by an op
+  std::vector<std::unique_ptr<Evaluation>> trainers;   // main programs, in the order of facts.trainers
+  std::vector<std::unique_ptr<Evaluation>> lr_blocks;  // in the order of facts.pservers
+  ViewMap<std::vector<UpdatedSlice>> slices;           // by parameter
+
+ private:
+  using StateName = std::pair<std::string, std::string>;  // on the pserver; of the parameter
+  // An update whose gradient has come in.
+  struct Run {
+    UpdatedSlice slice;
+    std::unique_ptr<Evaluation> values;
+  };
+
+  void RunTrainers();
+  void RunLrBlocks();
+  void Update(const Transfer& send, std::size_t index);
+  std::vector<StateName> StateOf(const UpdatedSlice& slice, const std::string& rate) const;
+  Run Begin(const Transfer& send, std::size_t index, const PserverFacts& pserver, const UpdateBlock& update);
+  void RunShared();
+  void End(Run run);
+  void SetArrivals(const UpdateBlock& update, const PserverFacts& pserver, ExprId gradient,
+                   Evaluation& block);
+  PlaceMap<ExprId> arrivals_;
+  std::vector<Copies> copies_;                       // in the order of facts.pservers
+  std::vector<std::unique_ptr<Evaluation>> shared_;  // likewise; null where nothing is shared
+  std::vector<Run> waiting_;                         // for what pservers share
+};
+
+// What a program computes for whoever runs it: of its forward ops, the outputs that none of its ops reads,
+// and its losses.
+std::vector<std::string_view> ResultsOf(const Program& program);
+
+// The rules that ask it.
+void CheckAlike(Composition& set, Findings& findings);
+void CheckSource(Composition& set, const SourcePrograms& source, Findings& findings);
+void CheckStartValues(Composition& set, const SourcePrograms* source, Findings& findings);
+
+}  // namespace penstock::check

@@ -1,0 +1,397 @@
+#include "transpiler/check/meaning/evaluate.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "framework/op/slices.h"
+#include "transpiler/check/facts/rank_ops.h"
+
+namespace penstock::check {
+namespace {
+
+constexpr std::string_view kGradOf = "_grad";  // type of a gradient op: that of its op, and this
+
+// A factor as it was meant: one over a whole number, which single precision only comes near.
+double Meant(float factor) {
+  const double whole = std::round(1.0 / static_cast<double>(factor));
+  const bool near = std::isfinite(whole) && std::abs(whole * static_cast<double>(factor) - 1.0) <=
+                                                static_cast<double>(std::numeric_limits<float>::epsilon());
+  return near ? 1.0 / whole : static_cast<double>(factor);
+}
+
+// Null if there are none or several.
+const std::string* OnlyArgument(const std::vector<Slot>& slots) {
+  const std::string* only = nullptr;
+  for (const Slot& slot : slots) {
+    for (const std::string& name : slot.args) {
+      if (only != nullptr) return nullptr;
+      only = &name;
+    }
+  }
+  return only;
+}
+
+}  // namespace
+
+ExprId StepLeaf(ExprTable& table, std::string_view counter) {
+  return table.Leaf(StrCat("the number of the step, in ", counter));
+}
+
+std::size_t NameValues::Seek(NameId name) const {
+  const std::size_t mask = table_.size() - 1;
+  std::size_t at = static_cast<std::size_t>(name) & mask;
+  while (table_[at].name != name && table_[at].name != NameId::kNone) at = (at + 1) & mask;
+  return at;
+}
+
+const ExprId* NameValues::Find(NameId name) const {
+  if (used_ == 0) return nullptr;
+  const Entry& entry = table_[Seek(name)];
+  return entry.name == name ? &entry.value : nullptr;
+}
+
+void NameValues::Set(NameId name, ExprId value) {
+  Reserve(used_ + 1);
+  Entry& entry = table_[Seek(name)];
+  if (entry.name == NameId::kNone) ++used_;
+  entry = {name, value};
+}
+
+void NameValues::Reserve(std::size_t count) {
+  constexpr std::size_t kFewest = 16;
+  if (2 * count <= table_.size()) return;
+  std::vector<Entry> old(std::bit_ceil(std::max(2 * count, kFewest)));
+  std::swap(old, table_);
+  for (const Entry& entry : old) {
+    if (entry.name != NameId::kNone) table_[Seek(entry.name)] = entry;
+  }
+}
+
+const ExprId* Evaluation::Find(NameId name) const {
+  if (const ExprId* own = values_.Find(name)) return own;
+  return outer_ == nullptr ? nullptr : outer_->Find(name);
+}
+
+ExprId Evaluation::Get(NameId name) {
+  const ExprId* known = Find(name);
+  return known != nullptr ? *known : table_.Leaf(name);
+}
+
+void Evaluation::RunBlock(int block) {
+  block_ = block;
+  const Block& run = program_.block(block);
+  values_.Reserve(values_.size() + run.vars().size());
+  computed_.reserve(computed_.size() + run.ops().size());
+  for (const OpEntry& entry : run.ops()) RunOp(*entry.op);
+}
+
+void Evaluation::RunOp(const Op& op) {
+  if (counters_ != nullptr && !counters_->empty() && CountsStep(op)) return;
+  if (op.role() == (Role::kBackward | Role::kLoss)) loss_scale_ = 1.0;  // of another loss
+  const OpCode code = table_.codes().Of(op, with_shape_);
+  if (code.kind == OpCode::Kind::kSilent) return;
+  if (code.kind == OpCode::Kind::kMessage && RunMessage(op)) return;
+  if (code.kind == OpCode::Kind::kAlgebra && RunAlgebra(op)) return;
+  RunAny(op, code);
+}
+
+// Messages have no value of their own: what a server merges is set by who evaluates it.
+bool Evaluation::RunMessage(const Op& op) {
+  if (op.type() == "recv") {
+    for (const std::string& name : op.Output("Out")) Set(name, table_.Leaf(StrCat("received ", name)));
+    return true;
+  }
+  if (op.type() == "distributed_lookup_table") {
+    RunRemoteLookup(op);
+    return true;
+  }
+  if (op.type() == "merge_ids") {
+    RunMergedLookup(op);
+    return true;
+  }
+  if (AddsUp(op)) {
+    const ExprId each = Get(op.InputName("X"));
+    const double scale = Has(op.role(), Role::kBackward) ? loss_scale_ : 1.0;
+    Set(op.OutputName("Out"), table_.SumOverTrainers(each, scale));
+    return true;
+  }
+  if (op.type() == "ref_by_trainer_id") {  // one of X: the same if they are all alike
+    const auto& copies = op.Input("X");
+    const bool alike = !copies.empty() &&
+                       std::all_of(copies.begin(), copies.end(),
+                                   [&](const std::string& name) { return Get(name) == Get(copies.front()); });
+    if (alike) Set(op.OutputName("Out"), Get(copies.front()));
+    return alike;
+  }
+  return false;
+}
+
+// A lookup of the whole table, as the source has it.
+void Evaluation::RunLookup(std::string_view type, const std::string& ids, const std::string& table,
+                           std::int64_t padding, const std::string& out) {
+  Op& lookup = made_.emplace_back(type);
+  lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
+  lookup.Set("remote_prefetch", true).Set("padding_idx", padding);
+  RunAny(lookup, table_.codes().Make(lookup, with_shape_));  // it may go before the table does
+}
+
+// One op stands for several lookups of a table.
+void Evaluation::RunRemoteLookup(const Op& op) {
+  const auto& ids = op.Input("Ids");
+  const auto& outputs = op.Output("Outputs");
+  for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
+    RunLookup(op.GetOr<std::string>("lookup_table_version", ""), ids[i], op.InputName("W"),
+              op.GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
+  }
+}
+
+// Rows that came from all shards, in the order of the ids. The op whose gradient is computed from the same
+// ids says which lookup this is; where nothing needs the gradient, whose rows they are and their shape do.
+void Evaluation::RunMergedLookup(const Op& op) {
+  const auto& ids = op.Input("Ids");
+  const auto& outputs = op.Output("Out");
+  const auto asked = asked_.find(&op);
+  for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
+    if (const Op* grad = GradientFrom(ids[i], asked == asked_.end() ? "" : asked->second.name)) {
+      // Fluid answers for every id, and leaves out none but the gradient's.
+      const bool left_out = asked != asked_.end() && asked->second.padding_idx != -1;
+      RunLookup(grad->type().substr(0, grad->type().size() - kGradOf.size()), ids[i], grad->InputName("W"),
+                left_out ? asked->second.padding_idx : grad->GetOr<std::int64_t>("padding_idx", -1),
+                outputs[i]);
+    } else if (asked != asked_.end()) {
+      RunLookup(LookupTypeOf(ids[i], outputs[i]), ids[i], asked->second.name, asked->second.padding_idx,
+                outputs[i]);
+    }
+  }
+}
+
+const Op* Evaluation::GradientFrom(std::string_view ids, std::string_view table) const {
+  for (const OpEntry& entry : program_.main().ops()) {
+    const Op& grad = *entry.op;
+    if (grad.InputName("Ids") != ids || !Has(grad.role(), Role::kBackward)) continue;
+    if (grad.type().ends_with(kGradOf) && (table.empty() || grad.InputName("W") == table)) return &grad;
+  }
+  return nullptr;
+}
+
+// The old lookup puts rows in the place of the ids' last extent, the new one behind it.
+std::string Evaluation::LookupTypeOf(const std::string& ids, const std::string& out) const {
+  const Var* from = program_.FindVar(block_, ids);
+  const Var* to = program_.FindVar(block_, out);
+  const bool known = from != nullptr && to != nullptr && from->type && to->type;
+  return known && to->shape().rank() == from->shape().rank() + 1 ? "lookup_table_v2" : "lookup_table";
+}
+
+bool Evaluation::SameShape(const std::string& a, const std::string& b) const {
+  const Var* left = program_.FindVar(block_, a);
+  const Var* right = program_.FindVar(block_, b);
+  return left != nullptr && right != nullptr && left->type && right->type && left->shape() == right->shape();
+}
+
+// Ranks scale the loss's gradient, in place, before they add theirs up.
+bool Evaluation::IsLossScale(const Op& op) const {
+  const std::string& name = op.InputName("X");
+  return !computed_.empty() && op.OutputName("Out") == name && op.Input("ScaleTensor").empty() &&
+         op.GetOr<float>("bias", 0.0f) == 0.0f &&
+         computed_.back().first->role() == (Role::kBackward | Role::kLoss) &&
+         computed_.back().first->OutputName("Out") == name;
+}
+
+// The few ops whose algebra is known: what makes sums, means and differences.
+bool Evaluation::RunAlgebra(const Op& op) {
+  const auto write = [&](ExprId value) {
+    Set(op.OutputName("Out"), value);
+    return true;
+  };
+  // Rows that stand there twice are one row of their sum: the same gradient.
+  const bool same = op.type() == "assign" || op.type() == "merge_selected_rows";
+  if (same && op.Input("X").size() == 1) return write(Get(op.InputName("X")));
+  if (op.type() == "sum") {
+    std::vector<ExprTable::Term> terms;
+    for (const std::string& name : op.Input("X")) terms.push_back({Get(name), 1.0});
+    return write(table_.Linear(terms));
+  }
+  if (op.type() == "scale" && IsLossScale(op)) {
+    loss_scale_ *= Meant(op.GetOr<float>("scale", 1.0f));  // gradients are linear in it: counted where added
+    return true;
+  }
+  if (op.type() == "scale" && op.Input("ScaleTensor").empty()) {
+    const double factor = Meant(op.GetOr<float>("scale", 1.0f));
+    const double bias = op.GetOr<float>("bias", 0.0f);
+    const bool after = op.GetOr<bool>("bias_after_scale", true);
+    std::vector<ExprTable::Term> terms = {{Get(op.InputName("X")), factor}};
+    if (bias != 0.0) terms.push_back({table_.Leaf("1"), after ? bias : bias * factor});
+    return write(table_.Linear(terms));
+  }
+  const bool adds = op.type() == "elementwise_add";
+  const bool sums = adds || op.type() == "elementwise_sub";
+  if (sums && SameShape(op.InputName("X"), op.InputName("Y"))) {
+    return write(table_.Linear({{Get(op.InputName("X")), 1.0}, {Get(op.InputName("Y")), adds ? 1.0 : -1.0}}));
+  }
+  if (op.type() == "elementwise_mul" &&
+      (Get(op.InputName("X")) == table_.Zero() || Get(op.InputName("Y")) == table_.Zero())) {
+    return write(table_.Zero());
+  }
+  return false;
+}
+
+// An op that makes a counter of itself alone.
+bool Evaluation::CountsStep(const Op& op) {
+  const std::string* read = OnlyArgument(op.inputs());
+  const std::string* written = OnlyArgument(op.outputs());
+  if (read == nullptr || written == nullptr || *read != *written) return false;
+  const auto counter = counters_->find(*read);
+  if (counter == counters_->end()) return false;
+  Set(*counter, StepLeaf(table_, *counter));
+  return true;
+}
+
+void Evaluation::RunAny(const Op& op, const OpCode& code) {
+  args_.clear();
+  for (const NameId name : table_.codes().Inputs(code)) args_.push_back(Get(name));
+  if (code.special) {
+    std::set<std::string_view> written;
+    const ExprId value =
+        HasBlocks(op) ? ApplyWithBlocks(op, code, args_, written) : table_.Apply(op, code.label, args_);
+    SetOutputs(op, code, value, written);
+    return;
+  }
+  const ExprId value = table_.Apply(op, code.label, args_);
+  computed_.emplace_back(&op, value);
+  const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;
+  for (const OpCodes::Output& output : table_.codes().Outputs(code)) {
+    const ExprId written = table_.Output(value, output.slot);
+    values_.Set(output.name, part ? table_.PartOf(slice_, slices_, written) : written);
+  }
+}
+
+// Of an op that leaves some of its outputs as they were, or writes what is no output of its own.
+void Evaluation::SetOutputs(const Op& op, const OpCode& code, ExprId value,
+                            std::set<std::string_view>& written) {
+  computed_.emplace_back(&op, value);
+  std::set<std::string_view> unchanged = Unchanged(op);
+  AddHandedOn(op, unchanged);
+  const bool part = slices_ > 1 && WhatOnSlices(ops_, op) == OnSlices::kAddsUp;
+  OpCodes& codes = table_.codes();
+  for (const OpCodes::Output& output : codes.Outputs(code)) {
+    const std::string_view name = codes.NameOf(output.name);
+    if (unchanged.contains(name)) continue;
+    written.erase(name);
+    const ExprId written_value = table_.Output(value, output.slot);
+    values_.Set(output.name, part ? table_.PartOf(slice_, slices_, written_value) : written_value);
+  }
+  for (const std::string_view name : written) {
+    if (!unchanged.contains(name)) Set(name, table_.Output(value, codes.OutputLabel(name, 0)));
+  }
+}
+
+// What a block that may be run or not leaves as it was, if it is run.
+std::set<std::string_view> Evaluation::Unchanged(const Op& op) {
+  std::set<std::string_view> unchanged;
+  const auto* block = op.type() == "conditional_block" ? op.Get<BlockRef>("sub_block") : nullptr;
+  if (block == nullptr || block->index <= block_ || block->index >= program_.block_count()) return unchanged;
+  Evaluation inside(program_, ops_, table_, this);
+  inside.RunBlock(block->index);
+  for (const OpEntry& entry : program_.block(block->index).ops()) {
+    for (const Slot& slot : entry.op->outputs()) {
+      for (const std::string& name : slot.args) {
+        if (inside.Get(name) == Get(name)) unchanged.insert(name);
+      }
+    }
+  }
+  return unchanged;
+}
+
+// What an op writes under the name of an input for its gradient's sake alone is that input. And what lasts
+// is not changed by a backward op that nobody knows, as far as anybody can tell.
+void Evaluation::AddHandedOn(const Op& op, std::set<std::string_view>& unchanged) const {
+  const auto reads = [&](const std::string& name) {
+    return std::ranges::any_of(
+        op.inputs(), [&](const Slot& slot) { return std::ranges::find(slot.args, name) != slot.args.end(); });
+  };
+  for (const Slot& slot : op.outputs()) {
+    for (const std::string& name : slot.args) {
+      if (!reads(name)) continue;
+      const OpDef* def = ops_.Find(op.type());
+      const SlotDef* output = def == nullptr ? nullptr : def->FindOutput(slot.name);
+      if (output != nullptr && output->intermediate) unchanged.insert(name);
+    }
+  }
+  if (!Has(op.role(), Role::kBackward) || ops_.Find(op.type()) != nullptr) return;
+  for (const Slot& slot : op.outputs()) {
+    for (const std::string& name : slot.args) {
+      const Var* var = program_.FindVar(block_, name);
+      if (var != nullptr && var->persistable) unchanged.insert(name);
+    }
+  }
+}
+
+ExprId Evaluation::ApplyWithBlocks(const Op& op, const OpCode& code, std::vector<ExprId> args,
+                                   std::set<std::string_view>& written) {
+  std::string label(table_.codes().labels().Text(code.label));
+  AddInner(op, label, args, written);
+  return table_.Apply(op, table_.codes().labels().NumberOf(label), args);
+}
+
+// An op with blocks of its own: their text, with variables numbered by first mention, joins the label; what
+// they name from around them joins the arguments.
+void Evaluation::AddInner(const Op& op, std::string& label, std::vector<ExprId>& args,
+                          std::set<std::string_view>& written) {
+  for (const NamedAttr& attr : op.attrs()) {
+    const auto* inner = std::get_if<BlockRef>(&attr.value);
+    if (inner == nullptr || inner->index < 1 || inner->index >= program_.block_count()) continue;
+    std::vector<std::string_view> names;
+    std::unordered_map<std::string_view, std::size_t> numbers;
+    label += StrCat(" ", attr.name, " {");
+    std::set<std::string_view> inside;
+    WriteInner(inner->index, label, names, numbers, inside);
+    label += "}";
+    for (const std::string_view name : names) {
+      if (IsOwn(inner->index, name)) continue;
+      args.push_back(Get(name));
+      if (inside.contains(name)) written.insert(name);
+    }
+  }
+}
+
+// Whether a name in a block is a variable of that block alone. Fluid's servers declare in inner blocks too
+// what is of the blocks around them; a gradient's block declares what its op hands out under other names.
+bool Evaluation::IsOwn(int block, std::string_view name) const {
+  const Block& inner = program_.block(block);
+  if (inner.FindVar(name) == nullptr) return false;
+  return inner.forward_block() >= 0 || inner.parent() < 0 ||
+         program_.FindVar(inner.parent(), name) == nullptr;
+}
+
+void Evaluation::WriteInner(int block, std::string& label, std::vector<std::string_view>& names,
+                            std::unordered_map<std::string_view, std::size_t>& numbers,
+                            std::set<std::string_view>& written) const {
+  const auto write_slots = [&](const std::vector<Slot>& slots) {
+    for (const Slot& slot : slots) {
+      if (slot.args.empty()) continue;
+      label += StrCat(" ", slot.name);
+      for (const std::string& name : slot.args) {
+        const auto [it, fresh] = numbers.try_emplace(name, numbers.size());
+        if (fresh) names.push_back(name);
+        label += StrCat(" $", it->second);
+      }
+    }
+  };
+  for (const OpEntry& entry : program_.block(block).ops()) {
+    label += StrCat(" ", table_.codes().Label(*entry.op, true), " (");
+    write_slots(entry.op->inputs());
+    label += " ->";
+    write_slots(entry.op->outputs());
+    label += ")";
+    for (const Slot& slot : entry.op->outputs()) written.insert(slot.args.begin(), slot.args.end());
+    for (const NamedAttr& attr : entry.op->attrs()) {
+      const auto* inner = std::get_if<BlockRef>(&attr.value);
+      if (inner != nullptr && inner->index > block && inner->index < program_.block_count())
+        WriteInner(inner->index, label, names, numbers, written);
+    }
+  }
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,201 @@
+// Geo: trainers update for themselves and tell a communicator what changed; pservers add the changes up.
+#include <algorithm>
+#include <compare>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "framework/text/printer.h"
+#include "transpiler/check/facts/facts.h"
+
+namespace penstock::check {
+namespace {
+
+struct RowsOf {
+  std::string ids;
+  std::string table;
+  auto operator<=>(const RowsOf&) const = default;
+};
+
+// The rows that an op takes of a table whose gradient is rows: those it looks up, or of the labels it drew.
+std::optional<RowsOf> RowsTakenBy(const Op& op) {
+  if (Has(op.role(), Role::kBackward) || !op.GetOr<bool>("is_sparse", false)) return std::nullopt;
+  const std::string& drawn = op.OutputName("SampleLabels");
+  if (!drawn.empty()) return RowsOf{.ids = drawn, .table = op.InputName("Weight")};
+  if (op.InputName("Ids").empty() || op.InputName("W").empty()) return std::nullopt;
+  return RowsOf{.ids = op.InputName("Ids"), .table = op.InputName("W")};
+}
+
+class GeoRules {
+ public:
+  // `fetched`: what any trainer receives at its start.
+  GeoRules(const RoleFacts& facts, const TrainerFacts& trainer, const ViewSet& fetched, Findings& findings)
+      : facts_(facts), trainer_(trainer), fetched_(fetched), findings_(findings) {}
+
+  void Run() {
+    if (trainer_.tells_ids.size() != 1) {
+      findings_.Error("E-check-geo", *trainer_.file,
+                      StrCat("tells the communicator ", trainer_.tells_ids.size(),
+                             " times a step that it was done; it must be once"));
+    }
+    for (const Transfer& send : trainer_.tells_ids) CheckTold(*send.op);
+    for (const Lookup& lookup : trainer_.lookups) {
+      Error(StrCat("asks pservers for rows of ", lookup.table, ", which is trained here"), *lookup.op);
+    }
+    for (const PserverFacts& pserver : facts_.pservers) {
+      for (const UpdateBlock& update : pserver.updates) {
+        if (update.delta) CheckDelta(pserver, update);
+      }
+    }
+    if (trainer_.startup == nullptr) return;
+    CheckStart();
+    CheckFetched();
+  }
+
+ private:
+  void Error(std::string message, const Op& op) {
+    findings_.Error("E-check-geo", *trainer_.file, std::move(message), &op);
+  }
+
+  // Rows of a table that are named are those that an op takes, and an update changes.
+  void CheckTold(const Op& op) {
+    const auto& ids = op.Input("X");
+    const auto& tables = StringsOf(op, "send_varnames");
+    if (ids.size() != tables.size()) {
+      Error(StrCat("names ", tables.size(), " tables for ", ids.size(), " variables of ids"), op);
+      return;
+    }
+    std::set<RowsOf> taken;
+    for (const OpEntry& entry : trainer_.file->program.main().ops()) {
+      if (std::optional<RowsOf> rows = RowsTakenBy(*entry.op)) taken.insert(*std::move(rows));
+    }
+    std::set<RowsOf> told;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const RowsOf& rows = *told.insert({.ids = ids[i], .table = tables[i]}).first;
+      if (taken.contains(rows)) continue;
+      Error(StrCat("says that rows ", rows.ids, " of ", rows.table, " changed, but no op takes them"), op);
+    }
+    for (const RowsOf& rows : taken) {
+      if (!told.contains(rows) && trainer_.updated_here.contains(rows.table) && ChangesByRows(rows.table))
+        Error(StrCat("does not say that rows ", rows.ids, " of ", rows.table, " changed"), op);
+    }
+    CheckAttrs(*trainer_.file, op);
+  }
+
+  // Its gradient is rows; of one that is dense, since another op has made it so, the whole is compared.
+  bool ChangesByRows(const std::string& table) const {
+    const Block& main = trainer_.file->program.main();
+    for (const OpEntry& entry : main.ops()) {
+      if (!Has(entry.op->role(), Role::kOptimize)) continue;
+      for (const auto& [param, grad] : entry.op->RolePairs()) {
+        const Var* var = param == table ? main.FindVar(grad) : nullptr;
+        if (var != nullptr) return var->kind == VarKind::kSelectedRows;
+      }
+    }
+    return false;
+  }
+
+  void CheckAttrs(const RoleProgram& file, const Op& op) {
+    if (!op.GetOr<bool>("merge_add", false) && op.GetOr<bool>("use_send_handler", true) &&
+        op.GetOr<std::int32_t>("num", 0) == 0 && LongsOf(op, "sections").empty() &&
+        !op.OutputName("Out").empty())
+      return;
+    findings_.Error("E-check-geo", file, "is not a send that only tells the communicator", &op);
+  }
+
+  // The start is complete when the communicator has been told; all that comes has come by then.
+  void CheckStart() {
+    const auto& ops = trainer_.startup->program.main().ops();
+    int told = 0;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Op& op = *ops[i].op;
+      if (op.type() != "send" || op.Input("X") != StringsOf(op, "send_varnames")) continue;
+      ++told;
+      CheckAttrs(*trainer_.startup, op);
+      for (const Transfer& recv : trainer_.startup_recvs) {
+        if (recv.position < static_cast<int>(i) && recv.cut_position < static_cast<int>(i)) continue;
+        findings_.Error("E-check-geo", *trainer_.startup,
+                        StrCat("tells the communicator that the start is complete before ", recv.whole,
+                               " has come: changes would be measured from another value"),
+                        &op);
+        break;
+      }
+    }
+    if (told != 1) {
+      findings_.Error(
+          "E-check-geo", *trainer_.startup,
+          StrCat("tells the communicator ", told, " times that the start is complete; it must be once"));
+    }
+  }
+
+  // Trainers start alike, from what the pservers have.
+  void CheckFetched() {
+    PlaceSet received;
+    ViewSet wholes;
+    for (const Transfer& recv : trainer_.startup_recvs) {
+      wholes.insert(recv.whole);
+      for (const Piece& piece : recv.pieces) received.insert({piece.pserver, piece.remote});
+    }
+    bool reported = false;
+    for (const PserverFacts& pserver : facts_.pservers) {
+      for (const UpdateBlock& update : pserver.updates) {
+        const Var* change = update.grad_var;
+        const bool table = change != nullptr && change->kind == VarKind::kSelectedRows;
+        if (!update.delta || received.contains({pserver.address, update.param})) continue;
+        if (table) {  // Fluid fetches none
+          findings_.Warning("W-check-geo-table", *trainer_.startup,
+                            StrCat("does not receive the table ", update.param, " from ", pserver.address,
+                                   ": rows that nobody changes stay as each started them"),
+                            update.optimizer);
+          continue;
+        }
+        findings_.Error("E-check-start-recv", *trainer_.startup,
+                        StrCat("does not receive ", update.param, " from ", pserver.address,
+                               "; the first step would not start from the pserver's value"),
+                        update.optimizer);
+        reported = true;
+      }
+    }
+    if (reported) return;
+    for (const std::string_view name : fetched_) {
+      if (wholes.contains(name)) continue;
+      findings_.Error("E-check-start-recv", *trainer_.startup,
+                      StrCat("does not receive ", name, ", which other trainers start from"));
+    }
+  }
+
+  // What the communicator sends is declared here, as the pserver takes it.
+  void CheckDelta(const PserverFacts& pserver, const UpdateBlock& update) {
+    const Var* there = update.grad_var;
+    const Var* here = trainer_.file->program.main().FindVar(update.grad);
+    if (there == nullptr) return;  // another rule's
+    if (here == nullptr) {
+      findings_.Error("E-check-geo", *trainer_.file,
+                      StrCat("does not declare ", update.grad, ", the change that ", pserver.file->file,
+                             " adds to ", update.param));
+    } else if (PrintVarType(*here) != PrintVarType(*there)) {
+      findings_.Error("E-check-message-type", *trainer_.file,
+                      StrCat(update.grad, " is ", PrintVarType(*here), " here, but ", PrintVarType(*there),
+                             " in ", pserver.file->file),
+                      update.anchor(pserver.serve));
+    }
+  }
+
+  const RoleFacts& facts_;
+  const TrainerFacts& trainer_;
+  const ViewSet& fetched_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void CheckGeo(const RoleFacts& facts, Findings& findings) {
+  if (!facts.geo()) return;
+  ViewSet fetched;
+  for (const TrainerFacts& trainer : facts.trainers) {
+    for (const Transfer& recv : trainer.startup_recvs) fetched.insert(recv.whole);
+  }
+  for (const TrainerFacts& trainer : facts.trainers) GeoRules(facts, trainer, fetched, findings).Run();
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,98 @@
+// Optimizer ops: their parameter and state are changed in place and last. Where trainers update for
+// themselves, each parameter once.
+#include "transpiler/check/facts/facts.h"
+#include "transpiler/check/facts/rank_ops.h"
+
+namespace penstock::check {
+namespace {
+
+class OptimizerRules {
+ public:
+  OptimizerRules(const RoleProgram& file, int block, const Op& op, const OpDef& def, Findings& findings)
+      : file_(file), block_(block), op_(op), def_(def), findings_(findings) {}
+
+  void Run() {
+    const std::string& param = def_.optimizer()->param_slot;
+    CheckInPlace(param, param + "Out");
+    if (op_.OutputName(param + "Out").empty()) {
+      findings_.Error(
+          "E-check-in-place", file_,
+          StrCat(op_.type(), " writes no ", param, "Out: ", op_.InputName(param), " would stay as it is"),
+          &op_);
+    }
+    CheckLasting(op_.InputName(param));
+    for (const StateDef& state : def_.optimizer()->states) {
+      const std::string& name = op_.InputName(state.slot);
+      if (name.empty()) continue;
+      if (state.output != "-")
+        CheckInPlace(state.slot, state.output.empty() ? state.slot + "Out" : state.output);
+      CheckLasting(name);
+    }
+  }
+
+ private:
+  // Empty outputs are left to the schema: state that is not kept is declared so.
+  void CheckInPlace(const std::string& in, const std::string& out) {
+    if (op_.Output(out).empty() || op_.InputName(in) == op_.OutputName(out)) return;
+    findings_.Error("E-check-in-place", file_,
+                    StrCat(op_.type(), " reads ", op_.InputName(in), " (", in, ") but writes ",
+                           op_.OutputName(out), " (", out, "): the next step would not see it"),
+                    &op_);
+  }
+
+  void CheckLasting(const std::string& name) {
+    const Var* var = file_.program.FindVar(block_, name);
+    if (var == nullptr || var->persistable) return;
+    findings_.Error("E-check-not-lasting", file_,
+                    StrCat(name, " must last from step to step, but is not declared persistable"), &op_);
+  }
+
+  const RoleProgram& file_;
+  const int block_;
+  const Op& op_;
+  const OpDef& def_;
+  Findings& findings_;
+};
+
+}  // namespace
+
+void CheckOptimizer(const RoleProgram& file, int block, const Op& op, const OpRegistry& ops,
+                    Findings& findings) {
+  if (const OpDef* def = ops.Find(op.type())) OptimizerRules(file, block, op, *def, findings).Run();
+}
+
+void CheckTrainerUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings) {
+  for (const TrainerFacts& trainer : facts.trainers) {
+    if (trainer.updated_here.empty()) continue;
+    ViewMap<const Op*> updates;
+    ViewSet added_up;
+    for (const OpEntry& entry : trainer.file->program.main().ops()) {
+      const Op& op = *entry.op;
+      if (AddsUp(op)) added_up.insert(op.InputName("X"));
+      const auto slots = FindOptimizerSlots(op, ops);
+      if (!slots) continue;
+      CheckOptimizer(*trainer.file, 0, op, ops, findings);
+      const std::string& param = op.InputName(slots->param);
+      if (!updates.emplace(param, &op).second) {
+        findings.Error(
+            "E-check-updated-twice", *trainer.file,
+            StrCat(param, " is updated twice a step, by ", updates[param]->type(), " and by ", op.type()),
+            &op);
+      }
+      if (added_up.contains(param)) {
+        findings.Error("E-check-reduced", *trainer.file,
+                       StrCat(op.type(), " updates ", param, " when it has been added up over the ranks"),
+                       &op);
+      }
+      const auto pairs = op.RolePairs();
+      const std::string& grad = op.InputName(slots->grad);
+      if (pairs.empty() || (pairs.front().first == param && pairs.front().second == grad)) continue;
+      findings.Error("E-check-pair", *trainer.file,
+                     StrCat(op.type(), " says that it is for (", pairs.front().first, ", ",
+                            pairs.front().second, "), but updates ", param, " with ", grad),
+                     &op);
+    }
+  }
+}
+
+}  // namespace penstock::check

@@ -1,0 +1,331 @@
+// A trainer's side of a Job: what its program sends, asks for and waits for in a step.
+#include <algorithm>
+#include <span>
+
+#include "transpiler/cost/job_parts.h"
+
+namespace penstock::cost {
+namespace {
+
+using Strings = std::vector<std::string>;
+using Kind = JobMessage::Kind;
+
+constexpr std::int64_t kIdBytes = 8;       // a row's number travels as int64
+constexpr std::int64_t kCounterBytes = 8;  // so does a step counter
+
+std::string ParamOf(const Op& op) {
+  const auto pairs = op.RolePairs();
+  return pairs.empty() ? "" : pairs.front().first;
+}
+
+const Strings& StringsOf(const Op& op, std::string_view attr) {
+  static const Strings kNone;
+  const Strings* value = op.Get<Strings>(attr);
+  return value == nullptr ? kNone : *value;
+}
+
+// Which rows of a table each of its pieces holds: by `heights`, if these add up to the table, else as many
+// each.
+std::vector<std::int64_t> RowBounds(const std::vector<std::int64_t>& heights, std::int64_t rows) {
+  std::vector<std::int64_t> bounds = {0};
+  for (const std::int64_t height : heights) bounds.push_back(bounds.back() + height);
+  if (bounds.back() == rows) return bounds;
+  const auto count = static_cast<std::int64_t>(heights.size());
+  for (std::int64_t i = 0; i <= count; ++i) {
+    bounds[static_cast<std::size_t>(i)] = rows / count * i + std::min(i, rows % count);
+  }
+  return bounds;
+}
+
+class TrainerReader {
+ public:
+  TrainerReader(const JobProgram& in, const JobServers& servers, Job& job, JobTrainer& out)
+      : in_(in), main_(in.program->main()), servers_(servers), job_(job), out_(out) {}
+
+  Status Read() {
+    const int last_backward = LastBackwardOp(main_);
+    int position = 0;
+    for (const OpEntry& entry : main_.ops()) {
+      in_backward_ = position++ <= last_backward;
+      PENSTOCK_RETURN_IF_ERROR(ReadOp(*entry.op));
+    }
+    return OkStatus();
+  }
+
+ private:
+  Status ReadOp(const Op& op) {
+    if (op.type() == "send") return ReadSend(op);
+    if (op.type() == "recv") return ReadRecv(op);
+    if (op.type() == "send_barrier") return ReadSendBarrier(op);
+    if (op.type() == "fetch_barrier") return AddBarriers(op, Kind::kFetchBarrier);
+    if (op.type() == "distributed_lookup_table") return ReadLookup(op);
+    if (op.type() == "prefetch") return ReadPrefetch(op);
+    return OkStatus();
+  }
+
+  Status ReadSend(const Op& op) {
+    const Strings& addresses = StringsOf(op, "epmap");
+    if (job_.exchange == Exchange::kGeo)
+      return OkStatus();  // it says which rows were touched; a communicator sends
+    if (!op.GetOr<bool>("use_send_handler", true)) {
+      for (const std::string& address : addresses) {
+        PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message,
+                                  Add(op, Kind::kCounter, address, op.InputName("X")));
+        message->bytes = kCounterBytes;
+      }
+      return OkStatus();
+    }
+    const Strings& names = StringsOf(op, "send_varnames");
+    if (!names.empty()) {
+      UsesCommunicator();
+      return AddPieces(op, Strings(addresses.size(), op.InputName("X")),
+                       op.GetOr<std::vector<std::int64_t>>("sections", {}));
+    }
+    return AddPieces(op, op.Input("X"), {});
+  }
+
+  // A message for each piece of a gradient. `sections` are the rows of each where one variable is sent in
+  // pieces.
+  Status AddPieces(const Op& op, std::span<const std::string> variables,
+                   const std::vector<std::int64_t>& sections) {
+    const Strings& addresses = StringsOf(op, "epmap");
+    if (variables.size() != addresses.size() || (!sections.empty() && sections.size() != addresses.size())) {
+      return WrongCount(op, variables.size(), addresses.size());
+    }
+    std::vector<std::int64_t> heights = sections;
+    for (std::size_t i = 0; i < variables.size(); ++i) {
+      const Var* var = main_.FindVar(variables[i]);
+      PENSTOCK_ASSIGN_OR_RETURN(std::int64_t bytes, RequireJobBytes(in_, var, variables[i], "what is sent"));
+      const std::int64_t rows = var->shape().rank() == 0 ? 1 : var->shape()[0];
+      const std::int64_t row_bytes = rows == 0 ? 0 : bytes / rows;
+      if (i >= sections.size()) heights.push_back(rows);
+      PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message,
+                                Add(op, Kind::kGradient, addresses[i], variables[i]));
+      message->overlaps = in_backward_;
+      if (var->kind == VarKind::kSelectedRows) {
+        message->bytes_per_row = row_bytes + kIdBytes;
+      } else {
+        message->bytes = sections.empty() ? bytes : sections[i] * row_bytes;
+      }
+    }
+    const Var* first = variables.empty() ? nullptr : main_.FindVar(variables[0]);
+    if (first == nullptr || first->kind != VarKind::kSelectedRows) return OkStatus();
+    return AssignRows(ParamOf(op), first->shape(), heights, variables.size());
+  }
+
+  // Says of the last messages, one a piece, which rows of the table each is about.
+  Status AssignRows(const std::string& param, const Shape& piece, const std::vector<std::int64_t>& heights,
+                    std::size_t count) {
+    const int table = FindTable(param, piece, heights);
+    const std::vector<std::int64_t> bounds =
+        RowBounds(heights, job_.tables[static_cast<std::size_t>(table)].rows);
+    for (std::size_t i = 0; i < count; ++i) {
+      JobMessage& message = out_.messages[out_.messages.size() - count + i];
+      message.table = table;
+      message.param = job_.tables[static_cast<std::size_t>(table)].param;
+      message.row_begin = bounds[i];
+      message.row_end = bounds[i + 1];
+    }
+    return OkStatus();
+  }
+
+  int FindTable(const std::string& param, const Shape& piece, const std::vector<std::int64_t>& heights) {
+    for (std::size_t i = 0; i < job_.tables.size(); ++i) {
+      if (job_.tables[i].param == param) return static_cast<int>(i);
+    }
+    JobTable table{.param = param};
+    const Var* var = main_.FindVar(param);
+    for (const std::int64_t height : heights) table.rows += height;
+    if (var != nullptr && var->HasShape() && var->shape().rank() > 0) table.rows = var->shape()[0];
+    const DType dtype = var != nullptr && var->HasShape() ? var->type->dtype : DType::kFp32;
+    table.row_bytes = JobBytes(dtype, piece.From(std::min(1, piece.rank()))).value_or(0);
+    job_.tables.push_back(std::move(table));
+    return static_cast<int>(job_.tables.size()) - 1;
+  }
+
+  Status ReadRecv(const Op& op) {
+    const Strings& addresses = StringsOf(op, "epmap");
+    const Strings& remote = StringsOf(op, "recv_varnames");
+    const ArgList& out = op.Output("Out");
+    if (!remote.empty()) UsesCommunicator();
+    if ((remote.empty() ? out : remote).size() != addresses.size())
+      return WrongCount(op, (remote.empty() ? out : remote).size(), addresses.size());
+    for (std::size_t i = 0; i < addresses.size(); ++i) {
+      const std::string& name = remote.empty() ? out[i] : out.empty() ? remote[i] : out[0];
+      PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message, Add(op, Kind::kParam, addresses[i], name));
+      message->up = false;
+      const JobPiece* piece = remote.empty() ? nullptr : servers_.FindPiece(message->pserver, remote[i]);
+      if (piece != nullptr) {
+        message->bytes = piece->value_bytes;
+        continue;
+      }
+      PENSTOCK_ASSIGN_OR_RETURN(message->bytes,
+                                RequireJobBytes(in_, main_.FindVar(name), name, "what is received"));
+    }
+    return OkStatus();
+  }
+
+  // One that is half async is the communicator's: it goes to the pservers only where these count barriers.
+  Status ReadSendBarrier(const Op& op) {
+    if (!op.GetOr<bool>("half_async", false)) return AddBarriers(op, Kind::kSendBarrier);
+    if (job_.exchange != Exchange::kSync && job_.exchange != Exchange::kSyncCommunicator) {
+      job_.exchange = Exchange::kHalfAsync;
+      return OkStatus();
+    }
+    PENSTOCK_RETURN_IF_ERROR(AddBarriers(op, Kind::kSendBarrier));
+    return AddBarriers(op, Kind::kFetchBarrier);
+  }
+
+  void UsesCommunicator() {
+    if (job_.exchange == Exchange::kSync) job_.exchange = Exchange::kSyncCommunicator;
+    if (job_.exchange == Exchange::kAsync) job_.exchange = Exchange::kAsyncCommunicator;
+  }
+
+  Status AddBarriers(const Op& op, Kind kind) {
+    for (const std::string& address : StringsOf(op, "endpoints")) {
+      PENSTOCK_RETURN_IF_ERROR(Add(op, kind, address, "").status());
+    }
+    return OkStatus();
+  }
+
+  // Ids go to each piece's pserver, rows come back.
+  Status AddPrefetch(const Op& op, const std::string& address, std::int64_t row_bytes,
+                     const std::string& what) {
+    PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const ids, Add(op, Kind::kIds, address, what));
+    ids->bytes_per_row = kIdBytes;
+    PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const rows, Add(op, Kind::kRows, address, what));
+    rows->up = false;
+    rows->bytes_per_row = row_bytes;
+    return OkStatus();
+  }
+
+  // `heights`: one a piece. The messages were added in pairs, ids then rows.
+  void AssignPairs(int table, const std::vector<std::int64_t>& heights) {
+    job_.tables[static_cast<std::size_t>(table)].remote = true;
+    const std::vector<std::int64_t> bounds =
+        RowBounds(heights, job_.tables[static_cast<std::size_t>(table)].rows);
+    const std::size_t first = out_.messages.size() - 2 * heights.size();
+    for (std::size_t i = 0; i < 2 * heights.size(); ++i) {
+      JobMessage& message = out_.messages[first + i];
+      message.table = table;
+      message.param = job_.tables[static_cast<std::size_t>(table)].param;
+      message.row_begin = bounds[i / 2];
+      message.row_end = bounds[i / 2 + 1];
+    }
+  }
+
+  Status ReadLookup(const Op& op) {
+    const Strings& addresses = StringsOf(op, "endpoints");
+    const auto heights = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
+    const Var* table = main_.FindVar(op.InputName("W"));
+    if (heights.size() != addresses.size()) return WrongCount(op, heights.size(), addresses.size());
+    if (table == nullptr || !table->HasShape() || table->shape().rank() == 0) {
+      return InvalidArgument("E-job-var", in_.file, ": table ", Quote(op.InputName("W")),
+                             " is not declared with a known shape");
+    }
+    const auto row_bytes = JobBytes(table->type->dtype, table->shape().From(1));
+    for (const std::string& address : addresses) {
+      PENSTOCK_RETURN_IF_ERROR(AddPrefetch(op, address, row_bytes.value_or(0), table->name));
+    }
+    if (!heights.empty()) AssignPairs(FindTable(table->name, table->shape(), heights), heights);
+    return OkStatus();
+  }
+
+  Status ReadPrefetch(const Op& op) {
+    const Strings& addresses = StringsOf(op, "epmap");
+    const ArgList& ids = op.Input("X");
+    if (ids.size() != addresses.size()) return WrongCount(op, ids.size(), addresses.size());
+    std::vector<std::int64_t> heights;
+    const JobPiece* piece = nullptr;
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      const int pserver = servers_.Find(addresses[i]);
+      piece = pserver < 0 ? nullptr : servers_.FindPieceReadWith(pserver, ids[i]);
+      if (piece == nullptr) {
+        return InvalidArgument("E-job-var", in_.file, ": no op of the pserver at ", Quote(addresses[i]),
+                               " looks up ids ", Quote(ids[i]), " in a table of its own");
+      }
+      const auto row_bytes = JobBytes(piece->dtype, piece->shape.From(std::min(1, piece->shape.rank())));
+      PENSTOCK_RETURN_IF_ERROR(AddPrefetch(op, addresses[i], row_bytes.value_or(0), ids[i]));
+      heights.push_back(piece->rows());
+    }
+    if (piece != nullptr) {
+      AssignPairs(FindTable(piece->param.empty() ? piece->name : piece->param, piece->shape, heights),
+                  heights);
+    }
+    return OkStatus();
+  }
+
+  // Valid until the next one is added.
+  Result<JobMessage*> Add(const Op& op, Kind kind, const std::string& address, const std::string& variable) {
+    const int pserver = servers_.Find(address);
+    if (pserver < 0) {
+      return InvalidArgument("E-job-address", in_.file, ": ", op.type(), " speaks to ", Quote(address),
+                             ", which is the address of no pserver");
+    }
+    out_.messages.push_back({.kind = kind, .pserver = pserver, .variable = variable, .param = ParamOf(op)});
+    return &out_.messages.back();
+  }
+  Status WrongCount(const Op& op, std::size_t pieces, std::size_t addresses) const {
+    return InvalidArgument("E-job-epmap", in_.file, ": ", op.type(), " has ", pieces, " pieces and ",
+                           addresses, " addresses");
+  }
+
+  const JobProgram& in_;
+  const Block& main_;
+  const JobServers& servers_;
+  Job& job_;
+  JobTrainer& out_;
+  bool in_backward_ = false;
+};
+
+// Ids that are looked up in each table, by what its gradients are made from.
+void CountIds(const Program& program, Job& job) {
+  for (const OpEntry& entry : program.main().ops()) {
+    const Op& op = *entry.op;
+    if (!Has(op.role(), Role::kBackward) || !op.HasInputSlot("Ids")) continue;
+    const auto table = std::find_if(job.tables.begin(), job.tables.end(),
+                                    [&](const JobTable& one) { return one.param == op.InputName("W"); });
+    if (table == job.tables.end()) continue;
+    for (const std::string& name : op.Input("Ids")) {
+      const Var* var = program.main().FindVar(name);
+      if (var == nullptr || !var->HasShape()) continue;
+      std::int64_t count = 1;
+      int unknown = 0;
+      for (const Dim dim : var->shape().dims()) {
+        if (dim < 0) ++unknown;
+        if (dim > 0) count = std::min<std::int64_t>(count * std::min<Dim>(dim, 1 << 20), 1 << 20);
+      }
+      (unknown == 0 ? table->ids : table->ids_per_example) += count;
+    }
+  }
+}
+
+}  // namespace
+
+int LastBackwardOp(const Block& main) {
+  static const std::set<std::string_view> kBetweenTrainers = {"c_allreduce_sum", "c_sync_calc_stream",
+                                                              "c_sync_comm_stream"};
+  int last = -1, position = 0;
+  for (const OpEntry& entry : main.ops()) {
+    const bool computes = !kBetweenTrainers.contains(entry.op->type());
+    if (Has(entry.op->role(), Role::kBackward) && computes) last = position;
+    ++position;
+  }
+  return last;
+}
+
+Status ReadJobTrainer(const OpRegistry& ops, const JobProgram& main, const JobProgram* startup,
+                      const JobServers& servers, Job& job) {
+  JobTrainer& out = job.present.emplace_back();
+  out.file = main.file;
+  if (job.pservers.empty()) {
+    PENSTOCK_RETURN_IF_ERROR(ReadJobRanks(main, startup, job, out));
+  } else {
+    PENSTOCK_RETURN_IF_ERROR(TrainerReader(main, servers, job, out).Read());
+    if (job.present.size() == 1) CountIds(*main.program, job);
+  }
+  out.memory = ReadTrainerMemory(ops, *main.program, job, out);
+  return OkStatus();
+}
+
+}  // namespace penstock::cost

@@ -1,0 +1,40 @@
+// Adds up each gradient over all ranks, right behind the backward op that completes it.
+//
+//   plan    reduce w@GRAD on ring 0
+//   before  (Y@GRAD=w@GRAD) = mul_grad(...) @backward(w, w@GRAD)
+//   after   (Y@GRAD=w@GRAD) = mul_grad(...) @backward(w, w@GRAD)
+//           w@GRAD = c_sync_calc_stream(X=w@GRAD) @backward
+//           w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
+//
+// Of several gradients of one op the last is sent first, as the plan has them. Clipping and regularization,
+// which are optimize-role ops, work on the sum.
+#include <unordered_map>
+
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/collective_ops.h"
+
+namespace penstock::passes {
+
+Result<Program> AllreduceGradients(const Program& in, const PassContext& context) {
+  constexpr char kPass[] = "allreduce_gradients";
+  std::unordered_map<std::string, int> ring_of;
+  for (const plan::RingUse& use : context.plan.ranks.reductions) ring_of.emplace(use.var, use.ring);
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  for (const OpEntry& entry : in.main().ops()) {
+    if (!Has(entry.op->role(), Role::kBackward)) continue;
+    std::vector<std::string> grads;
+    for (auto& [param, grad] : entry.op->RolePairs()) {
+      if (ring_of.contains(grad)) grads.push_back(std::move(grad));
+    }
+    if (grads.empty()) continue;
+    main.InsertAfter(entry.id, MakeAwaitComputation(grads.front(), Role::kBackward).SetMadeBy(kPass));
+    for (auto grad = grads.rbegin(); grad != grads.rend(); ++grad) {
+      main.InsertAfter(entry.id, MakeAllReduce(*grad, ring_of.at(*grad), Role::kBackward).SetMadeBy(kPass));
+    }
+  }
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

@@ -1,0 +1,58 @@
+// Turns each updated parameter into its update since the snapshot and adds that up over all ranks.
+//
+//   plan    reduce w on ring 0
+//   before  (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr)
+//   after   (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr)
+//           w = elementwise_sub(X=w@SNAPSHOT, Y=w)
+//           w = c_sync_calc_stream(X=w)
+//           w = c_allreduce_sum(X=w) {ring_id=0}
+//
+// Fluid declares the snapshot without an element type, and its inference then makes the parameter bool;
+// compat does the same.
+#include <unordered_map>
+
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/local_sgd_ops.h"
+
+namespace penstock::passes {
+namespace {
+
+constexpr char kAllreduceUpdates[] = "allreduce_updates";
+
+Status Declare(BlockEdit& main, const plan::RingUse& use, plan::Dialect dialect) {
+  Var snapshot = SnapshotVar(use);
+  const Var* param = main.FindVar(use.var);
+  if (param == nullptr) return PassError(kAllreduceUpdates, use.var, " is planned and not declared");
+  if (main.FindVar(snapshot.name) != nullptr) return NameTaken(kAllreduceUpdates, snapshot.name);
+  if (dialect == plan::Dialect::kFluid18) {
+    Var typeless = *param;
+    typeless.wire_bytes.clear();
+    typeless.type->dtype = snapshot.type->dtype = DType::kBool;
+    main.SetVar(std::move(typeless));
+  }
+  main.SetVar(std::move(snapshot));
+  return OkStatus();
+}
+
+}  // namespace
+
+Result<Program> AllreduceUpdates(const Program& in, const PassContext& context) {
+  std::unordered_map<std::string, OpId> update_of;
+  for (const plan::TrainedParam& param : context.analysis.params)
+    update_of.emplace(param.param, param.optimizer);
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  for (const plan::RingUse& use : context.plan.ranks.reductions) {
+    const auto update = update_of.find(use.var);
+    if (update == update_of.end() || main.FindOp(update->second) == nullptr) {
+      return PassError(kAllreduceUpdates, "no op updates ", use.var, ", which is planned");
+    }
+    PENSTOCK_RETURN_IF_ERROR(Declare(main, use, context.plan.dialect));
+    for (Op& op : SumUpdateOps(use))
+      main.InsertAfter(update->second, std::move(op.SetMadeBy(kAllreduceUpdates)));
+  }
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

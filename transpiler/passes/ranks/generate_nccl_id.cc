@@ -1,0 +1,34 @@
+// Adds the op by which all trainers agree on the ids of their rings, at the end of the start-up program. The
+// main program stays: what sums gradients is whoever runs it on several devices.
+//
+//   plan    {ranks=["a:1", "b:1"], rings=2}
+//   after   persist NCCLID : raw ; persist NCCLID_1 : raw
+//           (NCCLID=NCCLID) = gen_nccl_id() {trainers=["a:1", "b:1"], trainer_id=0, nccl_comm_num=2}
+//
+// With groups (node_ranks) each ring has two more ids: of the ranks of a group, and of the groups' first
+// ranks. The op knows all variables but the first by their names.
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/collective_ops.h"
+#include "transpiler/plan/names.h"
+
+namespace penstock::passes {
+
+Result<Program> GenerateNcclId(const Program& in, const PassContext& context) {
+  const plan::RankPlan& ranks = context.plan.ranks;
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  for (const std::string& id : plan::NcclIdNames(ranks)) {
+    if (main.FindVar(id) != nullptr) return NameTaken("generate_nccl_id", id);
+    main.SetVar(RingIdVar(id));
+  }
+  main.Append(MakeGenNcclId({.trainers = ranks.addresses,
+                             .trainer_id = context.self.index,
+                             .rings = ranks.rings,
+                             .node_ranks = ranks.node_ranks,
+                             .id = plan::NcclIdNames(ranks).front()})
+                  .SetMadeBy("generate_nccl_id"));
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

@@ -1,0 +1,32 @@
+// Divides the loss's gradient by the number of ranks, so that the sum of all ranks' gradients is their mean.
+//
+//   before  loss@GRAD = fill_constant() {value=1.0} @backward|loss
+//   after   loss@GRAD = fill_constant() {value=1.0} @backward|loss
+//           loss@GRAD = scale(X=loss@GRAD) {scale=0.5} @backward
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/comm_ops.h"
+
+namespace penstock::passes {
+
+Result<Program> ScaleLossGradient(const Program& in, const PassContext& context) {
+  const float factor = static_cast<float>(1.0 / context.plan.trainers);
+  ProgramEdit edit(in);
+  bool found = false;
+  for (const OpEntry& entry : in.main().ops()) {
+    const std::vector<std::string> made = entry.op->OutputNames();
+    if (entry.op->role() != (Role::kBackward | Role::kLoss) || made.empty()) continue;
+    found = true;
+    Op scale = MakeScale(made.front(), factor);
+    edit.main().InsertAfter(entry.id, scale.SetRole(Role::kBackward).SetMadeBy("scale_loss_gradient"));
+  }
+  if (!found && context.plan.dialect == plan::Dialect::kDefault) {
+    return InvalidArgument("E-pass-no-loss",
+                           "scale_loss_gradient: no op has the role backward|loss, so that ",
+                           "gradients would be added where their mean is meant")
+        .With("note: minimize marks the op that begins the backward pass");
+  }
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

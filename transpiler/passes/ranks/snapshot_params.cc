@@ -1,0 +1,27 @@
+// Keeps a copy of every parameter as all ranks had it last, at the end of the start-up program.
+//
+//   plan    broadcast w on ring 0
+//   after   persist w@SNAPSHOT : f32[13, 2048]
+//           w@SNAPSHOT = assign(X=w)
+//
+// Requires: BroadcastParams ran.
+#include "framework/ir/edit.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/collective_ops.h"
+#include "transpiler/passes/spell/local_sgd_ops.h"
+
+namespace penstock::passes {
+
+Result<Program> SnapshotParams(const Program& in, const PassContext& context) {
+  ProgramEdit edit(in);
+  BlockEdit& main = edit.main();
+  for (const plan::RingUse& use : context.plan.ranks.broadcasts) {
+    Var snapshot = SnapshotVar(use);
+    if (main.FindVar(snapshot.name) != nullptr) return NameTaken("snapshot_params", snapshot.name);
+    main.Append(MakeCopy(use.var, snapshot.name, Role::kForward).SetMadeBy("snapshot_params"));
+    main.SetVar(std::move(snapshot));
+  }
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

@@ -1,0 +1,15 @@
+// The difference of a parameter or of a slice of it: rows, if its gradients are.
+#pragma once
+
+#include "framework/ir/var.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock::passes {
+
+inline Var DeltaVar(const plan::ParamPlacement& param, std::string name, Shape shape) {
+  Var var = TensorVar(std::move(name), param.dtype, std::move(shape));
+  if (param.sparse) var.kind = VarKind::kSelectedRows;
+  return var;
+}
+
+}  // namespace penstock::passes

@@ -1,0 +1,54 @@
+// Which part of a plan each pserver has, found once for all role programs: what a pass asks of it costs what
+// that pserver holds, not what the job has.
+//
+//   const Shares shares(plan, analysis, startup);
+//   for (const SliceRef ref : shares.SlicesOn(pserver)) ...
+//
+// The plan, the analysis and the program must outlive it.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "framework/base/view_map.h"
+#include "framework/ir/def_use.h"
+#include "transpiler/plan/analyse.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock::passes {
+
+// The updates that one pserver runs: slices it holds whose parameter has an optimizer, in the order of the
+// optimizer ops and then of their rows. Their blocks are the last ones of its program, in this order. In
+// compat only the first slice of a parameter is updated: Fluid forgets others on the same pserver.
+struct ServerUpdate {
+  plan::SliceRef at;
+  const plan::ParamPlacement* placement = nullptr;
+  const plan::TrainedParam* trained = nullptr;
+  bool again = false;  // an earlier slice of the parameter is here too: what this update writes is its own
+};
+
+class Shares {
+ public:
+  Shares(const plan::PlacementPlan& plan, const plan::Analysis& analysis, const Program& startup);
+
+  // In the order in which they were dealt out; those of a parameter side by side.
+  const std::vector<plan::SliceRef>& SlicesOn(int pserver) const { return slices_[Index(pserver)]; }
+  const std::vector<ServerUpdate>& UpdatesOn(int pserver) const { return updates_[Index(pserver)]; }
+  // Parameters of which every pserver has a shard.
+  const std::vector<const plan::TrainedParam*>& distributed() const { return distributed_; }
+  // Null if the plan has no parameter with this gradient.
+  const plan::ParamPlacement* OfGrad(std::string_view grad) const;
+  // Who starts which variable, in the user's start-up program.
+  const DefUse& started() const { return started_; }
+
+ private:
+  static std::size_t Index(int pserver) { return static_cast<std::size_t>(pserver); }
+
+  std::vector<std::vector<plan::SliceRef>> slices_;
+  std::vector<std::vector<ServerUpdate>> updates_;
+  std::vector<const plan::TrainedParam*> distributed_;
+  ViewMap<const plan::ParamPlacement*> by_grad_;
+  DefUse started_;
+};
+
+}  // namespace penstock::passes

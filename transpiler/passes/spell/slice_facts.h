@@ -1,0 +1,38 @@
+// Records in a pserver's variable which rows of which whole it is, so that any slicing starts from the same
+// values: the start-up program's op is run for the whole and these rows are taken. Fluid starts each slice as
+// if it were a parameter of its own; compat records nothing.
+#pragma once
+
+#include <string>
+
+#include "framework/ir/var.h"
+#include "transpiler/plan/names.h"
+#include "transpiler/plan/plan.h"
+
+namespace penstock::passes {
+
+inline void RecordSlice(const plan::PlacementPlan& plan, plan::SliceRef ref, const std::string& whole,
+                        Var& var) {
+  const plan::ParamPlacement& param = plan.param(ref);
+  if (plan.dialect == plan::Dialect::kFluid18 || !param.sliced()) return;
+  const plan::Slice& slice = plan.slice(ref);
+  var.facts.slice = InitialSlice{
+      .whole = whole, .whole_shape = param.shape, .row_begin = slice.row_begin, .row_end = slice.row_end};
+}
+
+// What a pserver's program declares of a slice of a parameter that it holds.
+inline Var HeldPiece(const plan::PlacementPlan& plan, plan::SliceRef ref) {
+  const plan::ParamPlacement& param = plan.param(ref);
+  Var piece = TensorVar(plan::ParamPieceName(param, ref.slice), param.dtype, param.ShapeOf(plan.slice(ref)));
+  piece.persistable = true;
+  RecordSlice(plan, ref, param.param, piece);
+  return piece;
+}
+
+// A variable that stands for the whole of another, whose value it starts from.
+inline void RecordCopy(const std::string& whole, const Shape& shape, Var& var) {
+  if (shape.rank() == 0) return;
+  var.facts.slice = InitialSlice{.whole = whole, .whole_shape = shape, .row_begin = 0, .row_end = shape[0]};
+}
+
+}  // namespace penstock::passes

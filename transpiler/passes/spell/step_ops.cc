@@ -1,0 +1,49 @@
+#include "transpiler/passes/spell/step_ops.h"
+
+#include "framework/base/strings.h"
+#include "framework/ir/attr.h"
+#include "transpiler/passes/spell/comm_ops.h"
+
+namespace penstock::passes {
+
+Var CountVar(std::string name) { return TensorVar(std::move(name), DType::kInt64, Shape({1})); }
+
+Op MakeCount(const std::string& var, std::int64_t value, Role role) {
+  Op op("fill_constant");
+  op.AddOutput("Out", {var});
+  op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kInt64));
+  // The text is exact where a float is not.
+  op.Set("value", static_cast<float>(value)).Set("str_value", StrCat(value)).Set("force_cpu", false);
+  return WithFrame(std::move(op), role);
+}
+
+Op MakeIncrement(const std::string& var) {
+  Op op("increment");
+  op.AddInput("X", {var}).AddOutput("Out", {var}).Set("step", 1.0f);
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into) {
+  Op op("elementwise_mod");
+  op.AddInput("X", {of}).AddInput("Y", {by}).AddOutput("Out", {into});
+  op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeEqual(const std::string& a, const std::string& b, const std::string& into) {
+  Op op("equal");
+  op.AddInput("X", {a}).AddInput("Y", {b}).AddOutput("Out", {into});
+  op.Set("axis", -1).Set("force_cpu", false);
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Op MakeConditional(const ConditionalSpec& spec) {
+  Op op("conditional_block");
+  op.AddInput("Cond", {spec.condition}).AddInput("Input", spec.in_place);
+  op.AddOutput("Out", spec.in_place).AddOutput("Scope", {spec.scope});
+  op.Set("sub_block", BlockRef{spec.block}).Set("is_scalar_condition", true);
+  op.Set("skip_eager_deletion_vars", NameList());
+  return WithFrame(std::move(op), Role::kOptimize);
+}
+
+}  // namespace penstock::passes

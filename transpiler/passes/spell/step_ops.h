@@ -1,0 +1,28 @@
+// Ops that count a trainer's own steps and run a block after every few of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "framework/ir/op.h"
+#include "framework/ir/var.h"
+
+namespace penstock::passes {
+
+// i64[1], each with one value.
+Var CountVar(std::string name);
+Op MakeCount(const std::string& var, std::int64_t value, Role role);
+Op MakeIncrement(const std::string& var);
+Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into);
+Op MakeEqual(const std::string& a, const std::string& b, const std::string& into);
+
+struct ConditionalSpec {
+  std::string condition;              // bool[1]
+  std::vector<std::string> in_place;  // what the block reads and writes
+  std::string scope;                  // where its own variables live
+  int block = 0;
+};
+Op MakeConditional(const ConditionalSpec& spec);
+
+}  // namespace penstock::passes

@@ -1,0 +1,60 @@
+// The block of a pserver that updates what it holds of one parameter: the user's clipping, regularizers, then
+// the user's optimizer, on the server's own variables.
+//
+//   UpdateBlocks blocks(out, context);
+//   PENSTOCK_RETURN_IF_ERROR(blocks.Add(SiteOf(context.plan, update), parent, kPass));
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "framework/ir/program.h"
+#include "transpiler/passes/context.h"
+#include "transpiler/passes/spell/server_copy.h"
+
+namespace penstock::passes {
+
+// What is held here of one parameter, and what it and its gradient are called here.
+struct UpdateSite {
+  const plan::TrainedParam* trained = nullptr;
+  std::string param, grad;
+  Shape whole, here;  // what is shaped like the whole is shaped like this on the server
+  VarKind kind = VarKind::kTensor;
+  std::map<std::string, std::string> own;  // what it writes under another name than the user's
+  // Completes the declaration of state that is cut like the parameter.
+  std::function<void(const std::string& name, Var& state)> describe;
+};
+UpdateSite SiteOf(const plan::PlacementPlan& plan, const ServerUpdate& update);
+
+class UpdateBlocks {
+ public:
+  // Blocks and declarations go to `out`, which must outlive this.
+  UpdateBlocks(Program& out, const PassContext& context);
+  // Appends a block below `parent`. Temporaries and state that are not declared yet are declared in block 0.
+  Status Add(const UpdateSite& site, int parent, std::string_view pass);
+  // The same with the ops that measure the gradient.
+  Status AddMeasures(const UpdateSite& site, int parent, std::string_view pass);
+
+ private:
+  Status AddBlock(const std::vector<OpId>& ops, const UpdateSite& site, int parent, std::string_view pass);
+  Op Mapped(const Op& op, const std::function<std::string(const std::string& name, bool written)>& rename);
+  Op Before(const Op& op, const UpdateSite& site);
+  Op Optimizer(const Op& op, const UpdateSite& site);
+  // What a variable of the user's is called in this update.
+  std::string Here(const std::string& name, const UpdateSite& site) const;
+  void DeclareTemporary(const std::string& name, const std::string& here, const UpdateSite& site,
+                        bool written);
+  void Reshape(const std::string& here, const UpdateSite& site);
+  bool IsStateBeside(const Var& users, const UpdateSite& site) const;
+  void DeclareState(const std::string& name, const std::string& here, const UpdateSite& site);
+
+  Program& out_;
+  const PassContext& context_;
+  ServerNames names_;
+  std::set<std::string> of_grad_;  // temporaries that are made from a gradient
+};
+
+}  // namespace penstock::passes

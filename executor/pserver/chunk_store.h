@@ -37,8 +37,8 @@ class ChunkStore {
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
 
-  // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have; E-load-differs:
-  // two trainers began from different values.
+  // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have.
+  // kFailedPrecondition E-load-differs: two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
   // The chunk as it is at this version: copied once, shared by all who ask. No block may run on it the first

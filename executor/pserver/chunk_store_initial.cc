@@ -35,9 +35,9 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
   if (Same(merge.parts, chunk.param.raw())) return OkStatus();
   const Dim begin = merge.chunk * param.chunk_rows;
   const Dim rows = chunk.param.shape().rank() == 0 ? 1 : chunk.param.shape()[0];
-  return InvalidArgument("E-load-differs", "trainers ", *chunk.initial_of, " and ", merge.trainer,
-                         " set different values of ", param.piece.name, " before their first step, in rows [",
-                         begin, ", ", begin + rows, ")")
+  return FailedPrecondition("E-load-differs", "trainers ", *chunk.initial_of, " and ", merge.trainer,
+                            " set different values of ", param.piece.name,
+                            " before their first step, in rows [", begin, ", ", begin + rows, ")")
       .With("load the same values on every trainer, after its start-up program and before its first step");
 }
 

@@ -75,7 +75,7 @@ class Steps {
     const Tensor* tensor = operand ? k.Var(operand).If<Tensor>() : nullptr;
     if (tensor == nullptr || !tensor->initialized() || tensor->shape().rank() == 0 ||
         t >= tensor->shape()[0]) {
-      return FailedPrecondition("E-op-steps", "recurrent: ", operand.name, " has no row ", t,
+      return FailedPrecondition("E-op-no-value", "recurrent: ", operand.name, " has no row ", t,
                                 " any more; no step may write it");
     }
     return tensor->Rows(t, t + 1).Reshaped(tensor->shape().From(1)).Clone();

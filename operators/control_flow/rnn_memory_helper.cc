@@ -23,7 +23,7 @@ class MemoryHelperGradKernel : public Kernel {
     if (!dx_) return OkStatus();
     Tensor& dx = k[dx_];
     if (!dx.initialized()) {
-      return FailedPrecondition("E-op-gradient",
+      return FailedPrecondition("E-op-no-value",
                                 "rnn_memory_helper_grad: X has no value, and its gradient no shape");
     }
     const Tensor* dout = dout_ ? k.Var(dout_).If<Tensor>() : nullptr;

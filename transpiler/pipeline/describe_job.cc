@@ -38,7 +38,7 @@ std::string Count(std::size_t count, std::string_view what) {
 class Kinds {
  public:
   void Add(std::string how, const std::string& name, std::uint64_t digest = 0) {
-    plan::Kind& kind = kinds_[std::move(how)];
+    Kind& kind = kinds_[std::move(how)];
     kind.names.push_back(name);
     kind.digest = Chain(Chain(kind.digest, Fnv1a64(name)), digest);
   }
@@ -65,7 +65,7 @@ class Kinds {
     std::uint64_t digest = 0;
   };
 
-  static std::string Names(const plan::Kind& kind) {
+  static std::string Names(const Kind& kind) {
     std::string out;
     bool all = kind.names.size() <= kNamesTold;
     for (std::size_t i = 0; i < std::min(kind.names.size(), kNamesTold); ++i) {
@@ -78,7 +78,7 @@ class Kinds {
     return StrCat(out, " and ", more, " more (digest ", Digest(kind.digest), ")");
   }
 
-  std::map<std::string, plan::Kind> kinds_;
+  std::map<std::string, Kind> kinds_;
 };
 
 class JobWriter {

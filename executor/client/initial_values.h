@@ -19,9 +19,11 @@
 #include "framework/runtime/rpc_client.h"
 #include "framework/tensor/scope.h"
 
-namespace penstock::client {
-
+namespace penstock {
 class Program;
+}
+
+namespace penstock::client {
 
 // Rows of a variable of a trainer, and where they are kept between steps.
 struct RemotePart {

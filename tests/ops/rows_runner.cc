@@ -72,7 +72,7 @@ void PutBack(const Variable& from, Variable& to) {
 // One entry a variable, however often the op names it.
 class Frame {
  public:
-  explicit exec::Frame(Variables& variables) : variables_(variables) {}
+  explicit Frame(Variables& variables) : variables_(variables) {}
   Operand Take(const std::string& name, const VarInfo& info) {
     std::unique_ptr<Variable>& variable = variables_[name];
     if (variable == nullptr) variable = std::make_unique<Variable>();
@@ -121,7 +121,7 @@ Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
     return found == variables.end() ? std::nullopt : std::make_optional(exec::InfoOf(*found->second));
   });
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
-  exec::Frame frame(variables);
+  Frame frame(variables);
   std::vector<KernelSetup::Argument> in, out;
   for (const Slot& slot : op.inputs()) {
     in.push_back({slot.name, {}});

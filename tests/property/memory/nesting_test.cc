@@ -25,7 +25,7 @@ Program RandomBlocks(std::uint32_t seed) {
   return program;
 }
 
-TEST(memory::VarFinder, FindsWhatTheProgramFinds) {
+TEST(VarFinder, FindsWhatTheProgramFinds) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const Program program = RandomBlocks(seed);
     const memory::VarFinder vars(program);
@@ -39,7 +39,7 @@ TEST(memory::VarFinder, FindsWhatTheProgramFinds) {
   }
 }
 
-TEST(memory::Nesting, StepsLeadInwards) {
+TEST(Nesting, StepsLeadInwards) {
   std::mt19937 random(7);
   std::vector<int> around = {-1};
   for (int b = 1; b < 200; ++b)

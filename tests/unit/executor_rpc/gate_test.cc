@@ -86,7 +86,7 @@ TEST(Proof, IsHmacSha256AndDependsOnEverything) {
   EXPECT_NE(rpc::MakeNonce().value(), rpc::MakeNonce().value());
 }
 
-TEST(rpc::Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
+TEST(Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
   Door door({.token = "secret"}, milliseconds(200));
   const RawSocket silent(door.address()), half(door.address()), other(door.address());
   half.Send(std::string("PNS\x02", 4));
@@ -99,7 +99,7 @@ TEST(rpc::Gate, WhoSaysNothingOrSomethingElseIsClosedAndToldOfInALine) {
   EXPECT_EQ(door.lines().count(), 3u) << door.lines().text();
 }
 
-TEST(rpc::Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
+TEST(Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
   Door door({.token = "secret"});
   const RawSocket good(door.address()), replay(door.address());
   const Answer answer = AnswerTo(good.Read(rpc::kChallengeBytes), "secret");
@@ -118,7 +118,7 @@ TEST(rpc::Gate, WhatWasReadOffTheNetworkIsOfNoUseOnAnotherConnection) {
   EXPECT_FALSE(door.gate().Claim(pass).has_value());
 }
 
-TEST(rpc::Gate, TheServerProvesTheTokenToo) {
+TEST(Gate, TheServerProvesTheTokenToo) {
   Door door({.token = "secret"});
   const Result<rpc::Dialed> dialed = rpc::Dial(door.address(), {.token = "guess"}, -1);
   EXPECT_EQ(dialed.status().id(), "E-rpc-token");
@@ -130,7 +130,7 @@ TEST(rpc::Gate, TheServerProvesTheTokenToo) {
                               rpc::ProofOf(rpc::Prover::kServer, "secret", nonces).value()));
 }
 
-TEST(rpc::Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
+TEST(Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
   Door door({.token = "secret"}, milliseconds(200));
   const RawSocket idle(door.address());
   idle.Send(AnswerTo(idle.Read(rpc::kChallengeBytes), "secret").bytes);
@@ -139,7 +139,7 @@ TEST(rpc::Gate, WhoHasEnteredAndSaysNoHelloIsClosed) {
   EXPECT_TRUE(door.lines().Has("it sent no hello that was accepted in time"));
 }
 
-TEST(rpc::Gate, MoreThanFewConnectionsPushTheEldestOut) {
+TEST(Gate, MoreThanFewConnectionsPushTheEldestOut) {
   Door door({.token = "secret"});
   std::vector<RawSocket> idle;
   for (int i = 0; i < 300; ++i) idle.emplace_back(door.address());
@@ -167,7 +167,7 @@ class NoDescriptors {
   std::vector<rpc::Descriptor> held_;
 };
 
-TEST(rpc::Gate, WithoutDescriptorsItSaysSoAndGoesOnWhenTheyComeBack) {
+TEST(Gate, WithoutDescriptorsItSaysSoAndGoesOnWhenTheyComeBack) {
   Door door({.token = "secret"});
   std::optional<NoDescriptors> none;
   RawSocket early(door.address(), [&] { none.emplace(); });
@@ -195,7 +195,7 @@ class Closed : public ConnectionHandler {
   std::atomic<int> messages_ = 0;
 };
 
-TEST(rpc::Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
+TEST(Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
   Lines lines;
   const auto transport = rpc::MakeGrpcTransport({.report = lines.sink()});
   Closed handler, far;
@@ -211,7 +211,7 @@ TEST(rpc::Gate, WithoutATokenOnlyThisMachineIsServedAndThatIsAWarning) {
                    here, "\n"));
 }
 
-TEST(rpc::Gate, ANameThatIsNotKnownIsToldAtOnce) {
+TEST(Gate, ANameThatIsNotKnownIsToldAtOnce) {
   Lines lines;
   const auto transport = rpc::MakeGrpcTransport({.token = "secret", .report = lines.sink()});
   Closed handler;
@@ -223,7 +223,7 @@ TEST(rpc::Gate, ANameThatIsNotKnownIsToldAtOnce) {
   EXPECT_EQ(transport->Listen("no-such-host.invalid:6174", handler).status().id(), "E-rpc-resolve");
 }
 
-TEST(rpc::Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
+TEST(Gate, BeforeItsHelloIsAcceptedAConnectionMaySend64KB) {
   const auto transport = rpc::MakeGrpcTransport({.token = "secret", .report = [](auto&) {}});
   Closed server, much, little;
   const std::string address = StrCat("127.0.0.1:", FreePort());

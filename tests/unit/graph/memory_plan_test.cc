@@ -13,7 +13,7 @@ bool Overlap(const exec::Lifetime& a, std::size_t a_at, const exec::Lifetime& b,
   return in_time && in_space;
 }
 
-TEST(exec::MemoryPlan, AChainNeedsTwoBuffersAtATime) {
+TEST(MemoryPlan, AChainNeedsTwoBuffersAtATime) {
   // t0 -> t1 -> t2 -> t3: each is read by the instruction that writes the next.
   const std::vector<exec::Lifetime> chain = {{100, 0, 1}, {100, 1, 2}, {100, 2, 3}, {100, 3, 3}};
   const exec::MemoryPlan plan = exec::PlanMemory(chain);
@@ -22,12 +22,12 @@ TEST(exec::MemoryPlan, AChainNeedsTwoBuffersAtATime) {
   EXPECT_EQ(plan.offsets[1], plan.offsets[3]);
 }
 
-TEST(exec::MemoryPlan, AGapIsSplitAndMergedAgain) {
+TEST(MemoryPlan, AGapIsSplitAndMergedAgain) {
   const std::vector<exec::Lifetime> lifetimes = {{256, 0, 0}, {64, 1, 1}, {192, 1, 1}, {256, 2, 2}};
   EXPECT_EQ(exec::PlanMemory(lifetimes).arena_bytes, 256u);
 }
 
-TEST(exec::MemoryPlan, WhatIsAliveTogetherNeverOverlaps) {
+TEST(MemoryPlan, WhatIsAliveTogetherNeverOverlaps) {
   std::mt19937 random(7);
   for (int round = 0; round < 50; ++round) {
     std::vector<exec::Lifetime> lifetimes;
@@ -47,7 +47,7 @@ TEST(exec::MemoryPlan, WhatIsAliveTogetherNeverOverlaps) {
   }
 }
 
-TEST(exec::MemoryPlan, NothingNeedsNothing) {
+TEST(MemoryPlan, NothingNeedsNothing) {
   EXPECT_EQ(exec::PlanMemory({}).arena_bytes, 0u);
   EXPECT_EQ(exec::PlanMemory({{0, 0, 5}}).arena_bytes, 0u);
 }

@@ -10,7 +10,7 @@
 namespace penstock {
 namespace {
 
-TEST(passes::Shares, EachPserverHasTheSlicesThatThePlanPutsThereAndUpdatesThem) {
+TEST(Shares, EachPserverHasTheSlicesThatThePlanPutsThereAndUpdatesThem) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}, {7}, {300, 300}, {12}});
   plan::TranspileConfig config;
   config.pservers = {"10.0.0.1:6174", "10.0.0.2:6174", "10.0.0.3:6174"};
@@ -29,7 +29,7 @@ TEST(passes::Shares, EachPserverHasTheSlicesThatThePlanPutsThereAndUpdatesThem) 
   }
 }
 
-TEST(passes::Shares, AParameterIsFoundByItsGradient) {
+TEST(Shares, AParameterIsFoundByItsGradient) {
   const test::TrainingProgram program = test::MakeTrainingProgram({{100, 200}});
   plan::TranspileConfig config;
   config.pservers = {"10.0.0.1:6174"};

@@ -32,7 +32,7 @@ pserver::HelloBody HelloOf(const pserver::Admission& admission, int trainer) {
   return {.job = "job", .trainers = 2, .contract = admission.terms(trainer).contract().ToText()};
 }
 
-TEST(pserver::TrainerTerms, VariablesArePositionsInTheContract) {
+TEST(TrainerTerms, VariablesArePositionsInTheContract) {
   const pserver::TrainerTerms terms(Facts(), 0);  // params b, frozen, w; then grads a.0 and z.0, by name
   EXPECT_EQ(terms.params_of_variables(), (std::vector<int>{0, 1, 2, 2, 0}));
   EXPECT_EQ(terms.PushedFor(0), 4u);
@@ -43,7 +43,7 @@ TEST(pserver::TrainerTerms, VariablesArePositionsInTheContract) {
   EXPECT_EQ(terms.ParamOfGrad(5), std::nullopt);
 }
 
-TEST(pserver::TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
+TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
   const pserver::TrainerTerms first(Facts(), 0), second(Facts(), 1);
   EXPECT_EQ(first.ParamOfPush(4, first.hash()), 0);
   EXPECT_EQ(first.ParamOfPush(4, first.contract().Startup().Hash()), std::nullopt);
@@ -53,7 +53,7 @@ TEST(pserver::TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
   EXPECT_EQ(second.ParamOfPush(9, second.hash()), std::nullopt);
 }
 
-TEST(pserver::Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
+TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
   pserver::ServerFacts facts = Facts();
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
   const pserver::Admission admission(facts, "job");
@@ -67,7 +67,7 @@ TEST(pserver::Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBoth
   EXPECT_EQ(status.message(), "job: pserver a:1 updates b, w with adam; trainer 1 updates b, w with sgd");
 }
 
-TEST(pserver::Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
+TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
   const pserver::Admission admission(Facts(), "job");
   pserver::Envelope envelope = EnvelopeOf(admission, 1);
   EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
@@ -75,7 +75,7 @@ TEST(pserver::Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
   EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
 }
 
-TEST(pserver::Admission, WhoDoesNotFitIsToldWhy) {
+TEST(Admission, WhoDoesNotFitIsToldWhy) {
   const pserver::Admission admission(Facts(), "job");
   const auto error = [&](const pserver::Envelope& envelope, const pserver::HelloBody& hello) {
     return admission.Check(envelope, hello).ToString();
@@ -106,7 +106,7 @@ TEST(pserver::Admission, WhoDoesNotFitIsToldWhy) {
 }
 
 // A hello is at most 64 KB, so that strangers cannot send more.
-TEST(pserver::Admission, OfALongContractTheHelloHasTheBeginning) {
+TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
   pserver::ServerFacts facts = Facts();
   for (int i = 0; i < 5000; ++i) {
     const std::string name = StrCat("x", 10000 + i);
@@ -131,7 +131,7 @@ TEST(pserver::Admission, OfALongContractTheHelloHasTheBeginning) {
   EXPECT_NE(error(late).find("they differ after line "), std::string::npos) << error(late);
 }
 
-TEST(pserver::Admission, ATrainerHasOneProcess) {
+TEST(Admission, ATrainerHasOneProcess) {
   pserver::Admission admission(Facts(), "job");
   admission.Admit(1, 5, admission.terms(1).hash());
   const pserver::HelloBody hello = HelloOf(admission, 1);
@@ -140,7 +140,7 @@ TEST(pserver::Admission, ATrainerHasOneProcess) {
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 6), hello).id(), "E-rpc-restart");
 }
 
-TEST(pserver::LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
+TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
   FakeClock clock;
   std::vector<std::string> lines;
   pserver::LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
@@ -159,7 +159,7 @@ TEST(pserver::LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
   EXPECT_EQ(lines.size(), 12u);
 }
 
-TEST(pserver::Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
+TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
   pserver::Admission admission(Facts(), "job");
   EXPECT_EQ(admission.Awaited(), (std::vector<int>{0, 1}));
   admission.Admit(0, 1, admission.terms(0).hash());
@@ -169,7 +169,7 @@ TEST(pserver::Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
 }
 
 // emb is updated by rows: a trainer may look rows up, or pull the whole.
-TEST(pserver::Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
+TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
   pserver::ServerFacts facts;
   facts.address = "a:1";
   facts.trainers = 1;

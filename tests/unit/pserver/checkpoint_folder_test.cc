@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-TEST(pserver::CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
+TEST(CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
   const TempDir folder;
   pserver::CheckpointFolder files(folder / "");
   EXPECT_EQ(files.Claim("t_0").value(), folder / "t_0");
@@ -24,7 +24,7 @@ TEST(pserver::CheckpointFolder, AFileIsNamedByARelativePathThatStaysInside) {
   EXPECT_EQ(files.Claim(std::string("a\0b", 3)).status().id(), "E-server-save-path");
 }
 
-TEST(pserver::CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
+TEST(CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
   const TempDir folder, other;
   fs::create_directory_symlink(other / "", folder / "out");
   ASSERT_TRUE(WriteFile(other / "file", "somebody's").ok());
@@ -36,7 +36,7 @@ TEST(pserver::CheckpointFolder, ALinkThatLeadsOutOfItIsNotFollowed) {
   EXPECT_EQ(files.Claim("dangling").status().id(), "E-server-save-exists");
 }
 
-TEST(pserver::CheckpointFolder, WhatNoServerWroteStays) {
+TEST(CheckpointFolder, WhatNoServerWroteStays) {
   const TempDir folder;
   ASSERT_TRUE(WriteFile(folder / "t_0", "somebody's").ok());
   pserver::CheckpointFolder files(folder / "");
@@ -49,7 +49,7 @@ TEST(pserver::CheckpointFolder, WhatNoServerWroteStays) {
   EXPECT_TRUE(pserver::CheckpointFolder(folder / "").Claim("t_1").ok());  // of a later job
 }
 
-TEST(pserver::CheckpointFolder, ATrainerThatHasTheSameFolderNamesFilesInIt) {
+TEST(CheckpointFolder, ATrainerThatHasTheSameFolderNamesFilesInIt) {
   EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job/model/t_0"), "model/t_0");
   EXPECT_EQ(pserver::NameInFolder("/data/job/", "/data/job/../job/model/t_0"), "model/t_0");
   EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job2/t_0"), "/data/job2/t_0");

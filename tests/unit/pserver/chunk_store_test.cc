@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-TEST(pserver::ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
+TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
@@ -34,7 +34,7 @@ TEST(pserver::ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElem
   EXPECT_EQ(chunks(32), std::pair(std::size_t{1}, Dim{6}));
 }
 
-TEST(pserver::ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
+TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "b", .shape = {6, 4}, .server = 0, .optimizer = "adam"},
@@ -88,7 +88,7 @@ struct TableStore {
   std::unique_ptr<pserver::ChunkStore> store;
 };
 
-TEST(pserver::ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
+TEST(ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
   TableStore table;
   EXPECT_EQ(table.store->chunk_count(0), 1u);
   EXPECT_EQ(table.store->Shapes().front().pushed_row_bytes, 16u);
@@ -111,7 +111,7 @@ TEST(pserver::ChunkStore, MergesRowsHoweverTheirBytesAreCut) {
   EXPECT_EQ(after.Span<float>()[4], before.Span<float>()[0]);
 }
 
-TEST(pserver::ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
+TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   ToyJob job;
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
@@ -137,7 +137,7 @@ TEST(pserver::ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   EXPECT_FLOAT_EQ(scope.Find("w")->As<Tensor>().Span<float>()[1], before.Span<float>()[1] - 2);
 }
 
-TEST(pserver::ChunkStore, NamesARowThatTheTableDoesNotHave) {
+TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {
   TableStore table;
   for (const std::int64_t id : {std::int64_t{6}, std::int64_t{-1}}) {
     EXPECT_EQ(

@@ -35,7 +35,7 @@ Program Changed(const Program& program, int block, const std::function<void(Op&)
   return edit.Apply().value();
 }
 
-TEST(pserver::Contract, BothSidesComputeTheSame) {
+TEST(Contract, BothSidesComputeTheSame) {
   const ToyJob job = Job();
   for (int server = 0; server < 2; ++server) {
     const Program program = job.Pserver(server);
@@ -54,7 +54,7 @@ TEST(pserver::Contract, BothSidesComputeTheSame) {
   }
 }
 
-TEST(pserver::Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
+TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
   const Program program = Job().Pserver(1);
   const pserver::ServerFacts facts = pserver::ReadServer(SimOps(), program, ServeOf(program)).value();
   EXPECT_EQ(pserver::ContractOf(facts, 0).Startup().ToText(),
@@ -66,7 +66,7 @@ TEST(pserver::Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
 }
 
 // Fluid's own programs: a table of 2000 rows, of which each of two servers declares 1000.
-TEST(pserver::Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
+TEST(Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
   const Result<pserver::ServerFacts> facts = pserver::ReadServer(AllOps(), pserver, ServeOf(pserver));
@@ -82,7 +82,7 @@ TEST(pserver::Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
   EXPECT_EQ(theirs->contracts.at(facts->address).ToText(), text);
 }
 
-TEST(pserver::Contract, ALookupThatNoBlockCanAnswerIsRefused) {
+TEST(Contract, ALookupThatNoBlockCanAnswerIsRefused) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program program = ProgramOf(folder + "pserver_1.pb");
   const auto refused = [&](const std::string& entry) {
@@ -98,7 +98,7 @@ TEST(pserver::Contract, ALookupThatNoBlockCanAnswerIsRefused) {
   EXPECT_EQ(refused("another:4"), "E-server-lookup");
 }
 
-TEST(pserver::Contract, APserverWithoutParametersServesNothing) {
+TEST(Contract, APserverWithoutParametersServesNothing) {
   ToyJob job = Job();
   job.servers.push_back("c:1");
   Program program = job.Pserver(2);
@@ -110,7 +110,7 @@ TEST(pserver::Contract, APserverWithoutParametersServesNothing) {
   EXPECT_EQ(pserver::ContractOf(*facts, 0).ToText(), "");
 }
 
-TEST(pserver::Contract, APolicyThatDoesNotRunYetIsRefused) {
+TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   Program program = Job().Trainer(0);
   program.mutable_meta().policies["bn_sync"] = "average";
   EXPECT_EQ(pserver::ReadTrainer(program).status().id(), "E-contract-policy");
@@ -119,7 +119,7 @@ TEST(pserver::Contract, APolicyThatDoesNotRunYetIsRefused) {
 }
 
 // As with clip=global: a gradient comes in, and something is made of it, in a block without an update.
-TEST(pserver::Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
+TEST(Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
   Program program = Job().Pserver(0);
   const OpId update = program.block(1).ops().back().id;
   program.MutableBlock(1).Remove(update);
@@ -128,7 +128,7 @@ TEST(pserver::Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
   EXPECT_EQ(status.id(), "E-server-measures") << status.ToString();
 }
 
-TEST(pserver::Contract, OfTwoProgramsIsWhatBothNeed) {
+TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
   const pserver::ContractPiece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
   const pserver::Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};
   const pserver::Contract main = {.params = {w}, .starts = {}, .grads = {{"w@GRAD", DType::kFp32, {6, 4}}}};
@@ -144,7 +144,7 @@ TEST(pserver::Contract, OfTwoProgramsIsWhatBothNeed) {
       << status.ToString();
 }
 
-TEST(pserver::Contract, FluidsOwnRolesAgreeToo) {
+TEST(Contract, FluidsOwnRolesAgreeToo) {
   int compared = 0;
   for (const char* name :
        {"wide_linear.adam@sync_p2t2", "lenet.momentum@sync_p2t2", "fit_a_line.sgd@sync_p2t2"}) {
@@ -166,7 +166,7 @@ TEST(pserver::Contract, FluidsOwnRolesAgreeToo) {
   EXPECT_EQ(compared, 12);
 }
 
-TEST(pserver::Contract, TheFirstDifferenceIsShown) {
+TEST(Contract, TheFirstDifferenceIsShown) {
   EXPECT_EQ(pserver::FirstDifference("a\nb\n", "a\nc\n"), "line 2:  b   |   c");
   EXPECT_EQ(pserver::FirstDifference("a\n", "a\nc\n"), "line 2:  (nothing)   |   c");
   EXPECT_EQ(pserver::FirstDifference("a\n", "a\n"), "");
@@ -176,7 +176,7 @@ std::string ServerError(const Program& program) {
   return pserver::ReadServer(SimOps(), program, ServeOf(program)).status().id();
 }
 
-TEST(pserver::Contract, ProgramsThatCannotBeServedAreRefused) {
+TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
   const Program good = Job().Pserver(0);
   EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{1}); })),
             "E-server-mode");
@@ -206,7 +206,7 @@ TEST(pserver::Contract, ProgramsThatCannotBeServedAreRefused) {
             "E-op-unknown");
 }
 
-TEST(pserver::Contract, OfTablesBothSidesComputeTheSame) {
+TEST(Contract, OfTablesBothSidesComputeTheSame) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const Program program = job.Pserver(0);
@@ -222,7 +222,7 @@ TEST(pserver::Contract, OfTablesBothSidesComputeTheSame) {
   EXPECT_EQ(joined.ToText(), trainer.contracts.at("a:1").ToText());
 }
 
-TEST(pserver::Contract, ALookupWhoseSlicesDoNotMatchIsAnError) {
+TEST(Contract, ALookupWhoseSlicesDoNotMatchIsAnError) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const auto of = [&](const std::vector<std::int64_t>& sections) {
@@ -237,7 +237,7 @@ TEST(pserver::Contract, ALookupWhoseSlicesDoNotMatchIsAnError) {
   EXPECT_EQ(of({0}).message(), "distributed_lookup_table: slice emb has 0 rows");
 }
 
-TEST(pserver::Contract, AMergeOfRowsAndATensorIsAnError) {
+TEST(Contract, AMergeOfRowsAndATensorIsAnError) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   Program program = job.Pserver(0);

@@ -31,7 +31,7 @@ TEST(Crc32c, BothWaysGiveTheKnownValue) {
   EXPECT_EQ(Crc32c(Crc32c(0, "1234", 4), "56789", 5), 0xe3069283u);
 }
 
-TEST(pserver::Envelope, EveryFieldComesBack) {
+TEST(Envelope, EveryFieldComesBack) {
   const Message message = pserver::Seal(Full(), Payload::Of("the body"));
   EXPECT_EQ(message.head.size(), pserver::kEnvelopeBytes);
   const Result<pserver::Envelope> opened = pserver::Open(message);
@@ -40,7 +40,7 @@ TEST(pserver::Envelope, EveryFieldComesBack) {
 }
 
 // The golden bytes of the wire.
-TEST(pserver::Envelope, ItsBytesAreTheseAndHoldNoToken) {
+TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
   const Message message = pserver::Seal(Full(), Payload::Of("the body"));
   std::string hex;
   for (const char byte : message.head) {
@@ -61,7 +61,7 @@ TEST(pserver::Envelope, ItsBytesAreTheseAndHoldNoToken) {
   EXPECT_EQ(hex.substr(152), "08000000");
 }
 
-TEST(pserver::Envelope, EveryChangedBitIsFound) {
+TEST(Envelope, EveryChangedBitIsFound) {
   const Message good = pserver::Seal(Full(), Payload::Of("body"));
   for (std::size_t byte = 0; byte < good.head.size(); ++byte) {
     if (byte >= 5 && byte < 8) continue;  // not used

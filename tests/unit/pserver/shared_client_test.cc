@@ -86,7 +86,7 @@ struct Shared {
   client::SharedClient client{std::make_unique<Recorder>(calls)};
 };
 
-TEST(client::SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
+TEST(SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
   Shared s;
   const auto first = s.client.NewUser(), second = s.client.NewUser(), local = s.client.NewUser();
   ASSERT_TRUE(first->Attach(Parse(kStartup)).ok());
@@ -98,7 +98,7 @@ TEST(client::SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
-TEST(client::SharedClient, IsNotCompletedByAUserThatGoes) {
+TEST(SharedClient, IsNotCompletedByAUserThatGoes) {
   Shared s;
   auto first = s.client.NewUser();
   ASSERT_TRUE(first->Attach(Parse(kMain)).ok());
@@ -108,7 +108,7 @@ TEST(client::SharedClient, IsNotCompletedByAUserThatGoes) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
-TEST(client::SharedClient, OfAProcessWithoutServersTellsNobody) {
+TEST(SharedClient, OfAProcessWithoutServersTellsNobody) {
   Shared s;
   const auto user = s.client.NewUser();
   ASSERT_TRUE(user->Attach(Parse("program\nblock 0 {\n}\n")).ok());
@@ -118,7 +118,7 @@ TEST(client::SharedClient, OfAProcessWithoutServersTellsNobody) {
   EXPECT_EQ(s.calls, Calls{});
 }
 
-TEST(client::SharedClient, TellsWhyItsProcessEndsEarly) {
+TEST(SharedClient, TellsWhyItsProcessEndsEarly) {
   Shared s;
   const auto user = s.client.NewUser();
   ASSERT_TRUE(user->Attach(Parse(kMain)).ok());
@@ -137,7 +137,7 @@ Scope& Filled(Scope& scope) {
   return scope;
 }
 
-TEST(client::InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
+TEST(InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
@@ -148,7 +148,7 @@ TEST(client::InitialValues, AreFoundByTheWiringAndHandedOverOnce) {
   EXPECT_TRUE(changed.empty());
 }
 
-TEST(client::InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
+TEST(InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;
@@ -158,7 +158,7 @@ TEST(client::InitialValues, AreOverwrittenByAStartUpProgramThatFollows) {
   EXPECT_EQ(calls, Calls{});
 }
 
-TEST(client::InitialValues, ConcernProgramsThatSpeakToServers) {
+TEST(InitialValues, ConcernProgramsThatSpeakToServers) {
   client::InitialValues initial;
   for (int i = 0; i < 2; ++i) {
     EXPECT_TRUE(initial.Concerns(Parse(kMain)));
@@ -167,7 +167,7 @@ TEST(client::InitialValues, ConcernProgramsThatSpeakToServers) {
   }
 }
 
-TEST(client::InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
+TEST(InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAreNot) {
   Calls calls;
   Recorder rpc(calls);
   rpc.steps = 3;
@@ -184,7 +184,7 @@ TEST(client::InitialValues, ThatAreLoadedAfterAStepAreAnErrorAndThoseSetByHandAr
   EXPECT_EQ(calls, Calls{});
 }
 
-TEST(client::InitialValues, OfAnotherHeightAreAnError) {
+TEST(InitialValues, OfAnotherHeightAreAnError) {
   Calls calls;
   Recorder rpc(calls);
   Scope scope;

@@ -101,7 +101,7 @@ class Driver {
   pserver::StateMachine machine;
 };
 
-TEST(pserver::StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
+TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   Driver d(Config(3));
   EXPECT_EQ(d.Push(2, 0), "pushed t2");
   EXPECT_EQ(d.Push(1, 0), "pushed t1");
@@ -115,7 +115,7 @@ TEST(pserver::StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   EXPECT_EQ(d.machine.version(0, 1), 0u);  // no barrier across chunks
 }
 
-TEST(pserver::StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFirstUpdate) {
+TEST(StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBeforeTheFirstUpdate) {
   Driver d(Config(2));
   EXPECT_EQ(d.PushInitial(1), "pushed t1; initial t1 c0 s0");
   EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a repeat
@@ -132,7 +132,7 @@ TEST(pserver::StateMachine, AnInitialValueIsWrittenOnceAndComparedForTheOthersBe
   EXPECT_EQ(d.PushInitial(1), "pushed t1");  // a late repeat changes nothing
 }
 
-TEST(pserver::StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
+TEST(StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
   Driver d(Config(2));
   d.PushInitial(1);
   d.Merged();
@@ -142,7 +142,7 @@ TEST(pserver::StateMachine, AnInitialValueOfSomeTrainersOnlyIsAnError) {
   EXPECT_EQ(d.Merged(), "error t0 E-load-differs; error t1 E-load-differs; end E-load-differs");
 }
 
-TEST(pserver::StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
+TEST(StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
   Driver d(Config(3));
   for (int t = 0; t < 3; ++t) d.EndStep(t, 0, {0});
   EXPECT_EQ(d.Complete(1), "completed t1");  // perhaps all do
@@ -150,7 +150,7 @@ TEST(pserver::StateMachine, ATrainerThatLeavesEarlyIsToldOnce) {
   EXPECT_EQ(d.Push(2, 1), "pushed t2");
 }
 
-TEST(pserver::StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
+TEST(StateMachine, ATrainerThatOthersAreAheadOfLeavesEarly) {
   Driver d(Config(2));
   d.Push(0, 0);
   d.Push(1, 0);
@@ -172,7 +172,7 @@ std::string PushStart(Driver& d, std::uint32_t part) {
   });
 }
 
-TEST(pserver::StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
+TEST(StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
   Driver d(StartConfig(2));
   EXPECT_EQ(d.Pull(1, 0), "");
   EXPECT_EQ(d.machine.Lacks(0, 0), std::vector<int>{0});
@@ -189,7 +189,7 @@ TEST(pserver::StateMachine, PullsWaitForTheStartValueAndEveryVersionIsThatOne) {
   EXPECT_EQ(d.Complete(1), "completed t1; end ok");
 }
 
-TEST(pserver::StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
+TEST(StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
   Driver first(StartConfig(2));
   EXPECT_EQ(first.Pull(1, 0), "");
   EXPECT_EQ(first.Complete(0), "completed t0; error t1 E-start-missing; end E-start-missing");
@@ -198,7 +198,7 @@ TEST(pserver::StateMachine, AStartValueThatWillNotComeFailsWhoeverWaitsForIt) {
   EXPECT_EQ(second.Pull(1, 0), "error t1 E-start-missing; end E-start-missing");
 }
 
-TEST(pserver::StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
+TEST(StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
   pserver::MachineConfig config = Config(1, true);
   config.params = {{"w", {8}}, {.name = "mean", .chunk_bytes = {8}, .start = true}};
   Driver d(config);
@@ -210,7 +210,7 @@ TEST(pserver::StateMachine, AStartValueDoesNotHoldUpTheLearningRate) {
   }
 }
 
-TEST(pserver::StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
+TEST(StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
   Driver d(Config(1));
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
   EXPECT_EQ(d.Push(0, 0), "pushed t0");
@@ -224,7 +224,7 @@ TEST(pserver::StateMachine, ARepeatIsAcknowledgedAndChangesNothing) {
   EXPECT_EQ(d.machine.steps_ended(0), 1u);
 }
 
-TEST(pserver::StateMachine, APullWaitsForItsVersion) {
+TEST(StateMachine, APullWaitsForItsVersion) {
   Driver d(Config(1));
   EXPECT_EQ(d.Pull(0, 0), "pulled t0 v0");
   EXPECT_EQ(d.Pull(0, 1), "");
@@ -235,7 +235,7 @@ TEST(pserver::StateMachine, APullWaitsForItsVersion) {
   EXPECT_EQ(d.Pull(0, 0), "gone t0 v0");
 }
 
-TEST(pserver::StateMachine, WhileABlockRunsOnlyACopyIsSent) {
+TEST(StateMachine, WhileABlockRunsOnlyACopyIsSent) {
   Driver d(Config(1));
   d.Push(0, 0);
   d.Merged();
@@ -247,14 +247,14 @@ TEST(pserver::StateMachine, WhileABlockRunsOnlyACopyIsSent) {
   EXPECT_EQ(d.Pull(0, 1), "pulled t0 v1");  // the copy made for the first
 }
 
-TEST(pserver::StateMachine, CreditBoundsHowFarATrainerRunsAhead) {
+TEST(StateMachine, CreditBoundsHowFarATrainerRunsAhead) {
   Driver d(Config(2));
   EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
   EXPECT_EQ(d.Push(0, 1), "pushed t0");
   EXPECT_EQ(d.Push(0, 2), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
 }
 
-TEST(pserver::StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
+TEST(StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveUsedIt) {
   Driver d(Config(1, true));
   d.Push(0, 0, 0);
   EXPECT_EQ(d.Merged(0), "lr s0");
@@ -268,13 +268,13 @@ TEST(pserver::StateMachine, TheRateIsComputedOnceAStepAndKeptUntilAllChunksHaveU
   EXPECT_EQ(d.LrRan(), "run c0 s1");
 }
 
-TEST(pserver::StateMachine, AMissingGradientIsAnErrorAtTheEndOfTheStep) {
+TEST(StateMachine, AMissingGradientIsAnErrorAtTheEndOfTheStep) {
   Driver d(Config(2));
   EXPECT_EQ(d.EndStep(1, 0, {}),
             "error t0 E-step-incomplete; error t1 E-step-incomplete; end E-step-incomplete");
 }
 
-TEST(pserver::StateMachine, ACompletedTrainerCountsAsZeros) {
+TEST(StateMachine, ACompletedTrainerCountsAsZeros) {
   Driver d(Config(2));
   EXPECT_EQ(d.Push(1, 0), "pushed t1");
   EXPECT_EQ(d.Complete(0), "completed t0; left t0 s0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
@@ -285,7 +285,7 @@ TEST(pserver::StateMachine, ACompletedTrainerCountsAsZeros) {
   EXPECT_EQ(d.Ran(0), "end ok");
 }
 
-TEST(pserver::StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
+TEST(StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
   Driver d(Config(2));
   EXPECT_EQ(d.Complete(0), "completed t0; merge t0 c0 s0 zeros; merge t0 c1 s0 zeros");
   d.Merged(0);
@@ -294,7 +294,7 @@ TEST(pserver::StateMachine, AllCompletedIsTheEndAndIsToldAgain) {
   EXPECT_EQ(d.Complete(1), "completed t1");
 }
 
-TEST(pserver::StateMachine, WrongSizesAndPlacesAreErrors) {
+TEST(StateMachine, WrongSizesAndPlacesAreErrors) {
   for (const auto& [chunk, part, bytes] :
        {std::tuple(2, 0u, 8), std::tuple(0, 1u, 8), std::tuple(0, 0u, 7)}) {
     Driver d(Config(1));
@@ -311,7 +311,7 @@ TEST(pserver::StateMachine, WrongSizesAndPlacesAreErrors) {
   }
 }
 
-TEST(pserver::StateMachine, ABlocksErrorReachesEveryTrainer) {
+TEST(StateMachine, ABlocksErrorReachesEveryTrainer) {
   Driver d(Config(2));
   EXPECT_EQ(d.Do([&](pserver::Actions& out) { d.machine.BlockDone(0, 0, InternalError("E-x", "no"), out); }),
             "error t0 E-x; error t1 E-x; end E-x");
@@ -340,7 +340,7 @@ std::string PullRows(Driver& driver, int trainer, std::uint64_t version, std::ui
   });
 }
 
-TEST(pserver::StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
+TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
   Driver driver(TableConfig(2));
   const auto push = [&](const pserver::PushEvent& event) {
     return driver.Do([&](pserver::Actions& out) { driver.machine.Push(event, out); });
@@ -357,7 +357,7 @@ TEST(pserver::StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
   EXPECT_EQ(driver.machine.credit(0, 0), 3u);
 }
 
-TEST(pserver::StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
+TEST(StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
   const auto push = [](const std::vector<pserver::PushEvent>& events) {
     Driver driver(TableConfig(2));
     std::string last;
@@ -377,7 +377,7 @@ TEST(pserver::StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
   EXPECT_EQ(push({beyond}), failed);
 }
 
-TEST(pserver::StateMachine, RowsAreGivenOfTheVersionAskedFor) {
+TEST(StateMachine, RowsAreGivenOfTheVersionAskedFor) {
   Driver driver(TableConfig(1));
   EXPECT_EQ(PullRows(driver, 0, 0, 7), "rows t0 v0 r7");
   EXPECT_EQ(PullRows(driver, 0, 1, 8), "") << "waits";
@@ -389,7 +389,7 @@ TEST(pserver::StateMachine, RowsAreGivenOfTheVersionAskedFor) {
   EXPECT_EQ(PullRows(driver, 0, 0, 9), "rowsgone t0 v0 r9");
 }
 
-TEST(pserver::StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
+TEST(StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent) {
   Driver driver(TableConfig(1));
   const auto event = [](std::uint64_t version, std::uint32_t request, const std::string& file) {
     return pserver::SaveEvent{.trainer = 0, .param = 0, .version = version, .request = request, .file = file};
@@ -414,7 +414,7 @@ TEST(pserver::StateMachine, SavesATableOnceAtTheVersionAskedForAndTellsHowItWent
   EXPECT_EQ(saved(event(1, 1, "b"), InvalidArgument("E-disk", "full")), "saved t0 r1 E-disk; end ok");
 }
 
-TEST(pserver::StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
+TEST(StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
   Driver driver(TableConfig(1));
   std::string last;
   for (std::uint64_t request = 0; request < 2000 && last.empty(); ++request)

@@ -23,7 +23,7 @@ std::vector<float> Floats(const Variable& variable) {
   return {tensor.Data<float>(), tensor.Data<float>() + tensor.count()};
 }
 
-TEST(exec::Executor, RunsOpsInOrderAndReturnsFetches) {
+TEST(Executor, RunsOpsInOrderAndReturnsFetches) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -34,7 +34,7 @@ TEST(exec::Executor, RunsOpsInOrderAndReturnsFetches) {
   EXPECT_EQ(Floats((*out)[1]), (std::vector<float>{11, 11}));
 }
 
-TEST(exec::Executor, KeepsOneSpecialisationForEachShape) {
+TEST(Executor, KeepsOneSpecialisationForEachShape) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -50,7 +50,7 @@ TEST(exec::Executor, KeepsOneSpecialisationForEachShape) {
   EXPECT_EQ(executor.stats().late_step_count, 0);
 }
 
-TEST(exec::Executor, AChangedProgramIsCompiledAgain) {
+TEST(Executor, AChangedProgramIsCompiledAgain) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p = TwoAdds();
@@ -62,7 +62,7 @@ TEST(exec::Executor, AChangedProgramIsCompiledAgain) {
   EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{5, 5}));
 }
 
-TEST(exec::Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) {
+TEST(Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInPlace) {
   exec::Executor executor(ToyOps());
   Scope root;
   Scope scope(&root);
@@ -88,7 +88,7 @@ TEST(exec::Executor, PersistableVariablesLiveInTheOutermostScopeAndAreUpdatedInP
   EXPECT_EQ(Floats((*out)[0]), (std::vector<float>{4, 3})) << "a fetched parameter is a copy";
 }
 
-TEST(exec::Executor, ANewTensorUnderAnOldNameIsFound) {
+TEST(Executor, ANewTensorUnderAnOldNameIsFound) {
   exec::Executor executor(ToyOps());
   ToyProgram p;
   p.Persistable("w", {-1});
@@ -108,7 +108,7 @@ TEST(exec::Executor, ANewTensorUnderAnOldNameIsFound) {
   EXPECT_EQ(executor.Run(p.program, scope, {}, fetches).status().id(), "E-run-uninitialized");
 }
 
-TEST(exec::Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
+TEST(Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -125,7 +125,7 @@ TEST(exec::Executor, AFetchedTensorIsNotWrittenByTheNextRun) {
   }
 }
 
-TEST(exec::Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
+TEST(Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
   test::Sent().clear();
   exec::Executor executor(ToyOps());
   Scope scope;
@@ -145,7 +145,7 @@ TEST(exec::Executor, WhatWasSentIsNotWrittenWhileSomebodyHoldsIt) {
   test::Sent().clear();
 }
 
-TEST(exec::Executor, FedMemoryIsReadInPlaceAndLetGo) {
+TEST(Executor, FedMemoryIsReadInPlaceAndLetGo) {
   exec::Executor executor(ToyOps());
   Scope scope;
   const ToyProgram p = TwoAdds();
@@ -159,7 +159,7 @@ TEST(exec::Executor, FedMemoryIsReadInPlaceAndLetGo) {
   EXPECT_EQ(Floats((*fetched)[0]), (std::vector<float>{1, 1}));
 }
 
-TEST(exec::Executor, AnOpThatWritesItsFedInputWritesACopy) {
+TEST(Executor, AnOpThatWritesItsFedInputWritesACopy) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -174,7 +174,7 @@ TEST(exec::Executor, AnOpThatWritesItsFedInputWritesACopy) {
   EXPECT_EQ(feeds[0].tensor.Data<float>()[0], 5);
 }
 
-TEST(exec::Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
+TEST(Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -192,7 +192,7 @@ TEST(exec::Executor, OffsetsOfSequencesGoWithTheRowsAndLeaveWithThem) {
   }
 }
 
-TEST(exec::Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
+TEST(Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -216,7 +216,7 @@ TEST(exec::Executor, ShapesThatDependOnValuesAreMetAsTheyCome) {
   EXPECT_EQ(executor.stats().late_step_count, 1) << "only what reads the value-dependent shape";
 }
 
-TEST(exec::Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
+TEST(Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -237,7 +237,7 @@ TEST(exec::Executor, AFetchedValueOfAnUnplannedShapeStaysItsHolders) {
   }
 }
 
-TEST(exec::Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
+TEST(Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
   ToyProgram p;
   p.Temporary("x", {-1, 2});
   p.Temporary("y", {-1, 2});
@@ -263,7 +263,7 @@ TEST(exec::Executor, ASavedModelsOwnFeedAndFetchOpsNameItsInputsAndOutputs) {
       "E-feed-missing");
 }
 
-TEST(exec::Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
+TEST(Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;
@@ -281,7 +281,7 @@ TEST(exec::Executor, CancelStopsARunBetweenTwoOpsAndNotTheNextRun) {
   EXPECT_TRUE(executor.Run(p.program, scope, feeds, kNothing).ok());
 }
 
-TEST(exec::Executor, CancelWhileAProgramIsCompiledStopsItBeforeItsFirstOp) {
+TEST(Executor, CancelWhileAProgramIsCompiledStopsItBeforeItsFirstOp) {
   exec::Executor executor(ToyOps());
   Scope scope;
   ToyProgram p;

@@ -41,7 +41,7 @@ std::vector<float> Read(const table::RowTable& table, const std::vector<std::int
   return values;
 }
 
-TEST(table::RowTable, LookingUpMakesNothing) {
+TEST(RowTable, LookingUpMakesNothing) {
   Table made;
   const table::RowTable table = made.Make().value();
   EXPECT_EQ(Read(table, {3, 999, 3}), (std::vector<float>{3.5, 3.5, 999.5, 999.5, 3.5, 3.5}));
@@ -49,7 +49,7 @@ TEST(table::RowTable, LookingUpMakesNothing) {
   EXPECT_EQ(table.row_count(), 0);
 }
 
-TEST(table::RowTable, AnyNumberIsARow) {
+TEST(RowTable, AnyNumberIsARow) {
   Table made;
   table::RowTable table = made.Make().value();
   const std::vector<std::int64_t> ids = {-1, 1000, std::numeric_limits<std::int64_t>::min(), -7};
@@ -64,7 +64,7 @@ TEST(table::RowTable, AnyNumberIsARow) {
   EXPECT_EQ(Read(again, {-1, 1000}), (std::vector<float>{5, -0.5, 1000.5, 1000.5}));
 }
 
-TEST(table::RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
+TEST(RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
   Table made;
   table::RowTable table = made.Make().value();
   const std::vector<std::int64_t> ids = {7, 2, 7};
@@ -83,7 +83,7 @@ TEST(table::RowTable, RowsThatAreRequiredAreKeptWithTheirState) {
   EXPECT_EQ(made.state.As<SelectedRows>().value.Data<float>()[3], 9);
 }
 
-TEST(table::RowTable, GrowsAndKeepsWhatItHas) {
+TEST(RowTable, GrowsAndKeepsWhatItHas) {
   Table made;
   table::RowTable table = made.Make().value();
   std::vector<std::int64_t> ids;
@@ -99,7 +99,7 @@ TEST(table::RowTable, GrowsAndKeepsWhatItHas) {
   EXPECT_LE(table.capacity(), 512) << "twice the rows at most";
 }
 
-TEST(table::RowTable, BeginsWithTheRowsOfAFile) {
+TEST(RowTable, BeginsWithTheRowsOfAFile) {
   Table made;
   SelectedRows& rows = made.rows.As<SelectedRows>();
   rows.start = nullptr;
@@ -111,7 +111,7 @@ TEST(table::RowTable, BeginsWithTheRowsOfAFile) {
   EXPECT_EQ(table.column(1).Data<float>()[0], 0) << "the state of a row that comes without";
 }
 
-TEST(table::RowTable, StartsFromValuesThatListNoRows) {
+TEST(RowTable, StartsFromValuesThatListNoRows) {
   Table made;
   SelectedRows& rows = made.rows.As<SelectedRows>();
   rows.start.reset();
@@ -125,7 +125,7 @@ TEST(table::RowTable, StartsFromValuesThatListNoRows) {
   EXPECT_EQ(Read(table, {7}), (std::vector<float>{3, 4})) << "as it was read before";
 }
 
-TEST(table::RowTable, RefusesWhatDoesNotFit) {
+TEST(RowTable, RefusesWhatDoesNotFit) {
   const auto error = [](const std::function<void(Table&)>& change) {
     Table made;
     change(made);

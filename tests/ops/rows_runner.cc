@@ -16,7 +16,7 @@ namespace {
 VarInfo InfoOf(const Variable& variable) {
   VarInfo info;
   if (const auto* array = variable.If<TensorArray>()) {
-    if (!array->empty()) info = penstock::exec::InfoOf(array->front());
+    if (!array->empty()) info = penstock::InfoOf(array->front());
     if (info.shape.rank() > 0) info.shape.Set(0, kUnknownDim);
     info.kind = VarKind::kTensorArray;
     return info;
@@ -118,7 +118,7 @@ Status RunTwice(const Op& op, Variables& variables, const SecondRun& second) {
   PENSTOCK_RETURN_IF_ERROR(def->CheckOp(op));
   InferContext context(*def, op, [&](const std::string& name) -> std::optional<VarInfo> {
     const auto found = variables.find(name);
-    return found == variables.end() ? std::nullopt : std::make_optional(exec::InfoOf(*found->second));
+    return found == variables.end() ? std::nullopt : std::make_optional(InfoOf(*found->second));
   });
   PENSTOCK_RETURN_IF_ERROR(def->Infer(context));
   Frame frame(variables);

@@ -64,15 +64,15 @@ class Trainer {
     facts_ = pserver::ReadTrainer(program).value();
     EXPECT_TRUE(session.Attach(program).ok());
     pserver::WelcomeBody welcome{.part_bytes = 1000, .window = 2, .chunk_rows = {}};
-    welcome.chunk_rows.assign(pserver::Contract().variable_count(), 2);
+    welcome.chunk_rows.assign(OfTheServer().variable_count(), 2);
     Deliver({.kind = pserver::MessageKind::kWelcome}, Payload::Of(pserver::WriteWelcome(welcome)));
-    for (const pserver::ContractPiece& grad : pserver::Contract().grads)
+    for (const pserver::ContractPiece& grad : OfTheServer().grads)
       pushes_.push_back(session.DeclarePush({.pserver = "a:1", .name = grad.name}).value());
     peers_ = session.DeclarePeers({"a:1"}).value();
     value_ = Tensor(DType::kFp32, {2, 2});
   }
 
-  const penstock::pserver::Contract& pserver::Contract() const { return facts_.contracts.at("a:1"); }
+  const pserver::Contract& OfTheServer() const { return facts_.contracts.at("a:1"); }
   void Push(std::size_t grad) { EXPECT_TRUE(session.Push(pushes_[grad], value_).ok()); }
   void PushAll() {
     for (std::size_t i = 0; i < pushes_.size(); ++i) Push(i);
@@ -91,9 +91,9 @@ class Trainer {
 
  private:
   void Deliver(pserver::Envelope envelope, Payload body) {
-    envelope.contract = pserver::Contract().Hash();
+    envelope.contract = OfTheServer().Hash();
     envelope.incarnation = 1;
-    session.OnMessage(transport.connection, pserver::Seal(envelope, Token{}, std::move(body)));
+    session.OnMessage(transport.connection, pserver::Seal(envelope, std::move(body)));
   }
 
   const std::uint32_t variables_;
@@ -133,7 +133,7 @@ Cost OfAcknowledgements(int variables) {
                                       .incarnation = 1,
                                       .credit = 2,
                                       .variable = static_cast<std::uint32_t>(variables) + i},
-                                     Token{}, {}));
+                                     {}));
   }
   return CostOf(trainer, [&](std::uint32_t i) {
     trainer.session.OnMessage(trainer.transport.connection, std::move(messages[i]));

@@ -125,7 +125,7 @@ TEST(Tls, FilesThatAreMissingOrNoPemAreNamed) {
   no_key.key = "";
   const auto error = [](rpc::TlsFiles files) {
     const ToyJob job = OneServerJob();
-    return test::Server(job, 0, {.token = "secret", .tls = std::move(files)}).Join();
+    return test::ServerThread(job, 0, {.token = "secret", .tls = std::move(files)}).Join();
   };
   EXPECT_EQ(error(no_key).id(), "E-rpc-tls-files");
   rpc::TlsFiles not_there = authority.Server("server");

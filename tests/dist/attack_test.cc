@@ -246,9 +246,13 @@ class Recorder {
 
  private:
   void Run() {
-    RawSocket trainer = door_.Accept(done_);
-    if (!trainer.connected()) return;
-    RawSocket server(server_);
+    while (!done_) {  // a server that is still to start takes nobody, and the trainer comes again
+      const RawSocket trainer = door_.Accept(done_);
+      const RawSocket server(server_);
+      if (trainer.connected() && server.connected()) return Carry(trainer, server);
+    }
+  }
+  void Carry(const RawSocket& trainer, const RawSocket& server) {
     while (!done_) {
       const std::optional<std::string> said = trainer.ReadSome(milliseconds(5));
       const std::optional<std::string> answered = server.ReadSome(milliseconds(5));

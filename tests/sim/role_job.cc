@@ -94,7 +94,7 @@ struct RoleJob::Role {
     thread = std::thread([this, &fetches] {
       turn.Take();
       trainer.status = Train(fetches);
-      if (!trainer.status.ok()) client.Cancel();  // the servers hear of it
+      if (!trainer.status.ok()) client.Abandon(trainer.status);  // the servers hear of it
       ended = true;
       turn.Return();
     });

@@ -255,6 +255,7 @@ TEST(Attacks, WithoutATokenAHelloThatDoesNotFitEndsNoJob) {
   wide.trainers = 8;
   ToyJob other = job;
   other.params[0].shape = {299, 1000};
+  other.params[2].shape = {2};  // it fits neither server: one that it fitted might take it for trainer 0
   ToyValues none, last0, last1;
   const TrainerOptions open = {.token = ""};
   const auto stray = Client(open), second = Client(open);

@@ -33,7 +33,7 @@ COLUMN = np.ones((3, 1), 'float32')
         ('cast', {'X': X}, {'Out': 'X'}, {'in_dtype': 5, 'out_dtype': 3},
          r'cast: Out \(i64\[2, 3\]\) and X \(f32\[2, 3\]\) are one variable'),
         ('elementwise_add', {'X': X, 'Y': X[0]}, {'Out': 'Y'}, {}, 'are one variable'),
-        ('mul', {'X': X, 'Y': COLUMN}, {'Out': 'X'}, {}, 'are one variable'),
+        ('mul', {'X': X, 'Y': COLUMN}, {'Out': 'X'}, {}, 'must be another variable than X'),
         ('top_k', {'X': X}, {'Out': 'top', 'Indices': 'top'}, {'k': 1}, 'are one variable'),
         ('gather', {'X': X, 'Index': np.array([1, 0])}, {'Out': 'X'}, {}, 'must be another variable than X'),
         ('transpose2', {'X': X}, {'Out': 'X'}, {'axis': [1, 0]}, 'must be another variable than X'),

@@ -26,6 +26,13 @@ def _targets(target_vars):
     return targets
 
 
+def _require_needed(program, feeds):
+    read = {name for block in program.blocks for op in block.ops for name in op.input_arg_names}
+    for i, name in enumerate(feeds):
+        if name not in read:
+            raise ValueError('feeded_var_names[%d]: %s is not needed for the targets' % (i, name))
+
+
 def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_program=None, model_filename=None,
                          params_filename=None, export_for_deployment=True, program_only=False):
     """Writes the part of the program that computes `target_vars` from the feeds, and its parameters. Returns the names
@@ -49,6 +56,7 @@ def save_inference_model(dirname, feeded_var_names, target_vars, executor, main_
             if block.ops[i].type in ('feed', 'fetch'):
                 block._remove_op(i)
         program = program._prune(ends, feeds).clone(for_test=True)
+        _require_needed(program, feeds)
         prepend_feed_ops(program, feeds)
         append_fetch_ops(program, [end.name for end in ends])
     else:

@@ -1,38 +1,14 @@
 // After warm-up a step allocates nothing but its results.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "executor/schedule/executor.h"
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
+#include "tests/support/allocations/allocations.h"
 #include "tests/support/corpus.h"
 #include "tests/support/op_harness.h"
 #include "tests/support/run_program.h"
 #include "tests/support/toy_ops.h"
-
-namespace {
-std::atomic<std::int64_t> allocation_count{0};
-}
-
-// The whole binary's: every allocation of C++ code passes here.
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  allocation_count.fetch_add(1, std::memory_order_relaxed);
-  if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-  throw std::bad_alloc();
-}
-// Else a sanitizer's, whose memory is not for the delete below.
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace penstock {
 namespace {
@@ -44,9 +20,9 @@ std::int64_t AllocationsOfOneRun(exec::Executor& executor, const Program& progra
     auto out = executor.Run(program, scope, feeds, fetches);
     PENSTOCK_CHECK(out.ok(), out.status().ToString());
   }
-  const std::int64_t before = allocation_count.load();
+  const std::uint64_t before = test::AllocationsSoFar().count;
   auto out = executor.Run(program, scope, feeds, fetches);
-  return allocation_count.load() - before;
+  return static_cast<std::int64_t>(test::AllocationsSoFar().count - before);
 }
 
 TEST(SteadyState, AThousandSmallOpsAllocateNothing) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <string>
 
 #include "operators/all_ops.h"
 #include "tests/ops/allocations.h"
@@ -20,6 +21,17 @@ Tensors RunAgain(const std::string& name, const Op& op, const Tensors& known) {
   EXPECT_TRUE(made.ok()) << name << ": " << made.status().ToString();
   EXPECT_EQ(allocations, 0) << name << ": " << op.type() << " allocates when it runs again";
   return made.ok() ? *made : Tensors();
+}
+
+TEST(Allocations, AreCountedBetweenBeginAndEndOnly) {
+  const auto before = std::make_unique<int>(1);
+  BeginCounting();
+  const auto during = std::make_unique<int>(2);
+  const std::string text(100, 'x');
+  EXPECT_EQ(EndCounting(), 2) << *before << *during << text;
+  const auto after = std::make_unique<int>(3);
+  BeginCounting();
+  EXPECT_EQ(EndCounting(), 0) << *after;
 }
 
 TEST(Allocations, AreMadeByNoKernelOfAGradientCase) {

@@ -1,18 +1,14 @@
-// Counts what a piece of a test allocates, in binaries that link allocations.cc.
+// Counts what a kernel allocates when it runs again.
 #pragma once
 
 #include <cstdint>
 
+#include "tests/support/allocations/allocations.h"
 #include "tests/support/op_harness.h"
 
 namespace penstock::test {
 
-// From here on, the allocations of this thread through operator new are counted, but for those that oneDNN
-// makes inside.
-void BeginCounting();
-// How many they were.
-std::int64_t EndCounting();
-// For a test that runs a kernel again: how many that run makes goes to `allocations`.
+// How many allocations the second run makes goes to `allocations`.
 inline SecondRun CountInto(std::int64_t& allocations) {
   return {BeginCounting, [&allocations] { allocations = EndCounting(); }};
 }

@@ -2,32 +2,9 @@
 // it has a hundred variables or ten thousand.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "executor/client/session.h"
 #include "tests/sim/toy_job.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0};
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  allocations += 1;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-// Else a sanitizer's, whose memory is not for the delete below.
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+#include "tests/support/allocations/allocations.h"
 
 namespace penstock::test {
 namespace {
@@ -110,9 +87,9 @@ struct Cost {
 // What kMeasured messages cost.
 template <typename Work>
 Cost CostOf(Trainer& trainer, const Work& work) {
-  const std::uint64_t before = allocations, visits = trainer.session.entries_visited();
+  const std::uint64_t before = AllocationsSoFar().count, visits = trainer.session.entries_visited();
   for (std::uint32_t i = 0; i < kMeasured; ++i) work(i);
-  return {allocations - before, trainer.session.entries_visited() - visits};
+  return {AllocationsSoFar().count - before, trainer.session.entries_visited() - visits};
 }
 
 Cost OfPushes(int variables) {

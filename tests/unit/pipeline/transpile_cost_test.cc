@@ -2,34 +2,10 @@
 // the programs hold.
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <cstdlib>
-#include <new>
-
 #include "operators/all_ops.h"
+#include "tests/support/allocations/allocations.h"
 #include "tests/support/training_program.h"
 #include "transpiler/pipeline/check_role_set.h"
-
-namespace {
-std::atomic<std::uint64_t> allocations{0}, allocated_bytes{0};
-}  // namespace
-
-[[gnu::noinline]] void* operator new(std::size_t bytes) {
-  allocations += 1;
-  allocated_bytes += bytes;
-  if (void* memory = std::malloc(bytes)) return memory;
-  throw std::bad_alloc();
-}
-// Else a sanitizer's, whose memory is not for the delete below.
-[[gnu::noinline]] void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  try {
-    return operator new(bytes);
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
-}
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace penstock {
 namespace {
@@ -44,12 +20,13 @@ Cost CostOf(int params, int pservers) {
   plan::TranspileConfig config;
   config.trainers = 2;
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("10.0.0.", i + 1, ":6174"));
-  const std::uint64_t before = allocations, bytes_before = allocated_bytes;
+  const test::Allocations before = test::AllocationsSoFar();
   const Result<RoleSet> roles = Transpile(AllOps(), program.main, program.startup, config);
   EXPECT_TRUE(roles.ok()) << roles.status().ToString();
   const check::CheckReport report = CheckRoleSet(AllOps(), *roles, program.main, program.startup);
   EXPECT_EQ(report.errors(), 0) << report.ToString();
-  return {static_cast<double>(allocations - before), static_cast<double>(allocated_bytes - bytes_before)};
+  const test::Allocations after = test::AllocationsSoFar();
+  return {static_cast<double>(after.count - before.count), static_cast<double>(after.bytes - before.bytes)};
 }
 
 TEST(TranspileCost, FourTimesTheParametersCostFourTimesAsMuch) {

@@ -13,7 +13,7 @@
 #include "framework/base/files.h"
 #include "framework/ir/edit.h"
 #include "tests/dist/job.h"
-#include "tests/support/corpus.h"
+#include "tests/support/linear_sgd.h"
 #include "tests/support/raw_socket.h"
 #include "tests/support/run_program.h"
 
@@ -26,21 +26,6 @@ using std::chrono::seconds;
 constexpr long kGrowthMaxKb = 32 << 10;
 constexpr long kLogLinesMax = 100;
 constexpr int kSteps = 20;
-
-std::vector<RolePrograms> Roles(const std::string& kind) {
-  const std::string folder = CorpusOrSelection() + "/open/dist_numeric/linear_sgd_sync/";
-  std::vector<RolePrograms> roles;
-  for (const char* suffix : {"_0.pb", "_1.pb"}) {
-    roles.push_back({ProgramOf(folder + kind + "_startup" + suffix), ProgramOf(folder + kind + suffix)});
-  }
-  return roles;
-}
-
-Tensor Constant(const Shape& shape, float value) {
-  Tensor tensor(DType::kFp32, shape);
-  for (float& element : tensor.Span<float>()) element = value;
-  return tensor;
-}
 
 // A line of /proc/<pid>/status in kB.
 long MemoryKb(const Process& process, const std::string& field) {

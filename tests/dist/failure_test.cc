@@ -5,7 +5,7 @@
 
 #include "framework/ir/edit.h"
 #include "tests/dist/job.h"
-#include "tests/support/corpus.h"
+#include "tests/support/linear_sgd.h"
 #include "tests/support/run_program.h"
 
 namespace penstock::test {
@@ -15,21 +15,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr seconds kPeerLost(15);  // by then everybody must know
-
-std::vector<RolePrograms> Roles(const std::string& kind) {
-  const std::string folder = CorpusOrSelection() + "/open/dist_numeric/linear_sgd_sync/";
-  std::vector<RolePrograms> roles;
-  for (const char* suffix : {"_0.pb", "_1.pb"}) {
-    roles.push_back({ProgramOf(folder + kind + "_startup" + suffix), ProgramOf(folder + kind + suffix)});
-  }
-  return roles;
-}
-
-Tensor Constant(const Shape& shape, float value) {
-  Tensor tensor(DType::kFp32, shape);
-  for (float& element : tensor.Span<float>()) element = value;
-  return tensor;
-}
 
 std::unique_ptr<Job> LinearJob(int steps, std::vector<RolePrograms> trainers = Roles("trainer"),
                                std::vector<RolePrograms> pservers = Roles("pserver")) {

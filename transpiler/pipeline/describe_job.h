@@ -14,12 +14,11 @@
 // The text depends on what is trained and how alone, so that it is the same in every process:
 //
 //  * of the main program on the ops that make updates. Ops that only measure, print or are fetched may be
-//  there
-//    or not, as they are where a trainer prunes its program;
+//    there or not, as they are where a trainer prunes its program;
 //  * on the names of parameters. Other variables are numbered by mention, for unique_name counts what else a
 //    process has built;
 //  * not on the user's lines, name scopes, numbers of Python functions, trainer ids or which roles are asked
-//  for.
+//    for.
 #pragma once
 
 #include <map>

@@ -42,7 +42,7 @@ int Session::trainer() const {
 }
 
 Status Session::Attach(const Program& program) {
-  PENSTOCK_ASSIGN_OR_RETURN(const pserver::TrainerFacts facts, pserver::ReadTrainer(program));
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerFacts facts, protocol::ReadTrainer(program));
   if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
@@ -62,7 +62,7 @@ Status Session::Attach(const Program& program) {
 }
 
 // A start-up program and the main program each know a part: the contract grows, and the server is told again.
-Status Session::AdoptContract(const std::string& address, const pserver::Contract& contract,
+Status Session::AdoptContract(const std::string& address, const protocol::Contract& contract,
                               const std::string& job_facts) {
   std::unique_ptr<Peer>& peer = peers_[address];
   if (peer == nullptr) {
@@ -75,7 +75,7 @@ Status Session::AdoptContract(const std::string& address, const pserver::Contrac
     Connect(*peer);
     return OkStatus();
   }
-  PENSTOCK_ASSIGN_OR_RETURN(pserver::Contract joined, pserver::Join(peer->contract, contract, address));
+  PENSTOCK_ASSIGN_OR_RETURN(protocol::Contract joined, protocol::Join(peer->contract, contract, address));
   if (const auto difference = FirstJobDifference(peer->job_facts, job_facts)) {
     return InvalidArgument("E-job-mismatch", "job: a program that this process ran before ", difference->here,
                            "; this one ", difference->there)
@@ -101,12 +101,12 @@ void Session::Connect(Peer& peer) {
 
 void Session::Hello(Peer& peer) {
   ForgetHellos(peer);
-  const pserver::HelloBody body{.job = options_.job,
-                                .trainers = static_cast<std::uint32_t>(options_.trainers),
-                                .contract = peer.contract.ToText(),
-                                .job_facts = peer.job_facts};
-  SendKept(peer, {.kind = pserver::MessageKind::kHello, .step = step_},
-           Payload::Of(pserver::WriteHello(body)));
+  const protocol::HelloBody body{.job = options_.job,
+                                 .trainers = static_cast<std::uint32_t>(options_.trainers),
+                                 .contract = peer.contract.ToText(),
+                                 .job_facts = peer.job_facts};
+  SendKept(peer, {.kind = protocol::MessageKind::kHello, .step = step_},
+           Payload::Of(protocol::WriteHello(body)));
 }
 
 Result<PushHandle> Session::DeclarePush(const RemotePiece& piece) {
@@ -155,7 +155,7 @@ Status Session::CheckOpen() const {
 
 namespace {
 
-Status RequireType(const pserver::ContractPiece& piece, const Tensor& value) {
+Status RequireType(const protocol::ContractPiece& piece, const Tensor& value) {
   if (!piece.rows && value.initialized() && value.dtype() == piece.dtype && value.shape() == piece.shape)
     return OkStatus();
   return InvalidArgument(
@@ -174,7 +174,7 @@ Status Session::Push(PushHandle handle, const Tensor& value) {
   if (grad < 0) return PushStart(peer, peer.contract.FindParam(declared.name), value);
   PENSTOCK_RETURN_IF_ERROR(RequireType(PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
-  Enqueue(peer, {.kind = pserver::MessageKind::kPush,
+  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
                  .step = step_,
                  .variable = variable,
                  .chunk = 0,
@@ -195,7 +195,7 @@ Status Session::PushStart(Peer& peer, int param, const Tensor& value) {
   PENSTOCK_RETURN_IF_ERROR(RequireType(peer.contract.params[static_cast<std::size_t>(param)], value));
   const auto variable = static_cast<std::uint32_t>(param);
   if (!peer.started.insert(variable).second) return OkStatus();
-  Enqueue(peer, {.kind = pserver::MessageKind::kPush,
+  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
                  .step = 0,
                  .variable = variable,
                  .chunk = 0,
@@ -217,12 +217,12 @@ Status Session::EndStep(PeersHandle handle) {
   for (Peer* peer : group) {
     const std::vector<std::uint32_t> variables(peer->pushed.begin(), peer->pushed.end());
     peer->pushed.clear();
-    Enqueue(*peer, {.kind = pserver::MessageKind::kEndStep,
+    Enqueue(*peer, {.kind = protocol::MessageKind::kEndStep,
                     .step = step_,
                     .variable = 0,
                     .chunk = 0,
                     .value = {},
-                    .body = Payload::Of(pserver::WriteVariables(variables))});
+                    .body = Payload::Of(protocol::WriteVariables(variables))});
   }
   ++step_;
   return OkStatus();
@@ -234,7 +234,7 @@ Status Session::Pull(PullHandle handle, Tensor& out) {
   const Declared& declared = pulls_[static_cast<std::size_t>(handle.index)];
   Peer& peer = *declared.peer;
   const int param = peer.contract.FindParam(declared.name);
-  const pserver::ContractPiece& piece = peer.contract.params[static_cast<std::size_t>(param)];
+  const protocol::ContractPiece& piece = peer.contract.params[static_cast<std::size_t>(param)];
   const auto variable = static_cast<std::uint32_t>(param);
   if (peer.arriving.contains(variable)) {
     return FailedPrecondition("E-recv-twice", "recv: ", declared.name, " is on its way already");
@@ -243,7 +243,7 @@ Status Session::Pull(PullHandle handle, Tensor& out) {
   Arriving& arriving = peer.arriving[variable];
   arriving.version = step_;
   arriving.out = out;
-  Enqueue(peer, {.kind = pserver::MessageKind::kPull,
+  Enqueue(peer, {.kind = protocol::MessageKind::kPull,
                  .step = step_,
                  .variable = variable,
                  .chunk = 0,
@@ -258,7 +258,7 @@ Status Session::Complete() {
   if (completing_) return OkStatus();
   completing_ = true;
   for (auto& [address, peer] : peers_) {
-    Enqueue(*peer, {.kind = pserver::MessageKind::kComplete,
+    Enqueue(*peer, {.kind = protocol::MessageKind::kComplete,
                     .step = 0,
                     .variable = 0,
                     .chunk = 0,

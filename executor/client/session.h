@@ -21,9 +21,9 @@
 #include <tuple>
 #include <vector>
 
-#include "executor/pserver/bodies.h"
-#include "executor/pserver/contract.h"
-#include "executor/pserver/envelope.h"
+#include "executor/protocol/bodies.h"
+#include "executor/protocol/contract.h"
+#include "executor/protocol/envelope.h"
 #include "framework/base/hash.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/rpc_client.h"
@@ -107,14 +107,14 @@ class Session : public ConnectionHandler {
 
  private:
   // Kind, step, variable, chunk, part: what an answer repeats.
-  using Key = std::tuple<pserver::MessageKind, std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  using Key = std::tuple<protocol::MessageKind, std::uint64_t, std::uint32_t, std::uint32_t, std::uint32_t>;
   struct Sent {
     Message message;
     Nanoseconds at;
     bool first_value = false;  // of a push: of a parameter's first value, which is earlier than any step
   };
   struct Ready {  // what waits for the server's welcome, or for credit
-    pserver::MessageKind kind;
+    protocol::MessageKind kind;
     std::uint64_t step;
     std::uint32_t variable;
     std::uint32_t chunk;        // of a push: those before it were sent
@@ -140,7 +140,7 @@ class Session : public ConnectionHandler {
   };
   struct Peer {
     std::string address;
-    pserver::Contract contract;
+    protocol::Contract contract;
     std::uint64_t contract_hash = 0;  // of `contract`, which is long: every message carries it
     std::string job_facts;            // of the programs attached; empty: they have none
     std::shared_ptr<Connection> connection;
@@ -151,7 +151,7 @@ class Session : public ConnectionHandler {
     Nanoseconds since{0};  // trying to connect
     Nanoseconds closed_at{0};
     Nanoseconds heard{0};
-    pserver::WelcomeBody cut;
+    protocol::WelcomeBody cut;
     std::deque<Ready> ready;                               // what waits for the welcome, and Complete
     std::map<std::uint32_t, std::deque<Ready>> no_credit;  // pushes that wait for credit, by variable
     std::map<Key, Sent> sent;
@@ -173,7 +173,7 @@ class Session : public ConnectionHandler {
   };
 
   Status PushStart(Peer& peer, int param, const Tensor& value);
-  Status AdoptContract(const std::string& address, const pserver::Contract& contract,
+  Status AdoptContract(const std::string& address, const protocol::Contract& contract,
                        const std::string& job_facts);
   void Connect(Peer& peer);
   void Hello(Peer& peer);
@@ -186,27 +186,27 @@ class Session : public ConnectionHandler {
   void FlushRows(Peer& peer, const Ready& ready);
   void FlushPull(Peer& peer, const Ready& ready);
   void FlushRowsPull(Peer& peer, const Ready& ready);
-  void SendKept(Peer& peer, pserver::Envelope envelope, Payload body, bool first_value = false);
+  void SendKept(Peer& peer, protocol::Envelope envelope, Payload body, bool first_value = false);
   void Acknowledge(Peer& peer, const Key& key);
   static void ForgetHellos(Peer& peer);
   // Counts a push or a save that begins (1) or ends (-1) to be under way, in a queue or as a message.
-  void CountOpen(pserver::MessageKind kind, std::uint64_t step, bool first_value, int change);
-  Message SealFor(const Peer& peer, pserver::Envelope envelope, Payload body) const;
-  Status OnEnvelope(Peer& peer, const pserver::Envelope& envelope, const Message& message);
-  Status OnWelcome(Peer& peer, const pserver::Envelope& envelope, const Message& message);
+  void CountOpen(protocol::MessageKind kind, std::uint64_t step, bool first_value, int change);
+  Message SealFor(const Peer& peer, protocol::Envelope envelope, Payload body) const;
+  Status OnEnvelope(Peer& peer, const protocol::Envelope& envelope, const Message& message);
+  Status OnWelcome(Peer& peer, const protocol::Envelope& envelope, const Message& message);
   Status CheckOpen() const;
-  Status OnPulled(Peer& peer, const pserver::Envelope& envelope, const Payload& body);
-  void TakeCredit(Peer& peer, const pserver::Envelope& envelope);
-  Status OnRows(Peer& peer, const pserver::Envelope& envelope, const Payload& body);
-  Status OnSaved(Peer& peer, const pserver::Envelope& envelope, const Payload& body);
-  void OnLeft(const pserver::Envelope& envelope);
-  Status OnRowsGone(const Peer& peer, const pserver::Envelope& envelope) const;
+  Status OnPulled(Peer& peer, const protocol::Envelope& envelope, const Payload& body);
+  void TakeCredit(Peer& peer, const protocol::Envelope& envelope);
+  Status OnRows(Peer& peer, const protocol::Envelope& envelope, const Payload& body);
+  Status OnSaved(Peer& peer, const protocol::Envelope& envelope, const Payload& body);
+  void OnLeft(const protocol::Envelope& envelope);
+  Status OnRowsGone(const Peer& peer, const protocol::Envelope& envelope) const;
   void Fail(Status why);
   void React(Status why);  // fails because a peer did
   std::string WaitingForLocked() const;
   bool CompleteDoneLocked() const;
   Peer* PeerOf(const std::shared_ptr<Connection>& connection);
-  static const pserver::ContractPiece& PieceOf(const Peer& peer, std::uint32_t variable) {
+  static const protocol::ContractPiece& PieceOf(const Peer& peer, std::uint32_t variable) {
     return peer.contract.Variable(variable);
   }
   // The gradient that is pushed now, once a step.

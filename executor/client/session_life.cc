@@ -21,7 +21,7 @@ Status Session::PushInitial(const InitialPiece& given) {
                            " from pserver ", given.pserver);
   }
   const auto variable = static_cast<std::uint32_t>(param >= 0 ? param : table);
-  const pserver::ContractPiece& piece = PieceOf(peer, variable);
+  const protocol::ContractPiece& piece = PieceOf(peer, variable);
   if (!given.value.initialized() || given.value.dtype() != piece.dtype ||
       given.value.shape() != piece.shape) {
     return InvalidArgument("E-load-shape", piece, " is declared, the value to begin from is ",
@@ -34,7 +34,7 @@ Status Session::PushInitial(const InitialPiece& given) {
         "E-load-late", given.name, " cannot be set on pserver ", given.pserver,
         " any more: initial values are taken once, before this trainer's first step (it is at ", step_, ")");
   }
-  Enqueue(peer, {.kind = pserver::MessageKind::kPush,
+  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
                  .step = 0,
                  .variable = variable,
                  .chunk = 0,
@@ -50,7 +50,7 @@ void Session::Abandon(const Status& why) {
 }
 
 // Every server tells it; it is one line.
-void Session::OnLeft(const pserver::Envelope& envelope) {
+void Session::OnLeft(const protocol::Envelope& envelope) {
   if (!left_.insert(envelope.credit).second) return;
   options_.report(StrCat("trainer ", envelope.credit, " completed at step ", envelope.step,
                          "; this one goes on at step ", step_, ", and servers count its gradients as zeros"));

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "executor/client/session.h"
-#include "executor/pserver/failure.h"
+#include "executor/protocol/failure.h"
 #include "framework/base/log.h"
 #include "framework/base/strings.h"
 
@@ -27,7 +27,7 @@ void Session::Fail(Status why) {
     if (peer->closed || peer->completed) continue;
     // Also where no welcome has come yet: the hello may be on its way, and is followed by the reason.
     peer->connection->Send(
-        SealFor(*peer, {.kind = pserver::MessageKind::kError}, Payload::Of(pserver::WriteStatus(status_))));
+        SealFor(*peer, {.kind = protocol::MessageKind::kError}, Payload::Of(protocol::WriteStatus(status_))));
     peer->connection->Close();
   }
   options_.on_change();
@@ -46,7 +46,7 @@ Session::Peer* Session::PeerOf(const std::shared_ptr<Connection>& connection) {
 }
 
 void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<pserver::Envelope> envelope = pserver::Open(message);
+  const Result<protocol::Envelope> envelope = protocol::Open(message);
   const std::lock_guard lock(mutex_);
   Peer* peer = PeerOf(from);
   if (peer == nullptr || !status_.ok()) return;
@@ -58,11 +58,11 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
   peer->heard = options_.clock->Now();
   const bool for_us = envelope->trainer == static_cast<std::uint32_t>(trainer_) &&
                       envelope->incarnation == options_.incarnation;
-  if (!for_us && envelope->kind != pserver::MessageKind::kError) return;
+  if (!for_us && envelope->kind != protocol::MessageKind::kError) return;
   const bool busy = !peer->arriving.empty() || !peer->sent.empty();
   const std::size_t rows_before = peer->arriving_rows.size();
   Status status = OnEnvelope(*peer, *envelope, message);
-  if (!status.ok() && envelope->kind == pserver::MessageKind::kError &&
+  if (!status.ok() && envelope->kind == protocol::MessageKind::kError &&
       (peer->was_welcome || !IsRefusal(status))) {
     React(std::move(status));
   } else if (!status.ok()) {
@@ -73,55 +73,55 @@ void Session::OnMessage(const std::shared_ptr<Connection>& from, Message message
   }
 }
 
-Status Session::OnEnvelope(Peer& peer, const pserver::Envelope& envelope, const Message& message) {
-  const auto acknowledge = [&](pserver::MessageKind kind) {
+Status Session::OnEnvelope(Peer& peer, const protocol::Envelope& envelope, const Message& message) {
+  const auto acknowledge = [&](protocol::MessageKind kind) {
     Acknowledge(peer, {kind, envelope.step, envelope.variable, envelope.chunk, envelope.part});
   };
   switch (envelope.kind) {
-    case pserver::MessageKind::kWelcome:
+    case protocol::MessageKind::kWelcome:
       return OnWelcome(peer, envelope, message);
-    case pserver::MessageKind::kPushed: {
+    case protocol::MessageKind::kPushed: {
       TakeCredit(peer, envelope);
-      acknowledge(pserver::MessageKind::kPush);
+      acknowledge(protocol::MessageKind::kPush);
       return OkStatus();
     }
-    case pserver::MessageKind::kStepEnded:
-      acknowledge(pserver::MessageKind::kEndStep);
+    case protocol::MessageKind::kStepEnded:
+      acknowledge(protocol::MessageKind::kEndStep);
       return OkStatus();
-    case pserver::MessageKind::kPulled:
+    case protocol::MessageKind::kPulled:
       return OnPulled(peer, envelope, message.body);
-    case pserver::MessageKind::kGone: {
+    case protocol::MessageKind::kGone: {
       const auto arriving = peer.arriving.find(envelope.variable);
       if (arriving == peer.arriving.end() || arriving->second.version != envelope.step) return OkStatus();
       return FailedPrecondition("E-recv-version", "recv: version ", envelope.step, " of ",
                                 PieceOf(peer, envelope.variable).name, " on pserver ", peer.address,
                                 " is overwritten by a later one; receive before the next gradients are sent");
     }
-    case pserver::MessageKind::kRows:
+    case protocol::MessageKind::kRows:
       return OnRows(peer, envelope, message.body);
-    case pserver::MessageKind::kRowsGone:
+    case protocol::MessageKind::kRowsGone:
       return OnRowsGone(peer, envelope);
-    case pserver::MessageKind::kSaved:
+    case protocol::MessageKind::kSaved:
       return OnSaved(peer, envelope, message.body);
-    case pserver::MessageKind::kCompleted:
+    case protocol::MessageKind::kCompleted:
       peer.completed = true;
-      acknowledge(pserver::MessageKind::kComplete);
+      acknowledge(protocol::MessageKind::kComplete);
       peer.connection->Close();
       return OkStatus();
-    case pserver::MessageKind::kCredit:
+    case protocol::MessageKind::kCredit:
       TakeCredit(peer, envelope);
       return OkStatus();
-    case pserver::MessageKind::kAnswer:
+    case protocol::MessageKind::kAnswer:
       peer.answer = message.body.ToText();
       TakeCredit(peer, envelope);
       return OkStatus();
-    case pserver::MessageKind::kLeft:
+    case protocol::MessageKind::kLeft:
       OnLeft(envelope);
       return OkStatus();
-    case pserver::MessageKind::kError: {
-      Status why = pserver::ReadStatus(message.body.ToText());
+    case protocol::MessageKind::kError: {
+      Status why = protocol::ReadStatus(message.body.ToText());
       if (why.code() == StatusCode::kCancelled)
-        return pserver::FailureOf(StrCat("pserver ", peer.address), why);
+        return protocol::FailureOf(StrCat("pserver ", peer.address), why);
       return why;
     }
     default:
@@ -130,20 +130,20 @@ Status Session::OnEnvelope(Peer& peer, const pserver::Envelope& envelope, const 
   }
 }
 
-void Session::TakeCredit(Peer& peer, const pserver::Envelope& envelope) {
+void Session::TakeCredit(Peer& peer, const protocol::Envelope& envelope) {
   std::uint64_t& credit = peer.credit[{envelope.variable, envelope.chunk}];
   credit = std::max({credit, envelope.credit, std::uint64_t{peer.cut.window}});
   FlushNoCredit(peer, envelope.variable);
 }
 
-Status Session::OnWelcome(Peer& peer, const pserver::Envelope& envelope, const Message& message) {
+Status Session::OnWelcome(Peer& peer, const protocol::Envelope& envelope, const Message& message) {
   if (peer.welcome || envelope.contract != peer.contract_hash) return OkStatus();  // a repeat
   if (envelope.step > step_) {
     return FailedPrecondition("E-rpc-restart", "pserver ", peer.address, " has had ", envelope.step,
                               " steps of trainer ", trainer_, ", which is at step ", step_,
                               ": it was started again");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(pserver::WelcomeBody cut, pserver::ReadWelcome(message.body.ToText()));
+  PENSTOCK_ASSIGN_OR_RETURN(protocol::WelcomeBody cut, protocol::ReadWelcome(message.body.ToText()));
   const std::size_t variables = peer.contract.variable_count();
   const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
                     cut.chunk_rows.size() >= variables &&
@@ -161,7 +161,7 @@ Status Session::OnWelcome(Peer& peer, const pserver::Envelope& envelope, const M
   return OkStatus();
 }
 
-Status Session::OnPulled(Peer& peer, const pserver::Envelope& envelope, const Payload& body) {
+Status Session::OnPulled(Peer& peer, const protocol::Envelope& envelope, const Payload& body) {
   const auto found = peer.arriving.find(envelope.variable);
   if (found == peer.arriving.end() || found->second.version != envelope.step) return OkStatus();  // a repeat
   Arriving& arriving = found->second;
@@ -181,7 +181,7 @@ Status Session::OnPulled(Peer& peer, const pserver::Envelope& envelope, const Pa
     return OkStatus();
   arriving.have.erase(chunk);
   if (--arriving.chunks_left == 0) peer.arriving.erase(found);
-  Acknowledge(peer, {pserver::MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
+  Acknowledge(peer, {protocol::MessageKind::kPull, envelope.step, envelope.variable, envelope.chunk, 0});
   return OkStatus();
 }
 
@@ -200,7 +200,7 @@ void Session::OnClosed(const std::shared_ptr<Connection>& from, const Status& wh
   const Nanoseconds silence = options_.clock->Now() - peer->heard;
   React(Unavailable("E-peer-lost", "pserver ", peer->address, " is gone: ",
                     why.ok() ? std::string("it closed the connection")
-                             : StrCat(why.message(), pserver::SilenceText(silence)),
+                             : StrCat(why.message(), protocol::SilenceText(silence)),
                     " (step ", step_, ")"));
 }
 
@@ -226,7 +226,7 @@ void Session::Tick() {
       if (!peer->welcome || now - ready.asked < options_.resend_after) continue;
       ready.asked = now;
       peer->connection->Send(SealFor(*peer,
-                                     {.kind = pserver::MessageKind::kAsk,
+                                     {.kind = protocol::MessageKind::kAsk,
                                       .step = ready.step,
                                       .variable = variable,
                                       .chunk = ready.chunk},
@@ -246,7 +246,7 @@ void Session::Ask() {
   for (auto& [address, peer] : peers_) {
     peer->answer.clear();
     if (peer->closed || !peer->welcome) continue;
-    pserver::Envelope question{.kind = pserver::MessageKind::kAsk, .variable = kNoVariable};
+    protocol::Envelope question{.kind = protocol::MessageKind::kAsk, .variable = kNoVariable};
     if (!peer->arriving.empty()) {
       const auto& [variable, arriving] = *peer->arriving.begin();
       question.step = arriving.version;
@@ -284,7 +284,7 @@ std::string Session::WaitingForLocked() const {
     }
     if (peer->arriving.empty()) continue;
     const auto& [variable, arriving] = *peer->arriving.begin();
-    const pserver::ContractPiece& piece = PieceOf(*peer, variable);
+    const protocol::ContractPiece& piece = PieceOf(*peer, variable);
     std::string rows;
     if (!arriving.have.empty() && piece.shape.rank() > 0) {
       const std::uint64_t begin = arriving.have.begin()->first * peer->cut.chunk_rows[variable];

@@ -7,25 +7,25 @@
 
 namespace penstock::client {
 
-Message Session::SealFor(const Peer& peer, pserver::Envelope envelope, Payload body) const {
+Message Session::SealFor(const Peer& peer, protocol::Envelope envelope, Payload body) const {
   envelope.job = job_hash_;
   envelope.contract = peer.contract_hash;
   envelope.incarnation = options_.incarnation;
   envelope.trainer = static_cast<std::uint32_t>(trainer_);
-  return pserver::Seal(envelope, std::move(body));
+  return protocol::Seal(envelope, std::move(body));
 }
 
-void Session::CountOpen(pserver::MessageKind kind, std::uint64_t step, bool first_value, int change) {
+void Session::CountOpen(protocol::MessageKind kind, std::uint64_t step, bool first_value, int change) {
   const auto count = [change](std::size_t& open) { open += static_cast<std::size_t>(change); };
-  if (kind == pserver::MessageKind::kSave) count(saves_open_);
-  if (kind != pserver::MessageKind::kPush) return;
+  if (kind == protocol::MessageKind::kSave) count(saves_open_);
+  if (kind != protocol::MessageKind::kPush) return;
   if (first_value) return count(first_values_open_);
   const auto of_step = pushes_open_.try_emplace(step, 0).first;
   count(of_step->second);
   if (of_step->second == 0) pushes_open_.erase(of_step);
 }
 
-void Session::SendKept(Peer& peer, pserver::Envelope envelope, Payload body, bool first_value) {
+void Session::SendKept(Peer& peer, protocol::Envelope envelope, Payload body, bool first_value) {
   const Key key{envelope.kind, envelope.step, envelope.variable, envelope.chunk, envelope.part};
   Message message = SealFor(peer, envelope, std::move(body));
   const Sent sent{message, options_.clock->Now(), first_value};
@@ -44,7 +44,7 @@ void Session::Acknowledge(Peer& peer, const Key& key) {
 
 // They are the first of the map.
 void Session::ForgetHellos(Peer& peer) {
-  while (!peer.sent.empty() && std::get<0>(peer.sent.begin()->first) == pserver::MessageKind::kHello)
+  while (!peer.sent.empty() && std::get<0>(peer.sent.begin()->first) == protocol::MessageKind::kHello)
     peer.sent.erase(peer.sent.begin());
 }
 
@@ -57,7 +57,7 @@ std::size_t Session::ChunkCount(const Peer& peer, std::uint32_t variable) {
 // Where a chunk begins and how long it is, in bytes.
 std::pair<std::size_t, std::size_t> Session::ChunkBytes(const Peer& peer, std::uint32_t variable,
                                                         std::uint32_t chunk) {
-  const pserver::ContractPiece& piece = PieceOf(peer, variable);
+  const protocol::ContractPiece& piece = PieceOf(peer, variable);
   const std::size_t total = static_cast<std::size_t>(piece.shape.Count()) * SizeOf(piece.dtype);
   const std::size_t row = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
   const std::size_t begin = chunk * peer.cut.chunk_rows[variable] * row;
@@ -79,7 +79,7 @@ void Session::Flush(Peer& peer) {
     ++entries_visited_;
     if (FlushOne(peer, ready)) {
       CountOpen(ready.kind, ready.step, ready.first_value, -1);
-    } else if (ready.kind == pserver::MessageKind::kPush) {
+    } else if (ready.kind == protocol::MessageKind::kPush) {
       const std::uint32_t variable = ready.variable;
       peer.no_credit[variable].push_back(std::move(ready));
     } else {
@@ -111,15 +111,15 @@ void Session::FlushAll(Peer& peer) {
 
 bool Session::FlushOne(Peer& peer, Ready& ready) {
   switch (ready.kind) {
-    case pserver::MessageKind::kPush:
+    case protocol::MessageKind::kPush:
       return !peer.no_credit.contains(ready.variable) && FlushPush(peer, ready);
-    case pserver::MessageKind::kPull:
+    case protocol::MessageKind::kPull:
       FlushPull(peer, ready);
       return true;
-    case pserver::MessageKind::kPullRows:
+    case protocol::MessageKind::kPullRows:
       FlushRowsPull(peer, ready);
       return true;
-    case pserver::MessageKind::kComplete:  // the last word: the server must have everything before it
+    case protocol::MessageKind::kComplete:  // the last word: the server must have everything before it
       if (!peer.sent.empty() || !peer.no_credit.empty() || !peer.ready.empty()) return false;
       [[fallthrough]];
     default:
@@ -138,10 +138,10 @@ bool Session::FlushPush(Peer& peer, Ready& ready) {
       return true;  // not cut into chunks
     }
     const auto [begin, bytes] = ChunkBytes(peer, ready.variable, ready.chunk);
-    pserver::Envelope envelope{.kind = pserver::MessageKind::kPush,
-                               .step = ready.step,
-                               .variable = ready.variable,
-                               .chunk = ready.chunk};
+    protocol::Envelope envelope{.kind = protocol::MessageKind::kPush,
+                                .step = ready.step,
+                                .variable = ready.variable,
+                                .chunk = ready.chunk};
     for (std::size_t at = 0; at < bytes; at += peer.cut.part_bytes) {
       const std::size_t size = std::min<std::size_t>(peer.cut.part_bytes, bytes - at);
       SendKept(peer, envelope, Payload::Of(ready.value, begin + at, size), ready.first_value);
@@ -158,10 +158,12 @@ void Session::FlushPull(Peer& peer, const Ready& ready) {
   for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
     const std::size_t bytes = ChunkBytes(peer, ready.variable, chunk).second;
     arriving.have[chunk].resize((bytes + peer.cut.part_bytes - 1) / peer.cut.part_bytes);
-    SendKept(
-        peer,
-        {.kind = pserver::MessageKind::kPull, .step = ready.step, .variable = ready.variable, .chunk = chunk},
-        {});
+    SendKept(peer,
+             {.kind = protocol::MessageKind::kPull,
+              .step = ready.step,
+              .variable = ready.variable,
+              .chunk = chunk},
+             {});
   }
 }
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "executor/client/session.h"
-#include "executor/pserver/checkpoint_folder.h"
+#include "executor/protocol/saved_name.h"
 
 namespace penstock::client {
 namespace {
@@ -15,12 +15,12 @@ static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
 
 // Of a table that is dealt out by id, any number is a row's. Whether the piece is of such a one only its
 // server knows, where there is one.
-bool MayHaveAnyRow(const pserver::Contract& contract) {
+bool MayHaveAnyRow(const protocol::Contract& contract) {
   return std::any_of(contract.tables.begin(), contract.tables.end(),
-                     [](const pserver::ContractPiece& table) { return !table.shape.IsKnown(); });
+                     [](const protocol::ContractPiece& table) { return !table.shape.IsKnown(); });
 }
 
-Status RequireRows(const pserver::Contract& contract, const pserver::ContractPiece& piece,
+Status RequireRows(const protocol::Contract& contract, const protocol::ContractPiece& piece,
                    const SelectedRows& value) {
   const auto count = static_cast<Dim>(value.rows.size());
   const auto error = [&](const auto&... parts) {
@@ -85,7 +85,7 @@ Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
   PENSTOCK_RETURN_IF_ERROR(
       RequireRows(peer.contract, PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
   PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
-  Enqueue(peer, {.kind = pserver::MessageKind::kPush,
+  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
                  .step = step_,
                  .variable = variable,
                  .chunk = 0,
@@ -97,10 +97,10 @@ Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
 
 // A gradient without rows travels too, as one empty part: the server waits for every trainer's.
 void Session::FlushRows(Peer& peer, const Ready& ready) {
-  pserver::Envelope envelope{.kind = pserver::MessageKind::kPush,
-                             .step = ready.step,
-                             .credit = ready.rows,
-                             .variable = ready.variable};
+  protocol::Envelope envelope{.kind = protocol::MessageKind::kPush,
+                              .step = ready.step,
+                              .credit = ready.rows,
+                              .variable = ready.variable};
   std::size_t at = 0;
   do {
     const std::size_t size = std::min<std::size_t>(peer.cut.part_bytes, ready.body.size() - at);
@@ -116,7 +116,7 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
   const Declared& declared = tables_[static_cast<std::size_t>(handle.index)];
   Peer& peer = *declared.peer;
   const auto variable = static_cast<std::uint32_t>(peer.contract.FindTable(declared.name));
-  const pserver::ContractPiece& piece = PieceOf(peer, variable);
+  const protocol::ContractPiece& piece = PieceOf(peer, variable);
   const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
   out.Reset(piece.dtype, piece.shape.WithRows(static_cast<Dim>(ids.size())));
   for (std::size_t begin = 0; begin < ids.size(); begin += kIdsOfRequest) {
@@ -131,7 +131,7 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
                                    .have = {}};
     Enqueue(
         peer,
-        {.kind = pserver::MessageKind::kPullRows,
+        {.kind = protocol::MessageKind::kPullRows,
          .step = step_,
          .variable = variable,
          .chunk = 0,
@@ -146,14 +146,14 @@ void Session::FlushRowsPull(Peer& peer, const Ready& ready) {
   ArrivingRows& arriving = peer.arriving_rows[ready.request];
   arriving.have.resize((arriving.bytes + peer.cut.part_bytes - 1) / peer.cut.part_bytes);
   SendKept(peer,
-           {.kind = pserver::MessageKind::kPullRows,
+           {.kind = protocol::MessageKind::kPullRows,
             .step = ready.step,
             .variable = ready.variable,
             .part = ready.request},
            ready.body);
 }
 
-Status Session::OnRows(Peer& peer, const pserver::Envelope& envelope, const Payload& body) {
+Status Session::OnRows(Peer& peer, const protocol::Envelope& envelope, const Payload& body) {
   const auto found = peer.arriving_rows.find(static_cast<std::uint32_t>(envelope.credit));
   if (found == peer.arriving_rows.end() || found->second.version != envelope.step) return OkStatus();
   ArrivingRows& arriving = found->second;
@@ -167,13 +167,13 @@ Status Session::OnRows(Peer& peer, const pserver::Envelope& envelope, const Payl
   arriving.have[envelope.part] = true;
   if (!std::all_of(arriving.have.begin(), arriving.have.end(), [](bool have) { return have; }))
     return OkStatus();
-  const Key question{pserver::MessageKind::kPullRows, arriving.version, arriving.variable, 0, found->first};
+  const Key question{protocol::MessageKind::kPullRows, arriving.version, arriving.variable, 0, found->first};
   peer.arriving_rows.erase(found);
   Acknowledge(peer, question);
   return OkStatus();
 }
 
-Status Session::OnRowsGone(const Peer& peer, const pserver::Envelope& envelope) const {
+Status Session::OnRowsGone(const Peer& peer, const protocol::Envelope& envelope) const {
   const auto found = peer.arriving_rows.find(static_cast<std::uint32_t>(envelope.credit));
   if (found == peer.arriving_rows.end()) return OkStatus();  // a repeat
   return FailedPrecondition(
@@ -192,13 +192,13 @@ Status Session::SaveTable(PeersHandle handle, const std::string& table,
     Peer& peer = *group[i];
     const std::string file = options_.checkpoint_folder.empty()
                                  ? files[i]
-                                 : pserver::NameInFolder(options_.checkpoint_folder, files[i]);
-    Enqueue(peer, {.kind = pserver::MessageKind::kSave,
+                                 : protocol::NameInFolder(options_.checkpoint_folder, files[i]);
+    Enqueue(peer, {.kind = protocol::MessageKind::kSave,
                    .step = step_,
                    .variable = 0,
                    .chunk = 0,
                    .value = {},
-                   .body = Payload::Of(pserver::WriteSave({.table = table, .file = file})),
+                   .body = Payload::Of(protocol::WriteSave({.table = table, .file = file})),
                    .request = peer.saves++});
   }
   return OkStatus();
@@ -215,14 +215,14 @@ Status Session::TakeSaved() {
 }
 
 // The answer names the request alone; one of a server is under way at a time.
-Status Session::OnSaved(Peer& peer, const pserver::Envelope& envelope, const Payload& body) {
-  auto asked = peer.sent.lower_bound({pserver::MessageKind::kSave, 0, 0, 0, 0});
+Status Session::OnSaved(Peer& peer, const protocol::Envelope& envelope, const Payload& body) {
+  auto asked = peer.sent.lower_bound({protocol::MessageKind::kSave, 0, 0, 0, 0});
   const auto is_save = [&] {
-    return asked != peer.sent.end() && std::get<0>(asked->first) == pserver::MessageKind::kSave;
+    return asked != peer.sent.end() && std::get<0>(asked->first) == protocol::MessageKind::kSave;
   };
   while (is_save() && std::get<4>(asked->first) != envelope.part) ++asked;
   if (!is_save()) return OkStatus();  // a repeat
-  if (body.size() > 0 && saved_.ok()) saved_ = pserver::ReadStatus(body.ToText());
+  if (body.size() > 0 && saved_.ok()) saved_ = protocol::ReadStatus(body.ToText());
   Acknowledge(peer, Key(asked->first));
   return OkStatus();
 }

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "executor/pserver/contract.h"
+#include "executor/protocol/contract.h"
 
 namespace penstock::client {
 
@@ -18,7 +18,7 @@ class SharedClient::User : public RpcClient {
   }
 
   Status Attach(const Program& program) override {
-    const Result<pserver::TrainerFacts> facts = pserver::ReadTrainer(program);
+    const Result<protocol::TrainerFacts> facts = protocol::ReadTrainer(program);
     if (facts.ok() && !facts->contracts.empty()) {
       const std::lock_guard lock(shared_.mutex_);
       shared_.in_use_.insert(this);

@@ -4,7 +4,7 @@
 //   SharedClient client(std::move(made));
 //   std::unique_ptr<RpcClient> mine = client.NewUser();   // one for each executor
 //   mine->Complete();                                     // close(): tells the servers if nobody else is
-//   left client.Complete();                                    // the process ends normally
+//   client.Complete();                                    // the process ends normally
 //
 // A user is in use from the first program with parameter servers that it attaches until its Complete or its
 // destruction. Complete of a user tells the servers once no other user is in use. Destroying a user tells

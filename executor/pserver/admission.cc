@@ -8,14 +8,14 @@
 
 namespace penstock::pserver {
 
-TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer, SparseParams sparse)
-    : contract_(ContractOf(facts, trainer, sparse)),
+TrainerTerms::TrainerTerms(const protocol::ServerFacts& facts, int trainer, protocol::SparseParams sparse)
+    : contract_(protocol::ContractOf(facts, trainer, sparse)),
       startup_hash_(contract_.Startup().Hash()),
       hash_(contract_.Hash()),
       param_of_(contract_.variable_count()),
       padding_of_(contract_.variable_count(), -1) {
   for (std::size_t p = 0; p < facts.params.size(); ++p) {
-    const ServedParam& served = facts.params[p];
+    const protocol::ServedParam& served = facts.params[p];
     const int param = contract_.FindParam(served.param.name);
     const int itself = param >= 0 ? param : contract_.FindTable(served.param.name);
     const int pushed =
@@ -24,7 +24,7 @@ TrainerTerms::TrainerTerms(const ServerFacts& facts, int trainer, SparseParams s
     pushed_for_.push_back(static_cast<std::uint32_t>(pushed));
     if (itself >= 0) param_of_[variable_of_.back()] = static_cast<int>(p);
     param_of_[pushed_for_.back()] = static_cast<int>(p);
-    for (const ServedLookup& lookup : served.lookups) {
+    for (const protocol::ServedLookup& lookup : served.lookups) {
       const auto asked = static_cast<std::size_t>(contract_.FindTable(lookup.ids));
       param_of_[asked] = static_cast<int>(p);
       padding_of_[asked] = lookup.padding;
@@ -59,7 +59,7 @@ std::optional<int> TrainerTerms::ParamOfPush(std::uint32_t variable, std::uint64
 
 std::optional<int> TrainerTerms::ParamOfInitial(std::uint32_t variable) const {
   if (variable >= contract_.params.size() + contract_.tables.size()) return std::nullopt;
-  const ContractPiece& piece = contract_.Variable(variable);
+  const protocol::ContractPiece& piece = contract_.Variable(variable);
   if (!piece.shape.IsKnown() || contract_.Starts(piece.name)) return std::nullopt;
   return param_of_[variable];
 }
@@ -68,10 +68,10 @@ namespace {
 
 // In words, of contracts that are not the same; a trainer may have sent the beginning of its own alone.
 std::string DifferenceOf(std::string ours, std::string_view theirs) {
-  const bool cut =
-      theirs.size() >= kCutLine.size() && theirs.substr(theirs.size() - kCutLine.size()) == kCutLine;
+  const bool cut = theirs.size() >= protocol::kCutLine.size() &&
+                   theirs.substr(theirs.size() - protocol::kCutLine.size()) == protocol::kCutLine;
   if (cut) {
-    theirs.remove_suffix(kCutLine.size());
+    theirs.remove_suffix(protocol::kCutLine.size());
     std::size_t end = 0;
     for (auto lines = std::count(theirs.begin(), theirs.end(), '\n'); lines > 0 && end < ours.size();
          --lines) {
@@ -80,25 +80,25 @@ std::string DifferenceOf(std::string ours, std::string_view theirs) {
     }
     ours.resize(end);
   }
-  const std::string difference = FirstDifference(ours, std::string(theirs));
+  const std::string difference = protocol::FirstDifference(ours, std::string(theirs));
   if (!difference.empty()) return StrCat("first difference, ", difference);
   return StrCat("they differ after line ", std::count(theirs.begin(), theirs.end(), '\n'));
 }
 
 }  // namespace
 
-Admission::Admission(const ServerFacts& facts, std::string job)
+Admission::Admission(const protocol::ServerFacts& facts, std::string job)
     : address_(facts.address), job_(std::move(job)), job_facts_(facts.job_facts), job_hash_(Fnv1a64(job_)) {
   const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),
-                                  [](const ServedParam& served) { return served.rows; });
+                                  [](const protocol::ServedParam& served) { return served.rows; });
   for (int t = 0; t < facts.trainers; ++t) {
     Trainer& trainer = trainers_.emplace_back();
-    trainer.terms.emplace_back(facts, t, SparseParams::kAsTables);
-    if (sparse) trainer.terms.emplace_back(facts, t, SparseParams::kAsParams);
+    trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsTables);
+    if (sparse) trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsParams);
   }
 }
 
-Status Admission::Check(const Envelope& envelope, const HelloBody& hello) const {
+Status Admission::Check(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const {
   const std::uint32_t id = envelope.trainer;
   const std::size_t count = trainers_.size();
   if (envelope.job != job_hash_ || hello.job != job_) {
@@ -129,7 +129,7 @@ Status Admission::Check(const Envelope& envelope, const HelloBody& hello) const 
   return OkStatus();
 }
 
-Status Admission::CheckContract(const Envelope& envelope, const HelloBody& hello) const {
+Status Admission::CheckContract(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const {
   const std::vector<TrainerTerms>& possible = trainers_[envelope.trainer].terms;
   const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(envelope.contract); };
   if (std::any_of(possible.begin(), possible.end(), fits)) return OkStatus();
@@ -139,14 +139,14 @@ Status Admission::CheckContract(const Envelope& envelope, const HelloBody& hello
   // If it was cut, both begin with the same params.
   const bool startup =
       !StartsWith(hello.contract, "grad ") && hello.contract.find("\ngrad ") == std::string::npos;
-  const Contract ours = startup ? terms.contract().Startup() : terms.contract();
+  const protocol::Contract ours = startup ? terms.contract().Startup() : terms.contract();
   status.With(DifferenceOf(ours.ToText(), hello.contract));
   return std::move(status).With(
       "left: the pserver; right: the trainer. Transpile all roles from one program and configuration");
 }
 
 // What the contract does not show: with which optimizer, from which seed and initial values it is met.
-Status Admission::CheckJobFacts(const Envelope& envelope, const HelloBody& hello) const {
+Status Admission::CheckJobFacts(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const {
   const std::optional<JobDifference> difference = FirstJobDifference(job_facts_, hello.job_facts);
   if (!difference) return OkStatus();
   return InvalidArgument("E-job-mismatch", "job: pserver ", address_, " ", difference->here, "; trainer ",

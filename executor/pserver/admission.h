@@ -12,18 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "executor/pserver/bodies.h"
-#include "executor/pserver/contract.h"
-#include "executor/pserver/envelope.h"
+#include "executor/protocol/bodies.h"
+#include "executor/protocol/contract.h"
+#include "executor/protocol/envelope.h"
 
 namespace penstock::pserver {
 
 // What one trainer must believe, and the numbers by which it names variables: positions in its contract.
 class TrainerTerms {
  public:
-  TrainerTerms(const ServerFacts& facts, int trainer, SparseParams sparse = SparseParams::kAsTables);
+  TrainerTerms(const protocol::ServerFacts& facts, int trainer,
+               protocol::SparseParams sparse = protocol::SparseParams::kAsTables);
 
-  const Contract& contract() const { return contract_; }
+  const protocol::Contract& contract() const { return contract_; }
   // Its start-up program knows a part of the contract, its main program all of it.
   bool Accepts(std::uint64_t hash) const { return hash == hash_ || hash == startup_hash_; }
   std::uint64_t hash() const { return hash_; }
@@ -47,7 +48,7 @@ class TrainerTerms {
   std::uint32_t PushedFor(int param) const { return pushed_for_[static_cast<std::size_t>(param)]; }
 
  private:
-  Contract contract_;
+  protocol::Contract contract_;
   std::uint64_t startup_hash_ = 0, hash_ = 0;
   std::vector<int> param_of_;
   std::vector<std::int64_t> padding_of_;
@@ -57,7 +58,7 @@ class TrainerTerms {
 // Not thread-safe.
 class Admission {
  public:
-  Admission(const ServerFacts& facts, std::string job);
+  Admission(const protocol::ServerFacts& facts, std::string job);
 
   std::uint64_t job_hash() const { return job_hash_; }
   // Those that the trainer came with last.
@@ -67,7 +68,7 @@ class Admission {
   // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the
   // same messages, but another program or configuration), E-rpc-fenced (an older process of that trainer),
   // E-rpc-restart (a newer one).
-  Status Check(const Envelope& envelope, const HelloBody& hello) const;
+  Status Check(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const;
 
   // `contract` is that of the hello.
   void Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract);
@@ -88,8 +89,8 @@ class Admission {
     std::optional<std::uint64_t> incarnation;
     bool turned_away = false;
   };
-  Status CheckContract(const Envelope& envelope, const HelloBody& hello) const;
-  Status CheckJobFacts(const Envelope& envelope, const HelloBody& hello) const;
+  Status CheckContract(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const;
+  Status CheckJobFacts(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const;
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
 

@@ -9,25 +9,16 @@
 #include <filesystem>
 #include <fstream>
 
+#include "executor/protocol/saved_name.h"
+
 namespace penstock::pserver {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kLedger[] = ".penstock_saved";
-
-fs::path AbsoluteOf(const std::string& path) {
-  std::error_code ignored;
-  fs::path absolute = fs::absolute(path.empty() ? "." : path, ignored).lexically_normal();
-  return absolute.has_filename() ? absolute : absolute.parent_path();  // without a slash at the end
-}
-
-// Whether a name is one of a file below the folder, by its text.
-bool IsInside(const fs::path& name) {
-  if (name.empty() || name.is_absolute() || !name.has_filename() || name.filename() == ".") return false;
-  return std::none_of(name.begin(), name.end(), [](const fs::path& part) { return part == ".."; }) &&
-         name.filename() != kLedger;
-}
+using protocol::AbsoluteOf;
+using protocol::IsInside;
+using protocol::kSavedLedger;
 
 bool IsPlainText(const std::string& name) {
   return std::none_of(name.begin(), name.end(),
@@ -63,7 +54,7 @@ Result<std::string> CheckpointFolder::Claim(const std::string& name) {
 }
 
 bool CheckpointFolder::WasWritten(const std::string& name) const {
-  std::ifstream ledger(AbsoluteOf(folder_) / kLedger);
+  std::ifstream ledger(AbsoluteOf(folder_) / kSavedLedger);
   for (std::string line; std::getline(ledger, line);) {
     if (line == name) return true;
   }
@@ -73,7 +64,7 @@ bool CheckpointFolder::WasWritten(const std::string& name) const {
 Status CheckpointFolder::Wrote(const std::string& path) const {
   const std::string name = fs::path(path).lexically_relative(AbsoluteOf(folder_)).string();
   if (WasWritten(name)) return OkStatus();
-  const std::string ledger = (AbsoluteOf(folder_) / kLedger).string();
+  const std::string ledger = (AbsoluteOf(folder_) / kSavedLedger).string();
   const std::string line = name + "\n";
   // One write at the end of the file: servers that share the folder do not mix their lines.
   const int file = open(ledger.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -83,11 +74,6 @@ Status CheckpointFolder::Wrote(const std::string& path) const {
   if (file >= 0) close(file);
   if (written) return OkStatus();
   return InvalidArgument("E-file-write", "cannot write ", ledger, ": ", std::strerror(error));
-}
-
-std::string NameInFolder(const std::string& folder, const std::string& path) {
-  const fs::path name = AbsoluteOf(path).lexically_relative(AbsoluteOf(folder));
-  return IsInside(name) ? name.string() : path;
 }
 
 }  // namespace penstock::pserver

@@ -36,7 +36,4 @@ class CheckpointFolder {
   std::set<std::string> claimed_;  // by this process
 };
 
-// For a trainer that has the same folder: the name in it of a path that lies in it; other paths as they are.
-std::string NameInFolder(const std::string& folder, const std::string& path);
-
 }  // namespace penstock::pserver

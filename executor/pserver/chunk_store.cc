@@ -58,22 +58,23 @@ std::vector<std::int64_t> NumbersOf(const Payload& ids) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const ServerFacts& facts,
-                                                     Scope& scope, std::optional<std::size_t> chunk_bytes) {
+Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program,
+                                                     const protocol::ServerFacts& facts, Scope& scope,
+                                                     std::optional<std::size_t> chunk_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope));
   if (facts.lr_block >= 0) {
     for (const auto& [name, written] : NamesOf(program.block(facts.lr_block))) {
       if (written) store->made_by_schedule_.insert(name);
     }
   }
-  for (const ServedParam& served : store->facts_.params)
+  for (const protocol::ServedParam& served : store->facts_.params)
     PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
   return store;
 }
 
 namespace {
 
-Dim ChunkRowsOf(const ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Dim ChunkRowsOf(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
   const Shape& shape = served.param.shape;
   const Dim rows = shape.rank() == 0 ? 1 : shape[0];
@@ -84,9 +85,9 @@ Dim ChunkRowsOf(const ServedParam& served, std::optional<std::size_t> chunk_byte
 
 }  // namespace
 
-Status ChunkStore::AddParam(const ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Status ChunkStore::AddParam(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
-  const ContractPiece& piece = served.param;
+  const protocol::ContractPiece& piece = served.param;
   // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
   if (served.start) scope_.FindOrCreate(piece.name)->As<Tensor>() = Tensor(piece.dtype, piece.shape);
   Variable* variable = scope_.Find(piece.name);
@@ -113,7 +114,7 @@ Status ChunkStore::AddParam(const ServedParam& served, std::optional<std::size_t
   return OkStatus();
 }
 
-void ChunkStore::AddGradients(const ServedParam& served, Chunk& chunk) {
+void ChunkStore::AddGradients(const protocol::ServedParam& served, Chunk& chunk) {
   for (const std::string& grad : served.grads) {
     auto variable = std::make_shared<Variable>();
     if (served.rows) {
@@ -129,7 +130,7 @@ void ChunkStore::AddGradients(const ServedParam& served, Chunk& chunk) {
 }
 
 // What the block mentions and the start-up program made as selected rows are the table's columns.
-Status ChunkStore::AddTable(const ServedParam& served) {
+Status ChunkStore::AddTable(const protocol::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
   AddGradients(served, *chunk);
@@ -154,7 +155,7 @@ Status ChunkStore::AddTable(const ServedParam& served) {
   return OkStatus();
 }
 
-Status ChunkStore::AddChunk(const ServedParam& served, const Tensor& whole, Dim begin, Dim end,
+Status ChunkStore::AddChunk(const protocol::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
                             Param& param) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
@@ -236,14 +237,14 @@ Status ChunkStore::Merge(const MergeAction& merge) {
 
 namespace {
 
-Status NoSuchRow(int trainer, const char* did, std::int64_t row, const ContractPiece& piece) {
+Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol::ContractPiece& piece) {
   return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
                          ", which has ", piece.shape[0]);
 }
 
 // The first id that is no row of the piece. A table that is dealt out by id has a row for each.
-std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const ContractPiece& piece,
-                                    bool by_id) {
+std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids,
+                                    const protocol::ContractPiece& piece, bool by_id) {
   if (by_id) return std::nullopt;
   const auto outside = [&](std::int64_t id) { return id < 0 || id >= piece.shape[0]; };
   const auto found = std::find_if(ids.begin(), ids.end(), outside);
@@ -255,7 +256,7 @@ std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids, const 
 // The parts hold all ids, then the values, as many bytes as `merge.rows` says: the state machine has
 // compared.
 Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) const {
-  const ContractPiece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
+  const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
   const bool by_id = params_[static_cast<std::size_t>(merge.param)].table != nullptr;
   const std::size_t id_bytes = merge.rows * sizeof(std::int64_t);
   gradient.height = piece.shape[0];
@@ -269,7 +270,7 @@ Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) c
 }
 
 Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
-  const ContractPiece& piece = params_[static_cast<std::size_t>(param)].piece;
+  const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(param)].piece;
   if (ids.size() % sizeof(std::int64_t) != 0) {
     return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", piece.name, " in ",
                     ids.size(), " bytes, which are no numbers of rows");

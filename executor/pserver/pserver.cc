@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "executor/pserver/failure.h"
+#include "executor/protocol/failure.h"
 #include "executor/pserver/memory_left.h"
 #include "framework/base/log.h"
 
@@ -31,7 +31,7 @@ std::string ListOf(const std::vector<int>& trainers) {
 Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
                                                PserverOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(ServerFacts facts, ReadServer(ops, program, listen_and_serv));
+  PENSTOCK_ASSIGN_OR_RETURN(protocol::ServerFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
                             ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes));
@@ -44,7 +44,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   return server;
 }
 
-Pserver::Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options)
+Pserver::Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options)
     : facts_(std::move(facts)),
       blocks_(blocks),
       options_(Guarded(std::move(options))),
@@ -115,7 +115,7 @@ void Pserver::OnMessage(const std::shared_ptr<Connection>& from, Message message
 
 void Pserver::Receive(const std::shared_ptr<Connection>& from, const Message& message) {
   // Outside the lock: the CRC takes most of the time of a large message.
-  const Result<Envelope> envelope = Open(message);
+  const Result<protocol::Envelope> envelope = protocol::Open(message);
   const std::lock_guard lock(mutex_);
   if (refused_.contains(from.get())) return;  // it has its answer
   if (!envelope.ok()) {
@@ -124,7 +124,7 @@ void Pserver::Receive(const std::shared_ptr<Connection>& from, const Message& me
   }
   Actions actions;
   const Caller caller{from, *envelope, message};
-  if (envelope->kind == MessageKind::kHello) {
+  if (envelope->kind == protocol::MessageKind::kHello) {
     OnHello(caller, actions);
   } else {
     Dispatch(caller, actions);
@@ -143,7 +143,8 @@ void Pserver::Refuse(const std::shared_ptr<Connection>& connection, const Status
   }
   refused_.insert(connection.get());
   strangers_.Report(StrCat("pserver ", facts_.address, " refused a connection: ", why));
-  connection->Send(Seal({.kind = MessageKind::kError}, Payload::Of(WriteStatus(why))));
+  connection->Send(
+      protocol::Seal({.kind = protocol::MessageKind::kError}, Payload::Of(protocol::WriteStatus(why))));
   connection->Close();
 }
 
@@ -169,7 +170,7 @@ Status Pserver::CheckAlone(const Caller& caller) const {
 }
 
 void Pserver::OnHello(const Caller& caller, Actions& actions) {
-  const Result<HelloBody> hello = ReadHello(caller.message.body.ToText());
+  const Result<protocol::HelloBody> hello = protocol::ReadHello(caller.message.body.ToText());
   const Status status = hello.ok() ? admission_.Check(caller.envelope, *hello) : hello.status();
   const int id = static_cast<int>(caller.envelope.trainer);
   if (!status.ok()) {
@@ -206,15 +207,16 @@ void Pserver::OnHello(const Caller& caller, Actions& actions) {
 }
 
 void Pserver::Welcome(int trainer, std::uint64_t contract) {
-  WelcomeBody body;
+  protocol::WelcomeBody body;
   body.part_bytes = static_cast<std::uint32_t>(options_.part_bytes);
   body.window = static_cast<std::uint32_t>(MachineConfig().window);
   for (const int param : admission_.terms(trainer).params_of_variables()) {
     body.chunk_rows.push_back(static_cast<std::uint64_t>(store_->chunk_rows(param)));
   }
-  SendTo(trainer,
-         {.kind = MessageKind::kWelcome, .contract = contract, .step = machine_->steps_ended(trainer)},
-         Payload::Of(WriteWelcome(body)));
+  SendTo(
+      trainer,
+      {.kind = protocol::MessageKind::kWelcome, .contract = contract, .step = machine_->steps_ended(trainer)},
+      Payload::Of(protocol::WriteWelcome(body)));
 }
 
 void Pserver::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
@@ -236,9 +238,9 @@ void Pserver::Closed(const std::shared_ptr<Connection>& from, const Status& why)
   if (trainer.connection != from) return;
   trainer.connection = nullptr;
   Actions actions;
-  const std::string how = why.ok()
-                              ? "it ended without completing"
-                              : StrCat(why.message(), SilenceText(options_.clock->Now() - trainer.heard));
+  const std::string how =
+      why.ok() ? "it ended without completing"
+               : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - trainer.heard));
   React(id,
         Unavailable("E-peer-lost", "trainer ", id, " is gone: ", how, " (step ", machine_->steps_ended(id),
                     ", seen by pserver ", facts_.address, ")"),
@@ -368,40 +370,42 @@ void Pserver::Tell(const LeftAction& left) {
                          facts_.address, " counts its gradients as zeros from then on"));
   for (std::size_t t = 0; t < trainers_.size(); ++t) {
     if (machine_->completed(static_cast<int>(t)) || !admission_.Admitted(static_cast<int>(t))) continue;
-    SendTo(
-        static_cast<int>(t),
-        {.kind = MessageKind::kLeft, .step = left.steps, .credit = static_cast<std::uint64_t>(left.trainer)},
-        {});
+    SendTo(static_cast<int>(t),
+           {.kind = protocol::MessageKind::kLeft,
+            .step = left.steps,
+            .credit = static_cast<std::uint64_t>(left.trainer)},
+           {});
   }
 }
 
 void Pserver::Reply(const ReplyAction& reply) {
-  if (reply.kind == MessageKind::kPulled) {
+  if (reply.kind == protocol::MessageKind::kPulled) {
     ReplyChunk(reply);
     return;
   }
-  if (reply.kind == MessageKind::kRows || reply.kind == MessageKind::kRowsGone) {
+  if (reply.kind == protocol::MessageKind::kRows || reply.kind == protocol::MessageKind::kRowsGone) {
     ReplyRows(reply);
     return;
   }
-  Envelope envelope{.kind = reply.kind,
-                    .step = reply.step,
-                    .credit = reply.credit,
-                    .chunk = static_cast<std::uint32_t>(reply.chunk),
-                    .part = reply.part};
+  protocol::Envelope envelope{.kind = reply.kind,
+                              .step = reply.step,
+                              .credit = reply.credit,
+                              .chunk = static_cast<std::uint32_t>(reply.chunk),
+                              .part = reply.part};
   Payload body;
   const TrainerTerms& terms = admission_.terms(reply.trainer);
-  if (reply.kind == MessageKind::kPushed || reply.kind == MessageKind::kCredit)
+  if (reply.kind == protocol::MessageKind::kPushed || reply.kind == protocol::MessageKind::kCredit)
     envelope.variable = reply.initial ? terms.VariableOf(reply.param) : terms.PushedFor(reply.param);
-  if (reply.kind == MessageKind::kGone) envelope.variable = terms.VariableOf(reply.param);
-  if (reply.kind == MessageKind::kSaved && !reply.error.ok()) body = Payload::Of(WriteStatus(reply.error));
-  if (reply.kind == MessageKind::kError) body = Payload::Of(WriteStatus(reply.error));
+  if (reply.kind == protocol::MessageKind::kGone) envelope.variable = terms.VariableOf(reply.param);
+  if (reply.kind == protocol::MessageKind::kSaved && !reply.error.ok())
+    body = Payload::Of(protocol::WriteStatus(reply.error));
+  if (reply.kind == protocol::MessageKind::kError) body = Payload::Of(protocol::WriteStatus(reply.error));
   SendTo(reply.trainer, envelope, std::move(body));
 }
 
 void Pserver::ReplyChunk(const ReplyAction& reply) {
   SendParts(reply.trainer,
-            {.kind = MessageKind::kPulled,
+            {.kind = protocol::MessageKind::kPulled,
              .step = reply.step,
              .credit = reply.credit,
              .variable = admission_.terms(reply.trainer).VariableOf(reply.param),
@@ -410,16 +414,16 @@ void Pserver::ReplyChunk(const ReplyAction& reply) {
 }
 
 void Pserver::ReplyRows(const ReplyAction& reply) {
-  const Envelope envelope{
+  const protocol::Envelope envelope{
       .kind = reply.kind, .step = reply.step, .credit = reply.rows.request, .variable = reply.rows.variable};
-  if (reply.kind == MessageKind::kRowsGone) {
+  if (reply.kind == protocol::MessageKind::kRowsGone) {
     SendTo(reply.trainer, envelope, {});
   } else {
     SendParts(reply.trainer, envelope, store_->Gather(reply.rows));
   }
 }
 
-void Pserver::SendParts(int trainer, Envelope envelope, const Tensor& value) {
+void Pserver::SendParts(int trainer, protocol::Envelope envelope, const Tensor& value) {
   for (std::size_t begin = 0; begin < value.bytes(); begin += options_.part_bytes) {
     SendTo(trainer, envelope,
            Payload::Of(value, begin, std::min(options_.part_bytes, value.bytes() - begin)));
@@ -427,14 +431,14 @@ void Pserver::SendParts(int trainer, Envelope envelope, const Tensor& value) {
   }
 }
 
-void Pserver::SendTo(int trainer, Envelope envelope, Payload body) {
+void Pserver::SendTo(int trainer, protocol::Envelope envelope, Payload body) {
   const Trainer& to = trainers_[static_cast<std::size_t>(trainer)];
   if (to.connection == nullptr) return;
   envelope.job = admission_.job_hash();
   if (envelope.contract == 0) envelope.contract = admission_.terms(trainer).hash();
   envelope.incarnation = admission_.incarnation(trainer);
   envelope.trainer = static_cast<std::uint32_t>(trainer);
-  to.connection->Send(Seal(envelope, std::move(body)));
+  to.connection->Send(protocol::Seal(envelope, std::move(body)));
 }
 
 }  // namespace penstock::pserver

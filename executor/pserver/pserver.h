@@ -19,14 +19,14 @@
 #include <string>
 #include <vector>
 
+#include "executor/protocol/contract.h"
+#include "executor/protocol/envelope.h"
 #include "executor/pserver/admission.h"
 #include "executor/pserver/checkpoint_folder.h"
 #include "executor/pserver/chunk_store.h"
-#include "executor/pserver/contract.h"
-#include "executor/pserver/envelope.h"
-#include "executor/pserver/line_limiter.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/runtime/clock.h"
+#include "framework/runtime/line_limiter.h"
 #include "framework/runtime/transport.h"
 
 namespace penstock::pserver {
@@ -80,11 +80,11 @@ class Pserver : public ConnectionHandler {
   };
   struct Caller {  // of one message
     const std::shared_ptr<Connection>& connection;
-    const Envelope& envelope;
+    const protocol::Envelope& envelope;
     const Message& message;
   };
 
-  Pserver(ServerFacts facts, BlockRunner& blocks, PserverOptions options);
+  Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options);
   // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
@@ -112,15 +112,15 @@ class Pserver : public ConnectionHandler {
   void Tell(const LeftAction& left);
   void Reply(const ReplyAction& reply);
   void ReplyRows(const ReplyAction& reply);
-  void SendParts(int trainer, Envelope envelope, const Tensor& value);
+  void SendParts(int trainer, protocol::Envelope envelope, const Tensor& value);
   void ReplyChunk(const ReplyAction& reply);
-  void SendTo(int trainer, Envelope envelope, Payload body);
+  void SendTo(int trainer, protocol::Envelope envelope, Payload body);
   std::string Lacking(int param, int chunk) const;
   // Another trainer's failure, or its loss, ends the job.
   void React(int trainer, const Status& why, Actions& actions);
   std::string TrainersWaiting(Nanoseconds now) const;
 
-  const ServerFacts facts_;
+  const protocol::ServerFacts facts_;
   BlockRunner& blocks_;
   const PserverOptions options_;
 

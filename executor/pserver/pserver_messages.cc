@@ -1,5 +1,5 @@
 // What a pserver does with each message of a trainer that it has admitted.
-#include "executor/pserver/failure.h"
+#include "executor/protocol/failure.h"
 #include "executor/pserver/pserver.h"
 
 namespace penstock::pserver {
@@ -20,7 +20,7 @@ std::string Printable(std::string text, std::size_t limit) {
 
 void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   const auto known = trainer_of_.find(caller.connection.get());
-  if (known == trainer_of_.end() && caller.envelope.kind == MessageKind::kError)
+  if (known == trainer_of_.end() && caller.envelope.kind == protocol::MessageKind::kError)
     return;  // it was turned away
   if (known == trainer_of_.end() || static_cast<std::uint32_t>(known->second) != caller.envelope.trainer ||
       admission_.incarnation(known->second) != caller.envelope.incarnation) {
@@ -30,32 +30,32 @@ void Pserver::Dispatch(const Caller& caller, Actions& actions) {
   }
   Trainer& trainer = trainers_[caller.envelope.trainer];
   trainer.heard = options_.clock->Now();
-  if (caller.envelope.kind != MessageKind::kAsk) trainer.active = trainer.heard;
+  if (caller.envelope.kind != protocol::MessageKind::kAsk) trainer.active = trainer.heard;
   if (!admission_.terms(known->second).Accepts(caller.envelope.contract)) {
     Refuse(caller.connection, InvalidArgument("E-plan-mismatch", "plan: trainer ", known->second,
                                               " changed its plan on the way"));
     return;
   }
   switch (caller.envelope.kind) {
-    case MessageKind::kPush:
+    case protocol::MessageKind::kPush:
       return OnPush(caller, actions);
-    case MessageKind::kEndStep:
+    case protocol::MessageKind::kEndStep:
       return OnEndStep(caller, actions);
-    case MessageKind::kPull:
+    case protocol::MessageKind::kPull:
       return OnPull(caller, actions);
-    case MessageKind::kPullRows:
+    case protocol::MessageKind::kPullRows:
       return OnPullRows(caller, actions);
-    case MessageKind::kSave:
+    case protocol::MessageKind::kSave:
       return OnSave(caller, actions);
-    case MessageKind::kAsk:
+    case protocol::MessageKind::kAsk:
       return OnAsk(caller);
-    case MessageKind::kComplete:
+    case protocol::MessageKind::kComplete:
       trainers_[caller.envelope.trainer].worked = true;
       return machine_->Complete(known->second, actions);
-    case MessageKind::kError: {  // the trainer failed and says why before it goes
+    case protocol::MessageKind::kError: {  // the trainer failed and says why before it goes
       if (Forget(known->second)) return;
-      const Status why = ReadStatus(caller.message.body.ToText());
-      React(known->second, FailureOf(StrCat("trainer ", known->second), why), actions);
+      const Status why = protocol::ReadStatus(caller.message.body.ToText());
+      React(known->second, protocol::FailureOf(StrCat("trainer ", known->second), why), actions);
       return;
     }
     default:
@@ -89,7 +89,7 @@ void Pserver::OnPush(const Caller& caller, Actions& actions) {
 
 void Pserver::OnEndStep(const Caller& caller, Actions& actions) {
   const TrainerTerms& terms = admission_.terms(static_cast<int>(caller.envelope.trainer));
-  const Result<std::vector<std::uint32_t>> variables = ReadVariables(caller.message.body.ToText());
+  const Result<std::vector<std::uint32_t>> variables = protocol::ReadVariables(caller.message.body.ToText());
   if (!variables.ok()) {
     Refuse(caller.connection, variables.status());
     return;
@@ -139,14 +139,14 @@ void Pserver::OnPullRows(const Caller& caller, Actions& actions) {
 
 void Pserver::OnSave(const Caller& caller, Actions& actions) {
   const int trainer = static_cast<int>(caller.envelope.trainer);
-  const Result<SaveBody> body = ReadSave(caller.message.body.ToText());
+  const Result<protocol::SaveBody> body = protocol::ReadSave(caller.message.body.ToText());
   if (!body.ok()) {
     Refuse(caller.connection, body.status());
     return;
   }
   const auto refuse = [&](Status why) {  // the trainer is told, and may go on
-    SendTo(trainer, {.kind = MessageKind::kSaved, .part = caller.envelope.part},
-           Payload::Of(WriteStatus(std::move(why).In(StrCat("pserver ", facts_.address)))));
+    SendTo(trainer, {.kind = protocol::MessageKind::kSaved, .part = caller.envelope.part},
+           Payload::Of(protocol::WriteStatus(std::move(why).In(StrCat("pserver ", facts_.address)))));
   };
   if (trainer != 0) {
     return refuse(FailedPrecondition("E-server-save-trainer", "trainer ", trainer, " asks it to save ",
@@ -168,7 +168,7 @@ void Pserver::OnSave(const Caller& caller, Actions& actions) {
 }
 
 void Pserver::OnAsk(const Caller& caller) {
-  const Envelope& e = caller.envelope;
+  const protocol::Envelope& e = caller.envelope;
   Trainer& trainer = trainers_[e.trainer];
   trainer.waits_for = Printable(caller.message.body.ToText(), kWaitsForMax);
   trainer.waits_said = trainer.heard;
@@ -178,7 +178,7 @@ void Pserver::OnAsk(const Caller& caller) {
   if (!param) param = terms.ParamOfGrad(e.variable);
   if (!param || e.chunk >= store_->chunk_count(*param)) return;
   SendTo(static_cast<int>(e.trainer),
-         {.kind = MessageKind::kAnswer,
+         {.kind = protocol::MessageKind::kAnswer,
           .step = e.step,
           .credit = machine_->credit(*param, static_cast<int>(e.chunk)),
           .variable = e.variable,

@@ -1,6 +1,6 @@
 #include "executor/pserver/refusal.h"
 
-#include "executor/pserver/bodies.h"
+#include "executor/protocol/bodies.h"
 #include "framework/base/hash.h"
 
 namespace penstock::pserver {
@@ -19,14 +19,15 @@ Refusal::Refusal(Status why, int trainers, const std::string& job, Clock& clock)
       started_(clock.Now()) {}
 
 void Refusal::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<Envelope> envelope = Open(message);
+  const Result<protocol::Envelope> envelope = protocol::Open(message);
   const Status& why = envelope.ok() ? why_ : envelope.status();
   if (envelope.ok()) {
     const std::lock_guard lock(mutex_);
     if (envelope->job == job_hash_) told_.insert(envelope->trainer);
     open_.insert(from.get());
   }
-  from->Send(Seal({.kind = MessageKind::kError}, Payload::Of(WriteStatus(why))));
+  from->Send(
+      protocol::Seal({.kind = protocol::MessageKind::kError}, Payload::Of(protocol::WriteStatus(why))));
   from->Close();
 }
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "executor/pserver/envelope.h"
+#include "executor/protocol/envelope.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
 

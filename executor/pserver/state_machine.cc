@@ -112,7 +112,7 @@ void StateMachine::Push(const PushEvent& push, Actions& out) {
 // `credit`: the trainer may push steps below it.
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out) {
   out.emplace_back(ReplyAction{.trainer = push.trainer,
-                               .kind = MessageKind::kPushed,
+                               .kind = protocol::MessageKind::kPushed,
                                .param = push.param,
                                .chunk = push.chunk,
                                .part = push.part,
@@ -267,7 +267,7 @@ void StateMachine::GiveCredit(int param, int chunk, Actions& out) {
   for (int t = 0; t < config_.trainers; ++t) {
     if (completed(t)) continue;
     out.emplace_back(ReplyAction{.trainer = t,
-                                 .kind = MessageKind::kCredit,
+                                 .kind = protocol::MessageKind::kCredit,
                                  .param = param,
                                  .chunk = chunk,
                                  .credit = credit(param, chunk)});
@@ -326,7 +326,7 @@ void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t v
   const bool here = IsStart(param) || (version == c.version && (!c.running || c.published));
   c.published = c.published || here;
   out.emplace_back(ReplyAction{.trainer = trainer,
-                               .kind = here ? MessageKind::kPulled : MessageKind::kGone,
+                               .kind = here ? protocol::MessageKind::kPulled : protocol::MessageKind::kGone,
                                .param = param,
                                .chunk = chunk,
                                .part = 0,
@@ -349,13 +349,13 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
     }
     ++t.steps_ended;
   }
-  out.emplace_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kStepEnded, .step = step});
+  out.emplace_back(ReplyAction{.trainer = trainer, .kind = protocol::MessageKind::kStepEnded, .step = step});
 }
 
 void StateMachine::Complete(int trainer, Actions& out) {
   Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
   if (ended_ && !t.completed) return;  // it has been told the error
-  out.emplace_back(ReplyAction{.trainer = trainer, .kind = MessageKind::kCompleted});
+  out.emplace_back(ReplyAction{.trainer = trainer, .kind = protocol::MessageKind::kCompleted});
   if (t.completed) return;
   t.completed = true;
   ++completed_;
@@ -379,7 +379,7 @@ void StateMachine::Fail(const Status& why, Actions& out) {
   ended_ = true;
   for (int t = 0; t < config_.trainers; ++t) {
     if (completed(t)) continue;
-    out.emplace_back(ReplyAction{.trainer = t, .kind = MessageKind::kError, .error = why});
+    out.emplace_back(ReplyAction{.trainer = t, .kind = protocol::MessageKind::kError, .error = why});
   }
   out.emplace_back(EndAction{why});
 }

@@ -34,7 +34,7 @@
 #include <variant>
 #include <vector>
 
-#include "executor/pserver/envelope.h"
+#include "executor/protocol/envelope.h"
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
 
@@ -68,7 +68,7 @@ struct RowsEvent {
 // for. Others: what the fields say.
 struct ReplyAction {
   int trainer = 0;
-  MessageKind kind = MessageKind::kPushed;
+  protocol::MessageKind kind = protocol::MessageKind::kPushed;
   int param = 0, chunk = 0;
   std::uint32_t part = 0;
   std::uint64_t step = 0;

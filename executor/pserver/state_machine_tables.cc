@@ -33,7 +33,7 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   // The version before the block that runs now is not kept: who asked for it has sent its gradient since.
   const bool here = pull.version == c.version && !c.running;
   out.emplace_back(ReplyAction{.trainer = pull.trainer,
-                               .kind = here ? MessageKind::kRows : MessageKind::kRowsGone,
+                               .kind = here ? protocol::MessageKind::kRows : protocol::MessageKind::kRowsGone,
                                .param = pull.param,
                                .step = pull.version,
                                .rows = pull});
@@ -80,7 +80,7 @@ void StateMachine::SaveDone(const SaveEvent& save, const Status& status, Actions
 
 void StateMachine::AnswerSave(int trainer, std::uint32_t request, Actions& out) {
   out.emplace_back(ReplyAction{.trainer = trainer,
-                               .kind = MessageKind::kSaved,
+                               .kind = protocol::MessageKind::kSaved,
                                .part = request,
                                .error = trainers_[static_cast<std::size_t>(trainer)].save_status});
 }

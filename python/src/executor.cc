@@ -17,9 +17,9 @@
 
 #include "executor/client/initial_values.h"
 #include "executor/client/shared_client.h"
-#include "executor/pserver/failure.h"
-#include "executor/rpc/grpc_client.h"
-#include "executor/rpc/grpc_server.h"
+#include "executor/process/grpc_client.h"
+#include "executor/process/grpc_server.h"
+#include "executor/protocol/failure.h"
 #include "framework/base/log.h"
 #include "framework/runtime/batch_queue.h"
 #include "operators/all_ops.h"
@@ -47,7 +47,7 @@ client::SharedClient& ProcessClient() {
   if (client_made_by != getpid()) {
     (void)client.release();  // a parent's; what waits in it waits in the parent
     client = std::make_unique<client::SharedClient>(
-        Take(rpc::MakeGrpcClient(rpc::GrpcClientOptions::FromEnvironment())));
+        Take(process::MakeGrpcClient(process::GrpcClientOptions::FromEnvironment())));
     client_made_by = getpid();
   }
   return *client;
@@ -108,7 +108,7 @@ void EndChildRpc(const std::string& why) {
 void AbandonRpc(const std::string& message, const std::vector<std::string>& details, bool interrupted) {
   if (ended || client_made_by != getpid()) return;
   Status why =
-      interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(pserver::kTrainerRaised, message);
+      interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(protocol::kTrainerRaised, message);
   for (const std::string& line : details) why.With(line);
   const py::gil_scoped_release others;
   ClientSlot()->Abandon(why);
@@ -119,7 +119,8 @@ class PyExecutor {
   PyExecutor()
       : rpc_(ProcessClient().NewUser()),
         executor_(AllOps(), {.rpc = rpc_.get()}),
-        server_(Take(rpc::MakeGrpcServer(AllOps(), executor_, rpc::GrpcServerOptions::FromEnvironment()))) {
+        server_(Take(
+            process::MakeGrpcServer(AllOps(), executor_, process::GrpcServerOptions::FromEnvironment()))) {
     executor_.set_server(server_.get());
   }
 

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <thread>
 
-#include "executor/rpc/grpc_transport.h"
+#include "executor/transport/grpc_transport.h"
 #include "framework/base/files.h"
 #include "framework/ir/edit.h"
 #include "tests/dist/job.h"
@@ -200,7 +200,7 @@ TEST(Attack, LargeFirstMessagesTakeNoMemoryWithoutATokenEither) {
   job.Begin();
   constexpr int kCount = 12;
   Ignored handler;
-  const auto transport = rpc::MakeGrpcTransport({.report = [](const std::string&) {}});
+  const auto transport = transport::MakeGrpcTransport({.report = [](const std::string&) {}});
   const Payload large = Payload::Of(std::string(4 << 20, 'x'));
   std::vector<std::shared_ptr<Connection>> connections;
   for (int i = 0; i < kCount; ++i) {

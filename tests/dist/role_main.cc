@@ -23,8 +23,8 @@
 #include <mutex>
 #include <random>
 
-#include "executor/rpc/grpc_client.h"
-#include "executor/rpc/grpc_server.h"
+#include "executor/process/grpc_client.h"
+#include "executor/process/grpc_server.h"
 #include "executor/schedule/executor.h"
 #include "framework/base/files.h"
 #include "framework/tensor/chunk.h"
@@ -206,12 +206,12 @@ Status Run(const Program& startup, const Program& main) {
   FaultyRunner runner(executor, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<RpcClient> client,
-      rpc::MakeGrpcClient(
+      process::MakeGrpcClient(
           {.job = FLAGS_job, .token = FLAGS_token, .trainers = FLAGS_trainers, .report = {}}));
   FaultyClient faulty(*client, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<ServerLoop> server,
-      rpc::MakeGrpcServer(
+      process::MakeGrpcServer(
           ops, runner,
           {.job = FLAGS_job,
            .token = FLAGS_token,

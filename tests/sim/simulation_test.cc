@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "executor/pserver/bodies.h"
+#include "executor/protocol/bodies.h"
 #include "executor/pserver/refusal.h"
 
 namespace penstock::test {
@@ -200,9 +200,9 @@ TEST(Simulation, ATrainerOfAnotherPlanIsTurnedAway) {
 class Silent : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
-    const Result<pserver::Envelope> envelope = pserver::Open(message);
+    const Result<protocol::Envelope> envelope = protocol::Open(message);
     ASSERT_TRUE(envelope.ok()) << envelope.status().ToString();
-    if (envelope->kind == pserver::MessageKind::kError) told_ = pserver::ReadStatus(message.body.ToText());
+    if (envelope->kind == protocol::MessageKind::kError) told_ = protocol::ReadStatus(message.body.ToText());
   }
   void OnClosed(const std::shared_ptr<Connection>&, const Status&) override {}
   const Status& told() const { return told_; }

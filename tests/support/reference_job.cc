@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/pserver/contract.h"
+#include "executor/protocol/contract.h"
 #include "framework/tensor/row_start.h"
 
 namespace penstock::test {
@@ -161,11 +161,11 @@ Status ReferenceJob::StartServers() {
 Status ReferenceJob::MakeTablesWhole(const OpRegistry& ops, Server& server) {
   const Op& serve = *server.programs.main.main().ops().back().op;
   if (serve.GetOr<std::vector<std::string>>("prefetch_var_name_to_block_id", {}).empty()) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const pserver::ServerFacts facts,
-                            pserver::ReadServer(ops, server.programs.main, serve));
-  for (const pserver::ServedParam& served : facts.params) {
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::ServerFacts facts,
+                            protocol::ReadServer(ops, server.programs.main, serve));
+  for (const protocol::ServedParam& served : facts.params) {
     if (!served.by_id) continue;
-    for (const pserver::ServedLookup& lookup : served.lookups)
+    for (const protocol::ServedLookup& lookup : served.lookups)
       server.lookups[lookup.ids] = {served.param.name, lookup.padding};
     for (const OpEntry& entry : server.programs.main.block(served.block).ops()) {
       for (const std::string& name : entry.op->InputNames()) {

@@ -38,25 +38,25 @@ class Trainer {
     for (int i = 0; i < variables; ++i)
       job.params.push_back({.name = StrCat("w", 10000 + i), .shape = {2, 2}});
     const Program program = job.Trainer(0);
-    facts_ = pserver::ReadTrainer(program).value();
+    facts_ = protocol::ReadTrainer(program).value();
     EXPECT_TRUE(session.Attach(program).ok());
-    pserver::WelcomeBody welcome{.part_bytes = 1000, .window = 2, .chunk_rows = {}};
+    protocol::WelcomeBody welcome{.part_bytes = 1000, .window = 2, .chunk_rows = {}};
     welcome.chunk_rows.assign(OfTheServer().variable_count(), 2);
-    Deliver({.kind = pserver::MessageKind::kWelcome}, Payload::Of(pserver::WriteWelcome(welcome)));
-    for (const pserver::ContractPiece& grad : OfTheServer().grads)
+    Deliver({.kind = protocol::MessageKind::kWelcome}, Payload::Of(protocol::WriteWelcome(welcome)));
+    for (const protocol::ContractPiece& grad : OfTheServer().grads)
       pushes_.push_back(session.DeclarePush({.pserver = "a:1", .name = grad.name}).value());
     peers_ = session.DeclarePeers({"a:1"}).value();
     value_ = Tensor(DType::kFp32, {2, 2});
   }
 
-  const pserver::Contract& OfTheServer() const { return facts_.contracts.at("a:1"); }
+  const protocol::Contract& OfTheServer() const { return facts_.contracts.at("a:1"); }
   void Push(std::size_t grad) { EXPECT_TRUE(session.Push(pushes_[grad], value_).ok()); }
   void PushAll() {
     for (std::size_t i = 0; i < pushes_.size(); ++i) Push(i);
   }
   void EndStep() { EXPECT_TRUE(session.EndStep(peers_).ok()); }
   void Acknowledge(std::uint64_t step, std::uint32_t grad, std::uint64_t credit) {
-    Deliver({.kind = pserver::MessageKind::kPushed,
+    Deliver({.kind = protocol::MessageKind::kPushed,
              .step = step,
              .credit = credit,
              .variable = variables_ + grad},
@@ -67,14 +67,14 @@ class Trainer {
   client::Session session{transport, {.job = "job", .trainers = 2}};
 
  private:
-  void Deliver(pserver::Envelope envelope, Payload body) {
+  void Deliver(protocol::Envelope envelope, Payload body) {
     envelope.contract = OfTheServer().Hash();
     envelope.incarnation = 1;
-    session.OnMessage(transport.connection, pserver::Seal(envelope, std::move(body)));
+    session.OnMessage(transport.connection, protocol::Seal(envelope, std::move(body)));
   }
 
   const std::uint32_t variables_;
-  pserver::TrainerFacts facts_;
+  protocol::TrainerFacts facts_;
   std::vector<PushHandle> pushes_;
   PeersHandle peers_;
   Tensor value_;
@@ -106,11 +106,11 @@ Cost OfAcknowledgements(int variables) {
   trainer.EndStep();
   std::vector<Message> messages;
   for (std::uint32_t i = 0; i < kMeasured; ++i) {
-    messages.push_back(pserver::Seal({.kind = pserver::MessageKind::kPushed,
-                                      .incarnation = 1,
-                                      .credit = 2,
-                                      .variable = static_cast<std::uint32_t>(variables) + i},
-                                     {}));
+    messages.push_back(protocol::Seal({.kind = protocol::MessageKind::kPushed,
+                                       .incarnation = 1,
+                                       .credit = 2,
+                                       .variable = static_cast<std::uint32_t>(variables) + i},
+                                      {}));
   }
   return CostOf(trainer, [&](std::uint32_t i) {
     trainer.session.OnMessage(trainer.transport.connection, std::move(messages[i]));

@@ -2,15 +2,15 @@
 
 #include <gtest/gtest.h>
 
-#include "executor/pserver/line_limiter.h"
 #include "framework/base/hash.h"
+#include "framework/runtime/line_limiter.h"
 
 namespace penstock::test {
 namespace {
 
 // b and w are trained; frozen is trainer 0's first value.
-pserver::ServerFacts Facts() {
-  pserver::ServerFacts facts;
+protocol::ServerFacts Facts() {
+  protocol::ServerFacts facts;
   facts.address = "a:1";
   facts.trainers = 2;
   facts.params = {{.param = {"b", DType::kFp32, {3}}, .grads = {"z.0", "b.1"}},
@@ -19,16 +19,16 @@ pserver::ServerFacts Facts() {
   return facts;
 }
 
-pserver::Envelope EnvelopeOf(const pserver::Admission& admission, int trainer,
-                             std::uint64_t incarnation = 1) {
-  return {.kind = pserver::MessageKind::kHello,
+protocol::Envelope EnvelopeOf(const pserver::Admission& admission, int trainer,
+                              std::uint64_t incarnation = 1) {
+  return {.kind = protocol::MessageKind::kHello,
           .job = admission.job_hash(),
           .contract = admission.terms(trainer).hash(),
           .incarnation = incarnation,
           .trainer = static_cast<std::uint32_t>(trainer)};
 }
 
-pserver::HelloBody HelloOf(const pserver::Admission& admission, int trainer) {
+protocol::HelloBody HelloOf(const pserver::Admission& admission, int trainer) {
   return {.job = "job", .trainers = 2, .contract = admission.terms(trainer).contract().ToText()};
 }
 
@@ -54,10 +54,10 @@ TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
 }
 
 TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
-  pserver::ServerFacts facts = Facts();
+  protocol::ServerFacts facts = Facts();
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
   const pserver::Admission admission(facts, "job");
-  pserver::HelloBody hello = HelloOf(admission, 1);
+  protocol::HelloBody hello = HelloOf(admission, 1);
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok()) << "Fluid's own programs say nothing";
   hello.job_facts = facts.job_facts;
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok());
@@ -69,7 +69,7 @@ TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
 
 TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
   const pserver::Admission admission(Facts(), "job");
-  pserver::Envelope envelope = EnvelopeOf(admission, 1);
+  protocol::Envelope envelope = EnvelopeOf(admission, 1);
   EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
   envelope.contract = admission.terms(1).contract().Startup().Hash();
   EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
@@ -77,26 +77,26 @@ TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
 
 TEST(Admission, WhoDoesNotFitIsToldWhy) {
   const pserver::Admission admission(Facts(), "job");
-  const auto error = [&](const pserver::Envelope& envelope, const pserver::HelloBody& hello) {
+  const auto error = [&](const protocol::Envelope& envelope, const protocol::HelloBody& hello) {
     return admission.Check(envelope, hello).ToString();
   };
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  const pserver::Envelope envelope = EnvelopeOf(admission, 1);
-  pserver::HelloBody hello = HelloOf(admission, 1);
+  const protocol::Envelope envelope = EnvelopeOf(admission, 1);
+  protocol::HelloBody hello = HelloOf(admission, 1);
   hello.job = "other";
-  pserver::Envelope other = envelope;
+  protocol::Envelope other = envelope;
   other.job = Fnv1a64("other");
   expect(error(other, hello), "pserver a:1 works for job \"job\", this trainer for \"other\"");
   hello = HelloOf(admission, 1);
   hello.trainers = 3;
   expect(error(envelope, hello), "plan: pserver a:1 is made for 2 trainers, trainer 1 for 3");
-  pserver::Envelope far = envelope;
+  protocol::Envelope far = envelope;
   far.trainer = 2;
   expect(error(far, HelloOf(admission, 1)),
          "plan: trainer_id 2 is out of range; pserver a:1 is made for 2 trainers (0 to 1)");
-  pserver::Envelope mismatch = envelope;
+  protocol::Envelope mismatch = envelope;
   mismatch.contract = 1;
   hello = HelloOf(admission, 1);
   hello.contract = "param b : f32[4]\ngrad b.1 : f32[4]\n";
@@ -107,7 +107,7 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
 
 // A hello is at most 64 KB, so that strangers cannot send more.
 TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
-  pserver::ServerFacts facts = Facts();
+  protocol::ServerFacts facts = Facts();
   for (int i = 0; i < 5000; ++i) {
     const std::string name = StrCat("x", 10000 + i);
     facts.params.push_back({.param = {name, DType::kFp32, {7}}, .grads = {name + ".0", name + ".1"}});
@@ -116,12 +116,12 @@ TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
   const std::string whole = admission.terms(1).contract().ToText();
   ASSERT_GT(whole.size(), std::size_t{64} << 10);
   const auto error = [&](const std::string& contract) {
-    const std::string body = pserver::WriteHello({.job = "job", .trainers = 2, .contract = contract});
+    const std::string body = protocol::WriteHello({.job = "job", .trainers = 2, .contract = contract});
     EXPECT_LT(body.size(), std::size_t{33} << 10);
-    pserver::Envelope envelope = EnvelopeOf(admission, 1);
-    EXPECT_TRUE(admission.Check(envelope, pserver::ReadHello(body).value()).ok());
+    protocol::Envelope envelope = EnvelopeOf(admission, 1);
+    EXPECT_TRUE(admission.Check(envelope, protocol::ReadHello(body).value()).ok());
     envelope.contract = 1;
-    return admission.Check(envelope, pserver::ReadHello(body).value()).ToString();
+    return admission.Check(envelope, protocol::ReadHello(body).value()).ToString();
   };
   std::string early = whole;
   early.replace(early.find("param x10007 : f32[7]"), 21, "param x10007 : f32[9]");
@@ -134,7 +134,7 @@ TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
 TEST(Admission, ATrainerHasOneProcess) {
   pserver::Admission admission(Facts(), "job");
   admission.Admit(1, 5, admission.terms(1).hash());
-  const pserver::HelloBody hello = HelloOf(admission, 1);
+  const protocol::HelloBody hello = HelloOf(admission, 1);
   EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1, 5), hello).ok());
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
   EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 6), hello).id(), "E-rpc-restart");
@@ -143,7 +143,7 @@ TEST(Admission, ATrainerHasOneProcess) {
 TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
   FakeClock clock;
   std::vector<std::string> lines;
-  pserver::LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
+  LineLimiter limiter([&](const std::string& line) { lines.push_back(line); }, &clock);
   for (int i = 0; i < 500'000; ++i) limiter.Report("refused");
   EXPECT_EQ(lines, std::vector<std::string>(10, "refused"));
   clock.Advance(std::chrono::seconds(59));
@@ -170,19 +170,19 @@ TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
 
 // emb is updated by rows: a trainer may look rows up, or pull the whole.
 TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
-  pserver::ServerFacts facts;
+  protocol::ServerFacts facts;
   facts.address = "a:1";
   facts.trainers = 1;
   facts.params = {{.param = {"emb", DType::kFp32, {9, 2}}, .grads = {"emb.0"}, .rows = true},
                   {.param = {"w", DType::kFp32, {6, 4}}, .grads = {"w.0"}}};
   pserver::Admission admission(facts, "job");
-  const pserver::Contract looks_up = pserver::ContractOf(facts, 0);
-  const pserver::Contract pulls = pserver::ContractOf(facts, 0, pserver::SparseParams::kAsParams);
+  const protocol::Contract looks_up = protocol::ContractOf(facts, 0);
+  const protocol::Contract pulls = protocol::ContractOf(facts, 0, protocol::SparseParams::kAsParams);
   EXPECT_EQ(
       looks_up.ToText(),
       "param w : f32[6, 4]\ntable emb : f32[9, 2]\ngrad emb.0 : rows<f32[9, 2]>\ngrad w.0 : f32[6, 4]\n");
-  for (const pserver::Contract& contract : {looks_up, looks_up.Startup(), pulls, pulls.Startup()}) {
-    pserver::Envelope envelope = EnvelopeOf(admission, 0);
+  for (const protocol::Contract& contract : {looks_up, looks_up.Startup(), pulls, pulls.Startup()}) {
+    protocol::Envelope envelope = EnvelopeOf(admission, 0);
     envelope.contract = contract.Hash();
     EXPECT_TRUE(admission.Check(envelope, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());
   }

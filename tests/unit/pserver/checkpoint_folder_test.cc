@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "executor/protocol/saved_name.h"
 #include "framework/base/files.h"
 #include "tests/support/temp_dir.h"
 
@@ -50,12 +51,12 @@ TEST(CheckpointFolder, WhatNoServerWroteStays) {
 }
 
 TEST(CheckpointFolder, ATrainerThatHasTheSameFolderNamesFilesInIt) {
-  EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job/model/t_0"), "model/t_0");
-  EXPECT_EQ(pserver::NameInFolder("/data/job/", "/data/job/../job/model/t_0"), "model/t_0");
-  EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job2/t_0"), "/data/job2/t_0");
-  EXPECT_EQ(pserver::NameInFolder("/data/job", "/data/job"), "/data/job");
-  EXPECT_EQ(pserver::NameInFolder("/data/job", "model/t_0"), "model/t_0");
-  EXPECT_EQ(pserver::NameInFolder(".", fs::absolute("x/t_0").string()), "x/t_0");
+  EXPECT_EQ(protocol::NameInFolder("/data/job", "/data/job/model/t_0"), "model/t_0");
+  EXPECT_EQ(protocol::NameInFolder("/data/job/", "/data/job/../job/model/t_0"), "model/t_0");
+  EXPECT_EQ(protocol::NameInFolder("/data/job", "/data/job2/t_0"), "/data/job2/t_0");
+  EXPECT_EQ(protocol::NameInFolder("/data/job", "/data/job"), "/data/job");
+  EXPECT_EQ(protocol::NameInFolder("/data/job", "model/t_0"), "model/t_0");
+  EXPECT_EQ(protocol::NameInFolder(".", fs::absolute("x/t_0").string()), "x/t_0");
 }
 
 }  // namespace

@@ -18,8 +18,8 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
   const Program program = job.Pserver(0);
-  pserver::ServerFacts facts =
-      pserver::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  protocol::ServerFacts facts =
+      protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const auto chunks = [&](std::size_t chunk_bytes) {
@@ -42,7 +42,7 @@ TEST(ChunkStore, ThePlanOfAProgramDecidesHowItIsCut) {
   Program program = job.Pserver(0);
   Scope scope;
   job.Start(0, scope);
-  const auto read = [&] { return pserver::ReadServer(SimOps(), program, *program.main().ops().back().op); };
+  const auto read = [&] { return protocol::ReadServer(SimOps(), program, *program.main().ops().back().op); };
   const auto chunk_rows = [&](int param, std::optional<std::size_t> chunk_bytes = {}) {
     return pserver::ChunkStore::Make(program, read().value(), scope, chunk_bytes).value()->chunk_rows(param);
   };
@@ -78,8 +78,8 @@ struct TableStore {
     job.params = {{.name = "emb", .shape = {6, 2}, .server = 0, .optimizer = "sgd", .table = true}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const pserver::ServerFacts facts =
-        pserver::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+    const protocol::ServerFacts facts =
+        protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
     store = pserver::ChunkStore::Make(program, facts, scope, 8).value();
   }
   ToyJob job;
@@ -117,8 +117,8 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
   job.lr_block = true;
   const Program program = job.Pserver(0);
-  const pserver::ServerFacts facts =
-      pserver::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  const protocol::ServerFacts facts =
+      protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const Tensor before = scope.Find("w")->As<Tensor>().Clone();

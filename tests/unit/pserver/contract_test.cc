@@ -1,4 +1,4 @@
-#include "executor/pserver/contract.h"
+#include "executor/protocol/contract.h"
 
 #include <gtest/gtest.h>
 
@@ -39,16 +39,16 @@ TEST(Contract, BothSidesComputeTheSame) {
   const ToyJob job = Job();
   for (int server = 0; server < 2; ++server) {
     const Program program = job.Pserver(server);
-    const Result<pserver::ServerFacts> facts = pserver::ReadServer(SimOps(), program, ServeOf(program));
+    const Result<protocol::ServerFacts> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
     ASSERT_TRUE(facts.ok()) << facts.status().ToString();
     for (int t = 0; t < 2; ++t) {
-      const Result<pserver::TrainerFacts> trainer = pserver::ReadTrainer(job.Trainer(t));
+      const Result<protocol::TrainerFacts> trainer = protocol::ReadTrainer(job.Trainer(t));
       ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
       EXPECT_EQ(trainer->trainer_id, t);
-      const pserver::Contract& theirs = trainer->contracts.at(job.servers[static_cast<std::size_t>(server)]);
-      EXPECT_EQ(pserver::ContractOf(*facts, t).ToText(), theirs.ToText());
-      EXPECT_EQ(pserver::ContractOf(*facts, t).Hash(), theirs.Hash());
-      const Result<pserver::TrainerFacts> startup = pserver::ReadTrainer(job.TrainerStartup(t));
+      const protocol::Contract& theirs = trainer->contracts.at(job.servers[static_cast<std::size_t>(server)]);
+      EXPECT_EQ(protocol::ContractOf(*facts, t).ToText(), theirs.ToText());
+      EXPECT_EQ(protocol::ContractOf(*facts, t).Hash(), theirs.Hash());
+      const Result<protocol::TrainerFacts> startup = protocol::ReadTrainer(job.TrainerStartup(t));
       EXPECT_EQ(startup->contracts.at(facts->address).Hash(), theirs.Startup().Hash());
     }
   }
@@ -56,28 +56,28 @@ TEST(Contract, BothSidesComputeTheSame) {
 
 TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
   const Program program = Job().Pserver(1);
-  const pserver::ServerFacts facts = pserver::ReadServer(SimOps(), program, ServeOf(program)).value();
-  EXPECT_EQ(pserver::ContractOf(facts, 0).Startup().ToText(),
+  const protocol::ServerFacts facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
+  EXPECT_EQ(protocol::ContractOf(facts, 0).Startup().ToText(),
             "param b : f32[3]\nparam frozen : f32[5]\nstart frozen : f32[5]\n");
-  EXPECT_EQ(pserver::ContractOf(facts, 1).Startup().ToText(), "param b : f32[3]\nparam frozen : f32[5]\n");
-  EXPECT_TRUE(pserver::ContractOf(facts, 0).Starts("frozen"));
-  EXPECT_FALSE(pserver::ContractOf(facts, 0).Starts("b"));
-  EXPECT_EQ(pserver::ContractOf(facts, 0).grads.size(), 1u);
+  EXPECT_EQ(protocol::ContractOf(facts, 1).Startup().ToText(), "param b : f32[3]\nparam frozen : f32[5]\n");
+  EXPECT_TRUE(protocol::ContractOf(facts, 0).Starts("frozen"));
+  EXPECT_FALSE(protocol::ContractOf(facts, 0).Starts("b"));
+  EXPECT_EQ(protocol::ContractOf(facts, 0).grads.size(), 1u);
 }
 
 // Fluid's own programs: a table of 2000 rows, of which each of two servers declares 1000.
 TEST(Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
-  const Result<pserver::ServerFacts> facts = pserver::ReadServer(AllOps(), pserver, ServeOf(pserver));
+  const Result<protocol::ServerFacts> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));
   ASSERT_TRUE(facts.ok()) << facts.status().ToString();
-  const pserver::Contract contract = pserver::ContractOf(*facts, 0);
+  const protocol::Contract contract = protocol::ContractOf(*facts, 0);
   const std::string text = contract.ToText();
   EXPECT_NE(text.find("table prefetch_compress_in_tmp_1 : f32[?, 32]\n"), std::string::npos) << text;
   EXPECT_NE(text.find("grad shared_w@GRAD.trainer_0.pserver_1 : rows<f32[2000, 32]>\n"), std::string::npos)
       << text;
   EXPECT_EQ(contract.FindParam("shared_w"), -1) << "nobody receives the whole";
-  const Result<pserver::TrainerFacts> theirs = pserver::ReadTrainer(trainer);
+  const Result<protocol::TrainerFacts> theirs = protocol::ReadTrainer(trainer);
   ASSERT_TRUE(theirs.ok()) << theirs.status().ToString();
   EXPECT_EQ(theirs->contracts.at(facts->address).ToText(), text);
 }
@@ -89,7 +89,7 @@ TEST(Contract, ALookupThatNoBlockCanAnswerIsRefused) {
     const Program changed = Changed(program, 0, [&](Op& op) {
       op.Set("prefetch_var_name_to_block_id", std::vector<std::string>{entry});
     });
-    return pserver::ReadServer(AllOps(), changed, ServeOf(changed)).status().id();
+    return protocol::ReadServer(AllOps(), changed, ServeOf(changed)).status().id();
   };
   EXPECT_EQ(refused("prefetch_compress_in_tmp_1:99"), "E-server-block");
   EXPECT_EQ(refused("prefetch_compress_in_tmp_1"), "E-server-block");
@@ -104,18 +104,18 @@ TEST(Contract, APserverWithoutParametersServesNothing) {
   Program program = job.Pserver(2);
   const int empty = program.AddBlock(0).index();
   program = Changed(program, 0, [&](Op& op) { op.Set("optimize_blocks", std::vector<BlockRef>{{empty}}); });
-  const Result<pserver::ServerFacts> facts = pserver::ReadServer(SimOps(), program, ServeOf(program));
+  const Result<protocol::ServerFacts> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
   ASSERT_TRUE(facts.ok()) << facts.status().ToString();
   EXPECT_TRUE(facts->params.empty());
-  EXPECT_EQ(pserver::ContractOf(*facts, 0).ToText(), "");
+  EXPECT_EQ(protocol::ContractOf(*facts, 0).ToText(), "");
 }
 
 TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   Program program = Job().Trainer(0);
   program.mutable_meta().policies["bn_sync"] = "average";
-  EXPECT_EQ(pserver::ReadTrainer(program).status().id(), "E-contract-policy");
+  EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
   program.mutable_meta().policies["bn_sync"] = "none";
-  EXPECT_TRUE(pserver::ReadTrainer(program).ok());
+  EXPECT_TRUE(protocol::ReadTrainer(program).ok());
 }
 
 // As with clip=global: a gradient comes in, and something is made of it, in a block without an update.
@@ -124,20 +124,20 @@ TEST(Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
   const OpId update = program.block(1).ops().back().id;
   program.MutableBlock(1).Remove(update);
   program = Changed(program, 1, [](Op& op) { op.SetRole(Role::kOptimize); });
-  const Status status = pserver::ReadServer(SimOps(), program, ServeOf(program)).status();
+  const Status status = protocol::ReadServer(SimOps(), program, ServeOf(program)).status();
   EXPECT_EQ(status.id(), "E-server-measures") << status.ToString();
 }
 
 TEST(Contract, OfTwoProgramsIsWhatBothNeed) {
-  const pserver::ContractPiece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
-  const pserver::Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};
-  const pserver::Contract main = {.params = {w}, .starts = {}, .grads = {{"w@GRAD", DType::kFp32, {6, 4}}}};
-  const Result<pserver::Contract> joined = pserver::Join(startup, main, "a:1");
+  const protocol::ContractPiece w = {"w", DType::kFp32, {6, 4}}, frozen = {"frozen", DType::kFp32, {5}};
+  const protocol::Contract startup = {.params = {frozen, w}, .starts = {frozen}, .grads = {}};
+  const protocol::Contract main = {.params = {w}, .starts = {}, .grads = {{"w@GRAD", DType::kFp32, {6, 4}}}};
+  const Result<protocol::Contract> joined = protocol::Join(startup, main, "a:1");
   ASSERT_TRUE(joined.ok()) << joined.status().ToString();
   EXPECT_EQ(joined->ToText(),
             "param frozen : f32[5]\nparam w : f32[6, 4]\nstart frozen : f32[5]\ngrad w@GRAD : f32[6, 4]\n");
   const Status status =
-      pserver::Join(startup, {.params = {{"w", DType::kFp32, {6, 3}}}, .starts = {}, .grads = {}}, "a:1")
+      protocol::Join(startup, {.params = {{"w", DType::kFp32, {6, 3}}}, .starts = {}, .grads = {}}, "a:1")
           .status();
   EXPECT_EQ(status.id(), "E-plan-mismatch");
   EXPECT_NE(status.ToString().find("w : f32[6, 4]   |   w : f32[6, 3]"), std::string::npos)
@@ -151,13 +151,13 @@ TEST(Contract, FluidsOwnRolesAgreeToo) {
     const std::string folder = StrCat(CorpusOrSelection(), "/open/cases/", name, "/");
     for (int server = 0; server < 2; ++server) {
       const Program program = ProgramOf(StrCat(folder, "pserver_", server, ".pb"));
-      const Result<pserver::ServerFacts> facts =
-          pserver::ReadServer(AllOps(), program, *program.main().ops().front().op);
+      const Result<protocol::ServerFacts> facts =
+          protocol::ReadServer(AllOps(), program, *program.main().ops().front().op);
       ASSERT_TRUE(facts.ok()) << name << ": " << facts.status().ToString();
       for (int t = 0; t < 2; ++t) {
         const Program trainer = ProgramOf(StrCat(folder, t == 0 ? "trainer.pb" : "trainer_t1.pb"));
-        EXPECT_EQ(pserver::ContractOf(*facts, t).ToText(),
-                  pserver::ReadTrainer(trainer)->contracts.at(facts->address).ToText())
+        EXPECT_EQ(protocol::ContractOf(*facts, t).ToText(),
+                  protocol::ReadTrainer(trainer)->contracts.at(facts->address).ToText())
             << name;
         ++compared;
       }
@@ -167,13 +167,13 @@ TEST(Contract, FluidsOwnRolesAgreeToo) {
 }
 
 TEST(Contract, TheFirstDifferenceIsShown) {
-  EXPECT_EQ(pserver::FirstDifference("a\nb\n", "a\nc\n"), "line 2:  b   |   c");
-  EXPECT_EQ(pserver::FirstDifference("a\n", "a\nc\n"), "line 2:  (nothing)   |   c");
-  EXPECT_EQ(pserver::FirstDifference("a\n", "a\n"), "");
+  EXPECT_EQ(protocol::FirstDifference("a\nb\n", "a\nc\n"), "line 2:  b   |   c");
+  EXPECT_EQ(protocol::FirstDifference("a\n", "a\nc\n"), "line 2:  (nothing)   |   c");
+  EXPECT_EQ(protocol::FirstDifference("a\n", "a\n"), "");
 }
 
 std::string ServerError(const Program& program) {
-  return pserver::ReadServer(SimOps(), program, ServeOf(program)).status().id();
+  return protocol::ReadServer(SimOps(), program, ServeOf(program)).status().id();
 }
 
 TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
@@ -210,15 +210,15 @@ TEST(Contract, OfTablesBothSidesComputeTheSame) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const Program program = job.Pserver(0);
-  const pserver::ServerFacts facts = pserver::ReadServer(SimOps(), program, ServeOf(program)).value();
+  const protocol::ServerFacts facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
   EXPECT_TRUE(facts.params[0].rows);
   EXPECT_FALSE(facts.params[0].elementwise) << "rows are not cut into chunks";
-  const pserver::TrainerFacts trainer = pserver::ReadTrainer(job.Trainer(1)).value();
-  EXPECT_EQ(pserver::ContractOf(facts, 1).ToText(), trainer.contracts.at("a:1").ToText());
-  const pserver::TrainerFacts startup = pserver::ReadTrainer(job.TrainerStartup(1)).value();
-  EXPECT_EQ(pserver::ContractOf(facts, 1).Startup().ToText(), startup.contracts.at("a:1").ToText());
-  const pserver::Contract joined =
-      penstock::pserver::Join(startup.contracts.at("a:1"), trainer.contracts.at("a:1"), "a:1").value();
+  const protocol::TrainerFacts trainer = protocol::ReadTrainer(job.Trainer(1)).value();
+  EXPECT_EQ(protocol::ContractOf(facts, 1).ToText(), trainer.contracts.at("a:1").ToText());
+  const protocol::TrainerFacts startup = protocol::ReadTrainer(job.TrainerStartup(1)).value();
+  EXPECT_EQ(protocol::ContractOf(facts, 1).Startup().ToText(), startup.contracts.at("a:1").ToText());
+  const protocol::Contract joined =
+      penstock::protocol::Join(startup.contracts.at("a:1"), trainer.contracts.at("a:1"), "a:1").value();
   EXPECT_EQ(joined.ToText(), trainer.contracts.at("a:1").ToText());
 }
 
@@ -226,11 +226,11 @@ TEST(Contract, ALookupWhoseSlicesDoNotMatchIsAnError) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const auto of = [&](const std::vector<std::int64_t>& sections) {
-    return pserver::ReadTrainer(Changed(job.Trainer(0), 0,
-                                        [&](Op& op) {
-                                          if (op.type() == "distributed_lookup_table")
-                                            op.Set("height_sections", sections);
-                                        }))
+    return protocol::ReadTrainer(Changed(job.Trainer(0), 0,
+                                         [&](Op& op) {
+                                           if (op.type() == "distributed_lookup_table")
+                                             op.Set("height_sections", sections);
+                                         }))
         .status();
   };
   EXPECT_EQ(of({4, 5}).message(), "distributed_lookup_table names 1 slices, 2 heights and 1 addresses");
@@ -244,7 +244,7 @@ TEST(Contract, AMergeOfRowsAndATensorIsAnError) {
   Var dense = *program.FindVar(0, job.GradName(job.params.back(), 1));
   dense.kind = VarKind::kTensor;
   program.MutableBlock(0).SetVar(dense);
-  EXPECT_EQ(pserver::ReadServer(SimOps(), program, ServeOf(program)).status().message(),
+  EXPECT_EQ(protocol::ReadServer(SimOps(), program, ServeOf(program)).status().message(),
             "block 2 merges gradient of emb by 0 and gradient of emb by 1, of which one is selected rows");
 }
 

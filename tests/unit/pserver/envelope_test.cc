@@ -1,18 +1,18 @@
-#include "executor/pserver/envelope.h"
+#include "executor/protocol/envelope.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "executor/pserver/bodies.h"
-#include "executor/rpc/frame.h"
+#include "executor/protocol/bodies.h"
+#include "executor/transport/frame.h"
 #include "framework/base/crc32c.h"
 
 namespace penstock {
 namespace {
 
-pserver::Envelope Full() {
-  return {.kind = pserver::MessageKind::kPush,
+protocol::Envelope Full() {
+  return {.kind = protocol::MessageKind::kPush,
           .job = 1,
           .contract = 2,
           .incarnation = 3,
@@ -32,16 +32,16 @@ TEST(Crc32c, BothWaysGiveTheKnownValue) {
 }
 
 TEST(Envelope, EveryFieldComesBack) {
-  const Message message = pserver::Seal(Full(), Payload::Of("the body"));
-  EXPECT_EQ(message.head.size(), pserver::kEnvelopeBytes);
-  const Result<pserver::Envelope> opened = pserver::Open(message);
+  const Message message = protocol::Seal(Full(), Payload::Of("the body"));
+  EXPECT_EQ(message.head.size(), protocol::kEnvelopeBytes);
+  const Result<protocol::Envelope> opened = protocol::Open(message);
   ASSERT_TRUE(opened.ok()) << opened.status().ToString();
   EXPECT_EQ(*opened, Full());
 }
 
 // The golden bytes of the wire.
 TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
-  const Message message = pserver::Seal(Full(), Payload::Of("the body"));
+  const Message message = protocol::Seal(Full(), Payload::Of("the body"));
   std::string hex;
   for (const char byte : message.head) {
     constexpr char kDigits[] = "0123456789abcdef";
@@ -62,25 +62,25 @@ TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
 }
 
 TEST(Envelope, EveryChangedBitIsFound) {
-  const Message good = pserver::Seal(Full(), Payload::Of("body"));
+  const Message good = protocol::Seal(Full(), Payload::Of("body"));
   for (std::size_t byte = 0; byte < good.head.size(); ++byte) {
     if (byte >= 5 && byte < 8) continue;  // not used
     for (int bit = 0; bit < 8; ++bit) {
       Message bad = good;
       bad.head[byte] = static_cast<char>(bad.head[byte] ^ (1 << bit));
-      EXPECT_FALSE(pserver::Open(bad).ok()) << "byte " << byte << ", bit " << bit;
+      EXPECT_FALSE(protocol::Open(bad).ok()) << "byte " << byte << ", bit " << bit;
     }
   }
-  EXPECT_EQ(pserver::Open({good.head, Payload::Of("bodx")}).status().id(), "E-rpc-crc");
-  EXPECT_EQ(pserver::Open({good.head, Payload::Of("body+")}).status().id(), "E-rpc-envelope");
+  EXPECT_EQ(protocol::Open({good.head, Payload::Of("bodx")}).status().id(), "E-rpc-crc");
+  EXPECT_EQ(protocol::Open({good.head, Payload::Of("body+")}).status().id(), "E-rpc-envelope");
 }
 
 TEST(Frame, OneOfEmptyMessagesIsRefusedBeforeItIsUnpacked) {
   const std::string empty(8, '\0');
   std::string frame;
-  for (std::size_t i = 0; i < rpc::kFrameMessagesMax; ++i) frame += empty;
-  EXPECT_EQ(rpc::SplitFrame(Payload::Of(frame).pieces()).value().size(), rpc::kFrameMessagesMax);
-  EXPECT_EQ(rpc::SplitFrame(Payload::Of(frame + empty).pieces()).status().id(), "E-rpc-frame");
+  for (std::size_t i = 0; i < transport::kFrameMessagesMax; ++i) frame += empty;
+  EXPECT_EQ(transport::SplitFrame(Payload::Of(frame).pieces()).value().size(), transport::kFrameMessagesMax);
+  EXPECT_EQ(transport::SplitFrame(Payload::Of(frame + empty).pieces()).status().id(), "E-rpc-frame");
 }
 
 TEST(Frame, MessagesComeBackWhateverThePieces) {
@@ -89,7 +89,7 @@ TEST(Frame, MessagesComeBackWhateverThePieces) {
     messages.push_back({std::string(size % 200, 'h'), Payload::Of(std::string(size, 'b'))});
   }
   std::string whole;
-  for (const Bytes& piece : rpc::JoinFrame(messages))
+  for (const Bytes& piece : transport::JoinFrame(messages))
     whole.append(reinterpret_cast<const char*>(piece.data), piece.size);
   for (const std::size_t cut : {1, 7, 64, 5000, 1'000'000}) {
     std::vector<Bytes> pieces;
@@ -97,7 +97,7 @@ TEST(Frame, MessagesComeBackWhateverThePieces) {
       const Payload payload = Payload::Of(whole.substr(at, cut));
       pieces.insert(pieces.end(), payload.pieces().begin(), payload.pieces().end());
     }
-    const Result<std::vector<Message>> back = rpc::SplitFrame(pieces);
+    const Result<std::vector<Message>> back = transport::SplitFrame(pieces);
     ASSERT_TRUE(back.ok());
     ASSERT_EQ(back->size(), messages.size());
     for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -117,36 +117,37 @@ std::string RandomBytes(std::mt19937_64& random, std::size_t size) {
 TEST(Fuzz, AnyBytesAreReadOrRefused) {
   std::mt19937_64 random(1);
   const std::vector<std::string> good = {
-      pserver::WriteHello({"job", 2, "param w : f32[1]\n"}), pserver::WriteWelcome({1 << 20, 2, {1, 2, 3}}),
-      pserver::WriteVariables({1, 2, 3}),
-      pserver::WriteStatus(InvalidArgument("E-x", "message").With("line"))};
+      protocol::WriteHello({"job", 2, "param w : f32[1]\n"}), protocol::WriteWelcome({1 << 20, 2, {1, 2, 3}}),
+      protocol::WriteVariables({1, 2, 3}),
+      protocol::WriteStatus(InvalidArgument("E-x", "message").With("line"))};
   for (int i = 0; i < 20'000; ++i) {
     std::string bytes = i % 2 == 0 ? RandomBytes(random, random() % 300) : good[random() % good.size()];
     if (!bytes.empty()) bytes[random() % bytes.size()] = static_cast<char>(random());
-    (void)pserver::ReadHello(bytes);
-    (void)pserver::ReadWelcome(bytes);
-    (void)pserver::ReadVariables(bytes);
-    EXPECT_FALSE(pserver::ReadStatus(bytes).ok());
-    (void)pserver::Open({bytes, Payload::Of(RandomBytes(random, 8))});
+    (void)protocol::ReadHello(bytes);
+    (void)protocol::ReadWelcome(bytes);
+    (void)protocol::ReadVariables(bytes);
+    EXPECT_FALSE(protocol::ReadStatus(bytes).ok());
+    (void)protocol::Open({bytes, Payload::Of(RandomBytes(random, 8))});
     const Payload frame = Payload::Of(bytes);
-    (void)rpc::SplitFrame(frame.pieces());
+    (void)transport::SplitFrame(frame.pieces());
   }
 }
 
 TEST(Bodies, ComeBackAsTheyWere) {
-  const Result<pserver::HelloBody> hello =
-      pserver::ReadHello(pserver::WriteHello({"job", 2, "param w : f32[1]\n", "has random seed 1\n"}));
+  const Result<protocol::HelloBody> hello =
+      protocol::ReadHello(protocol::WriteHello({"job", 2, "param w : f32[1]\n", "has random seed 1\n"}));
   ASSERT_TRUE(hello.ok());
   EXPECT_EQ(hello->job_facts, "has random seed 1\n");
   EXPECT_EQ(hello->contract, "param w : f32[1]\n");
-  const Result<pserver::WelcomeBody> welcome = pserver::ReadWelcome(pserver::WriteWelcome({5, 2, {1, 2, 3}}));
+  const Result<protocol::WelcomeBody> welcome =
+      protocol::ReadWelcome(protocol::WriteWelcome({5, 2, {1, 2, 3}}));
   ASSERT_TRUE(welcome.ok());
   EXPECT_EQ(welcome->chunk_rows, (std::vector<std::uint64_t>{1, 2, 3}));
-  const Status status = pserver::ReadStatus(
-      pserver::WriteStatus(Unavailable("E-peer-lost", "gone").With("written at train.py:7")));
+  const Status status = protocol::ReadStatus(
+      protocol::WriteStatus(Unavailable("E-peer-lost", "gone").With("written at train.py:7")));
   EXPECT_EQ(status.ToString(), Unavailable("E-peer-lost", "gone").With("written at train.py:7").ToString());
-  EXPECT_EQ(pserver::ReadHello(pserver::WriteHello({"job", 2, ""}) + "x").status().id(), "E-rpc-body");
-  EXPECT_EQ(pserver::ReadVariables("\xff\xff\xff\xff").status().id(),
+  EXPECT_EQ(protocol::ReadHello(protocol::WriteHello({"job", 2, ""}) + "x").status().id(), "E-rpc-body");
+  EXPECT_EQ(protocol::ReadVariables("\xff\xff\xff\xff").status().id(),
             "E-rpc-body");  // four thousand million numbers
 }
 

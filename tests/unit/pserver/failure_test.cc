@@ -1,4 +1,4 @@
-#include "executor/pserver/failure.h"
+#include "executor/protocol/failure.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@ namespace penstock {
 namespace {
 
 TEST(Failure, OfAPeersOwnCodeIsUnavailableWithItsWords) {
-  Status why = FailedPrecondition(pserver::kTrainerRaised, "ValueError: no more data");
-  const Status told = pserver::FailureOf("trainer 1", why.With("train.py:3 in main: next(data)"));
+  Status why = FailedPrecondition(protocol::kTrainerRaised, "ValueError: no more data");
+  const Status told = protocol::FailureOf("trainer 1", why.With("train.py:3 in main: next(data)"));
   EXPECT_EQ(told.code(), StatusCode::kUnavailable);
   EXPECT_EQ(told.ToString(),
             "trainer 1 failed: ValueError: no more data   [E-peer-failed]\n  train.py:3 in main: next(data)");
@@ -15,26 +15,26 @@ TEST(Failure, OfAPeersOwnCodeIsUnavailableWithItsWords) {
 
 TEST(Failure, OfAnotherKindKeepsItsCodeAndId) {
   const Status told =
-      pserver::FailureOf("trainer 1", InvalidArgument("E-op-index", "lookup: row 7 is outside w"));
+      protocol::FailureOf("trainer 1", InvalidArgument("E-op-index", "lookup: row 7 is outside w"));
   EXPECT_EQ(told.code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(told.ToString(), "trainer 1 failed: lookup: row 7 is outside w   [E-op-index]");
 }
 
 TEST(Failure, OfWhoeverIsGoneStaysAsItIs) {
   const Status gone = Unavailable("E-peer-lost", "trainer 0 is gone");
-  EXPECT_EQ(pserver::FailureOf("trainer 1", gone).ToString(), gone.ToString());
+  EXPECT_EQ(protocol::FailureOf("trainer 1", gone).ToString(), gone.ToString());
 }
 
 TEST(Failure, AnInterruptOfAPeerIsNoInterruptHere) {
   const Status told =
-      pserver::FailureOf("pserver a:1", Cancelled("E-cancelled", "pserver a:1 was cancelled"));
+      protocol::FailureOf("pserver a:1", Cancelled("E-cancelled", "pserver a:1 was cancelled"));
   EXPECT_EQ(told.code(), StatusCode::kUnavailable);
   EXPECT_EQ(told.ToString(), "pserver a:1 was interrupted   [E-peer-interrupted]");
 }
 
 TEST(Failure, ASilenceIsNamedFromEightSecondsOn) {
-  EXPECT_EQ(pserver::SilenceText(std::chrono::milliseconds(7999)), "");
-  EXPECT_EQ(pserver::SilenceText(std::chrono::milliseconds(13400)), " after a silence of 13 s");
+  EXPECT_EQ(protocol::SilenceText(std::chrono::milliseconds(7999)), "");
+  EXPECT_EQ(protocol::SilenceText(std::chrono::milliseconds(13400)), " after a silence of 13 s");
 }
 
 }  // namespace

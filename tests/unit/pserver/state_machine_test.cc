@@ -27,12 +27,12 @@ std::string Describe(const pserver::Actions& actions) {
                              "pull", "pulled",   "complete", "completed", "ask",    "answer", "error",
                              "gone", "pullrows", "rows",     "rowsgone",  "credit", "save",   "saved"};
       text += StrCat(names[static_cast<int>(reply->kind)], " t", reply->trainer);
-      if (reply->kind == pserver::MessageKind::kError) text += StrCat(" ", reply->error.id());
-      if (reply->kind == pserver::MessageKind::kPulled || reply->kind == pserver::MessageKind::kGone)
+      if (reply->kind == protocol::MessageKind::kError) text += StrCat(" ", reply->error.id());
+      if (reply->kind == protocol::MessageKind::kPulled || reply->kind == protocol::MessageKind::kGone)
         text += StrCat(" v", reply->step);
-      if (reply->kind == pserver::MessageKind::kRows || reply->kind == pserver::MessageKind::kRowsGone)
+      if (reply->kind == protocol::MessageKind::kRows || reply->kind == protocol::MessageKind::kRowsGone)
         text += StrCat(" v", reply->step, " r", reply->rows.request);
-      if (reply->kind == pserver::MessageKind::kSaved)
+      if (reply->kind == protocol::MessageKind::kSaved)
         text += StrCat(" r", reply->part, " ", reply->error.id());
     } else if (const auto* save = std::get_if<pserver::SaveAction>(&action)) {
       text += StrCat("save t", save->save.trainer, " ", save->save.file);

@@ -1,0 +1,48 @@
+#include "executor/process/grpc_client.h"
+
+#include <cstdlib>
+
+#include "executor/client/client.h"
+#include "executor/process/launcher.h"
+#include "executor/transport/grpc_transport.h"
+#include "framework/base/log.h"
+
+namespace penstock::process {
+GrpcClientOptions GrpcClientOptions::FromEnvironment() {
+  const auto text = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  GrpcClientOptions options;
+  options.job = text("PENSTOCK_JOB_ID");
+  options.token = text("PENSTOCK_JOB_TOKEN");
+  options.trainers = std::atoi(text("PADDLE_TRAINERS_NUM").c_str());
+  const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
+  options.checkpoint_folder = folder.empty() ? std::string(1, '.') : folder;
+  options.tls = transport::TlsFiles::FromEnvironment();
+  return options;
+}
+
+Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
+  client::ClientOptions client;
+  client.session.job = options.job;
+  client.session.trainers = options.trainers;
+  client.session.checkpoint_folder = options.checkpoint_folder;
+  client.session.connect_deadline = options.connect_deadline;
+  // A trainer that starts again does so later, by the wall clock too.
+  client.session.incarnation =
+      static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
+  client.session.on_reaction = TellLauncherOfReaction;
+  client.on_trainer = [](int id) { ProposeLogRole(StrCat("trainer ", id)); };
+  client.report =
+      options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
+  // What the transport reports, a name that does not resolve, may need somebody's help.
+  auto warn =
+      options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
+  auto grpc = transport::MakeGrpcTransport(
+      {.token = std::move(options.token), .tls = std::move(options.tls), .report = std::move(warn)});
+  return std::unique_ptr<RpcClient>(
+      std::make_unique<client::TrainerClient>(std::move(grpc), std::move(client)));
+}
+
+}  // namespace penstock::process

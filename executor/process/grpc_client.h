@@ -1,0 +1,36 @@
+// A trainer's client of parameter servers over gRPC.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<RpcClient> rpc,
+//   MakeGrpcClient(GrpcClientOptions::FromEnvironment()));
+//   ... ExecutorOptions{.rpc = rpc.get()} ...
+//   rpc->Complete();                                    // exe.close(): this trainer is done
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "executor/transport/grpc_transport.h"
+#include "framework/base/status.h"
+#include "framework/runtime/rpc_client.h"
+
+namespace penstock::process {
+
+struct GrpcClientOptions {
+  std::string job;    // name of the job; servers of another one refuse
+  std::string token;  // its secret; empty: none
+  int trainers = 0;   // how many this process was told of; 0: it was not
+  std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
+  transport::TlsFiles tls;
+  std::string checkpoint_folder;  // where servers save tables; empty: this process does not know
+  std::function<void(const std::string&)> report;  // default: a log line
+
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the working
+  // folder), PENSTOCK_TLS_...; what is not set stays as above.
+  static GrpcClientOptions FromEnvironment();
+};
+
+Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options);
+
+}  // namespace penstock::process

@@ -1,0 +1,187 @@
+#include "executor/protocol/bodies.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace penstock::protocol {
+namespace {
+
+constexpr std::size_t kStatusLinesMax = 64;
+constexpr std::size_t kHelloContractMax = std::size_t{32} << 10;
+
+class Writer {
+ public:
+  template <typename T>
+  void Number(T value) {
+    char bytes[sizeof(T)];
+    std::memcpy(bytes, &value, sizeof(T));
+    out_.append(bytes, sizeof(T));
+  }
+  void Text(std::string_view text) {
+    Number(static_cast<std::uint32_t>(text.size()));
+    out_.append(text);
+  }
+  std::string Take() { return std::move(out_); }
+
+ private:
+  std::string out_;
+};
+
+// Once something is missing, everything read is zero or empty and Finish says so.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : left_(bytes) {}
+
+  template <typename T>
+  T Number() {
+    T value{};
+    if (left_.size() < sizeof(T)) return Broken(), value;
+    std::memcpy(&value, left_.data(), sizeof(T));
+    left_.remove_prefix(sizeof(T));
+    return value;
+  }
+  std::string Text() {
+    const auto size = Number<std::uint32_t>();
+    if (left_.size() < size) return Broken(), std::string();
+    std::string text(left_.substr(0, size));
+    left_.remove_prefix(size);
+    return text;
+  }
+  template <typename T>
+  std::vector<T> Numbers() {
+    const auto count = Number<std::uint32_t>();
+    if (left_.size() / sizeof(T) < count) return Broken(), std::vector<T>();
+    std::vector<T> numbers(count);
+    for (T& number : numbers) number = Number<T>();
+    return numbers;
+  }
+  Status Finish() const {
+    if (broken_) return DataLoss("E-rpc-body", "a message ends too early");
+    if (!left_.empty()) return DataLoss("E-rpc-body", "a message has ", left_.size(), " bytes too many");
+    return OkStatus();
+  }
+
+ private:
+  void Broken() {
+    broken_ = true;
+    left_ = {};
+  }
+  std::string_view left_;
+  bool broken_ = false;
+};
+
+}  // namespace
+
+std::string WriteHello(const HelloBody& body) {
+  Writer out;
+  out.Text(body.job);
+  out.Number(body.trainers);
+  if (body.contract.size() <= kHelloContractMax) {
+    out.Text(body.contract);
+  } else {  // whole lines, of which the first that differs is told
+    out.Text(StrCat(body.contract.substr(0, body.contract.rfind('\n', kHelloContractMax - 1) + 1), kCutLine));
+  }
+  out.Text(body.job_facts);
+  return out.Take();
+}
+
+Result<HelloBody> ReadHello(std::string_view bytes) {
+  Reader in(bytes);
+  HelloBody body;
+  body.job = in.Text();
+  body.trainers = in.Number<std::uint32_t>();
+  body.contract = in.Text();
+  body.job_facts = in.Text();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return body;
+}
+
+std::string WriteWelcome(const WelcomeBody& body) {
+  Writer out;
+  out.Number(body.part_bytes);
+  out.Number(body.window);
+  out.Number(static_cast<std::uint32_t>(body.chunk_rows.size()));
+  for (const std::uint64_t rows : body.chunk_rows) out.Number(rows);
+  return out.Take();
+}
+
+Result<WelcomeBody> ReadWelcome(std::string_view bytes) {
+  Reader in(bytes);
+  WelcomeBody body;
+  body.part_bytes = in.Number<std::uint32_t>();
+  body.window = in.Number<std::uint32_t>();
+  body.chunk_rows = in.Numbers<std::uint64_t>();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return body;
+}
+
+std::string WriteVariables(const std::vector<std::uint32_t>& variables) {
+  Writer out;
+  out.Number(static_cast<std::uint32_t>(variables.size()));
+  for (const std::uint32_t variable : variables) out.Number(variable);
+  return out.Take();
+}
+
+Result<std::vector<std::uint32_t>> ReadVariables(std::string_view bytes) {
+  Reader in(bytes);
+  auto variables = in.Numbers<std::uint32_t>();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return variables;
+}
+
+std::string WriteSave(const SaveBody& body) {
+  Writer out;
+  out.Text(body.table);
+  out.Text(body.file);
+  return out.Take();
+}
+
+Result<SaveBody> ReadSave(std::string_view bytes) {
+  Reader in(bytes);
+  SaveBody body;
+  body.table = in.Text();
+  body.file = in.Text();
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  return body;
+}
+
+std::string WriteStatus(const Status& status) {
+  Writer out;
+  out.Number(static_cast<std::uint32_t>(status.code()));
+  out.Text(status.id());
+  out.Text(status.message());
+  const std::size_t lines = std::min(status.details().size(), kStatusLinesMax);
+  out.Number(static_cast<std::uint32_t>(lines));
+  for (std::size_t i = 0; i < lines; ++i) out.Text(status.details()[i]);
+  return out.Take();
+}
+
+Status ReadStatus(std::string_view bytes) {
+  Reader in(bytes);
+  const auto code = in.Number<std::uint32_t>();
+  std::string id = in.Text();
+  std::string message = in.Text();
+  const auto lines = in.Number<std::uint32_t>();
+  std::vector<std::string> details;
+  for (std::uint32_t i = 0; i < lines && i < kStatusLinesMax; ++i) details.push_back(in.Text());
+  PENSTOCK_RETURN_IF_ERROR(in.Finish());
+  switch (static_cast<StatusCode>(code)) {
+    case StatusCode::kCancelled:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kDeadlineExceeded:
+    case StatusCode::kUnimplemented:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kInternal:
+    case StatusCode::kUnavailable:
+    case StatusCode::kDataLoss: {
+      Status status(static_cast<StatusCode>(code), std::move(id), std::move(message));
+      for (std::string& line : details) status.With(std::move(line));
+      return status;
+    }
+    case StatusCode::kOk:
+      break;
+  }
+  return DataLoss("E-rpc-body", "a message carries the unknown status code ", code);
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,148 @@
+// What passes between a trainer and a parameter server: events go to the server, replies to the trainer. Each
+// is a struct with a field for each meaning; how they are written is a codec's business (native_codec.h).
+//
+//   const Event event = Push{.variable = 3, .chunk = 0, .step = 7, .bytes = gradient};
+//   std::visit([](const auto& e) { ... }, event);
+//
+// A variable is its position in the contract. A version v of a chunk is what the updates of steps 0..v-1 made
+// of it. A large body travels in parts of WelcomeBody::part_bytes; the part is no unit of anything else.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "executor/protocol/bodies.h"
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::protocol {
+
+// Of each message: who the trainer is that sends or gets it, and what it believes the server holds.
+struct Sender {
+  std::uint64_t job = 0;          // FNV-1a of the job's name
+  std::uint64_t contract = 0;     // Contract::Hash
+  std::uint64_t incarnation = 0;  // grows with each start of this trainer
+  std::uint32_t trainer = 0;
+
+  friend bool operator==(const Sender&, const Sender&) = default;
+};
+
+// A chunk of a variable at a step or a version.
+struct ChunkRef {
+  std::uint32_t variable = 0, chunk = 0;
+
+  friend bool operator==(const ChunkRef&, const ChunkRef&) = default;
+};
+
+// --- Events.
+
+struct Hello {
+  std::uint64_t step = 0;  // that the trainer is in
+  HelloBody body;
+};
+// A part of a chunk of a gradient or of a first value; of a gradient of rows: of its int64 ids and values.
+struct Push {
+  ChunkRef at;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
+  Payload bytes;
+};
+struct EndStep {
+  std::uint64_t step = 0;
+  std::vector<std::uint32_t> variables;  // that were pushed in it
+};
+struct Pull {
+  ChunkRef at;
+  std::uint64_t version = 0;
+};
+struct PullRows {
+  std::uint32_t variable = 0;
+  std::uint64_t version = 0;
+  std::uint32_t request = 0;
+  Payload ids;  // int64
+};
+struct Save {
+  std::uint64_t version = 0;
+  std::uint32_t request = 0;
+  SaveBody body;
+};
+// What does a pull of the chunk wait for, is a push of it welcome now? Without a chunk: only says what the
+// trainer waits for.
+struct Ask {
+  std::optional<ChunkRef> about;
+  std::uint64_t step = 0;  // or version; comes back in the answer
+  std::string waits_for;
+};
+struct Complete {};
+// Of either side: it has failed, and why.
+struct Failure {
+  Status why;
+};
+using Event = std::variant<Hello, Push, EndStep, Pull, PullRows, Save, Ask, Complete, Failure>;
+
+// --- Replies.
+
+struct Welcome {
+  std::uint64_t steps_ended = 0;  // of this trainer, as the server knows
+  WelcomeBody body;
+};
+struct Pushed {
+  ChunkRef at;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  std::uint64_t welcome_below = 0;  // pushes of this chunk for steps below it are welcome
+};
+struct StepEnded {
+  std::uint64_t step = 0;
+};
+struct Pulled {
+  ChunkRef at;
+  std::uint64_t version = 0;
+  std::uint32_t part = 0;
+  std::uint64_t welcome_below = 0;
+  Payload bytes;
+};
+// The version that was asked for was overwritten.
+struct Gone {
+  ChunkRef at;
+  std::uint64_t version = 0;
+  std::uint64_t welcome_below = 0;
+};
+// A part of the rows asked for, in the order of the ids.
+struct Rows {
+  std::uint32_t variable = 0, request = 0;
+  std::uint64_t version = 0;
+  std::uint32_t part = 0;
+  Payload bytes;
+};
+struct RowsGone {
+  std::uint32_t variable = 0, request = 0;
+  std::uint64_t version = 0;
+};
+struct Credit {
+  ChunkRef at;
+  std::uint64_t welcome_below = 0;
+};
+struct Saved {
+  std::uint32_t request = 0;
+  Status status;
+};
+struct Answer {
+  ChunkRef at;
+  std::uint64_t step = 0;
+  std::uint64_t welcome_below = 0;
+  std::string lacking;  // "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody
+};
+// Trainer `trainer` completed after `steps` steps, which others go beyond.
+struct Left {
+  std::uint64_t trainer = 0, steps = 0;
+};
+struct Completed {};
+using Reply = std::variant<Welcome, Pushed, StepEnded, Pulled, Gone, Rows, RowsGone, Credit, Saved, Answer,
+                           Left, Completed, Failure>;
+
+}  // namespace penstock::protocol

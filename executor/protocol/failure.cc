@@ -1,0 +1,26 @@
+#include "executor/protocol/failure.h"
+
+namespace penstock::protocol {
+namespace {
+
+// A connection is given up 8 s after a keepalive ping without an answer, at the earliest.
+constexpr Nanoseconds kSilence = std::chrono::seconds(8);
+
+}  // namespace
+
+Status FailureOf(std::string_view peer, const Status& why) {
+  if (StartsWith(why.id(), "E-peer-")) return why;
+  if (why.code() == StatusCode::kCancelled)
+    return Unavailable("E-peer-interrupted", peer, " was interrupted");
+  if (why.id() != kTrainerRaised) return Status(why).In(StrCat(peer, " failed"));
+  Status failure = Unavailable("E-peer-failed", peer, " failed: ", why.message());
+  for (const std::string& line : why.details()) failure.With(line);
+  return failure;
+}
+
+std::string SilenceText(Nanoseconds since_heard) {
+  if (since_heard < kSilence) return "";
+  return StrCat(" after a silence of ", WholeSeconds(since_heard), " s");
+}
+
+}  // namespace penstock::protocol

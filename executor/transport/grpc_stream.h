@@ -1,0 +1,58 @@
+// What both ends of a gRPC stream share, and the settings of channels and servers.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "framework/runtime/transport.h"
+
+namespace penstock::transport {
+
+inline constexpr char kTalkMethod[] = "/penstock.Peer/Talk";
+inline constexpr char kPassKey[] = "penstock-pass";  // metadata: what a stream shows (proof.h)
+
+// What moves most bytes for the least processor time; set(name, int).
+void TuneChannel(const std::function<void(const char*, int)>& set);
+
+// The queue of messages to send, and reading. At most one write is under way; `open_` says that writes may be
+// started.
+class Stream : public Connection, public std::enable_shared_from_this<Stream> {
+ public:
+  explicit Stream(ConnectionHandler& handler) : handler_(handler) {}
+
+  void Send(Message message) override;
+  void Close() override;
+
+ protected:
+  virtual void BeginWrite(const grpc::ByteBuffer* frame) = 0;
+  virtual void BeginRead(grpc::ByteBuffer* frame) = 0;
+  // The queue is empty and nothing more will be sent; called once.
+  virtual void BeginEnd() = 0;
+  // Whether a frame of that size may come; if not, the connection is aborted.
+  virtual bool MayRead(std::size_t) { return true; }
+
+  void Started();
+  void Written(bool ok);
+  void Read(bool ok);
+  void Over(const Status& why) { handler_.OnClosed(shared_from_this(), why); }
+
+ private:
+  void MoveOn();  // with the lock held: starts what can be started
+
+  ConnectionHandler& handler_;
+  std::mutex mutex_;
+  std::deque<Message> queue_;
+  grpc::ByteBuffer in_, out_;
+  bool started_ = false;
+  bool open_ = true;
+  bool writing_ = false;
+  bool closing_ = false;
+  bool ended_ = false;
+};
+
+}  // namespace penstock::transport

@@ -1,0 +1,62 @@
+// How the two ends of a connection prove to each other that they know the job's token, before anything else
+// is said. The token never travels, and nothing that does is of use on another connection:
+//
+//   server   "PNS" 2, flags (bit 0: TLS follows), 3 zeros, its nonce (32)                     40 bytes
+//   client   "PNS" 2, 4 zeros, its nonce (32), HMAC-SHA256(token, "client" flags both nonces) 72 bytes
+//   server   "PNS" 2, verdict, 3 zeros, HMAC-SHA256(token, "server" flags both nonces)        40 bytes
+//
+// The stream that follows shows one more (ProofOf kStream), which has not been seen on the wire if TLS hides
+// it: so nobody can take over a connection between proof and TLS.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "framework/base/status.h"
+
+namespace penstock::transport {
+
+inline constexpr std::size_t kProofBytes = 32;
+using ProofBytes = std::array<char, kProofBytes>;
+
+struct Nonces {
+  bool tls = false;  // what the server says that follows
+  ProofBytes server{}, client{};
+};
+
+enum class Prover { kClient, kServer, kStream };
+
+// kUnavailable E-rpc-random: the system gives no random bytes.
+Result<ProofBytes> MakeNonce();
+// kUnavailable E-rpc-random if the cryptographic library refuses (no memory).
+Result<ProofBytes> ProofOf(Prover prover, const std::string& token, const Nonces& nonces);
+// In a time that does not depend on where they differ.
+bool SameProof(std::string_view a, const ProofBytes& b);
+
+inline constexpr std::size_t kChallengeBytes = 40;
+std::string WriteChallenge(const Nonces& nonces);
+// kFailedPrecondition E-rpc-protocol: what answers there is no pserver, or one of another version.
+Status ReadChallenge(std::string_view bytes, Nonces& nonces);
+
+inline constexpr std::size_t kAnswerBytes = 72;
+std::string WriteAnswer(const ProofBytes& nonce, const ProofBytes& proof);
+// Puts the client's nonce into `nonces` and returns its proof. E-rpc-protocol as above.
+Result<std::string> ReadAnswer(std::string_view bytes, Nonces& nonces);
+
+enum class Verdict : unsigned char { kWelcome = 0, kWrongToken = 1, kFull = 2 };
+inline constexpr std::size_t kVerdictBytes = 40;
+std::string WriteVerdict(Verdict verdict, const ProofBytes& proof);
+// The proof of a welcome.
+struct VerdictRead {
+  Verdict verdict = Verdict::kWelcome;
+  std::string proof;
+};
+Result<VerdictRead> ReadVerdict(std::string_view bytes);
+
+// What the stream shows: the server's nonce, by which the server finds the connection, and the stream's
+// proof, in hexadecimal.
+std::string WritePass(const ProofBytes& server_nonce, const ProofBytes& proof);
+
+}  // namespace penstock::transport

@@ -106,6 +106,10 @@ JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const
                             const JobTrainer& trainer) {
   JobMemory memory = MemoryReader(ops, program, job).Read();
   AddBytes(memory.copies, CommunicatorBytes(job, trainer, memory));
+  // A residual is as large as its gradient, and no op names it.
+  for (const JobMessage& message : trainer.messages) {
+    if (message.compression.HasResidual()) AddBytes(memory.copies, message.bytes);
+  }
   return memory;
 }
 

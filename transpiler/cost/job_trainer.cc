@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <span>
 
+#include "framework/text/policies.h"
 #include "transpiler/cost/job_parts.h"
 
 namespace penstock::cost {
@@ -43,6 +44,7 @@ class TrainerReader {
       : in_(in), main_(in.program->main()), servers_(servers), job_(job), out_(out) {}
 
   Status Read() {
+    PENSTOCK_ASSIGN_OR_RETURN(policies_, ReadPolicies(in_.program->meta()));
     const int last_backward = LastBackwardOp(main_);
     int position = 0;
     for (const OpEntry& entry : main_.ops()) {
@@ -78,16 +80,16 @@ class TrainerReader {
     const Strings& names = StringsOf(op, "send_varnames");
     if (!names.empty()) {
       UsesCommunicator();
-      return AddPieces(op, Strings(addresses.size(), op.InputName("X")),
+      return AddPieces(op, Strings(addresses.size(), op.InputName("X")), names,
                        op.GetOr<std::vector<std::int64_t>>("sections", {}));
     }
-    return AddPieces(op, op.Input("X"), {});
+    return AddPieces(op, op.Input("X"), op.Input("X"), {});
   }
 
-  // A message for each piece of a gradient. `sections` are the rows of each where one variable is sent in
-  // pieces.
+  // A message for each piece of a gradient, by the name that it travels under. `sections` are the rows of
+  // each where one variable is sent in pieces.
   Status AddPieces(const Op& op, std::span<const std::string> variables,
-                   const std::vector<std::int64_t>& sections) {
+                   std::span<const std::string> messages, const std::vector<std::int64_t>& sections) {
     const Strings& addresses = StringsOf(op, "epmap");
     if (variables.size() != addresses.size() || (!sections.empty() && sections.size() != addresses.size())) {
       return WrongCount(op, variables.size(), addresses.size());
@@ -106,6 +108,7 @@ class TrainerReader {
         message->bytes_per_row = row_bytes + kIdBytes;
       } else {
         message->bytes = sections.empty() ? bytes : sections[i] * row_bytes;
+        if (i < messages.size()) message->compression = policies_.CompressionOf(messages[i]);
       }
     }
     const Var* first = variables.empty() ? nullptr : main_.FindVar(variables[0]);
@@ -275,6 +278,7 @@ class TrainerReader {
   const JobServers& servers_;
   Job& job_;
   JobTrainer& out_;
+  JobPolicies policies_;
   bool in_backward_ = false;
 };
 

@@ -231,6 +231,8 @@ class Findings {
 void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings);
 // The plan that programs carry, where they do.
 void CheckPlans(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
+// What they say of settings that Fluid does not have.
+void CheckPolicies(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
 void CheckMessages(const RoleFacts& facts, Findings& findings);
 void CheckTiling(const RoleFacts& facts, Findings& findings);
 void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);

@@ -34,7 +34,9 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   PENSTOCK_ASSIGN_OR_RETURN(protocol::ServerFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
-                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes));
+                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
+                                             server->options_.part_bytes));
+  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count(), server->options_.run);
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
@@ -110,7 +112,10 @@ void Pserver::Fail(const Status& why) {
 }
 
 void Pserver::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  Guard([&] { Receive(from, message); });
+  Guard([&] {
+    Receive(from, message);
+    queues_->RunSmall();
+  });
 }
 
 void Pserver::Receive(const std::shared_ptr<Connection>& from, const Message& message) {
@@ -220,7 +225,10 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
 }
 
 void Pserver::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
-  Guard([&] { Closed(from, why); });
+  Guard([&] {
+    Closed(from, why);
+    queues_->RunSmall();
+  });
 }
 
 void Pserver::Closed(const std::shared_ptr<Connection>& from, const Status& why) {
@@ -292,18 +300,11 @@ std::string Pserver::TrainersWaiting(Nanoseconds now) const {
 }
 
 void Pserver::Execute(Actions actions) {
-  for (std::size_t i = 0; i < actions.size(); ++i) {  // grows on the way
-    const Action action = std::move(actions[i]);
-    if (const auto* merge = std::get_if<MergeAction>(&action)) {
-      Start(*merge, actions);
+  for (Action& action : actions) {
+    if (auto* merge = std::get_if<MergeAction>(&action)) {
+      Start(std::move(*merge));
     } else if (const auto* run = std::get_if<RunAction>(&action)) {
-      options_.run([this, work = *run] {
-        const Status status = store_->Run(work, blocks_);
-        const std::lock_guard lock(mutex_);
-        Actions next;
-        machine_->BlockDone(work.param, work.chunk, status, next);
-        Execute(std::move(next));
-      });
+      Start(*run);
     } else if (const auto* save = std::get_if<SaveAction>(&action)) {
       Start(*save);
     } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
@@ -329,40 +330,57 @@ void Pserver::OnEnd(const Status& why) {
   if (options_.on_end) options_.on_end();
 }
 
-void Pserver::Start(const MergeAction& merge, Actions& actions) {
+void Pserver::Done(const std::function<void(Actions&)>& decide) {
+  const std::lock_guard lock(mutex_);
+  Actions next;
+  decide(next);
+  Execute(std::move(next));
+}
+
+void Pserver::Start(MergeAction merge) {
   std::size_t bytes = 0;
   for (const Payload& part : merge.parts) bytes += part.size();
-  const auto done = [this](const MergeAction& merged, const Status& status, Actions& next) {
-    if (status.ok()) {
-      machine_->MergeDone(merged.param, merged.chunk, next);
-    } else {
-      machine_->Fail(status, next);
-    }
-  };
-  if (bytes <= options_.inline_bytes) {
-    done(merge, store_->Merge(merge), actions);
-    return;
-  }
-  options_.run([this, merge, done] {
+  const std::size_t queue = store_->QueueOf(merge.param, merge.chunk);
+  queues_->Push(queue, SizeOf(bytes), [this, merge = std::move(merge)]() mutable {
     const Status status = store_->Merge(merge);
-    const std::lock_guard lock(mutex_);
-    Actions next;
-    done(merge, status, next);
-    Execute(std::move(next));
+    merge.parts.clear();  // what came from the network may go
+    Done([&](Actions& next) {
+      if (status.ok()) {
+        machine_->MergeDone(merge.param, merge.chunk, next);
+      } else {
+        machine_->Fail(status, next);
+      }
+    });
   });
 }
 
-// What is written is a copy, so updates go on meanwhile.
-void Pserver::Start(const SaveAction& action) {
-  store_->PublishTable(action.save.param);
-  options_.run([this, save = action.save] {
-    Status status = store_->SaveTable(save, blocks_);
-    const std::lock_guard lock(mutex_);
-    if (status.ok()) status = checkpoints_.Wrote(save.file);
-    Actions next;
-    machine_->SaveDone(save, status, next);
-    Execute(std::move(next));
+void Pserver::Start(const RunAction& run) {
+  queues_->Push(store_->QueueOf(run.param, run.chunk), ChunkQueues::Size::kLarge, [this, run] {
+    const Status status = store_->Run(run, blocks_);
+    Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
   });
+}
+
+void Pserver::Start(const SaveAction& action) { CopyForSave(action.save); }
+
+// The table is copied between its other jobs, and written while it changes.
+void Pserver::CopyForSave(const SaveEvent& save) {
+  queues_->Push(store_->QueueOf(save.param, 0), ChunkQueues::Size::kLarge, [this, save] {
+    if (std::optional<SelectedRows> rows = store_->CopyForSave(save.param)) {
+      options_.run([this, save, rows = *std::move(rows)]() mutable { WriteSaved(save, std::move(rows)); });
+    } else {
+      CopyForSave(save);
+    }
+  });
+}
+
+void Pserver::WriteSaved(const SaveEvent& save, SelectedRows rows) {
+  Status status = store_->SaveTable(save, std::move(rows), blocks_);
+  Done([&](Actions& next) {
+    if (status.ok()) status = checkpoints_.Wrote(save.file);
+    machine_->SaveDone(save, status, next);
+  });
+  queues_->RunSmall();
 }
 
 void Pserver::Tell(const LeftAction& left) {
@@ -404,13 +422,26 @@ void Pserver::Reply(const ReplyAction& reply) {
 }
 
 void Pserver::ReplyChunk(const ReplyAction& reply) {
-  SendParts(reply.trainer,
-            {.kind = protocol::MessageKind::kPulled,
-             .step = reply.step,
-             .credit = reply.credit,
-             .variable = admission_.terms(reply.trainer).VariableOf(reply.param),
-             .chunk = static_cast<std::uint32_t>(reply.chunk)},
-            store_->Snapshot(reply.param, reply.chunk, reply.step));
+  Letter letter = Address(reply.trainer, {.kind = protocol::MessageKind::kPulled,
+                                          .step = reply.step,
+                                          .credit = reply.credit,
+                                          .variable = admission_.terms(reply.trainer).VariableOf(reply.param),
+                                          .chunk = static_cast<std::uint32_t>(reply.chunk)});
+  queues_->Push(store_->QueueOf(reply.param, reply.chunk),
+                SizeOf(store_->ChunkBytes(reply.param, reply.chunk)),
+                [this, letter = std::move(letter), param = reply.param, chunk = reply.chunk,
+                 version = reply.step, trainer = reply.trainer]() mutable {
+                  const auto published = store_->Publish(param, chunk, version, trainer);
+                  if (published == nullptr) {  // a repeat, of what every trainer has got
+                    letter.envelope.kind = protocol::MessageKind::kGone;
+                    letter.Send({});
+                    return;
+                  }
+                  for (std::size_t part = 0; part < published->part_count(); ++part) {
+                    letter.envelope.part = static_cast<std::uint32_t>(part);
+                    letter.Send(published->part(part));
+                  }
+                });
 }
 
 void Pserver::ReplyRows(const ReplyAction& reply) {
@@ -418,27 +449,36 @@ void Pserver::ReplyRows(const ReplyAction& reply) {
       .kind = reply.kind, .step = reply.step, .credit = reply.rows.request, .variable = reply.rows.variable};
   if (reply.kind == protocol::MessageKind::kRowsGone) {
     SendTo(reply.trainer, envelope, {});
-  } else {
-    SendParts(reply.trainer, envelope, store_->Gather(reply.rows));
+    return;
   }
+  queues_->Push(store_->QueueOf(reply.rows.param, 0), SizeOf(store_->GatheredBytes(reply.rows)),
+                [this, letter = Address(reply.trainer, envelope), pull = reply.rows] {
+                  SendParts(letter, store_->Gather(pull));
+                });
 }
 
-void Pserver::SendParts(int trainer, protocol::Envelope envelope, const Tensor& value) {
+void Pserver::SendParts(Letter letter, const Tensor& value) const {
   for (std::size_t begin = 0; begin < value.bytes(); begin += options_.part_bytes) {
-    SendTo(trainer, envelope,
-           Payload::Of(value, begin, std::min(options_.part_bytes, value.bytes() - begin)));
-    ++envelope.part;
+    letter.Send(Payload::Of(value, begin, std::min(options_.part_bytes, value.bytes() - begin)));
+    ++letter.envelope.part;
   }
 }
 
-void Pserver::SendTo(int trainer, protocol::Envelope envelope, Payload body) {
-  const Trainer& to = trainers_[static_cast<std::size_t>(trainer)];
-  if (to.connection == nullptr) return;
+void Pserver::Letter::Send(Payload body) const {
+  if (to != nullptr) to->Send(protocol::Seal(envelope, std::move(body)));
+}
+
+Pserver::Letter Pserver::Address(int trainer, protocol::Envelope envelope) const {
   envelope.job = admission_.job_hash();
   if (envelope.contract == 0) envelope.contract = admission_.terms(trainer).hash();
   envelope.incarnation = admission_.incarnation(trainer);
   envelope.trainer = static_cast<std::uint32_t>(trainer);
-  to.connection->Send(protocol::Seal(envelope, std::move(body)));
+  return {trainers_[static_cast<std::size_t>(trainer)].connection, envelope};
+}
+
+void Pserver::SendTo(int trainer, protocol::Envelope envelope, Payload body) {
+  if (trainers_[static_cast<std::size_t>(trainer)].connection == nullptr) return;
+  Address(trainer, envelope).Send(std::move(body));
 }
 
 }  // namespace penstock::pserver

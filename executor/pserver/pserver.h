@@ -6,8 +6,10 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), *server));
 //   ... until server->Ended()
 //
-// Thread-safe. Work (merges of large gradients, blocks) goes to options.run and may run in parallel. Memory
-// that runs out on the way ends the job with E-run-memory, and the trainers are told.
+// Thread-safe. Under the lock it only decides: what touches the memory of a chunk (merges, blocks, copies for
+// trainers, saves) is a job on the queue of that chunk (chunk_queues.h), which options.run carries out; chunks
+// go on in parallel. Memory that runs out on the way ends the job with E-run-memory, and the trainers are
+// told.
 #pragma once
 
 #include <functional>
@@ -23,6 +25,7 @@
 #include "executor/protocol/envelope.h"
 #include "executor/pserver/admission.h"
 #include "executor/pserver/checkpoint_folder.h"
+#include "executor/pserver/chunk_queues.h"
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/runtime/clock.h"
@@ -41,11 +44,12 @@ struct PserverOptions {
   std::string checkpoint_folder = ".";
   std::optional<std::size_t> chunk_bytes;  // as of ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
-  std::size_t inline_bytes = std::size_t{16} << 10;  // gradients up to this are merged where they arrive
-  std::function<void(std::function<void()>)> run;    // runs a piece of work later, never inside the call
-  std::function<void()> on_end;                      // called once, when Ended() has become true
-  std::function<void(const std::string&)> report;    // a line for the user
-  std::function<void(const std::string&)> warn;      // one about a failure; empty: report
+  // Merges and answers up to this are made on the thread that brings their cause, once the lock is free.
+  std::size_t inline_bytes = std::size_t{16} << 10;
+  std::function<void(std::function<void()>)> run;  // runs a piece of work later, never inside the call
+  std::function<void()> on_end;                    // called once, when Ended() has become true
+  std::function<void(const std::string&)> report;  // a line for the user
+  std::function<void(const std::string&)> warn;    // one about a failure; empty: report
   // Called when a trainer's failure, not one of this server's, ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
@@ -84,6 +88,12 @@ class Pserver : public ConnectionHandler {
     const Message& message;
   };
 
+  struct Letter {                    // what a job needs to answer without the lock
+    std::shared_ptr<Connection> to;  // null: it has gone
+    protocol::Envelope envelope;
+    void Send(Payload body) const;
+  };
+
   Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options);
   // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
   template <typename Work>
@@ -107,13 +117,22 @@ class Pserver : public ConnectionHandler {
   Status CheckAlone(const Caller& caller) const;
   void Execute(Actions actions);
   void OnEnd(const Status& why);
-  void Start(const MergeAction& merge, Actions& actions);
+  // Puts jobs on queues. A job ends by telling the state machine, through Done.
+  void Start(MergeAction merge);
+  void Start(const RunAction& run);
   void Start(const SaveAction& action);
+  void CopyForSave(const SaveEvent& save);
+  void WriteSaved(const SaveEvent& save, SelectedRows rows);
+  void Done(const std::function<void(Actions&)>& decide);
+  ChunkQueues::Size SizeOf(std::size_t bytes) const {
+    return bytes <= options_.inline_bytes ? ChunkQueues::Size::kSmall : ChunkQueues::Size::kLarge;
+  }
   void Tell(const LeftAction& left);
   void Reply(const ReplyAction& reply);
   void ReplyRows(const ReplyAction& reply);
-  void SendParts(int trainer, protocol::Envelope envelope, const Tensor& value);
+  void SendParts(Letter letter, const Tensor& value) const;
   void ReplyChunk(const ReplyAction& reply);
+  Letter Address(int trainer, protocol::Envelope envelope) const;
   void SendTo(int trainer, protocol::Envelope envelope, Payload body);
   std::string Lacking(int param, int chunk) const;
   // Another trainer's failure, or its loss, ends the job.
@@ -126,6 +145,7 @@ class Pserver : public ConnectionHandler {
 
   mutable std::mutex mutex_;
   std::unique_ptr<ChunkStore> store_;
+  std::unique_ptr<ChunkQueues> queues_;
   std::unique_ptr<StateMachine> machine_;
   Admission admission_;
   std::vector<Trainer> trainers_;  // by id

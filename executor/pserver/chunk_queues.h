@@ -11,8 +11,8 @@
 //
 // A queue that has work occupies one thread of the pool at most; after each large job it goes to the end of
 // the pool's line, so no chunk waits longer than all others take for one job. A small job costs less than
-// waking a thread: it runs on the thread that comes to RunSmall next, and right after the job before it in its
-// queue. Thread-safe. Whoever posted work that did not run yet keeps the queues alive.
+// waking a thread: it runs on the thread that comes to RunSmall next, and right after the job before it in
+// its queue. Thread-safe. The queues outlive the work that they have posted.
 #pragma once
 
 #include <cstddef>

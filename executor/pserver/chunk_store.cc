@@ -236,8 +236,8 @@ Status ChunkStore::Merge(const MergeAction& merge) {
 Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk) {
   if (param.merge) {
     Tensor& sum = chunk.sum->As<Tensor>();
-    Addition addition{.first = merge.trainer == 0};
-    if (merge.trainer == facts_.trainers - 1) addition.factor = param.merge->factor;
+    Addition addition{.first = chunk.merged == 0};
+    if (++chunk.merged == facts_.trainers) addition.factor = param.merge->factor;
     if (addition.first) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
     AddGradient(merge.parts, addition, sum);
     return OkStatus();
@@ -266,6 +266,7 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
                                          " on pserver ", facts_.address));
   }
   ++chunk.version;
+  chunk.merged = 0;
   if (chunk.sum != nullptr) chunk.sum->As<Tensor>() = Tensor();
   // A runner may have put an output into a new buffer; the whole variable still is the old one.
   for (View& view : chunk.views) {

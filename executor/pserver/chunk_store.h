@@ -39,8 +39,8 @@ class ChunkStore {
   // `scope` holds the parameters and optimizer state, and outlives the store.
   // kFailedPrecondition if a parameter has no value yet: the start-up program was not run.
   // Pieces are cut into chunks of at most `chunk_bytes`, where their update allows it. Nothing: as the
-  // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h). What is published
-  // travels in parts of `part_bytes`.
+  // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h). What is
+  // published travels in parts of `part_bytes`.
   static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const protocol::ServerFacts& facts,
                                                   Scope& scope, std::optional<std::size_t> chunk_bytes = {},
                                                   std::size_t part_bytes = kMaxBodyBytes);
@@ -54,14 +54,16 @@ class ChunkStore {
   std::size_t queue_count() const { return QueueOf(-1, 0) + 1; }
   std::size_t ChunkBytes(int param, int chunk) const { return At(param, chunk).param.bytes(); }
   std::size_t GatheredBytes(const RowsEvent& pull) const;
+  // Memory beside the variables of the scope: sums under way and published copies (BufferPool::bytes_made).
+  std::size_t pooled_bytes() const { return pool_.bytes_made(); }
 
   // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have.
   // kFailedPrecondition E-load-differs: two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
-  // The chunk at this version, for one trainer: copied once, shared by all who ask, and kept until it has been
-  // given to every trainer, or until a later version is asked for. Null: that version is overwritten, and
-  // there is no copy of it.
+  // The chunk at this version, for one trainer: copied once, shared by all who ask, and kept until every
+  // trainer has been given it, or a later version is asked for. Null: that version is overwritten, and there
+  // is no copy of it.
   std::shared_ptr<const Published> Publish(int param, int chunk, std::uint64_t version, int trainer);
   // Rows of a table as they are now, one for each id of the question.
   Tensor Gather(const RowsEvent& pull) const;
@@ -85,6 +87,7 @@ class ChunkStore {
   };
   struct Chunk {
     std::unique_ptr<Scope> scope;
+    int merged = 0;           // gradients in the sum
     Variable* sum = nullptr;  // where gradients are added up, between the first and the block's end; or
     std::vector<std::shared_ptr<Variable>> grads;  // where each is kept, by trainer
     std::vector<View> views;

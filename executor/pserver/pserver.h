@@ -8,9 +8,9 @@
 //   ... until server->Ended()
 //
 // Thread-safe. Under the lock it only decides: what touches the memory of a chunk (merges, blocks, copies for
-// trainers, saves) is a job on the queue of that chunk (chunk_queues.h), which options.run carries out; chunks
-// go on in parallel. Memory that runs out on the way ends the job with E-run-memory, and the trainers are
-// told.
+// trainers, saves) is a job on the queue of that chunk (chunk_queues.h), which options.run carries out;
+// chunks go on in parallel. Memory that runs out on the way ends the job with E-run-memory, and the trainers
+// are told.
 #pragma once
 
 #include <functional>

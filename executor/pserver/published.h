@@ -1,5 +1,5 @@
-// A version of a chunk as trainers get it: a copy that no update touches, and the CRC-32C of each part that it
-// travels in. Made once, in one pass over the chunk, and shared by all replies that carry it.
+// A version of a chunk as trainers get it: a copy that no update touches, and the CRC-32C of each part that
+// it travels in. Made once, in one pass over the chunk, and shared by all replies that carry it.
 //
 //   const Published published = Publish(chunk, 4 << 20, pool);
 //   published.part(1)      // a payload that knows its CRC

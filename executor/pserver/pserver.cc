@@ -23,7 +23,9 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   PENSTOCK_ASSIGN_OR_RETURN(protocol::ServerFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
-                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes));
+                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
+                                             server->options_.part_bytes));
+  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count(), server->options_.run);
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
@@ -57,6 +59,17 @@ void Pserver::Guard(const Work& work) {
   } catch (const std::system_error&) {  // a thread that could not be started
     FailForMemory();
   }
+}
+
+template <typename Work>
+void Pserver::Decide(const Work& work) {
+  Guard([&] {
+    {
+      const std::lock_guard lock(mutex_);
+      work();
+    }
+    queues_->RunSmall();
+  });
 }
 
 PserverOptions Pserver::Guarded(PserverOptions options) {
@@ -113,8 +126,7 @@ void Pserver::Fail(const Status& why) {
 
 void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                       protocol::Event event) {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
+  Decide([&] {
     if (refused_.contains(from.get())) return;  // it has its answer
     const From known{from, sender, static_cast<int>(sender.trainer)};
     if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(known, event)) return;
@@ -125,24 +137,17 @@ void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sende
 }
 
 void Pserver::OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
+  Decide([&] {
     if (!refused_.contains(from.get())) Unreadable(from, why);
   });
 }
 
 void Pserver::OnClosed(const std::shared_ptr<Caller>& from, const Status& why) {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
-    Closed(from, why);
-  });
+  Decide([&] { Closed(from, why); });
 }
 
 void Pserver::Tick() {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
-    ReportAwaited();
-  });
+  Decide([&] { ReportAwaited(); });
 }
 
 }  // namespace penstock::pserver

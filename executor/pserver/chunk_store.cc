@@ -58,23 +58,22 @@ std::vector<std::int64_t> NumbersOf(const Payload& ids) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program,
-                                                     const protocol::ServerFacts& facts, Scope& scope,
-                                                     std::optional<std::size_t> chunk_bytes) {
+Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::ServerRole& facts,
+                                                     Scope& scope, std::optional<std::size_t> chunk_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope));
   if (facts.lr_block >= 0) {
     for (const auto& [name, written] : NamesOf(program.block(facts.lr_block))) {
       if (written) store->made_by_schedule_.insert(name);
     }
   }
-  for (const protocol::ServedParam& served : store->facts_.params)
+  for (const roles::ServedParam& served : store->facts_.params)
     PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
   return store;
 }
 
 namespace {
 
-Dim ChunkRowsOf(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
   const Shape& shape = served.param.shape;
   const Dim rows = shape.rank() == 0 ? 1 : shape[0];
@@ -85,7 +84,7 @@ Dim ChunkRowsOf(const protocol::ServedParam& served, std::optional<std::size_t> 
 
 }  // namespace
 
-Status ChunkStore::AddParam(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;
   // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
@@ -114,7 +113,7 @@ Status ChunkStore::AddParam(const protocol::ServedParam& served, std::optional<s
   return OkStatus();
 }
 
-void ChunkStore::AddGradients(const protocol::ServedParam& served, Chunk& chunk) {
+void ChunkStore::AddGradients(const roles::ServedParam& served, Chunk& chunk) {
   for (const std::string& grad : served.grads) {
     auto variable = std::make_shared<Variable>();
     if (served.rows) {
@@ -130,7 +129,7 @@ void ChunkStore::AddGradients(const protocol::ServedParam& served, Chunk& chunk)
 }
 
 // What the block mentions and the start-up program made as selected rows are the table's columns.
-Status ChunkStore::AddTable(const protocol::ServedParam& served) {
+Status ChunkStore::AddTable(const roles::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
   AddGradients(served, *chunk);
@@ -155,7 +154,7 @@ Status ChunkStore::AddTable(const protocol::ServedParam& served) {
   return OkStatus();
 }
 
-Status ChunkStore::AddChunk(const protocol::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
+Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
                             Param& param) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);

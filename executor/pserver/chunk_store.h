@@ -30,7 +30,7 @@ class ChunkStore {
   // kFailedPrecondition if a parameter has no value yet: the start-up program was not run.
   // Pieces are cut into chunks of at most `chunk_bytes`, where their update allows it. Nothing: as the
   // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h).
-  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const protocol::ServerFacts& facts,
+  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const roles::ServerRole& facts,
                                                   Scope& scope, std::optional<std::size_t> chunk_bytes = {});
 
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
@@ -81,21 +81,21 @@ class ChunkStore {
     std::unique_ptr<table::RowTable> table;  // of one that is dealt out by id
   };
 
-  ChunkStore(const Program& program, const protocol::ServerFacts& facts, Scope& scope)
+  ChunkStore(const Program& program, const roles::ServerRole& facts, Scope& scope)
       : program_(program), facts_(facts), scope_(scope) {}
-  Status AddParam(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes);
-  Status AddTable(const protocol::ServedParam& served);
-  static void AddGradients(const protocol::ServedParam& served, Chunk& chunk);
+  Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
+  Status AddTable(const roles::ServedParam& served);
+  static void AddGradients(const roles::ServedParam& served, Chunk& chunk);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
-  Status AddChunk(const protocol::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
+  Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Chunk& At(int param, int chunk) {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
   }
 
   const Program& program_;
-  const protocol::ServerFacts facts_;
+  const roles::ServerRole facts_;
   Scope& scope_;
   std::set<std::string> made_by_schedule_;  // variables that the block of the learning rate writes
   std::vector<Param> params_;

@@ -84,7 +84,7 @@ class Pserver : public ConnectionHandler {
     const Message& message;
   };
 
-  Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options);
+  Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
   // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
@@ -120,7 +120,7 @@ class Pserver : public ConnectionHandler {
   void React(int trainer, const Status& why, Actions& actions);
   std::string TrainersWaiting(Nanoseconds now) const;
 
-  const protocol::ServerFacts facts_;
+  const roles::ServerRole facts_;
   BlockRunner& blocks_;
   const PserverOptions options_;
 

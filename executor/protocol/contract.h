@@ -1,5 +1,5 @@
-// What passes between one trainer and one parameter server, computable from either side's program alone: what the
-// roles say (framework/roles), as far as this runtime can run them. No name is ever parsed.
+// What passes between one trainer and one parameter server, computable from either side's program alone: what
+// the roles say (framework/roles), as far as this runtime can run them. No name is ever parsed.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, ReadServer(ops, pserver_program, listen_and_serv));
 //   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts trainer, ReadTrainer(trainer_program));
@@ -52,8 +52,8 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
 // The first line in which two contracts differ, as "line 3:  HERE | THERE"; empty if there is none.
 std::string FirstDifference(const std::string& here, const std::string& there);
 
-// The role of a server that can run here. Beside what roles::ReadServer refuses, kUnimplemented: E-server-mode (not
-// sync), E-server-measures (gradients are measured before any update runs).
+// The role of a server that can run here. Beside what roles::ReadServer refuses, kUnimplemented:
+// E-server-mode (not sync), E-server-measures (gradients are measured before any update runs).
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
                                      const Op& listen_and_serv);
 // What a trainer's programs say of such a server. Of what is updated by rows they may ask for single rows, or
@@ -69,8 +69,8 @@ struct TrainerContracts {
 };
 
 // kUnimplemented: E-contract-mode (a communicator is to send), E-contract-policy. kInvalidArgument:
-// E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about who
-// runs them), E-contract-twice.
+// E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about
+// who runs them), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));

@@ -1,5 +1,5 @@
-// The attributes of communication ops, by the names that Fluid gives them. Everything that reads such an op goes
-// through the views (views.h); the names stand here for what compares or prints an attribute as such.
+// The attributes of communication ops, by the names that Fluid gives them. Everything that reads such an op
+// goes through the views (views.h); the names stand here for what compares or prints an attribute as such.
 #pragma once
 
 #include <string_view>
@@ -7,10 +7,10 @@
 namespace penstock::roles::attr {
 
 // Of what trainers run.
-inline constexpr std::string_view kEpmap = "epmap";           // the server of each variable
-inline constexpr std::string_view kEndpoints = "endpoints";   // servers
-inline constexpr std::string_view kTrainerId = "trainer_id";  //
-inline constexpr std::string_view kSections = "sections";     // rows of each piece
+inline constexpr std::string_view kEpmap = "epmap";          // the server of each variable
+inline constexpr std::string_view kEndpoints = "endpoints";  // servers
+inline constexpr std::string_view kTrainerId = "trainer_id";
+inline constexpr std::string_view kSections = "sections";  // rows of each piece
 inline constexpr std::string_view kHeightSections = "height_sections";
 inline constexpr std::string_view kSendVarnames = "send_varnames";  // pieces, for the communicator
 inline constexpr std::string_view kRecvVarnames = "recv_varnames";  // likewise

@@ -27,7 +27,8 @@ struct PieceType {
 };
 
 // The variable `local` as a block sees it, as the message that is called `remote`. kInvalidArgument:
-// E-contract-var (it is not declared as a tensor or rows), E-contract-shape (an extent is not known, or is 0).
+// E-contract-var (it is not declared as a tensor or rows), E-contract-shape (an extent is not known, or is
+// 0).
 Result<PieceType> PieceOf(const Program& program, int block, const std::string& local,
                           const std::string& remote);
 

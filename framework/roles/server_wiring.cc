@@ -147,8 +147,8 @@ class PreludeFinder {
   ViewMap<Update*> readers_;  // of a name, the first update
 };
 
-// A parameter that is selected rows is a shard of a table. listen_and_serv does not list its gradients: they are
-// the rows that the block reads without having written them, and that are no state.
+// A parameter that is selected rows is a shard of a table. listen_and_serv does not list its gradients: they
+// are the rows that the block reads without having written them, and that are no state.
 void AddTableGradients(const OpRegistry& ops, const Program& program, int block, ViewSet& arriving) {
   ViewSet kept, written;
   bool shard = false;

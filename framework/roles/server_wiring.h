@@ -1,5 +1,6 @@
-// What a pserver's program does with what arrives: per optimize block what it reads of it, how that is merged, and
-// what is updated with it. Found from which op reads what, in the order of the ops; no name is ever parsed.
+// What a pserver's program does with what arrives: per optimize block what it reads of it, how that is
+// merged, and what is updated with it. Found from which op reads what, in the order of the ops; no name is
+// ever parsed.
 //
 //   const ServeView serve(*FindServe(program.main()));
 //   const std::vector<int> blocks = {1, 2};
@@ -55,8 +56,8 @@ struct ServerWiring {
   const Op* exchange = nullptr;  // tells other pservers what was measured here; null if none does
 };
 
-// All that may come in, as far as the server's program alone says it: what listen_and_serv lists, the gradients of
-// tables that are dealt out by id, and in geo mode what is mapped to blocks.
+// All that may come in, as far as the server's program alone says it: what listen_and_serv lists, the
+// gradients of tables that are dealt out by id, and in geo mode what is mapped to blocks.
 ViewSet ArrivingAt(const OpRegistry& ops, const Program& program, const ServeView& serve,
                    std::span<const int> blocks);
 
@@ -66,8 +67,8 @@ ViewSet ArrivingAt(const OpRegistry& ops, const Program& program, const ServeVie
 ServerWiring ReadWiring(const OpRegistry& ops, const Program& program, ServeMode mode,
                         std::span<const int> blocks, const ViewSet& arriving);
 
-// What the learning rate's block counts: inputs, which it does not write itself, of the ops that read what arrives.
-// The counter of a trainer from which nothing arrives stands beside one that does.
+// What the learning rate's block counts: inputs, which it does not write itself, of the ops that read what
+// arrives. The counter of a trainer from which nothing arrives stands beside one that does.
 std::vector<std::string_view> ReadCounters(const Program& program, int lr_block, const ViewSet& arriving);
 
 // Whether the block sees selected rows under that name.
@@ -78,8 +79,8 @@ struct LogicalRows {
   std::string_view whole;        // empty: nothing says it
   std::optional<Dim> row_begin;  // of the piece's first row in the whole; nothing: not recorded
 };
-// From the slice that the program records (it does unless Fluid or compat made it), else from the (param, grad)
-// pairs of the block's ops.
+// From the slice that the program records (it does unless Fluid or compat made it), else from the (param,
+// grad) pairs of the block's ops.
 LogicalRows LogicalRowsOf(const Program& program, int block, std::string_view piece);
 
 }  // namespace penstock::roles

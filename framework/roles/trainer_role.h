@@ -7,8 +7,8 @@
 //   }
 //
 // Names of variables are looked up, never read: which pieces make a whole follows from the ops that split and
-// join. Reading never fails: programs of every mode are read, and broken ones too; whether they can be run, or
-// are right, is for who asks. The role is views of the program, which outlives it.
+// join. Reading never fails: programs of every mode are read, and broken ones too; whether they can be run,
+// or are right, is for who asks. The role is views of the program, which outlives it.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@
 
 namespace penstock::roles {
 
-// A part of a variable that travels as one message. Where an op lists fewer of one kind than of another, what is
-// missing is an empty name, or no address.
+// A part of a variable that travels as one message. Where an op lists fewer of one kind than of another, what
+// is missing is an empty name, or no address.
 struct Piece {
   std::string_view local;    // the trainer's variable; the whole one if it is cut at run time
   std::string_view remote;   // the pserver's
@@ -67,8 +67,8 @@ struct TrainerRole {
   bool by_communicator = false;  // of any send
   bool pulls_end_at_barrier = false;  // there is a fetch_barrier
   std::string_view bn_sync = "none";  // how moving statistics are kept alike, where the program says it
-  // Of the plan that made the program, where it carries one: what plan::Fingerprint says of it. Job facts name it
-  // too, and are compared at hello.
+  // Of the plan that made the program, where it carries one: what plan::Fingerprint says of it. Job facts
+  // name it too, and are compared at hello.
   std::optional<std::uint64_t> plan_fingerprint;
 };
 

@@ -1,5 +1,5 @@
-// Communication ops, typed: what each slot and attribute of such an op means, said once for check, cost model,
-// kernels and runtime.
+// Communication ops, typed: what each slot and attribute of such an op means, said once for check, cost
+// model, kernels and runtime.
 //
 //   if (CommOf(op) == Comm::kSend) {
 //     const SendView send(op);
@@ -8,8 +8,8 @@
 //       ... send.variables()[i] goes to send.addresses()[i]
 //   }
 //
-// A view is a reference: it copies no text and allocates nothing, and the op outlives it and what it answers. An
-// attribute that is absent, or of another kind, reads as stated. Nothing is compared but by Validate.
+// A view is a reference: it copies no text and allocates nothing, and the op outlives it and what it answers.
+// An attribute that is absent, or of another kind, reads as stated. Nothing is compared but by Validate.
 #pragma once
 
 #include <cstdint>

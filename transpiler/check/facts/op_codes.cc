@@ -185,8 +185,8 @@ std::string OpCodes::Label(const Op& op, bool with_shape) const {
 void OpCodes::AppendLabel(const Op& op, bool with_shape, std::string& label) const {
   const OpDef* def = ops_.Find(op.type());
   std::vector<const NamedAttr*> attrs;
-  const bool looks_up =
-      (op.HasInputSlot("W") && op.HasInputSlot("Ids")) || op.FindAttr("remote_prefetch") != nullptr;
+  const bool looks_up = (op.HasInputSlot("W") && op.HasInputSlot("Ids")) ||
+                        op.FindAttr(roles::attr::kRemotePrefetch) != nullptr;
   for (const NamedAttr& attr : op.attrs()) {
     if (!SaysWhatIsComputed(op, looks_up, attr.name) || IsDefault(def, attr)) continue;
     if (std::holds_alternative<BlockRef>(attr.value)) continue;  // the block's content stands for it

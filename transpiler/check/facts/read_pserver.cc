@@ -6,8 +6,8 @@
 namespace penstock::check {
 namespace {
 
-// Everything that may come in: what the op lists, what it maps to blocks, and what a trainer sends here. Names may
-// have colons: of an entry that names no block too, what stands before the last one.
+// Everything that may come in: what the op lists, what it maps to blocks, and what a trainer sends here.
+// Names may have colons: of an entry that names no block too, what stands before the last one.
 ViewSet Arriving(const PserverFacts& facts, const std::vector<Sent>& sent) {
   ViewSet names(facts.received.begin(), facts.received.end());
   for (const std::string& entry : facts.said().gradient_blocks()) {

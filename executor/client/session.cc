@@ -42,7 +42,7 @@ int Session::trainer() const {
 }
 
 Status Session::Attach(const Program& program) {
-  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerFacts facts, protocol::ReadTrainer(program));
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerContracts facts, protocol::ReadTrainer(program));
   if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());

@@ -34,9 +34,8 @@ void Place(const std::vector<Payload>& parts, Tensor& to) {
 
 }  // namespace
 
-Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program,
-                                                     const protocol::ServerFacts& facts, Scope& scope,
-                                                     std::optional<std::size_t> chunk_bytes,
+Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::ServerRole& facts,
+                                                     Scope& scope, std::optional<std::size_t> chunk_bytes,
                                                      std::size_t part_bytes) {
   std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
   if (facts.lr_block >= 0) {
@@ -44,14 +43,14 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program,
       if (written) store->made_by_schedule_.insert(name);
     }
   }
-  for (const protocol::ServedParam& served : store->facts_.params)
+  for (const roles::ServedParam& served : store->facts_.params)
     PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
   return store;
 }
 
 namespace {
 
-Dim ChunkRowsOf(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
   const Shape& shape = served.param.shape;
   const Dim rows = shape.rank() == 0 ? 1 : shape[0];
@@ -62,7 +61,7 @@ Dim ChunkRowsOf(const protocol::ServedParam& served, std::optional<std::size_t> 
 
 }  // namespace
 
-Status ChunkStore::AddParam(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
   const protocol::ContractPiece& piece = served.param;
   // Trainer 0 brings the value; whatever the start-up program may have made of it does not count.
@@ -88,7 +87,7 @@ Status ChunkStore::AddParam(const protocol::ServedParam& served, std::optional<s
   return OkStatus();
 }
 
-ChunkStore::Param& ChunkStore::NewParam(const protocol::ServedParam& served) {
+ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   const std::size_t first_queue = queue_count() - 1;
   Param& param = params_.emplace_back();
   param.piece = served.param;
@@ -101,7 +100,7 @@ ChunkStore::Param& ChunkStore::NewParam(const protocol::ServedParam& served) {
 
 // What the store merges itself, the block does not merge again. A result that somebody may look for in the
 // scope around stays the block's.
-void ChunkStore::TakeOverMerge(const protocol::ServedParam& served, Param& param) {
+void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
   if (served.start || served.rows || !CanAdd(served.param.dtype)) return;
   param.merge = FindMerge(program_, served.block, served.grads);
   if (!param.merge) return;
@@ -113,7 +112,7 @@ void ChunkStore::TakeOverMerge(const protocol::ServedParam& served, Param& param
   for (const OpId op : param.merge->replaces) program_.MutableBlock(served.block).Remove(op);
 }
 
-void ChunkStore::AddGradients(const protocol::ServedParam& served, const std::optional<MergePlan>& merge,
+void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                               Chunk& chunk) {
   if (merge) {
     chunk.sum = chunk.scope->FindOrCreate(merge->output);
@@ -134,7 +133,7 @@ void ChunkStore::AddGradients(const protocol::ServedParam& served, const std::op
 }
 
 // What the block mentions and the start-up program made as selected rows are the table's columns.
-Status ChunkStore::AddTable(const protocol::ServedParam& served) {
+Status ChunkStore::AddTable(const roles::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);
   AddGradients(served, {}, *chunk);
@@ -157,7 +156,7 @@ Status ChunkStore::AddTable(const protocol::ServedParam& served) {
   return OkStatus();
 }
 
-Status ChunkStore::AddChunk(const protocol::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
+Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end,
                             Param& param) {
   auto chunk = std::make_unique<Chunk>();
   chunk->scope = std::make_unique<Scope>(&scope_);

@@ -41,7 +41,7 @@ class ChunkStore {
   // Pieces are cut into chunks of at most `chunk_bytes`, where their update allows it. Nothing: as the
   // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h). What is
   // published travels in parts of `part_bytes`.
-  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const protocol::ServerFacts& facts,
+  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const roles::ServerRole& facts,
                                                   Scope& scope, std::optional<std::size_t> chunk_bytes = {},
                                                   std::size_t part_bytes = kMaxBodyBytes);
 
@@ -111,25 +111,25 @@ class ChunkStore {
     std::unique_ptr<table::RowTable> table;  // of one that is dealt out by id
   };
 
-  ChunkStore(const Program& program, const protocol::ServerFacts& facts, Scope& scope, std::size_t part_bytes)
+  ChunkStore(const Program& program, const roles::ServerRole& facts, Scope& scope, std::size_t part_bytes)
       : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
-  Status AddParam(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes);
-  Status AddTable(const protocol::ServedParam& served);
-  Param& NewParam(const protocol::ServedParam& served);
-  void TakeOverMerge(const protocol::ServedParam& served, Param& param);
-  static void AddGradients(const protocol::ServedParam& served, const std::optional<MergePlan>& merge,
+  Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
+  Status AddTable(const roles::ServedParam& served);
+  Param& NewParam(const roles::ServedParam& served);
+  void TakeOverMerge(const roles::ServedParam& served, Param& param);
+  static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                            Chunk& chunk);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
-  Status AddChunk(const protocol::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
+  Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
   Chunk& At(int param, int chunk) const {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
   }
 
   Program program_;  // its optimize blocks without what the store does in their place
-  const protocol::ServerFacts facts_;
+  const roles::ServerRole facts_;
   Scope& scope_;
   const std::size_t part_bytes_;
   BufferPool pool_;

@@ -6,6 +6,7 @@
 #include "executor/pserver/memory_left.h"
 #include "executor/pserver/native_service.h"
 #include "executor/pserver/refusal.h"
+#include "framework/roles/views.h"
 
 namespace penstock::pserver {
 namespace {
@@ -14,7 +15,7 @@ constexpr auto kTickEvery = std::chrono::seconds(1);
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
 
 Status NoMemory(const Op& op, const std::string& why) {
-  return FailedPrecondition("E-run-memory", "pserver ", op.GetOr<std::string>("endpoint", ""), ": ", why);
+  return FailedPrecondition("E-run-memory", "pserver ", roles::ServeView(op).address(), ": ", why);
 }
 
 }  // namespace
@@ -45,9 +46,9 @@ void PserverLoop::Cancel() {
 }
 
 void PserverLoop::TellTrainers(const Status& why, const Op& op) {
-  const auto address = op.GetOr<std::string>("endpoint", "");
+  const std::string& address = roles::ServeView(op).address();
   const PserverOptions& options = options_.pserver;
-  Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, *options.clock);
+  Refusal refusal(why, roles::ServeView(op).trainers(), options.job, *options.clock);
   NativeService service(refusal);
   const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, service);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told

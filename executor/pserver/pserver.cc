@@ -20,7 +20,7 @@ constexpr Nanoseconds kTellLatecomers = std::chrono::seconds(9);
 Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
                                                PserverOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(protocol::ServerFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
+  PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
                             ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
@@ -35,7 +35,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   return server;
 }
 
-Pserver::Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options)
+Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options)
     : facts_(std::move(facts)),
       blocks_(blocks),
       options_(Guarded(std::move(options))),

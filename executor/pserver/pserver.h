@@ -93,7 +93,7 @@ class Pserver : public EventHandler {
     int trainer;
   };
 
-  Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options);
+  Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
   // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
@@ -154,7 +154,7 @@ class Pserver : public EventHandler {
   std::string Lacking(int param, int chunk) const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
-  const protocol::ServerFacts facts_;
+  const roles::ServerRole facts_;
   BlockRunner& blocks_;
   const PserverOptions options_;
 

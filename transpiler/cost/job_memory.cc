@@ -36,7 +36,8 @@ class MemoryReader {
         gradients_.insert(grad);
       }
     }
-    if (op.type() == "recv") received_.insert(op.Output("Out").begin(), op.Output("Out").end());
+    if (roles::CommOf(op) == roles::Comm::kRecv)
+      received_.insert(op.Output("Out").begin(), op.Output("Out").end());
     // A piece of a gradient is a view of it.
     if (op.type() == "split_byref") views_.insert(op.Output("Out").begin(), op.Output("Out").end());
     const std::optional<JobOptimizer> optimizer = ReadJobOptimizer(ops_, op);

@@ -18,8 +18,7 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
   const Program program = job.Pserver(0);
-  protocol::ServerFacts facts =
-      protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  roles::ServerRole facts = protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const auto chunks = [&](std::size_t chunk_bytes) {
@@ -78,7 +77,7 @@ struct TableStore {
     job.params = {{.name = "emb", .shape = {6, 2}, .server = 0, .optimizer = "sgd", .table = true}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const protocol::ServerFacts facts =
+    const roles::ServerRole facts =
         protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
     store = pserver::ChunkStore::Make(program, facts, scope, 8).value();
   }
@@ -117,7 +116,7 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
   job.lr_block = true;
   const Program program = job.Pserver(0);
-  const protocol::ServerFacts facts =
+  const roles::ServerRole facts =
       protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
@@ -144,7 +143,7 @@ struct DenseStore {
     job.params = {{.name = "w", .shape = {64, 512}, .server = 0, .optimizer = "sgd"}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const protocol::ServerFacts facts =
+    const roles::ServerRole facts =
         protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
     store = pserver::ChunkStore::Make(program, facts, scope, std::size_t{1} << 20, 50000).value();
   }

@@ -82,16 +82,25 @@ class RowViewsRun : public testing::Test {
   static std::string Step() { return StrCat(Cut(), Send(), Receive(), "  w = concat(X=[w0, w1])\n"); }
 
   std::vector<Variable> Run(const std::string& ops, float x, const std::vector<std::string>& fetches = {}) {
-    const std::string text =
-        StrCat("program\nblock 0 {\n  data x : f32[5, 2]\n  param w : f32[5, 2]\n", ops, "}\n");
-    const Result<Program> program = ParseText(text, "trainer.ir");
-    PENSTOCK_CHECK(program.ok(), program.status().ToString());
     Tensor fed(DType::kFp32, {5, 2});
     for (float& value : fed.Span<float>()) value = x++;
-    const std::vector<exec::Feed> feeds = {{"x", fed}};
-    Result<std::vector<Variable>> out = executor_.Run(*program, scope_, feeds, fetches);
+    return RunOn(fed, ops, fetches);
+  }
+  std::vector<Variable> RunOn(const Tensor& x, const std::string& ops,
+                              const std::vector<std::string>& fetches = {}) {
+    const std::vector<exec::Feed> feeds = {{"x", x}};
+    Result<std::vector<Variable>> out = executor_.Run(ProgramOf(ops), scope_, feeds, fetches);
     EXPECT_TRUE(out.ok()) << out.status().ToString();
     return out.ok() ? *std::move(out) : std::vector<Variable>();
+  }
+  const Program& ProgramOf(const std::string& ops) {
+    const auto known = programs_.find(ops);
+    if (known != programs_.end()) return known->second;
+    Result<Program> program = ParseText(
+        StrCat("program\nblock 0 {\n  data x : f32[5, 2] lod=1\n  param w : f32[5, 2]\n", ops, "}\n"),
+        "trainer.ir");
+    PENSTOCK_CHECK(program.ok(), program.status().ToString());
+    return programs_.emplace(ops, *std::move(program)).first->second;
   }
 
   Tensor& w() { return scope_.FindOrCreate("w")->As<Tensor>(); }
@@ -107,6 +116,7 @@ class RowViewsRun : public testing::Test {
   NotingClient client_;
   exec::Executor executor_{AllOps()};
   Scope scope_;
+  std::map<std::string, Program> programs_;
 };
 
 TEST_F(RowViewsRun, ASlicedGradientIsSentFromWhereItWasComputed) {
@@ -231,12 +241,7 @@ TEST_F(RowViewsRun, SequencesOfTheWholeAreNoSequencesOfItsParts) {
   Tensor fed(DType::kFp32, {5, 2});
   std::ranges::fill(fed.Span<float>(), 1.0f);
   fed.set_lod({{0, 2, 5}});
-  const Result<Program> program = ParseText(
-      StrCat("program\nblock 0 {\n  data x : f32[5, 2] lod=1\n  param w : f32[5, 2]\n", Step(), "}\n"),
-      "trainer.ir");
-  ASSERT_TRUE(program.ok()) << program.status().ToString();
-  const std::vector<exec::Feed> feeds = {{"x", fed}};
-  ASSERT_TRUE(executor_.Run(*program, scope_, feeds, {}).ok());
+  RunOn(fed, Step());
   EXPECT_TRUE(client_.pushed.at("g0").lod().empty());
   EXPECT_TRUE(w().lod().empty());
 }

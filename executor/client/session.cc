@@ -239,7 +239,7 @@ Status Session::Pull(PullHandle handle, Tensor& out) {
   if (peer.arriving.contains(variable)) {
     return FailedPrecondition("E-recv-twice", "recv: ", declared.name, " is on its way already");
   }
-  out.Reset(piece.dtype, piece.shape);
+  out.Refit(piece.dtype, piece.shape);
   Arriving& arriving = peer.arriving[variable];
   arriving.version = step_;
   arriving.out = out;

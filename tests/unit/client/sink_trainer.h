@@ -1,4 +1,5 @@
-// A session whose servers are this test: what it sends is counted, what servers would say is delivered by hand.
+// A session whose servers are this test: what it sends is counted, and what servers would say is delivered by
+// hand.
 //
 //   SinkTrainer trainer(100, 2);                   // parameters, servers; welcomed
 //   trainer.PushAll();  trainer.EndStep();

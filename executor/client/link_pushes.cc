@@ -27,14 +27,6 @@ Bytes BytesOf(const SelectedRows& value) {
   return {bytes, bytes->data(), bytes->size()};
 }
 
-// Makes `out` a tensor of the piece. What fits already is filled where it is: it may be rows of a larger one.
-void Fit(Tensor& out, const protocol::ContractPiece& piece) {
-  const bool fits = out.initialized() && out.dtype() == piece.dtype && out.shape() == piece.shape &&
-                    out.buffer()->device() == DeviceKind::kCpu;
-  if (!fits) return out.Reset(piece.dtype, piece.shape);
-  if (!out.lod().empty()) out.set_lod({});
-}
-
 }  // namespace
 
 void Link::SendMessage(const protocol::Event& event, std::uint64_t contract) {
@@ -149,7 +141,7 @@ Status Link::Pull(Slot slot, Tensor& out, Landing landing) {
   if (arriving.active) {
     return FailedPrecondition("E-recv-twice", "recv: ", piece.name, " is on its way already");
   }
-  Fit(out, piece);
+  out.Refit(piece.dtype, piece.shape);
   arriving.active = true;
   arriving.landing = landing;
   arriving.version = environment_.steps.step();

@@ -66,7 +66,7 @@ class SinkTrainer {
       : session(transport, Named(std::move(options))), servers_(static_cast<std::size_t>(servers)) {
     const ToyJob job = SinkJob(variables, servers);
     const Program program = job.Trainer(0);
-    const protocol::TrainerFacts facts = protocol::ReadTrainer(program).value();
+    const protocol::TrainerContracts facts = protocol::ReadTrainer(program).value();
     EXPECT_TRUE(session.Attach(program).ok());
     for (std::size_t s = 0; s < servers_; ++s) {
       contracts_.push_back(facts.contracts.at(job.servers[s]));

@@ -1,15 +1,15 @@
-// The shared memory of one direction of a connection between processes of one host: the sender copies a body into
-// it, the receiver reads it where it is and says when it needs it no more.
+// The shared memory of one direction of a connection between processes of one host: the sender copies a body
+// into it, the receiver reads it where it is and says when it needs it no more.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(SendArena arena, SendArena::Make());     // the sender; arena.fd() goes to the receiver
+//   PENSTOCK_ASSIGN_OR_RETURN(SendArena arena, SendArena::Make());  // the sender; arena.fd() is passed
 //   const std::optional<std::uint64_t> at = arena.Allocate(body.size());
 //   body.CopyTo(arena.At(*at));
 //   ...
 //   PENSTOCK_ASSIGN_OR_RETURN(ReceiveArena arena, ReceiveArena::Map(fd));             // the receiver
 //   PENSTOCK_ASSIGN_OR_RETURN(Bytes body, arena.Borrow(at, size, [] { ... tell the sender to Free(at) }));
 //
-// The memory has no name (memfd), so it ends with the last process that maps it, however that ends. Its size is
-// sealed: nobody can take pages away from under a reader. Pages are there from their first use on. Not
+// The memory has no name (memfd), so it ends with the last process that maps it, however that ends. Its size
+// is sealed: nobody can take pages away from under a reader. Pages are there from their first use on. Not
 // thread-safe.
 #pragma once
 

@@ -7,8 +7,8 @@
 //   ... its hello is good:  gate->Admit(*id);
 //   ... it is over:         gate->Leave(*id);
 //
-// With GateOptions::local it also listens on a unix socket, whose name its challenges carry. Processes of this
-// host and user come in there, by the same proof and within the same bounds.
+// With GateOptions::local it also listens on a unix socket, whose name its challenges carry. Processes of
+// this host and user come in there, by the same proof and within the same bounds.
 //
 // gRPC 1.51 gives its listening socket up for good when accept fails once (no descriptors left), reads what
 // anybody sends, and bounds neither connections nor their time; so it listens to nothing itself here. The
@@ -59,8 +59,8 @@ class Gate {
   static Result<std::unique_ptr<Gate>> Open(const std::string& address, GateOptions options);
   ~Gate() { Stop(); }
 
-  // `enter` gets each connection that has proved, from a thread of the gate; `enter_local` those that came by the
-  // unix socket, and the id of each, already claimed.
+  // `enter` gets each connection that has proved, from a thread of the gate; `enter_local` those that came by
+  // the unix socket, and the id of each, already claimed.
   Status Start(std::function<void(Descriptor)> enter,
                std::function<void(Descriptor, const std::string& id)> enter_local = {});
   void Stop();

@@ -20,8 +20,8 @@ inline constexpr char kLeadKey[] = "penstock-lead";  // metadata of a further st
 // What moves most bytes for the least processor time; set(name, int).
 void TuneChannel(const std::function<void(const char*, int)>& set);
 
-// One stream of a PeerConnection, its handler: the queue of messages to send, and reading. At most one write is under way; `open_` says that writes may be
-// started.
+// One stream of a PeerConnection, its handler: the queue of messages to send, and reading. At most one write
+// is under way; `open_` says that writes may be started.
 class Stream : public Connection, public std::enable_shared_from_this<Stream> {
  public:
   explicit Stream(ConnectionHandler& handler) : handler_(handler) {}
@@ -40,7 +40,8 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   void Started();
   void Written(bool ok);
   void Read(bool ok);
-  // The last call of the handler, which may destroy this stream elsewhere at once: no pointer to it may be left here.
+  // The last call of the handler, which may destroy this stream elsewhere at once: no pointer to it may be
+  // left here.
   void Over(const Status& why) { handler_.OnClosed(nullptr, why); }
 
  private:

@@ -1,7 +1,7 @@
 // The transport between processes. On one host: records over a unix socket, large bodies by shared memory
-// (local_link.h). Between hosts, with TLS and by choice: one bidirectional stream of gRPC's generic service per
-// connection, messages as ByteBuffers that share the tensors' memory. Keepalive pings find a dead host within 15 s;
-// a dead process is found at once, and a slow one never is.
+// (local_link.h). Between hosts, with TLS and by choice: one bidirectional stream of gRPC's generic service
+// per connection, messages as ByteBuffers that share the tensors' memory. Keepalive pings find a dead host
+// within 15 s; a dead process is found at once, and a slow one never is.
 //
 // Who connects proves the job's token first, and learns that the server knows it (proof.h, gate.h): handlers
 // see only what comes from those who did. Without a token the proof is worth nothing, and only addresses of

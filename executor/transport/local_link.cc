@@ -13,70 +13,34 @@
 
 #include "executor/transport/frame.h"
 #include "executor/transport/gate.h"
+#include "executor/transport/record.h"
 
 namespace penstock::transport {
 namespace {
 
-// What a record is, its first 4 bytes. Numbers are the machine's: both ends are on one.
-enum class Kind : std::uint32_t {
-  kMessages = 1,  // a frame (frame.h)
-  kShared = 2,    // SharedHead, head: the body is in the arena
-  kBegin = 3,     // BeginHead, head: the body follows in parts
-  kPart = 4,      // the next bytes of that body
-  kArena = 5,     // passes the descriptor of the sender's arena
-  kNotes =
-      6,     // u64 each: offset | kFreed of a block that is free again, or bytes << 1 that were taken (0: the
-             // arena is mapped)
-  kEnd = 7,  // the sender sends no more
-};
-struct SharedHead {
-  std::uint64_t offset;
-  std::uint32_t head, body;
-};
-struct BeginHead {
-  std::uint32_t head, body;
-};
-constexpr std::uint64_t kFreed = 1;
+constexpr std::size_t kSharedFrom = std::size_t{32} << 10;  // bodies of so many bytes go by the arena
+// As by gRPC (grpc_stream.cc).
+constexpr Nanoseconds kPingAfter = std::chrono::seconds(5);
+constexpr Nanoseconds kPongWithin = std::chrono::seconds(8);
+constexpr auto kLookEvery = std::chrono::milliseconds(1000);
 
-constexpr std::size_t kSharedFrom = std::size_t{32} << 10;   // bodies of so many bytes go by the arena
-constexpr std::size_t kRecordBytes = std::size_t{60} << 10;  // small messages are joined up to this
-constexpr std::size_t kRecordMax = std::size_t{64} << 10;    // that a record may have
-constexpr std::size_t kUntakenMax = std::size_t{8} << 20;    // two bodies: one is copied while one is read
+constexpr std::size_t kUntakenMax = std::size_t{8} << 20;  // two bodies: one is copied while one is read
 
 // The link whose record this thread handles: what its handler sends and frees meanwhile goes out together.
 thread_local const LocalLink* reading = nullptr;
 
-std::string RecordOf(Kind kind) { return {reinterpret_cast<const char*>(&kind), sizeof(kind)}; }
-
-template <typename T>
-void Put(std::string& record, const T& value) {
-  record.append(reinterpret_cast<const char*>(&value), sizeof(value));
-}
-
-template <typename T>
-std::optional<T> Get(std::string_view& record) {
-  T value;
-  if (record.size() < sizeof(value)) return std::nullopt;
-  std::memcpy(&value, record.data(), sizeof(value));
-  record.remove_prefix(sizeof(value));
-  return value;
-}
-
 Status Bad(std::string_view what) { return DataLoss("E-rpc-frame", "a record of a local connection ", what); }
 Status Broken() { return Unavailable("E-rpc-stream", "its connection broke"); }
 
-void PutMessage(std::string& record, const Message& message) {
-  Put(record, static_cast<std::uint32_t>(message.head.size()));
-  Put(record, static_cast<std::uint32_t>(message.body.size()));
-  record.append(message.head);
-  const std::size_t at = record.size();
-  record.resize(at + message.body.size());
-  message.body.CopyTo(reinterpret_cast<std::byte*>(record.data() + at));
-}
-
+// For kLookEvery at most.
 void WaitForRoom(const Descriptor& socket) {
   pollfd polled{socket.get(), POLLOUT, 0};
-  poll(&polled, 1, -1);
+  poll(&polled, 1, kLookEvery.count());
+}
+
+bool HasMore(const Descriptor& socket) {
+  pollfd polled{socket.get(), POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
 }
 
 }  // namespace
@@ -87,12 +51,12 @@ LocalLink::LocalLink(Descriptor socket, ConnectionHandler& handler, LocalEnd end
       handler_(handler),
       end_(end),
       on_admit_(std::move(on_admit)),
-      admitted_(end == LocalEnd::kClient) {
+      admitted_(end == LocalEnd::kClient),
+      heard_(SystemClock().Now()) {
   fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
 }
 
 void LocalLink::Run() {
-  std::vector<Message> dropped;
   Status why;
   try {
     std::thread writer([this] { Write(); });
@@ -102,16 +66,21 @@ void LocalLink::Run() {
       // What this side has ended itself ends as it says; and after its own end nothing is missing.
       if (why_) why = *why_;
       if (why.id() == "E-rpc-stream" && said_end_ && !why_) why = OkStatus();
-      if (heard_end_ && !said_end_) SendRecord(socket_, RecordOf(Kind::kEnd));
-      EndNow(why, dropped);
+      if (heard_end_ && !said_end_) SendRecord(socket_, NewRecord(RecordKind::kEnd));
+      EndNow(why);
     }
     writer.join();
   } catch (const std::system_error& error) {
     why = Unavailable("E-rpc-thread", "cannot start a thread: ", error.what());
     const std::lock_guard lock(mutex_);
-    EndNow(why, dropped);
+    EndNow(why);
   }
-  dropped.clear();
+  std::deque<Message> dropped[2];  // without the lock: an owner may be a payload of this connection
+  {
+    const std::lock_guard lock(mutex_);
+    dropped[0].swap(small_);
+    dropped[1].swap(large_);
+  }
   handler_.OnClosed(shared_from_this(), why);
 }
 
@@ -140,9 +109,8 @@ void LocalLink::Close() {
 }
 
 void LocalLink::Abort() {
-  std::vector<Message> dropped;
   const std::lock_guard lock(mutex_);
-  EndNow(Unavailable("E-rpc-stream", "the connection was given up"), dropped);
+  EndNow(Unavailable("E-rpc-stream", "the connection was given up"));
 }
 
 void LocalLink::Admit() {
@@ -151,14 +119,10 @@ void LocalLink::Admit() {
   OfferArena();
 }
 
-void LocalLink::EndNow(const Status& why, std::vector<Message>& dropped) {
+void LocalLink::EndNow(const Status& why) {
   if (ended_) return;
   ended_ = true;
-  if (!why_) why_ = why;
-  for (std::deque<Message>* queue : {&small_, &large_}) {
-    std::move(queue->begin(), queue->end(), std::back_inserter(dropped));
-    queue->clear();
-  }
+  why_ = why;
   shutdown(socket_.get(), SHUT_RDWR);
   changed_.notify_one();
 }
@@ -176,6 +140,7 @@ Status LocalLink::Read() {
     }
     if (received->size == 0) return heard_end_ ? OkStatus() : Broken();
     if (!received->whole) return Bad("is too large");
+    heard_ = SystemClock().Now();
     reading = this;
     const Status status = OnRecord({buffer.get(), received->size}, received->passed);
     reading = nullptr;
@@ -190,23 +155,28 @@ Status LocalLink::Read() {
 Status LocalLink::OnRecord(std::string_view record, const Descriptor& passed) {
   if (!admitted_ && (stranger_bytes_ += record.size()) > kStrangerBytesMax)
     return Bad("comes before the hello was accepted, which may take 64 KB");
-  const std::optional<Kind> kind = Get<Kind>(record);
+  const std::optional<RecordKind> kind = TakeValue<RecordKind>(record);
   if (!kind) return Bad("has no kind");
   switch (*kind) {
-    case Kind::kMessages:
+    case RecordKind::kMessages:
       return OnMessages(record);
-    case Kind::kShared:
+    case RecordKind::kShared:
       return OnShared(record);
-    case Kind::kBegin:
+    case RecordKind::kBegin:
       return OnBegin(record);
-    case Kind::kPart:
+    case RecordKind::kPart:
       return OnPart(record);
-    case Kind::kArena:
+    case RecordKind::kArena:
       return OnArena(passed);
-    case Kind::kNotes:
+    case RecordKind::kNotes:
       return OnNotes(record);
-    case Kind::kEnd:
+    case RecordKind::kEnd:
       heard_end_ = true;
+      return OkStatus();
+    case RecordKind::kPing:
+      OnPing();
+      return OkStatus();
+    case RecordKind::kPong:
       return OkStatus();
   }
   return Bad("is of an unknown kind");
@@ -220,23 +190,23 @@ Status LocalLink::OnMessages(std::string_view frame) {
 }
 
 Status LocalLink::OnShared(std::string_view record) {
-  const std::optional<SharedHead> sizes = Get<SharedHead>(record);
+  const std::optional<SharedHead> sizes = TakeValue<SharedHead>(record);
   if (!sizes || !incoming_ || record.size() != sizes->head || sizes->head > kMaxHeadBytes ||
       sizes->body > kMaxBodyBytes) {
     return Bad("does not describe a body in shared memory");
   }
-  PENSTOCK_ASSIGN_OR_RETURN(
-      Bytes body,
-      incoming_->Borrow(sizes->offset, sizes->body, [link = weak_from_this(), note = sizes->offset | kFreed] {
-        if (const auto self = link.lock()) self->Note(note);
-      }));
+  PENSTOCK_ASSIGN_OR_RETURN(Bytes body,
+                            incoming_->Borrow(sizes->offset, sizes->body,
+                                              [link = weak_from_this(), note = FreedNote(sizes->offset)] {
+                                                if (const auto self = link.lock()) self->Note(note);
+                                              }));
   Deliver({std::string(record), Payload(std::move(body))});
-  Note(std::uint64_t{sizes->body} << 1);
+  Note(TakenNote(sizes->body));
   return OkStatus();
 }
 
 Status LocalLink::OnBegin(std::string_view record) {
-  const std::optional<BeginHead> sizes = Get<BeginHead>(record);
+  const std::optional<BeginHead> sizes = TakeValue<BeginHead>(record);
   if (!sizes || coming_ || record.size() != sizes->head || sizes->head > kMaxHeadBytes || sizes->body == 0 ||
       sizes->body > kMaxBodyBytes) {
     return Bad("does not describe a body");
@@ -267,7 +237,7 @@ Status LocalLink::OnArena(const Descriptor& passed) {
   Result<ReceiveArena> arena = ReceiveArena::Map(passed);
   if (arena.ok()) {
     incoming_ = *std::move(arena);
-    Note(0);
+    Note(TakenNote(0));
   } else if (arena.status().code() != StatusCode::kUnavailable) {
     return arena.status();
   }
@@ -279,9 +249,9 @@ Status LocalLink::OnNotes(std::string_view notes) {
   const std::lock_guard lock(mutex_);
   if (!outgoing_) return Bad("is about shared memory that was not offered");
   mapped_ = true;
-  while (const std::optional<std::uint64_t> note = Get<std::uint64_t>(notes)) {
-    if ((*note & kFreed) != 0) {
-      if (!outgoing_->Free(*note & ~kFreed)) return Bad("frees shared memory that is not in use");
+  while (const std::optional<std::uint64_t> note = TakeValue<std::uint64_t>(notes)) {
+    if (IsFreed(*note)) {
+      if (!outgoing_->Free(*note - 1)) return Bad("frees shared memory that is not in use");
     } else {
       const std::uint64_t taken = *note >> 1;
       if (taken > untaken_) return Bad("takes more than was sent");
@@ -290,6 +260,11 @@ Status LocalLink::OnNotes(std::string_view notes) {
   }
   changed_.notify_one();
   return notes.empty() ? OkStatus() : Bad("ends within a note");
+}
+
+void LocalLink::OnPing() {
+  const std::lock_guard lock(mutex_);
+  pong_ = true;
 }
 
 // --- Writing.
@@ -324,19 +299,23 @@ bool LocalLink::TryRecord(std::string_view record, int pass) {
 bool LocalLink::Flush(std::vector<Message>& sent) {
   if (full_) return false;
   if (offer_) {
-    if (!TryRecord(RecordOf(Kind::kArena), outgoing_->fd())) return false;
+    if (!TryRecord(NewRecord(RecordKind::kArena), outgoing_->fd())) return false;
     offer_ = false;
+  }
+  if (pong_) {
+    if (!TryRecord(NewRecord(RecordKind::kPong))) return false;
+    pong_ = false;
   }
   constexpr std::size_t kNotesMax = kRecordBytes / sizeof(std::uint64_t);
   while (!notes_.empty()) {
     const std::size_t count = std::min(notes_.size(), kNotesMax);
-    std::string record = RecordOf(Kind::kNotes);
+    std::string record = NewRecord(RecordKind::kNotes);
     record.append(reinterpret_cast<const char*>(notes_.data()), count * sizeof(std::uint64_t));
     if (!TryRecord(record)) return false;
     notes_.erase(notes_.begin(), notes_.begin() + static_cast<std::ptrdiff_t>(count));
   }
   while (!small_.empty()) {
-    std::string record = RecordOf(Kind::kMessages);
+    std::string record = NewRecord(RecordKind::kMessages);
     std::size_t count = 0;
     do {
       PutMessage(record, small_[count++]);
@@ -355,11 +334,26 @@ bool LocalLink::LargeMayGo() const {
   return !mapped_ || untaken_ == 0 || untaken_ + large_.front().body.size() <= kUntakenMax;
 }
 
+bool LocalLink::EndMayGo() const { return closing_ && !said_end_ && large_.empty(); }
+
+// A process that was stopped itself finds what has come meanwhile unread, and does not take that for silence.
+void LocalLink::LookForSilence() {
+  const Nanoseconds now = SystemClock().Now(), heard = heard_;
+  if (ended_ || now - heard < kPingAfter) return;
+  if (!pinged_ || *pinged_ < heard) {
+    pinged_ = now;
+    TryRecord(NewRecord(RecordKind::kPing));
+  } else if (now - *pinged_ >= kPongWithin && !HasMore(socket_)) {
+    EndNow(Broken());
+  }
+}
+
 void LocalLink::Write() {
   std::vector<Message> sent;
   Lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return ended_ || full_ || LargeMayGo() || (closing_ && large_.empty()); });
+    changed_.wait_for(lock, kLookEvery, [&] { return ended_ || full_ || LargeMayGo() || EndMayGo(); });
+    LookForSilence();
     if (ended_) break;
     if (full_) {
       lock.unlock();
@@ -370,11 +364,9 @@ void LocalLink::Write() {
     if (!Flush(sent)) continue;
     if (LargeMayGo()) {
       SendLarge(lock, sent);
-    } else if (closing_ && large_.empty()) {
-      SendSurely(lock, RecordOf(Kind::kEnd));
+    } else if (EndMayGo()) {
+      SendSurely(lock, NewRecord(RecordKind::kEnd));
       said_end_ = true;
-      shutdown(socket_.get(), SHUT_WR);
-      break;
     }
     lock.unlock();
     sent.clear();
@@ -393,24 +385,24 @@ void LocalLink::SendLarge(Lock& lock, std::vector<Message>& sent) {
   std::byte* const to = outgoing_->At(*offset);
   lock.unlock();
   message.body.CopyTo(to);
-  std::string record = RecordOf(Kind::kShared);
-  Put(record,
-      SharedHead{*offset, static_cast<std::uint32_t>(message.head.size()), static_cast<std::uint32_t>(size)});
+  std::string record = NewRecord(RecordKind::kShared);
+  PutValue(record, SharedHead{*offset, static_cast<std::uint32_t>(message.head.size()),
+                              static_cast<std::uint32_t>(size)});
   record.append(message.head);
   lock.lock();
   SendSurely(lock, record);
 }
 
 void LocalLink::SendInParts(Lock& lock, const Message& message) {
-  std::string begin = RecordOf(Kind::kBegin);
-  Put(begin, BeginHead{static_cast<std::uint32_t>(message.head.size()),
-                       static_cast<std::uint32_t>(message.body.size())});
+  std::string begin = NewRecord(RecordKind::kBegin);
+  PutValue(begin, BeginHead{static_cast<std::uint32_t>(message.head.size()),
+                            static_cast<std::uint32_t>(message.body.size())});
   begin.append(message.head);
   SendSurely(lock, begin);
   for (const Bytes& piece : message.body.pieces()) {
     for (std::size_t at = 0; at < piece.size && !ended_;) {
       const std::size_t size = std::min(piece.size - at, kRecordBytes);
-      std::string part = RecordOf(Kind::kPart);
+      std::string part = NewRecord(RecordKind::kPart);
       part.append(reinterpret_cast<const char*>(piece.data + at), size);
       SendSurely(lock, part);
       at += size;
@@ -423,6 +415,7 @@ void LocalLink::SendSurely(Lock& lock, std::string_view record) {
     lock.unlock();
     WaitForRoom(socket_);
     lock.lock();
+    LookForSilence();
   }
 }
 

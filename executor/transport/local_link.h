@@ -4,14 +4,17 @@
 //   auto link = std::make_shared<LocalLink>(std::move(socket), handler, LocalEnd::kServer);
 //   link->Run();     // a thread of its own: reads until the end, whose last act is OnClosed
 //
-// Small messages are written by the caller of Send where the socket has room, and never wait behind large ones.
-// A thread of the link copies large bodies into the arena; at most 8 MB there are not yet taken by the other
-// side's handler. What its handler keeps stays in the arena until the payload's last owner is gone. Where the arena
-// has no room, a body travels through the socket.
+// Small messages are written by the caller of Send where the socket has room, and never wait behind large
+// ones. A thread of the link copies large bodies into the arena; at most 8 MB there are not yet taken by the
+// other side's handler. What its handler keeps stays in the arena until the payload's last owner is gone.
+// Where the arena has no room, a body travels through the socket.
 //
-// Only admitted connections share memory: the server offers its arena when it admits the client, and the client
-// its own when it gets that. An arena is used once the other side has mapped it; a side that cannot (ulimit -v)
-// gets its bodies through the socket. Before it admits the client, the server reads at most 64 KB.
+// The end of a process is seen at once; one that is stopped answers no ping, and counts as gone after 14 s at most.
+//
+// Only admitted connections share memory: the server offers its arena when it admits the client, and the
+// client its own when it gets that. An arena is used once the other side has mapped it; a side that cannot
+// (ulimit -v) gets its bodies through the socket. Before it admits the client, the server reads at most 64
+// KB.
 #pragma once
 
 #include <atomic>
@@ -31,6 +34,7 @@
 #include "executor/transport/descriptor.h"
 #include "executor/transport/unix_socket.h"
 #include "framework/base/status.h"
+#include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
 
 namespace penstock::transport {
@@ -65,6 +69,7 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   Status OnPart(std::string_view part);
   Status OnNotes(std::string_view notes);
   Status OnArena(const Descriptor& passed);
+  void OnPing();
   void Deliver(Message message) { handler_.OnMessage(shared_from_this(), std::move(message)); }
 
   void Write();  // the second thread, until nothing may or can be sent any more
@@ -74,7 +79,9 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   bool Flush(std::vector<Message>& sent);  // announcement, notes, small messages; false: the socket is full
   bool TryRecord(std::string_view record, int pass = -1);  // false: the socket is full
   bool LargeMayGo() const;
-  void EndNow(const Status& why, std::vector<Message>& dropped);
+  bool EndMayGo() const;
+  void LookForSilence();
+  void EndNow(const Status& why);
   // These release the lock while they copy or wait.
   void SendLarge(Lock& lock, std::vector<Message>& sent);
   void SendInParts(Lock& lock, const Message& message);
@@ -95,6 +102,8 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   std::optional<Coming> coming_;
   bool heard_end_ = false;
 
+  std::atomic<Nanoseconds> heard_;  // when the last record came
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Message> small_, large_;
@@ -104,6 +113,8 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   bool mapped_ = false;      // the other side has it
   std::size_t untaken_ = 0;  // bytes in the arena whose messages the other side's handler has not had
   bool full_ = false;        // the socket was; the writing thread waits for room
+  bool pong_ = false;        // is to be sent
+  std::optional<Nanoseconds> pinged_;
   bool closing_ = false;
   bool said_end_ = false;
   bool ended_ = false;

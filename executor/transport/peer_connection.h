@@ -1,11 +1,11 @@
 // One connection of several streams: what its owner and its handler see.
 //
 //   auto connection = std::make_shared<PeerConnection>(handler);
-//   connection->Carry([&](ConnectionHandler& member) { return OpenStream(..., member); });    // and again for the next
+//   connection->Carry([&](ConnectionHandler& member) { return OpenStream(..., member); });  // and again
 //
-// Small messages take the first stream, in order; large bodies take all in turn, so that several cores and TCP
-// windows carry them. What is sent before the first stream is there waits for it. When one stream breaks, the
-// others are ended, and the handler sees one end, after all of them.
+// Small messages take the first stream, in order; large bodies take all in turn, so that several cores and
+// TCP windows carry them. What is sent before the first stream is there waits for it. When one stream breaks,
+// the others are ended, and the handler sees one end, after all of them.
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,8 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
  public:
   explicit PeerConnection(ConnectionHandler& handler) : handler_(handler) {}
 
-  // From now on messages take the stream that `open` makes too; its handler is the argument. False, and nothing is
-  // opened: this connection ends. An error is that of `open`.
+  // From now on messages take the stream that `open` makes too; its handler is the argument. False, and
+  // nothing is opened: this connection ends. An error is that of `open`.
   using Open = std::function<Result<std::shared_ptr<Connection>>(ConnectionHandler&)>;
   Result<bool> Carry(const Open& open);
 

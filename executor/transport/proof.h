@@ -6,9 +6,9 @@
 //   client   "PNS" 2, 4 zeros, its nonce (32), HMAC-SHA256(token, "client" flags both nonces) 72 bytes
 //   server   "PNS" 2, verdict, 3 zeros, HMAC-SHA256(token, "server" flags both nonces)        40 bytes
 //
-// The unix socket's abstract name is made of the first 8 bytes of the server's nonce, which are the same for all
-// of its connections. A client that reaches that socket proves the token there; over TCP it says "PNS" 2, 1 and
-// zeros (72 bytes) and closes.
+// The unix socket's abstract name is made of the first 8 bytes of the server's nonce, which are the same for
+// all of its connections. A client that reaches that socket proves the token there; over TCP it says "PNS" 2,
+// 1 and zeros (72 bytes) and closes.
 //
 // The stream that follows shows one more (ProofOf kStream), which has not been seen on the wire if TLS hides
 // it: so nobody can take over a connection between proof and TLS.

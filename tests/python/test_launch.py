@@ -60,7 +60,8 @@ def test_roles_are_told_who_they_are_in_both_spellings(tmp_path):
 def test_safety_options_reach_every_role_with_absolute_paths(tmp_path):
     script = write_script(tmp_path, DUMP)
     result = launch(tmp_path, "--server_num", "1", "--worker_num", "1", "--tls_cert", "a.pem", "--tls_key",
-                    "/b/key.pem", "--tls_ca", "ca.pem", "--tls_mutual", "--checkpoint_dir", "model", "--transport", "tcp", script)
+                    "/b/key.pem", "--tls_ca", "ca.pem", "--tls_mutual", "--checkpoint_dir", "model", "--transport",
+                    "tcp", script)
     assert result.returncode == 0, result.stderr
     for log in ("serverlog.0", "workerlog.0"):
         role = environment_of(tmp_path, log)

@@ -2,7 +2,8 @@
 //
 //   transport_bench auto|tcp [body bytes] [bodies] [small messages]
 //
-// The receiver copies each body into one buffer, as a merge reads it once. Processor time is that of both processes.
+// The receiver copies each body into one buffer, as a merge reads it once. Processor time is that of both
+// processes.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>

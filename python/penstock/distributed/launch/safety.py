@@ -26,8 +26,8 @@ def add_safety_options(parser):
     group.add_argument("--tls_mutual", action="store_const", const="1",
                        help="pservers check the trainers' certificates too (PENSTOCK_TLS_MUTUAL=1)")
     group.add_argument("--transport", choices=["auto", "tcp"],
-                       help="auto: processes of one host and user talk by unix sockets and shared memory, others by TCP; "
-                       "tcp: all by TCP (PENSTOCK_TRANSPORT; default: auto)")
+                       help="auto (default): processes of one host and user talk by unix sockets and shared memory, "
+                       "others by TCP; tcp: all by TCP (PENSTOCK_TRANSPORT)")
     group.add_argument("--checkpoint_dir", metavar="DIR",
                        help="pservers save tables in this folder and nowhere else (PENSTOCK_CHECKPOINT_DIR; default: "
                        "the folder in which they are started)")

@@ -9,7 +9,7 @@
 // other side's handler. What its handler keeps stays in the arena until the payload's last owner is gone.
 // Where the arena has no room, a body travels through the socket.
 //
-// The end of a process is seen at once; one that is stopped answers no ping, and counts as gone after 14 s at most.
+// The end of a process is seen at once; one that is stopped answers no ping, and counts as gone after 14 s.
 //
 // Only admitted connections share memory: the server offers its arena when it admits the client, and the
 // client its own when it gets that. An arena is used once the other side has mapped it; a side that cannot
@@ -95,6 +95,9 @@ class LocalLink : public Connection, public std::enable_shared_from_this<LocalLi
   const LocalEnd end_;
   const std::function<void()> on_admit_;
   std::atomic<bool> admitted_;
+
+  // The link whose record this thread handles: what its handler sends and frees meanwhile goes out together.
+  static inline thread_local const LocalLink* reading_ = nullptr;
 
   // The reading thread's.
   std::size_t stranger_bytes_ = 0;

@@ -4,7 +4,9 @@
 #include <system_error>
 
 #include "executor/pserver/memory_left.h"
+#include "executor/pserver/native_service.h"
 #include "executor/pserver/refusal.h"
+#include "framework/roles/views.h"
 
 namespace penstock::pserver {
 namespace {
@@ -13,7 +15,7 @@ constexpr auto kTickEvery = std::chrono::seconds(1);
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
 
 Status NoMemory(const Op& op, const std::string& why) {
-  return FailedPrecondition("E-run-memory", "pserver ", op.GetOr<std::string>("endpoint", ""), ": ", why);
+  return FailedPrecondition("E-run-memory", "pserver ", roles::ServeView(op).address(), ": ", why);
 }
 
 }  // namespace
@@ -44,10 +46,11 @@ void PserverLoop::Cancel() {
 }
 
 void PserverLoop::TellTrainers(const Status& why, const Op& op) {
-  const auto address = op.GetOr<std::string>("endpoint", "");
+  const std::string& address = roles::ServeView(op).address();
   const PserverOptions& options = options_.pserver;
-  Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, *options.clock);
-  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, refusal);
+  Refusal refusal(why, roles::ServeView(op).trainers(), options.job, *options.clock);
+  NativeService service(refusal);
+  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, service);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   const auto& warn = options.warn ? options.warn : options.report;
   warn(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
@@ -126,8 +129,9 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     TellTrainers(started, op);
     return started;
   }
+  NativeService service(*pserver);
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                            transport_.Listen(pserver->address(), *pserver));
+                            transport_.Listen(pserver->address(), service));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   TickUntilOver(*pserver);
   // For the last replies: trainers close when they have them.

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "executor/protocol/bodies.h"
+#include "executor/protocol/envelope.h"
 #include "executor/pserver/refusal.h"
 
 namespace penstock::test {
@@ -216,8 +217,9 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
   ToyJob job = Job(0);
   job.servers = {"refuses:1", "silent:1"};
   pserver::Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", sim.net().clock());
+  pserver::NativeService service(refusal);
   Silent silent;
-  const auto first = sim.net().transport().Listen(job.servers[0], refusal);
+  const auto first = sim.net().transport().Listen(job.servers[0], service);
   const auto second = sim.net().transport().Listen(job.servers[1], silent);
   const client::Session& session = sim.AddTrainer(0, job, 3, {.incarnation = 1}).session();
   ASSERT_TRUE(sim.net().RunUntil([&] { return !silent.told().ok(); }, std::chrono::minutes(1)));

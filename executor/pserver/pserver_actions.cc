@@ -1,0 +1,196 @@
+// Carries out what the state machine decides.
+#include <algorithm>
+
+#include "executor/pserver/pserver.h"
+
+namespace penstock::pserver {
+namespace {
+
+// A reply that has no bytes of the store, as the trainer with these terms reads it.
+
+protocol::Reply Typed(const TrainerTerms& terms, const PushedReply& reply) {
+  return protocol::Pushed{
+      .at = {reply.initial ? terms.VariableOf(reply.at.param) : terms.PushedFor(reply.at.param),
+             static_cast<std::uint32_t>(reply.at.chunk)},
+      .step = reply.step,
+      .part = reply.part,
+      .welcome_below = reply.welcome_below};
+}
+protocol::Reply Typed(const TrainerTerms&, const StepEndedReply& reply) {
+  return protocol::StepEnded{reply.step};
+}
+protocol::Reply Typed(const TrainerTerms& terms, const GoneReply& reply) {
+  return protocol::Gone{.at = {terms.VariableOf(reply.at.param), static_cast<std::uint32_t>(reply.at.chunk)},
+                        .version = reply.version,
+                        .welcome_below = reply.welcome_below};
+}
+protocol::Reply Typed(const TrainerTerms&, const RowsGoneReply& reply) {
+  return protocol::RowsGone{.variable = reply.asked.variable,
+                            .request = static_cast<std::uint32_t>(reply.asked.request),
+                            .version = reply.asked.version};
+}
+protocol::Reply Typed(const TrainerTerms& terms, const CreditReply& reply) {
+  return protocol::Credit{.at = {terms.PushedFor(reply.at.param), static_cast<std::uint32_t>(reply.at.chunk)},
+                          .welcome_below = reply.welcome_below};
+}
+protocol::Reply Typed(const TrainerTerms&, const SavedReply& reply) {
+  return protocol::Saved{reply.request, reply.status};
+}
+protocol::Reply Typed(const TrainerTerms&, const CompletedReply&) { return protocol::Completed{}; }
+protocol::Reply Typed(const TrainerTerms&, const FailureReply& reply) { return protocol::Failure{reply.why}; }
+
+template <typename Send>
+void ForEachPart(const Tensor& value, std::size_t part_bytes, const Send& send) {
+  for (std::size_t begin = 0; begin < value.bytes(); begin += part_bytes)
+    send(Payload::Of(value, begin, std::min(part_bytes, value.bytes() - begin)));
+}
+
+}  // namespace
+
+void Pserver::Execute(Actions actions) {
+  for (Action& action : actions) {
+    if (auto* merge = std::get_if<MergeAction>(&action)) {
+      Start(std::move(*merge));
+    } else if (const auto* run = std::get_if<RunAction>(&action)) {
+      Start(*run);
+    } else if (const auto* save = std::get_if<SaveAction>(&action)) {
+      Start(*save);
+    } else if (const auto* reply = std::get_if<ReplyAction>(&action)) {
+      Reply(*reply);
+    } else if (const auto* left = std::get_if<LeftAction>(&action)) {
+      Tell(*left);
+    } else if (const auto* end = std::get_if<EndAction>(&action)) {
+      OnEnd(end->why);
+    }
+  }
+}
+
+void Pserver::Done(const std::function<void(Actions&)>& decide) {
+  const std::lock_guard lock(mutex_);
+  Actions next;
+  decide(next);
+  Execute(std::move(next));
+}
+
+void Pserver::Start(MergeAction merge) {
+  std::size_t bytes = 0;
+  for (const Payload& part : merge.parts) bytes += part.size();
+  const std::size_t queue = store_->QueueOf(merge.param, merge.chunk);
+  queues_->Push(queue, SizeOf(bytes), [this, merge = std::move(merge)]() mutable {
+    const Status status = store_->Merge(merge);
+    merge.parts.clear();  // what came from the network may go
+    Done([&](Actions& next) {
+      if (status.ok()) {
+        machine_->MergeDone(merge.param, merge.chunk, next);
+      } else {
+        machine_->Fail(status, next);
+      }
+    });
+  });
+}
+
+void Pserver::Start(const RunAction& run) {
+  queues_->Push(store_->QueueOf(run.param, run.chunk), ChunkQueues::Size::kLarge, [this, run] {
+    const Status status = store_->Run(run, blocks_);
+    Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
+  });
+}
+
+void Pserver::Start(const SaveAction& action) { CopyForSave(action.save); }
+
+// The table is copied between its other jobs, and written while it changes.
+void Pserver::CopyForSave(const SaveEvent& save) {
+  queues_->Push(store_->QueueOf(save.param, 0), ChunkQueues::Size::kLarge, [this, save] {
+    if (std::optional<SelectedRows> rows = store_->CopyForSave(save.param)) {
+      options_.run([this, save, rows = *std::move(rows)]() mutable { WriteSaved(save, std::move(rows)); });
+    } else {
+      CopyForSave(save);
+    }
+  });
+}
+
+void Pserver::WriteSaved(const SaveEvent& save, SelectedRows rows) {
+  Status status = store_->SaveTable(save, std::move(rows), blocks_);
+  Done([&](Actions& next) {
+    if (status.ok()) status = checkpoints_.Wrote(save.file);
+    machine_->SaveDone(save, status, next);
+  });
+  queues_->RunSmall();
+}
+
+void Pserver::Tell(const LeftAction& left) {
+  options_.report(StrCat("trainer ", left.trainer, " completed at step ", left.steps, "; pserver ",
+                         facts_.address, " counts its gradients as zeros from then on"));
+  for (int t = 0; t < facts_.trainers; ++t) {
+    if (machine_->completed(t) || !admission_.Admitted(t)) continue;
+    SendTo(t, protocol::Left{.trainer = static_cast<std::uint64_t>(left.trainer), .steps = left.steps});
+  }
+}
+
+void Pserver::Reply(const ReplyAction& action) {
+  const auto answer = [&](const auto& reply) {
+    using T = std::decay_t<decltype(reply)>;
+    if constexpr (std::is_same_v<T, PulledReply>) {
+      ReplyChunk(action.trainer, reply);
+    } else if constexpr (std::is_same_v<T, RowsReply>) {
+      ReplyRows(action.trainer, reply.asked);
+    } else {
+      SendTo(action.trainer, Typed(admission_.terms(action.trainer), reply));
+    }
+  };
+  std::visit(answer, action.reply);
+}
+
+// To whom, and as whom, is decided now; what is sent is what the chunk is when its queue comes to it.
+void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
+  const auto [param, chunk] = reply.at;
+  const protocol::ChunkRef at{admission_.terms(trainer).VariableOf(param), static_cast<std::uint32_t>(chunk)};
+  queues_->Push(store_->QueueOf(param, chunk), SizeOf(store_->ChunkBytes(param, chunk)),
+                [this, trainer, reply, at, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                  const auto published =
+                      store_->Publish(reply.at.param, reply.at.chunk, reply.version, trainer);
+                  if (to == nullptr) return;
+                  if (published == nullptr) {  // a repeated question, and every trainer has had its answer
+                    to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
+                    return;
+                  }
+                  for (std::uint32_t part = 0; part < published->part_count(); ++part) {
+                    to->Reply(sender, protocol::Pulled{.at = at,
+                                                       .version = reply.version,
+                                                       .part = part,
+                                                       .welcome_below = reply.welcome_below,
+                                                       .bytes = published->part(part)});
+                  }
+                });
+}
+
+void Pserver::ReplyRows(int trainer, const RowsEvent& asked) {
+  queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
+                [this, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                  if (to == nullptr) return;
+                  protocol::Rows part{.variable = asked.variable,
+                                      .request = static_cast<std::uint32_t>(asked.request),
+                                      .version = asked.version,
+                                      .bytes = {}};
+                  ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
+                    part.bytes = std::move(bytes);
+                    to->Reply(sender, part);
+                    ++part.part;
+                  });
+                });
+}
+
+protocol::Sender Pserver::SenderOf(int trainer) const {
+  return {.job = admission_.job_hash(),
+          .contract = admission_.terms(trainer).hash(),
+          .incarnation = admission_.incarnation(trainer),
+          .trainer = static_cast<std::uint32_t>(trainer),
+          .durable_version = machine_->durable_version()};
+}
+
+void Pserver::SendTo(int trainer, protocol::Reply reply) {
+  const std::shared_ptr<Caller>& to = At(trainer).caller;
+  if (to != nullptr) to->Reply(SenderOf(trainer), std::move(reply));
+}
+
+}  // namespace penstock::pserver

@@ -20,10 +20,12 @@ GrpcClientOptions GrpcClientOptions::FromEnvironment() {
   const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
   options.checkpoint_folder = folder.empty() ? std::string(1, '.') : folder;
   options.tls = transport::TlsFiles::FromEnvironment();
+  options.carrier = text("PENSTOCK_TRANSPORT");
   return options;
 }
 
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
   client::ClientOptions client;
   client.session.job = options.job;
   client.session.trainers = options.trainers;
@@ -39,8 +41,11 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   // What the transport reports, a name that does not resolve, may need somebody's help.
   auto warn =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
-  auto grpc = transport::MakeGrpcTransport(
-      {.token = std::move(options.token), .tls = std::move(options.tls), .report = std::move(warn)});
+  auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),
+                                            .tls = std::move(options.tls),
+                                            .report = std::move(warn),
+                                            .carrier = carrier,
+                                            .tell = client.report});
   return std::unique_ptr<RpcClient>(
       std::make_unique<client::TrainerClient>(std::move(grpc), std::move(client)));
 }

@@ -23,11 +23,12 @@ struct GrpcClientOptions {
   int trainers = 0;   // how many this process was told of; 0: it was not
   std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
   transport::TlsFiles tls;
+  std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
   std::string checkpoint_folder;  // where servers save tables; empty: this process does not know
   std::function<void(const std::string&)> report;  // default: a log line
 
   // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the working
-  // folder), PENSTOCK_TLS_...; what is not set stays as above.
+  // folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT; what is not set stays as above.
   static GrpcClientOptions FromEnvironment();
 };
 

@@ -43,11 +43,13 @@ GrpcServerOptions GrpcServerOptions::FromEnvironment() {
   const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
   if (!folder.empty()) options.checkpoint_folder = folder;
   options.tls = transport::TlsFiles::FromEnvironment();
+  options.carrier = text("PENSTOCK_TRANSPORT");
   return options;
 }
 
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
   pserver::LoopOptions loop;
   loop.pserver.proven = !options.token.empty();
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
@@ -63,7 +65,8 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),
                                             .tls = std::move(options.tls),
                                             .patience = options.patience,
-                                            .report = loop.pserver.report});
+                                            .report = loop.pserver.report,
+                                            .carrier = carrier});
   return std::unique_ptr<ServerLoop>(
       std::make_unique<GrpcServer>(ops, blocks, std::move(grpc), std::move(loop)));
 }

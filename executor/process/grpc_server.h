@@ -25,12 +25,13 @@ struct GrpcServerOptions {
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
   std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
   transport::TlsFiles tls;
+  std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
   std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_...; what is not set stays as
-  // above.
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT; what
+  // is not set stays as above.
   static GrpcServerOptions FromEnvironment();
 };
 

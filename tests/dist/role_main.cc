@@ -47,6 +47,7 @@ DEFINE_uint64(delay_seed, 0, "0: no delays");
 DEFINE_uint64(descriptors, 0, "how many it may have; 0: as many as whoever starts it");
 DEFINE_int32(headroom_mb, -1, "address space that a server may take from its start on; -1: any");
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
+DEFINE_string(transport, gflags::StringFromEnv("PENSTOCK_TRANSPORT", ""), "auto or tcp");
 DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
 
 namespace penstock::test {
@@ -204,10 +205,12 @@ Status Run(const Program& startup, const Program& main) {
   LeaveHeadroom(FLAGS_headroom_mb);
   exec::Executor executor(ops, {.threads = 1});
   FaultyRunner runner(executor, faults);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::unique_ptr<RpcClient> client,
-      process::MakeGrpcClient(
-          {.job = FLAGS_job, .token = FLAGS_token, .trainers = FLAGS_trainers, .report = {}}));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<RpcClient> client,
+                            process::MakeGrpcClient({.job = FLAGS_job,
+                                                     .token = FLAGS_token,
+                                                     .trainers = FLAGS_trainers,
+                                                     .carrier = FLAGS_transport,
+                                                     .report = {}}));
   FaultyClient faulty(*client, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<ServerLoop> server,
@@ -216,6 +219,7 @@ Status Run(const Program& startup, const Program& main) {
           {.job = FLAGS_job,
            .token = FLAGS_token,
            .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
+           .carrier = FLAGS_transport,
            .report = Report}));
   executor.set_rpc(&faulty);
   executor.set_server(server.get());

@@ -16,7 +16,13 @@ namespace penstock::transport {
 inline constexpr char kTalkMethod[] = "/penstock.Peer/Talk";
 inline constexpr char kPassKey[] = "penstock-pass";  // metadata: what a stream shows (proof.h)
 
+// gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
+void QuietGrpc();
+
 // What moves most bytes for the least processor time; set(name, int).
+void TuneUnary(const std::function<void(const char*, int)>& set);
+// The same for streams, with the limits of our frames and with keepalive pings, which peers of other makes
+// may take for an attack.
 void TuneChannel(const std::function<void(const char*, int)>& set);
 
 // The queue of messages to send, and reading. At most one write is under way; `open_` says that writes may be

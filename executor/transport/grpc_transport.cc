@@ -1,25 +1,15 @@
 #include "executor/transport/grpc_transport.h"
 
-#include <grpc/support/log.h>
-
 #include <cstdlib>
 #include <utility>
 
 #include "executor/transport/grpc_connect.h"
 #include "executor/transport/grpc_listen.h"
+#include "executor/transport/grpc_stream.h"
 #include "framework/base/log.h"
 
 namespace penstock::transport {
 namespace {
-
-// gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
-void QuietGrpc() {
-  static const bool once = [] {
-    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
-    return true;
-  }();
-  (void)once;
-}
 
 class GrpcTransport : public Transport {
  public:

@@ -26,6 +26,9 @@ struct Sender {
   std::uint64_t contract = 0;     // Contract::Hash
   std::uint64_t incarnation = 0;  // grows with each start of this trainer
   std::uint32_t trainer = 0;
+  // Of a reply: the newest version that a checkpoint of the server holds; gradients of earlier steps need not
+  // be kept. 0: none.
+  std::uint64_t durable_version = 0;
 
   friend bool operator==(const Sender&, const Sender&) = default;
 };

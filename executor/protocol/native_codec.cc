@@ -120,12 +120,17 @@ Message SealFor(const Sender& sender, Written written) {
   written.envelope.job = sender.job;
   written.envelope.contract = sender.contract;
   written.envelope.incarnation = sender.incarnation;
+  written.envelope.durable_version = sender.durable_version;
   written.envelope.trainer = sender.trainer;
   return Seal(written.envelope, std::move(written.body));
 }
 
 Sender SenderOf(const Envelope& e) {
-  return {.job = e.job, .contract = e.contract, .incarnation = e.incarnation, .trainer = e.trainer};
+  return {.job = e.job,
+          .contract = e.contract,
+          .incarnation = e.incarnation,
+          .trainer = e.trainer,
+          .durable_version = e.durable_version};
 }
 
 ChunkRef ChunkOf(const Envelope& e) { return {.variable = e.variable, .chunk = e.chunk}; }

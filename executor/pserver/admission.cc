@@ -98,10 +98,10 @@ Admission::Admission(const protocol::ServerFacts& facts, std::string job)
   }
 }
 
-Status Admission::Check(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const {
-  const std::uint32_t id = envelope.trainer;
+Status Admission::Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
+  const std::uint32_t id = sender.trainer;
   const std::size_t count = trainers_.size();
-  if (envelope.job != job_hash_ || hello.job != job_) {
+  if (sender.job != job_hash_ || hello.job != job_) {
     return FailedPrecondition("E-rpc-job", "pserver ", address_, " works for job ", Quote(job_),
                               ", this trainer for ", Quote(hello.job));
   }
@@ -115,27 +115,27 @@ Status Admission::Check(const protocol::Envelope& envelope, const protocol::Hell
                            count == 1 ? StrCat(" is made for 1 trainer (0)")
                                       : StrCat(" is made for ", count, " trainers (0 to ", count - 1, ")"));
   }
-  PENSTOCK_RETURN_IF_ERROR(CheckContract(envelope, hello));
-  PENSTOCK_RETURN_IF_ERROR(CheckJobFacts(envelope, hello));
+  PENSTOCK_RETURN_IF_ERROR(CheckContract(sender, hello));
+  PENSTOCK_RETURN_IF_ERROR(CheckJobFacts(sender, hello));
   const std::optional<std::uint64_t>& known = trainers_[id].incarnation;
-  if (known && envelope.incarnation < *known) {
+  if (known && sender.incarnation < *known) {
     return FailedPrecondition("E-rpc-fenced", "trainer ", id,
                               " was started again since; this one is the older");
   }
-  if (known && envelope.incarnation > *known) {
+  if (known && sender.incarnation > *known) {
     return FailedPrecondition("E-rpc-restart", "trainer ", id,
                               " was started a second time while the job ran");
   }
   return OkStatus();
 }
 
-Status Admission::CheckContract(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const {
-  const std::vector<TrainerTerms>& possible = trainers_[envelope.trainer].terms;
-  const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(envelope.contract); };
+Status Admission::CheckContract(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
+  const std::vector<TrainerTerms>& possible = trainers_[sender.trainer].terms;
+  const auto fits = [&](const TrainerTerms& terms) { return terms.Accepts(sender.contract); };
   if (std::any_of(possible.begin(), possible.end(), fits)) return OkStatus();
   const TrainerTerms& terms = possible.front();
   Status status = InvalidArgument("E-plan-mismatch", "plan: pserver ", address_, " and trainer ",
-                                  envelope.trainer, " were made by different plans");
+                                  sender.trainer, " were made by different plans");
   // If it was cut, both begin with the same params.
   const bool startup =
       !StartsWith(hello.contract, "grad ") && hello.contract.find("\ngrad ") == std::string::npos;
@@ -146,11 +146,11 @@ Status Admission::CheckContract(const protocol::Envelope& envelope, const protoc
 }
 
 // What the contract does not show: with which optimizer, from which seed and initial values it is met.
-Status Admission::CheckJobFacts(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const {
+Status Admission::CheckJobFacts(const protocol::Sender& sender, const protocol::HelloBody& hello) const {
   const std::optional<JobDifference> difference = FirstJobDifference(job_facts_, hello.job_facts);
   if (!difference) return OkStatus();
   return InvalidArgument("E-job-mismatch", "job: pserver ", address_, " ", difference->here, "; trainer ",
-                         envelope.trainer, " ", difference->there)
+                         sender.trainer, " ", difference->there)
       .With("Transpile all roles from one program and configuration");
 }
 

@@ -2,8 +2,8 @@
 // come so far.
 //
 //   Admission admission(facts, "my job");
-//   PENSTOCK_RETURN_IF_ERROR(admission.Check(envelope, hello));
-//   admission.Admit(1, envelope.incarnation);
+//   PENSTOCK_RETURN_IF_ERROR(admission.Check(sender, hello.body));
+//   admission.Admit(1, sender.incarnation, sender.contract);
 //   admission.Awaited();                       // {0}: of two trainers the first is still to come
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "executor/protocol/bodies.h"
 #include "executor/protocol/contract.h"
-#include "executor/protocol/envelope.h"
+#include "executor/protocol/events.h"
 
 namespace penstock::pserver {
 
@@ -68,7 +68,7 @@ class Admission {
   // Otherwise why not: E-rpc-job, E-plan-trainers, E-plan-trainer-id, E-plan-mismatch, E-job-mismatch (the
   // same messages, but another program or configuration), E-rpc-fenced (an older process of that trainer),
   // E-rpc-restart (a newer one).
-  Status Check(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const;
+  Status Check(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
 
   // `contract` is that of the hello.
   void Admit(int trainer, std::uint64_t incarnation, std::uint64_t contract);
@@ -89,8 +89,8 @@ class Admission {
     std::optional<std::uint64_t> incarnation;
     bool turned_away = false;
   };
-  Status CheckContract(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const;
-  Status CheckJobFacts(const protocol::Envelope& envelope, const protocol::HelloBody& hello) const;
+  Status CheckContract(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
+  Status CheckJobFacts(const protocol::Sender& sender, const protocol::HelloBody& hello) const;
   const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
 

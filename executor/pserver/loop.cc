@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "executor/pserver/memory_left.h"
+#include "executor/pserver/native_service.h"
 #include "executor/pserver/refusal.h"
 
 namespace penstock::pserver {
@@ -47,7 +48,8 @@ void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   const auto address = op.GetOr<std::string>("endpoint", "");
   const PserverOptions& options = options_.pserver;
   Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, *options.clock);
-  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, refusal);
+  NativeService service(refusal);
+  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, service);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   const auto& warn = options.warn ? options.warn : options.report;
   warn(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
@@ -126,8 +128,9 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     TellTrainers(started, op);
     return started;
   }
+  NativeService service(*pserver);
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                            transport_.Listen(pserver->address(), *pserver));
+                            transport_.Listen(pserver->address(), service));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   TickUntilOver(*pserver);
   // For the last replies: trainers close when they have them.

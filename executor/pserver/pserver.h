@@ -1,9 +1,10 @@
-// One parameter server, whatever carries its messages and runs its work: it opens envelopes, asks the state
-// machine, and carries out what that decides on the chunk store. The simulator and the server process run
-// this object.
+// One parameter server, whatever brings its events and runs its work: it knows the trainers by their callers,
+// asks the state machine, and carries out what that decides on the chunk store. The simulator and the server
+// process run this object.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(auto server, Pserver::Make(program, op, scope, ops, blocks, options));
-//   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), *server));
+//   NativeService service(*server);
+//   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), service));
 //   ... until server->Ended()
 //
 // Thread-safe. Work (merges of large gradients, blocks) goes to options.run and may run in parallel. Memory
@@ -20,10 +21,11 @@
 #include <vector>
 
 #include "executor/protocol/contract.h"
-#include "executor/protocol/envelope.h"
+#include "executor/protocol/events.h"
 #include "executor/pserver/admission.h"
 #include "executor/pserver/checkpoint_folder.h"
 #include "executor/pserver/chunk_store.h"
+#include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/line_limiter.h"
@@ -51,15 +53,18 @@ struct PserverOptions {
   Clock* clock = &SystemClock();
 };
 
-class Pserver : public ConnectionHandler {
+class Pserver : public EventHandler {
  public:
   static Result<std::unique_ptr<Pserver>> Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
                                                PserverOptions options);
 
   const std::string& address() const { return facts_.address; }
-  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
-  void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
+  void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
+               protocol::Event event) override;
+  void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
+  void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) override;
+  void OnNoMemory() override { FailForMemory(); }
   // Once a second or so: reports who is waited for, and whom its trainers wait for.
   void Tick();
   void Fail(const Status& why);
@@ -71,17 +76,17 @@ class Pserver : public ConnectionHandler {
 
  private:
   struct Trainer {
-    std::shared_ptr<Connection> connection;  // null: not there
+    std::shared_ptr<Caller> caller;  // null: not there
     Nanoseconds heard{0};
-    Nanoseconds active{0};  // its last message that was no question
+    Nanoseconds active{0};  // its last event that was no question
     std::string waits_for;  // as it said last
     Nanoseconds waits_said{0};
     bool worked = false;  // it has sent what the job depends on
   };
-  struct Caller {  // of one message
-    const std::shared_ptr<Connection>& connection;
-    const protocol::Envelope& envelope;
-    const Message& message;
+  struct From {  // of one event; the trainer is one of ours if the event is no hello
+    const std::shared_ptr<Caller>& caller;
+    const protocol::Sender& sender;
+    int trainer;
   };
 
   Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options);
@@ -90,34 +95,49 @@ class Pserver : public ConnectionHandler {
   void Guard(const Work& work);
   PserverOptions Guarded(PserverOptions options);  // what runs later is guarded, too
   void FailForMemory();
-  void Receive(const std::shared_ptr<Connection>& from, const Message& message);
-  void Closed(const std::shared_ptr<Connection>& from, const Status& why);
-  void ReportAwaited();
-  void OnHello(const Caller& caller, Actions& actions);
-  void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
-  void Dispatch(const Caller& caller, Actions& actions);
-  void OnPush(const Caller& caller, Actions& actions);
-  void OnEndStep(const Caller& caller, Actions& actions);
-  void OnPullRows(const Caller& caller, Actions& actions);
-  void OnPull(const Caller& caller, Actions& actions);
-  void OnSave(const Caller& caller, Actions& actions);
-  void OnAsk(const Caller& caller);
-  void Refuse(const std::shared_ptr<Connection>& connection, const Status& why);
-  bool Forget(int trainer);
-  Status CheckAlone(const Caller& caller) const;
-  void Execute(Actions actions);
   void OnEnd(const Status& why);
-  void Start(const MergeAction& merge, Actions& actions);
-  void Start(const SaveAction& action);
-  void Tell(const LeftAction& left);
-  void Reply(const ReplyAction& reply);
-  void ReplyRows(const ReplyAction& reply);
-  void SendParts(int trainer, protocol::Envelope envelope, const Tensor& value);
-  void ReplyChunk(const ReplyAction& reply);
-  void SendTo(int trainer, protocol::Envelope envelope, Payload body);
-  std::string Lacking(int param, int chunk) const;
+  Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
+  const Trainer& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
+
+  // Who comes and goes (pserver_trainers.cc).
+  void On(const From& from, const protocol::Hello& hello, Actions& actions);
+  void TurnAway(const From& from, const Status& why, Actions& actions);
+  void Welcome(int trainer, std::uint64_t contract);  // which of its two contracts it has shown
+  void Unreadable(const std::shared_ptr<Caller>& from, const Status& why);
+  void Refuse(const std::shared_ptr<Caller>& caller, const Status& why);
+  bool Forget(int trainer);
+  Status CheckAlone(const From& from) const;
+  void Closed(const std::shared_ptr<Caller>& from, const Status& why);
   // Another trainer's failure, or its loss, ends the job.
   void React(int trainer, const Status& why, Actions& actions);
+
+  // What an admitted trainer sends (pserver_events.cc).
+  bool IsOfTrainer(const From& from, const protocol::Event& event);
+  void On(const From& from, const protocol::Push& push, Actions& actions);
+  void On(const From& from, const protocol::EndStep& end, Actions& actions);
+  void On(const From& from, const protocol::Pull& pull, Actions& actions);
+  void On(const From& from, const protocol::PullRows& pull, Actions& actions);
+  void On(const From& from, const protocol::Save& save, Actions& actions);
+  void On(const From& from, const protocol::Ask& ask, Actions& actions);
+  void On(const From& from, const protocol::Complete&, Actions& actions);
+  void On(const From& from, const protocol::Failure& failure, Actions& actions);
+
+  // What the state machine decides (pserver_actions.cc).
+  void Execute(Actions actions);
+  void Start(const MergeAction& merge, Actions& actions);
+  void Start(const RunAction& run);
+  void Start(const SaveAction& action);
+  void Tell(const LeftAction& left);
+  void Reply(const ReplyAction& action);
+  void ReplyChunk(int trainer, const PulledReply& reply);
+  void ReplyRows(int trainer, const RowsEvent& asked);
+  void SendTo(int trainer, protocol::Reply reply);
+  protocol::Sender SenderOf(int trainer) const;
+
+  // For people (pserver_reports.cc).
+  void ReportAwaited();
+  static std::string ListOf(const std::vector<int>& trainers);
+  std::string Lacking(int param, int chunk) const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
   const protocol::ServerFacts facts_;
@@ -129,8 +149,8 @@ class Pserver : public ConnectionHandler {
   std::unique_ptr<StateMachine> machine_;
   Admission admission_;
   std::vector<Trainer> trainers_;  // by id
-  std::map<Connection*, int> trainer_of_;
-  std::set<Connection*> refused_;  // that are still there
+  std::map<const Caller*, int> trainer_of_;
+  std::set<const Caller*> refused_;  // that are still there
   LineLimiter strangers_;
   CheckpointFolder checkpoints_;
   std::optional<Status> ended_;

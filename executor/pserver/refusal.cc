@@ -1,6 +1,5 @@
 #include "executor/pserver/refusal.h"
 
-#include "executor/protocol/bodies.h"
 #include "framework/base/hash.h"
 
 namespace penstock::pserver {
@@ -18,20 +17,21 @@ Refusal::Refusal(Status why, int trainers, const std::string& job, Clock& clock)
       clock_(clock),
       started_(clock.Now()) {}
 
-void Refusal::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  const Result<protocol::Envelope> envelope = protocol::Open(message);
-  const Status& why = envelope.ok() ? why_ : envelope.status();
-  if (envelope.ok()) {
+void Refusal::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender, protocol::Event) {
+  {
     const std::lock_guard lock(mutex_);
-    if (envelope->job == job_hash_) told_.insert(envelope->trainer);
+    if (sender.job == job_hash_) told_.insert(sender.trainer);
     open_.insert(from.get());
   }
-  from->Send(
-      protocol::Seal({.kind = protocol::MessageKind::kError}, Payload::Of(protocol::WriteStatus(why))));
+  OnUnreadable(from, why_);
+}
+
+void Refusal::OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) {
+  from->Reply({}, protocol::Failure{why});
   from->Close();
 }
 
-void Refusal::OnClosed(const std::shared_ptr<Connection>& from, const Status&) {
+void Refusal::OnClosed(const std::shared_ptr<Caller>& from, const Status&) {
   const std::lock_guard lock(mutex_);
   open_.erase(from.get());
 }

@@ -1,26 +1,32 @@
 // A server that cannot serve its program stays for a while to tell the trainers why: they would wait for one
-// that is still to start.
+// that is still to start. It takes the server's place behind a service. Thread-safe.
+//
+//   Refusal refusal(why, 2, "my job", clock);
+//   NativeService service(refusal);
+//   ... transport.Listen(address, service), while refusal.HasListeners()
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <mutex>
 #include <set>
 #include <string>
 
-#include "executor/protocol/envelope.h"
+#include "executor/pserver/service.h"
 #include "framework/runtime/clock.h"
-#include "framework/runtime/transport.h"
 
 namespace penstock::pserver {
 
-class Refusal : public ConnectionHandler {
+class Refusal : public EventHandler {
  public:
   // `trainers` come, if they do; those of another job are told too, and not counted.
   Refusal(Status why, int trainers, const std::string& job, Clock& clock);
 
-  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
-  void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
+  void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
+               protocol::Event event) override;
+  void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
+  void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) override;
+  void OnNoMemory() override {}
   // Whether somebody is being told, or a trainer has yet to come. False 10 s after the start at the latest.
   bool HasListeners() const;
 
@@ -33,7 +39,7 @@ class Refusal : public ConnectionHandler {
 
   mutable std::mutex mutex_;
   std::set<std::uint32_t> told_;
-  std::set<const Connection*> open_;  // of those who were told
+  std::set<const Caller*> open_;  // of those who were told
 };
 
 }  // namespace penstock::pserver

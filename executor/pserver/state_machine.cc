@@ -3,383 +3,242 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/pserver/sync_policy.h"
+
 namespace penstock::pserver {
-namespace {
-
-// What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
-constexpr std::size_t kPartsMax = std::size_t{1} << 20;
-
-}  // namespace
 
 StateMachine::StateMachine(MachineConfig config)
-    : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
-  for (const MachineConfig::Param& param : config_.params) {
-    std::vector<Chunk>& chunks = chunks_.emplace_back(param.chunk_bytes.size());
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      chunks[i].bytes = param.chunk_bytes[i];
-      chunks[i].awaited = param.start;
-    }
-    if (!param.start) at_low_version_ += chunks.size();
-  }
-}
+    : StateMachine(std::move(config), std::make_unique<SyncPolicy>()) {}
 
-std::uint64_t StateMachine::version(int param, int chunk) const { return At(param, chunk).version; }
+StateMachine::StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy)
+    : ledger_(std::move(config)), policy_(std::move(policy)) {}
 
-bool StateMachine::IsAbsent(int trainer, std::uint64_t step) const {
-  const Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
-  return t.completed && step >= t.steps_ended;
+std::uint64_t StateMachine::WelcomeBelow(ChunkId at, int trainer) const {
+  return IsStart(at.param) ? ledger_.config().window : policy_->WelcomeBelow(ledger_, at, trainer);
 }
 
 std::vector<int> StateMachine::Lacks(int param, int chunk) const {
-  const Chunk& c = At(param, chunk);
-  std::vector<int> lacking;
-  if (IsStart(param) && c.awaited && !c.merging) lacking.push_back(0);
-  if (IsStart(param) || c.running) return lacking;
-  for (int t = c.merged; t < config_.trainers; ++t) {
-    const bool here = !c.ahead.empty() && c.ahead.front()[static_cast<std::size_t>(t)].Whole();
-    if (!here && !IsAbsent(t, c.version)) lacking.push_back(t);
-  }
-  return lacking;
-}
-
-// How long the whole is of which the push is a part.
-std::size_t StateMachine::PushedBytes(const PushEvent& push) const {
-  const std::size_t row_bytes = config_.params[static_cast<std::size_t>(push.param)].pushed_row_bytes;
-  return row_bytes == 0 || push.initial ? At(push.param, push.chunk).bytes : push.rows * row_bytes;
-}
-
-bool StateMachine::CheckPush(const PushEvent& push, Actions& out) {
-  const MachineConfig::Param& param = config_.params[static_cast<std::size_t>(push.param)];
-  if (push.chunk < 0 || static_cast<std::size_t>(push.chunk) >= param.chunk_bytes.size()) {
-    Fail(InvalidArgument("E-rpc-chunk", "trainer ", push.trainer, " pushed chunk ", push.chunk, " of ",
-                         param.name, ", which has ", param.chunk_bytes.size()),
-         out);
-    return false;
-  }
-  if (param.pushed_row_bytes > 0 && !push.initial &&
-      push.rows > kPartsMax * config_.part_bytes / param.pushed_row_bytes) {
-    Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.rows, " rows of ",
-                         param.name, ", which are too many for a message of ", kPartsMax, " parts"),
-         out);
-    return false;
-  }
-  const std::size_t bytes = PushedBytes(push);
-  const std::size_t begin = push.part * config_.part_bytes;
-  const bool within = begin < bytes || (bytes == 0 && push.part == 0);  // no rows are one part
-  if (!within || push.bytes.size() != std::min(config_.part_bytes, bytes - begin)) {
-    Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.bytes.size(),
-                         " bytes as part ", push.part, " of a chunk of ", param.name, " that has ", bytes),
-         out);
-    return false;
-  }
-  return true;
+  if (!IsStart(param)) return policy_->Lacks(ledger_, {param, chunk});
+  const ChunkAccount& account = ledger_.chunk({param, chunk});
+  return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
 }
 
 void StateMachine::Push(const PushEvent& push, Actions& out) {
-  if (ended_ || !CheckPush(push, out)) return;
+  if (ended_) return;
+  if (const Status fits = ledger_.CheckPush(push); !fits.ok()) return Fail(fits, out);
   if (IsStart(push.param)) {
     PushStart(push, out);
-    return;
-  }
-  if (push.initial) {
+  } else if (push.initial) {
     PushInitial(push, out);
-    return;
+  } else {
+    PushGradient(push, out);
   }
-  Trainer& from = trainers_[static_cast<std::size_t>(push.trainer)];
+}
+
+void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
+  TrainerAccount& from = ledger_.trainer(push.trainer);
   from.steps_begun = std::max(from.steps_begun, push.step + 1);
   TellWhoLeft(out);
-  Chunk& c = At(push.param, push.chunk);
-  const auto limit = c.version + config_.window;
+  const ChunkId at{push.param, push.chunk};
+  const std::uint64_t limit = WelcomeBelow(at, push.trainer);
   if (push.step >= limit) {
     Fail(FailedPrecondition("E-rpc-credit", "trainer ", push.trainer, " pushed step ", push.step,
                             " where only steps below ", limit, " were welcome"),
          out);
     return;
   }
-  if (push.step >= c.version) {  // else it was merged already
-    if (Collect(push, push.step - c.version).rows != push.rows) {
-      Fail(
-          InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed parts of two gradients of ",
-                          config_.params[static_cast<std::size_t>(push.param)].name, " for step ", push.step),
-          out);
-      return;
-    }
+  ChunkAccount& chunk = ledger_.chunk(at);
+  const bool repeat = push.step < chunk.taken(push.trainer);
+  if (!repeat && !chunk.Collect(push, ledger_.PushedBytes(push), ledger_.config().part_bytes)) {
+    Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed parts of two gradients of ",
+                         ledger_.param(push.param).name, " for step ", push.step),
+         out);
+    return;
   }
   Acknowledge(push, limit, out);
-  Advance(push.param, push.chunk, out);
+  Advance(at, out);
 }
 
-// `credit`: the trainer may push steps below it.
-void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t credit, Actions& out) {
+void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out) {
   out.emplace_back(ReplyAction{.trainer = push.trainer,
-                               .kind = protocol::MessageKind::kPushed,
-                               .param = push.param,
-                               .chunk = push.chunk,
-                               .part = push.part,
-                               .step = push.step,
-                               .credit = credit,
-                               .initial = push.initial});
-}
-
-// Keeps the part with those of its gradient, `ahead` steps from the chunk's version.
-StateMachine::Gradient& StateMachine::Collect(const PushEvent& push, std::uint64_t ahead) {
-  Chunk& c = At(push.param, push.chunk);
-  while (c.ahead.size() <= ahead) c.ahead.emplace_back(static_cast<std::size_t>(config_.trainers));
-  Gradient& gradient = c.ahead[ahead][static_cast<std::size_t>(push.trainer)];
-  AddPart(push, gradient);
-  return gradient;
-}
-
-void StateMachine::AddPart(const PushEvent& push, Gradient& gradient) const {
-  if (!gradient.begun) {
-    gradient.begun = true;
-    gradient.rows = push.rows;
-    gradient.missing =
-        std::max<std::size_t>(1, (PushedBytes(push) + config_.part_bytes - 1) / config_.part_bytes);
-    gradient.parts.resize(gradient.missing);
-    gradient.have.resize(gradient.missing);
-  }
-  if (gradient.rows == push.rows && !gradient.have[push.part]) {
-    gradient.have[push.part] = true;
-    gradient.parts[push.part] = push.bytes;
-    --gradient.missing;
-  }
+                               .reply = PushedReply{.at = {push.param, push.chunk},
+                                                    .step = push.step,
+                                                    .part = push.part,
+                                                    .welcome_below = welcome_below,
+                                                    .initial = push.initial}});
 }
 
 void StateMachine::PushStart(const PushEvent& push, Actions& out) {
-  Chunk& c = At(push.param, push.chunk);
-  if (c.awaited && !c.merging) {  // else this is a repeat
-    Gradient& value = Collect(push, 0);
-    if (value.Whole()) StartMerge(push.param, push.chunk, push.trainer, &value, out);
+  const ChunkId at{push.param, push.chunk};
+  ChunkAccount& chunk = ledger_.chunk(at);
+  if (chunk.awaited() && !chunk.merging()) {  // else this is a repeat
+    PushEvent first = push;
+    first.step = 0;
+    chunk.Collect(first, chunk.bytes(), ledger_.config().part_bytes);
+    if (chunk.here(push.trainer)) StartMerge(at, push.trainer, out);
   }
-  Acknowledge(push, config_.window, out);
+  Acknowledge(push, WelcomeBelow(at, push.trainer), out);
 }
 
-// `gradient` is left without its parts, but known to have been there; null: zeros.
-void StateMachine::StartMerge(int param, int chunk, int trainer, Gradient* gradient, Actions& out) {
-  Chunk& c = At(param, chunk);
-  c.merging = true;
+// The trainer's next gradient, or zeros where it is not here.
+void StateMachine::StartMerge(ChunkId at, int trainer, Actions& out) {
+  MergeAction merge{.param = at.param, .chunk = at.chunk, .trainer = trainer, .parts = {}};
+  ledger_.chunk(at).StartMerge(merge);
   ++busy_;
-  MergeAction merge{.param = param, .chunk = chunk, .trainer = trainer, .step = c.version, .parts = {}};
-  if (gradient != nullptr) {
-    merge.parts = std::move(gradient->parts);
-    merge.rows = gradient->rows;
-  }
   out.emplace_back(std::move(merge));
 }
 
-// Starts whatever the chunk is ready for: the next merge in trainer order, or its block.
-void StateMachine::Advance(int param, int chunk, Actions& out) {
-  Chunk& c = At(param, chunk);
-  if (c.merging || c.running || ended_ || IsStart(param)) return;
-  if (StartInitial(param, chunk, out)) return;
-  if (c.merged == config_.trainers) {
-    StartBlock(param, chunk, out);
-    return;
-  }
-  // A step that nobody takes part in any more does not happen.
-  if (c.ahead.empty() && AllCompleted()) return;
-  const int trainer = c.merged;
-  Gradient* gradient = c.ahead.empty() ? nullptr : &c.ahead.front()[static_cast<std::size_t>(trainer)];
-  if (gradient != nullptr && gradient->Whole()) {
-    StartMerge(param, chunk, trainer, gradient, out);
-  } else if (IsAbsent(trainer, c.version)) {
-    StartMerge(param, chunk, trainer, nullptr, out);
+// Starts whatever the chunk is ready for.
+void StateMachine::Advance(ChunkId at, Actions& out) {
+  ChunkAccount& chunk = ledger_.chunk(at);
+  if (chunk.merging() || chunk.running() || ended_ || IsStart(at.param)) return;
+  if (StartInitial(at, out)) return;
+  Turn turn = policy_->Next(ledger_, at);
+  for (; turn.kind == Turn::Kind::kDrop; turn = policy_->Next(ledger_, at)) chunk.Drop(turn.trainer);
+  if (turn.kind == Turn::Kind::kRun) {
+    StartBlock(at, out);
+  } else if (turn.kind != Turn::Kind::kWait) {
+    StartMerge(at, turn.trainer, out);
   }
 }
 
 void StateMachine::MergeDone(int param, int chunk, Actions& out) {
-  Chunk& c = At(param, chunk);
-  c.merging = false;
+  const ChunkId at{param, chunk};
+  ChunkAccount& account = ledger_.chunk(at);
   --busy_;
-  if (IsStart(param)) {
-    c.awaited = false;
-    c.ahead.clear();
-    AnswerWaiting(param, chunk, out);
-  } else if (c.loading >= 0) {
-    InitialDone(param, chunk, out);
+  const bool was_awaited = account.loading() || IsStart(param);
+  if (account.loading()) {
+    account.EndInitial();
   } else {
-    ++c.merged;
-    Advance(param, chunk, out);
+    account.EndMerge();
   }
+  if (was_awaited) AnswerWaiting(at, out);
+  Advance(at, out);
   EndIfDrained(out);
 }
 
-void StateMachine::StartBlock(int param, int chunk, Actions& out) {
-  Chunk& c = At(param, chunk);
-  if (!RequireAllInitial(param, chunk, out)) return;
-  if (config_.has_lr_block && lr_version_ <= c.version) {
-    wait_for_lr_.insert({param, chunk});
+void StateMachine::StartBlock(ChunkId at, Actions& out) {
+  if (!RequireAllInitial(at, out)) return;
+  if (ledger_.config().has_lr_block && rate_runs_ < policy_->RateRuns(ledger_, at)) {
+    wait_for_rate_.insert(at);
     // The rate of the step before is in use until every chunk has taken that step.
-    if (!lr_running_ && low_version_ >= lr_version_) {
-      lr_running_ = true;
+    if (!rate_running_ && ledger_.low_version() >= rate_runs_) {
+      rate_running_ = true;
       ++busy_;
-      out.emplace_back(RunAction{.param = -1, .chunk = 0, .step = lr_version_});
+      out.emplace_back(RunAction{.param = -1, .chunk = 0, .step = rate_runs_});
     }
     return;
   }
-  c.running = true;
+  ledger_.chunk(at).StartBlock();
   ++busy_;
-  out.emplace_back(RunAction{.param = param, .chunk = chunk, .step = c.version});
+  out.emplace_back(RunAction{.param = at.param, .chunk = at.chunk, .step = ledger_.chunk(at).version()});
+}
+
+void StateMachine::StartThoseThatWaitForTheRate(Actions& out) {
+  for (const ChunkId& at : std::exchange(wait_for_rate_, {})) StartBlock(at, out);
 }
 
 void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions& out) {
   if (ended_) return;
-  if (!status.ok()) {
-    Fail(status, out);
-    return;
-  }
+  if (!status.ok()) return Fail(status, out);
   --busy_;
   if (param < 0) {
-    lr_running_ = false;
-    ++lr_version_;
-    const auto ready = std::exchange(wait_for_lr_, {});
-    for (const auto& [p, k] : ready) StartBlock(p, k, out);
+    rate_running_ = false;
+    ++rate_runs_;
+    StartThoseThatWaitForTheRate(out);
     EndIfDrained(out);
     return;
   }
-  Chunk& c = At(param, chunk);
-  c.running = false;
-  c.merged = 0;
-  c.published = false;
-  if (!c.ahead.empty()) c.ahead.pop_front();
-  if (c.version++ == low_version_ && --at_low_version_ == 0) {
-    ++low_version_;
-    for (const std::vector<Chunk>& chunks : chunks_) {
-      at_low_version_ += static_cast<std::size_t>(std::count_if(
-          chunks.begin(), chunks.end(), [&](const Chunk& x) { return x.version == low_version_; }));
-    }
-    const auto ready = std::exchange(wait_for_lr_, {});
-    for (const auto& [p, k] : ready) StartBlock(p, k, out);
-  }
-  GiveCredit(param, chunk, out);
-  AnswerWaiting(param, chunk, out);
+  const ChunkId at{param, chunk};
+  if (ledger_.EndBlock(at)) StartThoseThatWaitForTheRate(out);
+  TellWelcome(at, out);
+  AnswerWaiting(at, out);
   if (chunk == 0) StartSave(param, out);
-  Advance(param, chunk, out);
+  Advance(at, out);
   EndIfDrained(out);
 }
 
-// Who pulls every version of what it trains has credit for the next step when it sends that: the chunk's
-// version is there. Of a table, a trainer may look up nothing, and be ahead of the version; the answer to its
-// last push leaves it without credit, and nothing else would bring it any.
-void StateMachine::GiveCredit(int param, int chunk, Actions& out) {
-  if (config_.params[static_cast<std::size_t>(param)].pushed_row_bytes == 0) return;
-  for (int t = 0; t < config_.trainers; ++t) {
+void StateMachine::TellWelcome(ChunkId at, Actions& out) {
+  if (!policy_->TellsWelcome(ledger_, at.param)) return;
+  for (int t = 0; t < ledger_.trainers(); ++t) {
     if (completed(t)) continue;
-    out.emplace_back(ReplyAction{.trainer = t,
-                                 .kind = protocol::MessageKind::kCredit,
-                                 .param = param,
-                                 .chunk = chunk,
-                                 .credit = credit(param, chunk)});
+    out.emplace_back(
+        ReplyAction{.trainer = t, .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, t)}});
   }
 }
 
-void StateMachine::AnswerWaiting(int param, int chunk, Actions& out) {
-  Chunk& c = At(param, chunk);
-  const auto pulls = std::exchange(c.pulls, {});
-  for (const auto& [version, trainer] : pulls) Pull(trainer, param, chunk, version, out);
-  const auto row_pulls = std::exchange(c.row_pulls, {});
-  for (const RowsEvent& pull : row_pulls) PullRows(pull, out);
-}
-
-bool StateMachine::AllCompleted() const {
-  return std::all_of(trainers_.begin(), trainers_.end(), [](const Trainer& t) { return t.completed; });
+void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {
+  ChunkAccount& account = ledger_.chunk(at);
+  for (const auto& [version, trainer] : std::exchange(account.pulls, {}))
+    Pull(trainer, at.param, at.chunk, version, out);
+  for (const RowsEvent& pull : std::exchange(account.row_pulls, {})) PullRows(pull, out);
 }
 
 void StateMachine::EndIfDrained(Actions& out) {
-  if (ended_ || busy_ > 0 || !AllCompleted()) return;
+  if (ended_ || busy_ > 0 || !ledger_.AllCompleted()) return;
   ended_ = true;
   out.emplace_back(EndAction{OkStatus()});
 }
 
 void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out) {
   if (ended_) return;
-  const MachineConfig::Param& p = config_.params[static_cast<std::size_t>(param)];
-  if (chunk < 0 || static_cast<std::size_t>(chunk) >= p.chunk_bytes.size()) {
-    Fail(InvalidArgument("E-rpc-chunk", "trainer ", trainer, " pulled chunk ", chunk, " of ", p.name,
-                         ", which has ", p.chunk_bytes.size()),
-         out);
-    return;
+  const ChunkId at{param, chunk};
+  if (const Status there = ledger_.CheckChunk(trainer, "pulled", at); !there.ok()) return Fail(there, out);
+  ChunkAccount& account = ledger_.chunk(at);
+  PullAnswer answer = PullAnswer::kWait;  // while a value is awaited or written
+  if (IsStart(param)) {
+    if (!account.awaited()) answer = PullAnswer::kNow;
+  } else if (!account.loading()) {
+    answer = policy_->Pull(ledger_, at, trainer, version, account.readable());
   }
-  Chunk& c = At(param, chunk);
-  if (IsStart(param) ? c.awaited : version > c.version || c.loading >= 0) {
-    c.pulls.insert({version, trainer});
-    RequireStarter(param, chunk, out);
-  } else {
-    AnswerPull(trainer, param, chunk, version, out);
+  const std::uint64_t welcome_below = WelcomeBelow(at, trainer);
+  switch (answer) {
+    case PullAnswer::kWait:
+      account.pulls.insert({version, trainer});
+      return RequireStarter(at, out);
+    case PullAnswer::kNow:
+      account.Publish();
+      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below}});
+      return;
+    case PullAnswer::kGone:
+      out.emplace_back(ReplyAction{trainer, GoneReply{at, version, welcome_below}});
+      return;
   }
 }
 
 // A pull that waits for a start value waits for trainer 0, which must not have gone home.
-void StateMachine::RequireStarter(int param, int chunk, Actions& out) {
-  const Chunk& c = At(param, chunk);
-  if (!c.awaited || c.merging || c.pulls.empty() || !completed(0)) return;
+void StateMachine::RequireStarter(ChunkId at, Actions& out) {
+  const ChunkAccount& account = ledger_.chunk(at);
+  if (!account.awaited() || account.merging() || account.pulls.empty() || !completed(0)) return;
   Fail(FailedPrecondition("E-start-missing", "trainer 0 completed without sending the start value of ",
-                          config_.params[static_cast<std::size_t>(param)].name, ", which trainer ",
-                          c.pulls.begin()->second, " waits for"),
+                          ledger_.param(at.param).name, ", which trainer ", account.pulls.begin()->second,
+                          " waits for"),
        out);
-}
-
-void StateMachine::AnswerPull(int trainer, int param, int chunk, std::uint64_t version, Actions& out) {
-  Chunk& c = At(param, chunk);
-  // While the block runs, the version before it exists only as a copy made for somebody else.
-  const bool here = IsStart(param) || (version == c.version && (!c.running || c.published));
-  c.published = c.published || here;
-  out.emplace_back(ReplyAction{.trainer = trainer,
-                               .kind = here ? protocol::MessageKind::kPulled : protocol::MessageKind::kGone,
-                               .param = param,
-                               .chunk = chunk,
-                               .part = 0,
-                               .step = version,
-                               .credit = c.version + config_.window});
 }
 
 void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed,
                            Actions& out) {
   if (ended_) return;
-  Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
-  if (step > t.steps_ended) return;  // its predecessor is still under way, and this one will come again
-  if (step == t.steps_ended) {
-    for (std::size_t i = 0; i < config_.params.size(); ++i) {
-      if (config_.params[i].start || params_pushed.contains(static_cast<int>(i))) continue;
+  TrainerAccount& from = ledger_.trainer(trainer);
+  if (step > from.steps_ended) return;  // its predecessor is still under way, and this one will come again
+  if (step == from.steps_ended) {
+    for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) {
+      if (IsStart(i) || params_pushed.contains(i)) continue;
       Fail(FailedPrecondition("E-step-incomplete", "trainer ", trainer, " ended step ", step,
-                              " without sending the gradient of ", config_.params[i].name),
+                              " without sending the gradient of ", ledger_.param(i).name),
            out);
       return;
     }
-    ++t.steps_ended;
+    ++from.steps_ended;
   }
-  out.emplace_back(ReplyAction{.trainer = trainer, .kind = protocol::MessageKind::kStepEnded, .step = step});
-}
-
-void StateMachine::Complete(int trainer, Actions& out) {
-  Trainer& t = trainers_[static_cast<std::size_t>(trainer)];
-  if (ended_ && !t.completed) return;  // it has been told the error
-  out.emplace_back(ReplyAction{.trainer = trainer, .kind = protocol::MessageKind::kCompleted});
-  if (t.completed) return;
-  t.completed = true;
-  ++completed_;
-  TellWhoLeft(out);
-  for (std::size_t p = 0; p < chunks_.size(); ++p) {  // some may have waited for this trainer's gradient
-    for (std::size_t k = 0; k < chunks_[p].size(); ++k) {
-      Advance(static_cast<int>(p), static_cast<int>(k), out);
-      RequireStarter(static_cast<int>(p), static_cast<int>(k), out);
-    }
-  }
-  EndIfDrained(out);
-}
-
-void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
-  if (ended_ || trainers_[static_cast<std::size_t>(trainer)].completed) return;
-  Fail(why, out);
+  out.emplace_back(ReplyAction{trainer, StepEndedReply{step}});
 }
 
 void StateMachine::Fail(const Status& why, Actions& out) {
   if (ended_) return;
   ended_ = true;
-  for (int t = 0; t < config_.trainers; ++t) {
-    if (completed(t)) continue;
-    out.emplace_back(ReplyAction{.trainer = t, .kind = protocol::MessageKind::kError, .error = why});
+  for (int t = 0; t < ledger_.trainers(); ++t) {
+    if (!completed(t)) out.emplace_back(ReplyAction{t, FailureReply{why}});
   }
   out.emplace_back(EndAction{why});
 }

@@ -14,75 +14,78 @@ constexpr std::size_t kWaitingRowsMax = 1024;
 
 void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   if (ended_) return;
-  Chunk& c = At(pull.param, 0);
-  if (pull.version > c.version || c.loading >= 0) {
-    const auto same = [&](const RowsEvent& other) {
-      return other.trainer == pull.trainer && other.request == pull.request;
-    };
-    if (std::any_of(c.row_pulls.begin(), c.row_pulls.end(), same)) return;  // a repeat
-    if (c.row_pulls.size() >= kWaitingRowsMax * static_cast<std::size_t>(config_.trainers)) {
-      Fail(FailedPrecondition("E-rpc-credit", "trainer ", pull.trainer, " asked for rows of ",
-                              config_.params[static_cast<std::size_t>(pull.param)].name, " while ",
-                              c.row_pulls.size(), " such questions wait"),
-           out);
-      return;
-    }
-    c.row_pulls.push_back(pull);
+  const ChunkId at{pull.param, 0};
+  ChunkAccount& account = ledger_.chunk(at);
+  // Rows are gathered from the table itself: while a block runs, there is no copy of the version before.
+  const PullAnswer answer = account.loading()
+                                ? PullAnswer::kWait
+                                : policy_->Pull(ledger_, at, pull.trainer, pull.version, !account.running());
+  if (answer == PullAnswer::kNow) {
+    out.emplace_back(ReplyAction{pull.trainer, RowsReply{pull}});
     return;
   }
-  // The version before the block that runs now is not kept: who asked for it has sent its gradient since.
-  const bool here = pull.version == c.version && !c.running;
-  out.emplace_back(ReplyAction{.trainer = pull.trainer,
-                               .kind = here ? protocol::MessageKind::kRows : protocol::MessageKind::kRowsGone,
-                               .param = pull.param,
-                               .step = pull.version,
-                               .rows = pull});
+  if (answer == PullAnswer::kGone) {
+    out.emplace_back(ReplyAction{pull.trainer, RowsGoneReply{pull}});
+    return;
+  }
+  const auto same = [&](const RowsEvent& other) {
+    return other.trainer == pull.trainer && other.request == pull.request;
+  };
+  if (std::any_of(account.row_pulls.begin(), account.row_pulls.end(), same)) return;  // a repeat
+  if (account.row_pulls.size() >= kWaitingRowsMax * static_cast<std::size_t>(ledger_.trainers())) {
+    Fail(FailedPrecondition("E-rpc-credit", "trainer ", pull.trainer, " asked for rows of ",
+                            ledger_.param(pull.param).name, " while ", account.row_pulls.size(),
+                            " such questions wait"),
+         out);
+    return;
+  }
+  account.row_pulls.push_back(pull);
 }
 
 // A repeat of a question that is answered is answered again: the file stays as it is.
 void StateMachine::Save(const SaveEvent& save, Actions& out) {
   if (ended_) return;
-  if (save.request < trainers_[static_cast<std::size_t>(save.trainer)].saves_done) {
+  if (save.request < ledger_.trainer(save.trainer).saves_done) {
     AnswerSave(save.trainer, save.request, out);
     return;
   }
-  std::vector<SaveEvent>& waiting = At(save.param, 0).saves;
+  std::vector<SaveEvent>& waiting = ledger_.chunk({save.param, 0}).saves;
   const auto same = [&](const SaveEvent& other) { return other.trainer == save.trainer; };
   if (std::any_of(waiting.begin(), waiting.end(), same)) return;
   waiting.push_back(save);
   StartSave(save.param, out);
 }
 
+// A table is saved as soon as its trainer could pull it, or a later version.
 void StateMachine::StartSave(int param, Actions& out) {
-  Chunk& c = At(param, 0);
-  if (c.running || c.saving || ended_) return;
-  const auto ready = std::find_if(c.saves.begin(), c.saves.end(),
-                                  [&](const SaveEvent& save) { return save.version <= c.version; });
-  if (ready == c.saves.end()) return;
-  std::iter_swap(c.saves.begin(), ready);
-  c.saving = true;
+  const ChunkId at{param, 0};
+  ChunkAccount& account = ledger_.chunk(at);
+  if (account.running() || account.saving || ended_) return;
+  const auto ready = std::find_if(account.saves.begin(), account.saves.end(), [&](const SaveEvent& save) {
+    return policy_->Pull(ledger_, at, save.trainer, save.version, true) != PullAnswer::kWait;
+  });
+  if (ready == account.saves.end()) return;
+  std::iter_swap(account.saves.begin(), ready);
+  account.saving = true;
   ++busy_;
-  out.emplace_back(SaveAction{c.saves.front()});
+  out.emplace_back(SaveAction{account.saves.front()});
 }
 
 void StateMachine::SaveDone(const SaveEvent& save, const Status& status, Actions& out) {
-  Chunk& c = At(save.param, 0);
-  Trainer& t = trainers_[static_cast<std::size_t>(save.trainer)];
-  c.saves.erase(c.saves.begin());
-  c.saving = false;
+  ChunkAccount& account = ledger_.chunk({save.param, 0});
+  TrainerAccount& trainer = ledger_.trainer(save.trainer);
+  account.saves.erase(account.saves.begin());
+  account.saving = false;
   --busy_;
-  t.saves_done = std::uint64_t{save.request} + 1;
-  t.save_status = status;
+  trainer.saves_done = std::uint64_t{save.request} + 1;
+  trainer.save_status = status;
   if (!ended_) AnswerSave(save.trainer, save.request, out);
   StartSave(save.param, out);
   EndIfDrained(out);
 }
 
 void StateMachine::AnswerSave(int trainer, std::uint32_t request, Actions& out) {
-  out.emplace_back(ReplyAction{.trainer = trainer,
-                               .kind = protocol::MessageKind::kSaved,
-                               .part = request,
-                               .error = trainers_[static_cast<std::size_t>(trainer)].save_status});
+  out.emplace_back(ReplyAction{trainer, SavedReply{request, ledger_.trainer(trainer).save_status}});
 }
 
 }  // namespace penstock::pserver

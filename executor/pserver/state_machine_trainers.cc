@@ -1,4 +1,4 @@
-// What trainers bring before their first step, and what the others learn of one that leaves early.
+// What trainers bring before their first step, and what it means to the others that one leaves.
 #include <algorithm>
 #include <utility>
 
@@ -6,50 +6,29 @@
 
 namespace penstock::pserver {
 
-// A trainer sends the value before its first gradient, so after version 0 it can only be a repeat.
 void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
-  Chunk& c = At(push.param, push.chunk);
-  if (c.version == 0 && c.loading != push.trainer && !c.initial_of.contains(push.trainer))
-    AddPart(push, c.initial[push.trainer]);
-  Acknowledge(push, config_.window, out);
-  Advance(push.param, push.chunk, out);
+  const ChunkId at{push.param, push.chunk};
+  ledger_.chunk(at).CollectInitial(push, ledger_.config().part_bytes);
+  Acknowledge(push, ledger_.config().window, out);
+  Advance(at, out);
 }
 
 // Whether a value is written or compared from here on.
-bool StateMachine::StartInitial(int param, int chunk, Actions& out) {
-  Chunk& c = At(param, chunk);
-  const auto whole = std::find_if(c.initial.begin(), c.initial.end(),
-                                  [](const auto& value) { return value.second.Whole(); });
-  if (whole == c.initial.end()) return false;
-  c.merging = true;
-  c.loading = whole->first;
+bool StateMachine::StartInitial(ChunkId at, Actions& out) {
+  MergeAction merge{.param = at.param, .chunk = at.chunk, .parts = {}};
+  if (!ledger_.chunk(at).StartInitial(merge)) return false;
   ++busy_;
-  out.push_back(MergeAction{.param = param,
-                            .chunk = chunk,
-                            .trainer = whole->first,
-                            .step = 0,
-                            .parts = std::move(whole->second.parts),
-                            .initial = true});
-  c.initial.erase(whole);
+  out.emplace_back(std::move(merge));
   return true;
 }
 
-void StateMachine::InitialDone(int param, int chunk, Actions& out) {
-  Chunk& c = At(param, chunk);
-  c.initial_of.insert(std::exchange(c.loading, -1));
-  c.published = false;
-  AnswerWaiting(param, chunk, out);
-  Advance(param, chunk, out);
-}
-
-bool StateMachine::RequireAllInitial(int param, int chunk, Actions& out) {
-  const Chunk& c = At(param, chunk);
-  if (c.version > 0 || c.initial_of.empty()) return true;
-  for (int t = 0; t < config_.trainers; ++t) {
-    if (c.initial_of.contains(t) || IsAbsent(t, 0)) continue;
-    Fail(FailedPrecondition("E-load-differs", "trainer ", *c.initial_of.begin(), " set the value of ",
-                            config_.params[static_cast<std::size_t>(param)].name,
-                            " before its first step, trainer ", t, " did not")
+bool StateMachine::RequireAllInitial(ChunkId at, Actions& out) {
+  const ChunkAccount& account = ledger_.chunk(at);
+  if (account.version() > 0 || account.initial_of().empty()) return true;
+  for (int t = 0; t < ledger_.trainers(); ++t) {
+    if (account.initial_of().contains(t) || ledger_.IsAbsent(t, 0)) continue;
+    Fail(FailedPrecondition("E-load-differs", "trainer ", *account.initial_of().begin(), " set the value of ",
+                            ledger_.param(at.param).name, " before its first step, trainer ", t, " did not")
              .With("load the same values on every trainer, after its start-up program and before its first "
                    "step"),
          out);
@@ -58,18 +37,42 @@ bool StateMachine::RequireAllInitial(int param, int chunk, Actions& out) {
   return true;
 }
 
+void StateMachine::Complete(int trainer, Actions& out) {
+  if (ended_ && !completed(trainer)) return;  // it has been told the error
+  out.emplace_back(ReplyAction{trainer, CompletedReply{}});
+  if (!completed(trainer)) Leave(trainer, out);
+}
+
+void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
+  if (ended_ || completed(trainer)) return;
+  if (!policy_->GoesOnWithout(ledger_, trainer)) return Fail(why, out);
+  Leave(trainer, out);
+}
+
+void StateMachine::Leave(int trainer, Actions& out) {
+  ledger_.trainer(trainer).completed = true;
+  ++completed_;
+  TellWhoLeft(out);
+  for (const ChunkId& at : ledger_.AllChunks()) {  // some may have waited for this trainer
+    Advance(at, out);
+    AnswerWaiting(at, out);
+  }
+  EndIfDrained(out);
+}
+
 // An end at the same step as all others is no news.
 void StateMachine::TellWhoLeft(Actions& out) {
-  if (completed_ == 0 || ended_) return;
-  for (std::size_t i = 0; i < trainers_.size(); ++i) {
-    Trainer& t = trainers_[i];
-    const bool others_go_on = std::any_of(trainers_.begin(), trainers_.end(), [&](const Trainer& other) {
-      return &other != &t && other.steps_begun > t.steps_ended;
-    });
-    if (!t.completed || t.left || !others_go_on) continue;
-    t.left = true;
+  if (completed_ == 0 || ended_ || !policy_->CountsTheCompleted()) return;
+  for (int t = 0; t < ledger_.trainers(); ++t) {
+    TrainerAccount& trainer = ledger_.trainer(t);
+    if (!trainer.completed || trainer.left) continue;
+    bool others_go_on = false;
+    for (int other = 0; other < ledger_.trainers(); ++other)
+      others_go_on = others_go_on || (other != t && ledger_.trainer(other).steps_begun > trainer.steps_ended);
+    if (!others_go_on) continue;
+    trainer.left = true;
     --completed_;
-    out.push_back(LeftAction{.trainer = static_cast<int>(i), .steps = t.steps_ended});
+    out.emplace_back(LeftAction{.trainer = t, .steps = trainer.steps_ended});
   }
 }
 

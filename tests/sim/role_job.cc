@@ -71,6 +71,7 @@ struct RoleJob::Server {
   exec::Executor executor;
   Scope scope;
   std::unique_ptr<pserver::Pserver> pserver;
+  std::unique_ptr<pserver::NativeService> service;
   std::unique_ptr<Listener> listener;
 };
 
@@ -144,8 +145,9 @@ Status RoleJob::Serve(Server& server) {
       server.pserver,
       pserver::Pserver::Make(server.programs.main, *server.programs.main.main().ops().back().op, server.scope,
                              server.ops, server.executor, std::move(options)));
+  server.service = std::make_unique<pserver::NativeService>(*server.pserver);
   net_.After(net_.Delay() * 10, [this, &server] {
-    server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.pserver)).value();
+    server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.service)).value();
   });
   return OkStatus();
 }

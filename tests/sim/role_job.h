@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
 #include "executor/schedule/executor.h"
 #include "tests/sim/network.h"

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "executor/client/session.h"
+#include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_ops.h"
@@ -27,6 +28,7 @@ struct Server {
   Program program;
   Scope scope;
   std::unique_ptr<pserver::Pserver> pserver;
+  std::unique_ptr<pserver::NativeService> service;
   std::unique_ptr<Listener> listener;
   std::vector<std::string> reports;
   std::vector<Status> reactions;
@@ -241,9 +243,10 @@ class Simulation {
                                        SimOps(), runner_, options);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     server.pserver = std::move(made).value();
+    server.service = std::make_unique<pserver::NativeService>(*server.pserver);
     net_.After(net_.Delay() * 10, [this, &server] {
       server.listener =
-          std::move(net_.transport().Listen(server.pserver->address(), *server.pserver)).value();
+          std::move(net_.transport().Listen(server.pserver->address(), *server.service)).value();
     });
   }
 

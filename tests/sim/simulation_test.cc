@@ -216,8 +216,9 @@ TEST(Simulation, AServerThatHasNotAnsweredYetIsToldWhyTheTrainerGoes) {
   ToyJob job = Job(0);
   job.servers = {"refuses:1", "silent:1"};
   pserver::Refusal refusal(Unimplemented("E-server-mode", "no"), 2, "sim", sim.net().clock());
+  pserver::NativeService service(refusal);
   Silent silent;
-  const auto first = sim.net().transport().Listen(job.servers[0], refusal);
+  const auto first = sim.net().transport().Listen(job.servers[0], service);
   const auto second = sim.net().transport().Listen(job.servers[1], silent);
   const client::Session& session = sim.AddTrainer(0, job, 3, {.incarnation = 1}).session();
   ASSERT_TRUE(sim.net().RunUntil([&] { return !silent.told().ok(); }, std::chrono::minutes(1)));

@@ -19,10 +19,8 @@ protocol::ServerFacts Facts() {
   return facts;
 }
 
-protocol::Envelope EnvelopeOf(const pserver::Admission& admission, int trainer,
-                              std::uint64_t incarnation = 1) {
-  return {.kind = protocol::MessageKind::kHello,
-          .job = admission.job_hash(),
+protocol::Sender SenderOf(const pserver::Admission& admission, int trainer, std::uint64_t incarnation = 1) {
+  return {.job = admission.job_hash(),
           .contract = admission.terms(trainer).hash(),
           .incarnation = incarnation,
           .trainer = static_cast<std::uint32_t>(trainer)};
@@ -58,45 +56,45 @@ TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
   const pserver::Admission admission(facts, "job");
   protocol::HelloBody hello = HelloOf(admission, 1);
-  EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok()) << "Fluid's own programs say nothing";
+  EXPECT_TRUE(admission.Check(SenderOf(admission, 1), hello).ok()) << "Fluid's own programs say nothing";
   hello.job_facts = facts.job_facts;
-  EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1), hello).ok());
+  EXPECT_TRUE(admission.Check(SenderOf(admission, 1), hello).ok());
   hello.job_facts = "has random seed 1\nupdates b, w with sgd\n";
-  const Status status = admission.Check(EnvelopeOf(admission, 1), hello);
+  const Status status = admission.Check(SenderOf(admission, 1), hello);
   EXPECT_EQ(status.id(), "E-job-mismatch");
   EXPECT_EQ(status.message(), "job: pserver a:1 updates b, w with adam; trainer 1 updates b, w with sgd");
 }
 
 TEST(Admission, ATrainerThatFitsIsAdmittedUnderEitherContract) {
   const pserver::Admission admission(Facts(), "job");
-  protocol::Envelope envelope = EnvelopeOf(admission, 1);
-  EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
-  envelope.contract = admission.terms(1).contract().Startup().Hash();
-  EXPECT_TRUE(admission.Check(envelope, HelloOf(admission, 1)).ok());
+  protocol::Sender sender = SenderOf(admission, 1);
+  EXPECT_TRUE(admission.Check(sender, HelloOf(admission, 1)).ok());
+  sender.contract = admission.terms(1).contract().Startup().Hash();
+  EXPECT_TRUE(admission.Check(sender, HelloOf(admission, 1)).ok());
 }
 
 TEST(Admission, WhoDoesNotFitIsToldWhy) {
   const pserver::Admission admission(Facts(), "job");
-  const auto error = [&](const protocol::Envelope& envelope, const protocol::HelloBody& hello) {
-    return admission.Check(envelope, hello).ToString();
+  const auto error = [&](const protocol::Sender& sender, const protocol::HelloBody& hello) {
+    return admission.Check(sender, hello).ToString();
   };
   const auto expect = [](const std::string& text, const std::string& part) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
-  const protocol::Envelope envelope = EnvelopeOf(admission, 1);
+  const protocol::Sender sender = SenderOf(admission, 1);
   protocol::HelloBody hello = HelloOf(admission, 1);
   hello.job = "other";
-  protocol::Envelope other = envelope;
+  protocol::Sender other = sender;
   other.job = Fnv1a64("other");
   expect(error(other, hello), "pserver a:1 works for job \"job\", this trainer for \"other\"");
   hello = HelloOf(admission, 1);
   hello.trainers = 3;
-  expect(error(envelope, hello), "plan: pserver a:1 is made for 2 trainers, trainer 1 for 3");
-  protocol::Envelope far = envelope;
+  expect(error(sender, hello), "plan: pserver a:1 is made for 2 trainers, trainer 1 for 3");
+  protocol::Sender far = sender;
   far.trainer = 2;
   expect(error(far, HelloOf(admission, 1)),
          "plan: trainer_id 2 is out of range; pserver a:1 is made for 2 trainers (0 to 1)");
-  protocol::Envelope mismatch = envelope;
+  protocol::Sender mismatch = sender;
   mismatch.contract = 1;
   hello = HelloOf(admission, 1);
   hello.contract = "param b : f32[4]\ngrad b.1 : f32[4]\n";
@@ -118,10 +116,10 @@ TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
   const auto error = [&](const std::string& contract) {
     const std::string body = protocol::WriteHello({.job = "job", .trainers = 2, .contract = contract});
     EXPECT_LT(body.size(), std::size_t{33} << 10);
-    protocol::Envelope envelope = EnvelopeOf(admission, 1);
-    EXPECT_TRUE(admission.Check(envelope, protocol::ReadHello(body).value()).ok());
-    envelope.contract = 1;
-    return admission.Check(envelope, protocol::ReadHello(body).value()).ToString();
+    protocol::Sender sender = SenderOf(admission, 1);
+    EXPECT_TRUE(admission.Check(sender, protocol::ReadHello(body).value()).ok());
+    sender.contract = 1;
+    return admission.Check(sender, protocol::ReadHello(body).value()).ToString();
   };
   std::string early = whole;
   early.replace(early.find("param x10007 : f32[7]"), 21, "param x10007 : f32[9]");
@@ -135,9 +133,9 @@ TEST(Admission, ATrainerHasOneProcess) {
   pserver::Admission admission(Facts(), "job");
   admission.Admit(1, 5, admission.terms(1).hash());
   const protocol::HelloBody hello = HelloOf(admission, 1);
-  EXPECT_TRUE(admission.Check(EnvelopeOf(admission, 1, 5), hello).ok());
-  EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
-  EXPECT_EQ(admission.Check(EnvelopeOf(admission, 1, 6), hello).id(), "E-rpc-restart");
+  EXPECT_TRUE(admission.Check(SenderOf(admission, 1, 5), hello).ok());
+  EXPECT_EQ(admission.Check(SenderOf(admission, 1, 4), hello).id(), "E-rpc-fenced");
+  EXPECT_EQ(admission.Check(SenderOf(admission, 1, 6), hello).id(), "E-rpc-restart");
 }
 
 TEST(LineLimiter, TenLinesAMinuteAndTheNumberOfTheOthers) {
@@ -182,9 +180,9 @@ TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
       looks_up.ToText(),
       "param w : f32[6, 4]\ntable emb : f32[9, 2]\ngrad emb.0 : rows<f32[9, 2]>\ngrad w.0 : f32[6, 4]\n");
   for (const protocol::Contract& contract : {looks_up, looks_up.Startup(), pulls, pulls.Startup()}) {
-    protocol::Envelope envelope = EnvelopeOf(admission, 0);
-    envelope.contract = contract.Hash();
-    EXPECT_TRUE(admission.Check(envelope, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());
+    protocol::Sender sender = SenderOf(admission, 0);
+    sender.contract = contract.Hash();
+    EXPECT_TRUE(admission.Check(sender, {.job = "job", .trainers = 1, .contract = contract.ToText()}).ok());
   }
   admission.Admit(0, 1, looks_up.Startup().Hash());
   EXPECT_EQ(admission.terms(0).ParamOfPull(0), 1);

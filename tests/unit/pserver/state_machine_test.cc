@@ -2,104 +2,10 @@
 
 #include <gtest/gtest.h>
 
-namespace penstock {
+#include "tests/unit/pserver/machine_driver.h"
+
+namespace penstock::test {
 namespace {
-
-// One parameter of two chunks, 8 and 4 bytes; parts of 8 bytes.
-pserver::MachineConfig Config(int trainers, bool lr = false) {
-  return {.trainers = trainers, .has_lr_block = lr, .window = 2, .part_bytes = 8, .params = {{"w", {8, 4}}}};
-}
-
-Payload Gradient(std::size_t bytes) { return Payload::Of(std::string(bytes, 'g')); }
-
-std::string Describe(const pserver::Actions& actions) {
-  std::string text;
-  for (const pserver::Action& action : actions) {
-    if (!text.empty()) text += "; ";
-    if (const auto* merge = std::get_if<pserver::MergeAction>(&action)) {
-      text += StrCat(merge->initial ? "initial t" : "merge t", merge->trainer, " c", merge->chunk, " s",
-                     merge->step, merge->parts.empty() ? " zeros" : "",
-                     merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
-    } else if (const auto* run = std::get_if<pserver::RunAction>(&action)) {
-      text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
-    } else if (const auto* reply = std::get_if<pserver::ReplyAction>(&action)) {
-      const char* names[] = {"?",    "hello",    "welcome",  "push",      "pushed", "end",    "ended",
-                             "pull", "pulled",   "complete", "completed", "ask",    "answer", "error",
-                             "gone", "pullrows", "rows",     "rowsgone",  "credit", "save",   "saved"};
-      text += StrCat(names[static_cast<int>(reply->kind)], " t", reply->trainer);
-      if (reply->kind == protocol::MessageKind::kError) text += StrCat(" ", reply->error.id());
-      if (reply->kind == protocol::MessageKind::kPulled || reply->kind == protocol::MessageKind::kGone)
-        text += StrCat(" v", reply->step);
-      if (reply->kind == protocol::MessageKind::kRows || reply->kind == protocol::MessageKind::kRowsGone)
-        text += StrCat(" v", reply->step, " r", reply->rows.request);
-      if (reply->kind == protocol::MessageKind::kSaved)
-        text += StrCat(" r", reply->part, " ", reply->error.id());
-    } else if (const auto* save = std::get_if<pserver::SaveAction>(&action)) {
-      text += StrCat("save t", save->save.trainer, " ", save->save.file);
-    } else if (const auto* left = std::get_if<pserver::LeftAction>(&action)) {
-      text += StrCat("left t", left->trainer, " s", left->steps);
-    } else {
-      text += StrCat("end ", std::get<pserver::EndAction>(action).why.ok()
-                                 ? "ok"
-                                 : std::get<pserver::EndAction>(action).why.id());
-    }
-  }
-  return text;
-}
-
-class Driver {
- public:
-  explicit Driver(pserver::MachineConfig config) : machine(std::move(config)) {}
-  std::string Push(int trainer, std::uint64_t step, int chunk = 0) {
-    return Do([&](pserver::Actions& out) {
-      machine.Push({.trainer = trainer,
-                    .param = 0,
-                    .chunk = chunk,
-                    .step = step,
-                    .part = 0,
-                    .bytes = Gradient(chunk == 0 ? 8 : 4)},
-                   out);
-    });
-  }
-  std::string PushInitial(int trainer) {
-    return Do([&](pserver::Actions& out) {
-      machine.Push({.trainer = trainer,
-                    .param = 0,
-                    .chunk = 0,
-                    .step = 0,
-                    .part = 0,
-                    .bytes = Gradient(8),
-                    .rows = 0,
-                    .initial = true},
-                   out);
-    });
-  }
-  std::string Merged(int chunk = 0) {
-    return Do([&](pserver::Actions& out) { machine.MergeDone(0, chunk, out); });
-  }
-  std::string Ran(int chunk = 0) {
-    return Do([&](pserver::Actions& out) { machine.BlockDone(0, chunk, OkStatus(), out); });
-  }
-  std::string LrRan() {
-    return Do([&](pserver::Actions& out) { machine.BlockDone(-1, 0, OkStatus(), out); });
-  }
-  std::string Pull(int trainer, std::uint64_t version) {
-    return Do([&](pserver::Actions& out) { machine.Pull(trainer, 0, 0, version, out); });
-  }
-  std::string EndStep(int trainer, std::uint64_t step, const std::set<int>& params = {0}) {
-    return Do([&](pserver::Actions& out) { machine.EndStep(trainer, step, params, out); });
-  }
-  std::string Complete(int trainer) {
-    return Do([&](pserver::Actions& out) { machine.Complete(trainer, out); });
-  }
-  template <typename Event>
-  std::string Do(Event event) {
-    pserver::Actions out;
-    event(out);
-    return Describe(out);
-  }
-  pserver::StateMachine machine;
-};
 
 TEST(StateMachine, GradientsAreMergedInTrainerOrderWhoeverComesFirst) {
   Driver d(Config(3));
@@ -354,7 +260,7 @@ TEST(StateMachine, AGradientOfRowsSaysHowLongItIsAndMayBeEmpty) {
   EXPECT_EQ(driver.Merged(), "run c0 s0");
   EXPECT_EQ(driver.Ran(), "credit t0; credit t1") << "who looks nothing up has no other way to learn of it";
   EXPECT_EQ(driver.machine.version(0, 0), 1u);
-  EXPECT_EQ(driver.machine.credit(0, 0), 3u);
+  EXPECT_EQ(driver.machine.credit(0, 0, 0), 3u);
 }
 
 TEST(StateMachine, BelievesNoCountOfRowsThatItsPartsDoNotBearOut) {
@@ -423,4 +329,4 @@ TEST(StateMachine, DoesNotKeepMoreQuestionsForRowsThanATrainerMayHave) {
 }
 
 }  // namespace
-}  // namespace penstock
+}  // namespace penstock::test

@@ -1,0 +1,146 @@
+// What goes into a StateMachine and what it wants done: params and chunks by number, never as they are called
+// on a wire.
+//
+//   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
+//   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::pserver {
+
+struct MachineConfig {
+  int trainers = 1;
+  bool has_lr_block = false;
+  std::uint64_t window = 2;  // steps a trainer may push ahead
+  std::size_t part_bytes = kMaxBodyBytes;
+  struct Param {
+    std::string name;
+    std::vector<std::size_t> chunk_bytes;
+    bool start = false;
+    std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
+  };
+  std::vector<Param> params;
+};
+
+struct ChunkId {
+  int param = 0, chunk = 0;
+
+  friend auto operator<=>(const ChunkId&, const ChunkId&) = default;
+};
+
+// --- Events.
+
+struct PushEvent {
+  int trainer = 0, param = 0, chunk = 0;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  Payload bytes;
+  std::uint64_t rows = 0;  // of a gradient of rows: how many, in all its parts
+  bool initial = false;    // a part of the value that training begins from, dense, in step 0
+};
+// A question for single rows of a table.
+struct RowsEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint32_t variable = 0;  // the trainer's names for what it asks, and for the question
+  std::uint64_t request = 0;
+  std::int64_t padding = -1;  // the id that stands for no row; -1: none
+  Payload ids = {};           // int64, each within the table
+};
+// Keep a table in a file: a question of a trainer, and the action that answers it; then SaveDone.
+struct SaveEvent {
+  int trainer = 0, param = 0;
+  std::uint64_t version = 0;
+  std::uint32_t request = 0;  // the trainer's number for it, larger each time
+  std::string file = {};
+};
+
+// --- Actions.
+
+// Merge this gradient into its chunk, or put this start value there; then MergeDone. No parts: zeros.
+struct MergeAction {
+  int param = 0, chunk = 0, trainer = 0;
+  std::uint64_t step = 0;
+  std::vector<Payload> parts;  // in order
+  std::uint64_t rows = 0;      // of a gradient of rows
+  // The first one is what the chunk begins from; each later one must be the same.
+  bool initial = false;
+};
+// Run the optimize block on the chunk, or (param -1) the learning-rate block; then BlockDone.
+struct RunAction {
+  int param = 0, chunk = 0;
+  std::uint64_t step = 0;
+};
+struct SaveAction {
+  SaveEvent save;
+};
+// A trainer completed, and others go on. Told once.
+struct LeftAction {
+  int trainer = 0;
+  std::uint64_t steps = 0;  // that it took part in
+};
+// The server is done: ok when all trainers have completed and nothing is under way. The last action ever.
+struct EndAction {
+  Status why;
+};
+
+// --- Replies, as in protocol/events.h.
+
+struct PushedReply {
+  ChunkId at;
+  std::uint64_t step = 0;
+  std::uint32_t part = 0;
+  std::uint64_t welcome_below = 0;  // pushes of the chunk for steps below it are welcome
+  bool initial = false;             // it was no gradient
+};
+struct StepEndedReply {
+  std::uint64_t step = 0;
+};
+// Send the chunk as it is now (no block runs on it, or there is a copy), in parts.
+struct PulledReply {
+  ChunkId at;
+  std::uint64_t version = 0;
+  std::uint64_t welcome_below = 0;
+};
+struct GoneReply {
+  ChunkId at;
+  std::uint64_t version = 0;
+  std::uint64_t welcome_below = 0;
+};
+// Send the rows asked for as they are now, in parts.
+struct RowsReply {
+  RowsEvent asked;
+};
+struct RowsGoneReply {
+  RowsEvent asked;
+};
+struct CreditReply {
+  ChunkId at;
+  std::uint64_t welcome_below = 0;
+};
+struct SavedReply {
+  std::uint32_t request = 0;
+  Status status;
+};
+struct CompletedReply {};
+struct FailureReply {
+  Status why;
+};
+struct ReplyAction {
+  int trainer = 0;
+  std::variant<PushedReply, StepEndedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply, CreditReply,
+               SavedReply, CompletedReply, FailureReply>
+      reply;
+};
+
+using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, LeftAction, EndAction>;
+using Actions = std::vector<Action>;
+
+}  // namespace penstock::pserver

@@ -1,0 +1,175 @@
+#include "executor/pserver/chunk_ledger.h"
+
+#include <algorithm>
+
+namespace penstock::pserver {
+namespace {
+
+// What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
+constexpr std::size_t kPartsMax = std::size_t{1} << 20;
+
+}  // namespace
+
+bool PartSet::Add(const PushEvent& push, std::size_t bytes, std::size_t part_bytes) {
+  if (have_.empty()) {
+    rows_ = push.rows;
+    missing_ = std::max<std::size_t>(1, (bytes + part_bytes - 1) / part_bytes);
+    parts_.resize(missing_);
+    have_.resize(missing_);
+  }
+  if (rows_ != push.rows) return false;
+  if (!have_[push.part]) {
+    have_[push.part] = true;
+    parts_[push.part] = push.bytes;
+    --missing_;
+  }
+  return true;
+}
+
+void PartSet::MoveTo(MergeAction& merge) {
+  merge.parts = std::move(parts_);
+  merge.rows = rows_;
+}
+
+bool ChunkAccount::has_ahead() const {
+  return std::any_of(from_.begin(), from_.end(), [](const Sequence& from) { return !from.ahead.empty(); });
+}
+
+bool ChunkAccount::Collect(const PushEvent& push, std::size_t bytes, std::size_t part_bytes) {
+  Sequence& from = from_[static_cast<std::size_t>(push.trainer)];
+  const std::uint64_t ahead = push.step - from.taken;
+  if (from.ahead.size() <= ahead) from.ahead.resize(ahead + 1);
+  return from.ahead[ahead].Add(push, bytes, part_bytes);
+}
+
+PartSet ChunkAccount::Take(int trainer) {
+  Sequence& from = from_[static_cast<std::size_t>(trainer)];
+  ++from.taken;
+  if (from.ahead.empty()) return {};
+  PartSet gradient = std::move(from.ahead.front());
+  from.ahead.erase(from.ahead.begin());
+  return gradient;
+}
+
+void ChunkAccount::StartMerge(MergeAction& merge) {
+  merging_ = true;
+  merge.step = taken(merge.trainer);
+  fed_ = fed_ || here(merge.trainer);
+  PartSet gradient = Take(merge.trainer);
+  if (gradient.whole()) gradient.MoveTo(merge);
+}
+
+void ChunkAccount::EndMerge() {
+  merging_ = false;
+  awaited_ = false;
+  ++merged_;
+}
+
+void ChunkAccount::EndBlock() {
+  ++version_;
+  merged_ = 0;
+  fed_ = running_ = published_ = false;
+}
+
+void ChunkAccount::CollectInitial(const PushEvent& push, std::size_t part_bytes) {
+  // A trainer sends the value before its first gradient, so after version 0 it can only be a repeat.
+  if (version_ == 0 && loading_ != push.trainer && !initial_of_.contains(push.trainer))
+    initial_[push.trainer].Add(push, bytes_, part_bytes);
+}
+
+bool ChunkAccount::StartInitial(MergeAction& merge) {
+  const auto whole =
+      std::find_if(initial_.begin(), initial_.end(), [](const auto& value) { return value.second.whole(); });
+  if (whole == initial_.end()) return false;
+  merging_ = true;
+  loading_ = whole->first;
+  merge.trainer = whole->first;
+  whole->second.MoveTo(merge);
+  merge.initial = true;
+  merge.rows = 0;  // it is dense
+  initial_.erase(whole);
+  return true;
+}
+
+void ChunkAccount::EndInitial() {
+  merging_ = published_ = false;
+  initial_of_.insert(std::exchange(loading_, -1));
+}
+
+ChunkLedger::ChunkLedger(MachineConfig config)
+    : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
+  for (const MachineConfig::Param& param : config_.params) {
+    std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
+    for (const std::size_t bytes : param.chunk_bytes)
+      chunks.emplace_back(config_.trainers, bytes, param.start);
+  }
+  CountLow();
+}
+
+void ChunkLedger::CountLow() {
+  at_low_version_ = 0;
+  for (std::size_t p = 0; p < chunks_.size(); ++p) {
+    if (config_.params[p].start) continue;
+    at_low_version_ += static_cast<std::size_t>(
+        std::count_if(chunks_[p].begin(), chunks_[p].end(),
+                      [&](const ChunkAccount& chunk) { return chunk.version() == low_version_; }));
+  }
+}
+
+std::vector<ChunkId> ChunkLedger::AllChunks() const {
+  std::vector<ChunkId> all;
+  for (std::size_t p = 0; p < chunks_.size(); ++p) {
+    for (std::size_t k = 0; k < chunks_[p].size(); ++k)
+      all.push_back({static_cast<int>(p), static_cast<int>(k)});
+  }
+  return all;
+}
+
+bool ChunkLedger::AllCompleted() const {
+  return std::all_of(trainers_.begin(), trainers_.end(),
+                     [](const TrainerAccount& trainer) { return trainer.completed; });
+}
+
+bool ChunkLedger::IsAbsent(int trainer, std::uint64_t step) const {
+  return this->trainer(trainer).completed && step >= this->trainer(trainer).steps_ended;
+}
+
+bool ChunkLedger::EndBlock(ChunkId at) {
+  ChunkAccount& account = chunk(at);
+  const bool was_low = account.version() == low_version_;
+  account.EndBlock();
+  if (!was_low || --at_low_version_ > 0) return false;
+  ++low_version_;
+  CountLow();
+  return true;
+}
+
+std::size_t ChunkLedger::PushedBytes(const PushEvent& push) const {
+  const std::size_t row_bytes = param(push.param).pushed_row_bytes;
+  return row_bytes == 0 || push.initial ? chunk({push.param, push.chunk}).bytes() : push.rows * row_bytes;
+}
+
+Status ChunkLedger::CheckChunk(int trainer, const char* did, ChunkId at) const {
+  const MachineConfig::Param& of = param(at.param);
+  if (at.chunk >= 0 && static_cast<std::size_t>(at.chunk) < of.chunk_bytes.size()) return OkStatus();
+  return InvalidArgument("E-rpc-chunk", "trainer ", trainer, " ", did, " chunk ", at.chunk, " of ", of.name,
+                         ", which has ", of.chunk_bytes.size());
+}
+
+Status ChunkLedger::CheckPush(const PushEvent& push) const {
+  PENSTOCK_RETURN_IF_ERROR(CheckChunk(push.trainer, "pushed", {push.param, push.chunk}));
+  const MachineConfig::Param& of = param(push.param);
+  if (of.pushed_row_bytes > 0 && !push.initial &&
+      push.rows > kPartsMax * config_.part_bytes / of.pushed_row_bytes) {
+    return InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.rows, " rows of ",
+                           of.name, ", which are too many for a message of ", kPartsMax, " parts");
+  }
+  const std::size_t bytes = PushedBytes(push);
+  const std::size_t begin = push.part * config_.part_bytes;
+  const bool within = begin < bytes || (bytes == 0 && push.part == 0);  // no rows are one part
+  if (within && push.bytes.size() == std::min(config_.part_bytes, bytes - begin)) return OkStatus();
+  return InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed ", push.bytes.size(),
+                         " bytes as part ", push.part, " of a chunk of ", of.name, " that has ", bytes);
+}
+
+}  // namespace penstock::pserver

@@ -1,0 +1,156 @@
+// What a pserver does with each event of a trainer.
+#include "executor/protocol/failure.h"
+#include "executor/pserver/pserver.h"
+
+namespace penstock::pserver {
+namespace {
+
+constexpr std::size_t kWaitsForMax = 300;  // characters that a trainer says of what it waits for
+
+// At most `limit` bytes, and none that could end a line.
+std::string Printable(std::string text, std::size_t limit) {
+  if (text.size() > limit) text.resize(limit);
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return text;
+}
+
+}  // namespace
+
+// Whether the event is to be handled; if not, who sent it was told why.
+bool Pserver::IsOfTrainer(const From& from, const protocol::Event& event) {
+  const auto known = trainer_of_.find(from.caller.get());
+  if (known == trainer_of_.end() && std::holds_alternative<protocol::Failure>(event))
+    return false;  // it was turned away
+  if (known == trainer_of_.end() || known->second != from.trainer ||
+      admission_.incarnation(known->second) != from.sender.incarnation) {
+    Refuse(from.caller, FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
+    return false;
+  }
+  Trainer& trainer = At(from.trainer);
+  trainer.heard = options_.clock->Now();
+  if (!std::holds_alternative<protocol::Ask>(event)) trainer.active = trainer.heard;
+  if (admission_.terms(from.trainer).Accepts(from.sender.contract)) return true;
+  Refuse(from.caller,
+         InvalidArgument("E-plan-mismatch", "plan: trainer ", from.trainer, " changed its plan on the way"));
+  return false;
+}
+
+void Pserver::On(const From& from, const protocol::Push& push, Actions& actions) {
+  const TrainerTerms& terms = admission_.terms(from.trainer);
+  std::optional<int> param = terms.ParamOfPush(push.at.variable, from.sender.contract);
+  const bool initial = !param && push.step == 0;
+  if (initial) param = terms.ParamOfInitial(push.at.variable);
+  if (!param) {
+    Refuse(from.caller, InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " pushed variable ",
+                                        push.at.variable, ", which is neither a gradient nor a first value"));
+    return;
+  }
+  At(from.trainer).worked = true;
+  machine_->Push({.trainer = from.trainer,
+                  .param = *param,
+                  .chunk = static_cast<int>(push.at.chunk),
+                  .step = push.step,
+                  .part = push.part,
+                  .bytes = push.bytes,
+                  .rows = push.rows,
+                  .initial = initial},
+                 actions);
+}
+
+void Pserver::On(const From& from, const protocol::EndStep& end, Actions& actions) {
+  At(from.trainer).worked = true;
+  std::set<int> params;
+  for (const std::uint32_t variable : end.variables) {
+    if (const std::optional<int> param = admission_.terms(from.trainer).ParamOfGrad(variable))
+      params.insert(*param);
+  }
+  machine_->EndStep(from.trainer, end.step, params, actions);
+}
+
+void Pserver::On(const From& from, const protocol::Pull& pull, Actions& actions) {
+  const std::optional<int> param = admission_.terms(from.trainer).ParamOfPull(pull.at.variable);
+  if (!param) {
+    Refuse(from.caller, InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " pulled variable ",
+                                        pull.at.variable, ", which is no parameter"));
+    return;
+  }
+  machine_->Pull(from.trainer, *param, static_cast<int>(pull.at.chunk), pull.version, actions);
+}
+
+void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& actions) {
+  const TrainerTerms& terms = admission_.terms(from.trainer);
+  const std::optional<int> param = terms.ParamOfTable(pull.variable);
+  if (!param) {
+    Refuse(from.caller,
+           InvalidArgument("E-rpc-variable", "trainer ", from.trainer, " asked for rows of variable ",
+                           pull.variable, ", which is no table"));
+    return;
+  }
+  if (const Status ids = store_->CheckIds(*param, from.trainer, pull.ids); !ids.ok())
+    return Refuse(from.caller, ids);
+  machine_->PullRows({.trainer = from.trainer,
+                      .param = *param,
+                      .version = pull.version,
+                      .variable = pull.variable,
+                      .request = pull.request,
+                      .padding = terms.PaddingOf(pull.variable),
+                      .ids = pull.ids},
+                     actions);
+}
+
+void Pserver::On(const From& from, const protocol::Save& save, Actions& actions) {
+  const auto refuse = [&](Status why) {  // the trainer is told, and may go on
+    SendTo(from.trainer,
+           protocol::Saved{save.request, std::move(why).In(StrCat("pserver ", facts_.address))});
+  };
+  if (from.trainer != 0) {
+    return refuse(FailedPrecondition("E-server-save-trainer", "trainer ", from.trainer, " asks it to save ",
+                                     save.body.table, "; only trainer 0 may"));
+  }
+  const int param = store_->FindTable(save.body.table);
+  if (param < 0) {
+    return refuse(
+        InvalidArgument("E-server-save", "it holds no table ", save.body.table, " that is dealt out by id"));
+  }
+  Result<std::string> file = checkpoints_.Claim(save.body.file);
+  if (!file.ok()) return refuse(std::move(file).status());
+  machine_->Save({.trainer = from.trainer,
+                  .param = param,
+                  .version = save.version,
+                  .request = save.request,
+                  .file = *std::move(file)},
+                 actions);
+}
+
+void Pserver::On(const From& from, const protocol::Ask& ask, Actions&) {
+  Trainer& trainer = At(from.trainer);
+  trainer.waits_for = Printable(ask.waits_for, kWaitsForMax);
+  trainer.waits_said = trainer.heard;
+  if (!ask.about) return;
+  const TrainerTerms& terms = admission_.terms(from.trainer);
+  const auto [variable, chunk] = *ask.about;
+  std::optional<int> param = terms.ParamOfPull(variable);
+  if (!param) param = terms.ParamOfTable(variable);
+  if (!param) param = terms.ParamOfGrad(variable);
+  if (!param || chunk >= store_->chunk_count(*param)) return;
+  SendTo(from.trainer,
+         protocol::Answer{.at = *ask.about,
+                          .step = ask.step,
+                          .welcome_below = machine_->credit(*param, static_cast<int>(chunk), from.trainer),
+                          .lacking = Lacking(*param, static_cast<int>(chunk))});
+}
+
+void Pserver::On(const From& from, const protocol::Complete&, Actions& actions) {
+  At(from.trainer).worked = true;
+  machine_->Complete(from.trainer, actions);
+}
+
+// The trainer failed and says why before it goes.
+void Pserver::On(const From& from, const protocol::Failure& failure, Actions& actions) {
+  if (Forget(from.trainer)) return;
+  React(from.trainer, protocol::FailureOf(StrCat("trainer ", from.trainer), failure.why), actions);
+}
+
+}  // namespace penstock::pserver

@@ -1,0 +1,131 @@
+// Who comes to a pserver as a trainer, and who goes.
+#include "executor/protocol/failure.h"
+#include "executor/pserver/pserver.h"
+#include "framework/base/log.h"
+
+namespace penstock::pserver {
+
+// A message of a trainer of this job that this server cannot read will not come right by itself, and the
+// others would wait for that trainer; an envelope that is none may be a stranger's.
+void Pserver::Unreadable(const std::shared_ptr<Caller>& from, const Status& why) {
+  const bool was_trainer = trainer_of_.contains(from.get());
+  Refuse(from, why);
+  if (was_trainer || !options_.proven || why.id() != "E-rpc-body") return;
+  Actions actions;
+  machine_->Fail(why, actions);
+  Execute(std::move(actions));
+}
+
+// Tells somebody who is no trainer of ours why not. What a trainer of ours does wrong ends the job instead.
+void Pserver::Refuse(const std::shared_ptr<Caller>& caller, const Status& why) {
+  const auto known = trainer_of_.find(caller.get());
+  if (known != trainer_of_.end() && !Forget(known->second)) {
+    Actions actions;
+    machine_->Fail(why, actions);
+    Execute(std::move(actions));
+    return;
+  }
+  refused_.insert(caller.get());
+  strangers_.Report(StrCat("pserver ", facts_.address, " refused a connection: ", why));
+  caller->Reply({}, protocol::Failure{why});
+  caller->Close();
+}
+
+// Of one that anybody could be, and that has done nothing yet, the place becomes free. False: it is missed.
+bool Pserver::Forget(int trainer) {
+  Trainer& known = At(trainer);
+  if (options_.proven || known.worked || ended_.has_value() || known.caller == nullptr) return false;
+  strangers_.Report(StrCat("pserver ", facts_.address, ": what came as trainer ", trainer,
+                           " goes and has sent nothing; waiting for another one"));
+  trainer_of_.erase(known.caller.get());
+  refused_.insert(known.caller.get());
+  known.caller = nullptr;
+  admission_.Release(trainer);
+  return true;
+}
+
+// One process speaks for a trainer, over one connection.
+Status Pserver::CheckAlone(const From& from) const {
+  const Trainer& trainer = At(from.trainer);
+  if (trainer.caller == nullptr || trainer.caller == from.caller) return OkStatus();
+  return FailedPrecondition("E-rpc-second", "trainer ", from.trainer, " is connected to pserver ",
+                            facts_.address, " already; this is its second connection");
+}
+
+// Of a hello that does not fit.
+void Pserver::TurnAway(const From& from, const Status& why, Actions& actions) {
+  const bool was_trainer = trainer_of_.contains(from.caller.get());
+  Refuse(from.caller, why);
+  if (was_trainer || !options_.proven) return;
+  if (why.id() == "E-rpc-fenced" || why.id() == "E-rpc-job") return;
+  // A trainer of this job that does not fit will not come right by itself, and the others would wait for it
+  // for ever.
+  if (from.sender.trainer < trainers_.size()) admission_.TurnAway(from.trainer);
+  machine_->Fail(why, actions);
+}
+
+void Pserver::On(const From& from, const protocol::Hello& hello, Actions& actions) {
+  if (const Status fits = admission_.Check(from.sender, hello.body); !fits.ok())
+    return TurnAway(from, fits, actions);
+  const int id = from.trainer;
+  if (ended_.has_value() && !admission_.Admitted(id)) {  // it comes when the job is over
+    const Status over =
+        ended_->ok() ? Unavailable("E-peer-lost", "pserver ", facts_.address, " has ended") : *ended_;
+    admission_.TurnAway(id);
+    return Refuse(from.caller, over);
+  }
+  if (const Status alone = CheckAlone(from); !alone.ok()) return Refuse(from.caller, alone);
+  from.caller->Admit();
+  if (LogsDetail(1) && !admission_.Admitted(id))
+    Log(LogSeverity::kInfo, StrCat("pserver ", facts_.address, ": trainer ", id, " has joined"));
+  admission_.Admit(id, from.sender.incarnation, from.sender.contract);
+  Trainer& trainer = At(id);
+  trainer.caller = from.caller;
+  trainer.heard = trainer.active = options_.clock->Now();
+  trainer_of_[from.caller.get()] = id;
+  Welcome(id, from.sender.contract);
+}
+
+void Pserver::Welcome(int trainer, std::uint64_t contract) {
+  protocol::WelcomeBody body;
+  body.part_bytes = static_cast<std::uint32_t>(options_.part_bytes);
+  body.window = static_cast<std::uint32_t>(MachineConfig().window);
+  for (const int param : admission_.terms(trainer).params_of_variables()) {
+    body.chunk_rows.push_back(static_cast<std::uint64_t>(store_->chunk_rows(param)));
+  }
+  protocol::Sender to = SenderOf(trainer);
+  to.contract = contract;
+  At(trainer).caller->Reply(
+      to, protocol::Welcome{.steps_ended = machine_->steps_ended(trainer), .body = std::move(body)});
+}
+
+void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
+  refused_.erase(from.get());
+  const auto known = trainer_of_.find(from.get());
+  if (known == trainer_of_.end()) return;
+  const int id = known->second;
+  if (Forget(id)) {
+    refused_.erase(from.get());
+    return;
+  }
+  trainer_of_.erase(known);
+  Trainer& trainer = At(id);
+  if (trainer.caller != from) return;
+  trainer.caller = nullptr;
+  Actions actions;
+  const std::string how =
+      why.ok() ? "it ended without completing"
+               : StrCat(why.message(), protocol::SilenceText(options_.clock->Now() - trainer.heard));
+  React(id,
+        Unavailable("E-peer-lost", "trainer ", id, " is gone: ", how, " (step ", machine_->steps_ended(id),
+                    ", seen by pserver ", facts_.address, ")"),
+        actions);
+  Execute(std::move(actions));
+}
+
+void Pserver::React(int trainer, const Status& why, Actions& actions) {
+  if (!ended_.has_value() && !machine_->completed(trainer) && options_.on_reaction) options_.on_reaction(why);
+  machine_->Gone(trainer, why, actions);
+}
+
+}  // namespace penstock::pserver

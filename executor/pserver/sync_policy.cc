@@ -1,0 +1,48 @@
+#include "executor/pserver/sync_policy.h"
+
+namespace penstock::pserver {
+
+Turn SyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
+  const ChunkAccount& chunk = ledger.chunk(at);
+  const int trainer = chunk.merged();
+  if (trainer == ledger.trainers()) return {Turn::Kind::kRun};
+  // A step that nobody takes part in any more does not happen.
+  if (!chunk.fed() && !chunk.has_ahead() && ledger.AllCompleted()) return {Turn::Kind::kWait};
+  if (chunk.here(trainer)) return {Turn::Kind::kMerge, trainer};
+  return {ledger.IsAbsent(trainer, chunk.version()) ? Turn::Kind::kZeros : Turn::Kind::kWait, trainer};
+}
+
+std::uint64_t SyncPolicy::RateRuns(const ChunkLedger& ledger, ChunkId at) const {
+  return ledger.chunk(at).version() + 1;
+}
+
+PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uint64_t version,
+                            bool readable) const {
+  const std::uint64_t there = ledger.chunk(at).version();
+  if (version > there) return PullAnswer::kWait;
+  // Who asks for the version that a block is overwriting has sent its gradient since, and should have pulled
+  // before.
+  return version == there && readable ? PullAnswer::kNow : PullAnswer::kGone;
+}
+
+std::uint64_t SyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int) const {
+  return ledger.chunk(at).version() + ledger.config().window;
+}
+
+// Who pulls every version of what it trains may push the next step when it does: the chunk's version is
+// there. Of a table, a trainer may look up nothing, and be ahead of the version; the answer to its last push
+// leaves it without credit, and nothing else would bring it any.
+bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, int param) const { return ledger.has_rows(param); }
+
+std::vector<int> SyncPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const {
+  const ChunkAccount& chunk = ledger.chunk(at);
+  std::vector<int> lacking;
+  if (chunk.running()) return lacking;
+  for (int t = 0; t < ledger.trainers(); ++t) {
+    const bool came = chunk.taken(t) > chunk.version() || chunk.here(t);
+    if (!came && !ledger.IsAbsent(t, chunk.version())) lacking.push_back(t);
+  }
+  return lacking;
+}
+
+}  // namespace penstock::pserver

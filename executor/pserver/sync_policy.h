@@ -1,0 +1,30 @@
+// Synchronous training: version v+1 of a chunk is version v and the sum of all trainers' gradients of step v.
+//
+// Promise: what N trainers compute is what one would on their batches joined, to the order of floating-point
+// sums; and it is the same bytes in every run, because trainer t's gradient is merged after those of 0..t-1,
+// whoever comes first. A pull of step k gets version k and no other. There is no barrier across chunks, but
+// one rate of the learning-rate schedule is in use at a time. A trainer that has completed counts as
+// gradients of zeros in the steps that it no longer takes part in, as in Fluid; one that dies ends the job.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/pserver/update_policy.h"
+
+namespace penstock::pserver {
+
+class SyncPolicy : public UpdatePolicy {
+ public:
+  Turn Next(const ChunkLedger& ledger, ChunkId at) const override;
+  std::uint64_t RateRuns(const ChunkLedger& ledger, ChunkId at) const override;
+  PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
+                  bool readable) const override;
+  std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
+  bool TellsWelcome(const ChunkLedger& ledger, int param) const override;
+  std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const override;
+  bool CountsTheCompleted() const override { return true; }
+  bool GoesOnWithout(const ChunkLedger&, int) const override { return false; }
+};
+
+}  // namespace penstock::pserver

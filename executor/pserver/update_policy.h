@@ -1,0 +1,75 @@
+// A mode of training, as a parameter server sees it: when a version of a chunk is whole, whose gradient is
+// next, what a pull gets, how far ahead a trainer may push, and what becomes of the others when one leaves. A
+// StateMachine asks; a policy reads the ledger, decides, and changes nothing.
+//
+//   // Every gradient is an update of its own, in the order in which the trainers are found ready.
+//   Turn Next(const ChunkLedger& ledger, ChunkId at) const override {
+//     if (ledger.chunk(at).merged() > 0) return {Turn::Kind::kRun};
+//     for (int t = 0; t < ledger.trainers(); ++t) {
+//       if (ledger.chunk(at).here(t)) return {Turn::Kind::kMerge, t};
+//     }
+//     return {Turn::Kind::kWait};
+//   }
+//
+// No answer may depend on anything but the ledger and the question, so that the same events give the same
+// actions. Start values (params that nothing updates) and values that trainers set before their first step
+// are the same in every mode: the machine asks no policy about them.
+//
+// What may run when is two questions: Next says that a chunk's version is whole, RateRuns which run of the
+// learning-rate block it needs. A phase that all chunks go through between the two (norms that servers
+// exchange) belongs at the same place, StateMachine::StartBlock.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/pserver/chunk_ledger.h"
+
+namespace penstock::pserver {
+
+// What a chunk does next.
+struct Turn {
+  enum class Kind {
+    kWait,   // until another event: a gradient, an end
+    kMerge,  // the trainer's next gradient, which is here
+    kZeros,  // zeros in the place of the trainer's next gradient
+    kDrop,   // leaves the trainer's next gradient, which is here, out; then the chunk is asked again
+    kRun,    // its version is whole: the optimize block, once what that needs is there
+  };
+  Kind kind = Kind::kWait;
+  int trainer = 0;  // of kMerge, kZeros, kDrop
+};
+
+enum class PullAnswer {
+  kNow,   // the chunk as it is
+  kWait,  // asked again after each update of the chunk, and when a trainer has left
+  kGone,  // that version was there, and is overwritten
+};
+
+class UpdatePolicy {
+ public:
+  virtual ~UpdatePolicy() = default;
+
+  // Asked while nothing is merged into the chunk and no block runs on it.
+  virtual Turn Next(const ChunkLedger& ledger, ChunkId at) const = 0;
+  // How often the learning-rate block has run before the chunk's next update, if the program has one. It runs
+  // for the n-th time when no chunk is below version n - 1.
+  virtual std::uint64_t RateRuns(const ChunkLedger& ledger, ChunkId at) const = 0;
+  // What a trainer gets that asks for this version of a chunk, or for rows of it. `readable`: that can be
+  // sent; no block is in the middle of it.
+  virtual PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
+                          bool readable) const = 0;
+  // The trainer's gradients of the chunk are welcome for steps below it; a later one is an error. Never
+  // lower than before.
+  virtual std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
+  // After each update of the param the trainers are told what is welcome: its pulls do not tell them.
+  virtual bool TellsWelcome(const ChunkLedger& ledger, int param) const = 0;
+  // Whom a pull of the chunk's next version waits for, for reports. None while a block makes that version.
+  virtual std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const = 0;
+  // A trainer that has completed still counts in the updates of those that go on: these are told of it, once.
+  virtual bool CountsTheCompleted() const = 0;
+  // A trainer is gone and had not completed. True: the others go on as if it had. False: the job ends.
+  virtual bool GoesOnWithout(const ChunkLedger& ledger, int trainer) const = 0;
+};
+
+}  // namespace penstock::pserver

@@ -1,0 +1,108 @@
+#include "executor/protocol/native_codec.h"
+
+#include <gtest/gtest.h>
+
+#include "executor/protocol/envelope.h"
+
+namespace penstock::protocol {
+namespace {
+
+constexpr Sender kSender{.job = 11, .contract = 12, .incarnation = 13, .trainer = 14, .durable_version = 15};
+
+// As the wire has had it since it was first used: which field of the envelope each meaning travels in.
+Message Wire(Envelope envelope, const std::string& body = "") {
+  envelope.job = 11;
+  envelope.contract = 12;
+  envelope.incarnation = 13;
+  envelope.trainer = 14;
+  envelope.durable_version = 15;
+  return Seal(envelope, body.empty() ? Payload() : Payload::Of(body));
+}
+
+std::string BytesOf(const Message& message) { return message.head + message.body.ToText(); }
+
+// The bytes are those of the wire, and what is read from them is what was written.
+void Expect(const Event& event, const Message& wire) {
+  EXPECT_EQ(BytesOf(Encode(kSender, event)), BytesOf(wire));
+  const Result<Decoded<Event>> read = DecodeEvent(wire);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->sender, kSender);
+  EXPECT_EQ(read->message.index(), event.index());
+  EXPECT_EQ(BytesOf(Encode(kSender, read->message)), BytesOf(wire));
+}
+
+void Expect(const Reply& reply, const Message& wire) {
+  EXPECT_EQ(BytesOf(Encode(kSender, reply)), BytesOf(wire));
+  const Result<Decoded<Reply>> read = DecodeReply(wire);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->sender, kSender);
+  EXPECT_EQ(read->message.index(), reply.index());
+  EXPECT_EQ(BytesOf(Encode(kSender, read->message)), BytesOf(wire));
+}
+
+TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
+  const HelloBody hello{.job = "j", .trainers = 2, .contract = "param w : f32[2]\n", .job_facts = "f"};
+  Expect(Event(Hello{.step = 1, .body = hello}),
+         Wire({.kind = MessageKind::kHello, .step = 1}, WriteHello(hello)));
+  Expect(Event(Push{.at = {1, 2}, .step = 3, .part = 4, .rows = 5, .bytes = Payload::Of("bytes")}),
+         Wire({.kind = MessageKind::kPush, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4},
+              "bytes"));
+  Expect(Event(EndStep{.step = 3, .variables = {4, 5}}),
+         Wire({.kind = MessageKind::kEndStep, .step = 3}, WriteVariables({4, 5})));
+  Expect(Event(Pull{.at = {1, 2}, .version = 3}),
+         Wire({.kind = MessageKind::kPull, .step = 3, .variable = 1, .chunk = 2}));
+  Expect(Event(PullRows{.variable = 1, .version = 3, .request = 4, .ids = Payload::Of("12345678")}),
+         Wire({.kind = MessageKind::kPullRows, .step = 3, .variable = 1, .part = 4}, "12345678"));
+  Expect(Event(Save{.version = 3, .request = 4, .body = {.table = "t", .file = "f"}}),
+         Wire({.kind = MessageKind::kSave, .step = 3, .part = 4}, WriteSave({.table = "t", .file = "f"})));
+  Expect(Event(Ask{.about = ChunkRef{1, 2}, .step = 3, .waits_for = "w"}),
+         Wire({.kind = MessageKind::kAsk, .step = 3, .variable = 1, .chunk = 2}, "w"));
+  Expect(Event(Ask{.about = {}, .step = 0, .waits_for = ""}),
+         Wire({.kind = MessageKind::kAsk, .variable = 0xffffffff}));
+  Expect(Event(Complete{}), Wire({.kind = MessageKind::kComplete}));
+  const Status why = Unavailable("E-x", "gone");
+  Expect(Event(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
+}
+
+TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
+  const WelcomeBody welcome{.part_bytes = 8, .window = 2, .chunk_rows = {3, 4}};
+  Expect(Reply(Welcome{.steps_ended = 1, .body = welcome}),
+         Wire({.kind = MessageKind::kWelcome, .step = 1}, WriteWelcome(welcome)));
+  Expect(Reply(Pushed{.at = {1, 2}, .step = 3, .part = 4, .welcome_below = 5}),
+         Wire({.kind = MessageKind::kPushed, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4}));
+  Expect(Reply(StepEnded{.step = 3}), Wire({.kind = MessageKind::kStepEnded, .step = 3}));
+  Expect(
+      Reply(Pulled{.at = {1, 2}, .version = 3, .part = 4, .welcome_below = 5, .bytes = Payload::Of("bytes")}),
+      Wire({.kind = MessageKind::kPulled, .step = 3, .credit = 5, .variable = 1, .chunk = 2, .part = 4},
+           "bytes"));
+  Expect(Reply(Gone{.at = {1, 2}, .version = 3, .welcome_below = 5}),
+         Wire({.kind = MessageKind::kGone, .step = 3, .credit = 5, .variable = 1, .chunk = 2}));
+  Expect(Reply(Rows{.variable = 1, .request = 6, .version = 3, .part = 4, .bytes = Payload::Of("bytes")}),
+         Wire({.kind = MessageKind::kRows, .step = 3, .credit = 6, .variable = 1, .part = 4}, "bytes"));
+  Expect(Reply(RowsGone{.variable = 1, .request = 6, .version = 3}),
+         Wire({.kind = MessageKind::kRowsGone, .step = 3, .credit = 6, .variable = 1}));
+  Expect(Reply(Credit{.at = {1, 2}, .welcome_below = 5}),
+         Wire({.kind = MessageKind::kCredit, .credit = 5, .variable = 1, .chunk = 2}));
+  const Status why = InvalidArgument("E-x", "no");
+  Expect(Reply(Saved{.request = 6, .status = OkStatus()}), Wire({.kind = MessageKind::kSaved, .part = 6}));
+  Expect(Reply(Saved{.request = 6, .status = why}),
+         Wire({.kind = MessageKind::kSaved, .part = 6}, WriteStatus(why)));
+  Expect(
+      Reply(Answer{.at = {1, 2}, .step = 3, .welcome_below = 5, .lacking = "trainer 1"}),
+      Wire({.kind = MessageKind::kAnswer, .step = 3, .credit = 5, .variable = 1, .chunk = 2}, "trainer 1"));
+  Expect(Reply(Left{.trainer = 1, .steps = 3}), Wire({.kind = MessageKind::kLeft, .step = 3, .credit = 1}));
+  Expect(Reply(Completed{}), Wire({.kind = MessageKind::kCompleted}));
+  Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
+}
+
+TEST(NativeCodec, RefusesWhatTheOtherSideOnlyMaySend) {
+  EXPECT_EQ(DecodeEvent(Wire({.kind = MessageKind::kPulled})).status().id(), "E-rpc-envelope");
+  EXPECT_EQ(DecodeReply(Wire({.kind = MessageKind::kPush})).status().id(), "E-rpc-envelope");
+  EXPECT_EQ(DecodeEvent(Wire({.kind = MessageKind::kEndStep}, "odd")).status().id(), "E-rpc-body");
+  Message bad = Wire({.kind = MessageKind::kPull});
+  bad.head[40] = 'x';
+  EXPECT_EQ(DecodeEvent(bad).status().id(), "E-rpc-crc");
+}
+
+}  // namespace
+}  // namespace penstock::protocol

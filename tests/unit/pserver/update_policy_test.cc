@@ -1,0 +1,135 @@
+// What a mode may decide beyond what synchronous training does: each policy here is the smallest that asks
+// the machine for it.
+#include "executor/pserver/update_policy.h"
+
+#include <gtest/gtest.h>
+
+#include "executor/pserver/sync_policy.h"
+#include "tests/unit/pserver/machine_driver.h"
+
+namespace penstock::test {
+namespace {
+
+using pserver::ChunkId;
+using pserver::ChunkLedger;
+using pserver::PullAnswer;
+using pserver::Turn;
+
+// Every gradient is an update of its own; a pull gets what there is, as soon as that can be sent.
+class Eager : public pserver::UpdatePolicy {
+ public:
+  Turn Next(const ChunkLedger& ledger, ChunkId at) const override {
+    if (ledger.chunk(at).merged() > 0) return {Turn::Kind::kRun};
+    for (int t = 0; t < ledger.trainers(); ++t) {
+      if (ledger.chunk(at).here(t)) return {Turn::Kind::kMerge, t};
+    }
+    return {Turn::Kind::kWait};
+  }
+  std::uint64_t RateRuns(const ChunkLedger&, ChunkId) const override { return 1; }  // once, at the start
+  PullAnswer Pull(const ChunkLedger&, ChunkId, int, std::uint64_t, bool readable) const override {
+    return readable ? PullAnswer::kNow : PullAnswer::kWait;
+  }
+  std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override {
+    return ledger.chunk(at).taken(trainer) + ledger.config().window;
+  }
+  bool TellsWelcome(const ChunkLedger&, int) const override { return true; }
+  std::vector<int> Lacks(const ChunkLedger&, ChunkId) const override { return {}; }
+  bool CountsTheCompleted() const override { return false; }
+  bool GoesOnWithout(const ChunkLedger&, int) const override { return true; }
+};
+
+TEST(UpdatePolicy, EveryGradientMayBeAnUpdateOfItsOwn) {
+  Driver d(Config(2), std::make_unique<Eager>());
+  EXPECT_EQ(d.Push(1, 0), "pushed t1; merge t1 c0 s0");
+  EXPECT_EQ(d.Push(1, 1), "pushed t1");
+  EXPECT_EQ(d.Merged(), "run c0 s0");
+  EXPECT_EQ(d.Pull(0, 7), "") << "its block runs, and there is no copy";
+  EXPECT_EQ(d.Push(1, 0), "pushed t1") << "a repeat";
+  EXPECT_EQ(d.Ran(), "credit t0; credit t1; pulled t0 v7; merge t1 c0 s1");
+  EXPECT_EQ(d.machine.credit(0, 0, 0), 2u) << "a trainer is welcome as far as itself has come";
+  EXPECT_EQ(d.machine.credit(0, 0, 1), 4u);
+  EXPECT_EQ(d.Push(0, 0), "pushed t0");
+  EXPECT_EQ(d.Merged(), "run c0 s1");
+  EXPECT_EQ(d.Pull(0, 1), "pulled t0 v1") << "a copy was made for somebody";
+  EXPECT_EQ(d.Ran(), "credit t0; credit t1; merge t0 c0 s0");
+}
+
+TEST(UpdatePolicy, TheRateMayBeComputedOnce) {
+  Driver d(Config(1, true), std::make_unique<Eager>());
+  d.Push(0, 0);
+  EXPECT_EQ(d.Merged(), "lr s0");
+  EXPECT_EQ(d.LrRan(), "run c0 s0");
+  d.Ran();
+  d.Push(0, 1);
+  EXPECT_EQ(d.Merged(), "run c0 s1");
+}
+
+TEST(UpdatePolicy, ATrainerThatDiesMayCountAsCompleted) {
+  Driver d(Config(2), std::make_unique<Eager>());
+  EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
+  const auto gone = [&](int trainer) {
+    return d.Do(
+        [&](pserver::Actions& out) { d.machine.Gone(trainer, Unavailable("E-peer-lost", "gone"), out); });
+  };
+  EXPECT_EQ(gone(1), "") << "nobody is told, nothing ends";
+  d.Merged();
+  EXPECT_EQ(d.Ran(), "credit t0");
+  EXPECT_EQ(d.Complete(0), "completed t0; end ok");
+}
+
+// A version is whole with one gradient fewer than there are trainers; the last one is thrown away.
+class OneBackup : public pserver::SyncPolicy {
+ public:
+  Turn Next(const ChunkLedger& ledger, ChunkId at) const override {
+    const pserver::ChunkAccount& chunk = ledger.chunk(at);
+    if (chunk.merged() == ledger.trainers() - 1) return {Turn::Kind::kRun};
+    for (int t = 0; t < ledger.trainers(); ++t) {
+      if (!chunk.here(t) || chunk.taken(t) > chunk.version()) continue;
+      return {chunk.taken(t) < chunk.version() ? Turn::Kind::kDrop : Turn::Kind::kMerge, t};
+    }
+    return {Turn::Kind::kWait};
+  }
+};
+
+TEST(UpdatePolicy, AVersionMayGoOnWithoutTheSlowestGradient) {
+  Driver d(Config(3), std::make_unique<OneBackup>());
+  EXPECT_EQ(d.Push(2, 0), "pushed t2; merge t2 c0 s0");
+  EXPECT_EQ(d.Merged(), "");
+  EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
+  EXPECT_EQ(d.Merged(), "run c0 s0");
+  EXPECT_EQ(d.Push(1, 0), "pushed t1") << "too late";
+  EXPECT_EQ(d.Ran(), "");
+  EXPECT_EQ(d.Push(1, 1), "pushed t1; merge t1 c0 s1") << "the late one is in no version";
+  EXPECT_EQ(d.machine.version(0, 0), 1u);
+}
+
+// A pull of step k waits until no trainer is more than one step behind it, and then gets what there is.
+class OneStale : public Eager {
+ public:
+  PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int, std::uint64_t version,
+                  bool readable) const override {
+    for (int t = 0; t < ledger.trainers(); ++t) {
+      const std::uint64_t clock = ledger.chunk(at).taken(t);
+      if (!ledger.IsAbsent(t, clock) && clock + 1 < version) return PullAnswer::kWait;
+    }
+    return readable ? PullAnswer::kNow : PullAnswer::kWait;
+  }
+};
+
+TEST(UpdatePolicy, APullMayWaitForTheSlowestTrainerWhoeverUpdatesMeanwhile) {
+  Driver d(Config(2), std::make_unique<OneStale>());
+  for (std::uint64_t step = 0; step < 2; ++step) {
+    EXPECT_EQ(d.Push(0, step), StrCat("pushed t0; merge t0 c0 s", step));
+    d.Merged();
+    d.Ran();
+    EXPECT_EQ(d.Pull(0, step + 1), step == 0 ? "pulled t0 v1" : "") << "trainer 1 is at step 0";
+  }
+  EXPECT_EQ(d.Push(1, 0), "pushed t1; merge t1 c0 s0");
+  d.Merged();
+  EXPECT_EQ(d.Ran(), "credit t0; credit t1; pulled t0 v2");
+  EXPECT_EQ(d.Pull(0, 3), "");
+  EXPECT_EQ(d.Complete(1), "completed t1; pulled t0 v3") << "nobody waits for who has left";
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -41,6 +41,11 @@ Status FluidClient::Attach(const Program& program) {
 
 FluidClient::Server& FluidClient::ServerAt(const std::string& address) {
   const std::lock_guard lock(mutex_);
+  if (servers_.empty()) {
+    options_.report(
+        "this trainer speaks Fluid's wire, which has no exactly-once: a gradient that is sent again after "
+        "its connection broke may count twice");
+  }
   std::unique_ptr<Server>& server = servers_[address];
   if (server == nullptr) {
     server = std::make_unique<Server>();
@@ -92,7 +97,7 @@ Result<protocol::VariableMessage> FluidClient::MessageOf(const Piece& piece, con
     message.tensor = protocol::FluidTensor{
         .dtype = rows->value.dtype(),
         .shape = rows->value.shape(),
-        .values = CopyOf(std::span(rows->value.raw(), rows->value.bytes())),
+        .values = CopyOf(std::span<const std::byte>(rows->value.raw(), rows->value.bytes())),
         .rows = protocol::FluidRows{.height = rows->height, .numbers = CopyOf(std::span(rows->rows))}};
   } else if (const auto* tensor = value.If<Tensor>()) {
     // A first value is written over by what comes back.

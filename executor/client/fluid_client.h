@@ -6,11 +6,11 @@
 //
 // What Fluid's wire lacks is lacking here: no hello (two plans that do not fit are found out by the first
 // message that is refused, or not at all), no step in a message, so no exactly-once: a gradient that is sent
-// again because its connection broke may be applied twice by a server that updates when it arrives. Servers
-// hear of a trainer's failure from nobody.
+// again because its connection broke may be applied twice by a server that updates when it arrives. Nobody
+// tells servers of a trainer's failure.
 //
-// Gradients are sent, and parameters asked for, all at the same time; barriers go out when all before them was
-// answered. Calls wait as long as the connection lives, and say every 10 s what for.
+// Gradients are sent, and parameters asked for, all at the same time; barriers go out when all before them
+// was answered. Calls wait as long as the connection lives, and say every 10 s what for.
 #pragma once
 
 #include <condition_variable>

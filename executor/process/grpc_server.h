@@ -25,16 +25,18 @@ struct GrpcServerOptions {
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
   std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
   transport::TlsFiles tls;
+  // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
+  std::string wire = {};
   std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_...; what is not set stays as
-  // above.
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_WIRE; what is
+  // not set stays as above.
   static GrpcServerOptions FromEnvironment();
 };
 
-// The registry and the runner outlive the server.
+// The registry and the runner outlive the server. kInvalidArgument E-wire-name.
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options);
 

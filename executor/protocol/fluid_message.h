@@ -58,9 +58,9 @@ inline constexpr char kWithoutBarrier[] = "@WITHOUT_BARRIER@RECV";  // suffix of
 // kInvalidArgument E-wire-large: the message would have 2 GiB or more, which Fluid's wire cannot carry.
 Result<Payload> WriteVariableMessage(const VariableMessage& message);
 
-// kDataLoss. E-wire-message: it is cut off, a length in it is over what is there, or it is too long. E-wire-field: a field or
-// an element type that Fluid does not have. E-wire-order: the values come before what describes them.
-// E-wire-size: shape, values, rows and lod do not fit together.
+// kDataLoss. E-wire-message: it is cut off, a length in it is over what is there, or it is too long.
+// E-wire-field: a field or an element type that Fluid does not have. E-wire-order: the values come before
+// what describes them. E-wire-size: shape, values, rows and lod do not fit together.
 // An empty message is one without a name. Nothing is allocated for a size that is only claimed.
 Result<VariableMessage> ReadVariableMessage(const Payload& message);
 

@@ -26,8 +26,8 @@ class FluidPhases {
 
   // A barrier of the phase that is on. Whether that ends the phase.
   bool Barrier(const std::string& who);
-  // A trainer that is done for good; in GET its fetch barrier, if it has sent one, counts no more. Whether that
-  // ends the phase.
+  // A trainer that is done for good; in GET its fetch barrier, if it has sent one, counts no more. Whether
+  // that ends the phase.
   bool Complete(const std::string& who);
 
  private:

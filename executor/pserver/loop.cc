@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include "executor/pserver/memory_left.h"
-#include "executor/pserver/native_service.h"
 #include "executor/pserver/refusal.h"
 
 namespace penstock::pserver {
@@ -48,8 +47,10 @@ void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   const auto address = op.GetOr<std::string>("endpoint", "");
   const PserverOptions& options = options_.pserver;
   Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, *options.clock);
-  NativeService service(refusal);
-  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, service);
+  Served nothing{.run = [this](std::function<void()> work) { Post(std::move(work)); }};
+  nothing.facts.address = address;
+  nothing.facts.trainers = op.GetOr<std::int32_t>("Fanin", 1);
+  const Result<std::unique_ptr<Listener>> listener = wire_.Listen(std::move(nothing), refusal);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   const auto& warn = options.warn ? options.warn : options.report;
   warn(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
@@ -128,9 +129,9 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     TellTrainers(started, op);
     return started;
   }
-  NativeService service(*pserver);
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                            transport_.Listen(pserver->address(), service));
+  Served served = pserver->served();
+  served.run = [this](std::function<void()> work) { Post(std::move(work)); };
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, wire_.Listen(std::move(served), *pserver));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   TickUntilOver(*pserver);
   // For the last replies: trainers close when they have them.

@@ -44,6 +44,13 @@ Pserver::Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOption
   started_ = reported_ = options_.clock->Now();
 }
 
+Served Pserver::served() const {
+  Served served{.facts = facts_};
+  for (std::size_t p = 0; p < facts_.params.size(); ++p)
+    served.chunk_rows.push_back(store_->chunk_rows(static_cast<int>(p)));
+  return served;
+}
+
 template <typename Work>
 void Pserver::Guard(const Work& work) {
   try {

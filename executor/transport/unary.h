@@ -1,8 +1,8 @@
 // Single calls over gRPC, as a service of somebody else's protocol has them: a request, then a reply or an
 // error. It knows no protocol: service, methods and bytes are the caller's.
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(auto server, ListenUnary("127.0.0.1:6174", handler, {.service = "sendrecv.SendRecvService",
-//                                                                                  .methods = {"GetVariable"}}));
+//   const UnaryServerOptions options{.service = "sendrecv.SendRecvService", .methods = {"GetVariable"}};
+//   PENSTOCK_ASSIGN_OR_RETURN(auto server, ListenUnary("127.0.0.1:6174", handler, options));
 //   auto client = MakeUnaryClient("127.0.0.1:6174", "sendrecv.SendRecvService");
 //   client->Call("GetVariable", request, 180s, [](Result<UnaryReply> reply) { ... });
 //
@@ -52,8 +52,8 @@ Result<std::unique_ptr<Listener>> ListenUnary(const std::string& address, UnaryH
 class UnaryClient {
  public:
   virtual ~UnaryClient() = default;
-  // Returns at once; `done` is called once, from any thread, and never inside Call. A server that is not there
-  // is waited for. The request's bytes stay as they are until `done`.
+  // Returns at once; `done` is called once, from any thread, and never inside Call. A server that is not
+  // there is waited for. The request's bytes stay as they are until `done`.
   //
   // kUnavailable E-rpc-unavailable: the connection broke, or the server says so. kDeadlineExceeded
   // E-rpc-deadline. kCancelled E-rpc-cancelled: by Cancel. kFailedPrecondition E-rpc-refused: any other

@@ -103,13 +103,17 @@ struct TrainerOptions {
   int steps = 3;
   std::string token = "secret";
   transport::TlsFiles tls = {};
+  std::string wire = {};
   bool complete = true;
   std::function<void(int)> before_step = [](int) {};
 };
 
 inline std::unique_ptr<RpcClient> Client(const TrainerOptions& options = {}) {
-  return process::MakeGrpcClient(
-             {.job = "job", .token = options.token, .tls = options.tls, .report = [](auto&) {}})
+  return process::MakeGrpcClient({.job = "job",
+                                  .token = options.token,
+                                  .tls = options.tls,
+                                  .wire = options.wire,
+                                  .report = [](auto&) {}})
       .value();
 }
 

@@ -34,6 +34,7 @@ Status FluidClient::Attach(const Program& program) {
   }
   lands_at_barrier_ = facts.pulls_complete_at_barrier;
   for (const auto& [address, contract] : facts.contracts) {
+    async_ |= !contract.grads.empty() && !facts.pulls_complete_at_barrier;
     for (const protocol::ContractPiece& piece : contract.starts) first_values_.emplace(address, piece.name);
   }
   return OkStatus();
@@ -112,6 +113,7 @@ Result<protocol::VariableMessage> FluidClient::MessageOf(const Piece& piece, con
 Status FluidClient::Push(PushHandle handle, const Variable& value) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   Piece& piece = pushes_[static_cast<std::size_t>(handle.index)];
+  if (async_ && piece.pushed) PENSTOCK_RETURN_IF_ERROR(CompleteSends());
   if (std::exchange(piece.pushed, true)) {
     if (piece.first_value) return OkStatus();  // what the server has stays
     return FailedPrecondition("E-send-twice", "send: ", piece.remote.name, " was sent before in step ",
@@ -124,30 +126,38 @@ Status FluidClient::Push(PushHandle handle, const Variable& value) {
       message);
 }
 
+Status FluidClient::CompleteSends() {
+  PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kSend));
+  for (Piece& piece : pushes_) piece.pushed = piece.first_value && piece.pushed;
+  return OkStatus();
+}
+
 Status FluidClient::EndStep(PeersHandle pservers) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kSend));
+  PENSTOCK_RETURN_IF_ERROR(CompleteSends());
   PENSTOCK_RETURN_IF_ERROR(StartAll(pservers, "SendVariable", protocol::kBatchBarrier));
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kControl));
-  for (Piece& piece : pushes_) piece.pushed = piece.first_value && piece.pushed;
   in_get_ = true;
   const std::lock_guard lock(mutex_);
   ++step_;
   return OkStatus();
 }
 
-// Outside of a step nobody is in phase GET, and Fluid has another call for what is there.
+// Outside of a step nobody is in phase GET, and Fluid has another call for what is there. An async server has
+// no phases: what is sent counts when it is answered.
 Status FluidClient::Pull(PullHandle handle, Variable& out) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  if (async_) PENSTOCK_RETURN_IF_ERROR(CompleteSends());
+  const bool phase = in_get_ || async_;
   const Piece& piece = pulls_[static_cast<std::size_t>(handle.index)];
   Tensor& tensor = out.As<Tensor>();
   tensor.Reset(piece.remote.dtype, piece.remote.shape);
   protocol::VariableMessage message{
       .varname = piece.remote.name, .out_varname = piece.remote.name, .trainer_id = trainer_};
-  if (!in_get_) message.varname += protocol::kWithoutBarrier;
+  if (!phase) message.varname += protocol::kWithoutBarrier;
   PENSTOCK_RETURN_IF_ERROR(Start({.kind = Kind::kFetch,
                                   .server = piece.server,
-                                  .method = in_get_ ? "GetVariable" : "GetVariableNoBarrier",
+                                  .method = phase ? "GetVariable" : "GetVariableNoBarrier",
                                   .retries = options_.retries,
                                   .out = tensor},
                                  message));

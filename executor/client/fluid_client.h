@@ -98,6 +98,7 @@ class FluidClient : public RpcClient {
   Status Start(Flight flight, const protocol::VariableMessage& message);
   void Launch(Flight& flight);  // with the lock held
   void OnReply(Flight& flight, Result<transport::UnaryReply> reply);
+  Status CompleteSends();
   Status StartAll(PeersHandle pservers, const std::string& method, const std::string& varname);
   bool Answered(Kind kind) const;
   std::string WaitsFor(Kind kind) const;
@@ -111,6 +112,7 @@ class FluidClient : public RpcClient {
   std::set<std::pair<std::string, std::string>> first_values_;  // server, name
   std::vector<Piece> pushes_, pulls_, tables_;
   std::vector<std::vector<Server*>> groups_;
+  bool async_ = false;  // its program sends gradients and has no barriers
   bool in_get_ = true;  // what the servers' phase is for this trainer: GET until its fetch_barrier
   bool completed_ = false;
 

@@ -108,7 +108,9 @@ void FluidService::TakeSend(Call call) {
 void FluidService::TakeGradient(Call call, const Gradient& of) {
   if (!call.stored) {
     const protocol::ServedParam& served = served_.facts.params[static_cast<std::size_t>(of.param)];
-    if (const Status fits = CheckTensor(call.message, served.param, served.rows); !fits.ok())
+    protocol::ContractPiece piece = served.param;
+    if (served.by_id) piece.shape = piece.shape.WithRows(kUnknownDim);  // no height is agreed upon
+    if (const Status fits = CheckTensor(call.message, piece, served.rows); !fits.ok())
       return Refuse(std::move(call), fits);
     if (const Status here = CheckHere(of.trainer); !here.ok()) return Refuse(std::move(call), here);
     Know(call.caller, of.trainer);

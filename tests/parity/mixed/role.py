@@ -1,7 +1,7 @@
 """One role of a job, under Fluid 1.8.5 or under Penstock: the same script, so the same programs.
 
-    python role.py fluid|penstock pserver|trainer INDEX --endpoints A,B --model dense|sparse --mode sync|async
-                   --steps N --out FILE
+    python role.py fluid|penstock pserver|trainer INDEX --endpoints A,B --trainers N --model dense|sparse
+                   --mode sync|async --steps N --out FILE
 
 A trainer writes its losses, one a line. Runs under Python 3.7 and later.
 """
@@ -11,7 +11,6 @@ import importlib
 
 import numpy
 
-TRAINERS = 2
 # Large enough that the first layer's weights and the table are cut into a slice for each pserver.
 INPUTS, HIDDEN = 200, 120
 ROWS, WIDTH, WORDS = 3000, 8, 3
@@ -63,7 +62,7 @@ def main():
     parser = argparse.ArgumentParser()
     for name in ('side', 'role', 'index'):
         parser.add_argument(name)
-    for name in ('endpoints', 'model', 'mode', 'steps', 'out'):
+    for name in ('endpoints', 'trainers', 'model', 'mode', 'steps', 'out'):
         parser.add_argument('--' + name, required=True)
     options = parser.parse_args()
     fluid = importlib.import_module({'fluid': 'paddle.fluid', 'penstock': 'penstock.fluid'}[options.side])
@@ -74,7 +73,7 @@ def main():
     config = fluid.DistributeTranspilerConfig()
     config.sync_mode = sync
     t = fluid.DistributeTranspiler(config)
-    t.transpile(index if options.role == 'trainer' else 0, pservers=options.endpoints, trainers=TRAINERS,
+    t.transpile(index if options.role == 'trainer' else 0, pservers=options.endpoints, trainers=int(options.trainers),
                 sync_mode=sync)
     exe = fluid.Executor(fluid.CPUPlace())
     if options.role == 'pserver':

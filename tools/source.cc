@@ -22,6 +22,14 @@ DEFINE_string(slicing, "", "how parameters are cut: fluid, even or mxnet; wins o
 DEFINE_string(
     clip, "",
     "whose gradients are clipped: local (each trainer's) or global (their mean); wins over --config");
+DEFINE_int32(staleness, -1,
+             "async: steps that a trainer may be ahead of the slowest; -1: any number; wins over --config");
+DEFINE_int32(backup_trainers, 0,
+             "sync: trainers that a step does not wait for, fewer than there are; wins over --config");
+DEFINE_string(
+    compression, "",
+    "of gradients, as \"two_bit 0.5 from 65536, fc.w: none\": none, fp16, bf16, two_bit THRESHOLD or "
+    "top_k RATIO, from so many elements on, and by parameter; wins over --config");
 
 namespace penstock::tools {
 namespace {
@@ -31,6 +39,20 @@ constexpr char kFluid18[] = "fluid-1.8";
 Status Require(std::string_view command, std::string_view flag, const std::string& value) {
   if (!value.empty()) return OkStatus();
   return InvalidArgument("E-usage", command, ": --", flag, " is missing");
+}
+
+// Whether the flag stands on the command line, with whatever value.
+bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
+
+Status ApplyPolicyFlags(plan::TranspileConfig& config) {
+  if (IsGiven("staleness"))
+    config.staleness = FLAGS_staleness == -1 ? std::nullopt : std::optional<int>(FLAGS_staleness);
+  if (IsGiven("backup_trainers")) config.backup_trainers = FLAGS_backup_trainers;
+  if (FLAGS_compression.empty()) return OkStatus();
+  Result<CompressionRules> rules = ParseCompression(FLAGS_compression);
+  if (!rules.ok()) return std::move(rules).status().In("--compression");
+  config.compression = *std::move(rules);
+  return OkStatus();
 }
 
 // What the command line says beside the file.
@@ -60,7 +82,7 @@ Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
     }
     config.clip = *clip;
   }
-  return OkStatus();
+  return ApplyPolicyFlags(config);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The user's own programs and the description of the job, as the flags --main, --startup, --facts, --config,
-// --compat, --split-method and --slicing say.
+// --compat, --split-method, --slicing, --clip, --staleness, --backup-trainers and --compression say.
 #pragma once
 
 #include "framework/base/status.h"

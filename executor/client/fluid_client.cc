@@ -27,7 +27,7 @@ FluidClient::~FluidClient() = default;
 // --- What a program declares.
 
 Status FluidClient::Attach(const Program& program) {
-  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerFacts facts, protocol::ReadTrainer(program));
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerContracts facts, protocol::ReadTrainer(program));
   if (facts.trainer_id) {
     trainer_ = *facts.trainer_id;
     if (options_.on_trainer) options_.on_trainer(trainer_);

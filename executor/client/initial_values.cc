@@ -4,15 +4,17 @@
 #include <utility>
 
 #include "framework/ir/program.h"
+#include "framework/roles/views.h"
 
 namespace penstock::client {
 namespace {
 
 constexpr std::size_t kProgramsMax = 64;  // that are remembered
 
-bool Has(const Program& program, std::string_view type) {
+bool Has(const Program& program, roles::Comm comm) {
   const auto& ops = program.main().ops();
-  return std::any_of(ops.begin(), ops.end(), [&](const OpEntry& entry) { return entry.op->type() == type; });
+  return std::any_of(ops.begin(), ops.end(),
+                     [&](const OpEntry& entry) { return roles::CommOf(*entry.op) == comm; });
 }
 
 Dim RowsDeclared(const Program& program, const std::string& name) {
@@ -23,10 +25,8 @@ Dim RowsDeclared(const Program& program, const std::string& name) {
 
 using Parts = std::map<std::string, std::vector<RemotePart>>;
 
-void AddReceived(const Program& program, const Op& op, Parts& parts) {
-  const auto servers = op.GetOr<std::vector<std::string>>("epmap", {});
-  const auto remote = op.GetOr<std::vector<std::string>>("varnames", {});
-  const auto local = op.Output("Out");
+void AddReceived(const Program& program, const roles::RecvView& recv, Parts& parts) {
+  const roles::Names servers = recv.addresses(), remote = recv.renamed(), local = recv.variables();
   for (std::size_t i = 0; i < local.size() && i < servers.size(); ++i) {
     const std::string& name = i < remote.size() ? remote[i] : local[i];
     parts[local[i]] = {{servers[i], name, 0, RowsDeclared(program, local[i])}};
@@ -51,17 +51,16 @@ void AddJoined(const Op& op, Parts& parts) {
   parts[op.OutputName("Out")] = std::move(joined);
 }
 
-void AddSlices(const Op& op, std::string_view slot, std::string_view servers, Parts& parts) {
-  const auto names = op.GetOr<std::vector<std::string>>("table_names", {});
-  const auto heights = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
-  const auto addresses = op.GetOr<std::vector<std::string>>(servers, {});
+void AddSlices(const roles::LookupView& lookup, Parts& parts) {
+  const roles::Names names = lookup.pieces(), addresses = lookup.addresses();
+  const roles::Numbers heights = lookup.heights();
   std::vector<RemotePart> slices;
   Dim at = 0;
   for (std::size_t i = 0; i < names.size() && i < heights.size() && i < addresses.size(); ++i) {
     slices.push_back({addresses[i], names[i], at, at + heights[i]});
     at += heights[i];
   }
-  parts[op.InputName(slot)] = std::move(slices);
+  parts[lookup.table()] = std::move(slices);
 }
 
 Status AddPieces(const std::string& name, const std::vector<RemotePart>& parts, const Scope& scope,
@@ -87,11 +86,12 @@ Parts RemoteParts(const Program& program) {
   Parts parts;
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
-    if (op.type() == "recv" && op.GetOr<std::int32_t>("do_not_run", 0) == 0) AddReceived(program, op, parts);
+    const roles::Comm comm = roles::CommOf(op);
+    if (comm == roles::Comm::kRecv && !roles::RecvView(op).idle())
+      AddReceived(program, roles::RecvView(op), parts);
     if (op.type() == "concat") AddJoined(op, parts);
-    if (op.type() == "distributed_lookup_table") AddSlices(op, "W", "endpoints", parts);
-    if (op.type() == "nce" && op.GetOr<bool>("remote_prefetch", false))
-      AddSlices(op, "Weight", "epmap", parts);
+    if (comm == roles::Comm::kLookup || comm == roles::Comm::kSampler)
+      AddSlices(roles::LookupView(op), parts);
   }
   std::erase_if(parts, [](const auto& part) { return part.second.empty(); });
   return parts;
@@ -100,13 +100,13 @@ Parts RemoteParts(const Program& program) {
 bool InitialValues::Concerns(const Program& program) {
   if (speaks_to_servers_.size() >= kProgramsMax) speaks_to_servers_.clear();
   const auto [known, added] = speaks_to_servers_.try_emplace(program.content_id(), false);
-  if (added) known->second = Has(program, "recv") || Has(program, "send_barrier");
+  if (added) known->second = Has(program, roles::Comm::kRecv) || Has(program, roles::Comm::kSendBarrier);
   return known->second;
 }
 
 Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars& changed, RpcClient& rpc) {
   const Parts parts = RemoteParts(program);
-  if (!Has(program, "send_barrier")) {
+  if (!Has(program, roles::Comm::kSendBarrier)) {
     std::erase_if(changed, [&](const auto& entry) { return parts.contains(entry.first); });
     return OkStatus();
   }

@@ -42,7 +42,7 @@ int Session::trainer() const {
 }
 
 Status Session::Attach(const Program& program) {
-  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerFacts facts, protocol::ReadTrainer(program));
+  PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerContracts facts, protocol::ReadTrainer(program));
   if (facts.contracts.empty()) return OkStatus();  // it speaks to no server
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
@@ -239,7 +239,7 @@ Status Session::Pull(PullHandle handle, Tensor& out) {
   if (peer.arriving.contains(variable)) {
     return FailedPrecondition("E-recv-twice", "recv: ", declared.name, " is on its way already");
   }
-  out.Reset(piece.dtype, piece.shape);
+  out.Refit(piece.dtype, piece.shape);
   Arriving& arriving = peer.arriving[variable];
   arriving.version = step_;
   arriving.out = out;

@@ -18,7 +18,7 @@ class SharedClient::User : public RpcClient {
   }
 
   Status Attach(const Program& program) override {
-    const Result<protocol::TrainerFacts> facts = protocol::ReadTrainer(program);
+    const Result<protocol::TrainerContracts> facts = protocol::ReadTrainer(program);
     if (facts.ok() && !facts->contracts.empty()) {
       const std::lock_guard lock(shared_.mutex_);
       shared_.in_use_.insert(this);

@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "executor/graph/explain.h"
+#include "executor/graph/row_views.h"
 #include "framework/base/near_names.h"
 #include "framework/ir/block_uses.h"
 #include "framework/op/operand_kinds.h"
@@ -46,6 +47,7 @@ class Compiler {
     PENSTOCK_RETURN_IF_ERROR(AddFetches());
     PENSTOCK_RETURN_IF_ERROR(CheckFeedsAreThere());
     std::erase_if(out_->imports, [this](int index) { return slot(index).home == Home::kScope; });
+    AddRowViews(*out_);
     for (std::size_t s = 0; s < out_->slots.size(); ++s) {
       const SlotInfo& slot = out_->slots[s];
       if (slot.home == Home::kFeed || (slot.home == Home::kScope && slot.required)) {

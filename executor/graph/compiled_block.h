@@ -38,6 +38,8 @@ struct SlotInfo {
   bool kept = false;
   int first_write = -1;  // instructions; -1 if never
   int last_use = -1;
+  // The slot of whose rows it may be a view, where one of the block's row_groups says which; -1: none.
+  int view_of = -1;
 };
 
 // An op with its arguments as slots, in the order of op->inputs() and op->outputs(); -1 stands for no
@@ -53,6 +55,14 @@ struct Instruction {
   std::vector<std::vector<int>> outputs;
 };
 
+// An instruction that cuts or joins rows, and whose parts are views of the whole, or some of them
+// (SlotInfo::view_of).
+struct RowGroup {
+  int instruction = 0;
+  int whole = -1;          // slot
+  std::vector<int> parts;  // slots, in the order of their rows
+};
+
 // What a block is compiled for.
 enum class BlockUse {
   kMain,    // Executor::Run: persistable variables live in the scope, others are temporaries
@@ -65,6 +75,7 @@ struct CompiledBlock {
   BlockUse use = BlockUse::kMain;
   std::vector<SlotInfo> slots;
   std::vector<Instruction> instructions;
+  std::vector<RowGroup> row_groups;
   std::vector<int> feeds;    // slot of each feed, -1: declared, but no op reads it
   std::vector<int> fetches;  // slot of each fetch
   // Temporaries and feeds that blocks started here mention: those find them by name.

@@ -93,8 +93,10 @@ std::vector<std::string> FactsOf(const CompiledBlock& block, const Instruction& 
     for (const int slot : instruction.inputs[i]) {
       if (slot < 0) continue;
       const auto s = static_cast<std::size_t>(slot);
+      const int whole = block.slots[s].view_of;
       facts.push_back(
-          StrCat(instruction.op->inputs()[i].name, " = ", block.slots[s].name, " : ", TypeText(slots[s])));
+          StrCat(instruction.op->inputs()[i].name, " = ", block.slots[s].name, " : ", TypeText(slots[s]),
+                 whole < 0 ? "" : StrCat(", rows of ", block.slots[static_cast<std::size_t>(whole)].name)));
     }
   }
   return facts;

@@ -31,8 +31,10 @@ class Specialiser {
       : services_(services),
         known_(std::move(known)),
         place_of_(block->slots.size(), -1),
+        view_of_(block->slots.size(), -1),
         guessed_(block->slots.size(), false),
-        block_written_(block->slots.size(), false) {
+        block_written_(block->slots.size(), false),
+        sent_(block->slots.size(), false) {
     out_ = std::make_unique<Specialisation>();
     out_->block = std::move(block);
   }
@@ -44,6 +46,8 @@ class Specialiser {
     for (const Instruction& instruction : block.instructions) {
       PENSTOCK_RETURN_IF_ERROR(AddStep(instruction));
     }
+    for (const RowGroup& group : block.row_groups) AddViews(group);
+    PlaceOutputs();
     PlacePlaces();
     return std::move(out_);
   }
@@ -119,7 +123,16 @@ class Specialiser {
         guessed_[static_cast<std::size_t>(slot)] = guess;
       }
     }
+    if (instruction.def->side_effect()) NoteSent(instruction);
     return OkStatus();
+  }
+
+  void NoteSent(const Instruction& instruction) {
+    for (const auto& args : instruction.inputs) {
+      for (const int slot : args) {
+        if (slot >= 0) sent_[static_cast<std::size_t>(slot)] = true;
+      }
+    }
   }
 
   // What the kernel has seen of its inputs. Before AddOutput: an input that is written has its new type then.
@@ -158,7 +171,11 @@ class Specialiser {
                              ": not enough memory for these shapes: ", written.name, " : ", TypeText(info)),
           out_->block->program, out_->block->block, step.instruction->position);
     }
-    step.outputs.push_back({slot, info, PlaceOf(slot, info, bytes), Reads(*step.instruction, slot)});
+    if (out_->block->slots[static_cast<std::size_t>(slot)].home == Home::kFrame) temporary_bytes_ += bytes;
+    step.outputs.push_back({.slot = slot,
+                            .info = info,
+                            .in_place = Reads(*step.instruction, slot),
+                            .sent_before = sent_[static_cast<std::size_t>(slot)]});
     return OkStatus();
   }
 
@@ -168,10 +185,53 @@ class Specialiser {
     });
   }
 
+  // What a prepared step reads or writes under this slot; null if that is not known before it runs.
+  static const VarInfo* InfoIn(const Step& step, int slot) {
+    for (const OutputTensor& output : step.outputs) {
+      if (output.slot == slot) return &output.info;
+    }
+    for (const InputOperand& input : step.inputs) {
+      if (input.slot == slot && IsKnownTensor(input.info)) return &input.info;
+    }
+    return nullptr;
+  }
+
+  // The rows of each part, from what the step that cuts or joins them was prepared for.
+  void AddViews(const RowGroup& group) {
+    const Step& step = out_->steps[static_cast<std::size_t>(group.instruction)];
+    const VarInfo* whole = InfoIn(step, group.whole);
+    if (step.kernel == nullptr || whole == nullptr || whole->shape.rank() == 0) return;
+    std::vector<RowView> views;
+    Dim begin = 0;
+    for (const int part : group.parts) {
+      const VarInfo* info = InfoIn(step, part);
+      if (info == nullptr || info->dtype != whole->dtype || info->shape.rank() == 0) return;
+      const Dim end = begin + info->shape[0];
+      if (out_->block->slots[static_cast<std::size_t>(part)].view_of == group.whole)
+        views.push_back({part, group.whole, *whole, begin, end});
+      begin = end;
+    }
+    if (begin != whole->shape[0]) return;
+    for (RowView& view : views) {
+      view_of_[static_cast<std::size_t>(view.slot)] = static_cast<int>(out_->views.size());
+      out_->views.push_back(std::move(view));
+    }
+  }
+
+  void PlaceOutputs() {
+    for (Step& step : out_->steps) {
+      for (OutputTensor& output : step.outputs) {
+        output.view = view_of_[static_cast<std::size_t>(output.slot)];
+        if (output.view < 0) output.place = PlaceOf(output.slot, output.info);
+      }
+    }
+  }
+
   // The place of a temporary, large enough for all that is written to it; -1 for other variables.
-  int PlaceOf(int slot, const VarInfo& info, std::size_t bytes) {
+  int PlaceOf(int slot, const VarInfo& info) {
     const SlotInfo& declared = out_->block->slots[static_cast<std::size_t>(slot)];
     if (declared.home != Home::kFrame) return -1;
+    const std::size_t bytes = static_cast<std::size_t>(info.shape.Count()) * SizeOf(info.dtype);
     int& place = place_of_[static_cast<std::size_t>(slot)];
     if (place < 0) {
       place = static_cast<int>(out_->places.size());
@@ -179,7 +239,6 @@ class Specialiser {
     }
     Place& found = out_->places[static_cast<std::size_t>(place)];
     found.bytes = std::max(found.bytes, bytes);
-    temporary_bytes_ += bytes;
     return place;
   }
 
@@ -200,8 +259,10 @@ class Specialiser {
   const Services& services_;
   std::vector<VarInfo> known_;
   std::vector<int> place_of_;        // index in places by slot, -1 if it has none
+  std::vector<int> view_of_;         // index in views by slot, -1 if it is none
   std::vector<bool> guessed_;        // by slot: its shape may turn out to be another one
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
+  std::vector<bool> sent_;           // by slot: an op with an effect outside has read it
   std::size_t temporary_bytes_ = 0;  // of all that is written to temporaries
   std::unique_ptr<Specialisation> out_;
 };

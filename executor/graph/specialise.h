@@ -23,8 +23,10 @@ struct InputOperand {
 struct OutputTensor {
   int slot = -1;
   VarInfo info;
-  int place = -1;         // index into places; -1: the frame does not place it
-  bool in_place = false;  // the op reads the same variable: what is there must stay
+  int place = -1;            // index into places; -1: the frame does not place it
+  int view = -1;             // index into views, -1: none
+  bool in_place = false;     // the op reads the same variable: what is there must stay
+  bool sent_before = false;  // an earlier step handed the variable to somebody who may still read its memory
 };
 
 // One op, ready.
@@ -54,11 +56,22 @@ struct Place {
   bool own_buffer = false;  // not in the arena
 };
 
+// A temporary that is rows [begin, end) of another variable where that one holds `whole` when the temporary
+// is first written; else it gets memory of its own.
+struct RowView {
+  int slot = -1;
+  int of = -1;  // slot
+  VarInfo whole;
+  Dim begin = 0;
+  Dim end = 0;
+};
+
 struct Specialisation {
   std::shared_ptr<const CompiledBlock> block;
   std::vector<VarInfo> key;  // types of the slots block->key
   std::vector<Step> steps;
   std::vector<Place> places;
+  std::vector<RowView> views;
   std::size_t arena_bytes = 0;
   std::size_t workspace_bytes = 0;
   int late_steps = 0;

@@ -10,6 +10,7 @@
 #include "executor/pserver/loop.h"
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/log.h"
+#include "framework/roles/views.h"
 
 namespace penstock::process {
 namespace {
@@ -24,7 +25,7 @@ class GrpcServer : public ServerLoop {
         loop_(*wire_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
-    ProposeLogRole(StrCat("pserver ", op.GetOr<std::string>("endpoint", "")));
+    ProposeLogRole(StrCat("pserver ", roles::ServeView(op).address()));
     return loop_.Serve(program, op, scope);
   }
   void Cancel() override { loop_.Cancel(); }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "executor/protocol/contract_pieces.h"
 #include "framework/base/hash.h"
 
 namespace penstock::protocol {
@@ -16,11 +15,6 @@ int FindPiece(const std::vector<ContractPiece>& pieces, std::string_view name) {
 }
 
 }  // namespace
-
-std::string ContractPiece::ToString() const {
-  return rows ? StrCat(name, " : rows<", DTypeName(dtype), shape, ">")
-              : StrCat(name, " : ", DTypeName(dtype), shape);
-}
 
 std::string Contract::ToText() const {
   std::string text;
@@ -47,6 +41,11 @@ const ContractPiece& Contract::Variable(std::size_t position) const {
   return position < tables.size() ? tables[position] : grads[position - tables.size()];
 }
 bool Contract::Starts(std::string_view name) const { return FindPiece(starts, name) >= 0; }
+
+void SortByName(std::vector<ContractPiece>& pieces) {
+  std::sort(pieces.begin(), pieces.end(),
+            [](const ContractPiece& a, const ContractPiece& b) { return a.name < b.name; });
+}
 
 namespace {
 

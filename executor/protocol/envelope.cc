@@ -28,12 +28,17 @@ T Take(std::string_view head, std::size_t at) {
   return value;
 }
 
-std::uint32_t CrcOf(std::string_view head, const Payload& body) {
+std::uint32_t CrcOfHead(std::string_view head) {
   constexpr std::uint32_t kZero = 0;
   std::uint32_t crc = Crc32c(0, head.data() + kKindAt, 1);
   crc = Crc32c(crc, head.data() + kJobAt, kCrcAt - kJobAt);
   crc = Crc32c(crc, &kZero, sizeof(kZero));
-  crc = Crc32c(crc, head.data() + kCrcAt + 4, 4);
+  return Crc32c(crc, head.data() + kCrcAt + 4, 4);
+}
+
+// Reads all bytes, whatever the body says of its sum.
+std::uint32_t CrcOf(std::string_view head, const Payload& body) {
+  std::uint32_t crc = CrcOfHead(head);
   for (const Bytes& piece : body.pieces()) crc = Crc32c(crc, piece.data, piece.size);
   return crc;
 }
@@ -55,7 +60,8 @@ Message Seal(const Envelope& envelope, Payload body) {
   Put(head, 64, envelope.chunk);
   Put(head, 68, envelope.part);
   Put(head, 76, static_cast<std::uint32_t>(body.size()));
-  Put(head, kCrcAt, CrcOf(head, body));
+  Put(head, kCrcAt,
+      body.crc32c() ? Crc32cCombine(CrcOfHead(head), *body.crc32c(), body.size()) : CrcOf(head, body));
   return {.head = std::move(head), .body = std::move(body)};
 }
 

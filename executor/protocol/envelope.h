@@ -66,6 +66,7 @@ struct Envelope {
   friend bool operator==(const Envelope&, const Envelope&) = default;
 };
 
+// Reads the body only if nobody has told its CRC (Payload::crc32c).
 Message Seal(const Envelope& envelope, Payload body);
 // kDataLoss E-rpc-envelope, E-rpc-crc.
 Result<Envelope> Open(const Message& message);

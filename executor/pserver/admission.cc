@@ -8,23 +8,22 @@
 
 namespace penstock::pserver {
 
-TrainerTerms::TrainerTerms(const protocol::ServerFacts& facts, int trainer, protocol::SparseParams sparse)
+TrainerTerms::TrainerTerms(const roles::ServerRole& facts, int trainer, protocol::SparseParams sparse)
     : contract_(protocol::ContractOf(facts, trainer, sparse)),
       startup_hash_(contract_.Startup().Hash()),
       hash_(contract_.Hash()),
       param_of_(contract_.variable_count()),
       padding_of_(contract_.variable_count(), -1) {
   for (std::size_t p = 0; p < facts.params.size(); ++p) {
-    const protocol::ServedParam& served = facts.params[p];
+    const roles::ServedParam& served = facts.params[p];
     const int param = contract_.FindParam(served.param.name);
     const int itself = param >= 0 ? param : contract_.FindTable(served.param.name);
-    const int pushed =
-        served.start ? itself : contract_.FindGrad(served.grads[static_cast<std::size_t>(trainer)]);
+    const int pushed = served.start ? itself : contract_.FindGrad(served.GradientOf(trainer));
     variable_of_.push_back(static_cast<std::uint32_t>(itself));
     pushed_for_.push_back(static_cast<std::uint32_t>(pushed));
     if (itself >= 0) param_of_[variable_of_.back()] = static_cast<int>(p);
     param_of_[pushed_for_.back()] = static_cast<int>(p);
-    for (const protocol::ServedLookup& lookup : served.lookups) {
+    for (const roles::ServedLookup& lookup : served.lookups) {
       const auto asked = static_cast<std::size_t>(contract_.FindTable(lookup.ids));
       param_of_[asked] = static_cast<int>(p);
       padding_of_[asked] = lookup.padding;
@@ -87,10 +86,10 @@ std::string DifferenceOf(std::string ours, std::string_view theirs) {
 
 }  // namespace
 
-Admission::Admission(const protocol::ServerFacts& facts, std::string job)
+Admission::Admission(const roles::ServerRole& facts, std::string job)
     : address_(facts.address), job_(std::move(job)), job_facts_(facts.job_facts), job_hash_(Fnv1a64(job_)) {
   const bool sparse = std::any_of(facts.params.begin(), facts.params.end(),
-                                  [](const protocol::ServedParam& served) { return served.rows; });
+                                  [](const roles::ServedParam& served) { return served.rows; });
   for (int t = 0; t < facts.trainers; ++t) {
     Trainer& trainer = trainers_.emplace_back();
     trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsTables);

@@ -21,7 +21,7 @@ namespace penstock::pserver {
 // What one trainer must believe, and the numbers by which it names variables: positions in its contract.
 class TrainerTerms {
  public:
-  TrainerTerms(const protocol::ServerFacts& facts, int trainer,
+  TrainerTerms(const roles::ServerRole& facts, int trainer,
                protocol::SparseParams sparse = protocol::SparseParams::kAsTables);
 
   const protocol::Contract& contract() const { return contract_; }
@@ -58,7 +58,7 @@ class TrainerTerms {
 // Not thread-safe.
 class Admission {
  public:
-  Admission(const protocol::ServerFacts& facts, std::string job);
+  Admission(const roles::ServerRole& facts, std::string job);
 
   std::uint64_t job_hash() const { return job_hash_; }
   // Those that the trainer came with last.

@@ -2,11 +2,17 @@
 // the chunk's rows of it, and what the optimizer keeps whole (adam's beta powers) is the chunk's own, so that
 // all chunks evolve alike. Of a start value there is only the chunk itself, which its one merge fills.
 // A table that is dealt out by id is one chunk, whose scope has the columns of its rows (executor/table).
-// Merging copies a gradient, a tensor or rows of one, to where the optimize block reads it; the block's own
-// `sum` and `scale` add them up, in trainer order.
 //
-// Thread-safe for different chunks; what is done to one chunk is done one at a time (the state machine sees
-// to it).
+//   store.Merge({.trainer = 0, .parts = g0});  store.Merge({.trainer = 1, .parts = g1});
+//   store.Run({.step = 0}, runner);
+//   store.Publish(0, 0, 1, trainer)->part(0)
+//
+// Merging adds each gradient, in trainer order, to one sum that takes the place of the block's own `sum` and
+// `scale` (merge_plan.h, gradient_sum.h) and lives until the block has run. Where a block merges in another
+// way, or the gradients are rows, each gradient is copied to where the block reads it.
+//
+// Thread-safe for different chunks. What is done to one chunk is done one at a time, on its queue
+// (chunk_queues.h): Merge, Run, Publish, Gather, CopyForSave. The rest may be called at any time.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +23,12 @@
 #include <vector>
 
 #include "executor/protocol/contract.h"
+#include "executor/pserver/buffer_pool.h"
+#include "executor/pserver/merge_plan.h"
+#include "executor/pserver/published.h"
 #include "executor/pserver/state_machine.h"
 #include "executor/table/row_table.h"
+#include "framework/ir/program.h"
 #include "framework/runtime/block_runner.h"
 #include "framework/tensor/scope.h"
 
@@ -26,36 +36,49 @@ namespace penstock::pserver {
 
 class ChunkStore {
  public:
-  // `scope` holds the parameters and optimizer state, and outlives the store; so does the program.
+  // `scope` holds the parameters and optimizer state, and outlives the store.
   // kFailedPrecondition if a parameter has no value yet: the start-up program was not run.
   // Pieces are cut into chunks of at most `chunk_bytes`, where their update allows it. Nothing: as the
-  // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h).
-  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const protocol::ServerFacts& facts,
-                                                  Scope& scope, std::optional<std::size_t> chunk_bytes = {});
+  // program's plan says; a program without one is cut by the planner's rule (tensor/chunk.h). What is
+  // published travels in parts of `part_bytes`.
+  static Result<std::unique_ptr<ChunkStore>> Make(const Program& program, const roles::ServerRole& facts,
+                                                  Scope& scope, std::optional<std::size_t> chunk_bytes = {},
+                                                  std::size_t part_bytes = kMaxBodyBytes);
 
   std::vector<MachineConfig::Param> Shapes() const;  // for the state machine
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
 
+  // Numbers for queues: one for each chunk, and (param -1) for the learning-rate block.
+  std::size_t QueueOf(int param, int chunk) const;
+  std::size_t queue_count() const { return QueueOf(-1, 0) + 1; }
+  std::size_t ChunkBytes(int param, int chunk) const { return At(param, chunk).param.bytes(); }
+  std::size_t GatheredBytes(const RowsEvent& pull) const;
+  // Memory beside the variables of the scope: sums under way and published copies (BufferPool::bytes_made).
+  std::size_t pooled_bytes() const { return pool_.bytes_made(); }
+
   // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have.
   // kFailedPrecondition E-load-differs: two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
-  // The chunk as it is at this version: copied once, shared by all who ask. No block may run on it the first
-  // time.
-  const Tensor& Snapshot(int param, int chunk, std::uint64_t version);
-  // Rows of a table as they are now, one for each id of the question. No block may run on it.
+  // The chunk at this version, for one trainer: copied once, shared by all who ask, and kept until every
+  // trainer has been given it, or a later version is asked for. Null: that version is overwritten, and there
+  // is no copy of it.
+  std::shared_ptr<const Published> Publish(int param, int chunk, std::uint64_t version, int trainer);
+  // Rows of a table as they are now, one for each id of the question.
   Tensor Gather(const RowsEvent& pull) const;
   // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table. One that is dealt out by
   // id has a row for any int64.
   Status CheckIds(int param, int trainer, const Payload& ids) const;
-  // Of tables that are dealt out by id: the number of the param, -1 if there is none of that name; the rows,
-  // put into the server's scope (no block may run on it); and from there into a file, as the program's save
-  // block says.
+  // Of tables that are dealt out by id: the number of the param, -1 if there is none of that name.
   int FindTable(const std::string& name) const;
-  void PublishTable(int param) const;
+  // The table as it is at the first call, copied bit by bit: the call that completes it returns it, the next
+  // begins anew. An update in between first copies what is missing.
+  std::optional<SelectedRows> CopyForSave(int param);
+  // Puts such a copy into a file, as the program's save block says; anywhere, at any time.
+  Status SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunner& runner) const;
+  // The rows of all tables, put into the server's scope. Nothing may write to one meanwhile.
   void PublishTables() const;
-  Status SaveTable(const SaveEvent& save, BlockRunner& runner) const;
 
  private:
   struct View {  // a variable that the block writes, and the memory where the result belongs
@@ -64,12 +87,17 @@ class ChunkStore {
   };
   struct Chunk {
     std::unique_ptr<Scope> scope;
-    std::vector<std::shared_ptr<Variable>> grads;  // by trainer
+    int merged = 0;           // gradients in the sum
+    Variable* sum = nullptr;  // where gradients are added up, between the first and the block's end; or
+    std::vector<std::shared_ptr<Variable>> grads;  // where each is kept, by trainer
     std::vector<View> views;
     Tensor param;  // its rows of the parameter
-    Tensor copy;   // of `copy_version`, if initialised
-    std::uint64_t copy_version = 0;
-    std::optional<int> initial_of;  // the trainer whose value the chunk began from
+    std::uint64_t version = 0;
+    std::shared_ptr<const Published> published;  // of published_version
+    std::uint64_t published_version = 0;
+    std::set<int> published_to;            // trainers
+    std::optional<int> initial_of;         // the trainer whose value the chunk began from
+    std::optional<table::RowCopy> saving;  // of a table: as far as it got
   };
   struct Param {
     protocol::ContractPiece piece;
@@ -77,26 +105,34 @@ class ChunkStore {
     bool rows = false;  // its gradients are
     int block = 0;
     Dim chunk_rows = 0;
+    std::optional<MergePlan> merge;
+    std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
     std::unique_ptr<table::RowTable> table;  // of one that is dealt out by id
   };
 
-  ChunkStore(const Program& program, const protocol::ServerFacts& facts, Scope& scope)
-      : program_(program), facts_(facts), scope_(scope) {}
-  Status AddParam(const protocol::ServedParam& served, std::optional<std::size_t> chunk_bytes);
-  Status AddTable(const protocol::ServedParam& served);
-  static void AddGradients(const protocol::ServedParam& served, Chunk& chunk);
+  ChunkStore(const Program& program, const roles::ServerRole& facts, Scope& scope, std::size_t part_bytes)
+      : program_(program), facts_(facts), scope_(scope), part_bytes_(part_bytes) {}
+  Status AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes);
+  Status AddTable(const roles::ServedParam& served);
+  Param& NewParam(const roles::ServedParam& served);
+  void TakeOverMerge(const roles::ServedParam& served, Param& param);
+  static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
+                           Chunk& chunk);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
-  Status AddChunk(const protocol::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
-  Chunk& At(int param, int chunk) {
+  Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
+  Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
+  Chunk& At(int param, int chunk) const {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
   }
 
-  const Program& program_;
-  const protocol::ServerFacts facts_;
+  Program program_;  // its optimize blocks without what the store does in their place
+  const roles::ServerRole facts_;
   Scope& scope_;
+  const std::size_t part_bytes_;
+  BufferPool pool_;
   std::set<std::string> made_by_schedule_;  // variables that the block of the learning rate writes
   std::vector<Param> params_;
 };

@@ -29,7 +29,7 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
       at += part.size();
     }
     chunk.initial_of = merge.trainer;
-    chunk.copy = Tensor();  // of the value before
+    chunk.published.reset();  // of the value before
     return OkStatus();
   }
   if (Same(merge.parts, chunk.param.raw())) return OkStatus();

@@ -37,20 +37,20 @@ transport::UnaryServerOptions FluidService::Calls() {
 }
 
 FluidService::FluidService(EventHandler& handler, Served served, std::string job)
-    : handler_(handler), served_(std::move(served)), job_(std::move(job)), phases_(served_.facts.trainers) {
-  const protocol::ServerFacts& facts = served_.facts;
-  for (std::size_t p = 0; p < facts.params.size(); ++p) {
-    const protocol::ServedParam& served = facts.params[p];
+    : handler_(handler), served_(std::move(served)), job_(std::move(job)), phases_(served_.role.trainers) {
+  const roles::ServerRole& role = served_.role;
+  for (std::size_t p = 0; p < role.params.size(); ++p) {
+    const roles::ServedParam& served = role.params[p];
     params_.emplace(served.param.name, static_cast<int>(p));
     for (std::size_t t = 0; t < served.grads.size(); ++t) {
       gradients_.emplace(served.grads[t],
                          Gradient{.trainer = static_cast<int>(t), .param = static_cast<int>(p)});
     }
   }
-  for (int t = 0; t < facts.trainers; ++t) {
+  for (int t = 0; t < role.trainers; ++t) {
     Trainer& trainer = trainers_.emplace_back();
-    trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsTables);
-    trainer.terms.emplace_back(facts, t, protocol::SparseParams::kAsParams);
+    trainer.terms.emplace_back(role, t, protocol::SparseParams::kAsTables);
+    trainer.terms.emplace_back(role, t, protocol::SparseParams::kAsParams);
   }
 }
 
@@ -98,7 +98,7 @@ void FluidService::TakeSend(Call call) {
   if (const auto gradient = gradients_.find(message.varname); gradient != gradients_.end())
     return TakeGradient(std::move(call), gradient->second);
   const auto param = params_.find(message.varname);
-  if (param != params_.end() && served_.facts.params[static_cast<std::size_t>(param->second)].start)
+  if (param != params_.end() && served_.role.params[static_cast<std::size_t>(param->second)].start)
     return TakeFirstValue(std::move(call), param->second);
   const std::string name = message.varname;
   Refuse(std::move(call), Unserved(name, "takes no variable"));
@@ -107,7 +107,7 @@ void FluidService::TakeSend(Call call) {
 // It is stored in either phase, and answered in SEND: a trainer that is ahead waits for the others there.
 void FluidService::TakeGradient(Call call, const Gradient& of) {
   if (!call.stored) {
-    const protocol::ServedParam& served = served_.facts.params[static_cast<std::size_t>(of.param)];
+    const roles::ServedParam& served = served_.role.params[static_cast<std::size_t>(of.param)];
     protocol::ContractPiece piece = served.param;
     if (served.by_id) piece.shape = piece.shape.WithRows(kUnknownDim);  // no height is agreed upon
     if (const Status fits = CheckTensor(call.message, piece, served.rows); !fits.ok())
@@ -129,7 +129,7 @@ void FluidService::TakeGradient(Call call, const Gradient& of) {
 
 // A value that trainer 0 gives once; nobody waits for a phase before there are values.
 void FluidService::TakeFirstValue(Call call, int param) {
-  const protocol::ContractPiece& piece = served_.facts.params[static_cast<std::size_t>(param)].param;
+  const protocol::ContractPiece& piece = served_.role.params[static_cast<std::size_t>(param)].param;
   if (const Status fits = CheckTensor(call.message, piece, /*rows=*/false); !fits.ok())
     return Refuse(std::move(call), fits);
   if (const Status here = CheckHere(0); !here.ok()) return Refuse(std::move(call), here);
@@ -178,8 +178,8 @@ void FluidService::EnterPhase() {
 void FluidService::EndStep(int trainer, std::uint64_t step) {
   Greet(trainer);
   Trainer& ends = At(trainer);
-  for (std::size_t p = 0; p < served_.facts.params.size(); ++p) {
-    const protocol::ServedParam& served = served_.facts.params[p];
+  for (std::size_t p = 0; p < served_.role.params.size(); ++p) {
+    const roles::ServedParam& served = served_.role.params[p];
     if (!served.rows || served.start) continue;
     const std::uint32_t variable = ends.said->PushedFor(static_cast<int>(p));
     if (ends.pushed.insert(variable).second) {
@@ -205,10 +205,10 @@ void FluidService::TakeFetch(Call call, const std::string& name) {
   if (!trainer.ok()) return Refuse(std::move(call), trainer.status());
   if (const Status here = CheckHere(*trainer); !here.ok()) return Refuse(std::move(call), here);
   const auto found = params_.find(name);
-  if (found == params_.end() || served_.facts.params[static_cast<std::size_t>(found->second)].by_id)
+  if (found == params_.end() || served_.role.params[static_cast<std::size_t>(found->second)].by_id)
     return Refuse(std::move(call), Unserved(name, "holds no variable"));
   const int param = found->second;
-  if (served_.facts.params[static_cast<std::size_t>(param)].rows) {
+  if (served_.role.params[static_cast<std::size_t>(param)].rows) {
     Greet(*trainer, protocol::SparseParams::kAsParams);
   } else {
     Greet(*trainer);
@@ -242,7 +242,7 @@ void FluidService::TakeLookup(Call call) {
   const Payload ids = message.tensor->values;
   const auto count = static_cast<Dim>(ids.size() / sizeof(std::int64_t));
   if (count == 0) {
-    const protocol::ContractPiece& piece = served_.facts.params[static_cast<std::size_t>(param)].param;
+    const protocol::ContractPiece& piece = served_.role.params[static_cast<std::size_t>(param)].param;
     return AnswerTensor(std::move(call), piece.dtype, piece.shape.WithRows(0), {});
   }
   const std::uint32_t request = ++At(trainer).requests;
@@ -257,7 +257,7 @@ void FluidService::TakeLookup(Call call) {
 // Says which file, and not of which table: a server that holds one knows it.
 void FluidService::TakeSave(Call call) {
   std::vector<std::string> tables;
-  for (const protocol::ServedParam& served : served_.facts.params) {
+  for (const roles::ServedParam& served : served_.role.params) {
     if (served.by_id) tables.push_back(served.param.name);
   }
   if (call.message.varname != protocol::kSaveNotify || tables.size() != 1) {
@@ -279,10 +279,10 @@ void FluidService::TakeSave(Call call) {
 // Who sent a call that says who; remembered for those that do not.
 Result<int> FluidService::Identify(const Call& call) {
   const std::int64_t id = call.message.trainer_id;
-  if (id < 0 || id >= served_.facts.trainers) {
+  if (id < 0 || id >= served_.role.trainers) {
     return InvalidArgument("E-plan-trainer-id", "plan: trainer_id ", id, " is out of range; pserver ",
-                           served_.facts.address, " is made for ", served_.facts.trainers,
-                           served_.facts.trainers == 1 ? " trainer" : " trainers");
+                           served_.role.address, " is made for ", served_.role.trainers,
+                           served_.role.trainers == 1 ? " trainer" : " trainers");
   }
   Know(call.caller, static_cast<int>(id));
   return static_cast<int>(id);
@@ -291,7 +291,7 @@ Result<int> FluidService::Identify(const Call& call) {
 Status FluidService::CheckHere(int trainer) const {
   if (!trainers_[static_cast<std::size_t>(trainer)].completed) return OkStatus();
   return FailedPrecondition("E-wire-completed", "trainer ", trainer, " has completed, and calls pserver ",
-                            served_.facts.address, " again");
+                            served_.role.address, " again");
 }
 
 // A trainer whose connection was made anew is known again with the first call that says whose it is.
@@ -308,7 +308,7 @@ std::string FluidService::Who(const std::string& caller) const {
 }
 
 Status FluidService::Unserved(const std::string& name, std::string_view what) const {
-  return InvalidArgument("E-wire-variable", "pserver ", served_.facts.address, " ", what, " ", Quote(name));
+  return InvalidArgument("E-wire-variable", "pserver ", served_.role.address, " ", what, " ", Quote(name));
 }
 
 Status FluidService::CheckTensor(const VariableMessage& message, const protocol::ContractPiece& piece,
@@ -323,7 +323,7 @@ Status FluidService::CheckTensor(const VariableMessage& message, const protocol:
   const protocol::ContractPiece sent{message.varname, tensor.dtype, whole, tensor.rows.has_value()};
   const protocol::ContractPiece served{message.varname, piece.dtype, piece.shape, rows};
   return InvalidArgument("E-wire-variable", "a trainer sends ", sent.ToString(), "; pserver ",
-                         served_.facts.address, " takes ", served.ToString());
+                         served_.role.address, " takes ", served.ToString());
 }
 
 void FluidService::Greet(int trainer) {
@@ -337,16 +337,16 @@ void FluidService::Greet(int trainer, protocol::SparseParams sparse) {
   const TrainerTerms& terms = greeted.terms[sparse == protocol::SparseParams::kAsParams ? 1 : 0];
   if (greeted.said != nullptr && greeted.said->hash() == terms.hash()) return;
   greeted.said = &terms;
-  const protocol::ServerFacts& facts = served_.facts;
+  const roles::ServerRole& role = served_.role;
   Post(trainer, protocol::Hello{.step = phases_.step(),
                                 .body = {.job = job_,
-                                         .trainers = static_cast<std::uint32_t>(facts.trainers),
+                                         .trainers = static_cast<std::uint32_t>(role.trainers),
                                          .contract = terms.contract().ToText(),
-                                         .job_facts = facts.job_facts}});
+                                         .job_facts = role.job_facts}});
 }
 
 std::size_t FluidService::ChunkCount(int param) const {
-  const protocol::ServedParam& served = served_.facts.params[static_cast<std::size_t>(param)];
+  const roles::ServedParam& served = served_.role.params[static_cast<std::size_t>(param)];
   const Dim rows = served.param.shape.rank() == 0 ? 1 : served.param.shape[0];
   const Dim chunk = served_.chunk_rows[static_cast<std::size_t>(param)];
   return static_cast<std::size_t>((rows + chunk - 1) / chunk);

@@ -48,7 +48,7 @@ void FluidService::On(int trainer, const protocol::Sender& to, const protocol::P
   Payload values;
   for (const Payload& chunk : fetch.chunks) values.Append(chunk);
   const protocol::ContractPiece& piece =
-      served_.facts.params[static_cast<std::size_t>(std::get<1>(found->first))].param;
+      served_.role.params[static_cast<std::size_t>(std::get<1>(found->first))].param;
   for (Call& call : fetch.calls) AnswerTensor(std::move(call), piece.dtype, piece.shape, values);
   fetches_.erase(found);
 }
@@ -66,7 +66,7 @@ void FluidService::On(int trainer, const protocol::Rows& rows) {
   auto found = lookups_.extract({trainer, rows.request});
   if (!found) return;
   Lookup& lookup = found.mapped();
-  const protocol::ContractPiece& piece = served_.facts.params[static_cast<std::size_t>(lookup.param)].param;
+  const protocol::ContractPiece& piece = served_.role.params[static_cast<std::size_t>(lookup.param)].param;
   AnswerTensor(std::move(lookup.call), piece.dtype, piece.shape.WithRows(lookup.count), rows.bytes);
 }
 
@@ -80,7 +80,7 @@ FluidService::FetchKey FluidService::KeyOf(int trainer, const protocol::Sender& 
 
 Status FluidService::Overwritten(const std::string& name, std::uint64_t version) const {
   return FailedPrecondition("E-wire-version", "version ", version, " of ", name, " on pserver ",
-                            served_.facts.address, " is overwritten by a later one");
+                            served_.role.address, " is overwritten by a later one");
 }
 
 // The trainer has all that it is to get.
@@ -116,7 +116,7 @@ void FluidService::Answer(Call call, Result<UnaryReply> reply) {
 // answer.
 void FluidService::Refuse(Call call, const Status& why) {
   const std::int64_t id = call.message.trainer_id;
-  Greet(id > 0 && id < served_.facts.trainers ? static_cast<int>(id) : TrainerOf(call.caller));
+  Greet(id > 0 && id < served_.role.trainers ? static_cast<int>(id) : TrainerOf(call.caller));
   events_.emplace_back([this, refused = std::move(call), why]() mutable {
     const std::lock_guard lock(mutex_);
     Fail(std::move(refused), failed_.value_or(why));

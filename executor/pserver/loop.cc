@@ -5,6 +5,7 @@
 
 #include "executor/pserver/memory_left.h"
 #include "executor/pserver/refusal.h"
+#include "framework/roles/views.h"
 
 namespace penstock::pserver {
 namespace {
@@ -13,7 +14,7 @@ constexpr auto kTickEvery = std::chrono::seconds(1);
 constexpr auto kFlushEvery = std::chrono::milliseconds(20);
 
 Status NoMemory(const Op& op, const std::string& why) {
-  return FailedPrecondition("E-run-memory", "pserver ", op.GetOr<std::string>("endpoint", ""), ": ", why);
+  return FailedPrecondition("E-run-memory", "pserver ", roles::ServeView(op).address(), ": ", why);
 }
 
 }  // namespace
@@ -44,12 +45,12 @@ void PserverLoop::Cancel() {
 }
 
 void PserverLoop::TellTrainers(const Status& why, const Op& op) {
-  const auto address = op.GetOr<std::string>("endpoint", "");
+  const std::string& address = roles::ServeView(op).address();
   const PserverOptions& options = options_.pserver;
-  Refusal refusal(why, op.GetOr<std::int32_t>("Fanin", 1), options.job, *options.clock);
+  Refusal refusal(why, roles::ServeView(op).trainers(), options.job, *options.clock);
   Served nothing{.run = [this](std::function<void()> work) { Post(std::move(work)); }};
-  nothing.facts.address = address;
-  nothing.facts.trainers = op.GetOr<std::int32_t>("Fanin", 1);
+  nothing.role.address = address;
+  nothing.role.trainers = roles::ServeView(op).trainers();
   const Result<std::unique_ptr<Listener>> listener = wire_.Listen(std::move(nothing), refusal);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   const auto& warn = options.warn ? options.warn : options.report;

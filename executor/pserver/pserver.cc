@@ -20,10 +20,12 @@ constexpr Nanoseconds kTellLatecomers = std::chrono::seconds(9);
 Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
                                                PserverOptions options) {
-  PENSTOCK_ASSIGN_OR_RETURN(protocol::ServerFacts facts, protocol::ReadServer(ops, program, listen_and_serv));
+  PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole facts, protocol::ReadServer(ops, program, listen_and_serv));
   std::unique_ptr<Pserver> server(new Pserver(std::move(facts), blocks, std::move(options)));
   PENSTOCK_ASSIGN_OR_RETURN(server->store_,
-                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes));
+                            ChunkStore::Make(program, server->facts_, scope, server->options_.chunk_bytes,
+                                             server->options_.part_bytes));
+  server->queues_ = std::make_unique<ChunkQueues>(server->store_->queue_count(), server->options_.run);
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
@@ -33,7 +35,7 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   return server;
 }
 
-Pserver::Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options)
+Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options)
     : facts_(std::move(facts)),
       blocks_(blocks),
       options_(Guarded(std::move(options))),
@@ -45,7 +47,7 @@ Pserver::Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOption
 }
 
 Served Pserver::served() const {
-  Served served{.facts = facts_};
+  Served served{.role = facts_};
   for (std::size_t p = 0; p < facts_.params.size(); ++p)
     served.chunk_rows.push_back(store_->chunk_rows(static_cast<int>(p)));
   return served;
@@ -64,6 +66,17 @@ void Pserver::Guard(const Work& work) {
   } catch (const std::system_error&) {  // a thread that could not be started
     FailForMemory();
   }
+}
+
+template <typename Work>
+void Pserver::Decide(const Work& work) {
+  Guard([&] {
+    {
+      const std::lock_guard lock(mutex_);
+      work();
+    }
+    queues_->RunSmall();
+  });
 }
 
 PserverOptions Pserver::Guarded(PserverOptions options) {
@@ -120,8 +133,7 @@ void Pserver::Fail(const Status& why) {
 
 void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                       protocol::Event event) {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
+  Decide([&] {
     if (refused_.contains(from.get())) return;  // it has its answer
     const From known{from, sender, static_cast<int>(sender.trainer)};
     if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(known, event)) return;
@@ -132,24 +144,17 @@ void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sende
 }
 
 void Pserver::OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
+  Decide([&] {
     if (!refused_.contains(from.get())) Unreadable(from, why);
   });
 }
 
 void Pserver::OnClosed(const std::shared_ptr<Caller>& from, const Status& why) {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
-    Closed(from, why);
-  });
+  Decide([&] { Closed(from, why); });
 }
 
 void Pserver::Tick() {
-  Guard([&] {
-    const std::lock_guard lock(mutex_);
-    ReportAwaited();
-  });
+  Decide([&] { ReportAwaited(); });
 }
 
 }  // namespace penstock::pserver

@@ -7,8 +7,10 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), service));
 //   ... until server->Ended()
 //
-// Thread-safe. Work (merges of large gradients, blocks) goes to options.run and may run in parallel. Memory
-// that runs out on the way ends the job with E-run-memory, and the trainers are told.
+// Thread-safe. Under the lock it only decides: what touches the memory of a chunk (merges, blocks, copies for
+// trainers, saves) is a job on the queue of that chunk (chunk_queues.h), which options.run carries out;
+// chunks go on in parallel. Memory that runs out on the way ends the job with E-run-memory, and the trainers
+// are told.
 #pragma once
 
 #include <functional>
@@ -24,6 +26,7 @@
 #include "executor/protocol/events.h"
 #include "executor/pserver/admission.h"
 #include "executor/pserver/checkpoint_folder.h"
+#include "executor/pserver/chunk_queues.h"
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
@@ -44,11 +47,12 @@ struct PserverOptions {
   std::string checkpoint_folder = ".";
   std::optional<std::size_t> chunk_bytes;  // as of ChunkStore::Make
   std::size_t part_bytes = kMaxBodyBytes;
-  std::size_t inline_bytes = std::size_t{16} << 10;  // gradients up to this are merged where they arrive
-  std::function<void(std::function<void()>)> run;    // runs a piece of work later, never inside the call
-  std::function<void()> on_end;                      // called once, when Ended() has become true
-  std::function<void(const std::string&)> report;    // a line for the user
-  std::function<void(const std::string&)> warn;      // one about a failure; empty: report
+  // Merges and answers up to this are made on the thread that brings their cause, once the lock is free.
+  std::size_t inline_bytes = std::size_t{16} << 10;
+  std::function<void(std::function<void()>)> run;  // runs a piece of work later, never inside the call
+  std::function<void()> on_end;                    // called once, when Ended() has become true
+  std::function<void(const std::string&)> report;  // a line for the user
+  std::function<void(const std::string&)> warn;    // one about a failure; empty: report
   // Called when a trainer's failure, not one of this server's, ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
@@ -91,10 +95,13 @@ class Pserver : public EventHandler {
     int trainer;
   };
 
-  Pserver(protocol::ServerFacts facts, BlockRunner& blocks, PserverOptions options);
+  Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
   // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
+  // The same of work that decides: under the lock. Small jobs that it has started run afterwards.
+  template <typename Work>
+  void Decide(const Work& work);
   PserverOptions Guarded(PserverOptions options);  // what runs later is guarded, too
   void FailForMemory();
   void OnEnd(const Status& why);
@@ -126,9 +133,16 @@ class Pserver : public EventHandler {
 
   // What the state machine decides (pserver_actions.cc).
   void Execute(Actions actions);
-  void Start(const MergeAction& merge, Actions& actions);
+  void Start(MergeAction merge);
   void Start(const RunAction& run);
   void Start(const SaveAction& action);
+  void CopyForSave(const SaveEvent& save);
+  void WriteSaved(const SaveEvent& save, SelectedRows rows);
+  // The end of a job: takes the lock, and carries out what the state machine makes of it.
+  void Done(const std::function<void(Actions&)>& decide);
+  ChunkQueues::Size SizeOf(std::size_t bytes) const {
+    return bytes <= options_.inline_bytes ? ChunkQueues::Size::kSmall : ChunkQueues::Size::kLarge;
+  }
   void Tell(const LeftAction& left);
   void Reply(const ReplyAction& action);
   void ReplyChunk(int trainer, const PulledReply& reply);
@@ -142,12 +156,13 @@ class Pserver : public EventHandler {
   std::string Lacking(int param, int chunk) const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
-  const protocol::ServerFacts facts_;
+  const roles::ServerRole facts_;
   BlockRunner& blocks_;
   const PserverOptions options_;
 
   mutable std::mutex mutex_;
   std::unique_ptr<ChunkStore> store_;
+  std::unique_ptr<ChunkQueues> queues_;
   std::unique_ptr<StateMachine> machine_;
   Admission admission_;
   std::vector<Trainer> trainers_;  // by id

@@ -48,10 +48,9 @@ void ForEachPart(const Tensor& value, std::size_t part_bytes, const Send& send) 
 }  // namespace
 
 void Pserver::Execute(Actions actions) {
-  for (std::size_t i = 0; i < actions.size(); ++i) {  // grows on the way
-    const Action action = std::move(actions[i]);
-    if (const auto* merge = std::get_if<MergeAction>(&action)) {
-      Start(*merge, actions);
+  for (Action& action : actions) {
+    if (auto* merge = std::get_if<MergeAction>(&action)) {
+      Start(std::move(*merge));
     } else if (const auto* run = std::get_if<RunAction>(&action)) {
       Start(*run);
     } else if (const auto* save = std::get_if<SaveAction>(&action)) {
@@ -66,50 +65,57 @@ void Pserver::Execute(Actions actions) {
   }
 }
 
-void Pserver::Start(const MergeAction& merge, Actions& actions) {
+void Pserver::Done(const std::function<void(Actions&)>& decide) {
+  const std::lock_guard lock(mutex_);
+  Actions next;
+  decide(next);
+  Execute(std::move(next));
+}
+
+void Pserver::Start(MergeAction merge) {
   std::size_t bytes = 0;
   for (const Payload& part : merge.parts) bytes += part.size();
-  const auto done = [this](const MergeAction& merged, const Status& status, Actions& next) {
-    if (status.ok()) {
-      machine_->MergeDone(merged.param, merged.chunk, next);
-    } else {
-      machine_->Fail(status, next);
-    }
-  };
-  if (bytes <= options_.inline_bytes) {
-    done(merge, store_->Merge(merge), actions);
-    return;
-  }
-  options_.run([this, merge, done] {
+  const std::size_t queue = store_->QueueOf(merge.param, merge.chunk);
+  queues_->Push(queue, SizeOf(bytes), [this, merge = std::move(merge)]() mutable {
     const Status status = store_->Merge(merge);
-    const std::lock_guard lock(mutex_);
-    Actions next;
-    done(merge, status, next);
-    Execute(std::move(next));
+    merge.parts.clear();  // what came from the network may go
+    Done([&](Actions& next) {
+      if (status.ok()) {
+        machine_->MergeDone(merge.param, merge.chunk, next);
+      } else {
+        machine_->Fail(status, next);
+      }
+    });
   });
 }
 
 void Pserver::Start(const RunAction& run) {
-  options_.run([this, run] {
+  queues_->Push(store_->QueueOf(run.param, run.chunk), ChunkQueues::Size::kLarge, [this, run] {
     const Status status = store_->Run(run, blocks_);
-    const std::lock_guard lock(mutex_);
-    Actions next;
-    machine_->BlockDone(run.param, run.chunk, status, next);
-    Execute(std::move(next));
+    Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
   });
 }
 
-// What is written is a copy, so updates go on meanwhile.
-void Pserver::Start(const SaveAction& action) {
-  store_->PublishTable(action.save.param);
-  options_.run([this, save = action.save] {
-    Status status = store_->SaveTable(save, blocks_);
-    const std::lock_guard lock(mutex_);
-    if (status.ok()) status = checkpoints_.Wrote(save.file);
-    Actions next;
-    machine_->SaveDone(save, status, next);
-    Execute(std::move(next));
+void Pserver::Start(const SaveAction& action) { CopyForSave(action.save); }
+
+// The table is copied between its other jobs, and written while it changes.
+void Pserver::CopyForSave(const SaveEvent& save) {
+  queues_->Push(store_->QueueOf(save.param, 0), ChunkQueues::Size::kLarge, [this, save] {
+    if (std::optional<SelectedRows> rows = store_->CopyForSave(save.param)) {
+      options_.run([this, save, rows = *std::move(rows)]() mutable { WriteSaved(save, std::move(rows)); });
+    } else {
+      CopyForSave(save);
+    }
   });
+}
+
+void Pserver::WriteSaved(const SaveEvent& save, SelectedRows rows) {
+  Status status = store_->SaveTable(save, std::move(rows), blocks_);
+  Done([&](Actions& next) {
+    if (status.ok()) status = checkpoints_.Wrote(save.file);
+    machine_->SaveDone(save, status, next);
+  });
+  queues_->RunSmall();
 }
 
 void Pserver::Tell(const LeftAction& left) {
@@ -135,30 +141,43 @@ void Pserver::Reply(const ReplyAction& action) {
   std::visit(answer, action.reply);
 }
 
+// To whom, and as whom, is decided now; what is sent is what the chunk is when its queue comes to it.
 void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
-  const Tensor& value = store_->Snapshot(reply.at.param, reply.at.chunk, reply.version);
-  protocol::Pulled part{.at = {admission_.terms(trainer).VariableOf(reply.at.param),
-                               static_cast<std::uint32_t>(reply.at.chunk)},
-                        .version = reply.version,
-                        .welcome_below = reply.welcome_below,
-                        .bytes = {}};
-  ForEachPart(value, options_.part_bytes, [&](Payload bytes) {
-    part.bytes = std::move(bytes);
-    SendTo(trainer, part);
-    ++part.part;
-  });
+  const auto [param, chunk] = reply.at;
+  const protocol::ChunkRef at{admission_.terms(trainer).VariableOf(param), static_cast<std::uint32_t>(chunk)};
+  queues_->Push(store_->QueueOf(param, chunk), SizeOf(store_->ChunkBytes(param, chunk)),
+                [this, trainer, reply, at, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                  const auto published =
+                      store_->Publish(reply.at.param, reply.at.chunk, reply.version, trainer);
+                  if (to == nullptr) return;
+                  if (published == nullptr) {  // a repeated question, and every trainer has had its answer
+                    to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
+                    return;
+                  }
+                  for (std::uint32_t part = 0; part < published->part_count(); ++part) {
+                    to->Reply(sender, protocol::Pulled{.at = at,
+                                                       .version = reply.version,
+                                                       .part = part,
+                                                       .welcome_below = reply.welcome_below,
+                                                       .bytes = published->part(part)});
+                  }
+                });
 }
 
 void Pserver::ReplyRows(int trainer, const RowsEvent& asked) {
-  protocol::Rows part{.variable = asked.variable,
-                      .request = static_cast<std::uint32_t>(asked.request),
-                      .version = asked.version,
-                      .bytes = {}};
-  ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
-    part.bytes = std::move(bytes);
-    SendTo(trainer, part);
-    ++part.part;
-  });
+  queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
+                [this, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                  if (to == nullptr) return;
+                  protocol::Rows part{.variable = asked.variable,
+                                      .request = static_cast<std::uint32_t>(asked.request),
+                                      .version = asked.version,
+                                      .bytes = {}};
+                  ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
+                    part.bytes = std::move(bytes);
+                    to->Reply(sender, part);
+                    ++part.part;
+                  });
+                });
 }
 
 protocol::Sender Pserver::SenderOf(int trainer) const {

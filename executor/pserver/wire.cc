@@ -26,13 +26,13 @@ class ServiceListener : public Listener {
 Result<std::unique_ptr<Listener>> NativeWire::Listen(Served served, EventHandler& handler) {
   auto service = std::make_shared<NativeService>(handler);
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                            transport_.Listen(served.facts.address, *service));
+                            transport_.Listen(served.role.address, *service));
   return std::unique_ptr<Listener>(
       std::make_unique<ServiceListener<NativeService>>(std::move(service), std::move(listener)));
 }
 
 Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler& handler) {
-  const std::string address = served.facts.address;
+  const std::string address = served.role.address;
   auto service = std::make_shared<FluidService>(handler, std::move(served), job_);
   transport::UnaryServerOptions options = FluidService::Calls();
   options.report = report_;

@@ -11,16 +11,16 @@
 #include <string>
 #include <vector>
 
-#include "executor/protocol/contract.h"
 #include "executor/pserver/service.h"
 #include "framework/base/status.h"
+#include "framework/roles/server_role.h"
 #include "framework/runtime/transport.h"
 
 namespace penstock::pserver {
 
 // What a wire without a hello must know of the server itself.
 struct Served {
-  protocol::ServerFacts facts;
+  roles::ServerRole role;
   std::vector<Dim> chunk_rows = {};                     // by param
   std::function<void(std::function<void()>)> run = {};  // runs a piece of work later, never inside the call
 };

@@ -209,6 +209,8 @@ void Frame::BeginRun(std::span<const Feed> feeds) {
 
 void Frame::EndRun() {
   for (const int feed : block().feeds) own_[static_cast<std::size_t>(feed)].As<Tensor>() = kNoTensor;
+  for (const RowView& view : specialisation_->views)
+    own_[static_cast<std::size_t>(view.slot)].As<Tensor>() = kNoTensor;
 }
 
 bool Frame::SharesWithFeed(const Variable& variable) const {
@@ -262,14 +264,39 @@ bool Frame::IsAsInferred(const OutputTensor& output) const {
 
 void Frame::MakeOutputs(const Step& step) {
   for (const OutputTensor& output : step.outputs) {
-    if (!IsAsInferred(output)) [[unlikely]]
+    if (output.sent_before || !IsAsInferred(output)) [[unlikely]]
       Remake(output);
   }
+}
+
+// A view is bound by the first step that writes it: what it is a view of has its memory by then.
+bool Frame::BindView(const OutputTensor& output, Tensor& tensor) const {
+  const RowView& view = specialisation_->views[static_cast<std::size_t>(output.view)];
+  const Tensor* whole = variables_[static_cast<std::size_t>(view.of)]->If<Tensor>();
+  if (whole == nullptr || !Holds(*whole, view.whole)) return false;
+  tensor.ViewRows(*whole, view.begin, view.end);
+  return true;
+}
+
+// What is being sent stays as it is: the step writes elsewhere, with a copy of what it updates in place.
+void Frame::LeaveToSender(const OutputTensor& output, Tensor& tensor) const {
+  if (!tensor.initialized()) return;
+  const bool planned = output.place >= 0 && tensor.raw() == planned_[static_cast<std::size_t>(output.place)];
+  // This tensor, and the list of the buffers that it takes in turn.
+  if (tensor.buffer().use_count() <= (planned ? 2 : 1)) {
+    return SyncWithFormerOwners(tensor.buffer());
+  }
+  tensor = output.in_place ? tensor.Clone() : Tensor(output.info.dtype, output.info.shape);
 }
 
 void Frame::Remake(const OutputTensor& output) {
   Tensor& tensor = variable(output.slot).As<Tensor>();
   const VarInfo& info = output.info;
+  if (output.sent_before) {
+    LeaveToSender(output, tensor);
+    if (IsAsInferred(output)) return;
+  }
+  if (output.view >= 0 && BindView(output, tensor)) return;
   const bool fits =
       tensor.initialized() && tensor.dtype() == info.dtype && tensor.count() == info.shape.Count();
   if (fits && (output.place < 0 || output.in_place)) {

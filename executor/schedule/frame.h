@@ -50,7 +50,7 @@ class Frame {
 
   void Bind(ScopeBinding binding);
   void BeginRun(std::span<const Feed> feeds);
-  // Lets go of the caller's tensors: their memory may belong to a foreign owner.
+  // Lets go of the caller's tensors, whose memory may belong to a foreign owner, and of views.
   void EndRun();
   // The value of fetch i: the run's own tensor for temporaries (the next run writes elsewhere while somebody
   // holds it), a copy for variables of the scope and for the caller's own memory.
@@ -83,6 +83,8 @@ class Frame {
   void BindKept(Kept& kept);
   bool IsAsInferred(const OutputTensor& output) const;
   void Remake(const OutputTensor& output);
+  bool BindView(const OutputTensor& output, Tensor& tensor) const;
+  void LeaveToSender(const OutputTensor& output, Tensor& tensor) const;
   bool SharesWithFeed(const Variable& variable) const;
 
   std::unique_ptr<Specialisation> specialisation_;

@@ -137,24 +137,49 @@ void RowTable::Read(std::span<const std::int64_t> ids, std::int64_t padding, std
   }
 }
 
-void RowTable::Publish() const {
+std::vector<Dim> RowTable::Order() const {
   std::vector<Dim> order(rows_.size());
   std::iota(order.begin(), order.end(), Dim{0});
   std::sort(order.begin(), order.end(), [&](Dim a, Dim b) {
     return rows_[static_cast<std::size_t>(a)] < rows_[static_cast<std::size_t>(b)];
   });
+  return order;
+}
+
+RowCopy RowTable::BeginCopy(const Column& column, std::vector<Dim> order) const {
+  RowCopy copy;
+  copy.rows.height = height_;
+  copy.rows.value = Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
+  copy.rows.start = column.start;
+  copy.rows.rows.reserve(order.size());
+  copy.order = std::move(order);
+  return copy;
+}
+
+void RowTable::CopyRows(const Column& column, const std::vector<std::int64_t>& ids, RowCopy& copy,
+                        Dim rows_max) {
+  const std::size_t begin = copy.rows.rows.size();
+  const std::size_t end = begin + std::min(copy.order.size() - begin, static_cast<std::size_t>(rows_max));
+  std::byte* to = copy.rows.value.raw() + begin * column.row_bytes();
+  for (std::size_t i = begin; i < end; ++i, to += column.row_bytes()) {
+    copy.rows.rows.push_back(ids[static_cast<std::size_t>(copy.order[i])]);
+    std::memcpy(to, column.At(copy.order[i]), column.row_bytes());
+  }
+}
+
+RowCopy RowTable::BeginCopy() const { return BeginCopy(columns_.front(), Order()); }
+
+bool RowTable::CopyRows(RowCopy& copy, Dim rows_max) const {
+  CopyRows(columns_.front(), rows_, copy, rows_max);
+  return copy.rows.rows.size() == copy.order.size();
+}
+
+void RowTable::Publish() const {
+  const std::vector<Dim> order = Order();
   for (const Column& column : columns_) {
-    SelectedRows& out = column.variable->As<SelectedRows>();
-    out.rows.clear();
-    out.height = height_;
-    out.value = Tensor(column.values.dtype(), column.values.shape().WithRows(row_count()));
-    std::byte* to = out.value.raw();
-    for (const Dim at : order) {
-      out.rows.push_back(rows_[static_cast<std::size_t>(at)]);
-      std::memcpy(to, column.At(at), column.row_bytes());
-      to += column.row_bytes();
-    }
-    out.start = column.start;
+    RowCopy copy = BeginCopy(column, order);
+    CopyRows(column, rows_, copy, row_count());
+    column.variable->As<SelectedRows>() = std::move(copy.rows);
   }
 }
 

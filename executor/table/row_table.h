@@ -6,6 +6,8 @@
 //   table.PositionOf(grad.rows[0])              // where: row of each column
 //   table.column(1)                             // f32[table.capacity(), 32]
 //   table.Publish();                            // t and moment list the rows
+//   RowCopy copy = table.BeginCopy();           // of the table alone, bit by bit
+//   while (!table.CopyRows(copy, 1000)) ...     // what changes no row may come in between
 //
 // Not thread-safe.
 #pragma once
@@ -22,6 +24,12 @@
 #include "framework/tensor/variable.h"
 
 namespace penstock::table {
+
+// The rows of a table as they were when the copy began; whole when CopyRows says so.
+struct RowCopy {
+  std::vector<Dim> order;  // positions by ascending id
+  SelectedRows rows;       // those that are copied, in that order
+};
 
 class RowTable {
  public:
@@ -52,6 +60,12 @@ class RowTable {
   // The variables list the rows that are kept, ascending.
   void Publish() const;
 
+  // A copy of the first column, in portions: between two of them rows may be read, and neither be made nor
+  // changed.
+  RowCopy BeginCopy() const;
+  // Copies up to `rows_max` rows more. True: all are there.
+  bool CopyRows(RowCopy& copy, Dim rows_max) const;
+
  private:
   struct Column {
     std::string name;
@@ -68,6 +82,10 @@ class RowTable {
 
   static Status AddColumn(const Shape& whole, const ColumnSource& source, RowTable& table);
   void Grow(Dim rows);
+  std::vector<Dim> Order() const;
+  RowCopy BeginCopy(const Column& column, std::vector<Dim> order) const;
+  static void CopyRows(const Column& column, const std::vector<std::int64_t>& ids, RowCopy& copy,
+                       Dim rows_max);
 
   std::int64_t height_ = 0;
   Dim capacity_ = 0;

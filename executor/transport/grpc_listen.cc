@@ -54,6 +54,8 @@ class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
     read_ += bytes;
     return read_ <= kStrangerBytesMax;
   }
+  // Of a stranger no more than one frame is held.
+  bool MayReadAhead() const override { return admitted_; }
 
  private:
   grpc::CallbackServerContext* const context_;

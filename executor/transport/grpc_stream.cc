@@ -102,27 +102,50 @@ void Stream::Written(bool ok) {
   MoveOn();
 }
 
+// One thread handles; what comes meanwhile is one frame more, or the end, and waits for it.
 void Stream::Read(bool ok) {
-  if (!ok) {  // the other side has sent its last
+  grpc::ByteBuffer frame;
+  {
     const std::lock_guard lock(mutex_);
-    open_ = false;
-    MoveOn();
-    return;
+    if (handling_) {
+      if (ok) next_.Swap(&in_);
+      next_came_ = true;
+      next_ok_ = ok;
+      return;
+    }
+    handling_ = true;
+    frame.Swap(&in_);
   }
-  if (MayRead(in_.Length())) {
-    const Result<std::vector<Message>> messages = MessagesOf(in_);
-    in_.Clear();
-    if (messages.ok()) {
-      for (const Message& message : *messages) handler_.OnMessage(shared_from_this(), message);
+  while (ok) {
+    const bool may_read = MayRead(frame.Length());
+    const bool ahead = may_read && MayReadAhead();
+    if (ahead) BeginRead(&in_);
+    if (may_read) {
+      Handle(frame);
     } else {
       Abort();
     }
-  } else {
-    in_.Clear();
-    Abort();
+    const std::lock_guard lock(mutex_);
+    if (!ahead) {
+      handling_ = false;
+      BeginRead(&in_);
+      return;
+    }
+    handling_ = std::exchange(next_came_, false);
+    if (!handling_) return;
+    ok = next_ok_;
+    frame.Clear();
+    frame.Swap(&next_);
   }
-  const std::lock_guard lock(mutex_);
-  BeginRead(&in_);
+  const std::lock_guard lock(mutex_);  // the other side has sent its last
+  open_ = false;
+  MoveOn();
+}
+
+void Stream::Handle(const grpc::ByteBuffer& frame) {
+  const Result<std::vector<Message>> messages = MessagesOf(frame);
+  if (!messages.ok()) return Abort();
+  for (const Message& message : *messages) handler_.OnMessage(shared_from_this(), message);
 }
 
 }  // namespace penstock::transport

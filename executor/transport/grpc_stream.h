@@ -26,7 +26,8 @@ void TuneUnary(const std::function<void(const char*, int)>& set);
 void TuneChannel(const std::function<void(const char*, int)>& set);
 
 // The queue of messages to send, and reading. At most one write is under way; `open_` says that writes may be
-// started.
+// started. The next frame is read while one is handled, and no further one before that is handled too: two
+// frames a connection is what waits for a slow handler, the rest waits in the network.
 class Stream : public Connection, public std::enable_shared_from_this<Stream> {
  public:
   explicit Stream(ConnectionHandler& handler) : handler_(handler) {}
@@ -41,6 +42,8 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   virtual void BeginEnd() = 0;
   // Whether a frame of that size may come; if not, the connection is aborted.
   virtual bool MayRead(std::size_t) { return true; }
+  // Whether the next frame may come while one is handled.
+  virtual bool MayReadAhead() const { return true; }
 
   void Started();
   void Written(bool ok);
@@ -49,11 +52,15 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
 
  private:
   void MoveOn();  // with the lock held: starts what can be started
+  void Handle(const grpc::ByteBuffer& frame);
 
   ConnectionHandler& handler_;
   std::mutex mutex_;
   std::deque<Message> queue_;
-  grpc::ByteBuffer in_, out_;
+  grpc::ByteBuffer in_, next_, out_;
+  bool handling_ = false;   // a thread is in Read, and handles what comes
+  bool next_came_ = false;  // meanwhile: next_, or (not next_ok_) the end
+  bool next_ok_ = false;
   bool started_ = false;
   bool open_ = true;
   bool writing_ = false;

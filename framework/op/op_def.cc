@@ -242,6 +242,16 @@ OpDef& OpDef::NotBuilt(std::string remedy) {
   return *this;
 }
 
+OpDef& OpDef::PartsAreRows(RowParts parts) {
+  row_parts_ = std::move(parts);
+  return *this;
+}
+
+const RowParts* OpDef::row_parts(const Op& op) const {
+  const bool applies = row_parts_ && (row_parts_->when == nullptr || row_parts_->when(op));
+  return applies ? &*row_parts_ : nullptr;
+}
+
 OpDef& OpDef::SideEffect() {
   side_effect_ = true;
   return *this;

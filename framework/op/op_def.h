@@ -174,6 +174,12 @@ enum class OnSlices {
 };
 using SliceRule = std::function<OnSlices(const Op&)>;
 
+// The arguments of slot `parts` are the rows of the variable in slot `whole`, end to end in their order.
+struct RowParts {
+  std::string whole, parts;               // one is an input, the other an output
+  std::function<bool(const Op&)> when{};  // null: always
+};
+
 class OpDef {
  public:
   explicit OpDef(std::string type) : type_(std::move(type)) {}
@@ -243,6 +249,9 @@ class OpDef {
   // Declared so that programs with it are made, read, checked and exchanged, but not run: it has no kernel.
   // `remedy` says why, and what to do instead; the executor says it with E-kernel-missing.
   OpDef& NotBuilt(std::string remedy);
+  // The executor may make the parts views of the whole: a part's tensor then shares the memory of its rows.
+  // The kernel copies what does not lie there, and only that.
+  OpDef& PartsAreRows(RowParts parts);
   // Has an effect beyond its outputs (sends, barriers, servers): never removed, never reordered.
   OpDef& SideEffect();
 
@@ -261,6 +270,8 @@ class OpDef {
   const std::string& not_built() const { return not_built_; }  // "": it is built
   bool reads_only_some() const { return reads_only_some_; }
   bool elementwise() const { return elementwise_; }
+  // Null if it declares none, or none for this op.
+  const RowParts* row_parts(const Op& op) const;
   OnSlices on_slices(const Op& op) const;
   const std::optional<GradSpec>& grad() const { return grad_; }
   const GradMaker& grad_maker() const { return grad_maker_; }
@@ -307,6 +318,7 @@ class OpDef {
   bool side_effect_ = false;
   bool reads_only_some_ = false;
   bool elementwise_ = false;
+  std::optional<RowParts> row_parts_;
   SliceRule slice_rule_;  // null: by `elementwise_`
 };
 

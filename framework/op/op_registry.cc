@@ -77,6 +77,14 @@ Status OpRegistry::Finish() {
     if (!def->not_built().empty() && def->has_kernel(DeviceKind::kCpu)) {
       return InternalError("E-registry-kernel", type, ": a kernel of an op that is not built");
     }
+    if (const std::optional<RowParts>& rows = def->row_parts_) {
+      const bool cuts = def->FindInput(rows->whole) != nullptr && def->FindOutput(rows->parts) != nullptr;
+      const bool joins = def->FindOutput(rows->whole) != nullptr && def->FindInput(rows->parts) != nullptr;
+      if (!cuts && !joins) {
+        return InternalError("E-registry-rows", type, ": of ", rows->whole, " and ", rows->parts,
+                             " one must be an input, the other an output");
+      }
+    }
     if (!def->optimizer_) continue;
     if (def->FindInput(def->optimizer_->param_slot) == nullptr ||
         def->FindInput(def->optimizer_->grad_slot) == nullptr) {

@@ -71,9 +71,10 @@ class RpcClient {
   virtual Status Push(PushHandle piece, const Variable& value) = 0;
   // send_barrier: this trainer's step is over, the set of its variables is complete at each of these servers.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // Fills `out` with the version after this trainer's last ended step (version 0 before the first). Where the
-  // program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read or write
-  // `out` before that returns.
+  // Fills `out` with the version after this trainer's last ended step (version 0 before the first): in the
+  // memory that it has, shared or not, if it is a tensor of the piece's type and shape, else in new memory.
+  // Where the program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read
+  // or write `out` before that returns.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
   // Asks for rows `ids` of the piece, in that order, of the version that Pull would give. `out` gets one row
   // for each, and has them when CompleteRows returns; nobody may read or write it before. `ids` is copied.

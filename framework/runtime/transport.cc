@@ -19,6 +19,7 @@ Payload Payload::Of(const Tensor& tensor, std::size_t offset, std::size_t size) 
 
 void Payload::Append(Bytes bytes) {
   if (bytes.size == 0) return;
+  crc32c_.reset();
   size_ += bytes.size;
   pieces_.push_back(std::move(bytes));
 }

@@ -9,8 +9,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,7 +29,8 @@ struct Bytes {
   std::size_t size = 0;
 };
 
-// The large part of a message: pieces of memory in order, shared and not copied.
+// The large part of a message: pieces of memory in order, shared and not copied. Whoever has summed the bytes
+// already says so, so that a body that goes to several is summed once.
 class Payload {
  public:
   Payload() = default;
@@ -44,9 +47,14 @@ class Payload {
   void CopyTo(std::byte* to) const;                         // size() bytes
   std::string ToText() const;
 
+  // CRC-32C of all the bytes, where somebody has told it. Append forgets it.
+  const std::optional<std::uint32_t>& crc32c() const { return crc32c_; }
+  void set_crc32c(std::uint32_t crc) { crc32c_ = crc; }
+
  private:
   std::vector<Bytes> pieces_;
   std::size_t size_ = 0;
+  std::optional<std::uint32_t> crc32c_;
 };
 
 struct Message {

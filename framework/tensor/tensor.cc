@@ -59,6 +59,11 @@ void Tensor::Reset(DType type, const Shape& shape) {
   offset_ = 0;
 }
 
+void Tensor::Refit(DType type, const Shape& shape) {
+  if (!initialized() || dtype_ != type || shape_ != shape) return Reset(type, shape);
+  lod_.reset();
+}
+
 Tensor Tensor::Reshaped(const Shape& shape) const {
   PENSTOCK_CHECK(shape.Count() == count(), "a reshape keeps the number of elements");
   Tensor out = *this;
@@ -67,12 +72,20 @@ Tensor Tensor::Reshaped(const Shape& shape) const {
 }
 
 Tensor Tensor::Rows(Dim begin, Dim end) const {
-  PENSTOCK_CHECK(shape_.rank() > 0 && begin >= 0 && begin <= end && end <= shape_[0], "rows out of range");
-  Tensor out = *this;
-  out.shape_ = shape_.WithRows(end - begin);
-  out.offset_ = offset_ + static_cast<std::size_t>(begin * shape_.RowWidth()) * SizeOf(dtype_);
-  out.lod_.reset();
+  Tensor out;
+  out.ViewRows(*this, begin, end);
   return out;
+}
+
+void Tensor::ViewRows(const Tensor& whole, Dim begin, Dim end) {
+  const Shape& rows = whole.shape_;
+  PENSTOCK_CHECK(rows.rank() > 0 && begin >= 0 && begin <= end && end <= rows[0], "rows out of range");
+  dtype_ = whole.dtype_;
+  offset_ = whole.offset_ + static_cast<std::size_t>(begin * rows.RowWidth()) * SizeOf(dtype_);
+  shape_ = rows;
+  shape_.Set(0, end - begin);
+  buffer_ = whole.buffer_;
+  lod_.reset();
 }
 
 Tensor Tensor::Clone() const {

@@ -93,10 +93,15 @@ class Tensor {
   // Makes this tensor (type, shape), keeping the buffer if this tensor alone owns it and it is large enough;
   // otherwise takes a new one. Contents are not kept; LoD is cleared.
   void Reset(DType type, const Shape& shape);
+  // Makes this tensor (type, shape), keeping the memory if it has both already, whoever else shares it;
+  // otherwise as Reset. Contents are not kept; LoD is cleared.
+  void Refit(DType type, const Shape& shape);
   // The same elements seen with another shape of the same count.
   Tensor Reshaped(const Shape& shape) const;
   // Rows [begin, end) of the first extent, sharing the buffer.
   Tensor Rows(Dim begin, Dim end) const;
+  // Makes this tensor whole.Rows(begin, end); keeps the capacity of its shape, so it seldom allocates.
+  void ViewRows(const Tensor& whole, Dim begin, Dim end);
   Tensor Clone() const;
   // Copies the bytes of `from` (same type and count).
   void CopyFrom(const Tensor& from);

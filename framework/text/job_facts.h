@@ -1,9 +1,10 @@
 // What all role programs of one transpile share, in words: ProgramMeta::job_facts. Each line is a sentence
 // about the job whose first word says which part of it is meant; a part may have several lines.
 //
-//   works in mode sync
+//   works in mode sync with backup_trainers 1
 //   has random seed 1, of the start-up program 1
 //   updates b, w with adam, learning rate 0.001
+//   compresses w with two_bit 0.5
 //   starts b with fill_constant
 //   starts w with uniform_random {max=0.5, min=-0.5}
 //   trains by 21 ops, digest 52c0ffbe31a1c5d6

@@ -13,6 +13,7 @@
 #include "framework/base/view_map.h"
 #include "framework/ir/block_uses.h"
 #include "framework/ir/role.h"
+#include "framework/roles/views.h"
 #include "framework/text/lexer.h"
 #include "framework/verify/scene.h"
 
@@ -35,7 +36,7 @@ void ForEachDeclared(const std::vector<Slot>& slots, std::span<const Declaration
 // parameter tells of rows that were touched, and may do so twice.
 std::vector<std::pair<std::string, std::string>> SentBy(const Op& op) {
   const ArgList& vars = op.Input("X");
-  const auto names = op.GetOr<std::vector<std::string>>("send_varnames", {});
+  const roles::Names names = roles::SendView(op).messages();
   std::vector<std::pair<std::string, std::string>> sent;
   for (std::size_t i = 0; i < vars.size(); ++i) {
     if (!IsName(vars[i])) continue;

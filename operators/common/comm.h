@@ -2,7 +2,11 @@
 // communicate, which are refused by name instead of being passed over.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "framework/op/kernel.h"
+#include "framework/roles/views.h"
 #include "framework/runtime/rpc_client.h"
 
 namespace penstock {
@@ -15,11 +19,15 @@ inline Result<RpcClient*> RequireRpc(const KernelSetup& k) {
 }
 
 // Where variable i of a slot lives; each has its own server in `epmap`.
-inline Status CheckServers(const KernelSetup& k, std::size_t variables,
-                           const std::vector<std::string>& servers) {
+inline Status CheckServers(const KernelSetup& k, std::size_t variables, roles::Names servers) {
   if (servers.size() == variables) return OkStatus();
   return k.Error("epmap names ", servers.size(), " servers for ", variables, " variables");
 }
+
+// The trainer that runs the op.
+inline int TrainerOf(const KernelSetup& k) { return roles::TrainerOf(k.op()).value_or(0); }
+
+inline std::vector<std::string> TextsOf(roles::Names names) { return {names.begin(), names.end()}; }
 
 inline RemotePiece PieceOf(const Operand& variable, std::string server, std::string remote_name,
                            int trainer_id) {

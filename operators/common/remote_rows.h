@@ -1,6 +1,6 @@
 // Rows of a table that parameter servers hold in slices, for kernels that read some of them.
 //
-//   PENSTOCK_RETURN_IF_ERROR(rows_.Declare(k, {names, heights, servers}, DType::kFp32, 32));
+//   PENSTOCK_RETURN_IF_ERROR(rows_.Declare(k, roles::LookupView(k.op()), DType::kFp32, 32));
 //   ... each run:
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Fetch(ids));   // in any order, repeated or not
 //   rows_.Row(ids[0])                             // 32 floats
@@ -16,31 +16,25 @@
 
 namespace penstock {
 
-// What each slice is called, how many rows it has, and where it is. The first begins with row 0.
-struct RemoteSlices {
-  std::vector<std::string> names;
-  std::vector<std::int64_t> heights;
-  std::vector<std::string> servers;
-};
-
 class RemoteRows {
  public:
-  Status Declare(KernelSetup& k, const RemoteSlices& table, DType dtype, Dim width) {
-    if (table.names.empty() || table.names.size() != table.heights.size() ||
-        table.names.size() != table.servers.size()) {
-      return k.Error("attributes name ", table.names.size(), " slices, ", table.heights.size(),
-                     " heights and ", table.servers.size(), " servers of a table");
+  // The first slice begins with row 0.
+  Status Declare(KernelSetup& k, const roles::LookupView& table, DType dtype, Dim width) {
+    const roles::Names names = table.pieces(), servers = table.addresses();
+    const roles::Numbers heights = table.heights();
+    if (names.empty() || names.size() != heights.size() || names.size() != servers.size()) {
+      return k.Error("attributes name ", names.size(), " slices, ", heights.size(), " heights and ",
+                     servers.size(), " servers of a table");
     }
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     row_bytes_ = static_cast<std::size_t>(width) * SizeOf(dtype);
-    for (std::size_t s = 0; s < table.names.size(); ++s) {
-      PENSTOCK_ASSIGN_OR_RETURN(const RowsHandle handle,
-                                client_->DeclareRows({.pserver = table.servers[s],
-                                                      .name = table.names[s],
-                                                      .dtype = dtype,
-                                                      .shape = {table.heights[s], width},
-                                                      .trainer_id = k.Attr<int>("trainer_id")}));
-      slices_.push_back({.handle = handle, .begin = height(), .end = height() + table.heights[s]});
+    for (std::size_t s = 0; s < names.size(); ++s) {
+      PENSTOCK_ASSIGN_OR_RETURN(const RowsHandle handle, client_->DeclareRows({.pserver = servers[s],
+                                                                               .name = names[s],
+                                                                               .dtype = dtype,
+                                                                               .shape = {heights[s], width},
+                                                                               .trainer_id = TrainerOf(k)}));
+      slices_.push_back({.handle = handle, .begin = height(), .end = height() + heights[s]});
     }
     return OkStatus();
   }

@@ -1,5 +1,5 @@
 // Tensors that are parts of one, side by side along an extent, copied strip by strip whatever their elements
-// are.
+// are. A part that is a view of its rows in the whole lies there already and is not copied.
 //
 //   strips_.Prepare(k.Inputs("X"));                                    // in Prepare
 //   strips_.Lay(out.shape, axis, SizeOf(out.dtype), {2, 3});           // there, or in Run
@@ -34,9 +34,10 @@ class Strips {
   void Join(KernelRun& k, Tensor& whole) const {
     std::size_t offset = 0;
     for (const Part& part : parts_) {
-      const std::byte* const from = k[part.operand].raw();
-      for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
-        std::memcpy(whole.raw() + offset + Times(o, whole_bytes_), from + Times(o, part.bytes), part.bytes);
+      if (const std::byte* const from = k[part.operand].raw(); !LiesAt(from, whole, offset)) {
+        for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
+          std::memcpy(whole.raw() + offset + Times(o, whole_bytes_), from + Times(o, part.bytes), part.bytes);
+        }
       }
       offset += part.bytes;
     }
@@ -44,9 +45,11 @@ class Strips {
   void Cut(KernelRun& k, const Tensor& whole) const {
     std::size_t offset = 0;
     for (const Part& part : parts_) {
-      for (Dim o = 0; part.operand && part.bytes > 0 && o < outer_; ++o) {
-        std::memcpy(k[part.operand].raw() + Times(o, part.bytes),
-                    whole.raw() + offset + Times(o, whole_bytes_), part.bytes);
+      if (part.operand && !LiesAt(k[part.operand].raw(), whole, offset)) {
+        std::byte* const to = k[part.operand].raw();
+        for (Dim o = 0; part.bytes > 0 && o < outer_; ++o) {
+          std::memcpy(to + Times(o, part.bytes), whole.raw() + offset + Times(o, whole_bytes_), part.bytes);
+        }
       }
       offset += part.bytes;
     }
@@ -57,6 +60,9 @@ class Strips {
     Operand operand;
     std::size_t bytes;
   };
+  bool LiesAt(const std::byte* part, const Tensor& whole, std::size_t offset) const {
+    return outer_ == 1 && part == whole.raw() + offset;
+  }
   static std::size_t Times(Dim o, std::size_t bytes) { return static_cast<std::size_t>(o) * bytes; }
   Dim outer_ = 1;
   std::size_t whole_bytes_ = 0;

@@ -19,12 +19,12 @@ template <Status (RpcClient::*kCall)(PeersHandle)>
 class BarrierKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    if (k.op().GetOr("half_async", false)) {
+    const roles::BarrierView barrier(k.op());
+    if (barrier.half_async()) {
       return Unimplemented("E-comm-mode", "send_barrier: half_async is not built; transpile in sync mode");
     }
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
-    PENSTOCK_ASSIGN_OR_RETURN(peers_, client_->DeclarePeers(k.Attr<std::vector<std::string>>("endpoints"),
-                                                            k.Attr<int>("trainer_id")));
+    PENSTOCK_ASSIGN_OR_RETURN(peers_, client_->DeclarePeers(TextsOf(barrier.addresses()), TrainerOf(k)));
     return OkStatus();
   }
   Status Run(KernelRun&) override { return (client_->*kCall)(peers_); }

@@ -16,15 +16,15 @@ sends.)";
 class RecvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    if (k.Attr<int>("do_not_run") > 0) return OkStatus();  // Fluid's communicator fetches instead
-    if (!k.Attr<std::vector<std::string>>("recv_varnames").empty()) {
+    const roles::RecvView recv(k.op());
+    if (recv.idle()) return OkStatus();  // Fluid's communicator fetches instead
+    if (recv.by_communicator()) {
       return Unimplemented("E-comm-mode",
                            "recv: recv_varnames belongs to Fluid's asynchronous communicator, which is not ",
                            "built; transpile in sync mode");
     }
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
-    const auto servers = k.Attr<std::vector<std::string>>("epmap");
-    const auto names = k.Attr<std::vector<std::string>>("varnames");
+    const roles::Names servers = recv.addresses(), names = recv.renamed();
     const auto variables = k.Outputs("Out");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
     if (!names.empty() && names.size() != variables.size()) {
@@ -34,7 +34,7 @@ class RecvKernel : public Kernel {
       const std::string& remote = names.empty() ? variables[i].name : names[i];
       PENSTOCK_ASSIGN_OR_RETURN(
           const PullHandle handle,
-          client_->DeclarePull(PieceOf(variables[i], servers[i], remote, k.Attr<int>("trainer_id"))));
+          client_->DeclarePull(PieceOf(variables[i], servers[i], remote, TrainerOf(k))));
       pieces_.push_back({variables[i], handle});
     }
     return OkStatus();

@@ -44,11 +44,7 @@ class RemoteLookupKernel : public Kernel {
     outs_.assign(k.Outputs("Outputs").begin(), k.Outputs("Outputs").end());
     padding_ = k.Attr<std::int64_t>("padding_idx");
     const Operand& first = outs_.front();
-    return rows_.Declare(
-        k,
-        {k.Attr<std::vector<std::string>>("table_names"),
-         k.Attr<std::vector<std::int64_t>>("height_sections"), k.Attr<std::vector<std::string>>("endpoints")},
-        first.dtype, first.shape[first.shape.rank() - 1]);
+    return rows_.Declare(k, roles::LookupView(k.op()), first.dtype, first.shape[first.shape.rank() - 1]);
   }
 
   Status Run(KernelRun& k) override {

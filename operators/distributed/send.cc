@@ -16,18 +16,18 @@ what follows.)";
 class SendKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    if (!k.Attr<std::vector<std::string>>("send_varnames").empty() || !k.Attr<bool>("use_send_handler")) {
+    const roles::SendView send(k.op());
+    if (send.by_communicator() || send.counts_step()) {
       return Unimplemented("E-comm-mode",
                            "send: send_varnames and use_send_handler=false belong to Fluid's asynchronous ",
                            "communicator, which is not built; transpile in sync mode");
     }
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
-    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    const roles::Names servers = send.addresses();
     const auto variables = k.Inputs("X");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
     for (std::size_t i = 0; i < variables.size(); ++i) {
-      const RemotePiece piece =
-          PieceOf(variables[i], servers[i], variables[i].name, k.Attr<int>("trainer_id"));
+      const RemotePiece piece = PieceOf(variables[i], servers[i], variables[i].name, TrainerOf(k));
       PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, client_->DeclarePush(piece));
       pieces_.push_back({variables[i], handle});
     }

@@ -30,9 +30,9 @@ class NotifyKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
-    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    const roles::Names servers = roles::SaveView(k.op()).addresses();
     table_ = k.Attr<std::string>("lookup_table");
-    PENSTOCK_ASSIGN_OR_RETURN(servers_, client_->DeclarePeers(servers, k.Attr<int>("trainer_id")));
+    PENSTOCK_ASSIGN_OR_RETURN(servers_, client_->DeclarePeers(TextsOf(servers), TrainerOf(k)));
     for (std::size_t i = 0; i < servers.size(); ++i)
       files_.push_back(StrCat(k.Attr<std::string>("dir"), "/", table_, "_", i));
     return OkStatus();

@@ -20,7 +20,7 @@ Out stands for a table of that shape that lives on the servers: selected rows, o
 class PrefetchKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    const auto servers = k.Attr<std::vector<std::string>>("epmap");
+    const roles::Names servers = roles::PrefetchView(k.op()).addresses();
     const auto ids = k.Inputs("X");
     const auto rows = k.Outputs("Out");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, ids.size(), servers));
@@ -30,7 +30,7 @@ class PrefetchKernel : public Kernel {
       if (ids[i].dtype != DType::kInt64) return k.Error("X (", ids[i].name, ") must be row numbers, int64");
       PENSTOCK_ASSIGN_OR_RETURN(
           const RowsHandle handle,
-          client_->DeclareRows(PieceOf(rows[i], servers[i], ids[i].name, k.Attr<int>("trainer_id"))));
+          client_->DeclareRows(PieceOf(rows[i], servers[i], ids[i].name, TrainerOf(k))));
       questions_.push_back({ids[i], rows[i], handle});
     }
     return OkStatus();

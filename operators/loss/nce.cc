@@ -81,13 +81,9 @@ class ClassRows {
     remote_ = weight_.kind != VarKind::kTensor;
     width_ = k.Input("Input").shape[1];
     if (!remote_) return OkStatus();
-    if (!k.Attr<bool>("remote_prefetch"))
+    if (!roles::PrefetchesRows(k.op()))
       return Unimplemented("E-op-rows-kind", k.op().type(), ": Weight must be a dense tensor");
-    PENSTOCK_RETURN_IF_ERROR(rows_.Declare(
-        k,
-        {k.Attr<std::vector<std::string>>("table_names"),
-         k.Attr<std::vector<std::int64_t>>("height_sections"), k.Attr<std::vector<std::string>>("epmap")},
-        DTypeOfT<T>::kValue, width_));
+    PENSTOCK_RETURN_IF_ERROR(rows_.Declare(k, roles::LookupView(k.op()), DTypeOfT<T>::kValue, width_));
     if (rows_.height() == k.Attr<int>("num_total_classes")) return OkStatus();
     return k.Error("the servers hold ", rows_.height(), " rows of Weight for num_total_classes ",
                    k.Attr<int>("num_total_classes"));

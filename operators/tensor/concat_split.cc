@@ -29,7 +29,7 @@ sections may come from tensors; then the shapes of the parts are known when the 
 
 constexpr char kSplitRowsDoc[] = R"(
 Out[i] is the i-th part of X's rows: `num` cuts X into that many equal parts, or, where it is 0, `sections`
-says how many rows each part has. The parts are copies: they are sent while later steps already write X.)";
+says how many rows each part has. Where the executor makes the parts views of X, nothing is copied.)";
 
 using Mistake = std::optional<std::string>;
 
@@ -82,6 +82,11 @@ Status InferConcat(InferContext& c) {
   if (const Mistake mistake = JoinShapes(at, c.InputCount("X"), axis, out)) return c.Error(*mistake);
   if (axis != 0) c.ShareLod("X", "Out");
   return c.SetShape("Out", out);
+}
+
+// A negative axis may be the first one too; that is not worth a look at the rank.
+bool JoinsRows(const Op& op) {
+  return op.Input("AxisTensor").empty() && op.GetOr<std::int32_t>("axis", 0) == 0;
 }
 
 // Where the arguments of a concat lie in the whole, for it and its gradient.
@@ -366,6 +371,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .Attr("axis", 0, "the extent along which they are joined")
       .Attr("use_quantizer", false, kNoEffect)
       .InferShape(InferConcat)
+      .PartsAreRows({.whole = "Out", .parts = "X", .when = JoinsRows})
       .KernelForAnyType<Cpu, ConcatKernel>()
       .Grad({.reads = {"X", "AxisTensor"}, .yields = {"X"}})
       .GradDef()
@@ -389,6 +395,7 @@ void RegisterConcatSplit(OpRegistry& ops) {
       .Attr("sections", std::vector<std::int32_t>(), "how many rows each part has", AtLeast(-1))
       .Attr("num", 0, "into how many equal parts; 0: sections says", AtLeast(0))
       .InferShape(InferSplitRows)
+      .PartsAreRows({.whole = "X", .parts = "Out"})
       .KernelForAnyType<Cpu, SplitKernel<true>>()
       .NoGrad();
 }

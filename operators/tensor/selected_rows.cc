@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/roles/views.h"
 #include "operators/common/merge_rows.h"
 
 namespace penstock {
@@ -128,7 +129,7 @@ class SplitKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     x_ = k.Input("X");
     outs_.assign(k.Outputs("Out").begin(), k.Outputs("Out").end());
-    bounds_ = Bounds(k.Attr<std::vector<std::int64_t>>("height_sections"));
+    bounds_ = Bounds(std::vector<std::int64_t>(roles::SplitView(k.op()).sections()));
     return OkStatus();
   }
   Status Run(KernelRun& k) override {

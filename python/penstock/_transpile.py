@@ -7,7 +7,7 @@ from penstock._role_set import role_set
 def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, slice_params=True, min_block_size=8192,
               placement='RoundRobin', slicing='fluid', big_array_bound=1000000, compat=None,
               runtime_split_send_recv=False, half_async=False, completely_not_async=False, dc_asgd=False,
-              dc_asgd_lambda=1.0):
+              dc_asgd_lambda=1.0, staleness=None, backup_trainers=0, compression='none'):
     """The role programs of `main` and `startup` (Programs, left as they are).
 
     pservers        addresses, a list or comma-separated
@@ -27,9 +27,16 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     half_async               with it: the threads of a trainer meet once a step
     completely_not_async     with it: pservers wait for all trainers all the same
     dc_asgd                  gradients are corrected for their age, dc_asgd_lambda times
+
+    What Fluid has not; penstock.fluid.DistributeTranspilerConfig says what each promises:
+
+    staleness        async: steps that a trainer may be ahead of the slowest
+    backup_trainers  sync: trainers that a step does not wait for
+    compression      of gradients on their way to pservers, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
     """
     from penstock.fluid.transpiler import distribute_transpiler, ps_dispatcher
-    from penstock.fluid.transpiler.config import MOST_ELEMENTS, check_count, check_flag, check_number, ids_of_trainers
+    from penstock.fluid.transpiler.config import (MOST_ELEMENTS, check_count, check_flag, check_number,
+                                                  ids_of_trainers, set_policies)
     config = _penstock.TranspileConfig()
     config.pservers = distribute_transpiler.addresses_of(pservers)
     config.trainers = check_count('trainers', trainers)
@@ -46,6 +53,7 @@ def transpile(main, startup, pservers, trainers=1, trainer_ids=None, sync=True, 
     config.completely_not_async = check_flag('completely_not_async', completely_not_async)
     config.dc_asgd = check_flag('dc_asgd', dc_asgd)
     config.dc_asgd_lambda = check_number('dc_asgd_lambda', dc_asgd_lambda)
+    set_policies(staleness, backup_trainers, compression, config)
     if compat is not None:
         config.dialect = compat
     return role_set(main, startup, config)

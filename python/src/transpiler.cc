@@ -138,9 +138,8 @@ void BindRules(py::module_& m) {
   });
 }
 
-void BindConfig(py::module_& m) {
-  py::class_<ConfigBox>(m, "TranspileConfig")
-      .def(py::init<>())
+void BindConfig(py::class_<ConfigBox>& config) {
+  config.def(py::init<>())
       .def_property("kind", nullptr,
                     [](ConfigBox& c, const std::string& text) { c.config.kind = KindOfText(text); })
       .def_property("collective_mode", Reads(&plan::TranspileConfig::collective_mode),
@@ -209,10 +208,24 @@ void BindConfig(py::module_& m) {
       });
 }
 
+// What Fluid has not.
+void BindPolicies(py::class_<ConfigBox>& config) {
+  config
+      .def_property("staleness", Reads(&plan::TranspileConfig::staleness),
+                    Writes(&plan::TranspileConfig::staleness))
+      .def_property("backup_trainers", Reads(&plan::TranspileConfig::backup_trainers),
+                    Writes(&plan::TranspileConfig::backup_trainers))
+      .def_property("compression", nullptr, [](ConfigBox& c, const std::string& text) {
+        c.config.compression = Take(ParseCompression(text));
+      });
+}
+
 }  // namespace
 
 void BindTranspiler(py::module_& m) {
-  BindConfig(m);
+  py::class_<ConfigBox> config(m, "TranspileConfig");
+  BindConfig(config);
+  BindPolicies(config);
   py::class_<ProvenRoles>(m, "_RoleSet")
       .def_readonly("warnings", &ProvenRoles::warnings)
       .def_property_readonly("plan",

@@ -161,11 +161,11 @@ Status ReferenceJob::StartServers() {
 Status ReferenceJob::MakeTablesWhole(const OpRegistry& ops, Server& server) {
   const Op& serve = *server.programs.main.main().ops().back().op;
   if (serve.GetOr<std::vector<std::string>>("prefetch_var_name_to_block_id", {}).empty()) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(const protocol::ServerFacts facts,
+  PENSTOCK_ASSIGN_OR_RETURN(const roles::ServerRole facts,
                             protocol::ReadServer(ops, server.programs.main, serve));
-  for (const protocol::ServedParam& served : facts.params) {
+  for (const roles::ServedParam& served : facts.params) {
     if (!served.by_id) continue;
-    for (const protocol::ServedLookup& lookup : served.lookups)
+    for (const roles::ServedLookup& lookup : served.lookups)
       server.lookups[lookup.ids] = {served.param.name, lookup.padding};
     for (const OpEntry& entry : server.programs.main.block(served.block).ops()) {
       for (const std::string& name : entry.op->InputNames()) {

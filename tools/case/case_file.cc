@@ -48,6 +48,12 @@ class Reader {
     Read(key, read);
     value = read;
   }
+  void Read(const char* key, std::optional<int>& value) {
+    int read = 0;
+    if (Find(key) == nullptr) return;
+    Read(key, read);
+    value = read;
+  }
   void Read(const char* key, std::int64_t& value) { ReadInteger(key, "an integer", value); }
   void Read(const char* key, int& value) { ReadInteger(key, "an integer of 32 bits", value); }
   void Read(const char* key, float& value) {
@@ -226,6 +232,16 @@ void ReadClip(Reader& in, plan::TranspileConfig& config) {
   }
 }
 
+void ReadPolicies(Reader& in, plan::TranspileConfig& config) {
+  in.Read("staleness", config.staleness);
+  in.Read("backup_trainers", config.backup_trainers);
+  std::string compression;
+  in.Read("compression", compression);
+  Result<CompressionRules> rules = ParseCompression(compression);
+  if (!rules.ok()) return in.Fail(std::move(rules).status().In("key \"compression\""));
+  config.compression = *std::move(rules);
+}
+
 Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::TranspileConfig& config) {
   Reader in(json);
   ReadKind(in, config);
@@ -246,6 +262,7 @@ Status ReadConfig(const Json& json, const Dispatchers& dispatchers, plan::Transp
   in.Read("dc_asgd_lambda", config.dc_asgd_lambda);
   ReadBnSync(in, config);
   ReadClip(in, config);
+  ReadPolicies(in, config);
   in.Read("shared_transpiler", config.shared_transpiler);
   in.Read("geo_sgd_need_push_nums", config.geo_push_every);
   in.RefuseMisspelt({"pservers", "trainers_arg"});

@@ -100,6 +100,7 @@ std::vector<std::function<void(Findings&)>> RulesOfWiring(const RoleFiles& roles
   rules.emplace_back([&, source](Findings& findings) { CheckStartRows(facts, ops, source, findings); });
   rules.emplace_back([&, source](Findings& findings) { CheckStepCounters(facts, source, findings); });
   rules.emplace_back([&](Findings& findings) { CheckSharedStart(facts, findings); });
+  rules.emplace_back([&](Findings& findings) { CheckPolicies(roles, facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckGeo(facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckProgress(facts, findings); });
   rules.emplace_back([&](Findings& findings) { CheckCollective(facts, findings); });

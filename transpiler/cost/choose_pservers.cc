@@ -49,6 +49,10 @@ plan::TranspileConfig ConfigFor(const Job& job, int pservers, const plan::Transp
   config.trainer_ids = {0};
   config.sync_mode_argument = config.sync_mode_field = std::nullopt;
   config.runtime_split_send_recv = config.half_async = config.completely_not_async = config.dc_asgd = false;
+  // Messages are compressed as in the job, whatever the plan would say.
+  config.staleness = std::nullopt;
+  config.backup_trainers = 0;
+  config.compression = {};
   config.pservers.clear();
   for (int i = 0; i < pservers; ++i) config.pservers.push_back(StrCat("pserver", i, ":1"));
   return config;

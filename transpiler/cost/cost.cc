@@ -82,7 +82,7 @@ class Estimator {
   }
 
   std::int64_t BytesOf(const JobMessage& message) const {
-    if (message.table < 0) return message.bytes;
+    if (message.table < 0) return message.TravellingBytes();
     const auto index = static_cast<std::size_t>(message.table);
     const std::optional<std::int64_t>& touched = out_.tables[index].rows_touched;
     const std::int64_t rows = job_.tables[index].rows;

@@ -8,8 +8,6 @@
 namespace penstock::cost {
 namespace {
 
-using Strings = std::vector<std::string>;
-
 constexpr int kGeoSteps = 100;  // geo_sgd_need_push_nums where the user gave none; no program holds it
 
 // Puts each piece with its parameter, where the pserver's program alone does not say it.
@@ -43,14 +41,15 @@ class PieceOwners {
 
  private:
   void ReadOp(const Op& op) {
-    const auto pairs = op.RolePairs();
-    if (op.type() == "recv" && !pairs.empty()) {
-      const Strings remote = op.GetOr<Strings>("recv_varnames", {});
-      Adopt(remote.empty() ? Strings(op.Output("Out")) : remote, pairs.front().first);
+    const roles::Comm comm = roles::CommOf(op);
+    if (comm == roles::Comm::kRecv && !roles::PairOf(op).param.empty()) {
+      const roles::RecvView recv(op);
+      Adopt(recv.by_communicator() ? recv.messages() : recv.variables(),
+            std::string(roles::PairOf(op).param));
     } else if (op.type() == "concat") {
       Adopt(op.Input("X"), op.OutputName("Out"));
-    } else if (op.type() == "distributed_lookup_table") {
-      Adopt(op.GetOr<Strings>("table_names", {}), op.InputName("W"));
+    } else if (comm == roles::Comm::kLookup) {
+      Adopt(roles::LookupView(op).pieces(), roles::LookupView(op).table());
     }
   }
 
@@ -66,8 +65,8 @@ class PieceOwners {
   // In geo mode nobody receives a table: a send names it, and the pieces that are left and fit are its rows.
   void AdoptTables(const Block& main) {
     for (const OpEntry& entry : main.ops()) {
-      if (entry.op->type() != "send") continue;
-      for (const std::string& table : entry.op->GetOr<Strings>("send_varnames", {})) {
+      if (roles::CommOf(*entry.op) != roles::Comm::kSend) continue;
+      for (const std::string& table : roles::SendView(*entry.op).messages()) {
         const Var* var = main.FindVar(table);
         if (var != nullptr && var->HasShape() && var->shape().rank() > 0) AdoptRows(table, var->shape());
       }
@@ -76,7 +75,7 @@ class PieceOwners {
 
   void AdoptRows(const std::string& table, const Shape& shape) {
     Dim left = shape[0];
-    Strings names;
+    std::vector<std::string> names;
     for (const auto& [name, pieces] : orphans_) {
       const JobPiece& piece = *pieces.front();
       if (!piece.sparse || piece.shape.rank() == 0 || piece.shape.From(1) != shape.From(1)) continue;
@@ -177,8 +176,10 @@ Status ReadPservers(const OpRegistry& ops, const JobPrograms& programs, Job& job
     pservers.push_back(std::move(pserver));
   }
   if (pservers.empty()) return OkStatus();
-  const int mode = pservers.front().mode;
-  job.exchange = mode == 0 ? Exchange::kSync : mode == 3 ? Exchange::kGeo : Exchange::kAsync;
+  const roles::ServeMode mode = pservers.front().mode;
+  job.exchange = mode == roles::ServeMode::kSync  ? Exchange::kSync
+                 : mode == roles::ServeMode::kGeo ? Exchange::kGeo
+                                                  : Exchange::kAsync;
   job.trainers = pservers.front().trainers;
   return OkStatus();
 }

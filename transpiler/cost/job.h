@@ -19,6 +19,7 @@
 #include "framework/base/status.h"
 #include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
+#include "framework/text/compression.h"
 
 namespace penstock::cost {
 
@@ -71,6 +72,11 @@ struct JobMessage {
   std::string variable;    // the trainer's
   std::string param;       // what it is about; empty for counters and barriers
   std::int64_t bytes = 0;  // in every message
+  // Of a dense gradient, whose `bytes` are what it takes in memory: how it travels.
+  Compression compression;
+  std::int64_t TravellingBytes() const {
+    return compression.none() ? bytes : compression.Bytes(bytes / static_cast<std::int64_t>(sizeof(float)));
+  }
   // About a table: its position in Job::tables, and bytes_per_row more for each row that is touched of those
   // that the pserver holds. These are [row_begin, row_end) of JobTable::rows, or as many where rows are dealt
   // out by their number.
@@ -93,8 +99,9 @@ struct JobMemory {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer_state = 0;
-  std::int64_t copies = 0;  // pieces received before they are joined, and what a communicator keeps
-  std::int64_t other = 0;   // other lasting variables, and on a pserver temporaries
+  // Pieces received before they are joined, what a communicator keeps, and what compression keeps back.
+  std::int64_t copies = 0;
+  std::int64_t other = 0;  // other lasting variables, and on a pserver temporaries
   std::int64_t activations = 0, activations_per_example = 0;
   int unknown = 0;  // variables with more than one extent that only the data gives
   friend bool operator==(const JobMemory&, const JobMemory&) = default;
@@ -151,9 +158,9 @@ std::vector<JobParam> ParamsOf(const Job& job);
 
 // kInvalidArgument: E-job-trainer (none is given), E-job-pserver (a pserver without listen_and_serv),
 // E-job-block, E-job-address (a trainer speaks to an address that no pserver has, or two have one),
-// E-job-epmap, E-job-var (what is sent or updated is not declared with a known shape), E-job-alone (neither
-// pservers nor ranks), E-job-ranks, E-job-size (more bytes than can be counted). Cost: linear in the
-// programs.
+// E-job-epmap, E-policy-value, E-job-var (what is sent or updated is not declared with a known shape),
+// E-job-alone (neither pservers nor ranks), E-job-ranks, E-job-size (more bytes than can be counted). Cost:
+// linear in the programs.
 Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs);
 
 }  // namespace penstock::cost

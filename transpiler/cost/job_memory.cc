@@ -36,7 +36,8 @@ class MemoryReader {
         gradients_.insert(grad);
       }
     }
-    if (op.type() == "recv") received_.insert(op.Output("Out").begin(), op.Output("Out").end());
+    if (roles::CommOf(op) == roles::Comm::kRecv)
+      received_.insert(op.Output("Out").begin(), op.Output("Out").end());
     // A piece of a gradient is a view of it.
     if (op.type() == "split_byref") views_.insert(op.Output("Out").begin(), op.Output("Out").end());
     const std::optional<JobOptimizer> optimizer = ReadJobOptimizer(ops_, op);
@@ -106,6 +107,10 @@ JobMemory ReadTrainerMemory(const OpRegistry& ops, const Program& program, const
                             const JobTrainer& trainer) {
   JobMemory memory = MemoryReader(ops, program, job).Read();
   AddBytes(memory.copies, CommunicatorBytes(job, trainer, memory));
+  // A residual is as large as its gradient, and no op names it.
+  for (const JobMessage& message : trainer.messages) {
+    if (message.compression.HasResidual()) AddBytes(memory.copies, message.bytes);
+  }
   return memory;
 }
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "framework/roles/server_wiring.h"
+#include "framework/roles/trainer_role.h"
 #include "transpiler/cost/job.h"
 
 namespace penstock::cost {
@@ -24,9 +26,8 @@ inline void AddBytes(std::int64_t& sum, std::int64_t bytes) { sum = std::min(sum
 Result<std::int64_t> RequireJobBytes(const JobProgram& in, const Var* var, const std::string& name,
                                      std::string_view user);
 
-// The slots of an op that updates a parameter: as it declares, or Fluid's if the registry does not know it.
+// What an op that updates a parameter has beside that and the gradient. Nothing if it updates none.
 struct JobOptimizer {
-  std::string param, grad;
   std::vector<std::string> state;  // variables
   bool elementwise = true;
 };
@@ -36,7 +37,7 @@ struct JobPserver {
   const JobProgram* program = nullptr;
   std::string address;
   int trainers = 1;
-  int mode = 0;  // distributed_mode
+  roles::ServeMode mode = roles::ServeMode::kSync;
   std::vector<JobPiece> pieces;
   std::optional<JobTelling> telling;
   JobMemory memory;

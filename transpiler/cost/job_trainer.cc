@@ -2,27 +2,18 @@
 #include <algorithm>
 #include <span>
 
+#include "framework/text/policies.h"
 #include "transpiler/cost/job_parts.h"
 
 namespace penstock::cost {
 namespace {
 
-using Strings = std::vector<std::string>;
 using Kind = JobMessage::Kind;
 
 constexpr std::int64_t kIdBytes = 8;       // a row's number travels as int64
 constexpr std::int64_t kCounterBytes = 8;  // so does a step counter
 
-std::string ParamOf(const Op& op) {
-  const auto pairs = op.RolePairs();
-  return pairs.empty() ? "" : pairs.front().first;
-}
-
-const Strings& StringsOf(const Op& op, std::string_view attr) {
-  static const Strings kNone;
-  const Strings* value = op.Get<Strings>(attr);
-  return value == nullptr ? kNone : *value;
-}
+std::string ParamOf(const Op& op) { return std::string(roles::PairOf(op).param); }
 
 // Which rows of a table each of its pieces holds: by `heights`, if these add up to the table, else as many
 // each.
@@ -43,52 +34,63 @@ class TrainerReader {
       : in_(in), main_(in.program->main()), servers_(servers), job_(job), out_(out) {}
 
   Status Read() {
+    PENSTOCK_ASSIGN_OR_RETURN(policies_, ReadPolicies(in_.program->meta()));
     const int last_backward = LastBackwardOp(main_);
-    int position = 0;
-    for (const OpEntry& entry : main_.ops()) {
-      in_backward_ = position++ <= last_backward;
-      PENSTOCK_RETURN_IF_ERROR(ReadOp(*entry.op));
+    for (const roles::CommOp& one : roles::ReadTrainer(*in_.program).ops) {
+      in_backward_ = one.position <= last_backward;
+      PENSTOCK_RETURN_IF_ERROR(ReadOp(one));
     }
     return OkStatus();
   }
 
  private:
-  Status ReadOp(const Op& op) {
-    if (op.type() == "send") return ReadSend(op);
-    if (op.type() == "recv") return ReadRecv(op);
-    if (op.type() == "send_barrier") return ReadSendBarrier(op);
-    if (op.type() == "fetch_barrier") return AddBarriers(op, Kind::kFetchBarrier);
-    if (op.type() == "distributed_lookup_table") return ReadLookup(op);
-    if (op.type() == "prefetch") return ReadPrefetch(op);
+  Status ReadOp(const roles::CommOp& one) {
+    const Op& op = *one.op;
+    switch (one.kind) {
+      case roles::CommOp::Kind::kSend:
+      case roles::CommOp::Kind::kStep:
+      case roles::CommOp::Kind::kTold:
+        // In geo mode it says which rows were touched; a communicator sends.
+        return job_.exchange == Exchange::kGeo ? OkStatus() : ReadSend(op);
+      case roles::CommOp::Kind::kRecv:
+        return ReadRecv(op);
+      case roles::CommOp::Kind::kSendBarrier:
+        return ReadSendBarrier(op);
+      case roles::CommOp::Kind::kFetchBarrier:
+        return AddBarriers(op, Kind::kFetchBarrier);
+      case roles::CommOp::Kind::kLookup:
+        return ReadLookup(op);
+      case roles::CommOp::Kind::kPrefetch:
+        return ReadPrefetch(op);
+      case roles::CommOp::Kind::kSampler:
+      case roles::CommOp::Kind::kAnswers:
+      case roles::CommOp::Kind::kSave:
+        return OkStatus();
+    }
     return OkStatus();
   }
 
   Status ReadSend(const Op& op) {
-    const Strings& addresses = StringsOf(op, "epmap");
-    if (job_.exchange == Exchange::kGeo)
-      return OkStatus();  // it says which rows were touched; a communicator sends
-    if (!op.GetOr<bool>("use_send_handler", true)) {
-      for (const std::string& address : addresses) {
+    const roles::SendView send(op);
+    if (send.counts_step()) {
+      for (const std::string& address : send.addresses()) {
         PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message,
                                   Add(op, Kind::kCounter, address, op.InputName("X")));
         message->bytes = kCounterBytes;
       }
       return OkStatus();
     }
-    const Strings& names = StringsOf(op, "send_varnames");
-    if (!names.empty()) {
-      UsesCommunicator();
-      return AddPieces(op, Strings(addresses.size(), op.InputName("X")),
-                       op.GetOr<std::vector<std::int64_t>>("sections", {}));
-    }
-    return AddPieces(op, op.Input("X"), {});
+    if (!send.by_communicator()) return AddPieces(op, send.variables(), send.variables(), {});
+    UsesCommunicator();
+    return AddPieces(op, std::vector<std::string>(send.addresses().size(), op.InputName("X")),
+                     send.messages(), std::vector<std::int64_t>(send.sections()));
   }
 
-  // A message for each piece of a gradient. `sections` are the rows of each where one variable is sent in
-  // pieces.
+  // A message for each piece of a gradient, by the name that it travels under. `sections` are the rows of
+  // each where one variable is sent in pieces.
   Status AddPieces(const Op& op, std::span<const std::string> variables,
-                   const std::vector<std::int64_t>& sections) {
-    const Strings& addresses = StringsOf(op, "epmap");
+                   std::span<const std::string> messages, const std::vector<std::int64_t>& sections) {
+    const roles::Names addresses = roles::SendView(op).addresses();
     if (variables.size() != addresses.size() || (!sections.empty() && sections.size() != addresses.size())) {
       return WrongCount(op, variables.size(), addresses.size());
     }
@@ -106,6 +108,7 @@ class TrainerReader {
         message->bytes_per_row = row_bytes + kIdBytes;
       } else {
         message->bytes = sections.empty() ? bytes : sections[i] * row_bytes;
+        if (i < messages.size()) message->compression = policies_.CompressionOf(messages[i]);
       }
     }
     const Var* first = variables.empty() ? nullptr : main_.FindVar(variables[0]);
@@ -144,12 +147,11 @@ class TrainerReader {
   }
 
   Status ReadRecv(const Op& op) {
-    const Strings& addresses = StringsOf(op, "epmap");
-    const Strings& remote = StringsOf(op, "recv_varnames");
-    const ArgList& out = op.Output("Out");
-    if (!remote.empty()) UsesCommunicator();
-    if ((remote.empty() ? out : remote).size() != addresses.size())
-      return WrongCount(op, (remote.empty() ? out : remote).size(), addresses.size());
+    const roles::RecvView recv(op);
+    const roles::Names addresses = recv.addresses(), remote = recv.messages(), out = recv.variables();
+    if (recv.by_communicator()) UsesCommunicator();
+    const std::size_t pieces = remote.empty() ? out.size() : remote.size();
+    if (pieces != addresses.size()) return WrongCount(op, pieces, addresses.size());
     for (std::size_t i = 0; i < addresses.size(); ++i) {
       const std::string& name = remote.empty() ? out[i] : out.empty() ? remote[i] : out[0];
       PENSTOCK_ASSIGN_OR_RETURN(JobMessage* const message, Add(op, Kind::kParam, addresses[i], name));
@@ -167,7 +169,7 @@ class TrainerReader {
 
   // One that is half async is the communicator's: it goes to the pservers only where these count barriers.
   Status ReadSendBarrier(const Op& op) {
-    if (!op.GetOr<bool>("half_async", false)) return AddBarriers(op, Kind::kSendBarrier);
+    if (!roles::BarrierView(op).half_async()) return AddBarriers(op, Kind::kSendBarrier);
     if (job_.exchange != Exchange::kSync && job_.exchange != Exchange::kSyncCommunicator) {
       job_.exchange = Exchange::kHalfAsync;
       return OkStatus();
@@ -182,7 +184,7 @@ class TrainerReader {
   }
 
   Status AddBarriers(const Op& op, Kind kind) {
-    for (const std::string& address : StringsOf(op, "endpoints")) {
+    for (const std::string& address : roles::BarrierView(op).addresses()) {
       PENSTOCK_RETURN_IF_ERROR(Add(op, kind, address, "").status());
     }
     return OkStatus();
@@ -215,12 +217,13 @@ class TrainerReader {
   }
 
   Status ReadLookup(const Op& op) {
-    const Strings& addresses = StringsOf(op, "endpoints");
-    const auto heights = op.GetOr<std::vector<std::int64_t>>("height_sections", {});
-    const Var* table = main_.FindVar(op.InputName("W"));
+    const roles::LookupView lookup(op);
+    const roles::Names addresses = lookup.addresses();
+    const std::vector<std::int64_t> heights(lookup.heights());
+    const Var* table = main_.FindVar(lookup.table());
     if (heights.size() != addresses.size()) return WrongCount(op, heights.size(), addresses.size());
     if (table == nullptr || !table->HasShape() || table->shape().rank() == 0) {
-      return InvalidArgument("E-job-var", in_.file, ": table ", Quote(op.InputName("W")),
+      return InvalidArgument("E-job-var", in_.file, ": table ", Quote(lookup.table()),
                              " is not declared with a known shape");
     }
     const auto row_bytes = JobBytes(table->type->dtype, table->shape().From(1));
@@ -232,8 +235,7 @@ class TrainerReader {
   }
 
   Status ReadPrefetch(const Op& op) {
-    const Strings& addresses = StringsOf(op, "epmap");
-    const ArgList& ids = op.Input("X");
+    const roles::Names addresses = roles::PrefetchView(op).addresses(), ids = roles::PrefetchView(op).ids();
     if (ids.size() != addresses.size()) return WrongCount(op, ids.size(), addresses.size());
     std::vector<std::int64_t> heights;
     const JobPiece* piece = nullptr;
@@ -275,6 +277,7 @@ class TrainerReader {
   const JobServers& servers_;
   Job& job_;
   JobTrainer& out_;
+  JobPolicies policies_;
   bool in_backward_ = false;
 };
 

@@ -12,6 +12,7 @@ Result<Program> PrefetchTables(const Program& in, const PassContext& context);
 Result<Program> NameGradients(const Program& in, const PassContext& context);
 Result<Program> SendGradients(const Program& in, const PassContext& context);
 Result<Program> SendWholeGradients(const Program& in, const PassContext& context);
+Result<Program> DeclareResiduals(const Program& in, const PassContext& context);
 Result<Program> NameMessages(const Program& in, const PassContext& context);
 Result<Program> SendStepCounters(const Program& in, const PassContext& context);
 Result<Program> NameStepNotices(const Program& in, const PassContext& context);
@@ -40,6 +41,7 @@ Result<Program> ReceiveInitialParams(const Program& in, const PassContext& conte
 Result<Program> DropServerState(const Program& in, const PassContext& context);
 Result<Program> ShareStartValues(const Program& in, const PassContext& context);
 Result<Program> FakeInitTables(const Program& in, const PassContext& context);
+Result<Program> InitResiduals(const Program& in, const PassContext& context);
 Result<Program> AnnounceInitialParams(const Program& in, const PassContext& context);
 Result<Program> GenerateNcclId(const Program& in, const PassContext& context);
 Result<Program> InitRings(const Program& in, const PassContext& context);

@@ -99,12 +99,15 @@ class JobWriter {
   std::string Write(const std::map<std::string, std::string>& policies) {
     out_ = StrCat("works in mode ", plan::ModeName(plan_.mode));
     if (plan_.dialect == plan::Dialect::kFluid18) out_ += ", dialect fluid-1.8";
+    if (plan_.staleness) out_ += StrCat(" with staleness ", *plan_.staleness);
+    if (plan_.backup_trainers > 0) out_ += StrCat(" with backup_trainers ", plan_.backup_trainers);
     for (const auto& [name, value] : policies) out_ += StrCat(", ", name, " ", value);
     out_ += StrCat("\nhas random seed ", main_.meta().random_seed);
     if (startup_.meta().random_seed != main_.meta().random_seed)
       out_ += StrCat(", of the start-up program ", startup_.meta().random_seed);
     out_ += "\n";
     WriteUpdates();
+    WriteCompression();
     const std::string model = Model();  // numbers the variables whose initial values are told next
     WriteInitialValues();
     out_ += model;
@@ -197,6 +200,16 @@ class JobWriter {
     for (const auto& [param, update] : updates_)
       kinds.Add(StrCat(Told(*update.op), Rate(update.rate)), param);
     kinds.Print("updates", out_);
+  }
+
+  void WriteCompression() {
+    std::map<std::string_view, const Compression*> by_name;  // Kinds takes names in their order
+    for (const plan::ParamPlacement& param : plan_.params) {
+      if (!param.compression.none()) by_name.emplace(param.param, &param.compression);
+    }
+    Kinds kinds;
+    for (const auto& [name, how] : by_name) kinds.Add(how->ToString(), std::string(name));
+    kinds.Print("compresses", out_);
   }
 
   // From the last op back: what updates a parameter, and what that reads.

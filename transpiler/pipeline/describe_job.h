@@ -2,9 +2,10 @@
 // itself, and a hyperparameter that one of them has otherwise shows in no message.
 //
 //   DescribeJob(AllOps(), main, startup, plan)
-//       works in mode sync
+//       works in mode sync with backup_trainers 1
 //       has random seed 0
 //       updates fc_0.b_0, fc_0.w_0 with sgd, learning rate 0.1
+//       compresses fc_0.w_0 with two_bit 0.5
 //       starts fc_0.b_0 with fill_constant
 //       starts fc_0.w_0 with uniform_random {max=0.5, min=-0.5}
 //       starts 1 other variable, digest 0b9c6cf1a9d3a0f2

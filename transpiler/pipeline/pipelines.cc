@@ -16,6 +16,7 @@ constexpr Pass kSyncTrainer[] = {
     {"send_gradients",
      passes::SendGradients},  // behind the last writer, which may be a regularizer that leaves
                               // below
+    {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
     {"add_send_barrier", passes::AddSendBarrier},  // behind all sends
     {"receive_params", passes::ReceiveParams},     // waits for the barrier
@@ -29,6 +30,7 @@ constexpr Pass kSyncTrainerStartup[] = {
     {"share_start_values", passes::ShareStartValues},  // before the barrier that completes what is received
     {"receive_initial_params", passes::ReceiveInitialParams},
     {"fake_init_tables", passes::FakeInitTables},  // Fluid's order: behind what is received
+    {"init_residuals", passes::InitResiduals},
 };
 constexpr Pass kSyncPserver[] = {
     {"declare_slices", passes::DeclareSlices},       // what the others name
@@ -51,6 +53,7 @@ constexpr Pass kNotAsyncTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
     {"send_whole_gradients", passes::SendWholeGradients},
+    {"declare_residuals", passes::DeclareResiduals},
     {"name_messages",
      passes::NameMessages},  // pservers await one from each trainer; variables keep their names
     {"send_table_gradients", passes::SendTableGradients},
@@ -77,6 +80,7 @@ constexpr Pass kAsyncTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
     {"send_gradients", passes::SendGradients},
+    {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
     {"send_step_counters", passes::SendStepCounters},  // behind all gradients: the step is finished
     {"receive_params", passes::ReceiveParams},         // without a barrier, each waits for its own send
@@ -89,6 +93,7 @@ constexpr Pass kAsyncTrainerStartup[] = {
     {"share_start_values", passes::ShareStartValues},
     {"receive_initial_params", passes::ReceiveInitialParams},
     {"fake_init_tables", passes::FakeInitTables},
+    {"init_residuals", passes::InitResiduals},
 };
 constexpr Pass kAsyncPserver[] = {
     {"declare_slices", passes::DeclareSlices},
@@ -109,6 +114,7 @@ constexpr Pass kRuntimeSplitTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
     {"send_whole_gradients", passes::SendWholeGradients},
+    {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
     {"send_step_counters", passes::SendStepCounters},
     {"name_step_notices", passes::NameStepNotices},  // the communicator knows what it sends by name
@@ -119,6 +125,7 @@ constexpr Pass kHalfAsyncTrainer[] = {
     {"keep_clipping", passes::KeepClipping},
     {"prefetch_tables", passes::PrefetchTables},
     {"send_whole_gradients", passes::SendWholeGradients},
+    {"declare_residuals", passes::DeclareResiduals},
     {"send_table_gradients", passes::SendTableGradients},
     {"send_step_counters", passes::SendStepCounters},
     {"name_step_notices", passes::NameStepNotices},

@@ -9,6 +9,7 @@
 #include "transpiler/pipeline/shared_startup.h"
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/planner.h"
+#include "transpiler/plan/policies.h"
 #include "transpiler/plan/table_updates.h"
 #include "transpiler/plan/unwritten_parts.h"
 
@@ -28,8 +29,8 @@ class RoleMaker {
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("trainer", pipelines_.trainer, common_.main, context));
     PENSTOCK_ASSIGN_OR_RETURN(
         role.startup, manager_.Run("trainer_startup", pipelines_.trainer_startup, common_.startup, context));
-    role.main.mutable_meta().plan = plan_text_;
-    role.startup.mutable_meta().plan = plan_text_;
+    const JobPolicies policies = plan::TrainerPolicies(common_.plan, trainer_id);
+    for (Program* program : {&role.main, &role.startup}) Sign(policies, *program);
     return role;
   }
 
@@ -40,8 +41,8 @@ class RoleMaker {
     PENSTOCK_ASSIGN_OR_RETURN(role.main, manager_.Run("pserver", pipelines_.pserver, Program(), context));
     PENSTOCK_ASSIGN_OR_RETURN(
         role.startup, manager_.Run("pserver_startup", pipelines_.pserver_startup, role.main, context));
-    role.main.mutable_meta().plan = plan_text_;
-    role.startup.mutable_meta().plan = plan_text_;
+    const JobPolicies policies = plan::PserverPolicies(common_.plan, common_.shares.SlicesOn(index));
+    for (Program* program : {&role.main, &role.startup}) Sign(policies, *program);
     for (const plan::SliceRef ref : common_.shares.SlicesOn(index)) {
       const plan::Slice& slice = common_.plan.slice(ref);
       if (slice.chunk_rows == slice.rows()) continue;
@@ -54,6 +55,12 @@ class RoleMaker {
   const std::vector<PassTiming>& timings() const { return manager_.timings(); }
 
  private:
+  // With the plan that it follows and what it must be run by.
+  void Sign(const JobPolicies& policies, Program& program) const {
+    program.mutable_meta().plan = plan_text_;
+    WritePolicies(policies, program.mutable_meta());
+  }
+
   passes::PassContext As(passes::Self::Role role, int index) const {
     return {.ops = common_.ops,
             .main = common_.main,

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 
+#include "transpiler/plan/policies.h"
 #include "transpiler/plan/rank_config.h"
 
 namespace penstock::plan {
@@ -155,6 +156,7 @@ std::optional<Clip> ClipFromName(std::string_view name) {
 Status ValidateConfig(const TranspileConfig& config) {
   PENSTOCK_ASSIGN_OR_RETURN(const Mode mode, ResolveMode(config));
   PENSTOCK_RETURN_IF_ERROR(ValidateClip(config, mode));
+  PENSTOCK_RETURN_IF_ERROR(ValidatePolicies(config, mode));
   if (config.kind == Kind::kNccl2 || config.kind == Kind::kCollective) return ValidateRankConfig(config);
   PENSTOCK_RETURN_IF_ERROR(ValidateAddresses(config.pservers));
   PENSTOCK_RETURN_IF_ERROR(ValidateTrainers(config));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "framework/base/status.h"
+#include "framework/text/compression.h"
 #include "transpiler/plan/dispatcher.h"
 #include "transpiler/plan/mode.h"
 #include "transpiler/plan/placement.h"
@@ -82,13 +83,19 @@ struct TranspileConfig {
   BnSync bn_sync = BnSync::kNone;
   Clip clip = Clip::kLocal;
 
+  // What Fluid does not have; role programs carry them as policies (framework/text/policies.h), which say
+  // what each promises. policies.h says with which modes each goes.
+  std::optional<int> staleness;  // async: steps that a trainer may be ahead of the slowest; at least 0
+  int backup_trainers = 0;       // sync: trainers that a step does not wait for; fewer than there are
+  CompressionRules compression;  // of dense gradients of f32, by the parameter's name and size in elements
+
   // Compat: one transpiler object makes the pservers' programs, in order, and then the trainers'. Fluid's
   // getters change the user's start-up program, so that the trainers' become different ones.
   bool shared_transpiler = false;
 };
 
 // kInvalidArgument: no pserver, an address twice or that is none, trainer ids out of range, a size under 1,
-// contradicting modes, slicing and placement.
+// contradicting modes, slicing and placement, policies that do not go with the mode.
 Status ValidateConfig(const TranspileConfig& config);
 
 // The one mode that the flags mean. An argument given wins over an untouched field; both given and different,

@@ -7,6 +7,7 @@
 
 #include "framework/tensor/chunk.h"
 #include "transpiler/plan/deal.h"
+#include "transpiler/plan/policies.h"
 #include "transpiler/plan/send_order.h"
 #include "transpiler/plan/slicing.h"
 #include "transpiler/plan/taken_names.h"
@@ -123,6 +124,8 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   plan.dc_asgd_lambda = config.dc_asgd_lambda;
   plan.dialect = config.dialect;
   plan.clip = config.clip;
+  plan.staleness = config.staleness;
+  plan.backup_trainers = config.backup_trainers;
   plan.trainers = config.trainers;
   plan.pservers = config.pservers;
   for (const TrainedParam& param : analysis.params) {
@@ -141,6 +144,7 @@ Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, co
   } else {
     plan.send_order = ShuffledSendOrder(count, main.meta().random_seed);
   }
+  PENSTOCK_RETURN_IF_ERROR(ChooseCompression(config.compression, plan));
   MarkTakenNames(main, analysis, plan);
   PENSTOCK_RETURN_IF_ERROR(DealSlices(config, plan));
   if (config.dialect == Dialect::kDefault) PlaceStartValues(main.main(), analysis, plan);

@@ -9,7 +9,8 @@
 namespace penstock::plan {
 
 // `main` is the program that `analysis` is of. kInvalidArgument: ValidateConfig's errors, a parameter whose
-// shape is not known, and what a dispatcher of the user's own gets wrong.
+// shape is not known, a rule of compression that no gradient can follow, and what a dispatcher of the user's
+// own gets wrong.
 Result<PlacementPlan> MakePlan(const Program& main, const Analysis& analysis, const TranspileConfig& config);
 
 }  // namespace penstock::plan

@@ -26,6 +26,10 @@ std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param,
   return plain ? MergedGradName(param, slice) : ReceivedGradName(param, slice, trainer);
 }
 
+std::string PushedGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer) {
+  return MergesGradients(plan.mode) ? ReceivedGradName(param, slice, trainer) : MergedGradName(param, slice);
+}
+
 std::string SnapshotName(std::string_view param) { return StrCat(param, "@SNAPSHOT"); }
 
 std::string RingIdName(int ring) { return StrCat("nccl_id_", ring); }

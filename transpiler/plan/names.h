@@ -21,6 +21,9 @@ std::string ReceivedGradName(const ParamPlacement& param, int slice, int trainer
 // out when there is one trainer, too, and its pserver waits for ever.
 std::string SentGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
 
+// The name under which it travels in any mode of the default dialect: what the pserver receives.
+std::string PushedGradName(const PlacementPlan& plan, const ParamPlacement& param, int slice, int trainer);
+
 // What an update of this slice calls a variable of its own (state, a temporary) where the name is another's:
 // on a pserver that holds an earlier slice of the same parameter.
 std::string OwnName(const ParamPlacement& param, int slice, const std::string& name);

@@ -13,8 +13,9 @@
 // chunks of 2000`; `sent_to=[1, 0]` is compat's, see Slice. The header has `dialect="fluid-1.8"` where that
 // is asked for, and `send_order=[...]` where gradients were not dealt out in the order of the parameters;
 // `server_mode="sync"` where pservers are told another mode than the plan's, `dc_asgd_lambda=0.5` where it is
-// not 1, `clip="global"` where pservers clip, and `push_every=100` in geo. Plans without pservers stand in
-// ranks.h.
+// not 1, `clip="global"` where pservers clip, `staleness=3` and `backup_trainers=1` where they are asked for,
+// and `push_every=100` in geo. A parameter has `compression="two_bit 0.5"` where its gradient is compressed.
+// Plans without pservers stand in ranks.h.
 //
 // What no pserver updates but all trainers start with alike stands last: `start mean : f32[3] on pserver 1
 // statistic`. Trainer 0 sends it there when it starts; `statistic` if trainers go on to write it, each its
@@ -22,6 +23,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +58,7 @@ struct ParamPlacement {
   bool prefetched = false;
   std::vector<Slice> slices;  // by rows, ascending
   std::string mark;           // stands before what is appended to names, where a variable has the plain one
+  Compression compression;    // of its gradient, on the way to pservers
   bool sliced() const { return slices.size() > 1; }
   Shape ShapeOf(const Slice& slice) const { return shape.rank() == 0 ? shape : shape.WithRows(slice.rows()); }
   std::int64_t BytesOf(const Slice& slice) const {
@@ -101,7 +104,9 @@ struct PlacementPlan {
   Clip clip = Clip::kLocal;
   int trainers = 1;
   float dc_asgd_lambda = 1.0f;
-  int push_every = 0;  // geo: steps between two sends of one trainer
+  std::optional<int> staleness;  // as in TranspileConfig
+  int backup_trainers = 0;       // likewise
+  int push_every = 0;            // geo: steps between two sends of one trainer
   std::vector<std::string> pservers;
   std::vector<ParamPlacement> params;
   std::vector<int>

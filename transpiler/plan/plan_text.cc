@@ -56,6 +56,8 @@ std::string PrintHeader(const PlacementPlan& plan) {
     out += StrCat(", server_mode=", Quote(ServerModeName(plan.server_mode)));
   }
   if (plan.dc_asgd_lambda != 1.0f) out += StrCat(", dc_asgd_lambda=", plan.dc_asgd_lambda);
+  if (plan.staleness) out += StrCat(", staleness=", *plan.staleness);
+  if (plan.backup_trainers != 0) out += StrCat(", backup_trainers=", plan.backup_trainers);
   if (plan.clip != Clip::kLocal) out += StrCat(", clip=", Quote(ClipName(plan.clip)));
   if (plan.dialect == Dialect::kFluid18) out += StrCat(", dialect=", Quote(kFluidDialect));
   if (!InOrder(plan.send_order)) out += StrCat(", send_order=[", Join(plan.send_order, ", "), "]");
@@ -72,6 +74,7 @@ std::string PrintParam(const ParamPlacement& param) {
                            " grad=", Name(param.grad), param.sparse ? " sparse" : "",
                            param.prefetched ? " prefetched" : "");
   if (!param.mark.empty()) out += StrCat(" mark=", Quote(param.mark));
+  if (!param.compression.none()) out += StrCat(" compression=", Quote(param.compression.ToString()));
   out += "\n";
   for (const Slice& slice : param.slices) {
     out += StrCat("  rows [", slice.row_begin, ", ", slice.row_end, ") on pserver ", slice.pserver);
@@ -234,6 +237,8 @@ constexpr HeaderKey kHeaderKeys[] = {
     {"node_ranks=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.node_ranks); }},
     {"average_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.ranks.average_every); }},
     {"push_every=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.push_every); }},
+    {"staleness=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.staleness.emplace()); }},
+    {"backup_trainers=", [](Line& line, PlacementPlan& plan) { return line.Number(plan.backup_trainers); }},
     {"clip=", [](Line& line, PlacementPlan& plan) { return ParseWord(line, ClipFromName, plan.clip); }},
     {"dialect=", ParseDialect},
     {"send_order=",
@@ -282,6 +287,16 @@ bool ParseTable(Line line, TablePlacement& table) {
          line.Is("grad=") && line.NameOrText(table.grad) && line.Is("rows by id") && line.AtEnd();
 }
 
+// One rule, without a name and for all sizes.
+bool ParseHow(Line& line, Compression& compression) {
+  std::string text;
+  if (!line.Text(text)) return false;
+  const Result<CompressionRules> rules = ParseCompression(text);
+  if (!rules.ok() || !rules->by_name.empty() || rules->min_size != 0) return false;
+  compression = rules->all;
+  return true;
+}
+
 bool ParseParam(Line line, ParamPlacement& param) {
   if (!line.Is("param") || !line.NameOrText(param.param) || !ParseType(line, param.dtype, param.shape) ||
       !line.Is("grad=") || !line.NameOrText(param.grad)) {
@@ -290,6 +305,7 @@ bool ParseParam(Line line, ParamPlacement& param) {
   param.sparse = line.Is("sparse");
   param.prefetched = line.Is("prefetched");
   if (line.Is("mark=") && !line.Text(param.mark)) return false;
+  if (line.Is("compression=") && !ParseHow(line, param.compression)) return false;
   return line.AtEnd();
 }
 

@@ -4,7 +4,7 @@
 namespace penstock::plan {
 namespace {
 
-constexpr char kRule[] = "E-plan-sync-mode";
+constexpr char kSyncModeRule[] = "E-plan-sync-mode";
 
 Result<Mode> ResolveCollective(const TranspileConfig& config) {
   const std::string& asked = config.collective_mode;
@@ -23,7 +23,7 @@ bool IsSync(const TranspileConfig& config) {
 }
 
 Status NeedsAsync(std::string_view flag) {
-  return InvalidArgument(kRule, "plan: ", flag, "=true needs sync_mode=false; it is true");
+  return InvalidArgument(kSyncModeRule, "plan: ", flag, "=true needs sync_mode=false; it is true");
 }
 
 Result<Mode> ResolveSync(const TranspileConfig& config) {
@@ -59,7 +59,7 @@ Result<Mode> ResolvePserver(const TranspileConfig& config) {
   const auto& argument = config.sync_mode_argument;
   const auto& field = config.sync_mode_field;
   if (config.dialect == Dialect::kDefault && argument && field && *argument != *field) {
-    return InvalidArgument(kRule, "plan: transpile() was given sync_mode=", *argument,
+    return InvalidArgument(kSyncModeRule, "plan: transpile() was given sync_mode=", *argument,
                            " and its config says sync_mode=", *field, "; give one, or the same twice");
   }
   if (IsSync(config)) return ResolveSync(config);

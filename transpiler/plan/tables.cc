@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "framework/ir/block_uses.h"
+#include "framework/roles/views.h"
 #include "framework/text/describe.h"
 
 namespace penstock::plan {
@@ -69,7 +70,7 @@ class TableFinder {
   Status Add(const OpEntry& entry, const TableUse& use) {
     if (use.gradient && !use.samples) return OkStatus();
     const Op& op = *entry.op;
-    const bool prefetched = op.GetOr<bool>("remote_prefetch", false);
+    const bool prefetched = roles::PrefetchesRows(op);
     if (dialect_ == Dialect::kFluid18 && use.samples && prefetched) {
       return Unimplemented("E-plan-table-sampler", "plan: Fluid 1.8 cannot prefetch rows of ", use.table,
                            " for ", op.type(), "; use is_sparse=false");

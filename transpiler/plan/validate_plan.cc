@@ -5,6 +5,7 @@
 
 #include "transpiler/plan/names.h"
 #include "transpiler/plan/plan.h"
+#include "transpiler/plan/policies.h"
 #include "transpiler/plan/taken_names.h"
 
 namespace penstock::plan {
@@ -94,6 +95,7 @@ Status ValidatePlan(const PlacementPlan& plan) {
   if (plan.trainers < 1) {
     return InvalidArgument("E-plan-trainers", "plan: there must be at least 1 trainer, not ", plan.trainers);
   }
+  PENSTOCK_RETURN_IF_ERROR(ValidatePolicies(plan));
   if (!plan.ranks.addresses.empty()) return ValidateRanks(plan);
   PENSTOCK_RETURN_IF_ERROR(ValidatePserverAddresses(plan.pservers));
   std::set<std::string> seen;
@@ -167,6 +169,8 @@ Status ValidatePlan(const PlacementPlan& plan, const Program& main) {
   for (const ParamPlacement& param : plan.params) {
     PENSTOCK_RETURN_IF_ERROR(ValidateDeclaredAs(block, param.param, param.dtype, param.shape));
     PENSTOCK_RETURN_IF_ERROR(ValidateDeclared(block, param.grad));
+    if (param.compression.HasResidual())
+      PENSTOCK_RETURN_IF_ERROR(ValidateUnused({ResidualName(param.param)}, param.param, block));
     const std::optional<std::string> name = taken.Find(plan, param, {});
     if (!name) continue;
     return InvalidArgument("E-plan-name-clash", "plan: ", param.param, " needs the name ", *name,

@@ -58,6 +58,28 @@ const std::vector<Base>& ModeBases() {
   return bases;
 }
 
+// With what Fluid has not: backup trainers, staleness and compression, by ops and by a communicator.
+const std::vector<Base>& PolicyBases() {
+  static const std::vector<Base> bases = [] {
+    std::vector<Base> out;
+    const std::string corpus = test::CorpusOrSelection();
+    for (const char* id : {"wide_linear.momentum@sync_p2t2", "fit_a_line.sgd@async_p2t2",
+                           "softmax_reg.adam.lr_exponential@async_rt_p2t2", "wide_linear.sgd@cna_rt_p2t2"}) {
+      const auto known = test::CaseIds(corpus);
+      if (std::find(known.begin(), known.end(), id) == known.end()) continue;
+      CaseFolder one = test::ReadCaseFolder(corpus, id);
+      plan::TranspileConfig& config = one.job.config;
+      const plan::Mode mode = *plan::ResolveMode(config);
+      if (mode == plan::Mode::kSync) config.backup_trainers = 1;
+      if (mode == plan::Mode::kAsync) config.staleness = 3;
+      config.compression.all = {.kind = Compression::Kind::kTwoBit};
+      if (auto set = test::OurSet(one, plan::Dialect::kDefault)) out.push_back({id, one, *set});
+    }
+    return out;
+  }();
+  return bases;
+}
+
 void ExpectFound(const Damage& damage, const std::vector<Base>& bases) {
   int made = 0;
   for (const Base& base : bases) {
@@ -84,6 +106,17 @@ TEST_P(DamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), Bases()); }
 class ModeDamageTest : public testing::TestWithParam<Damage> {};
 TEST_P(ModeDamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), ModeBases()); }
 
+class PolicyDamageTest : public testing::TestWithParam<Damage> {};
+TEST_P(PolicyDamageTest, IsFoundAndNamed) { ExpectFound(GetParam(), PolicyBases()); }
+
+TEST(PolicySets, AreCorrect) {
+  for (const Base& base : PolicyBases()) {
+    const check::SourcePrograms source{base.one.main, base.one.startup};
+    const check::CheckReport report = check::CheckRoles(base.roles, AllOps(), {.source = &source});
+    EXPECT_EQ(report.errors(), 0) << base.name << "\n" << report.ToString();
+  }
+}
+
 std::vector<Damage> All() {
   std::vector<Damage> all;
   for (const auto* list : {&test::TrainerDamages(), &test::PserverDamages(), &test::SetDamages()}) {
@@ -93,6 +126,9 @@ std::vector<Damage> All() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, DamageTest, testing::ValuesIn(All()),
+                         [](const testing::TestParamInfo<Damage>& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Each, PolicyDamageTest, testing::ValuesIn(test::PolicyDamages()),
                          [](const testing::TestParamInfo<Damage>& info) { return info.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Each, ModeDamageTest, testing::ValuesIn(test::ModeDamages()),

@@ -26,6 +26,8 @@ const std::vector<Damage>& PserverDamages();
 const std::vector<Damage>& SetDamages();
 // Sets that are not synchronous, or have no pservers.
 const std::vector<Damage>& ModeDamages();
+// Staleness, backup trainers and compression.
+const std::vector<Damage>& PolicyDamages();
 
 // The role programs that most of them break.
 inline Program& Trainer(check::RoleFiles& roles) { return roles.trainers.back().program; }

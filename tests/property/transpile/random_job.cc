@@ -115,6 +115,23 @@ void ChooseMode(Draw& draw, plan::TranspileConfig& config) {
   }
 }
 
+// What Fluid has not, where the mode takes it.
+void AddPolicies(Draw& draw, plan::TranspileConfig& config) {
+  using Kind = Compression::Kind;
+  static constexpr Compression kCompressions[] = {{.kind = Kind::kFp16},
+                                                  {.kind = Kind::kBf16},
+                                                  {.kind = Kind::kTwoBit},
+                                                  {.kind = Kind::kTopK, .ratio = 0.1f}};
+  if (config.dialect == plan::Dialect::kFluid18) return;
+  const plan::Mode mode = *plan::ResolveMode(config);
+  if (mode == plan::Mode::kAsync && !draw.OneIn(3)) config.staleness = draw.Between(0, 5);
+  const bool backups = mode == plan::Mode::kSync && config.clip == plan::Clip::kLocal && config.trainers > 1;
+  if (backups && !draw.OneIn(3)) config.backup_trainers = draw.Between(1, config.trainers - 1);
+  if (config.kind != plan::Kind::kPserver || draw.OneIn(2)) return;
+  config.compression.all = draw.Of(kCompressions);
+  if (draw.OneIn(2)) config.compression.min_size = draw.Between(1, 100000);
+}
+
 // Fluid knows some optimizers by name; of the others it distributes nothing, or raises. It has one
 // distributed table, and no requests for ids of some shapes. Nobody spreads the rows of a table that is not
 // trained or whose update needs them all, or compensates it for delay.
@@ -148,6 +165,7 @@ RandomJob MakeRandomJob(std::uint64_t seed) {
   const bool merges =
       config.dialect == plan::Dialect::kDefault && plan::MergesGradients(*plan::ResolveMode(config));
   if (merges && !draw.OneIn(3)) config.clip = plan::Clip::kGlobal;
+  AddPolicies(draw, config);
   return job;
 }
 

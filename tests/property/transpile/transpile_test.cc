@@ -59,7 +59,8 @@ TEST(RandomJobs, AreOfEveryKind) {
   std::set<plan::Mode> modes;
   std::set<std::pair<plan::Slicing, plan::Placement>> placements;
   int shared = 0, frozen = 0, scheduled = 0, clipped = 0, decayed = 0, unsliced = 0, many = 0, on_servers = 0;
-  int tables = 0;
+  int tables = 0, stale = 0, backed_up = 0;
+  std::set<Compression::Kind> compressions;
   std::set<Dim> extents;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     const RandomJob job = MakeRandomJob(seed);
@@ -77,6 +78,9 @@ TEST(RandomJobs, AreOfEveryKind) {
     unsliced += !job.config.slice_params;
     many += job.network.params > 20;
     tables += job.network.tables > 0;
+    stale += job.config.staleness.has_value();
+    backed_up += job.config.backup_trainers > 0;
+    compressions.insert(job.config.compression.all.kind);
     for (const VarRef& var : job.network.main.main().vars()) {
       if (var->facts.is_parameter) extents.insert(var->shape().dims().begin(), var->shape().dims().end());
     }
@@ -88,8 +92,10 @@ TEST(RandomJobs, AreOfEveryKind) {
   EXPECT_EQ(placements.size(), 7u);
   EXPECT_TRUE(pservers.contains(1) && pservers.contains(64)) << pservers.size();
   EXPECT_TRUE(trainers.contains(1) && trainers.contains(64));
-  for (const int count : {shared, frozen, scheduled, clipped, decayed, unsliced, many, on_servers, tables})
+  for (const int count :
+       {shared, frozen, scheduled, clipped, decayed, unsliced, many, on_servers, tables, stale, backed_up})
     EXPECT_GE(count, 10);
+  EXPECT_EQ(compressions.size(), 5u);
   for (const Dim extent : {1, 1021, 131071, 16777216}) EXPECT_TRUE(extents.contains(extent)) << extent;
 }
 

@@ -34,5 +34,26 @@ TEST(Crc32c, InstructionAndTableAgreeOnEveryLengthAndCut) {
   }
 }
 
+TEST(Crc32c, OfTwoPiecesIsThatOfTheWhole) {
+  std::string bytes;
+  for (int i = 0; i < 5000; ++i) bytes += static_cast<char>(i * i + (i >> 3));
+  for (const std::size_t size : {0, 1, 7, 80, 256, 4097, 5000}) {
+    const std::uint32_t whole = Crc32c(0, bytes.data(), size);
+    for (std::size_t cut = 0; cut <= size; cut += 1 + size / 50) {
+      EXPECT_EQ(
+          Crc32cCombine(Crc32c(0, bytes.data(), cut), Crc32c(0, bytes.data() + cut, size - cut), size - cut),
+          whole)
+          << size << " cut at " << cut;
+    }
+  }
+  // A length with high bits: 5 GB of zeros after a byte, by doubling.
+  std::uint32_t crc = Crc32c(0, "x", 1);
+  std::uint32_t zeros = Crc32c(0, "\0", 1);
+  std::size_t size = 1;
+  for (; size < std::size_t{5} << 30; size *= 2) zeros = Crc32cCombine(zeros, zeros, size);
+  EXPECT_EQ(Crc32cCombine(Crc32cCombine(crc, zeros, size), zeros, size),
+            Crc32cCombine(crc, Crc32cCombine(zeros, zeros, size), 2 * size));
+}
+
 }  // namespace
 }  // namespace penstock

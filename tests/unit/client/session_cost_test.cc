@@ -74,7 +74,7 @@ class Trainer {
   }
 
   const std::uint32_t variables_;
-  protocol::TrainerFacts facts_;
+  protocol::TrainerContracts facts_;
   std::vector<PushHandle> pushes_;
   PeersHandle peers_;
   Tensor value_;

@@ -9,8 +9,8 @@ namespace penstock::test {
 namespace {
 
 // b and w are trained; frozen is trainer 0's first value.
-protocol::ServerFacts Facts() {
-  protocol::ServerFacts facts;
+roles::ServerRole Facts() {
+  roles::ServerRole facts;
   facts.address = "a:1";
   facts.trainers = 2;
   facts.params = {{.param = {"b", DType::kFp32, {3}}, .grads = {"z.0", "b.1"}},
@@ -52,7 +52,7 @@ TEST(TrainerTerms, ATrainerPushesItsGradientsAndTrainer0FirstValues) {
 }
 
 TEST(Admission, ATrainerOfAnotherJobFactIsRefusedInOneLineThatNamesBothSides) {
-  protocol::ServerFacts facts = Facts();
+  roles::ServerRole facts = Facts();
   facts.job_facts = "has random seed 1\nupdates b, w with adam\n";
   const pserver::Admission admission(facts, "job");
   protocol::HelloBody hello = HelloOf(admission, 1);
@@ -105,7 +105,7 @@ TEST(Admission, WhoDoesNotFitIsToldWhy) {
 
 // A hello is at most 64 KB, so that strangers cannot send more.
 TEST(Admission, OfALongContractTheHelloHasTheBeginning) {
-  protocol::ServerFacts facts = Facts();
+  roles::ServerRole facts = Facts();
   for (int i = 0; i < 5000; ++i) {
     const std::string name = StrCat("x", 10000 + i);
     facts.params.push_back({.param = {name, DType::kFp32, {7}}, .grads = {name + ".0", name + ".1"}});
@@ -168,7 +168,7 @@ TEST(Admission, AwaitedIsWhoWasNeitherAdmittedNorTurnedAway) {
 
 // emb is updated by rows: a trainer may look rows up, or pull the whole.
 TEST(Admission, ATrainerSaysWhetherItLooksUpRowsOrPullsTheWhole) {
-  protocol::ServerFacts facts;
+  roles::ServerRole facts;
   facts.address = "a:1";
   facts.trainers = 1;
   facts.params = {{.param = {"emb", DType::kFp32, {9, 2}}, .grads = {"emb.0"}, .rows = true},

@@ -18,8 +18,7 @@ TEST(ChunkStore, CutsIntoRowsOfAboutTheSizeAskedForWhereTheUpdateIsElementwise) 
   job.servers = {"a:1"};
   job.params = {{.name = "w", .shape = {6, 4}, .server = 0, .optimizer = "adam"}};
   const Program program = job.Pserver(0);
-  protocol::ServerFacts facts =
-      protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+  roles::ServerRole facts = protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
   const auto chunks = [&](std::size_t chunk_bytes) {
@@ -78,7 +77,7 @@ struct TableStore {
     job.params = {{.name = "emb", .shape = {6, 2}, .server = 0, .optimizer = "sgd", .table = true}};
     program = job.Pserver(0);
     job.Start(0, scope);
-    const protocol::ServerFacts facts =
+    const roles::ServerRole facts =
         protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
     store = pserver::ChunkStore::Make(program, facts, scope, 8).value();
   }
@@ -117,7 +116,7 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   job.params = {{.name = "w", .shape = {1, 2}, .server = 0, .optimizer = "sgd"}};
   job.lr_block = true;
   const Program program = job.Pserver(0);
-  const protocol::ServerFacts facts =
+  const roles::ServerRole facts =
       protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
   Scope scope;
   job.Start(0, scope);
@@ -135,6 +134,68 @@ TEST(ChunkStore, UpdatesByARateThatOnlyTheScheduleMakes) {
   const Status updated = store->Run({.param = 0, .chunk = 0, .step = 0}, runner);
   ASSERT_TRUE(updated.ok()) << updated.ToString();
   EXPECT_FLOAT_EQ(scope.Find("w")->As<Tensor>().Span<float>()[1], before.Span<float>()[1] - 2);
+}
+
+struct DenseStore {
+  explicit DenseStore(int trainers) {
+    job.servers = {"a:1"};
+    job.trainers = trainers;
+    job.params = {{.name = "w", .shape = {64, 512}, .server = 0, .optimizer = "sgd"}};
+    program = job.Pserver(0);
+    job.Start(0, scope);
+    const roles::ServerRole facts =
+        protocol::ReadServer(SimOps(), program, *program.main().ops().back().op).value();
+    store = pserver::ChunkStore::Make(program, facts, scope, std::size_t{1} << 20, 50000).value();
+  }
+  std::size_t bytes() const { return 64 * 512 * sizeof(float); }
+  // All trainers' gradients are ones.
+  void Update() {
+    Tensor ones(DType::kFp32, {64, 512});
+    std::fill(ones.Span<float>().begin(), ones.Span<float>().end(), 1.0f);
+    for (int t = 0; t < job.trainers; ++t) {
+      ASSERT_TRUE(store->Merge({.trainer = t, .parts = {Payload::Of(ones, 0, ones.bytes())}}).ok());
+    }
+    ASSERT_TRUE(store->Run({.param = 0, .chunk = 0, .step = 0}, runner).ok());
+  }
+  ToyJob job;
+  Program program;
+  Scope scope;
+  SimBlockRunner runner;
+  std::unique_ptr<pserver::ChunkStore> store;
+};
+
+TEST(ChunkStore, HoldsOneSumOfAllGradientsAndOnlyUntilTheUpdate) {
+  DenseStore dense(4);
+  const float before = dense.scope.Find("w")->As<Tensor>().Span<float>()[7];
+  for (int step = 0; step < 3; ++step) dense.Update();
+  EXPECT_EQ(dense.store->pooled_bytes(), dense.bytes());
+  EXPECT_FLOAT_EQ(dense.scope.Find("w")->As<Tensor>().Span<float>()[7], before - 3 * 0.1f);
+}
+
+TEST(ChunkStore, PublishesAVersionOnceForAllAndLetsGoOfItWhenAllHaveIt) {
+  DenseStore dense(2);
+  dense.Update();
+  const auto first = dense.store->Publish(0, 0, 1, 0);
+  const std::string value = first->part(0).ToText();
+  EXPECT_EQ(first->part_count(), 3u);
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 0), first) << "a repeat";
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1), first);
+  EXPECT_EQ(first.use_count(), 1) << "all have it";
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1)->part(0).ToText(), value) << "a repeat, still of this version";
+  dense.Update();
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 0)->part(0).ToText(), value) << "there was a copy yet";
+  EXPECT_NE(dense.store->Publish(0, 0, 2, 0)->part(0).ToText(), value);
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1), nullptr) << "overwritten";
+}
+
+// A sum, a copy that trainers are still sent, and one for the next version: not a gradient for each trainer.
+TEST(ChunkStore, TakesTheMemoryOfWhatIsAlive) {
+  DenseStore dense(4);
+  for (std::uint64_t version = 1; version < 5; ++version) {
+    dense.Update();
+    for (int t = 0; t < 4; ++t) dense.store->Publish(0, 0, version, t);
+  }
+  EXPECT_EQ(dense.store->pooled_bytes(), dense.bytes());
 }
 
 TEST(ChunkStore, NamesARowThatTheTableDoesNotHave) {

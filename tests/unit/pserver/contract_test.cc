@@ -39,16 +39,16 @@ TEST(Contract, BothSidesComputeTheSame) {
   const ToyJob job = Job();
   for (int server = 0; server < 2; ++server) {
     const Program program = job.Pserver(server);
-    const Result<protocol::ServerFacts> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
+    const Result<roles::ServerRole> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
     ASSERT_TRUE(facts.ok()) << facts.status().ToString();
     for (int t = 0; t < 2; ++t) {
-      const Result<protocol::TrainerFacts> trainer = protocol::ReadTrainer(job.Trainer(t));
+      const Result<protocol::TrainerContracts> trainer = protocol::ReadTrainer(job.Trainer(t));
       ASSERT_TRUE(trainer.ok()) << trainer.status().ToString();
       EXPECT_EQ(trainer->trainer_id, t);
       const protocol::Contract& theirs = trainer->contracts.at(job.servers[static_cast<std::size_t>(server)]);
       EXPECT_EQ(protocol::ContractOf(*facts, t).ToText(), theirs.ToText());
       EXPECT_EQ(protocol::ContractOf(*facts, t).Hash(), theirs.Hash());
-      const Result<protocol::TrainerFacts> startup = protocol::ReadTrainer(job.TrainerStartup(t));
+      const Result<protocol::TrainerContracts> startup = protocol::ReadTrainer(job.TrainerStartup(t));
       EXPECT_EQ(startup->contracts.at(facts->address).Hash(), theirs.Startup().Hash());
     }
   }
@@ -56,7 +56,7 @@ TEST(Contract, BothSidesComputeTheSame) {
 
 TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
   const Program program = Job().Pserver(1);
-  const protocol::ServerFacts facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
+  const roles::ServerRole facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
   EXPECT_EQ(protocol::ContractOf(facts, 0).Startup().ToText(),
             "param b : f32[3]\nparam frozen : f32[5]\nstart frozen : f32[5]\n");
   EXPECT_EQ(protocol::ContractOf(facts, 1).Startup().ToText(), "param b : f32[3]\nparam frozen : f32[5]\n");
@@ -69,7 +69,7 @@ TEST(Contract, AStartValueIsSentByTrainer0AndPulledByAll) {
 TEST(Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
   const std::string folder = CorpusOrSelection() + "/open/cases/word2vec_dist.sgd@tbl_sync_p2t2/";
   const Program pserver = ProgramOf(folder + "pserver_1.pb"), trainer = ProgramOf(folder + "trainer.pb");
-  const Result<protocol::ServerFacts> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));
+  const Result<roles::ServerRole> facts = protocol::ReadServer(AllOps(), pserver, ServeOf(pserver));
   ASSERT_TRUE(facts.ok()) << facts.status().ToString();
   const protocol::Contract contract = protocol::ContractOf(*facts, 0);
   const std::string text = contract.ToText();
@@ -77,7 +77,7 @@ TEST(Contract, ATableThatIsDealtOutIsAskedForByTheNameOfTheQuestion) {
   EXPECT_NE(text.find("grad shared_w@GRAD.trainer_0.pserver_1 : rows<f32[2000, 32]>\n"), std::string::npos)
       << text;
   EXPECT_EQ(contract.FindParam("shared_w"), -1) << "nobody receives the whole";
-  const Result<protocol::TrainerFacts> theirs = protocol::ReadTrainer(trainer);
+  const Result<protocol::TrainerContracts> theirs = protocol::ReadTrainer(trainer);
   ASSERT_TRUE(theirs.ok()) << theirs.status().ToString();
   EXPECT_EQ(theirs->contracts.at(facts->address).ToText(), text);
 }
@@ -104,7 +104,7 @@ TEST(Contract, APserverWithoutParametersServesNothing) {
   Program program = job.Pserver(2);
   const int empty = program.AddBlock(0).index();
   program = Changed(program, 0, [&](Op& op) { op.Set("optimize_blocks", std::vector<BlockRef>{{empty}}); });
-  const Result<protocol::ServerFacts> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
+  const Result<roles::ServerRole> facts = protocol::ReadServer(SimOps(), program, ServeOf(program));
   ASSERT_TRUE(facts.ok()) << facts.status().ToString();
   EXPECT_TRUE(facts->params.empty());
   EXPECT_EQ(protocol::ContractOf(*facts, 0).ToText(), "");
@@ -151,7 +151,7 @@ TEST(Contract, FluidsOwnRolesAgreeToo) {
     const std::string folder = StrCat(CorpusOrSelection(), "/open/cases/", name, "/");
     for (int server = 0; server < 2; ++server) {
       const Program program = ProgramOf(StrCat(folder, "pserver_", server, ".pb"));
-      const Result<protocol::ServerFacts> facts =
+      const Result<roles::ServerRole> facts =
           protocol::ReadServer(AllOps(), program, *program.main().ops().front().op);
       ASSERT_TRUE(facts.ok()) << name << ": " << facts.status().ToString();
       for (int t = 0; t < 2; ++t) {
@@ -210,12 +210,12 @@ TEST(Contract, OfTablesBothSidesComputeTheSame) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});
   const Program program = job.Pserver(0);
-  const protocol::ServerFacts facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
+  const roles::ServerRole facts = protocol::ReadServer(SimOps(), program, ServeOf(program)).value();
   EXPECT_TRUE(facts.params[0].rows);
   EXPECT_FALSE(facts.params[0].elementwise) << "rows are not cut into chunks";
-  const protocol::TrainerFacts trainer = protocol::ReadTrainer(job.Trainer(1)).value();
+  const protocol::TrainerContracts trainer = protocol::ReadTrainer(job.Trainer(1)).value();
   EXPECT_EQ(protocol::ContractOf(facts, 1).ToText(), trainer.contracts.at("a:1").ToText());
-  const protocol::TrainerFacts startup = protocol::ReadTrainer(job.TrainerStartup(1)).value();
+  const protocol::TrainerContracts startup = protocol::ReadTrainer(job.TrainerStartup(1)).value();
   EXPECT_EQ(protocol::ContractOf(facts, 1).Startup().ToText(), startup.contracts.at("a:1").ToText());
   const protocol::Contract joined =
       penstock::protocol::Join(startup.contracts.at("a:1"), trainer.contracts.at("a:1"), "a:1").value();

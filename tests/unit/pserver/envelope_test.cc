@@ -39,6 +39,19 @@ TEST(Envelope, EveryFieldComesBack) {
   EXPECT_EQ(*opened, Full());
 }
 
+TEST(Envelope, IsTheSameWhetherTheBodyWasSummedBeforeOrNot) {
+  for (const std::string& text : {std::string(), std::string("the body"), std::string(5000, 'x')}) {
+    Payload summed = Payload::Of(text);
+    summed.set_crc32c(Crc32c(0, text.data(), text.size()));
+    EXPECT_EQ(protocol::Seal(Full(), summed).head, protocol::Seal(Full(), Payload::Of(text)).head);
+    // Whoever reads believes the bytes.
+    Message wrong = protocol::Seal(Full(), summed);
+    wrong.body = Payload::Of(text + "!");
+    wrong.body.set_crc32c(*summed.crc32c());
+    EXPECT_FALSE(protocol::Open(wrong).ok());
+  }
+}
+
 // The golden bytes of the wire.
 TEST(Envelope, ItsBytesAreTheseAndHoldNoToken) {
   const Message message = protocol::Seal(Full(), Payload::Of("the body"));

@@ -28,11 +28,11 @@ std::map<std::string, Dim> ChunksOf(const TrainingProgram& source, int pservers,
       planned[plan::ParamPieceName(param, static_cast<int>(i))] = param.slices[i].chunk_rows;
   }
   for (const PserverRole& role : roles->pservers) {
-    const Result<protocol::ServerFacts> facts =
+    const Result<roles::ServerRole> facts =
         protocol::ReadServer(AllOps(), role.main, *role.main.main().ops().back().op);
     EXPECT_TRUE(facts.ok()) << facts.status().ToString();
     if (!facts.ok()) continue;
-    for (const protocol::ServedParam& param : facts->params)
+    for (const roles::ServedParam& param : facts->params)
       served[param.param.name] = param.chunk_rows.value_or(-1);
   }
   EXPECT_EQ(planned, served);

@@ -147,5 +147,26 @@ TEST(RowTable, RefusesWhatDoesNotFit) {
             "E-server-shape");
 }
 
+TEST(RowTable, ACopyInPortionsIsOfTheRowsAsTheyWereWhenItWasCompleted) {
+  Table made;
+  table::RowTable table = made.Make().value();
+  table.Require(std::vector<std::int64_t>{30, 10, 20});
+  table::RowCopy copy = table.BeginCopy();
+  EXPECT_FALSE(table.CopyRows(copy, 1));
+  EXPECT_FALSE(table.CopyRows(copy, 1));
+  EXPECT_TRUE(table.CopyRows(copy, 100));
+  table.column(0).Data<float>()[table.PositionOf(10) * 2] = 5;
+  table.Require(std::vector<std::int64_t>{5});
+  EXPECT_TRUE(table.CopyRows(copy, 100)) << "it stays as it is";
+  EXPECT_EQ(copy.rows.rows, (std::vector<std::int64_t>{10, 20, 30}));
+  EXPECT_EQ(copy.rows.height, 1000);
+  const auto values = copy.rows.value.Span<float>();
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
+            (std::vector<float>{10.5, 10.5, 20.5, 20.5, 30.5, 30.5}));
+  table::RowCopy none = table::RowCopy();
+  none = made.Make().value().BeginCopy();
+  EXPECT_TRUE(made.Make().value().CopyRows(none, 1)) << "no rows are a copy too";
+}
+
 }  // namespace
 }  // namespace penstock

@@ -54,6 +54,33 @@ TEST(Tensor, ResetKeepsABufferThatIsLargeEnoughAndNotShared) {
   EXPECT_NE(tensor.raw(), other.raw());
 }
 
+TEST(Tensor, RefitKeepsWhereATensorLiesAlsoIfItIsShared) {
+  const Tensor whole(DType::kFp32, {4, 3});
+  Tensor rows = whole.Rows(1, 3);
+  rows.set_lod({{0, 2}});
+  rows.Refit(DType::kFp32, {2, 3});
+  EXPECT_EQ(rows.raw(), whole.raw() + 3 * sizeof(float));
+  EXPECT_TRUE(rows.lod().empty());
+  rows.Refit(DType::kFp32, {1, 3});
+  EXPECT_NE(rows.buffer(), whole.buffer());
+  rows.Refit(DType::kInt32, {1, 3});
+  EXPECT_EQ(rows.dtype(), DType::kInt32);
+}
+
+TEST(Tensor, ViewRowsMakesAnExistingTensorAView) {
+  Tensor whole(DType::kFp32, {4, 3});
+  whole.set_lod({{0, 4}});
+  Tensor view(DType::kInt8, {7});
+  view.ViewRows(whole, 2, 4);
+  EXPECT_EQ(view.buffer(), whole.buffer());
+  EXPECT_EQ(view.raw(), whole.raw() + 6 * sizeof(float));
+  EXPECT_EQ(view.shape(), Shape({2, 3}));
+  EXPECT_EQ(view.dtype(), DType::kFp32);
+  EXPECT_TRUE(view.lod().empty());
+  view.ViewRows(view, 1, 2);
+  EXPECT_EQ(view.raw(), whole.raw() + 9 * sizeof(float));
+}
+
 TEST(Tensor, MemoryIsAlignedForVectorInstructions) {
   for (const Dim n : {1, 3, 1000}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(Tensor(DType::kInt8, {n}).raw()) % 64, 0u);

@@ -88,17 +88,6 @@ std::vector<const Var*> FindVars(const Program& program, std::span<const InBlock
   return found;
 }
 
-std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops) {
-  if (!Has(op.role(), Role::kOptimize) && !op.HasInputSlot("Param")) return std::nullopt;
-  const OpDef* def = ops.Find(op.type());
-  if (def != nullptr) {
-    if (!def->optimizer()) return std::nullopt;
-    return OptimizerSlots{def->optimizer()->param_slot, def->optimizer()->grad_slot};
-  }
-  const bool fluid = op.HasInputSlot("Param") && op.HasInputSlot("Grad") && op.HasOutputSlot("ParamOut");
-  return fluid ? std::optional(OptimizerSlots{"Param", "Grad"}) : std::nullopt;
-}
-
 const PserverFacts* RoleFacts::FindPserver(std::string_view address) const {
   const auto it = by_address.find(address);
   return it == by_address.end() ? nullptr : &pservers[it->second];

@@ -16,6 +16,8 @@
 
 #include "framework/base/view_map.h"
 #include "framework/op/op_registry.h"
+#include "framework/roles/server_wiring.h"
+#include "framework/roles/trainer_role.h"
 #include "transpiler/check/check.h"
 
 namespace penstock::check {
@@ -32,27 +34,19 @@ using PlaceSet = FlatSet<Place, PlaceHash>;
 template <typename Value>
 using PlaceMap = FlatMap<Place, Value, PlaceHash>;
 
-// listen_and_serv's distributed_mode.
-enum class ServeMode { kSync = 0, kAsync = 1, kHalfAsync = 2, kGeo = 3 };
+using roles::Cut;
+using roles::ServeMode;
 
 struct PserverFacts;
 struct UpdateBlock;
 
-// A part of a variable that travels as one message.
-struct Piece {
-  std::string_view local;               // the trainer's variable; the whole one if it is cut at run time
-  std::string_view remote;              // the pserver's
-  std::string_view pserver;             // address
-  Dim rows = kUnknownDim;               // as the trainer cuts it
-  bool has_address = false;             // the op names a pserver for it
+// With how both sides declare it.
+struct Piece : roles::Piece {
   const Var* here = nullptr;            // `local` as block 0 declares it, null if it does not
   const PserverFacts* to = nullptr;     // null: the set has none of that address
   const Var* there = nullptr;           // `remote` as its block 0 declares it
   const UpdateBlock* reader = nullptr;  // of what is sent: what reads it there, null if nothing does
 };
-
-// How a variable becomes pieces or is made of them.
-enum class Cut { kNot, kByRows, kById, kAtRunTime };
 
 // One send or recv.
 struct Transfer {
@@ -68,7 +62,7 @@ struct Transfer {
 };
 
 struct Barrier {
-  std::vector<std::string> pservers;
+  roles::Names pservers;
   const Op* op = nullptr;
   int position = 0;
 };
@@ -104,20 +98,9 @@ struct TrainerFacts {
 };
 
 // One optimize block of a pserver.
-struct UpdateBlock {
-  int block = 0;
-  int merge_block = 0;  // where its gradient comes in; another one if it is measured before any update
-  std::vector<std::string_view> consumes;     // what arrives and is read here, in the order of reading
-  std::span<const std::string> merge_inputs;  // of its `sum`, in order: the trainers' gradients
-  const Op* merge = nullptr;
-  std::string_view merged;            // what the sum writes; without one, what arrives
-  std::vector<const Op*> scales;      // in place on the merged gradient, up to its first other reader
-  std::vector<const Op*> optimizers;  // one, in a correct set
-  const Op* optimizer = nullptr;      // the first
-  std::string_view param, grad;       // the pieces that the optimizer works on
-  const Var* param_var = nullptr;     // as its block sees them, null if they are not declared
+struct UpdateBlock : roles::Update {
+  const Var* param_var = nullptr;  // as its block sees them, null if they are not declared
   const Var* grad_var = nullptr;
-  bool delta = false;  // geo: adds what arrives to a parameter
   bool by_id = false;  // the shard of a table that is dealt out by id
   bool plain = false;  // it is, and is updated as Fluid does: with what arrives, added up
   // In the order in which they are run.
@@ -131,11 +114,12 @@ struct PserverFacts {
   const RoleProgram* file = nullptr;
   const RoleProgram* startup = nullptr;
   const Op* serve = nullptr;
+  roles::ServeView said() const { return roles::ServeView(*serve); }
   std::string address;
-  int trainers = 0;  // Fanin
+  int trainers = 0;
   ServeMode mode = ServeMode::kSync;
-  std::span<const std::string> received;  // listen_and_serv's X
-  std::vector<BlockRef> blocks;           // optimize_blocks, as listed
+  roles::Names received;             // what listen_and_serv lists
+  std::span<const BlockRef> blocks;  // likewise
   std::vector<UpdateBlock> updates;
   int lr_block = -1, checkpoint_block = -1;
   int shared_block = -1;         // computes for all updates what no gradient alone says; -1: none does
@@ -173,10 +157,6 @@ using SentTo = ViewMap<std::vector<Sent>>;
 std::optional<PserverFacts> ReadPserver(const RoleFiles& roles, std::size_t index, const OpRegistry& ops,
                                         const SentTo& sent, std::vector<Finding>& findings);
 
-// "grad:3" -> {"grad", "3"}: the last colon divides. Nothing if there is none.
-std::optional<std::pair<std::string_view, std::string_view>> DividePair(std::string_view text);
-std::optional<int> ParseBlock(std::string_view text);
-
 // A name as one block sees it.
 struct InBlock {
   int block = 0;
@@ -185,12 +165,7 @@ struct InBlock {
 // Program::FindVar of each, for less.
 std::vector<const Var*> FindVars(const Program& program, std::span<const InBlock> names);
 
-// The optimizer's parameter and gradient slots: as declared, or Fluid's if the op is not known; nullopt if it
-// is none.
-struct OptimizerSlots {
-  std::string param, grad;
-};
-std::optional<OptimizerSlots> FindOptimizerSlots(const Op& op, const OpRegistry& ops);
+using roles::FindOptimizerSlots;
 
 // Calls `visit` with each (param, grad) pair of op_role_var, in the program's own texts.
 template <typename Visit>
@@ -231,6 +206,8 @@ class Findings {
 void CheckPrograms(const RoleFiles& roles, const OpRegistry& ops, Findings& findings);
 // The plan that programs carry, where they do.
 void CheckPlans(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
+// What they say of settings that Fluid does not have.
+void CheckPolicies(const RoleFiles& roles, const RoleFacts& facts, Findings& findings);
 void CheckMessages(const RoleFacts& facts, Findings& findings);
 void CheckTiling(const RoleFacts& facts, Findings& findings);
 void CheckUpdates(const RoleFacts& facts, const OpRegistry& ops, Findings& findings);

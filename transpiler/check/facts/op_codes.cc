@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "framework/roles/attr_names.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/rank_ops.h"
 
@@ -37,8 +38,9 @@ bool SaysWhatIsComputed(const Op& op, bool looks_up, std::string_view attr) {
   }
   if (!looks_up) return true;
   if (attr == "padding_idx") return op.GetOr<std::int64_t>(attr, -1) != -1;  // -1: no id stands for zeros
-  for (const std::string_view place : {"remote_prefetch", "is_distributed", "epmap", "table_names",
-                                       "trainer_id", "height_sections", "grad_inplace"}) {
+  for (const std::string_view place :
+       {roles::attr::kRemotePrefetch, roles::attr::kEpmap, roles::attr::kTableNames, roles::attr::kTrainerId,
+        roles::attr::kHeightSections, std::string_view("is_distributed"), std::string_view("grad_inplace")}) {
     if (attr == place) return false;
   }
   // How a gradient is kept; the lookup itself is the same.
@@ -183,8 +185,8 @@ std::string OpCodes::Label(const Op& op, bool with_shape) const {
 void OpCodes::AppendLabel(const Op& op, bool with_shape, std::string& label) const {
   const OpDef* def = ops_.Find(op.type());
   std::vector<const NamedAttr*> attrs;
-  const bool looks_up =
-      (op.HasInputSlot("W") && op.HasInputSlot("Ids")) || op.FindAttr("remote_prefetch") != nullptr;
+  const bool looks_up = (op.HasInputSlot("W") && op.HasInputSlot("Ids")) ||
+                        op.FindAttr(roles::attr::kRemotePrefetch) != nullptr;
   for (const NamedAttr& attr : op.attrs()) {
     if (!SaysWhatIsComputed(op, looks_up, attr.name) || IsDefault(def, attr)) continue;
     if (std::holds_alternative<BlockRef>(attr.value)) continue;  // the block's content stands for it

@@ -220,8 +220,8 @@ void Composition::RunShared() {
         shared_[p]->RunOp(op);
         continue;
       }
-      const auto& all = op.Output("Out");
-      const auto& owners = StringsOf(op, "epmap");
+      const roles::Names all = roles::ExchangeView(op).all();
+      const roles::Names owners = roles::ExchangeView(op).owners();
       for (std::size_t i = 0; i < std::min(all.size(), owners.size()); ++i) {
         const auto value = measured.find({owners[i], all[i]});
         if (value != measured.end()) shared_[p]->Set(all[i], value->second);

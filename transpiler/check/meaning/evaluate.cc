@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "framework/op/slices.h"
+#include "framework/roles/attr_names.h"
 #include "transpiler/check/facts/rank_ops.h"
 
 namespace penstock::check {
@@ -133,18 +134,16 @@ void Evaluation::RunLookup(std::string_view type, const std::string& ids, const 
                            std::int64_t padding, const std::string& out) {
   Op& lookup = made_.emplace_back(type);
   lookup.AddInput("Ids", {ids}).AddInput("W", {table}).AddOutput("Out", {out});
-  lookup.Set("remote_prefetch", true).Set("padding_idx", padding);
+  lookup.Set(roles::attr::kRemotePrefetch, true).Set("padding_idx", padding);
   RunAny(lookup, table_.codes().Make(lookup, with_shape_));  // it may go before the table does
 }
 
 // One op stands for several lookups of a table.
 void Evaluation::RunRemoteLookup(const Op& op) {
-  const auto& ids = op.Input("Ids");
+  const roles::LookupView lookup(op);
   const auto& outputs = op.Output("Outputs");
-  for (std::size_t i = 0; i < std::min(ids.size(), outputs.size()); ++i) {
-    RunLookup(op.GetOr<std::string>("lookup_table_version", ""), ids[i], op.InputName("W"),
-              op.GetOr<std::int64_t>("padding_idx", -1), outputs[i]);
-  }
+  for (std::size_t i = 0; i < std::min(lookup.ids().size(), outputs.size()); ++i)
+    RunLookup(lookup.version(), lookup.ids()[i], lookup.table(), lookup.padding(), outputs[i]);
 }
 
 // Rows that came from all shards, in the order of the ids. The op whose gradient is computed from the same

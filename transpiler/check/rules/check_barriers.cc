@@ -56,14 +56,13 @@ class BarrierRules {
                                reference.file->file, " has ", static_cast<int>(reference.mode)),
                         pserver.serve);
       }
-      const int id = pserver.serve->GetOr<std::int32_t>("pserver_id", -1);
+      const int id = pserver.said().number().value_or(-1);
       const bool numbered = id != -1;
-      if (numbered != (reference.serve->GetOr<std::int32_t>("pserver_id", -1) != -1)) {
-        findings_.Error(
-            "E-check-pserver-id", *pserver.file,
-            StrCat("has number ", id, ", ", reference.file->file, " has ",
-                   reference.serve->GetOr<std::int32_t>("pserver_id", -1), "; all are numbered or none is"),
-            pserver.serve);
+      if (numbered != (reference.said().number().value_or(-1) != -1)) {
+        findings_.Error("E-check-pserver-id", *pserver.file,
+                        StrCat("has number ", id, ", ", reference.file->file, " has ",
+                               reference.said().number().value_or(-1), "; all are numbered or none is"),
+                        pserver.serve);
       }
       if (!numbered) continue;
       const auto [same, fresh] = by_id.emplace(id, &pserver);
@@ -156,7 +155,7 @@ class BarrierRules {
     const Reached reached = Reach(trainer_->send_barriers, *trainer_->file, "send_barrier",
                                   "the communicator's round would not end there");
     for (const Barrier& barrier : trainer_->send_barriers) {
-      if (barrier.op->GetOr<bool>("half_async", false) && !barrier.op->OutputName("Out").empty()) continue;
+      if (roles::BarrierView(*barrier.op).half_async() && !barrier.op->OutputName("Out").empty()) continue;
       findings_.Error("E-check-mode", *trainer_->file,
                       "ends a step by itself, but sends by a communicator (half_async is not set)",
                       barrier.op);
@@ -200,7 +199,7 @@ class BarrierRules {
     const Reached fetched = Reach(trainer_->fetch_barriers, *trainer_->file, "fetch_barrier",
                                   "the pserver would wait for ever to take the next step's gradients");
     for (const Barrier& barrier : trainer_->send_barriers) {
-      if (!barrier.op->GetOr<bool>("half_async", false)) continue;
+      if (!roles::BarrierView(*barrier.op).half_async()) continue;
       findings_.Error("E-check-mode", *trainer_->file,
                       "send_barrier is for a communicator (half_async), which this trainer does not use",
                       barrier.op);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "framework/roles/attr_names.h"
 #include "transpiler/check/facts/facts.h"
 
 namespace penstock::check {
@@ -44,7 +45,7 @@ class CommOpRules {
   }
 
   void CheckTrainerId(const Op& op) {
-    const auto id = op.GetOr<std::int32_t>("trainer_id", 0);
+    const int id = roles::TrainerOf(op).value_or(0);
     if (id == trainer_.trainer_id) return;
     Error("E-check-trainer-id",
           StrCat(op.type(), " says trainer ", id, ", but the program is trainer ", trainer_.trainer_id, "'s"),
@@ -128,8 +129,9 @@ class CommOpRules {
 
   void CheckSend(const Transfer& send) {
     const Op& op = *send.op;
+    const roles::SendView view(op);
     // Fluid's sends say 0 whoever sends.
-    if (op.GetOr<std::int32_t>("trainer_id", 0) != 0) CheckTrainerId(op);
+    if (roles::TrainerOf(op).value_or(0) != 0) CheckTrainerId(op);
     CheckPair(op, send);
     // Fluid's sends of tables that are dealt out by id say nothing where nobody waits for them.
     if (op.OutputName("Out").empty() && send.cut != Cut::kById) {
@@ -137,13 +139,13 @@ class CommOpRules {
             StrCat("send of ", send.whole, " has no control variable that says it is done"), op);
     }
     Require(op, "num", std::int32_t{0}, "its pieces are counted by its variables");
-    if (op.GetOr<bool>("merge_add", false) != send.counts_steps) {
+    if (view.adds() != send.counts_steps) {
       Error("E-check-attr",
             StrCat("send has merge_add=", send.counts_steps ? "false, not true" : "true, not false",
                    ": gradients are averaged, steps are added"),
             op);
     }
-    if (StringsOf(op, "send_varnames").empty() && !LongsOf(op, "sections").empty()) {
+    if (!view.by_communicator() && !view.sections().empty()) {
       Error("E-check-attr", "send has sections, but no send_varnames for what they cut", op);
     }
     if (send.cut == Cut::kAtRunTime && op.Input("X").size() != 1) {
@@ -176,10 +178,11 @@ class CommOpRules {
   // What tells pservers of a step is one variable under one name, whole, and nobody's gradient.
   void CheckNotice(const Transfer& send) {
     const Op& op = *send.op;
-    const std::size_t names = StringsOf(op, "send_varnames").size();
-    if (names != (trainer_.by_communicator ? 1 : 0) || !LongsOf(op, "sections").empty()) {
+    const std::size_t names = roles::SendView(op).messages().size();
+    const std::size_t sections = roles::SendView(op).sections().size();
+    if (names != (trainer_.by_communicator ? 1 : 0) || sections != 0) {
       Error("E-check-attr",
-            StrCat("tells of a step under ", names, " send_varnames and in ", LongsOf(op, "sections").size(),
+            StrCat("tells of a step under ", names, " send_varnames and in ", sections,
                    " sections; it must be ", trainer_.by_communicator ? "one name" : "its own name",
                    " and none"),
             op);
@@ -194,15 +197,15 @@ class CommOpRules {
     const Op& op = *recv.op;
     CheckTrainerId(op);
     if (file_ == trainer_.file) CheckPair(op, recv);
-    Require(op, "with_barrier", true, "what it receives is of one step");
+    Require(op, roles::attr::kWithBarrier, true, "what it receives is of one step");
     if (!trainer_.by_communicator || file_ == trainer_.startup) {
-      Require(op, "do_not_run", std::int32_t{0}, "nobody else receives it");
+      Require(op, roles::attr::kDoNotRun, std::int32_t{0}, "nobody else receives it");
     }
     if (trainer_.by_communicator && file_ == trainer_.file && recv.cut != Cut::kAtRunTime) {
       Error("E-check-attr", "recv has no recv_varnames, by which the communicator knows what to ask for", op);
     }
     const auto outputs = recv.cut == Cut::kAtRunTime ? 0 : op.Output("Out").size();
-    const auto renamed = StringsOf(op, "varnames").size();
+    const auto renamed = roles::RecvView(op).renamed().size();
     if (renamed != 0 && renamed != outputs) {
       Error("E-check-attr", StrCat("recv has ", renamed, " varnames for ", outputs, " variables"), op);
     }
@@ -211,7 +214,7 @@ class CommOpRules {
   void CheckLookup(const Lookup& lookup) {
     const Op& op = *lookup.op;
     // Fluid's prefetches say 0 whoever asks.
-    if (lookup.cut == Cut::kByRows || op.GetOr<std::int32_t>("trainer_id", 0) != 0) CheckTrainerId(op);
+    if (lookup.cut == Cut::kByRows || roles::TrainerOf(op).value_or(0) != 0) CheckTrainerId(op);
     if (lookup.cut != Cut::kByRows) return;
     if (op.Input("W").size() != 1) Error("E-check-lookup", "looks up in more than one table", op);
     const Var* table = trainer_.file->program.FindVar(0, lookup.table);
@@ -220,7 +223,7 @@ class CommOpRules {
               "the table's rows are of this type");
     }
     // The gradient op is the looked-up op's own and tells which that was.
-    const std::string version = op.GetOr<std::string>("lookup_table_version", "");
+    const std::string version(roles::LookupView(op).version());
     const auto& ids = op.Input("Ids");
     std::set<std::string> gradients;
     for (const OpEntry& entry : trainer_.file->program.main().ops()) {

@@ -53,7 +53,7 @@ class DelayRules {
   DelayRules(const PserverFacts& pserver, Findings& findings) : pserver_(pserver), findings_(findings) {}
 
   void Run() {
-    const bool told = pserver_.serve->GetOr<bool>("dc_asgd", false);
+    const bool told = pserver_.said().keeps_backups();
     for (const UpdateBlock& update : pserver_.updates) CheckBlock(update, told);
     if (told && pserver_.mode == ServeMode::kSync) {
       findings_.Warning("W-check-dc-asgd", *pserver_.file,

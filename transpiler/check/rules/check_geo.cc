@@ -59,8 +59,8 @@ class GeoRules {
 
   // Rows of a table that are named are those that an op takes, and an update changes.
   void CheckTold(const Op& op) {
-    const auto& ids = op.Input("X");
-    const auto& tables = StringsOf(op, "send_varnames");
+    const roles::Names ids = roles::SendView(op).variables();
+    const roles::Names tables = roles::SendView(op).messages();
     if (ids.size() != tables.size()) {
       Error(StrCat("names ", tables.size(), " tables for ", ids.size(), " variables of ids"), op);
       return;
@@ -96,9 +96,9 @@ class GeoRules {
   }
 
   void CheckAttrs(const RoleProgram& file, const Op& op) {
-    if (!op.GetOr<bool>("merge_add", false) && op.GetOr<bool>("use_send_handler", true) &&
-        op.GetOr<std::int32_t>("num", 0) == 0 && LongsOf(op, "sections").empty() &&
-        !op.OutputName("Out").empty())
+    const roles::SendView send(op);
+    if (!send.adds() && !send.counts_step() && op.GetOr<std::int32_t>("num", 0) == 0 &&
+        send.sections().empty() && !send.done().empty())
       return;
     findings_.Error("E-check-geo", file, "is not a send that only tells the communicator", &op);
   }
@@ -109,7 +109,8 @@ class GeoRules {
     int told = 0;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[i].op;
-      if (op.type() != "send" || op.Input("X") != StringsOf(op, "send_varnames")) continue;
+      if (roles::CommOf(op) != roles::Comm::kSend) continue;
+      if (!std::ranges::equal(roles::SendView(op).variables(), roles::SendView(op).messages())) continue;
       ++told;
       CheckAttrs(*trainer_.startup, op);
       for (const Transfer& recv : trainer_.startup_recvs) {

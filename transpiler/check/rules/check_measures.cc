@@ -83,7 +83,7 @@ class MeasureRules {
     int exchanges = 0;
     for (int b = 0; b < program.block_count(); ++b) {
       for (const OpEntry& entry : program.block(b).ops()) {
-        if (entry.op->type() != "exchange_sums") continue;
+        if (roles::CommOf(*entry.op) != roles::Comm::kExchange) continue;
         ++exchanges;
         if (b == pserver.shared_block) continue;
         findings_.Error("E-check-exchange", *pserver.file,
@@ -102,7 +102,7 @@ class MeasureRules {
 
   // Whoever waits for another is waited for by it.
   void CheckPeers(const PserverFacts& pserver) {
-    const auto& peers = StringsOf(*pserver.exchange, "endpoints");
+    const roles::Names peers = roles::ExchangeView(*pserver.exchange).peers();
     for (const std::string& peer : peers) {
       if (Partner(peer) == nullptr) {
         Error(pserver, StrCat("exchanges measures with ", peer, ", which takes no part in it"));
@@ -118,15 +118,16 @@ class MeasureRules {
 
   // Each value comes from who has it, and each server's own is told.
   void CheckOwners(const PserverFacts& pserver) {
-    const auto& all = pserver.exchange->Output("Out");
-    const auto& owners = StringsOf(*pserver.exchange, "epmap");
+    const roles::Names all = roles::ExchangeView(*pserver.exchange).all();
+    const roles::Names owners = roles::ExchangeView(*pserver.exchange).owners();
     if (all.size() != owners.size()) {
       Error(pserver, StrCat("takes ", all.size(), " measures, but says of ", owners.size(), " who has them"));
       return;
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
       const PserverFacts* owner = Partner(owners[i]);
-      const ArgList given = owner == nullptr ? ArgList() : owner->exchange->Input("X");
+      const roles::Names given =
+          owner == nullptr ? roles::Names() : roles::ExchangeView(*owner->exchange).own();
       if (std::find(given.begin(), given.end(), all[i]) == given.end()) {
         Error(pserver, StrCat("waits for ", all[i], " of ", owners[i], ", which does not give it"));
         continue;
@@ -139,7 +140,7 @@ class MeasureRules {
       Error(pserver, StrCat("takes ", all[i], " as ", PrintVarType(*here), ", but ", owners[i], " gives ",
                             PrintVarType(*there)));
     }
-    for (const std::string& own : pserver.exchange->Input("X")) {
+    for (const std::string& own : roles::ExchangeView(*pserver.exchange).own()) {
       bool taken = false;
       for (std::size_t i = 0; i < all.size(); ++i) taken |= all[i] == own && owners[i] == pserver.address;
       if (!taken) Error(pserver, StrCat("gives ", own, ", but does not take it into account itself"));
@@ -148,8 +149,8 @@ class MeasureRules {
 
   // In the same order too: what is added up has the same bytes everywhere.
   void CompareExchanges(const PserverFacts& first, const PserverFacts& pserver) {
-    if (first.exchange->Output("Out") == pserver.exchange->Output("Out") &&
-        StringsOf(*first.exchange, "epmap") == StringsOf(*pserver.exchange, "epmap"))
+    const roles::ExchangeView one(*first.exchange), other(*pserver.exchange);
+    if (std::ranges::equal(one.all(), other.all()) && std::ranges::equal(one.owners(), other.owners()))
       return;
     Error(pserver, StrCat("exchanges other measures than ", first.file->file, ", or in another order"));
     findings_.Detail(StrCat(first.file->file, ":  ", PrintOp(*first.exchange)));

@@ -88,7 +88,7 @@ Program InSinglePrecision(const Program& program) {
 // Ops that distribution adds, or that leave the trainer.
 bool IsDistributed(const Op& op) {
   return Has(op.role(), Role::kRpc) || Has(op.role(), Role::kDist) || Has(op.role(), Role::kOptimize) ||
-         op.FindAttr("epmap") != nullptr || op.FindAttr("endpoints") != nullptr;
+         roles::NamesServers(op);
 }
 
 // What holds of every op, whether the registry knows it or not.

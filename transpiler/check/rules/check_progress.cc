@@ -79,7 +79,7 @@ class Play {
   }
 
  private:
-  std::vector<std::size_t> PserversOf(const std::vector<std::string>& addresses) const {
+  std::vector<std::size_t> PserversOf(roles::Names addresses) const {
     std::vector<std::size_t> out;
     for (const std::string& address : addresses) {
       const auto it = facts_.by_address.find(address);
@@ -90,7 +90,7 @@ class Play {
   }
 
   std::vector<std::size_t> PeersOf(const Op& exchange) const {
-    return PserversOf(StringsOf(exchange, "endpoints"));
+    return PserversOf(roles::ExchangeView(exchange).peers());
   }
 
   // The user wrote no communication; the line is that of what made the gradient.

@@ -2,6 +2,7 @@
 // belongs to which.
 #include <algorithm>
 
+#include "framework/roles/attr_names.h"
 #include "transpiler/check/facts/facts.h"
 
 namespace penstock::check {
@@ -10,7 +11,7 @@ namespace {
 class ServingRules {
  public:
   ServingRules(const PserverFacts& pserver, Findings& findings)
-      : pserver_(pserver), program_(pserver.file->program), serve_(*pserver.serve), findings_(findings) {}
+      : pserver_(pserver), program_(pserver.file->program), serve_(pserver.said()), findings_(findings) {}
 
   void Run() {
     CheckLrBlock();
@@ -19,8 +20,8 @@ class ServingRules {
     CheckReached();
     CheckGradients();
     CheckSparse();
-    for (const char* attr : {"rpc_get_thread_num", "rpc_send_thread_num", "rpc_prefetch_thread_num"}) {
-      const auto threads = serve_.GetOr<std::int32_t>(attr, 1);
+    for (const std::string_view attr : roles::attr::kThreads) {
+      const int threads = serve_.threads(attr);
       if (threads > 0) continue;
       Error("E-check-threads", StrCat(attr, " is ", threads, "; a pserver answers with at least one thread"));
     }
@@ -28,14 +29,14 @@ class ServingRules {
 
  private:
   void Error(std::string id, std::string message) {
-    findings_.Error(std::move(id), *pserver_.file, std::move(message), &serve_);
+    findings_.Error(std::move(id), *pserver_.file, std::move(message), pserver_.serve);
   }
   bool Exists(int block) const { return block > 0 && block < program_.block_count(); }
 
   // Serving is all that block 0 does: what stands before it is done once, what stands behind it never.
   void CheckAlone() {
     for (const OpEntry& entry : program_.main().ops()) {
-      if (entry.op->type() == serve_.type()) continue;
+      if (roles::CommOf(*entry.op) == roles::Comm::kServe) continue;
       findings_.Error("E-check-no-server", *pserver_.file,
                       StrCat("does ", entry.op->type(), " outside of what it serves"), entry.op.get());
     }
@@ -215,16 +216,15 @@ class ServingRules {
 
   void CheckGradients() {
     std::map<std::string_view, int> mapped;
-    for (const std::string& entry : StringsOf(serve_, "grad_to_block_id")) {
-      const auto pair = DividePair(entry);
-      const auto block = pair ? ParseBlock(pair->second) : std::nullopt;
-      if (!block) {
+    for (const std::string& entry : serve_.gradient_blocks()) {
+      const auto named = roles::ParseNamedBlock(entry);
+      if (!named) {
         Error("E-check-grad-block",
               StrCat("grad_to_block_id has ", Quote(entry), ", which is not grad:block"));
         continue;
       }
-      if (!mapped.emplace(pair->first, *block).second) {
-        Error("E-check-grad-block", StrCat("grad_to_block_id has two blocks for ", pair->first));
+      if (!mapped.emplace(named->name, named->block).second) {
+        Error("E-check-grad-block", StrCat("grad_to_block_id has two blocks for ", named->name));
       }
     }
     for (const UpdateBlock& update : pserver_.updates) {
@@ -258,7 +258,7 @@ class ServingRules {
       if (grad != nullptr && grad->kind == VarKind::kSelectedRows)
         expected.emplace(StrCat(update.grad, ":", update.param), &update);
     }
-    for (const std::string& entry : StringsOf(serve_, "sparse_grad_to_param")) {
+    for (const std::string& entry : serve_.sparse_params()) {
       if (expected.erase(entry) > 0) continue;
       Error("E-check-sparse-map", StrCat("sparse_grad_to_param has ", Quote(entry),
                                          ", but no block updates that with rows of this gradient"));
@@ -271,7 +271,7 @@ class ServingRules {
 
   const PserverFacts& pserver_;
   const Program& program_;
-  const Op& serve_;
+  const roles::ServeView serve_;
   Findings& findings_;
 };
 

@@ -24,7 +24,7 @@ class SharedStartRules {
  private:
   void CheckHeld(const PserverFacts& pserver) {
     if (pserver.serve == nullptr) return;
-    for (const std::string& name : StringsOf(*pserver.serve, "start_values")) {
+    for (const std::string& name : pserver.said().start_values()) {
       const Var* var = pserver.file->program.main().FindVar(name);
       if (var == nullptr || !var->type || !var->persistable) {
         findings_.Error(kId, *pserver.file,
@@ -43,9 +43,9 @@ class SharedStartRules {
     const auto& ops = trainer.startup->program.main().ops();
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const Op& op = *ops[i].op;
-      if (op.type() != "send" || !StringsOf(op, "send_varnames").empty()) continue;
-      const std::vector<std::string>& addresses = StringsOf(op, "epmap");
-      const ArgList& names = op.Input("X");
+      if (roles::CommOf(op) != roles::Comm::kSend || roles::SendView(op).by_communicator()) continue;
+      const roles::Names addresses = roles::SendView(op).addresses();
+      const roles::Names names = roles::SendView(op).variables();
       for (std::size_t n = 0; n < names.size(); ++n) {
         CheckSend(trainer, op, {n < addresses.size() ? addresses[n] : std::string_view(), names[n]},
                   static_cast<int>(i));

@@ -62,7 +62,7 @@ class TableRules {
               lookup.op);
       }
     }
-    const auto given = LongsOf(*lookup.op, "height_sections").size();
+    const auto given = roles::LookupView(*lookup.op).heights().size();
     if (given != lookup.pieces.size()) {
       Error("E-check-table-rows",
             StrCat("names ", lookup.pieces.size(), " slices of ", lookup.table, " with ", given,
@@ -88,7 +88,7 @@ class TableRules {
             lookup.op);
     }
     CheckAllLookedUp(lookup);
-    const auto padding = lookup.op->GetOr<std::int64_t>("padding_idx", -1);
+    const auto padding = roles::LookupView(*lookup.op).padding();
     std::set<std::int64_t> paddings;
     for (const OpEntry& entry : trainer_->file->program.main().ops()) {
       const Op& op = *entry.op;
@@ -153,7 +153,7 @@ class TableRules {
       return;
     }
     CheckAnswerFits(lookup, piece, pserver, it->second, shard);
-    const auto id = pserver.serve->GetOr<std::int32_t>("pserver_id", shard);
+    const int id = pserver.said().number().value_or(shard);
     if (id != shard) {
       Error("E-check-prefetch",
             StrCat("deals ids of shard ", shard, " to ", piece.pserver, ", which is pserver ", id),
@@ -233,9 +233,8 @@ class TableRules {
   // A shard that is asked for is updated, saved if there is a block for it, and lies in its block's parent.
   void CheckServer(const PserverFacts& pserver) {
     const Program& program = pserver.file->program;
-    for (const std::string& entry : StringsOf(*pserver.serve, "prefetch_var_name_to_block_id")) {
-      const auto pair = DividePair(entry);
-      if (pair && ParseBlock(pair->second)) continue;
+    for (const std::string& entry : pserver.said().lookup_blocks()) {
+      if (roles::ParseNamedBlock(entry)) continue;
       findings_.Error("E-check-prefetch", *pserver.file,
                       StrCat("prefetch_var_name_to_block_id has ", Quote(entry), ", which is not ids:block"),
                       pserver.serve);

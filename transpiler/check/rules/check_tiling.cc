@@ -37,8 +37,7 @@ class TilingRules {
   }
 
   static std::vector<std::int64_t> SectionsOf(const Op& op) {
-    return op.FindAttr("height_sections") != nullptr ? LongsOf(op, "height_sections")
-                                                     : LongsOf(op, "sections");
+    return std::vector<std::int64_t>(roles::SplitView(op).sections());
   }
 
   // A piece holds what its whole holds.
@@ -58,7 +57,8 @@ class TilingRules {
   void CheckSend(const Transfer& send) {
     CheckTypes(send);
     if (send.cut == Cut::kAtRunTime) {
-      CheckSections(send, LongsOf(*send.op, "sections"), send.pieces.size(), *send.op);
+      CheckSections(send, std::vector<std::int64_t>(roles::SendView(*send.op).sections()), send.pieces.size(),
+                    *send.op);
     } else if (send.cut == Cut::kByRows) {
       const auto& outputs = send.cut_op->Output("Out");
       CheckSections(send, SectionsOf(*send.cut_op), outputs.size(), *send.cut_op);

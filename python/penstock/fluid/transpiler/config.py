@@ -3,6 +3,7 @@
 import numbers
 import operator
 
+from penstock import _penstock
 from penstock._errors import program_error
 from penstock.fluid.transpiler import ps_dispatcher
 
@@ -37,8 +38,44 @@ class DistributedMode:
 
 
 class DistributeTranspilerConfig:
-    """Fields and defaults are Fluid's, but for these, which are ours: `slicing`, `big_array_bound`, `bn_sync`,
-    `clip`, `local_sgd_k_steps`, `dc_asgd_lambda`."""
+    """What to ask of the transpiler.
+
+    Fields and defaults are Fluid's, but for `slicing`, `big_array_bound`, `bn_sync`, `clip`, `local_sgd_k_steps`,
+    `dc_asgd_lambda` and these, which add to a mode what Fluid has not:
+
+    staleness        None, or an integer from 0 on, in steps (mode async: sync_mode False alone). A trainer waits for
+                     the slowest of the others: the parameters that it computes step v with have all updates of all
+                     trainers' steps below v - staleness. With 0 all wait for each other, without adding up.
+    backup_trainers  an integer from 0 on, below the number of trainers (mode sync, clip 'local'). Each step is
+                     updated with the mean of the gradients of all trainers but so many; those of a step that come
+                     late are dropped and counted.
+    compression      a text (modes with pservers that update): how gradients travel, by size in elements and by
+                     parameter, as 'two_bit 0.5 from 65536, fc_0.w_0: none'. Dense float32 gradients alone: the rule
+                     for all leaves out others, and naming one is an error. Each is one of
+
+                     none            as it is
+                     fp16, bf16      rounded to 16 bits: half the bytes
+                     two_bit T       MXNet's gradient_compression 2bit with threshold T (0.5): a sixteenth
+                     top_k R         the share R (0.01) of the elements that is largest, with their places, as
+                                     deep gradient compression does, without its momentum
+
+                     What two_bit and top_k leave unsent is added to the next step's gradient. Each trainer keeps it
+                     in `<parameter>@RESIDUAL`, which is persistable, so that it is saved and loaded with the
+                     trainer's variables.
+
+    Raises (the transpiler, when it is made or transpiles): penstock.ProgramError. E-plan-staleness,
+    E-plan-backup-trainers, E-plan-compression: the mode or the parameter does not take it, or compat is asked for;
+    E-text-syntax, E-compression-value: the text is no compression.
+
+    Example:
+        config = DistributeTranspilerConfig()
+        config.compression = 'two_bit 0.5 from 65536'
+
+    Reference: Ho et al., More effective distributed ML via a stale synchronous parallel parameter server (2013);
+    Chen et al., Revisiting distributed synchronous SGD (2016); Seide et al., 1-bit stochastic gradient descent and
+    its application to data-parallel distributed training of speech DNNs (2014); Lin et al., Deep gradient
+    compression (2018).
+    """
 
     slice_var_up = True
     split_method = None      # a subclass of PSDispatcher; None: RoundRobin
@@ -60,6 +97,9 @@ class DistributeTranspilerConfig:
     use_hierarchical_allreduce = False
     hierarchical_allreduce_inter_nranks = 0
     collective_mode = None
+    staleness = None         # async: steps that a trainer may be ahead of the slowest
+    backup_trainers = 0      # sync: trainers that a step does not wait for
+    compression = 'none'     # of gradients, as 'two_bit 0.5 from 65536, fc_0.w_0: none'
     local_sgd_k_steps = 1    # local_sgd averages parameters after so many steps
     _sync_mode = None        # None: untouched, so an argument of transpile() wins
     _runtime_split_send_recv = False
@@ -99,6 +139,7 @@ class DistributeTranspilerConfig:
         for field, least in _COUNTS.items():
             check_count(field, getattr(self, field), least)
         check_number('dc_asgd_lambda', self.dc_asgd_lambda)
+        set_policies(self.staleness, self.backup_trainers, self.compression, _penstock.TranspileConfig())
         _check_choice('mode', self.mode, MODES, 'E-plan-kind')
         _check_choice('slicing', self.slicing, SLICINGS, 'E-plan-slicing')
         _check_choice('bn_sync', self.bn_sync, BN_SYNCS, 'E-plan-bn-sync')
@@ -106,6 +147,16 @@ class DistributeTranspilerConfig:
         if self.collective_mode is not None:
             _check_choice('collective_mode', self.collective_mode, COLLECTIVE_MODES, 'E-plan-collective-mode')
         ps_dispatcher.check(self.split_method)
+
+
+def set_policies(staleness, backup_trainers, compression, config):
+    """Gives a native configuration what Fluid has not."""
+    config.staleness = None if staleness is None else check_count('staleness', staleness, 0)
+    config.backup_trainers = check_count('backup_trainers', backup_trainers, 0)
+    if not isinstance(compression, str):
+        raise program_error('E-plan-config', "plan: compression must be a text, such as 'two_bit 0.5', not %r" %
+                            (compression,))
+    config.compression = compression
 
 
 def check_flag(field, value):

@@ -14,7 +14,7 @@ from penstock.fluid import framework
 from penstock.fluid.framework import Program
 from penstock.fluid.transpiler import ps_dispatcher
 from penstock.fluid.transpiler.config import (MOST_ELEMENTS, DistributedMode, DistributeTranspilerConfig, check_count,
-                                              check_flag)
+                                              check_flag, set_policies)
 from penstock.fluid.transpiler.details import vars_distributed
 
 __all__ = ['DistributeTranspiler', 'DistributeTranspilerConfig', 'DistributedMode', 'slice_variable']
@@ -148,6 +148,7 @@ class DistributeTranspiler:
         config.kind = self._kind
         config.trainer_ids = [check_count('trainer_id', trainer_id)]
         config.clip = given.clip
+        set_policies(given.staleness, given.backup_trainers, given.compression, config)
         if self._kind in ('nccl2', 'collective'):
             self._describe_ranks(trainers, config)
             return config

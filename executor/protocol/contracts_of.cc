@@ -1,0 +1,208 @@
+// What a contract takes from a role, and which roles this runtime refuses.
+#include <algorithm>
+#include <iterator>
+
+#include "executor/protocol/contract.h"
+
+namespace penstock::protocol {
+namespace {
+
+using roles::CommOp;
+
+// The one place where it is said what runs.
+Status RequireServable(const roles::ServerRole& role) {
+  if (role.mode != roles::ServeMode::kSync) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
+                         static_cast<int>(role.mode), "; only 0 (sync) runs so far");
+  }
+  if (!role.measure_blocks.empty()) {
+    return Unimplemented("E-server-measures", "block ", role.measure_blocks.front(),
+                         " of the pserver's program measures a gradient for the norm over all of them, ",
+                         "which does not run yet; transpile with clip=local");
+  }
+  return OkStatus();
+}
+
+class ContractMaker {
+ public:
+  explicit ContractMaker(const roles::TrainerRole& role) : program_(*role.program) {}
+
+  Status Add(const CommOp& one) {
+    switch (one.kind) {
+      case CommOp::Kind::kSend:
+      case CommOp::Kind::kStep:
+      case CommOp::Kind::kTold:
+        return AddSend(one);
+      case CommOp::Kind::kRecv:
+        return one.idle ? OkStatus() : AddRecv(one);
+      case CommOp::Kind::kLookup:
+      case CommOp::Kind::kSampler:
+        return AddSlices(one);
+      case CommOp::Kind::kPrefetch:
+        return AddPrefetch(one);
+      case CommOp::Kind::kAnswers:
+        return OkStatus();
+      case CommOp::Kind::kSave:  // of servers that other programs know
+        AddServers(one);
+        return OkStatus();
+      case CommOp::Kind::kSendBarrier:
+      case CommOp::Kind::kFetchBarrier:
+        AddServers(one);
+        return CheckTrainer(*one.op);
+    }
+    return OkStatus();
+  }
+
+  Result<TrainerContracts> Take() {
+    for (auto& [address, contract] : out_.contracts) {
+      SortByName(contract.params);
+      SortByName(contract.tables);
+      SortByName(contract.grads);
+      TakeStarts(contract);
+      const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
+      for (std::vector<ContractPiece>* pulled :
+           {&contract.params, &contract.tables})  // one may be pulled twice
+        pulled->erase(std::unique(pulled->begin(), pulled->end(), same), pulled->end());
+      const auto twice = std::adjacent_find(contract.grads.begin(), contract.grads.end(), same);
+      if (twice == contract.grads.end()) continue;
+      return InvalidArgument("E-contract-twice", "two sends of ", twice->name, " to pserver ", address);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  // What is sent under the name under which it is also fetched is no gradient but a first value.
+  static void TakeStarts(Contract& contract) {
+    const auto fetched = [&](const ContractPiece& piece) { return contract.FindParam(piece.name) >= 0; };
+    std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
+    std::erase_if(contract.grads, fetched);
+  }
+
+  void AddServers(const CommOp& one) {
+    for (const roles::Piece& piece : one.pieces) out_.contracts[std::string(piece.pserver)];
+  }
+
+  // `send` is not asked: Fluid leaves 0 in it, whoever sends.
+  Status CheckTrainer(const Op& op) {
+    const std::optional<int> id = roles::TrainerOf(op);
+    if (!id) return OkStatus();
+    if (out_.trainer_id.has_value() && *out_.trainer_id != *id) {
+      return InvalidArgument("E-contract-trainer", op.type(), " says trainer_id ", *id,
+                             ", an op before it says ", *out_.trainer_id);
+    }
+    out_.trainer_id = id;
+    return OkStatus();
+  }
+
+  Status AddSend(const CommOp& one) {
+    if (one.by_communicator || one.kind == CommOp::Kind::kStep) {
+      return Unimplemented("E-contract-mode",
+                           "send through a communicator or as a notification is not built yet");
+    }
+    const roles::SendView send(*one.op);
+    PENSTOCK_RETURN_IF_ERROR(send.Validate());
+    return AddPieces(send.variables(), send.variables(), send.addresses(), &Contract::grads);
+  }
+
+  Status AddRecv(const CommOp& one) {
+    PENSTOCK_RETURN_IF_ERROR(CheckTrainer(*one.op));
+    const roles::RecvView recv(*one.op);
+    PENSTOCK_RETURN_IF_ERROR(recv.Validate());
+    return AddPieces(recv.variables(), recv.remote(), recv.addresses(), &Contract::params);
+  }
+
+  Status AddPieces(roles::Names local, roles::Names remote, roles::Names addresses,
+                   std::vector<ContractPiece> Contract::*pieces) {
+    for (std::size_t i = 0; i < local.size(); ++i) {
+      PENSTOCK_ASSIGN_OR_RETURN(ContractPiece piece, roles::PieceOf(program_, 0, local[i], remote[i]));
+      (out_.contracts[addresses[i]].*pieces).push_back(std::move(piece));
+    }
+    return OkStatus();
+  }
+
+  // Slices of a table that is asked for single rows, from its first row on.
+  Status AddSlices(const CommOp& one) {
+    const roles::LookupView lookup(*one.op);
+    PENSTOCK_RETURN_IF_ERROR(lookup.Validate());
+    PENSTOCK_ASSIGN_OR_RETURN(const ContractPiece table,
+                              roles::PieceOf(program_, 0, lookup.table(), lookup.table()));
+    for (const roles::Piece& slice : one.pieces) {
+      if (slice.rows <= 0 || table.shape.rank() == 0) {
+        return InvalidArgument("E-contract-shape", one.op->type(), ": slice ", slice.remote, " has ",
+                               slice.rows, " rows");
+      }
+      out_.contracts[std::string(slice.pserver)].tables.push_back(
+          {std::string(slice.remote), table.dtype, table.shape.WithRows(slice.rows)});
+    }
+    return OkStatus();
+  }
+
+  // Rows of a table that is dealt out by id: what is asked for is called like the ids.
+  Status AddPrefetch(const CommOp& one) {
+    const roles::PrefetchView prefetch(*one.op);
+    PENSTOCK_RETURN_IF_ERROR(prefetch.Validate());
+    for (std::size_t i = 0; i < prefetch.ids().size(); ++i) {
+      const std::string& rows = prefetch.rows()[i];
+      const Var* out = program_.FindVar(0, rows);
+      const Dim width = out == nullptr || !out->HasShape() || out->shape().rank() == 0
+                            ? kUnknownDim
+                            : out->shape()[out->shape().rank() - 1];
+      if (width <= 0) {
+        return InvalidArgument("E-contract-shape", one.op->type(), ": the declaration of ", rows,
+                               " must say how wide the rows are");
+      }
+      out_.contracts[prefetch.addresses()[i]].tables.push_back(
+          {prefetch.ids()[i], out->type->dtype, {kUnknownDim, width}});
+    }
+    return OkStatus();
+  }
+
+  const Program& program_;
+  TrainerContracts out_;
+};
+
+}  // namespace
+
+Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
+                                     const Op& listen_and_serv) {
+  PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
+  PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
+  return role;
+}
+
+Contract ContractOf(const roles::ServerRole& role, int trainer, SparseParams sparse) {
+  Contract contract;
+  for (const roles::ServedParam& served : role.params) {
+    const bool table = served.rows && sparse == SparseParams::kAsTables;
+    if (!served.by_id) (table ? contract.tables : contract.params).push_back(served.param);
+    for (const roles::ServedLookup& lookup : served.lookups) {
+      contract.tables.push_back({lookup.ids, served.param.dtype, served.param.shape.WithRows(kUnknownDim)});
+    }
+    if (served.start) {
+      if (trainer == 0) contract.starts.push_back(served.param);
+      continue;
+    }
+    contract.grads.push_back(
+        {served.GradientOf(trainer), served.param.dtype, served.param.shape, served.rows});
+  }
+  SortByName(contract.tables);
+  SortByName(contract.grads);
+  return contract;
+}
+
+Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
+  if (role.bn_sync != "none") {
+    return Unimplemented("E-contract-policy", "bn_sync ", role.bn_sync,
+                         " does not run yet; transpile with bn_sync none");
+  }
+  ContractMaker maker(role);
+  for (const CommOp& one : role.ops) {
+    Status status = maker.Add(one);
+    if (!status.ok()) return roles::AddPlace(std::move(status), *one.op);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take());
+  out.pulls_complete_at_barrier = role.pulls_end_at_barrier;
+  return out;
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,180 @@
+// What is done to tables and to gradients that are rows.
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "executor/pserver/chunk_store.h"
+
+namespace penstock::pserver {
+namespace {
+
+constexpr std::size_t kSavedBytes = std::size_t{16} << 20;  // of a table, between two other jobs of its queue
+
+// `size` bytes from `begin` on of the parts, laid end to end.
+void CopyRange(const std::vector<Payload>& parts, std::size_t begin, std::size_t size, std::byte* to) {
+  for (const Payload& part : parts) {
+    for (const Bytes& piece : part.pieces()) {
+      if (begin >= piece.size) {
+        begin -= piece.size;
+        continue;
+      }
+      const std::size_t here = std::min(size, piece.size - begin);
+      if (here == 0) return;
+      std::memcpy(to, piece.data + begin, here);
+      to += here;
+      size -= here;
+      begin = 0;
+    }
+  }
+}
+
+std::size_t RowBytes(const protocol::ContractPiece& piece) {
+  return static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
+}
+
+std::vector<std::int64_t> NumbersOf(const Payload& ids) {
+  std::vector<std::int64_t> numbers(ids.size() / sizeof(std::int64_t));
+  CopyRange({ids}, 0, numbers.size() * sizeof(std::int64_t), reinterpret_cast<std::byte*>(numbers.data()));
+  return numbers;
+}
+
+Status NoSuchRow(int trainer, const char* did, std::int64_t row, const protocol::ContractPiece& piece) {
+  return InvalidArgument("E-rpc-row", "trainer ", trainer, " ", did, " row ", row, " of ", piece.name,
+                         ", which has ", piece.shape[0]);
+}
+
+// The first id that is no row of the piece. A table that is dealt out by id has a row for each.
+std::optional<std::int64_t> Outside(const std::vector<std::int64_t>& ids,
+                                    const protocol::ContractPiece& piece, bool by_id) {
+  if (by_id) return std::nullopt;
+  const auto outside = [&](std::int64_t id) { return id < 0 || id >= piece.shape[0]; };
+  const auto found = std::find_if(ids.begin(), ids.end(), outside);
+  return found == ids.end() ? std::nullopt : std::optional(*found);
+}
+
+}  // namespace
+
+// The parts hold all ids, then the values, as many bytes as `merge.rows` says: the state machine has
+// compared.
+Status ChunkStore::MergeRows(const MergeAction& merge, SelectedRows& gradient) const {
+  const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(merge.param)].piece;
+  const bool by_id = params_[static_cast<std::size_t>(merge.param)].table != nullptr;
+  const std::size_t id_bytes = merge.rows * sizeof(std::int64_t);
+  gradient.height = piece.shape[0];
+  gradient.rows.resize(merge.rows);
+  gradient.value.Reset(piece.dtype, piece.shape.WithRows(static_cast<Dim>(merge.rows)));
+  if (merge.rows == 0) return OkStatus();
+  CopyRange(merge.parts, 0, id_bytes, reinterpret_cast<std::byte*>(gradient.rows.data()));
+  CopyRange(merge.parts, id_bytes, gradient.value.bytes(), gradient.value.raw());
+  const std::optional<std::int64_t> outside = Outside(gradient.rows, piece, by_id);
+  return outside ? NoSuchRow(merge.trainer, "sent a gradient of", *outside, piece) : OkStatus();
+}
+
+Status ChunkStore::CheckIds(int param, int trainer, const Payload& ids) const {
+  const protocol::ContractPiece& piece = params_[static_cast<std::size_t>(param)].piece;
+  if (ids.size() % sizeof(std::int64_t) != 0) {
+    return DataLoss("E-rpc-row-bytes", "trainer ", trainer, " asked for rows of ", piece.name, " in ",
+                    ids.size(), " bytes, which are no numbers of rows");
+  }
+  const std::optional<std::int64_t> outside =
+      Outside(NumbersOf(ids), piece, params_[static_cast<std::size_t>(param)].table != nullptr);
+  return outside ? NoSuchRow(trainer, "asked for", *outside, piece) : OkStatus();
+}
+
+std::size_t ChunkStore::GatheredBytes(const RowsEvent& pull) const {
+  return pull.ids.size() / sizeof(std::int64_t) *
+         RowBytes(params_[static_cast<std::size_t>(pull.param)].piece);
+}
+
+Tensor ChunkStore::Gather(const RowsEvent& pull) const {
+  const Param& p = params_[static_cast<std::size_t>(pull.param)];
+  const Tensor& table = p.chunks.front()->param;
+  const std::size_t row = RowBytes(p.piece);
+  const std::vector<std::int64_t> numbers = NumbersOf(pull.ids);
+  Tensor rows(p.piece.dtype, p.piece.shape.WithRows(static_cast<Dim>(numbers.size())));
+  if (p.table != nullptr) {
+    p.table->Read(numbers, pull.padding, rows.raw());
+    return rows;
+  }
+  std::byte* to = rows.raw();
+  for (const std::int64_t id : numbers) {
+    std::memcpy(to, table.raw() + static_cast<std::size_t>(id) * row, row);
+    to += row;
+  }
+  return rows;
+}
+
+// The gradients' ids become positions among the kept rows, and the block runs on the columns.
+Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
+  table::RowTable& table = *param.table;
+  if (chunk.saving) table.CopyRows(*chunk.saving, table.row_count());
+  try {  // how many rows there will be is up to the trainers
+    for (const auto& grad : chunk.grads) table.Require(grad->As<SelectedRows>().rows);
+  } catch (const std::bad_alloc&) {
+    return FailedPrecondition("E-run-memory", "not enough memory for more than the ", table.row_count(),
+                              " rows of ", param.piece.name, " that are kept on pserver ", facts_.address);
+  }
+  for (const auto& grad : chunk.grads) {
+    SelectedRows& rows = grad->As<SelectedRows>();
+    for (std::int64_t& row : rows.rows) row = table.PositionOf(row);
+    rows.height = table.capacity();
+  }
+  for (std::size_t i = 0; i < table.column_count(); ++i)
+    chunk.scope->Find(table.name(i))->As<Tensor>() = table.column(i);
+  PENSTOCK_RETURN_IF_ERROR(runner.RunBlock(program_, param.block, *chunk.scope));
+  // A runner may have put an output into a new buffer.
+  for (std::size_t i = 0; i < table.column_count(); ++i)
+    table.column(i) = chunk.scope->Find(table.name(i))->As<Tensor>();
+  return OkStatus();
+}
+
+int ChunkStore::FindTable(const std::string& name) const {
+  const auto found = std::find_if(params_.begin(), params_.end(), [&](const Param& param) {
+    return param.table != nullptr && param.piece.name == name;
+  });
+  return found == params_.end() ? -1 : static_cast<int>(found - params_.begin());
+}
+
+void ChunkStore::PublishTables() const {
+  for (const Param& param : params_) {
+    if (param.table != nullptr) param.table->Publish();
+  }
+}
+
+std::optional<SelectedRows> ChunkStore::CopyForSave(int param) {
+  const Param& saved = params_[static_cast<std::size_t>(param)];
+  std::optional<table::RowCopy>& copy = saved.chunks.front()->saving;
+  if (!copy) copy = saved.table->BeginCopy();
+  if (!saved.table->CopyRows(*copy, static_cast<Dim>(kSavedBytes / RowBytes(saved.piece) + 1)))
+    return std::nullopt;
+  SelectedRows rows = std::move(copy->rows);
+  copy.reset();
+  return rows;
+}
+
+// The save block has an op for each table, and no file that a program could know.
+Status ChunkStore::SaveTable(const SaveEvent& save, SelectedRows rows, BlockRunner& runner) const {
+  const std::string& table = params_[static_cast<std::size_t>(save.param)].piece.name;
+  const std::vector<OpEntry> ops =
+      facts_.save_block < 0 ? std::vector<OpEntry>() : program_.block(facts_.save_block).ops();
+  Program saving = program_;
+  bool found = false;
+  for (const OpEntry& entry : ops) {
+    Block& block = saving.MutableBlock(facts_.save_block);
+    if (entry.op->InputName("X") == table && !found) {
+      Op op = *entry.op;
+      block.Replace(entry.id, std::move(op.Set("file_path", save.file)));
+      found = true;
+    } else {
+      block.Remove(entry.id);
+    }
+  }
+  if (found) {
+    Scope own(&scope_);
+    own.FindOrCreate(table)->As<SelectedRows>() = std::move(rows);
+    return runner.RunBlock(saving, facts_.save_block, own);
+  }
+  return InvalidArgument("E-server-save", "pserver ", facts_.address, ": no op of its program saves ", table);
+}
+
+}  // namespace penstock::pserver

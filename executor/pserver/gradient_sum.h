@@ -1,0 +1,28 @@
+// Adds up gradients as they come, from the memory in which they came. The bytes are those that the ops `sum`
+// and `scale` make of the same gradients (operators/math): element by element ((g0 + g1) + g2) * factor + 0.
+//
+//   AddGradient(g0, {.first = true}, sum);
+//   AddGradient({}, {}, sum);                       // zeros, of a trainer that has completed
+//   AddGradient(g2, {.factor = 1.0f / 3}, sum);     // the last: the mean
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "framework/runtime/transport.h"
+#include "framework/tensor/tensor.h"
+
+namespace penstock::pserver {
+
+struct Addition {
+  bool first = false;                // `sum` holds nothing yet
+  std::optional<float> factor = {};  // what the sum is multiplied by afterwards
+};
+
+// Whether AddGradient knows the type: f32 and f64.
+bool CanAdd(DType type);
+// `parts`, end to end, are the gradient: as many bytes as the sum has, at any addresses, or none for zeros.
+// One pass over both. Thread-safe for different sums.
+void AddGradient(const std::vector<Payload>& parts, const Addition& addition, Tensor& sum);
+
+}  // namespace penstock::pserver

@@ -1,0 +1,51 @@
+#include "executor/pserver/published.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "framework/base/crc32c.h"
+
+namespace penstock::pserver {
+namespace {
+
+constexpr std::size_t kBlockBytes = 16384;  // what was copied is summed while the first cache holds it
+
+std::uint32_t CopyAndSum(const std::byte* from, std::size_t size, std::byte* to) {
+  std::uint32_t crc = 0;
+  for (std::size_t begin = 0; begin < size; begin += kBlockBytes) {
+    const std::size_t n = std::min(kBlockBytes, size - begin);
+    if (to != from) std::memcpy(to + begin, from + begin, n);
+    crc = Crc32c(crc, to + begin, n);
+  }
+  return crc;
+}
+
+}  // namespace
+
+Published::Published(const Tensor& from, Tensor to, std::size_t part_bytes)
+    : value_(std::move(to)), part_bytes_(part_bytes) {
+  for (std::size_t begin = 0; begin < from.bytes(); begin += part_bytes) {
+    crcs_.push_back(
+        CopyAndSum(from.raw() + begin, std::min(part_bytes, from.bytes() - begin), value_.raw() + begin));
+  }
+}
+
+std::shared_ptr<const Published> Published::Copy(const Tensor& value, std::size_t part_bytes,
+                                                 BufferPool& pool) {
+  return std::shared_ptr<const Published>(
+      new Published(value, pool.Make(value.dtype(), value.shape()), part_bytes));
+}
+
+std::shared_ptr<const Published> Published::Share(const Tensor& value, std::size_t part_bytes) {
+  return std::shared_ptr<const Published>(new Published(value, value, part_bytes));
+}
+
+Payload Published::part(std::size_t index) const {
+  const std::size_t begin = index * part_bytes_;
+  Payload part = Payload::Of(value_, begin, std::min(part_bytes_, value_.bytes() - begin));
+  part.set_crc32c(crcs_[index]);
+  return part;
+}
+
+}  // namespace penstock::pserver

@@ -1,0 +1,43 @@
+// The attributes of communication ops, by the names that Fluid gives them. Everything that reads such an op
+// goes through the views (views.h); the names stand here for what compares or prints an attribute as such.
+#pragma once
+
+#include <string_view>
+
+namespace penstock::roles::attr {
+
+// Of what trainers run.
+inline constexpr std::string_view kEpmap = "epmap";          // the server of each variable
+inline constexpr std::string_view kEndpoints = "endpoints";  // servers
+inline constexpr std::string_view kTrainerId = "trainer_id";
+inline constexpr std::string_view kSections = "sections";  // rows of each piece
+inline constexpr std::string_view kHeightSections = "height_sections";
+inline constexpr std::string_view kSendVarnames = "send_varnames";  // pieces, for the communicator
+inline constexpr std::string_view kRecvVarnames = "recv_varnames";  // likewise
+inline constexpr std::string_view kVarnames = "varnames";           // names on the servers
+inline constexpr std::string_view kTableNames = "table_names";      // slices of a table
+inline constexpr std::string_view kUseSendHandler = "use_send_handler";
+inline constexpr std::string_view kMergeAdd = "merge_add";
+inline constexpr std::string_view kHalfAsync = "half_async";
+inline constexpr std::string_view kWithBarrier = "with_barrier";
+inline constexpr std::string_view kDoNotRun = "do_not_run";
+inline constexpr std::string_view kRemotePrefetch = "remote_prefetch";
+inline constexpr std::string_view kLookupVersion = "lookup_table_version";
+
+// Of listen_and_serv.
+inline constexpr std::string_view kEndpoint = "endpoint";
+inline constexpr std::string_view kPserverId = "pserver_id";
+inline constexpr std::string_view kFanin = "Fanin";
+inline constexpr std::string_view kDistributedMode = "distributed_mode";
+inline constexpr std::string_view kDcAsgd = "dc_asgd";
+inline constexpr std::string_view kOptimizeBlocks = "optimize_blocks";
+inline constexpr std::string_view kGradToBlockId = "grad_to_block_id";
+inline constexpr std::string_view kSparseGradToParam = "sparse_grad_to_param";
+inline constexpr std::string_view kPrefetchBlocks = "prefetch_var_name_to_block_id";
+inline constexpr std::string_view kLrBlock = "lr_decay_block_id";
+inline constexpr std::string_view kSaveBlock = "checkpint_block_id";  // Fluid's spelling
+inline constexpr std::string_view kStartValues = "start_values";
+inline constexpr std::string_view kThreads[] = {"rpc_get_thread_num", "rpc_send_thread_num",
+                                                "rpc_prefetch_thread_num"};
+
+}  // namespace penstock::roles::attr

@@ -1,0 +1,254 @@
+// Communication ops, typed: what each slot and attribute of such an op means, said once for check, cost
+// model, kernels and runtime.
+//
+//   if (CommOf(op) == Comm::kSend) {
+//     const SendView send(op);
+//     PENSTOCK_RETURN_IF_ERROR(send.Validate());
+//     for (std::size_t i = 0; i < send.variables().size(); ++i)
+//       ... send.variables()[i] goes to send.addresses()[i]
+//   }
+//
+// A view is a reference: it copies no text and allocates nothing, and the op outlives it and what it answers.
+// An attribute that is absent, or of another kind, reads as stated. Nothing is compared but by Validate.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/ir/op.h"
+
+namespace penstock {
+class Block;
+}
+
+namespace penstock::roles {
+
+using Names = std::span<const std::string>;
+
+// An attribute of whole numbers: Fluid writes ints for some ops and longs for others.
+class Numbers {
+ public:
+  Numbers() = default;
+  explicit Numbers(const Attr* attr);  // null, or of another kind: no numbers
+  std::size_t size() const { return ints_.size() + longs_.size(); }
+  bool empty() const { return size() == 0; }
+  std::int64_t operator[](std::size_t i) const { return longs_.empty() ? ints_[i] : longs_[i]; }
+  explicit operator std::vector<std::int64_t>() const;
+
+ private:
+  std::span<const std::int32_t> ints_;
+  std::span<const std::int64_t> longs_;
+};
+
+// What an op does for the communication between trainers and servers.
+enum class Comm {
+  kNone,
+  kSend,
+  kRecv,
+  kSendBarrier,
+  kFetchBarrier,
+  kLookup,   // distributed_lookup_table
+  kSampler,  // an op that reads rows of a table that servers hold in slices, by itself (nce), or its gradient
+  kPrefetch,  // asks for rows of a table that is dealt out by id
+  kMergeIds,  // puts the answers in order
+  kSplit,     // cuts a variable, or rows, or ids, into pieces
+  kSave,      // checkpoint_notify
+  kServe,     // listen_and_serv
+  kExchange,  // exchange_sums
+};
+Comm CommOf(const Op& op);
+
+// The (param, grad) pair that an op is for; empty texts if it says none.
+struct ParamPair {
+  std::string_view param, grad;
+};
+ParamPair PairOf(const Op& op);
+// The op asks the servers for the rows of a table that it needs.
+bool PrefetchesRows(const Op& op);
+// Who runs the op; nothing if it does not say.
+std::optional<int> TrainerOf(const Op& op);
+// Whether an attribute says who is spoken to.
+bool NamesServers(const Op& op);
+
+class SendView {
+ public:
+  explicit SendView(const Op& op) : op_(op) {}
+  Names variables() const { return op_.Input("X"); }
+  Names addresses() const;   // of each variable, or of each message
+  Names messages() const;    // names of the pieces of the one variable, which the communicator cuts and sends
+  Numbers sections() const;  // rows of these pieces
+  bool adds() const;         // the communicator adds what waits, and does not average it
+  bool counts_step() const;  // no gradient: tells the servers that a step was done
+  bool by_communicator() const { return !messages().empty(); }
+  // The trainer's own communicator is told of something (rows that were touched, that the start is complete);
+  // no server is.
+  bool tells_communicator() const;
+  std::string_view done() const { return op_.OutputName("Out"); }  // control variable
+  // kInvalidArgument E-contract-epmap: as many addresses as variables.
+  Status Validate() const;
+
+ private:
+  const Op& op_;
+};
+
+class RecvView {
+ public:
+  explicit RecvView(const Op& op) : op_(op) {}
+  Names variables() const { return op_.Output("Out"); }
+  Names addresses() const;
+  Names renamed() const;  // names on the servers, or none
+  Names remote() const { return renamed().empty() ? variables() : renamed(); }
+  Names messages() const;  // as of SendView; Out is the whole
+  bool by_communicator() const { return !messages().empty(); }
+  bool idle() const;        // somebody else receives
+  Status Validate() const;  // E-contract-epmap
+
+ private:
+  const Op& op_;
+};
+
+// send_barrier, fetch_barrier.
+class BarrierView {
+ public:
+  explicit BarrierView(const Op& op) : op_(op) {}
+  Names addresses() const;
+  bool half_async() const;  // among the threads of this trainer; its communicator does the rest
+
+ private:
+  const Op& op_;
+};
+
+// distributed_lookup_table; nce and its gradient, of a table that servers hold.
+class LookupView {
+ public:
+  explicit LookupView(const Op& op);
+  const std::string& table() const { return op_.InputName(table_slot_); }
+  Names ids() const { return op_.Input("Ids"); }
+  Names pieces() const;  // the table's slices, in the order of its rows
+  Numbers heights() const;
+  Names addresses() const;
+  std::int64_t padding() const;      // the id that stands for no row; -1: none
+  std::string_view version() const;  // the op that the lookup stands for
+  Status Validate() const;           // E-contract-epmap
+
+ private:
+  const Op& op_;
+  std::string_view table_slot_, addresses_attr_;
+};
+
+class PrefetchView {
+ public:
+  explicit PrefetchView(const Op& op) : op_(op) {}
+  Names ids() const { return op_.Input("X"); }  // one variable a server, and the name of the question
+  Names rows() const { return op_.Output("Out"); }
+  Names addresses() const;
+  Status Validate() const;  // E-contract-epmap
+
+ private:
+  const Op& op_;
+};
+
+// A server's answer to a prefetch: lookup_sparse_table.
+class AnswerView {
+ public:
+  explicit AnswerView(const Op& op) : op_(op) {}
+  static bool Is(const Op& op) { return op.type() == "lookup_sparse_table"; }
+  const std::string& ids() const { return op_.InputName("Ids"); }
+  const std::string& table() const { return op_.InputName("W"); }
+  std::int64_t padding() const;  // -1: none
+
+ private:
+  const Op& op_;
+};
+
+// How a variable becomes pieces or is made of them.
+enum class Cut { kNot, kByRows, kById, kAtRunTime };
+
+class SplitView {
+ public:
+  explicit SplitView(const Op& op) : op_(op) {}
+  Cut cut() const { return by_id() ? Cut::kById : Cut::kByRows; }
+  const std::string& whole() const { return op_.InputName(by_id() ? "Ids" : "X"); }
+  Names pieces() const { return op_.Output("Out"); }
+  Numbers sections() const;  // rows of each; none of a cut by id
+
+ private:
+  bool by_id() const { return op_.type() == "split_ids"; }
+  const Op& op_;
+};
+
+// checkpoint_notify.
+class SaveView {
+ public:
+  explicit SaveView(const Op& op) : op_(op) {}
+  Names addresses() const;
+
+ private:
+  const Op& op_;
+};
+
+// exchange_sums: what pservers tell each other between merging and updating.
+class ExchangeView {
+ public:
+  explicit ExchangeView(const Op& op) : op_(op) {}
+  Names own() const { return op_.Input("X"); }
+  Names all() const { return op_.Output("Out"); }
+  Names owners() const;  // of each of `all`: an address
+  Names peers() const;   // addresses
+
+ private:
+  const Op& op_;
+};
+
+// ref_by_trainer_id: the copy of a parameter that belongs to the trainer whose gradient is worked on.
+class BackupView {
+ public:
+  explicit BackupView(const Op& op) : op_(op) {}
+  static bool Is(const Op& op) { return op.type() == "ref_by_trainer_id"; }
+  Names backups() const { return op_.Input("X"); }  // by trainer
+  const std::string& trainer() const { return op_.InputName("TrainerId"); }
+
+ private:
+  const Op& op_;
+};
+
+// listen_and_serv's distributed_mode.
+enum class ServeMode { kSync = 0, kAsync = 1, kHalfAsync = 2, kGeo = 3 };
+
+class ServeView {
+ public:
+  explicit ServeView(const Op& op) : op_(op) {}
+  const std::string& address() const;
+  int trainers() const;
+  ServeMode mode() const;                            // another number: as it stands there
+  std::optional<int> number() const;                 // its position among the servers; -1: it has none
+  Names received() const { return op_.Input("X"); }  // gradients' variables
+  std::span<const BlockRef> blocks() const;          // in the order in which they run
+  int lr_block() const;                              // -1: none
+  int save_block() const;                            // -1: none
+  Names gradient_blocks() const;                     // "grad:block"
+  Names lookup_blocks() const;                       // "ids:block"
+  Names sparse_params() const;                       // "grad:param"
+  Names start_values() const;                        // held as trainer 0 sends them
+  bool keeps_backups() const;                        // of each parameter, as each trainer last fetched it
+  int threads(std::string_view attr) const;          // one of attr::kThreads
+
+ private:
+  const Op& op_;
+};
+// Block 0's listen_and_serv, the last if there are several; null if there is none.
+const Op* FindServe(const Block& main);
+
+// "grad:3" -> {"grad", 3}: the last colon divides. Nothing if the text is no such entry.
+struct NamedBlock {
+  std::string_view name;
+  int block = 0;
+};
+std::optional<NamedBlock> ParseNamedBlock(std::string_view text);
+
+}  // namespace penstock::roles

@@ -1,0 +1,89 @@
+"""What the transpiler has beside Fluid's modes: staleness, backup trainers, compression."""
+
+import penstock
+import pytest
+
+PSERVERS = '10.0.0.1:6174,10.0.0.2:6174'
+
+
+def network(fluid):
+    x = fluid.data('x', [None, 64])
+    loss = fluid.layers.mean(fluid.layers.fc(x, 256, param_attr='w', bias_attr='b'))
+    fluid.optimizer.SGD(0.1).minimize(loss)
+
+
+def transpiled(fluid, sync_mode=True, **fields):
+    network(fluid)
+    config = fluid.DistributeTranspilerConfig()
+    for name, value in fields.items():
+        setattr(config, name, value)
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(1, pservers=PSERVERS, trainers=2, sync_mode=sync_mode)
+    return t
+
+
+def test_staleness_is_said_by_every_program(fluid):
+    t = transpiled(fluid, sync_mode=False, staleness=3)
+    programs = [t.get_trainer_program(), fluid.default_startup_program()]
+    programs += [program for address in PSERVERS.split(',') for program in t.get_pserver_programs(address)]
+    for program in programs:
+        assert 'policies=["staleness", "3"]' in str(program)
+
+
+def test_backup_trainers_are_said_by_every_program(fluid):
+    t = transpiled(fluid, backup_trainers=1)
+    assert 'policies=["backup_trainers", "1"]' in str(t.get_trainer_program())
+    assert 'policies=["backup_trainers", "1"]' in str(t.get_pserver_program('10.0.0.2:6174'))
+
+
+def test_what_is_compressed_is_named_by_its_message_on_both_sides(fluid):
+    t = transpiled(fluid, compression='two_bit 0.25 from 1000, b: none')
+    trainer = str(t.get_trainer_program())
+    assert 'w@GRAD.block0.trainer_1: two_bit 0.25' in trainer or 'w@GRAD.trainer_1: two_bit 0.25' in trainer
+    assert 'b@GRAD.trainer_1:' not in trainer
+    servers = ''.join(str(t.get_pserver_program(address)) for address in PSERVERS.split(','))
+    assert 'trainer_0: two_bit 0.25' in servers and 'trainer_1: two_bit 0.25' in servers
+
+
+def test_what_compression_leaves_is_the_trainers_own_and_lasts(fluid):
+    t = transpiled(fluid, compression='top_k 0.01, b: fp16')
+    program = t.get_trainer_program()
+    residual = program.global_block().var('w@RESIDUAL')
+    assert residual.persistable and residual.shape == (64, 256)
+    assert not program.global_block().has_var('b@RESIDUAL')
+    assert fluid.default_startup_program().global_block().var('w@RESIDUAL').persistable
+
+
+def test_native_transpile_takes_them_too(fluid):
+    network(fluid)
+    programs = fluid.default_main_program(), fluid.default_startup_program()
+    roles = penstock.transpile(*programs, pservers=PSERVERS, trainers=2, sync=False, staleness=0,
+                               compression='bf16')
+    assert 'staleness=0' in roles.plan and 'compression="bf16"' in roles.plan
+
+
+@pytest.mark.parametrize('fields, sync_mode, text', [
+    (dict(staleness=1), True,
+     'plan: staleness=1 bounds how far trainers of mode async are apart; the mode is sync; give sync_mode=false '
+     'without another flag, or leave staleness out   [E-plan-staleness]'),
+    (dict(backup_trainers=2), True,
+     'plan: backup_trainers must be from 0 to 1, fewer than the 2 trainers, not 2   [E-plan-backup-trainers]'),
+    (dict(backup_trainers=1), False,
+     'plan: backup_trainers=1 are those that a step of mode sync does not wait for; the mode is async; give '
+     'sync_mode=true, or leave backup_trainers out   [E-plan-backup-trainers]'),
+    (dict(compression='v: fp16'), True,
+     'plan: compression names v, which is no parameter that pservers update   [E-plan-compression]'),
+])
+def test_what_does_not_go_together_is_refused(fluid, fields, sync_mode, text):
+    with pytest.raises(penstock.ProgramError) as error:
+        transpiled(fluid, sync_mode, **fields)
+    assert str(error.value).splitlines()[0] == text
+
+
+@pytest.mark.parametrize('text, id', [('zip', 'E-text-syntax'), ('two_bit 0', 'E-compression-value')])
+def test_a_text_that_is_no_compression_is_refused_at_once(fluid, text, id):
+    config = fluid.DistributeTranspilerConfig()
+    config.compression = text
+    with pytest.raises(penstock.ProgramError) as error:
+        fluid.DistributeTranspiler(config)
+    assert error.value.id == id

@@ -1,0 +1,130 @@
+// That the server's own addition gives the bytes of the operators.
+#include "executor/pserver/gradient_sum.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <random>
+
+#include "executor/schedule/executor.h"
+#include "framework/base/strings.h"
+#include "framework/ir/program.h"
+#include "operators/all_ops.h"
+
+namespace penstock::pserver {
+namespace {
+
+// Numbers of all sizes, with what arithmetic treats in its own way strewn in.
+template <typename T>
+Tensor Gradient(Dim count, std::mt19937_64& random) {
+  Tensor tensor(DTypeOfT<T>::kValue, {count});
+  const T odd[] = {T{0},
+                   -T{0},
+                   std::numeric_limits<T>::infinity(),
+                   -std::numeric_limits<T>::infinity(),
+                   std::numeric_limits<T>::denorm_min(),
+                   -std::numeric_limits<T>::denorm_min(),
+                   std::numeric_limits<T>::max(),
+                   std::numeric_limits<T>::quiet_NaN()};
+  for (T& x : tensor.Span<T>()) {
+    x = static_cast<T>(std::ldexp(std::uniform_real_distribution<double>(-1, 1)(random),
+                                  std::uniform_int_distribution<int>(-60, 60)(random)));
+    if (random() % 16 == 0) x = odd[random() % std::size(odd)];
+  }
+  return tensor;
+}
+
+// The gradient's bytes in pieces of random sizes at random addresses.
+std::vector<Payload> Scatter(const Tensor& tensor, std::mt19937_64& random) {
+  std::vector<Payload> parts;
+  for (std::size_t at = 0; at < tensor.bytes();) {
+    const std::size_t size =
+        std::min<std::size_t>(tensor.bytes() - at, 1 + random() % (random() % 2 == 0 ? 40 : 9999));
+    std::string bytes(reinterpret_cast<const char*>(tensor.raw() + at), size);
+    const std::size_t shift = random() % 8;
+    bytes.insert(0, shift, 'x');
+    const Payload shifted = Payload::Of(std::move(bytes));
+    Bytes piece = shifted.pieces().front();
+    piece.data += shift;
+    piece.size -= shift;
+    if (parts.empty() || random() % 3 == 0) parts.emplace_back();
+    parts.back().Append(std::move(piece));
+    at += size;
+  }
+  return parts;
+}
+
+template <typename T>
+Tensor ByOps(const std::vector<Tensor>& gradients, std::optional<float> factor) {
+  Program program;
+  Scope scope;
+  Block& block = program.MutableBlock(0);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    names.push_back(StrCat("g", i));
+    Var var;
+    var.name = names.back();
+    var.type = TensorType{gradients[i].dtype(), gradients[i].shape()};
+    var.persistable = true;
+    block.SetVar(var);
+    scope.FindOrCreate(names.back())->As<Tensor>() = gradients[i];
+  }
+  Var merged;
+  merged.name = "merged";
+  merged.type = TensorType{gradients.front().dtype(), gradients.front().shape()};
+  merged.persistable = true;
+  block.SetVar(merged);
+  block.Append(Op("sum").AddInput("X", names).AddOutput("Out", {"merged"}));
+  if (factor)
+    block.Append(Op("scale").AddInput("X", {"merged"}).AddOutput("Out", {"merged"}).Set("scale", *factor));
+  exec::Executor executor(AllOps(), {.threads = 1});
+  const auto run = executor.Run(program, scope, {}, {});
+  EXPECT_TRUE(run.ok()) << run.status().ToString();
+  return scope.Find("merged")->As<Tensor>();
+}
+
+template <typename T>
+void ExpectTheBytesOfTheOps(std::mt19937_64& random) {
+  for (int round = 0; round < 30; ++round) {
+    const int trainers = 1 + round % 5;
+    const auto count = static_cast<Dim>(1 + random() % 9000);
+    std::vector<Tensor> gradients;
+    for (int t = 0; t < trainers; ++t) {
+      gradients.push_back(Gradient<T>(count, random));
+      if (random() % 4 == 0) std::memset(gradients.back().raw(), 0, gradients.back().bytes());  // completed
+    }
+    std::optional<float> factor;
+    if (round % 4 != 0) factor = static_cast<float>(1.0 / trainers);
+    const Tensor expected = ByOps<T>(gradients, factor);
+    Tensor sum(DTypeOfT<T>::kValue, {count});
+    for (int t = 0; t < trainers; ++t) {
+      const Tensor& gradient = gradients[static_cast<std::size_t>(t)];
+      const bool zeros = std::all_of(gradient.raw(), gradient.raw() + gradient.bytes(),
+                                     [](std::byte b) { return b == std::byte{0}; });
+      AddGradient(zeros ? std::vector<Payload>() : Scatter(gradient, random),
+                  {.first = t == 0, .factor = t == trainers - 1 ? factor : std::nullopt}, sum);
+    }
+    for (Dim i = 0; i < count; ++i) {
+      const T a = sum.Span<T>()[static_cast<std::size_t>(i)],
+              b = expected.Span<T>()[static_cast<std::size_t>(i)];
+      if (a != a && b != b) continue;  // which NaN it is says nothing
+      ASSERT_EQ(std::memcmp(&a, &b, sizeof(T)), 0) << a << " " << b << " of " << trainers << " trainers";
+    }
+  }
+}
+
+TEST(GradientSum, GivesTheBytesOfSumAndScale) {
+  std::mt19937_64 random(18);
+  ExpectTheBytesOfTheOps<float>(random);
+  ExpectTheBytesOfTheOps<double>(random);
+}
+
+TEST(GradientSum, AddsWhatTheOperatorsAddAndCountOn) {
+  EXPECT_TRUE(CanAdd(DType::kFp32));
+  EXPECT_TRUE(CanAdd(DType::kFp64));
+  EXPECT_FALSE(CanAdd(DType::kInt64));
+}
+
+}  // namespace
+}  // namespace penstock::pserver

@@ -59,6 +59,83 @@ TEST(FluidWire, ATrainerThatCompletesEarlierCountsAsZeros) {
   EXPECT_TRUE(server1.Join().ok());
 }
 
+// --- Calls as our trainers make them.
+
+// Answers as a server that nobody else trains on, and keeps what it was asked.
+class Recorder : public transport::UnaryHandler {
+ public:
+  void OnCall(const std::string& /*caller*/, const std::string& method, Payload request,
+              transport::UnaryDone done) override {
+    const VariableMessage message = *protocol::ReadVariableMessage(request);
+    {
+      const std::lock_guard lock(mutex_);
+      calls_.push_back(StrCat(method, " ", message.varname, " of ", message.trainer_id));
+    }
+    if (message.varname == protocol::kFetchBarrier) return done(transport::UnaryReply());
+    if (!StartsWith(method, "Get")) return done(transport::UnaryReply(Payload()));
+    VariableMessage reply{.varname = message.out_varname};
+    reply.tensor = FluidTensor::Of(Tensor(DType::kFp32, {2, 1}));
+    done(transport::UnaryReply(*protocol::WriteVariableMessage(reply)));
+  }
+  std::vector<std::string> calls() const {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> calls_;
+};
+
+ToyJob OneParam() {
+  ToyJob job;
+  job.servers = {StrCat("127.0.0.1:", FreePort())};
+  job.params = {{.name = "w", .shape = {2, 1}, .server = 0, .optimizer = "sgd"}};
+  return job;
+}
+
+// wire.md, section 5.1. Barriers do not say whose they are.
+TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
+  const ToyJob job = OneParam();
+  Recorder recorder;
+  const Result<std::unique_ptr<Listener>> server =
+      transport::ListenUnary(job.servers[0], recorder,
+                             {.service = protocol::kFluidService,
+                              .methods = {"SendVariable", "GetVariable", "GetVariableNoBarrier"}});
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  const auto client = Client(FluidTrainer(2));
+  ToyValues last;
+  EXPECT_TRUE(RunSteps(job, 1, *client, FluidTrainer(2), last).ok());
+  std::vector<std::string> want = {"GetVariable w of 1", "GetVariable FETCH_BARRIER@RECV of 0"};
+  for (int step = 0; step < 2; ++step) {
+    for (const char* call : {"SendVariable w@GRAD.trainer_1 of 1", "SendVariable BATCH_BARRIER@RECV of 0",
+                             "GetVariable w of 1", "GetVariable FETCH_BARRIER@RECV of 0"}) {
+      want.emplace_back(call);
+    }
+  }
+  want.emplace_back("SendVariable COMPLETE@RECV of 1");
+  EXPECT_EQ(recorder.calls(), want);
+}
+
+// What is asked for between two steps, to be saved, has no phase (section 5.6).
+TEST(FluidWire, APullOutsideOfAStepNeedsNoPhase) {
+  const ToyJob job = OneParam();
+  Recorder recorder;
+  const Result<std::unique_ptr<Listener>> server =
+      transport::ListenUnary(job.servers[0], recorder,
+                             {.service = protocol::kFluidService,
+                              .methods = {"SendVariable", "GetVariable", "GetVariableNoBarrier"}});
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  const auto client = Client(FluidTrainer(0));
+  ToyValues last;
+  EXPECT_TRUE(RunSteps(job, 0, *client, {.steps = 0, .wire = "fluid", .complete = false}, last).ok());
+  const PullHandle pull = client->DeclarePull({job.servers[0], "w", DType::kFp32, {2, 1}, 0}).value();
+  Variable value;
+  EXPECT_TRUE(client->Pull(pull, value).ok());
+  EXPECT_TRUE(client->CompletePulls(client->DeclarePeers(job.servers, 0).value()).ok());
+  EXPECT_EQ(recorder.calls().back(), "GetVariableNoBarrier w@WITHOUT_BARRIER@RECV of 0");
+}
+
 // --- Calls as Fluid's trainers make them.
 
 class Trainer {
@@ -89,13 +166,6 @@ class Trainer {
 };
 
 bool IsReady(const Trainer::Answer& answer) { return answer.wait_for(0s) == std::future_status::ready; }
-
-ToyJob OneParam() {
-  ToyJob job;
-  job.servers = {StrCat("127.0.0.1:", FreePort())};
-  job.params = {{.name = "w", .shape = {2, 1}, .server = 0, .optimizer = "sgd"}};
-  return job;
-}
 
 FluidTensor Floats(const std::vector<float>& values) {
   Tensor tensor(DType::kFp32, {static_cast<Dim>(values.size()), 1});

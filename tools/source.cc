@@ -49,9 +49,7 @@ Status ApplyPolicyFlags(plan::TranspileConfig& config) {
     config.staleness = FLAGS_staleness == -1 ? std::nullopt : std::optional<int>(FLAGS_staleness);
   if (IsGiven("backup_trainers")) config.backup_trainers = FLAGS_backup_trainers;
   if (FLAGS_compression.empty()) return OkStatus();
-  Result<CompressionRules> rules = ParseCompression(FLAGS_compression);
-  if (!rules.ok()) return std::move(rules).status().In("--compression");
-  config.compression = *std::move(rules);
+  PENSTOCK_ASSIGN_OR_RETURN(config.compression, ParseCompression(FLAGS_compression));
   return OkStatus();
 }
 

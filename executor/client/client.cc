@@ -29,7 +29,7 @@ TrainerClient::~TrainerClient() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    changed_.notify_all();
+    stopped_.notify_all();
   }
   watch_.join();  // from here on nothing connects again
   session_.Close();
@@ -49,7 +49,7 @@ Status TrainerClient::Attach(const Program& program) {
 
 void TrainerClient::Watch() {
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kWatchEvery, [&] { return stop_; })) {
+  while (!stopped_.wait_for(lock, kWatchEvery, [&] { return stop_; })) {
     lock.unlock();
     session_.Tick();
     lock.lock();

@@ -33,8 +33,9 @@ class TrainerClient : public SessionClient {
 
   const std::unique_ptr<Transport> transport_;
   ClientOptions options_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
+  std::mutex mutex_;                 // of what follows; none of the session's is taken with it
+  std::condition_variable changed_;  // for the thread that waits
+  std::condition_variable stopped_;  // for the watch
   std::uint64_t changes_ = 0;
   bool stop_ = false;
   Session session_;

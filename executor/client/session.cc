@@ -1,44 +1,16 @@
+// What a session does with what is handed to it: it finds the link.
 #include "executor/client/session.h"
 
 #include <algorithm>
 
+#include "executor/protocol/saved_name.h"
 #include "framework/ir/program.h"
-#include "framework/text/job_facts.h"
 
 namespace penstock::client {
 
-void Session::Close() {
-  const std::lock_guard lock(mutex_);
-  for (auto& [address, peer] : peers_) {
-    if (!peer->closed) peer->connection->Close();
-  }
-}
-
-void Session::Abort() {
-  const std::lock_guard lock(mutex_);
-  for (auto& [address, peer] : peers_) {
-    if (!peer->closed) peer->connection->Abort();
-  }
-}
-
-bool Session::AllClosed() const {
-  const std::lock_guard lock(mutex_);
-  return std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second->closed; });
-}
-
-Status Session::status() const {
-  const std::lock_guard lock(mutex_);
-  return status_;
-}
-
-std::uint64_t Session::step() const {
-  const std::lock_guard lock(mutex_);
-  return step_;
-}
-
-int Session::trainer() const {
-  const std::lock_guard lock(mutex_);
-  return trainer_;
+Link* Session::FindLink(const std::string& address) const {
+  const auto found = links_.find(address);
+  return found == links_.end() ? nullptr : found->second.get();
 }
 
 Status Session::Attach(const Program& program) {
@@ -55,93 +27,64 @@ Status Session::Attach(const Program& program) {
     return InvalidArgument("E-contract-trainer",
                            "no recv or barrier of the program says a trainer_id of 0 or more");
   }
-  at_barrier_ = facts.pulls_complete_at_barrier;
-  for (const auto& [address, contract] : facts.contracts)
-    PENSTOCK_RETURN_IF_ERROR(AdoptContract(address, contract, program.meta().job_facts));
-  return OkStatus();
-}
-
-// A start-up program and the main program each know a part: the contract grows, and the server is told again.
-Status Session::AdoptContract(const std::string& address, const protocol::Contract& contract,
-                              const std::string& job_facts) {
-  std::unique_ptr<Peer>& peer = peers_[address];
-  if (peer == nullptr) {
-    peer = std::make_unique<Peer>();
-    peer->address = address;
-    peer->contract = contract;
-    peer->contract_hash = contract.Hash();
-    peer->job_facts = job_facts;
-    peer->since = options_.clock->Now();
-    Connect(*peer);
-    return OkStatus();
+  landing_ = facts.pulls_complete_at_barrier ? Landing::kWithOthers : Landing::kAlone;
+  const std::string& job_facts = program.meta().job_facts;
+  for (const auto& [address, contract] : facts.contracts) {
+    if (Link* link = FindLink(address)) {
+      PENSTOCK_RETURN_IF_ERROR(link->Adopt(contract, job_facts));
+    } else {
+      links_.emplace(address, std::make_unique<Link>(environment_, address, trainer_, contract, job_facts));
+    }
   }
-  PENSTOCK_ASSIGN_OR_RETURN(protocol::Contract joined, protocol::Join(peer->contract, contract, address));
-  if (const auto difference = FirstJobDifference(peer->job_facts, job_facts)) {
-    return InvalidArgument("E-job-mismatch", "job: a program that this process ran before ", difference->here,
-                           "; this one ", difference->there)
-        .With(StrCat("both name pserver ", address, "; run programs of one transpile"));
-  }
-  const bool learned = peer->job_facts.empty() && !job_facts.empty();
-  if (!learned && joined.ToText() == peer->contract.ToText()) return OkStatus();
-  if (learned) peer->job_facts = job_facts;
-  peer->contract = std::move(joined);
-  peer->contract_hash = peer->contract.Hash();
-  peer->welcome = false;
-  peer->since = options_.clock->Now();
-  if (!peer->closed) Hello(*peer);
   return OkStatus();
-}
-
-void Session::Connect(Peer& peer) {
-  peer.closed = false;
-  peer.heard = options_.clock->Now();
-  peer.connection = transport_.Connect(peer.address, *this);
-  Hello(peer);
-}
-
-void Session::Hello(Peer& peer) {
-  ForgetHellos(peer);
-  const protocol::HelloBody body{.job = options_.job,
-                                 .trainers = static_cast<std::uint32_t>(options_.trainers),
-                                 .contract = peer.contract.ToText(),
-                                 .job_facts = peer.job_facts};
-  SendKept(peer, {.kind = protocol::MessageKind::kHello, .step = step_},
-           Payload::Of(protocol::WriteHello(body)));
 }
 
 Result<PushHandle> Session::DeclarePush(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
-  const auto peer = peers_.find(piece.pserver);
-  if (peer == peers_.end() ||
-      (peer->second->contract.FindGrad(piece.name) < 0 && !peer->second->contract.Starts(piece.name))) {
+  Link* link = FindLink(piece.pserver);
+  const std::optional<Slot> slot = link == nullptr ? std::nullopt : link->FindPush(piece.name);
+  if (!slot) {
     return InvalidArgument("E-contract-unknown", piece.name, " is sent to pserver ", piece.pserver,
                            " by no op of the programs attached");
   }
-  pushes_.push_back({.peer = peer->second.get(), .name = piece.name});
+  pushes_.push_back({.link = link, .slot = *slot});
   return PushHandle{static_cast<int>(pushes_.size()) - 1};
 }
 
 Result<PullHandle> Session::DeclarePull(const RemotePiece& piece) {
   const std::lock_guard lock(mutex_);
-  const auto peer = peers_.find(piece.pserver);
-  if (peer == peers_.end() || peer->second->contract.FindParam(piece.name) < 0) {
+  Link* link = FindLink(piece.pserver);
+  const std::optional<Slot> slot = link == nullptr ? std::nullopt : link->FindPull(piece.name);
+  if (!slot) {
     return InvalidArgument("E-contract-unknown", piece.name, " is received from pserver ", piece.pserver,
                            " by no op of the programs attached");
   }
-  pulls_.push_back({.peer = peer->second.get(), .name = piece.name, .at_barrier = at_barrier_});
+  pulls_.push_back({.link = link, .slot = *slot, .landing = landing_});
   return PullHandle{static_cast<int>(pulls_.size()) - 1};
+}
+
+Result<RowsHandle> Session::DeclareRows(const RemotePiece& piece) {
+  const std::lock_guard lock(mutex_);
+  Link* link = FindLink(piece.pserver);
+  const std::optional<Slot> slot = link == nullptr ? std::nullopt : link->FindRows(piece.name);
+  if (!slot) {
+    return InvalidArgument("E-contract-unknown", "rows of ", piece.name, " on pserver ", piece.pserver,
+                           " are asked for by no op of the programs attached");
+  }
+  tables_.push_back({.link = link, .slot = *slot});
+  return RowsHandle{static_cast<int>(tables_.size()) - 1};
 }
 
 Result<PeersHandle> Session::DeclarePeers(const std::vector<std::string>& pservers) {
   const std::lock_guard lock(mutex_);
-  std::vector<Peer*> group;
+  std::vector<Link*> group;
   for (const std::string& address : pservers) {
-    const auto peer = peers_.find(address);
-    if (peer == peers_.end()) {
+    Link* link = FindLink(address);
+    if (link == nullptr) {
       return InvalidArgument("E-contract-unknown", "a barrier names pserver ", address,
                              ", which no program attached does");
     }
-    group.push_back(peer->second.get());
+    group.push_back(link);
   }
   groups_.push_back(std::move(group));
   return PeersHandle{static_cast<int>(groups_.size()) - 1};
@@ -153,163 +96,97 @@ Status Session::CheckOpen() const {
   return FailedPrecondition("E-rpc-completed", "this trainer has completed; it cannot go on training");
 }
 
-namespace {
-
-Status RequireType(const protocol::ContractPiece& piece, const Tensor& value) {
-  if (!piece.rows && value.initialized() && value.dtype() == piece.dtype && value.shape() == piece.shape)
-    return OkStatus();
-  return InvalidArgument(
-      "E-send-shape", "send: ", piece, " is declared, the value is ",
-      value.initialized() ? StrCat(DTypeName(value.dtype()), value.shape()) : std::string("missing"));
+Status Session::PushInitial(const InitialPiece& piece) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  if (Link* link = FindLink(piece.pserver)) return link->PushInitial(piece);
+  return InvalidArgument("E-contract-unknown", piece.name, " is received from pserver ", piece.pserver,
+                         " by no op of the programs attached");
 }
-
-}  // namespace
 
 Status Session::Push(PushHandle handle, const Tensor& value) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  const Declared& declared = pushes_[static_cast<std::size_t>(handle.index)];
-  Peer& peer = *declared.peer;
-  const int grad = peer.contract.FindGrad(declared.name);
-  if (grad < 0) return PushStart(peer, peer.contract.FindParam(declared.name), value);
-  PENSTOCK_RETURN_IF_ERROR(RequireType(PieceOf(peer, static_cast<std::uint32_t>(grad)), value));
-  PENSTOCK_ASSIGN_OR_RETURN(const std::uint32_t variable, OpenPush(declared));
-  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
-                 .step = step_,
-                 .variable = variable,
-                 .chunk = 0,
-                 .value = value,
-                 .body = {}});
-  return OkStatus();
+  const Declared& declared = Of(pushes_, handle.index);
+  return declared.link->Push(declared.slot, value);
 }
 
-Result<std::uint32_t> Session::OpenPush(const Declared& declared) {
-  const auto variable = static_cast<std::uint32_t>(declared.peer->contract.FindGrad(declared.name));
-  if (declared.peer->pushed.insert(variable).second) return variable;
-  return FailedPrecondition("E-send-twice", "send: ", declared.name, " was sent before in step ", step_);
-}
-
-// A first value travels as a push of the parameter itself, in step 0. It is copied, because what comes back
-// is written over it. If the start-up program runs again, what the server has stays.
-Status Session::PushStart(Peer& peer, int param, const Tensor& value) {
-  PENSTOCK_RETURN_IF_ERROR(RequireType(peer.contract.params[static_cast<std::size_t>(param)], value));
-  const auto variable = static_cast<std::uint32_t>(param);
-  if (!peer.started.insert(variable).second) return OkStatus();
-  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
-                 .step = 0,
-                 .variable = variable,
-                 .chunk = 0,
-                 .value = value.Clone(),
-                 .body = {},
-                 .first_value = true});
-  return OkStatus();
+Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const Declared& declared = Of(pushes_, handle.index);
+  return declared.link->PushRows(declared.slot, value);
 }
 
 Status Session::EndStep(PeersHandle handle) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  const std::vector<Peer*>& group = groups_[static_cast<std::size_t>(handle.index)];
-  for (const auto& [address, peer] : peers_) {
-    if (peer->pushed.empty() || std::find(group.begin(), group.end(), peer.get()) != group.end()) continue;
+  const std::vector<Link*>& group = groups_[static_cast<std::size_t>(handle.index)];
+  for (const auto& [address, link] : links_) {
+    if (!link->HasPushed() || std::find(group.begin(), group.end(), link.get()) != group.end()) continue;
     return FailedPrecondition("E-step-barrier", "send_barrier: gradients were sent to pserver ", address,
                               ", which it does not name");
   }
-  for (Peer* peer : group) {
-    const std::vector<std::uint32_t> variables(peer->pushed.begin(), peer->pushed.end());
-    peer->pushed.clear();
-    Enqueue(*peer, {.kind = protocol::MessageKind::kEndStep,
-                    .step = step_,
-                    .variable = 0,
-                    .chunk = 0,
-                    .value = {},
-                    .body = Payload::Of(protocol::WriteVariables(variables))});
-  }
-  ++step_;
+  for (Link* link : group) link->EndStep();
+  steps_.EndStep();
   return OkStatus();
 }
 
 Status Session::Pull(PullHandle handle, Tensor& out) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  const Declared& declared = pulls_[static_cast<std::size_t>(handle.index)];
-  Peer& peer = *declared.peer;
-  const int param = peer.contract.FindParam(declared.name);
-  const protocol::ContractPiece& piece = peer.contract.params[static_cast<std::size_t>(param)];
-  const auto variable = static_cast<std::uint32_t>(param);
-  if (peer.arriving.contains(variable)) {
-    return FailedPrecondition("E-recv-twice", "recv: ", declared.name, " is on its way already");
-  }
-  out.Refit(piece.dtype, piece.shape);
-  Arriving& arriving = peer.arriving[variable];
-  arriving.version = step_;
-  arriving.out = out;
-  Enqueue(peer, {.kind = protocol::MessageKind::kPull,
-                 .step = step_,
-                 .variable = variable,
-                 .chunk = 0,
-                 .value = {},
-                 .body = {}});
-  return OkStatus();
-}
-
-Status Session::Complete() {
-  const std::lock_guard lock(mutex_);
-  PENSTOCK_RETURN_IF_ERROR(status_);
-  if (completing_) return OkStatus();
-  completing_ = true;
-  for (auto& [address, peer] : peers_) {
-    Enqueue(*peer, {.kind = protocol::MessageKind::kComplete,
-                    .step = 0,
-                    .variable = 0,
-                    .chunk = 0,
-                    .value = {},
-                    .body = {}});
-  }
-  return OkStatus();
-}
-
-void Session::Cancel() {
-  const std::lock_guard lock(mutex_);
-  if (CompleteDoneLocked()) return;
-  Fail(Cancelled("E-cancelled", "cancelled in step ", step_));
-}
-
-bool Session::EarlierPushesDone(std::uint64_t before) const {
-  const std::lock_guard lock(mutex_);
-  return first_values_open_ == 0 && (pushes_open_.empty() || pushes_open_.begin()->first >= before);
-}
-
-std::uint64_t Session::entries_visited() const {
-  const std::lock_guard lock(mutex_);
-  return entries_visited_;
-}
-
-bool Session::PullsDone() const {
-  const std::lock_guard lock(mutex_);
-  return std::all_of(peers_.begin(), peers_.end(),
-                     [](const auto& entry) { return entry.second->arriving.empty(); });
+  const Declared& declared = Of(pulls_, handle.index);
+  return declared.link->Pull(declared.slot, out, declared.landing);
 }
 
 bool Session::IsPulling(PullHandle handle) const {
   const std::lock_guard lock(mutex_);
-  const Declared& declared = pulls_[static_cast<std::size_t>(handle.index)];
-  const int param = declared.peer->contract.FindParam(declared.name);
-  return declared.peer->arriving.contains(static_cast<std::uint32_t>(param));
+  const Declared& declared = Of(pulls_, handle.index);
+  return declared.link->IsPulling(declared.slot);
 }
 
 bool Session::PullWaitsAtBarrier(PullHandle handle) const {
   const std::lock_guard lock(mutex_);
-  return pulls_[static_cast<std::size_t>(handle.index)].at_barrier;
+  return Of(pulls_, handle.index).landing == Landing::kWithOthers;
 }
 
-bool Session::CompleteDone() const {
+Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) {
   const std::lock_guard lock(mutex_);
-  return CompleteDoneLocked();
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const Declared& declared = Of(tables_, handle.index);
+  declared.link->PullRows(declared.slot, ids, out);
+  return OkStatus();
 }
 
-bool Session::CompleteDoneLocked() const {
-  return completing_ &&
-         std::all_of(peers_.begin(), peers_.end(), [](const auto& entry) { return entry.second->completed; });
+Status Session::SaveTable(PeersHandle handle, const std::string& table,
+                          const std::vector<std::string>& files) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  for (const auto& [address, link] : links_) (void)link->TakeSaved();
+  const std::vector<Link*>& group = groups_[static_cast<std::size_t>(handle.index)];
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    group[i]->Save(table, options_.checkpoint_folder.empty()
+                              ? files[i]
+                              : protocol::NameInFolder(options_.checkpoint_folder, files[i]));
+  }
+  return OkStatus();
+}
+
+Status Session::TakeSaved() {
+  const std::lock_guard lock(mutex_);
+  Status first;
+  for (const auto& [address, link] : links_) {
+    Status saved = link->TakeSaved();
+    if (first.ok()) first = std::move(saved);
+  }
+  return first;
+}
+
+std::uint64_t Session::entries_visited() const {
+  const std::lock_guard lock(mutex_);
+  std::uint64_t visited = 0;
+  for (const auto& [address, link] : links_) visited += link->entries_visited();
+  return visited;
 }
 
 }  // namespace penstock::client

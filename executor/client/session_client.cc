@@ -21,7 +21,8 @@ Status SessionClient::EndStep(PeersHandle pservers) {
 }
 
 Status SessionClient::Pull(PullHandle piece, Variable& out) {
-  if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return !session_.IsPulling(piece); }));
+  // Only one that is completed at a barrier can be on its way still, with others.
+  if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.PullsDone(); }));
   PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
   if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
   return Wait([&] { return !session_.IsPulling(piece); });

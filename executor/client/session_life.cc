@@ -1,59 +1,109 @@
-// What a session does once in a trainer's life: give the servers the values to begin from, go before it has
-// completed, hear that another one has.
+// How a session ends, what it does by the clock, and what it says that it waits for.
+#include <algorithm>
+
 #include "executor/client/session.h"
 
 namespace penstock::client {
 
-// Travels like a first value, as a push of what is received itself, in step 0.
-Status Session::PushInitial(const InitialPiece& given) {
+Status Session::status() const {
   const std::lock_guard lock(mutex_);
-  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  const auto found = peers_.find(given.pserver);
-  if (found == peers_.end()) {
-    return InvalidArgument("E-contract-unknown", given.name, " is received from pserver ", given.pserver,
-                           " by no op of the programs attached");
-  }
-  Peer& peer = *found->second;
-  const int param = peer.contract.FindParam(given.name);
-  const int table = peer.contract.FindTable(given.name);
-  if (param < 0 && table < 0) {
-    return InvalidArgument("E-contract-unknown", "no op of the programs attached receives ", given.name,
-                           " from pserver ", given.pserver);
-  }
-  const auto variable = static_cast<std::uint32_t>(param >= 0 ? param : table);
-  const protocol::ContractPiece& piece = PieceOf(peer, variable);
-  if (!given.value.initialized() || given.value.dtype() != piece.dtype ||
-      given.value.shape() != piece.shape) {
-    return InvalidArgument("E-load-shape", piece, " is declared, the value to begin from is ",
-                           given.value.initialized()
-                               ? StrCat(DTypeName(given.value.dtype()), given.value.shape())
-                               : std::string("missing"));
-  }
-  if (step_ > 0 || !peer.pushed.empty() || !peer.initial.insert(variable).second) {
-    return FailedPrecondition(
-        "E-load-late", given.name, " cannot be set on pserver ", given.pserver,
-        " any more: initial values are taken once, before this trainer's first step (it is at ", step_, ")");
-  }
-  Enqueue(peer, {.kind = protocol::MessageKind::kPush,
-                 .step = 0,
-                 .variable = variable,
-                 .chunk = 0,
-                 .value = given.value.Clone(),
-                 .body = {},
-                 .first_value = true});
+  return status_;
+}
+
+int Session::trainer() const {
+  const std::lock_guard lock(mutex_);
+  return trainer_;
+}
+
+void Session::Close() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, link] : links_) link->Close();
+}
+
+void Session::Abort() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, link] : links_) link->Abort();
+}
+
+bool Session::AllClosed() const {
+  const std::lock_guard lock(mutex_);
+  return std::all_of(links_.begin(), links_.end(),
+                     [](const auto& entry) { return entry.second->IsClosed(); });
+}
+
+Status Session::Complete() {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(status_);
+  if (std::exchange(completing_, true)) return OkStatus();
+  for (const auto& [address, link] : links_) link->Complete();
   return OkStatus();
+}
+
+bool Session::CompleteDone() const {
+  const std::lock_guard lock(mutex_);
+  return CompleteDoneLocked();
+}
+
+void Session::Cancel() {
+  const std::lock_guard lock(mutex_);
+  if (!CompleteDoneLocked()) Fail(Cancelled("E-cancelled", "cancelled in step ", step()), false);
 }
 
 void Session::Abandon(const Status& why) {
   const std::lock_guard lock(mutex_);
-  if (!CompleteDoneLocked()) Fail(why);
+  if (!CompleteDoneLocked()) Fail(why, false);
+}
+
+void Session::OnLinkFailure(Status why, bool by_peer) {
+  const std::lock_guard lock(mutex_);
+  Fail(std::move(why), by_peer);
+}
+
+void Session::Fail(Status why, bool by_peer) {
+  if (!status_.ok()) return;
+  if (by_peer && options_.on_reaction) options_.on_reaction(why);
+  status_ = std::move(why);
+  // The others should not have to guess why this trainer goes.
+  for (const auto& [address, link] : links_) link->End(status_);
+  options_.on_change();
 }
 
 // Every server tells it; it is one line.
-void Session::OnLeft(const protocol::Envelope& envelope) {
-  if (!left_.insert(envelope.credit).second) return;
-  options_.report(StrCat("trainer ", envelope.credit, " completed at step ", envelope.step,
-                         "; this one goes on at step ", step_, ", and servers count its gradients as zeros"));
+void Session::OnLeft(const protocol::Left& left) {
+  const std::lock_guard lock(mutex_);
+  if (!left_.insert(left.trainer).second) return;
+  options_.report(StrCat("trainer ", left.trainer, " completed at step ", left.steps,
+                         "; this one goes on at step ", step(),
+                         ", and servers count its gradients as zeros"));
+}
+
+void Session::Tick() {
+  const std::lock_guard lock(mutex_);
+  if (!status_.ok()) return;
+  for (const auto& [address, link] : links_) {
+    Status late = link->Tick();
+    if (!late.ok()) return Fail(std::move(late), true);
+  }
+}
+
+void Session::Ask() {
+  const std::lock_guard lock(mutex_);
+  const std::string waiting_for = WaitingForLocked();
+  for (const auto& [address, link] : links_) link->Ask(waiting_for);
+}
+
+std::string Session::WaitingFor() const {
+  const std::lock_guard lock(mutex_);
+  return WaitingForLocked();
+}
+
+std::string Session::WaitingForLocked() const {
+  Link::Waiting first;
+  for (const auto& [address, link] : links_) {
+    Link::Waiting waiting = link->WaitsFor();
+    if (waiting.urgency < first.urgency) first = std::move(waiting);
+  }
+  return first.text;
 }
 
 }  // namespace penstock::client

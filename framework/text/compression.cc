@@ -121,7 +121,7 @@ std::string Compression::ToString() const {
 }
 
 bool operator==(const Compression& a, const Compression& b) {
-  const auto* const parameter = WordOf(a.kind).parameter;
+  const auto parameter = WordOf(a.kind).parameter;
   return a.kind == b.kind && (parameter == nullptr || a.*parameter == b.*parameter);
 }
 

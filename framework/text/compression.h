@@ -27,8 +27,8 @@ namespace penstock {
 //
 //   kFp16, kBf16  each element is rounded to the nearest of 16 bits, ties to even
 //   kTwoBit       as MXNet's gradient_compression of type 2bit: the gradient is added to the residual;
-//                 of that an element >= threshold is sent as +threshold, one <= -threshold as -threshold, others as 0,
-//                 and what is sent is taken from the residual
+//                 of that an element >= threshold is sent as +threshold, one <= -threshold as -threshold,
+//                 others as 0, and what is sent is taken from the residual
 //   kTopK         as deep gradient compression without its momentum: the gradient is added to the residual;
 //                 of each message the max(1, ceil(ratio * elements)) elements of largest magnitude are sent
 //                 as they are, and become 0 in the residual

@@ -1,5 +1,5 @@
-// What role programs say of the settings that Fluid's programs have no place for: the one writer and the one
-// reader of ProgramMeta::policies, beside `bn_sync`, which is the executor's of each trainer alone.
+// What role programs say of bounded staleness, backup trainers and compression, for which Fluid's programs
+// have no place: the one writer and the one reader of these keys of ProgramMeta::policies. Others are kept.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
 //   if (policies.staleness) ...                                // 3: bounded staleness

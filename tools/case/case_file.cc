@@ -238,7 +238,7 @@ void ReadPolicies(Reader& in, plan::TranspileConfig& config) {
   std::string compression;
   in.Read("compression", compression);
   Result<CompressionRules> rules = ParseCompression(compression);
-  if (!rules.ok()) return in.Fail(std::move(rules).status().In("key \"compression\""));
+  if (!rules.ok()) return in.Fail(std::move(rules).status());
   config.compression = *std::move(rules);
 }
 

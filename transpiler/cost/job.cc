@@ -261,6 +261,7 @@ Result<Job> ReadJob(const OpRegistry& ops, const JobPrograms& programs) {
   owners.Finish();
   if (job.exchange == Exchange::kGeo) AddGeoMessages(job);
   AddNotes(job);
+  PENSTOCK_RETURN_IF_ERROR(AddPolicyNotes(programs.trainers.front(), job));
   PENSTOCK_RETURN_IF_ERROR(CheckSize(job));
   job.plan = programs.trainers.front().program->meta().plan;
   return job;

@@ -209,5 +209,20 @@ TEST(DescribeJob, IsShortHoweverManyParametersThereAre) {
   EXPECT_NE(Told(different, FactsOf(apart)), "");
 }
 
+TEST(JobFacts, SayWhatFluidHasNot) {
+  plan::TranspileConfig config = Config();
+  config.backup_trainers = 1;
+  config.compression = *ParseCompression("two_bit 0.25, b: fp16");
+  const std::string facts = FactsOf(Source(), config);
+  EXPECT_TRUE(StartsWith(facts, "works in mode sync with backup_trainers 1\n")) << facts;
+  EXPECT_NE(facts.find("\ncompresses b with fp16\ncompresses w with two_bit 0.25\n"), std::string::npos)
+      << facts;
+
+  config = Config();
+  config.sync_mode_argument = false;
+  config.staleness = 3;
+  EXPECT_TRUE(StartsWith(FactsOf(Source(), config), "works in mode async with staleness 3\n"));
+}
+
 }  // namespace
 }  // namespace penstock

@@ -13,7 +13,7 @@ constexpr Compression kFp16{.kind = Kind::kFp16};
 
 TEST(CompressionRules, SayHowEachGradientIsCompressedByItsNameElseByItsSize) {
   const auto rules = ParseCompression("two_bit 0.25 from 100, w: none, b: top_k 0.1");
-  ASSERT_TRUE(rules.ok()) << rules.status();
+  ASSERT_TRUE(rules.ok()) << rules.status().ToString();
   EXPECT_EQ(rules->Of("other", 100), kTwoBit);
   EXPECT_EQ(rules->Of("other", 99), Compression());
   EXPECT_EQ(rules->Of("w", 100000), Compression());
@@ -24,7 +24,7 @@ TEST(CompressionRules, HaveATextThatReadsBackToThem) {
   for (const char* text : {"", "fp16", "bf16 from 4096", "two_bit 0.5",
                            "top_k 0.01, \"a b\": none, w@GRAD: fp16", "from: fp16, none: bf16"}) {
     const auto rules = ParseCompression(text);
-    ASSERT_TRUE(rules.ok()) << rules.status();
+    ASSERT_TRUE(rules.ok()) << rules.status().ToString();
     EXPECT_EQ(rules->ToString(), text);
   }
   EXPECT_EQ(ParseCompression("two_bit, w: top_k")->ToString(),
@@ -71,7 +71,7 @@ TEST(Policies, ReadBackAsTheyWereWritten) {
   EXPECT_EQ(meta.policies.at("backup_trainers"), "2");
   EXPECT_EQ(meta.policies.at("compression"), "w@GRAD.trainer_0: two_bit 0.25");
   const auto read = ReadPolicies(meta);
-  ASSERT_TRUE(read.ok()) << read.status();
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(*read, policies);
   EXPECT_EQ(read->CompressionOf("w@GRAD.trainer_0"), kTwoBit);
   EXPECT_TRUE(read->CompressionOf("w@GRAD.trainer_1").none());

@@ -1,0 +1,199 @@
+// A link's life: what it believes of the server, its connection, what it does by the clock.
+#include "executor/client/link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/client/piece_checks.h"
+#include "executor/protocol/failure.h"
+#include "executor/protocol/native_codec.h"
+#include "framework/base/hash.h"
+#include "framework/text/job_facts.h"
+
+namespace penstock::client {
+
+Link::Link(const LinkEnvironment& environment, std::string address, int trainer, protocol::Contract contract,
+           std::string job_facts)
+    : environment_(environment),
+      address_(std::move(address)),
+      sender_{.job = Fnv1a64(environment.options.job),
+              .contract = contract.Hash(),
+              .incarnation = environment.options.incarnation,
+              .trainer = static_cast<std::uint32_t>(trainer)},
+      contract_(std::move(contract)),
+      job_facts_(std::move(job_facts)),
+      since_(environment.options.clock->Now()) {
+  const std::lock_guard lock(mutex_);
+  Number({});
+  Connect();
+}
+
+Status Link::Adopt(const protocol::Contract& contract, const std::string& job_facts) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_ASSIGN_OR_RETURN(protocol::Contract joined, protocol::Join(contract_, contract, address_));
+  if (const auto difference = FirstJobDifference(job_facts_, job_facts)) {
+    return InvalidArgument("E-job-mismatch", "job: a program that this process ran before ", difference->here,
+                           "; this one ", difference->there)
+        .With(StrCat("both name pserver ", address_, "; run programs of one transpile"));
+  }
+  const bool learned = job_facts_.empty() && !job_facts.empty();
+  if (!learned && joined.ToText() == contract_.ToText()) return OkStatus();
+  if (learned) job_facts_ = job_facts;
+  const protocol::Contract before = std::exchange(contract_, std::move(joined));
+  sender_.contract = contract_.Hash();
+  Number(before);
+  welcome_ = false;
+  since_ = environment_.options.clock->Now();
+  if (!closed_) SayHello();
+  return OkStatus();
+}
+
+// A variable that was there keeps its slot. What was sent keeps the positions under which it was sent: a
+// server numbers variables in one way alone, and has welcomed that.
+void Link::Number(const protocol::Contract& before) {
+  const std::vector<Slot> slot_before = std::exchange(slot_of_, {});
+  const auto number = [&](int position_before) {
+    const auto slot = position_before < 0 ? static_cast<Slot>(variables_.size())
+                                          : slot_before[static_cast<std::size_t>(position_before)];
+    if (position_before < 0) variables_.emplace_back();
+    variables_[slot].position = static_cast<std::uint32_t>(slot_of_.size());
+    slot_of_.push_back(slot);
+    return slot;
+  };
+  for (const protocol::ContractPiece& param : contract_.params) number(before.FindParam(param.name));
+  for (const protocol::ContractPiece& table : contract_.tables) number(before.FindTable(table.name));
+  for (const protocol::ContractPiece& grad : contract_.grads)
+    variables_[number(before.FindGrad(grad.name))].is_gradient = true;
+  tables_by_id_ = MayHaveAnyRow(contract_);
+}
+
+std::optional<Slot> Link::FindPush(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const int grad = contract_.FindGrad(name);
+  if (grad < 0 && !contract_.Starts(name)) return std::nullopt;
+  return slot_of_[static_cast<std::size_t>(grad >= 0 ? grad : contract_.FindParam(name))];
+}
+
+std::optional<Slot> Link::FindPull(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const int param = contract_.FindParam(name);
+  return param < 0 ? std::nullopt : std::optional(slot_of_[static_cast<std::size_t>(param)]);
+}
+
+std::optional<Slot> Link::FindRows(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const int table = contract_.FindTable(name);
+  return table < 0 ? std::nullopt : std::optional(slot_of_[static_cast<std::size_t>(table)]);
+}
+
+void Link::Connect() {
+  closed_ = false;
+  heard_ = environment_.options.clock->Now();
+  connection_ = environment_.transport.Connect(address_, *this);
+  SayHello();
+}
+
+void Link::SayHello() {
+  SendKept(protocol::Hello{.step = environment_.steps.step(),
+                           .body = {.job = environment_.options.job,
+                                    .trainers = static_cast<std::uint32_t>(environment_.options.trainers),
+                                    .contract = contract_.ToText(),
+                                    .job_facts = job_facts_}});
+}
+
+void Link::Complete() {
+  const std::lock_guard lock(mutex_);
+  completing_ = true;
+  if (completed_) return;
+  environment_.steps.Begin(Work::kCompletes);
+  SendCompleteIfLast();
+}
+
+void Link::End(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  if (closed_ || completed_) return;
+  // Also where no welcome has come yet: the hello may be on its way, and is followed by the reason.
+  SendMessage(protocol::Failure{why}, sender_.contract);
+  connection_->Close();
+}
+
+void Link::Close() {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) connection_->Close();
+}
+
+void Link::Abort() {
+  const std::lock_guard lock(mutex_);
+  if (!closed_) connection_->Abort();
+}
+
+bool Link::IsClosed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_ && closing_ == 0;
+}
+
+// The host hears of a failure without the lock, and until it has, IsClosed keeps this object alive.
+void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) {
+  std::optional<Status> failure;
+  bool by_peer = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (from != connection_) return;
+    ++closing_;
+    closed_ = true;
+    closed_at_ = environment_.options.clock->Now();
+    // A server that is still to start refuses, and Tick connects again; other reasons stay.
+    const bool may_pass = why.ok() || why.code() == StatusCode::kUnavailable;
+    if (!ended_ && !completed_ && !may_pass) {
+      failure = Status(why).In(StrCat("pserver ", address_));
+    } else if (!ended_ && !completed_ && was_welcome_) {
+      by_peer = true;
+      failure = Unavailable("E-peer-lost", "pserver ", address_, " is gone: ",
+                            why.ok() ? std::string("it closed the connection")
+                                     : StrCat(why.message(), protocol::SilenceText(closed_at_ - heard_)),
+                            " (step ", environment_.steps.step(), ")");
+    }
+  }
+  if (failure) environment_.host.OnLinkFailure(*std::move(failure), by_peer);
+  const std::lock_guard lock(mutex_);
+  --closing_;
+  environment_.options.on_change();
+}
+
+Status Link::Tick() {
+  const std::lock_guard lock(mutex_);
+  if (completed_ || ended_) return OkStatus();
+  const SessionOptions& options = environment_.options;
+  const Nanoseconds now = options.clock->Now();
+  if (!welcome_ && now - since_ > options.connect_deadline) {
+    return DeadlineExceeded("E-peer-connect", "pserver ", address_, " has not answered for ",
+                            WholeSeconds(now - since_), " s")
+        .With("it was not started, or the job ended before this trainer came: its log says which");
+  }
+  if (closed_) {
+    if (now - closed_at_ >= options.reconnect_after) Connect();
+    return OkStatus();
+  }
+  for (std::size_t position = 0; pushes_waiting_ > 0 && welcome_ && position < slot_of_.size(); ++position) {
+    Variable& variable = variables_[slot_of_[position]];
+    if (variable.waiting.empty()) continue;        // what would have brought credit may have been lost
+    PendingPush& push = variable.waiting.front();  // those behind it wait for the same
+    if (now - push.asked < options.resend_after) continue;
+    push.asked = now;
+    SendMessage(
+        protocol::Ask{
+            .about = protocol::ChunkRef{variable.position, push.chunk}, .step = push.step, .waits_for = {}},
+        sender_.contract);
+  }
+  log_.SendAgain(now - options.resend_after, now,
+                 [&](const RetentionLog::Sent& sent) { SendMessage(sent.event, sent.contract); });
+  return OkStatus();
+}
+
+std::uint64_t Link::entries_visited() const {
+  const std::lock_guard lock(mutex_);
+  return visited_;
+}
+
+}  // namespace penstock::client

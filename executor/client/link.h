@@ -1,0 +1,264 @@
+// One server, as a trainer sees it: the connection, what is believed to be there (the contract), what waits
+// for its welcome or for credit, what it has not acknowledged, what is on its way from it. A link knows of no
+// other link.
+//
+//   Link link(environment, "10.0.0.2:6174", 0, contract, job_facts);    // connects, and says hello
+//   const std::optional<Slot> grad = link.FindPush("w@GRAD");
+//   link.Push(*grad, gradient);  link.EndStep();  link.Pull(*param, w, Landing::kWithOthers);
+//
+// A variable is known by its slot, a number that stays when the contract grows; on the wire it is a position
+// in the contract, which may change then. All state of a variable stands in a vector by slot, and of a chunk
+// in a vector by chunk: a message costs the same however many there are.
+//
+// Thread-safe: each link has a lock of its own, and calls its host without it.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "executor/client/retention_log.h"
+#include "executor/client/session_options.h"
+#include "executor/client/step_tracker.h"
+#include "executor/protocol/contract.h"
+#include "executor/protocol/events.h"
+#include "framework/runtime/rpc_client.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::client {
+
+// What a link tells the session that holds it.
+class LinkHost {
+ public:
+  virtual ~LinkHost() = default;
+  // The job is over for this trainer. `by_peer`: because a peer failed.
+  virtual void OnLinkFailure(Status why, bool by_peer) = 0;
+  virtual void OnLeft(const protocol::Left& left) = 0;
+};
+
+struct LinkEnvironment {
+  Transport& transport;
+  const SessionOptions& options;
+  StepTracker& steps;
+  LinkHost& host;
+};
+
+using Slot = std::uint32_t;
+
+// Whether somebody waits for one pull, or for all that are on their way.
+enum class Landing { kAlone, kWithOthers };
+
+class Link final : public ConnectionHandler {
+ public:
+  Link(const LinkEnvironment& environment, std::string address, int trainer, protocol::Contract contract,
+       std::string job_facts);
+
+  // A start-up program and the main program each know a part: the contract grows, and the server is told
+  // again.
+  Status Adopt(const protocol::Contract& contract, const std::string& job_facts);
+  // What is pushed (a gradient, or a first value), pulled, and asked for by rows.
+  std::optional<Slot> FindPush(const std::string& name) const;
+  std::optional<Slot> FindPull(const std::string& name) const;
+  std::optional<Slot> FindRows(const std::string& name) const;
+
+  Status PushInitial(const InitialPiece& piece);  // copied
+  Status Push(Slot slot, const Tensor& value);
+  Status PushRows(Slot slot, const SelectedRows& value);  // copied
+  bool HasPushed() const;                                 // in the open step
+  void EndStep();
+  Status Pull(Slot slot, Tensor& out, Landing landing);
+  void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out);
+  void Save(const std::string& table, const std::string& file);
+  Status TakeSaved();  // the first error of saves since the call before
+  void Complete();
+
+  // Tells the server why this trainer ends, and closes. Nothing that arrives counts any more.
+  void End(const Status& why);
+  void Close();
+  void Abort();
+  bool IsClosed() const;  // and no call from the connection is under way
+  bool IsPulling(Slot slot) const;
+
+  // Sends again, connects again; an error: the server does not answer.
+  Status Tick();
+  // Asks what the oldest pull waits for, and tells what this trainer does.
+  void Ask(const std::string& waits_for);
+  // Of several links, the one to blame has the smallest urgency.
+  enum class Urgency { kNoWelcome, kNoVersion, kNoAnswer, kNone };
+  struct Waiting {
+    Urgency urgency = Urgency::kNone;
+    std::string text;
+  };
+  Waiting WaitsFor() const;
+  std::uint64_t entries_visited() const;
+  const std::string& address() const { return address_; }
+
+  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
+  void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
+
+ private:
+  struct PendingPush {
+    Slot slot = 0;
+    std::uint64_t step = 0;
+    std::uint32_t chunk = 0;  // those before it were sent
+    Bytes bytes;              // a tensor's; of rows: all ids, then all values
+    std::uint64_t rows = 0;   // of a gradient of rows
+    Nanoseconds asked{0};     // when we asked for credit
+  };
+  struct PendingPull {
+    Slot slot = 0;
+  };
+  struct PendingRows {
+    std::uint32_t request = 0;
+    Payload ids;
+  };
+  struct PendingEndStep {
+    std::uint64_t step = 0;
+    std::vector<Slot> pushed;
+  };
+  // What is handed over; until the welcome nobody knows in which chunks and parts it travels.
+  using Pending = std::variant<PendingPush, PendingPull, PendingRows, PendingEndStep, protocol::Save>;
+
+  struct Target {  // memory of a caller's tensor
+    std::shared_ptr<Buffer> buffer;
+    std::byte* data = nullptr;
+
+    static Target Of(const Tensor& tensor) { return {tensor.buffer(), tensor.raw()}; }
+  };
+  struct Arriving {  // a pull
+    bool active = false;
+    Landing landing = Landing::kWithOthers;
+    std::uint64_t version = 0;
+    Target to;
+    std::size_t chunks_left = 0;            // 0 of an active one: it was not sent yet
+    std::vector<std::uint32_t> parts_left;  // by chunk
+    std::vector<bool> have;                 // parts, as many for each chunk as the first has
+  };
+  struct Variable {
+    std::uint32_t position = 0;  // in the contract
+    bool is_gradient = false;
+    bool pushed = false;     // in the open step
+    bool has_start = false;  // its first value was sent
+    bool has_initial = false;
+    // As the welcome says: how it is cut.
+    std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;
+    std::size_t parts = 0;                     // of a chunk; the last may have fewer
+    std::vector<std::uint64_t> welcome_below;  // pushes, by chunk; at least the window
+    std::vector<PendingPush> waiting;          // for credit
+    Arriving arriving;
+  };
+  struct ArrivingRows {  // of one request
+    std::uint64_t version = 0;
+    Slot slot = 0;
+    Target to;
+    std::size_t begin = 0, bytes = 0;  // there
+    std::size_t parts_left = 0;
+    std::vector<bool> have;  // parts; none until it was sent
+    bool whole = false;
+  };
+  struct Extent {
+    std::size_t begin = 0, size = 0;
+  };
+
+  const protocol::ContractPiece& PieceOf(const Variable& variable) const {
+    return contract_.Variable(variable.position);
+  }
+  Variable* At(std::uint32_t position) {
+    return position < slot_of_.size() ? &variables_[slot_of_[position]] : nullptr;
+  }
+  void Number(const protocol::Contract& before);
+  void Connect();
+  void SayHello();
+
+  // link_pushes.cc: what goes out.
+  void HandOver(Pending pending);
+  void Dispatch(Pending& pending);
+  void Send(PendingPush& push);
+  void Send(PendingPull& pull);
+  void Send(PendingRows& rows);
+  void Send(PendingEndStep& end);
+  void Send(protocol::Save& save);
+  bool SendAllowed(PendingPush& push);  // as far as there is credit; whether all of it was sent
+  void SendParts(const Variable& variable, const PendingPush& push, Extent chunk);
+  void SendWaiting(Variable& variable);
+  void SendAllThatWaited();
+  void SendCompleteIfLast();
+  template <typename E>
+  bool SendKept(E event);  // false: one with the same key is on its way
+  void SendMessage(const protocol::Event& event, std::uint64_t contract);
+  Status OpenPush(Slot slot);
+  // Each push is counted, and each message of it.
+  void BeginPush(const Variable& variable, std::uint64_t step);
+  void EndPush(const Variable& variable, std::uint64_t step);
+  Extent ChunkOf(const Variable& variable, std::uint32_t chunk) const;
+  Extent PartOf(Extent whole, std::uint32_t part) const;
+  std::size_t PartsOf(std::size_t bytes) const;
+
+  // link_replies.cc: what comes in.
+  Status Take(const protocol::Reply& reply, std::uint64_t contract);
+  Status On(const protocol::Welcome& welcome);
+  Status On(const protocol::Pushed& pushed);
+  Status On(const protocol::StepEnded& ended);
+  Status On(const protocol::Pulled& pulled);
+  Status On(const protocol::Gone& gone);
+  Status On(const protocol::Rows& rows);
+  Status On(const protocol::RowsGone& gone);
+  Status On(const protocol::Credit& credit);
+  Status On(const protocol::Saved& saved);
+  Status On(const protocol::Answer& answer);
+  Status On(const protocol::Left&) { return OkStatus(); }  // the host's business
+  Status On(const protocol::Completed&);
+  Status On(const protocol::Failure& failure);
+  bool CutVariables(const protocol::WelcomeBody& cut);
+  bool Acknowledge(const SentKey& key);  // whether it was sent
+  void TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below);
+  void EndPull(Arriving& arriving);
+  ArrivingRows* RowsOf(std::uint32_t request);
+
+  // link_waiting.cc
+  const Variable* FirstPull() const;  // by position
+  const ArrivingRows* FirstRows() const;
+  static std::uint32_t FirstChunkOf(const Arriving& arriving);
+
+  const LinkEnvironment environment_;
+  const std::string address_;
+  mutable std::mutex mutex_;
+  protocol::Sender sender_;
+  protocol::Contract contract_;
+  std::string job_facts_;            // of the programs attached; empty: they have none
+  bool tables_by_id_ = false;        // one of the tables may have any row
+  std::vector<Variable> variables_;  // by slot
+  std::vector<Slot> slot_of_;        // by position
+
+  std::shared_ptr<Connection> connection_;
+  bool welcome_ = false;      // it has accepted `contract_`
+  bool was_welcome_ = false;  // it has accepted us at least once
+  bool completing_ = false, complete_sent_ = false, completed_ = false;
+  bool closed_ = true;
+  bool ended_ = false;    // the session has failed
+  int closing_ = 0;       // calls of OnClosed under way
+  Nanoseconds since_{0};  // trying to connect
+  Nanoseconds closed_at_{0};
+  Nanoseconds heard_{0};
+  protocol::WelcomeBody cut_;  // without chunk_rows, which the variables have
+
+  std::deque<Pending> before_welcome_;
+  RetentionLog log_;
+  std::size_t pushes_waiting_ = 0;  // for credit
+  std::vector<Slot> pushed_;        // in the open step
+  std::size_t pulls_ = 0;           // on their way
+  std::deque<ArrivingRows> rows_;   // by request, from `first_request_` on; those at its front are not whole
+  std::uint32_t first_request_ = 0;
+  std::uint32_t saves_ = 0;  // asked for, so far
+  Status saved_;
+  std::string answer_;
+  bool changed_ = false;  // an answer that may be waited for, by the reply under way
+  std::uint64_t visited_ = 0;
+};
+
+}  // namespace penstock::client

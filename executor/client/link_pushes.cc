@@ -1,0 +1,310 @@
+// What a link sends. Until the welcome everything waits in one queue; after it a push without credit waits at
+// its variable, and is looked at when that gets some.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "executor/client/link.h"
+#include "executor/client/piece_checks.h"
+#include "executor/protocol/native_codec.h"
+
+namespace penstock::client {
+namespace {
+
+// A question's ids fit a message, whatever the parts in which its answer comes.
+constexpr std::size_t kIdsOfRequest = std::size_t{1} << 16;
+static_assert(kIdsOfRequest * sizeof(std::int64_t) <= kMaxBodyBytes);
+
+Bytes BytesOf(const Tensor& tensor) { return {tensor.buffer(), tensor.raw(), tensor.bytes()}; }
+
+// All ids, then all values.
+Bytes BytesOf(const SelectedRows& value) {
+  const std::size_t ids = value.rows.size() * sizeof(std::int64_t);
+  if (ids == 0) return {};
+  auto bytes = std::make_shared<std::vector<std::byte>>(ids + value.value.bytes());
+  std::memcpy(bytes->data(), value.rows.data(), ids);
+  std::memcpy(bytes->data() + ids, value.value.raw(), value.value.bytes());
+  return {bytes, bytes->data(), bytes->size()};
+}
+
+}  // namespace
+
+void Link::SendMessage(const protocol::Event& event, std::uint64_t contract) {
+  protocol::Sender sender = sender_;
+  sender.contract = contract;
+  connection_->Send(protocol::Encode(sender, event));
+}
+
+template <typename E>
+bool Link::SendKept(E event) {
+  const auto [sent, replaced] =
+      log_.Keep(std::move(event), sender_.contract, environment_.options.clock->Now());
+  if (!closed_) SendMessage(sent.event, sent.contract);
+  return !replaced;
+}
+template bool Link::SendKept(protocol::Hello);
+
+void Link::BeginPush(const Variable& variable, std::uint64_t step) {
+  if (variable.is_gradient) {
+    environment_.steps.BeginPush(step);
+  } else {
+    environment_.steps.Begin(Work::kFirstValues);
+  }
+}
+
+void Link::EndPush(const Variable& variable, std::uint64_t step) {
+  if (variable.is_gradient ? environment_.steps.EndPush(step) : environment_.steps.End(Work::kFirstValues))
+    changed_ = true;
+}
+
+// Travels like a first value, as a push of what is received itself, in step 0.
+Status Link::PushInitial(const InitialPiece& given) {
+  const std::lock_guard lock(mutex_);
+  const int param = contract_.FindParam(given.name);
+  const int position = param >= 0 ? param : contract_.FindTable(given.name);
+  if (position < 0) {
+    return InvalidArgument("E-contract-unknown", "no op of the programs attached receives ", given.name,
+                           " from pserver ", address_);
+  }
+  const Slot slot = slot_of_[static_cast<std::size_t>(position)];
+  Variable& variable = variables_[slot];
+  PENSTOCK_RETURN_IF_ERROR(RequireInitial(PieceOf(variable), given.value));
+  const std::uint64_t step = environment_.steps.step();
+  if (step > 0 || !pushed_.empty() || std::exchange(variable.has_initial, true)) {
+    return FailedPrecondition(
+        "E-load-late", given.name, " cannot be set on pserver ", address_,
+        " any more: initial values are taken once, before this trainer's first step (it is at ", step, ")");
+  }
+  HandOver(PendingPush{.slot = slot, .bytes = BytesOf(given.value.Clone())});
+  return OkStatus();
+}
+
+Status Link::Push(Slot slot, const Tensor& value) {
+  const std::lock_guard lock(mutex_);
+  Variable& variable = variables_[slot];
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(PieceOf(variable), value));
+  if (variable.is_gradient) {
+    PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));
+    HandOver(PendingPush{.slot = slot, .step = environment_.steps.step(), .bytes = BytesOf(value)});
+    return OkStatus();
+  }
+  // A first value travels as a push of the parameter itself, in step 0. It is copied, because what comes back
+  // is written over it. If the start-up program runs again, what the server has stays.
+  if (!std::exchange(variable.has_start, true))
+    HandOver(PendingPush{.slot = slot, .bytes = BytesOf(value.Clone())});
+  return OkStatus();
+}
+
+Status Link::PushRows(Slot slot, const SelectedRows& value) {
+  const std::lock_guard lock(mutex_);
+  const Variable& variable = variables_[slot];
+  const protocol::ContractPiece& piece = PieceOf(variable);
+  if (!variable.is_gradient) {
+    return InvalidArgument("E-send-shape", "send: ", piece.name,
+                           " is a first value, which must be a tensor, not selected rows");
+  }
+  PENSTOCK_RETURN_IF_ERROR(RequireRows(piece, value, tables_by_id_));
+  PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));
+  HandOver(PendingPush{
+      .slot = slot, .step = environment_.steps.step(), .bytes = BytesOf(value), .rows = value.rows.size()});
+  return OkStatus();
+}
+
+// Once a step.
+Status Link::OpenPush(Slot slot) {
+  Variable& variable = variables_[slot];
+  if (variable.pushed) {
+    return FailedPrecondition("E-send-twice", "send: ", PieceOf(variable).name, " was sent before in step ",
+                              environment_.steps.step());
+  }
+  variable.pushed = true;
+  pushed_.push_back(slot);
+  return OkStatus();
+}
+
+bool Link::HasPushed() const {
+  const std::lock_guard lock(mutex_);
+  return !pushed_.empty();
+}
+
+void Link::EndStep() {
+  const std::lock_guard lock(mutex_);
+  for (const Slot slot : pushed_) variables_[slot].pushed = false;
+  HandOver(PendingEndStep{.step = environment_.steps.step(), .pushed = std::exchange(pushed_, {})});
+}
+
+Status Link::Pull(Slot slot, Tensor& out, Landing landing) {
+  const std::lock_guard lock(mutex_);
+  Variable& variable = variables_[slot];
+  const protocol::ContractPiece& piece = PieceOf(variable);
+  Arriving& arriving = variable.arriving;
+  if (arriving.active) {
+    return FailedPrecondition("E-recv-twice", "recv: ", piece.name, " is on its way already");
+  }
+  out.Refit(piece.dtype, piece.shape);
+  arriving.active = true;
+  arriving.landing = landing;
+  arriving.version = environment_.steps.step();
+  arriving.to = Target::Of(out);
+  arriving.chunks_left = 0;
+  ++pulls_;
+  environment_.steps.Begin(Work::kPulls);
+  HandOver(PendingPull{slot});
+  return OkStatus();
+}
+
+bool Link::IsPulling(Slot slot) const {
+  const std::lock_guard lock(mutex_);
+  return variables_[slot].arriving.active;
+}
+
+void Link::PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out) {
+  const std::lock_guard lock(mutex_);
+  const protocol::ContractPiece& piece = PieceOf(variables_[slot]);
+  const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
+  out.Reset(piece.dtype, piece.shape.WithRows(static_cast<Dim>(ids.size())));
+  for (std::size_t begin = 0; begin < ids.size(); begin += kIdsOfRequest) {
+    const auto asked = ids.subspan(begin, std::min(kIdsOfRequest, ids.size() - begin));
+    const auto request = first_request_ + static_cast<std::uint32_t>(rows_.size());
+    rows_.push_back({.version = environment_.steps.step(),
+                     .slot = slot,
+                     .to = Target::Of(out),
+                     .begin = begin * row_bytes,
+                     .bytes = asked.size() * row_bytes,
+                     .have = {}});
+    environment_.steps.Begin(Work::kRows);
+    HandOver(PendingRows{
+        request, Payload::Of(std::string(reinterpret_cast<const char*>(asked.data()), asked.size_bytes()))});
+  }
+}
+
+void Link::Save(const std::string& table, const std::string& file) {
+  const std::lock_guard lock(mutex_);
+  environment_.steps.Begin(Work::kSaves);
+  HandOver(protocol::Save{
+      .version = environment_.steps.step(), .request = saves_++, .body = {.table = table, .file = file}});
+}
+
+void Link::HandOver(Pending pending) {
+  if (const auto* push = std::get_if<PendingPush>(&pending)) BeginPush(variables_[push->slot], push->step);
+  if (welcome_ && !closed_) {
+    Dispatch(pending);
+  } else {
+    before_welcome_.push_back(std::move(pending));
+  }
+}
+
+void Link::Dispatch(Pending& pending) {
+  ++visited_;
+  std::visit([this](auto& what) { Send(what); }, pending);
+}
+
+void Link::SendAllThatWaited() {
+  for (const Slot slot : slot_of_) {
+    if (pushes_waiting_ > 0) SendWaiting(variables_[slot]);
+  }
+  for (; !before_welcome_.empty(); before_welcome_.pop_front()) Dispatch(before_welcome_.front());
+  SendCompleteIfLast();
+}
+
+void Link::Send(PendingPush& push) {
+  Variable& variable = variables_[push.slot];
+  if (variable.waiting.empty() && SendAllowed(push)) return EndPush(variable, push.step);
+  variable.waiting.push_back(std::move(push));
+  ++pushes_waiting_;
+}
+
+void Link::SendWaiting(Variable& variable) {
+  if (!welcome_ || closed_) return;
+  auto push = variable.waiting.begin();
+  for (; push != variable.waiting.end(); ++push) {
+    ++visited_;
+    if (!SendAllowed(*push)) break;
+    EndPush(variable, push->step);
+    --pushes_waiting_;
+  }
+  variable.waiting.erase(variable.waiting.begin(), push);
+}
+
+bool Link::SendAllowed(PendingPush& push) {
+  Variable& variable = variables_[push.slot];
+  const bool rows = PieceOf(variable).rows;
+  if (variable.welcome_below.size() < variable.chunks) variable.welcome_below.resize(variable.chunks, 0);
+  for (; push.chunk < variable.chunks; ++push.chunk) {
+    if (push.step >= std::max<std::uint64_t>(variable.welcome_below[push.chunk], cut_.window)) return false;
+    SendParts(variable, push, rows ? Extent{0, push.bytes.size} : ChunkOf(variable, push.chunk));
+  }
+  return true;
+}
+
+// A gradient without rows travels too, as one empty part: the server waits for every trainer's.
+void Link::SendParts(const Variable& variable, const PendingPush& push, Extent chunk) {
+  const std::size_t parts = std::max<std::size_t>(PartsOf(chunk.size), 1);
+  for (std::uint32_t part = 0; part < parts; ++part) {
+    const Extent extent = PartOf(chunk, part);
+    const bool is_new = SendKept(protocol::Push{
+        .at = {variable.position, push.chunk},
+        .step = push.step,
+        .part = part,
+        .rows = push.rows,
+        .bytes = Payload(Bytes{push.bytes.owner, push.bytes.data + extent.begin, extent.size})});
+    if (is_new) BeginPush(variable, push.step);
+  }
+}
+
+void Link::Send(PendingPull& pull) {
+  Variable& variable = variables_[pull.slot];
+  Arriving& arriving = variable.arriving;
+  arriving.chunks_left = variable.chunks;
+  arriving.parts_left.assign(variable.chunks, 0);
+  arriving.have.assign(variable.chunks * variable.parts, false);
+  for (std::uint32_t chunk = 0; chunk < variable.chunks; ++chunk) {
+    arriving.parts_left[chunk] = static_cast<std::uint32_t>(PartsOf(ChunkOf(variable, chunk).size));
+    SendKept(protocol::Pull{.at = {variable.position, chunk}, .version = arriving.version});
+  }
+}
+
+void Link::Send(PendingRows& rows) {
+  ArrivingRows& arriving = *RowsOf(rows.request);
+  arriving.parts_left = PartsOf(arriving.bytes);
+  arriving.have.assign(arriving.parts_left, false);
+  SendKept(protocol::PullRows{.variable = variables_[arriving.slot].position,
+                              .version = arriving.version,
+                              .request = rows.request,
+                              .ids = std::move(rows.ids)});
+}
+
+void Link::Send(PendingEndStep& end) {
+  std::vector<std::uint32_t> positions;
+  positions.reserve(end.pushed.size());
+  for (const Slot slot : end.pushed) positions.push_back(variables_[slot].position);
+  std::sort(positions.begin(), positions.end());
+  SendKept(protocol::EndStep{.step = end.step, .variables = std::move(positions)});
+  if (!pushed_.empty()) return;
+  end.pushed.clear();
+  pushed_.swap(end.pushed);  // its memory serves the next step
+}
+
+void Link::Send(protocol::Save& save) { SendKept(std::move(save)); }
+
+// The last word: the server must have everything before it.
+void Link::SendCompleteIfLast() {
+  if (!completing_ || complete_sent_ || !welcome_ || closed_) return;
+  if (!log_.empty() || pushes_waiting_ > 0 || !before_welcome_.empty()) return;
+  complete_sent_ = true;
+  SendKept(protocol::Complete{});
+}
+
+Link::Extent Link::ChunkOf(const Variable& variable, std::uint32_t chunk) const {
+  const std::size_t begin = chunk * variable.chunk_bytes;
+  return {begin, std::min(variable.chunk_bytes, variable.bytes - begin)};
+}
+
+Link::Extent Link::PartOf(Extent whole, std::uint32_t part) const {
+  const std::size_t at = std::size_t{part} * cut_.part_bytes;
+  return {whole.begin + at, std::min<std::size_t>(cut_.part_bytes, whole.size - at)};
+}
+
+std::size_t Link::PartsOf(std::size_t bytes) const { return (bytes + cut_.part_bytes - 1) / cut_.part_bytes; }
+
+}  // namespace penstock::client

@@ -1,0 +1,239 @@
+// What a server says to a link. Whatever does not belong to something under way is a repeat.
+#include <algorithm>
+#include <utility>
+
+#include "executor/client/link.h"
+#include "executor/protocol/failure.h"
+#include "executor/protocol/native_codec.h"
+#include "framework/base/log.h"
+#include "framework/base/strings.h"
+
+namespace penstock::client {
+namespace {
+
+// What a server says against this trainer itself, before it has welcomed it.
+bool IsRefusal(const Status& why) {
+  return StartsWith(why.id(), "E-plan-") || StartsWith(why.id(), "E-rpc-") ||
+         StartsWith(why.id(), "E-contract-");
+}
+
+}  // namespace
+
+void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
+  Result<protocol::Decoded<protocol::Reply>> decoded = protocol::DecodeReply(message);
+  Status failure;
+  bool by_peer = false, changed = false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (from != connection_ || ended_) return;
+    if (decoded.ok()) {
+      heard_ = environment_.options.clock->Now();
+      const bool is_failure = std::holds_alternative<protocol::Failure>(decoded->message);
+      const bool for_us =
+          decoded->sender.trainer == sender_.trainer && decoded->sender.incarnation == sender_.incarnation;
+      if (!for_us && !is_failure) return;
+      failure = Take(decoded->message, decoded->sender.contract);
+      by_peer = is_failure && (was_welcome_ || !IsRefusal(failure));
+      changed = std::exchange(changed_, false);
+    } else {
+      failure = decoded.status();
+      failure = std::move(failure).In(StrCat("pserver ", address_));
+    }
+  }
+  if (!failure.ok()) return environment_.host.OnLinkFailure(std::move(failure), by_peer);
+  if (const auto* left = std::get_if<protocol::Left>(&decoded->message)) environment_.host.OnLeft(*left);
+  if (changed) environment_.options.on_change();
+}
+
+Status Link::Take(const protocol::Reply& reply, std::uint64_t contract) {
+  const bool is_welcome = std::holds_alternative<protocol::Welcome>(reply);
+  if (is_welcome && (welcome_ || contract != sender_.contract)) return OkStatus();  // a repeat
+  return std::visit([this](const auto& message) { return On(message); }, reply);
+}
+
+Status Link::On(const protocol::Welcome& welcome) {
+  if (welcome.steps_ended > environment_.steps.step()) {
+    return FailedPrecondition("E-rpc-restart", "pserver ", address_, " has had ", welcome.steps_ended,
+                              " steps of trainer ", sender_.trainer, ", which is at step ",
+                              environment_.steps.step(), ": it was started again");
+  }
+  if (LogsDetail(1))
+    Log(LogSeverity::kInfo, StrCat("pserver ", address_, " has welcomed trainer ", sender_.trainer));
+  const protocol::WelcomeBody& cut = welcome.body;
+  const bool sane = cut.part_bytes > 0 && cut.part_bytes <= kMaxBodyBytes && cut.window > 0 &&
+                    cut.chunk_rows.size() >= contract_.variable_count() &&
+                    std::none_of(cut.chunk_rows.begin(), cut.chunk_rows.end(),
+                                 [](std::uint64_t rows) { return rows == 0; }) &&
+                    (!was_welcome_ || cut.part_bytes == cut_.part_bytes);
+  if (!sane || !CutVariables(cut)) {
+    return DataLoss("E-rpc-welcome", "pserver ", address_, " describes its chunks in a way that cannot be");
+  }
+  welcome_ = was_welcome_ = true;
+  log_.Release(KeyOf(protocol::Hello{}));
+  SendAllThatWaited();
+  return OkStatus();
+}
+
+// False: something is cut otherwise than before.
+bool Link::CutVariables(const protocol::WelcomeBody& cut) {
+  cut_.part_bytes = cut.part_bytes;
+  cut_.window = cut.window;
+  for (Variable& variable : variables_) {
+    const protocol::ContractPiece& piece = PieceOf(variable);
+    if (!piece.shape.IsKnown() && !piece.rows) continue;  // asked for by rows alone
+    const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
+    const std::uint64_t rows = piece.shape.rank() == 0 ? 1 : static_cast<std::uint64_t>(piece.shape[0]);
+    const std::size_t chunk_rows = piece.rows
+                                       ? rows
+                                       : std::clamp<std::uint64_t>(cut.chunk_rows[variable.position], 1,
+                                                                   std::max<std::uint64_t>(rows, 1));
+    if (variable.chunk_rows != 0 && variable.chunk_rows != chunk_rows) return false;
+    variable.chunk_rows = chunk_rows;
+    variable.chunks = piece.rows ? 1 : (rows + chunk_rows - 1) / chunk_rows;
+    variable.chunk_bytes = chunk_rows * row_bytes;
+    variable.bytes = rows * row_bytes;
+    variable.parts = PartsOf(variable.chunk_bytes);
+  }
+  return true;
+}
+
+Status Link::On(const protocol::Pushed& pushed) {
+  TakeCredit(pushed.at, pushed.welcome_below);
+  const SentKey key =
+      KeyOf(protocol::Push{.at = pushed.at, .step = pushed.step, .part = pushed.part, .bytes = {}});
+  if (!log_.Release(key)) return OkStatus();
+  EndPush(*At(pushed.at.variable), pushed.step);
+  SendCompleteIfLast();
+  return OkStatus();
+}
+
+Status Link::On(const protocol::StepEnded& ended) {
+  Acknowledge(KeyOf(protocol::EndStep{.step = ended.step, .variables = {}}));
+  return OkStatus();
+}
+
+Status Link::On(const protocol::Credit& credit) {
+  TakeCredit(credit.at, credit.welcome_below);
+  return OkStatus();
+}
+
+Status Link::On(const protocol::Answer& answer) {
+  answer_ = answer.lacking;
+  TakeCredit(answer.at, answer.welcome_below);
+  return OkStatus();
+}
+
+void Link::TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below) {
+  Variable* variable = At(at.variable);
+  if (variable == nullptr || at.chunk >= variable->chunks) return;
+  std::vector<std::uint64_t>& below = variable->welcome_below;
+  if (below.size() <= at.chunk) below.resize(at.chunk + std::size_t{1}, 0);
+  below[at.chunk] = std::max(below[at.chunk], welcome_below);
+  SendWaiting(*variable);
+}
+
+bool Link::Acknowledge(const SentKey& key) {
+  if (!log_.Release(key)) return false;
+  SendCompleteIfLast();
+  return true;
+}
+
+Status Link::On(const protocol::Pulled& pulled) {
+  Variable* variable = At(pulled.at.variable);
+  if (variable == nullptr) return OkStatus();
+  Arriving& arriving = variable->arriving;
+  if (!arriving.active || arriving.version != pulled.version || arriving.chunks_left == 0) return OkStatus();
+  const Extent chunk = pulled.at.chunk < variable->chunks ? ChunkOf(*variable, pulled.at.chunk) : Extent{};
+  if (pulled.part >= PartsOf(chunk.size)) return OkStatus();
+  const std::size_t place = pulled.at.chunk * variable->parts + pulled.part;
+  if (arriving.have[place]) return OkStatus();
+  const Extent part = PartOf(chunk, pulled.part);
+  if (pulled.bytes.size() != part.size) {
+    return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", pulled.bytes.size(), " bytes as part ",
+                    pulled.part, " of ", PieceOf(*variable).name);
+  }
+  pulled.bytes.CopyTo(arriving.to.data + part.begin);
+  arriving.have[place] = true;
+  if (--arriving.parts_left[pulled.at.chunk] > 0) return OkStatus();
+  if (--arriving.chunks_left == 0) EndPull(arriving);
+  Acknowledge(KeyOf(protocol::Pull{.at = pulled.at, .version = pulled.version}));
+  return OkStatus();
+}
+
+void Link::EndPull(Arriving& arriving) {
+  arriving.active = false;
+  arriving.to = {};
+  --pulls_;
+  if (environment_.steps.End(Work::kPulls) || arriving.landing == Landing::kAlone) changed_ = true;
+}
+
+Status Link::On(const protocol::Gone& gone) {
+  const Variable* variable = At(gone.at.variable);
+  if (variable == nullptr || !variable->arriving.active || variable->arriving.version != gone.version)
+    return OkStatus();
+  return FailedPrecondition("E-recv-version", "recv: version ", gone.version, " of ", PieceOf(*variable).name,
+                            " on pserver ", address_,
+                            " is overwritten by a later one; receive before the next gradients are sent");
+}
+
+// Null if it has come, or was never asked for.
+Link::ArrivingRows* Link::RowsOf(std::uint32_t request) {
+  const std::uint32_t at = request - first_request_;
+  return at < rows_.size() && !rows_[at].whole ? &rows_[at] : nullptr;
+}
+
+Status Link::On(const protocol::Rows& rows) {
+  ArrivingRows* arriving = RowsOf(rows.request);
+  if (arriving == nullptr || arriving->version != rows.version) return OkStatus();
+  if (rows.part >= arriving->have.size() || arriving->have[rows.part]) return OkStatus();
+  const Extent part = PartOf({arriving->begin, arriving->bytes}, rows.part);
+  if (rows.bytes.size() != part.size) {
+    return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", rows.bytes.size(), " bytes as part ",
+                    rows.part, " of rows of ", PieceOf(variables_[arriving->slot]).name);
+  }
+  rows.bytes.CopyTo(arriving->to.data + part.begin);
+  arriving->have[rows.part] = true;
+  if (--arriving->parts_left > 0) return OkStatus();
+  arriving->whole = true;
+  arriving->to = {};
+  for (; !rows_.empty() && rows_.front().whole; ++first_request_) rows_.pop_front();
+  if (environment_.steps.End(Work::kRows)) changed_ = true;
+  Acknowledge(KeyOf(protocol::PullRows{.request = rows.request, .ids = {}}));
+  return OkStatus();
+}
+
+Status Link::On(const protocol::RowsGone& gone) {
+  const ArrivingRows* arriving = RowsOf(gone.request);
+  if (arriving == nullptr) return OkStatus();
+  return FailedPrecondition(
+      "E-lookup-version", "lookup: version ", gone.version, " of ", PieceOf(variables_[arriving->slot]).name,
+      " on pserver ", address_,
+      " is overwritten by a later one; look rows up before the step's gradients are sent");
+}
+
+Status Link::On(const protocol::Saved& saved) {
+  if (!Acknowledge(KeyOf(protocol::Save{.request = saved.request, .body = {}}))) return OkStatus();
+  if (saved_.ok()) saved_ = saved.status;
+  if (environment_.steps.End(Work::kSaves)) changed_ = true;
+  return OkStatus();
+}
+
+Status Link::TakeSaved() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(saved_, OkStatus());
+}
+
+Status Link::On(const protocol::Completed&) {
+  if (!std::exchange(completed_, true) && completing_ && environment_.steps.End(Work::kCompletes))
+    changed_ = true;
+  Acknowledge(KeyOf(protocol::Complete{}));
+  connection_->Close();
+  return OkStatus();
+}
+
+Status Link::On(const protocol::Failure& failure) {
+  if (failure.why.code() != StatusCode::kCancelled) return failure.why;
+  return protocol::FailureOf(StrCat("pserver ", address_), failure.why);
+}
+
+}  // namespace penstock::client

@@ -1,0 +1,92 @@
+// What was sent to one server and may have to be sent again.
+//
+//   log.Keep(push, contract, now);                                                    // it is sent
+//   log.Release(KeyOf(protocol::Push{.at = a.at, .step = a.step, .part = a.part}));   // it has arrived
+//   log.SendAgain(now - patience, now, [&](const RetentionLog::Sent& sent) { ... });
+//
+// An acknowledgement releases what it is for. A server that keeps checkpoints will say which version is
+// durable, and a gradient will then be released by that: today none does, so what is acknowledged is durable
+// enough. Each call takes the same time however much is kept. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "executor/protocol/events.h"
+#include "framework/runtime/clock.h"
+
+namespace penstock::client {
+
+// What the answer to an event repeats of it.
+struct SentKey {
+  std::size_t kind = 0;  // the event's position in protocol::Event
+  std::uint64_t step = 0;
+  std::uint32_t variable = 0, chunk = 0, part = 0;
+
+  friend bool operator==(const SentKey&, const SentKey&) = default;
+};
+// Events that are answered; others are not kept.
+SentKey KeyOf(const protocol::Hello&);  // of one at a time
+SentKey KeyOf(const protocol::Push& push);
+SentKey KeyOf(const protocol::EndStep& end);
+SentKey KeyOf(const protocol::Pull& pull);
+SentKey KeyOf(const protocol::PullRows& pull);
+SentKey KeyOf(const protocol::Save& save);
+SentKey KeyOf(const protocol::Complete&);
+
+class RetentionLog {
+ public:
+  struct Sent {
+    SentKey key;
+    protocol::Event event;
+    std::uint64_t contract = 0;  // under which it was sent
+    Nanoseconds at{0};           // when, the last time
+
+   private:
+    friend class RetentionLog;
+    Sent* next = nullptr;  // of its bucket
+    std::list<Sent>::iterator self;
+  };
+
+  struct Kept {
+    const Sent& sent;
+    bool replaced = false;  // one with the same key
+  };
+  template <typename E>
+  Kept Keep(E event, std::uint64_t contract, Nanoseconds now) {
+    const std::size_t before = size_;
+    Sent& sent = Place(KeyOf(event));
+    sent.at = now;
+    sent.contract = contract;
+    sent.event = std::move(event);
+    return {sent, size_ == before};
+  }
+  // Whether it was kept.
+  bool Release(const SentKey& key);
+  // Whatever was last sent at `due` or before, the earliest first.
+  template <typename Send>
+  void SendAgain(Nanoseconds due, Nanoseconds now, const Send& send) {
+    for (std::size_t left = size_; left > 0 && kept_.front().at <= due; --left) {
+      kept_.splice(kept_.end(), kept_, kept_.begin());
+      kept_.back().at = now;
+      send(kept_.back());
+    }
+  }
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  std::uint64_t compared() const { return compared_; }  // keys, so far; for tests of what a message costs
+
+ private:
+  Sent& Place(const SentKey& key);  // at the end of kept_
+  Sent** Find(const SentKey& key);  // where the pointer to it stands, or its bucket's null
+  void Grow();
+
+  std::list<Sent> kept_;                                 // in the order of `at`
+  std::list<Sent> spare_;                                // for the next ones
+  std::vector<Sent*> buckets_ = std::vector<Sent*>(64);  // a power of two
+  std::size_t size_ = 0;
+  std::uint64_t compared_ = 0;
+};
+
+}  // namespace penstock::client

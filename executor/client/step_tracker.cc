@@ -1,0 +1,34 @@
+#include "executor/client/step_tracker.h"
+
+#include "framework/base/check.h"
+
+namespace penstock::client {
+
+void StepTracker::EndStep() { step_.fetch_add(1, std::memory_order_acq_rel); }
+
+void StepTracker::BeginPush(std::uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  if (pushes_.empty()) first_ = step;
+  PENSTOCK_CHECK(step >= first_, "a push begins in a step that is over");
+  if (step - first_ >= pushes_.size()) pushes_.resize(step - first_ + 1, 0);
+  ++pushes_[step - first_];
+}
+
+bool StepTracker::EndPush(std::uint64_t step) {
+  const std::lock_guard lock(mutex_);
+  --pushes_[step - first_];
+  bool changed = false;
+  for (; !pushes_.empty() && pushes_.front() == 0; ++first_) {
+    if (first_ < this->step()) changed = true;
+    pushes_.pop_front();
+  }
+  return changed;
+}
+
+bool StepTracker::EarlierPushesDone(std::uint64_t step) const {
+  if (!Done(Work::kFirstValues)) return false;
+  const std::lock_guard lock(mutex_);
+  return pushes_.empty() || first_ >= step;
+}
+
+}  // namespace penstock::client

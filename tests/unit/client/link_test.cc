@@ -1,0 +1,129 @@
+// What a link does that no simulated job shows.
+#include "executor/client/link.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/client/sink_trainer.h"
+
+namespace penstock::test {
+namespace {
+
+protocol::Event LastOf(const Sink& sink) { return protocol::DecodeEvent(sink.last).value().message; }
+
+// What was declared and asked for under a small contract goes out under the numbers of the grown one.
+TEST(Link, HandlesStayWhenTheContractGrows) {
+  ToyJob small = SinkJob(1, 1), all = SinkJob(3, 1);
+  small.params[0] = all.params[1];  // it has another one before it later, and one after it
+  SinkTransport transport;
+  client::Session session(transport, {.job = "job"});
+  ASSERT_TRUE(session.Attach(small.Trainer(0)).ok());
+  const RemotePiece piece{.pserver = all.servers[0], .name = all.params[1].name};
+  const PullHandle pull = session.DeclarePull(piece).value();
+  RemotePiece grad = piece;
+  grad.name = all.GradName(all.params[1], 0);
+  const PushHandle push = session.DeclarePush(grad).value();
+  const PeersHandle peers = session.DeclarePeers(all.servers).value();
+  Tensor value(DType::kFp32, {2, 2}), out;
+  ASSERT_TRUE(session.Push(push, value).ok());
+  ASSERT_TRUE(session.EndStep(peers).ok());
+  ASSERT_TRUE(session.Attach(all.Trainer(0)).ok());
+  Sink& sink = *transport.sinks[0];
+  const protocol::Contract contract =
+      protocol::ReadTrainer(all.Trainer(0)).value().contracts.at(all.servers[0]);
+  const protocol::Sender server{.contract = contract.Hash(), .incarnation = 1};
+  transport.Deliver(
+      0, protocol::Encode(
+             server,
+             protocol::Welcome{
+                 .body = {.part_bytes = 1000, .window = 2, .chunk_rows = std::vector<std::uint64_t>(6, 2)}}));
+  EXPECT_EQ(std::get<protocol::EndStep>(LastOf(sink)).variables, (std::vector<std::uint32_t>{4}));
+  ASSERT_TRUE(session.Pull(pull, out).ok());
+  EXPECT_EQ(std::get<protocol::Pull>(LastOf(sink)).at.variable, 1u);
+  value.Span<float>()[3] = 7;
+  transport.Deliver(
+      0, protocol::Encode(server,
+                          protocol::Pulled{.at = {1, 0}, .version = 1, .bytes = Payload::Of(value, 0, 16)}));
+  EXPECT_TRUE(session.PullsDone());
+  EXPECT_EQ(out.Span<float>()[3], 7.0f);
+}
+
+TEST(Link, WhatIsPulledFillsRowsOfALargerTensor) {
+  SinkTrainer trainer(1);
+  Tensor whole(DType::kFp32, {5, 2});
+  std::fill(whole.Span<float>().begin(), whole.Span<float>().end(), 3.0f);
+  trainer.pulled[0] = whole.Rows(2, 4);
+  trainer.Pull(0);
+  trainer.AnswerPull(0, 0);
+  EXPECT_TRUE(trainer.session.PullsDone());
+  EXPECT_EQ(trainer.pulled[0].raw(), whole.raw() + 16);
+  EXPECT_EQ(whole.Span<float>()[3], 3.0f);
+  EXPECT_EQ(whole.Span<float>()[8], 3.0f);
+  trainer.pulled[0] = whole.Rows(0, 5);  // does not fit
+  trainer.Pull(0);
+  EXPECT_NE(trainer.pulled[0].raw(), whole.raw());
+  EXPECT_EQ(trainer.pulled[0].shape(), (Shape{2, 2}));
+}
+
+// One change for the pushes of a step and one for its pulls, however many there are.
+TEST(Link, TellsOfAChangeWhenAnAnswerHasChanged) {
+  int changes = 0;
+  client::SessionOptions options;
+  options.on_change = [&] { ++changes; };
+  SinkTrainer trainer(100, 4, std::move(options));
+  trainer.PushAll();
+  trainer.EndStep();
+  for (std::size_t i = 0; i < 100; ++i) trainer.Pull(i);
+  for (std::size_t i = 0; i < 100; ++i) trainer.Acknowledge(0, i, 2);
+  EXPECT_EQ(changes, 1);
+  for (std::size_t i = 0; i < 100; ++i) trainer.AnswerPull(1, i);
+  EXPECT_EQ(changes, 2);
+}
+
+TEST(Link, TellsOfEachPullThatNoBarrierCompletes) {
+  Program program;
+  for (const char* name : {"a", "b"}) {
+    program.MutableBlock(0).SetVar(TensorVar(name, DType::kFp32, {2, 2}));
+    program.MutableBlock(0).Append(Op("recv")
+                                       .AddOutput("Out", {name})
+                                       .Set("trainer_id", std::int32_t{0})
+                                       .Set("epmap", std::vector<std::string>{"s:1"}));
+  }
+  int changes = 0;
+  client::SessionOptions options{.job = "job"};
+  options.on_change = [&] { ++changes; };
+  SinkTransport transport;
+  client::Session session(transport, std::move(options));
+  ASSERT_TRUE(session.Attach(program).ok());
+  const protocol::Sender server{.contract = protocol::ReadTrainer(program).value().contracts.at("s:1").Hash(),
+                                .incarnation = 1};
+  transport.Deliver(
+      0, protocol::Encode(
+             server, protocol::Welcome{.body = {.part_bytes = 1000, .window = 2, .chunk_rows = {2, 2}}}));
+  Tensor values[2];
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    const PullHandle pull = session.DeclarePull({.pserver = "s:1", .name = i == 0 ? "a" : "b"}).value();
+    ASSERT_TRUE(session.Pull(pull, values[i]).ok());
+  }
+  const Tensor value(DType::kFp32, {2, 2});
+  for (std::uint32_t i = 0; i < 2; ++i) {
+    transport.Deliver(
+        0, protocol::Encode(server, protocol::Pulled{.at = {i, 0}, .bytes = Payload::Of(value, 0, 16)}));
+    EXPECT_EQ(changes, static_cast<int>(i) + 1);
+  }
+}
+
+TEST(Link, AWelcomeThatCutsOtherwiseThanTheOneBeforeIsRefused) {
+  SinkTrainer trainer(2);
+  ASSERT_TRUE(trainer.session.Attach(SinkJob(3, 1).Trainer(0)).ok());
+  const protocol::Contract contract =
+      protocol::ReadTrainer(SinkJob(3, 1).Trainer(0)).value().contracts.begin()->second;
+  trainer.transport.Deliver(
+      0, protocol::Encode(
+             {.contract = contract.Hash(), .incarnation = 1},
+             protocol::Welcome{
+                 .body = {.part_bytes = 1000, .window = 2, .chunk_rows = std::vector<std::uint64_t>(6, 1)}}));
+  EXPECT_EQ(trainer.session.status().id(), "E-rpc-welcome");
+}
+
+}  // namespace
+}  // namespace penstock::test

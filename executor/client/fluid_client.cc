@@ -151,7 +151,7 @@ Status FluidClient::Pull(PullHandle handle, Variable& out) {
   const bool phase = in_get_ || async_;
   const Piece& piece = pulls_[static_cast<std::size_t>(handle.index)];
   Tensor& tensor = out.As<Tensor>();
-  tensor.Reset(piece.remote.dtype, piece.remote.shape);
+  tensor.Refit(piece.remote.dtype, piece.remote.shape);
   protocol::VariableMessage message{
       .varname = piece.remote.name, .out_varname = piece.remote.name, .trainer_id = trainer_};
   if (!phase) message.varname += protocol::kWithoutBarrier;

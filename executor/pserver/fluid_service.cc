@@ -75,7 +75,7 @@ void FluidService::OnCall(const std::string& caller, const std::string& method, 
 }
 
 void FluidService::Take(Call call) {
-  if (failed_) return Fail(std::move(call), *failed_);
+  if (failed_) return Refuse(std::move(call), *failed_);
   const std::string& method = call.method;
   if (method == "SendVariable") return TakeSend(std::move(call));
   if (method == "GetVariable") return TakeGet(std::move(call));
@@ -300,6 +300,12 @@ int FluidService::TrainerOf(const std::string& caller) const {
   const auto here = std::find_if(trainers_.begin(), trainers_.end(),
                                  [](const Trainer& t) { return t.said != nullptr && !t.completed; });
   return here == trainers_.end() ? 0 : static_cast<int>(here - trainers_.begin());
+}
+
+// Also of a call that cannot be served.
+int FluidService::LikelyTrainerOf(const Call& call) const {
+  const std::int64_t id = call.message.trainer_id;
+  return id > 0 && id < served_.role.trainers ? static_cast<int>(id) : TrainerOf(call.caller);
 }
 
 std::string FluidService::Who(const std::string& caller) const {

@@ -63,6 +63,7 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
     std::set<std::uint32_t> pushed;      // variables, in the step that is open
     std::uint32_t requests = 0;
     bool completed = false;
+    bool left = false;  // which the handler was told
   };
   struct Gradient {
     int trainer = 0, param = 0;
@@ -103,6 +104,7 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   void Know(const std::string& caller, int trainer) { trainer_at_[caller] = trainer; }
   Status CheckHere(int trainer) const;
   int TrainerOf(const std::string& caller) const;
+  int LikelyTrainerOf(const Call& call) const;
   std::string Who(const std::string& caller) const;
   Status Unserved(const std::string& name, std::string_view what) const;
   Status CheckTensor(const protocol::VariableMessage& message, const protocol::ContractPiece& piece,

@@ -85,6 +85,7 @@ Status FluidService::Overwritten(const std::string& name, std::uint64_t version)
 
 // The trainer has all that it is to get.
 void FluidService::Leave(int trainer) {
+  if (At(trainer).caller == nullptr || std::exchange(At(trainer).left, true)) return;
   events_.emplace_back([this, caller = At(trainer).caller] { handler_.OnClosed(caller, OkStatus()); });
 }
 
@@ -115,16 +116,17 @@ void FluidService::Answer(Call call, Result<UnaryReply> reply) {
 // Once the handler has had what came before: if that has ended the job, the reason for it is the better
 // answer.
 void FluidService::Refuse(Call call, const Status& why) {
-  const std::int64_t id = call.message.trainer_id;
-  Greet(id > 0 && id < served_.role.trainers ? static_cast<int>(id) : TrainerOf(call.caller));
+  Greet(LikelyTrainerOf(call));
   events_.emplace_back([this, refused = std::move(call), why]() mutable {
     const std::lock_guard lock(mutex_);
     Fail(std::move(refused), failed_.value_or(why));
   });
 }
 
-// Fluid's trainers end with the text of any error but UNAVAILABLE, which they try again.
+// Fluid's trainers end with the text of any error but UNAVAILABLE, which they try again. One that was told that
+// the job is over needs no more.
 void FluidService::Fail(Call call, const Status& why) {
+  if (failed_) Leave(LikelyTrainerOf(call));
   Answer(std::move(call), Status(StatusCode::kInternal, why.id(), why.message()));
 }
 

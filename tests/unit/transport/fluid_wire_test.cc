@@ -94,6 +94,8 @@ ToyJob OneParam() {
   return job;
 }
 
+std::string GradOf(int trainer) { return OneParam().GradName(OneParam().params[0], trainer); }
+
 // wire.md, section 5.1. Barriers do not say whose they are.
 TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
   const ToyJob job = OneParam();
@@ -108,9 +110,10 @@ TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
   EXPECT_TRUE(RunSteps(job, 1, *client, FluidTrainer(2), last).ok());
   std::vector<std::string> want = {"GetVariable w of 1", "GetVariable FETCH_BARRIER@RECV of 0"};
   for (int step = 0; step < 2; ++step) {
-    for (const char* call : {"SendVariable w@GRAD.trainer_1 of 1", "SendVariable BATCH_BARRIER@RECV of 0",
-                             "GetVariable w of 1", "GetVariable FETCH_BARRIER@RECV of 0"}) {
-      want.emplace_back(call);
+    for (const std::string& call :
+         {StrCat("SendVariable ", GradOf(1), " of 1"), std::string("SendVariable BATCH_BARRIER@RECV of 0"),
+          std::string("GetVariable w of 1"), std::string("GetVariable FETCH_BARRIER@RECV of 0")}) {
+      want.push_back(call);
     }
   }
   want.emplace_back("SendVariable COMPLETE@RECV of 1");
@@ -194,7 +197,7 @@ TEST(FluidWire, PhasesHoldCallsBackAsFluidsServerDoes) {
   const Result<transport::UnaryReply> fetched = t0.FetchBarrier().get();
   EXPECT_TRUE(fetched.ok() && !fetched->has_value()) << "a fetch barrier is answered without a message";
   // Trainer 0 is ahead: its gradient is stored, its call waits for phase SEND.
-  Trainer::Answer early = t0.Send("w@GRAD.trainer_0", Floats({1, 2}));
+  Trainer::Answer early = t0.Send(GradOf(0), Floats({1, 2}));
   (void)MessageOf(t1.Get("w"));
   EXPECT_FALSE(IsReady(early));
   EXPECT_TRUE(t1.FetchBarrier().get().ok());
@@ -204,7 +207,7 @@ TEST(FluidWire, PhasesHoldCallsBackAsFluidsServerDoes) {
 
   EXPECT_TRUE(t0.BatchBarrier().get().ok());
   Trainer::Answer next = t0.Get("w");  // waits for trainer 1
-  EXPECT_TRUE(t1.Send("w@GRAD.trainer_1", Floats({3, 4})).get().ok());
+  EXPECT_TRUE(t1.Send(GradOf(1), Floats({3, 4})).get().ok());
   EXPECT_FALSE(IsReady(next));
   EXPECT_TRUE(t1.BatchBarrier().get().ok());
   const VariableMessage after = MessageOf(std::move(next));
@@ -232,8 +235,7 @@ TEST(FluidWire, ABadCallIsRefusedAndDisturbsNobody) {
   (void)MessageOf(t0.Get("w"));
   EXPECT_NE(error(t0.Get("v")).find("holds no variable \"v\"   [E-wire-variable]"), std::string::npos);
   EXPECT_NE(error(stranger.Get("w")).find("trainer_id 7 is out of range"), std::string::npos);
-  EXPECT_NE(error(t0.Send("w@GRAD.trainer_0", Floats({1, 2, 3}))).find("[E-wire-variable]"),
-            std::string::npos);
+  EXPECT_NE(error(t0.Send(GradOf(0), Floats({1, 2, 3}))).find("[E-wire-variable]"), std::string::npos);
   EXPECT_NE(error(t0.Send("nothing", Floats({1}))).find("takes no variable"), std::string::npos);
   EXPECT_NE(error(t0.Call("PrefetchVariable", {.varname = "ids", .tensor = Floats({1}), .table_name = "t"}))
                 .find("holds no table"),
@@ -244,8 +246,8 @@ TEST(FluidWire, ABadCallIsRefusedAndDisturbsNobody) {
 
   const VariableMessage start = MessageOf(t1.Get("w"));
   for (Trainer* trainer : {&t0, &t1}) EXPECT_TRUE(trainer->FetchBarrier().get().ok());
-  EXPECT_TRUE(t0.Send("w@GRAD.trainer_0", Floats({1, 2})).get().ok());
-  EXPECT_TRUE(t1.Send("w@GRAD.trainer_1", Floats({3, 4})).get().ok());
+  EXPECT_TRUE(t0.Send(GradOf(0), Floats({1, 2})).get().ok());
+  EXPECT_TRUE(t1.Send(GradOf(1), Floats({3, 4})).get().ok());
   for (Trainer* trainer : {&t0, &t1}) EXPECT_TRUE(trainer->BatchBarrier().get().ok());
   EXPECT_NE(MessageOf(t0.Get("w")).tensor->values.ToText(), start.tensor->values.ToText());
   for (Trainer* trainer : {&t0, &t1}) EXPECT_TRUE(trainer->Complete().get().ok());
@@ -260,12 +262,13 @@ TEST(FluidWire, AMissingGradientIsAnErrorThatNamesIt) {
     (void)MessageOf(trainer->Get("w"));
     EXPECT_TRUE(trainer->FetchBarrier().get().ok());
   }
-  EXPECT_TRUE(t0.Send("w@GRAD.trainer_0", Floats({1, 2})).get().ok());
+  EXPECT_TRUE(t0.Send(GradOf(0), Floats({1, 2})).get().ok());
   EXPECT_TRUE(t0.BatchBarrier().get().ok());
   (void)t1.BatchBarrier().get();
   const Result<transport::UnaryReply> after = t0.Get("w").get();
   ASSERT_FALSE(after.ok());
   EXPECT_NE(after.status().message().find("trainer 1"), std::string::npos) << after.status().ToString();
+  EXPECT_FALSE(t1.Get("w").get().ok());  // it is told too
   EXPECT_FALSE(server.Join().ok());
 }
 

@@ -321,9 +321,9 @@ Status FluidClient::Wait(Kind kind) {
   }
   lock.unlock();
   for (Flight& flight : landed) {
-    Status status = Land(flight);
-    if (status.ok()) continue;
-    status = std::move(status).In(flight.what);
+    Status landed_as = Land(flight);
+    if (landed_as.ok()) continue;
+    Status status = std::move(landed_as).In(flight.what);
     return kind == Kind::kSave ? status : Fail(std::move(status));  // the job goes on without a file
   }
   return OkStatus();

@@ -21,8 +21,11 @@ import compare as random_programs  # noqa: E402  the search for Fluid's Python
 
 SKIPPED, LIMIT_S = 77, 120
 PSERVERS = 2
-# Trainers' side, pservers' side.
-CLUSTERS = [('fluid', 'fluid'), ('fluid', 'penstock'), ('penstock', 'fluid'), ('penstock', 'penstock')]
+# Trainers' side, pservers' side; beside ('fluid', 'fluid').
+CLUSTERS = {
+    'sync': [('fluid', 'penstock'), ('penstock', 'fluid'), ('penstock', 'penstock')],
+    'async': [('penstock', 'fluid')],  # our pservers run sync jobs only
+}
 # Asynchronous training with two trainers has other losses in each run, so there one trains.
 TRAINERS = {'sync': 2, 'async': 1}
 CASES = [('dense', 'sync'), ('sparse', 'sync'), ('dense', 'async'), ('sparse', 'async')]
@@ -119,7 +122,7 @@ def main():
     for model, mode in CASES:
         want = losses_of(pythons, 'fluid', 'fluid', model, mode, options.steps)
         print('%s %s: Fluid alone %s' % (model, mode, ' '.join('%.6f' % value for value in want[0])))
-        for trainers, pservers in CLUSTERS[1:]:
+        for trainers, pservers in CLUSTERS[mode]:
             if options.only not in (None, trainers + '-' + pservers):
                 continue
             what = '%s %s: trainers of %s on pservers of %s' % (model, mode, trainers, pservers)

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "executor/protocol/contract.h"
+#include "framework/text/policies.h"
 
 namespace penstock::protocol {
 namespace {
@@ -21,6 +22,16 @@ Status RequireServable(const roles::ServerRole& role) {
                          "which does not run yet; transpile with clip=local");
   }
   return OkStatus();
+}
+
+Status RequirePolicies(const ProgramMeta& meta) {
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(meta));
+  const auto refused = [](const char* policy) {
+    return Unimplemented("E-contract-policy", policy, " does not run yet; transpile without it");
+  };
+  if (policies.staleness) return refused(kStalenessPolicy);
+  if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
+  return policies.compression == CompressionRules() ? OkStatus() : refused(kCompressionPolicy);
 }
 
 class ContractMaker {
@@ -167,6 +178,7 @@ Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& progr
                                      const Op& listen_and_serv) {
   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
   PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta()));
   return role;
 }
 
@@ -195,6 +207,7 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
     return Unimplemented("E-contract-policy", "bn_sync ", role.bn_sync,
                          " does not run yet; transpile with bn_sync none");
   }
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta()));
   ContractMaker maker(role);
   for (const CommOp& one : role.ops) {
     Status status = maker.Add(one);

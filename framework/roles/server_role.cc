@@ -40,8 +40,8 @@ class ServedReader {
     }
     ReadOps();
     const LogicalRows logical = LogicalRowsOf(program_, block, param);
-    served_.logical = logical.whole;
-    served_.row_begin = logical.row_begin;
+    served_.logical = served_.by_id ? update_.param : logical.whole;  // a table: it is the whole, by number
+    if (!served_.by_id) served_.row_begin = logical.row_begin;
     if (served_.by_id) PENSTOCK_RETURN_IF_ERROR(TakeWholeTable());
     return std::move(served_);
   }

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "executor/protocol/bodies.h"
+#include "executor/protocol/envelope.h"
 #include "executor/pserver/refusal.h"
 
 namespace penstock::test {

@@ -189,7 +189,7 @@ TEST(ServerRole, ProgramsOfEveryModeAreRead) {
       }
       ++read[role->mode];
       for (const roles::ServedParam& served : role->params) {
-        EXPECT_FALSE(served.grads.empty()) << folder << name << ": " << served.param;
+        EXPECT_FALSE(served.grads.empty()) << folder << name << ": " << served.param.name;
         EXPECT_FALSE(served.logical.empty() && role->mode != roles::ServeMode::kGeo) << folder << name;
       }
     }

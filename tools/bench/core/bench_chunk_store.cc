@@ -48,7 +48,7 @@ std::size_t PeakKb() {
 
 struct Job {
   Program program;
-  protocol::ServerFacts facts;
+  roles::ServerRole facts;
   Scope scope;
 };
 

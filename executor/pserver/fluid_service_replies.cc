@@ -123,8 +123,8 @@ void FluidService::Refuse(Call call, const Status& why) {
   });
 }
 
-// Fluid's trainers end with the text of any error but UNAVAILABLE, which they try again. One that was told that
-// the job is over needs no more.
+// Fluid's trainers end with the text of any error but UNAVAILABLE, which they try again. One that was told
+// that the job is over needs no more.
 void FluidService::Fail(Call call, const Status& why) {
   if (failed_) Leave(LikelyTrainerOf(call));
   Answer(std::move(call), Status(StatusCode::kInternal, why.id(), why.message()));

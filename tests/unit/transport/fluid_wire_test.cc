@@ -2,6 +2,7 @@
 // make them.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <future>
 
@@ -92,6 +93,38 @@ ToyJob OneParam() {
   job.servers = {StrCat("127.0.0.1:", FreePort())};
   job.params = {{.name = "w", .shape = {2, 1}, .server = 0, .optimizer = "sgd"}};
   return job;
+}
+
+// Its connection to every server breaks so many times.
+class Flaky : public Recorder {
+ public:
+  explicit Flaky(int breaks) : breaks_(breaks) {}
+  void OnCall(const std::string& caller, const std::string& method, Payload request,
+              transport::UnaryDone done) override {
+    if (breaks_-- > 0) return done(Unavailable("E-test-broken", "the connection broke"));
+    Recorder::OnCall(caller, method, std::move(request), std::move(done));
+  }
+
+ private:
+  std::atomic<int> breaks_;
+};
+
+// wire.md, section 6.
+TEST(FluidWire, ACallIsSentAgainThreeTimesWhenItsConnectionBreaks) {
+  for (const int breaks : {3, 4}) {
+    const ToyJob job = OneParam();
+    Flaky flaky(breaks);
+    const Result<std::unique_ptr<Listener>> server = transport::ListenUnary(
+        job.servers[0], flaky, {.service = protocol::kFluidService, .methods = {"GetVariable"}});
+    ASSERT_TRUE(server.ok()) << server.status().ToString();
+    const auto client = Client(FluidTrainer(0));
+    ToyValues last;
+    const Status status = RunSteps(job, 0, *client, {.steps = 0, .wire = "fluid", .complete = false}, last);
+    EXPECT_EQ(status.ok(), breaks == 3) << status.ToString();
+    if (status.ok()) continue;
+    EXPECT_EQ(status.id(), "E-rpc-unavailable");
+    EXPECT_EQ(status.message().find("GetVariable of w: pserver 127.0.0.1"), 0u) << status.message();
+  }
 }
 
 std::string GradOf(int trainer) { return OneParam().GradName(OneParam().params[0], trainer); }

@@ -46,6 +46,13 @@ Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions op
   started_ = reported_ = options_.clock->Now();
 }
 
+Served Pserver::served() const {
+  Served served{.role = facts_};
+  for (std::size_t p = 0; p < facts_.params.size(); ++p)
+    served.chunk_rows.push_back(store_->chunk_rows(static_cast<int>(p)));
+  return served;
+}
+
 template <typename Work>
 void Pserver::Guard(const Work& work) {
   try {

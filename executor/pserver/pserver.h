@@ -30,6 +30,7 @@
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
+#include "executor/pserver/wire.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/line_limiter.h"
 #include "framework/runtime/transport.h"
@@ -64,6 +65,7 @@ class Pserver : public EventHandler {
                                                PserverOptions options);
 
   const std::string& address() const { return facts_.address; }
+  Served served() const;  // without a way to run
   void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                protocol::Event event) override;
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;

@@ -17,7 +17,13 @@ inline constexpr char kTalkMethod[] = "/penstock.Peer/Talk";
 inline constexpr char kPassKey[] = "penstock-pass";  // metadata: what a stream shows (proof.h)
 inline constexpr char kLeadKey[] = "penstock-lead";  // metadata of a further stream: the pass of the first
 
+// gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
+void QuietGrpc();
+
 // What moves most bytes for the least processor time; set(name, int).
+void TuneUnary(const std::function<void(const char*, int)>& set);
+// The same for streams, with the limits of our frames and with keepalive pings, which peers of other makes
+// may take for an attack.
 void TuneChannel(const std::function<void(const char*, int)>& set);
 
 // One stream of a PeerConnection, its handler: the queue of messages to send, and reading. At most one write

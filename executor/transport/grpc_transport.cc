@@ -1,6 +1,5 @@
 #include "executor/transport/grpc_transport.h"
 
-#include <grpc/support/log.h>
 #include <malloc.h>
 
 #include <cstdlib>
@@ -8,19 +7,11 @@
 
 #include "executor/transport/connect.h"
 #include "executor/transport/grpc_listen.h"
+#include "executor/transport/grpc_stream.h"
 #include "framework/base/log.h"
 
 namespace penstock::transport {
 namespace {
-
-// gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
-void QuietGrpc() {
-  static const bool once = [] {
-    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
-    return true;
-  }();
-  (void)once;
-}
 
 // gRPC receives each large message into memory of its own, which glibc would give back to the system
 // afterwards and fault in again for the next: a fifth of what receiving costs. At the end of each heap at

@@ -42,15 +42,36 @@ std::unique_ptr<client::SharedClient>& ClientSlot() {
 
 pid_t client_made_by = 0;
 
-client::SharedClient& ProcessClient() {
+// The wire of this process's job: that of its first executor, else PENSTOCK_WIRE.
+std::string& ProcessWire() {
+  static auto* wire = new std::string();
+  return *wire;
+}
+
+client::SharedClient& ProcessClient(const std::string& wire) {
   std::unique_ptr<client::SharedClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
+    process::GrpcClientOptions options = process::GrpcClientOptions::FromEnvironment();
+    if (!wire.empty()) options.wire = wire;
+    const std::string chosen = options.wire.empty() ? "native" : options.wire;
+    std::unique_ptr<RpcClient> made = Take(process::MakeGrpcClient(std::move(options)));
     (void)client.release();  // a parent's; what waits in it waits in the parent
-    client = std::make_unique<client::SharedClient>(
-        Take(process::MakeGrpcClient(process::GrpcClientOptions::FromEnvironment())));
+    client = std::make_unique<client::SharedClient>(std::move(made));
     client_made_by = getpid();
+    ProcessWire() = chosen;
+  }
+  if (!wire.empty() && wire != ProcessWire()) {
+    throw StatusError(FailedPrecondition("E-wire-mixed", "this process speaks the wire ",
+                                         Quote(ProcessWire()), ", and an executor asks for ", Quote(wire),
+                                         "; one job has one wire"));
   }
   return *client;
+}
+
+process::GrpcServerOptions ServerOptions() {
+  process::GrpcServerOptions options = process::GrpcServerOptions::FromEnvironment();
+  options.wire = ProcessWire();
+  return options;
 }
 
 std::atomic<int> running = 0;     // executors that are in a run
@@ -116,11 +137,10 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
 
 class PyExecutor {
  public:
-  PyExecutor()
-      : rpc_(ProcessClient().NewUser()),
+  explicit PyExecutor(const std::string& wire)
+      : rpc_(ProcessClient(wire).NewUser()),
         executor_(AllOps(), {.rpc = rpc_.get()}),
-        server_(Take(
-            process::MakeGrpcServer(AllOps(), executor_, process::GrpcServerOptions::FromEnvironment()))) {
+        server_(Take(process::MakeGrpcServer(AllOps(), executor_, ServerOptions()))) {
     executor_.set_server(server_.get());
   }
 
@@ -206,7 +226,7 @@ class PyExecutor {
 
 void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
-      .def(py::init<>())
+      .def(py::init<const std::string&>(), py::arg("wire") = "")
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);

@@ -37,6 +37,7 @@ DEFINE_string(main, "", "the program");
 DEFINE_string(values, "", "folder of values set after the start-up program");
 DEFINE_string(job, "", "the job's name");
 DEFINE_string(token, "", "the job's token");
+DEFINE_string(wire, "", "native or fluid");
 DEFINE_int32(trainers, 0, "how many trainers this process is told of; 0: it is not");
 DEFINE_int32(steps, 0, "steps of a trainer");
 DEFINE_string(feeds, "", "folder of folders s<step>; after the last, the first again");
@@ -210,6 +211,7 @@ Status Run(const Program& startup, const Program& main) {
                                                      .token = FLAGS_token,
                                                      .trainers = FLAGS_trainers,
                                                      .carrier = FLAGS_transport,
+                                                     .wire = FLAGS_wire,
                                                      .report = {}}));
   FaultyClient faulty(*client, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
@@ -220,6 +222,7 @@ Status Run(const Program& startup, const Program& main) {
            .token = FLAGS_token,
            .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
            .carrier = FLAGS_transport,
+           .wire = FLAGS_wire,
            .report = Report}));
   executor.set_rpc(&faulty);
   executor.set_server(server.get());

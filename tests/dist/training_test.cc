@@ -209,6 +209,30 @@ TEST(DistTraining, EverySyncJobIsCompared) {
   EXPECT_GE(SyncJobs(true).size(), CorpusFolder().empty() ? 0u : 2u);
 }
 
+TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> jobs = {
+      {"linear_sgd_sync", {"fc_0.w_0", "fc_0.b_0"}},
+      {"word2vec_sgd_sync", {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"}}};
+  for (const auto& [job_name, names] : jobs) {
+    if (!std::filesystem::exists(JobsFolder() + job_name)) continue;  // only in the whole corpus
+    const FluidJob fluid = MakeFluidJob(job_name);
+    Job& job = *fluid.job;
+    const std::vector<Arrays> reference = ReferenceOf(job, kSteps, names);
+    for (int i = 0; i < 2; ++i) job.trainer(i).flags = job.pserver(i).flags = {"--wire=fluid"};
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
+      EXPECT_NE(job.Logs().find("speaks Fluid's wire, which has no exactly-once"), std::string::npos);
+      for (int i = 0; i < 2; ++i) {
+        const Arrays final = job.Final(i);
+        for (const std::string& name : names) {
+          ExpectSameBytes(final.at(name), reference[static_cast<std::size_t>(i)].at(name),
+                          StrCat(job_name, ", seed ", seed, ", trainer ", i, ", ", name));
+        }
+      }
+    }
+  }
+}
+
 // Jobs with tables and without, with the parameters that a trainer has at its end.
 TEST(DistTraining, TenRunsInAnyOrderWithDelaysEndInTheBytesOfOneThread) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> jobs = {

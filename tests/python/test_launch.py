@@ -73,6 +73,15 @@ def test_safety_options_reach_every_role_with_absolute_paths(tmp_path):
         assert role["PENSTOCK_TRANSPORT"] == "tcp"
 
 
+def test_the_wire_reaches_every_role(tmp_path):
+    script = write_script(tmp_path, DUMP)
+    result = launch(tmp_path, "--server_num", "1", "--worker_num", "1", "--wire", "fluid", script)
+    assert result.returncode == 0, result.stderr
+    for log in ("serverlog.0", "workerlog.0"):
+        assert environment_of(tmp_path, log)["PENSTOCK_WIRE"] == "fluid"
+    assert launch(tmp_path, "--wire", "brpc", script).returncode == 2
+
+
 def test_the_manuals_line_with_the_script_before_gpus(tmp_path):
     script = write_script(tmp_path, DUMP)
     result = launch(tmp_path, script, "--gpus", "2", "--log_dir", "logs", "--lr", "1",

@@ -111,6 +111,7 @@ struct TrainerOptions {
   int steps = 3;
   std::string token = "secret";
   transport::TlsFiles tls = {};
+  std::string wire = {};
   bool complete = true;
   std::function<void(int)> before_step = [](int) {};
 };
@@ -120,6 +121,7 @@ inline std::unique_ptr<RpcClient> Client(const TrainerOptions& options = {}) {
                                   .token = options.token,
                                   .tls = options.tls,
                                   .carrier = CarrierUnderTest(),
+                                  .wire = options.wire,
                                   .report = [](auto&) {}})
       .value();
 }

@@ -32,8 +32,8 @@ struct GrpcServerOptions {
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE; what
-  // is not set stays as above.
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
+  // PENSTOCK_WIRE; what is not set stays as above.
   static GrpcServerOptions FromEnvironment();
 };
 

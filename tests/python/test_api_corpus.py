@@ -13,6 +13,7 @@ OTHER_MODULES = ('paddle.fluid.core', 'paddle.fluid.incubate', 'paddle.fluid.op'
 HANDLES = ('Block', 'Operator', 'Parameter', 'Variable')    # their makers are Program's and Block's methods
 # What takes more, or what may be left out.
 DIFFERENT = {
+    'executor.Executor': 'may be told the wire that it speaks with parameter servers',
     'framework.Program.to_string': 'throw_on_error may be left out',
     'layer_helper.LayerHelper.append_op': 'what Fluid hands on as *args is spelled out',
     'layers.sign': 'takes a name, as its kin do',

@@ -1,6 +1,8 @@
 #include "executor/client/initial_values.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "framework/ir/program.h"
@@ -15,6 +17,23 @@ bool Has(const Program& program, roles::Comm comm) {
   const auto& ops = program.main().ops();
   return std::any_of(ops.begin(), ops.end(),
                      [&](const OpEntry& entry) { return roles::CommOf(*entry.op) == comm; });
+}
+
+// Whether it sends gradients: anything that it does not also receive under that name.
+bool Trains(const Program& program) {
+  if (Has(program, roles::Comm::kSendBarrier)) return true;
+  std::set<std::string_view> received;
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kRecv) continue;
+    const roles::Names names = roles::RecvView(*entry.op).variables();
+    received.insert(names.begin(), names.end());
+  }
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kSend) continue;
+    for (const std::string& name : roles::SendView(*entry.op).variables())
+      if (!received.contains(name)) return true;
+  }
+  return false;
 }
 
 Dim RowsDeclared(const Program& program, const std::string& name) {
@@ -100,13 +119,13 @@ Parts RemoteParts(const Program& program) {
 bool InitialValues::Concerns(const Program& program) {
   if (speaks_to_servers_.size() >= kProgramsMax) speaks_to_servers_.clear();
   const auto [known, added] = speaks_to_servers_.try_emplace(program.content_id(), false);
-  if (added) known->second = Has(program, roles::Comm::kRecv) || Has(program, roles::Comm::kSendBarrier);
+  if (added) known->second = Has(program, roles::Comm::kRecv) || Trains(program);
   return known->second;
 }
 
 Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars& changed, RpcClient& rpc) {
   const Parts parts = RemoteParts(program);
-  if (!Has(program, roles::Comm::kSendBarrier)) {
+  if (!Trains(program)) {
     std::erase_if(changed, [&](const auto& entry) { return parts.contains(entry.first); });
     return OkStatus();
   }

@@ -11,19 +11,24 @@ namespace {
 constexpr char kDoc[] = R"(
 X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The
 op does not wait: the runtime keeps the elements until the server has them. Out, a control variable, orders
-what follows.)";
+what follows. With use_send_handler=false nothing is sent: the servers of epmap are told that the schedule of
+the learning rate is to count this step.)";
 
 class SendKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::SendView send(k.op());
-    if (send.by_communicator() || send.counts_step()) {
+    if (send.by_communicator()) {
       return Unimplemented("E-comm-mode",
-                           "send: send_varnames and use_send_handler=false belong to Fluid's asynchronous ",
-                           "communicator, which is not built; transpile in sync mode");
+                           "send: send_varnames belongs to Fluid's asynchronous communicator, which is not ",
+                           "built; transpile without runtime_split_send_recv");
     }
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     const roles::Names servers = send.addresses();
+    if (send.counts_step()) {
+      PENSTOCK_ASSIGN_OR_RETURN(counted_at_, client_->DeclarePeers(TextsOf(servers), TrainerOf(k)));
+      return OkStatus();
+    }
     const auto variables = k.Inputs("X");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
     for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -34,6 +39,7 @@ class SendKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (counted_at_.index >= 0) return client_->CountStep(counted_at_);
     for (const Piece& piece : pieces_)
       PENSTOCK_RETURN_IF_ERROR(client_->Push(piece.handle, k.Var(piece.variable)));
     return OkStatus();
@@ -46,6 +52,7 @@ class SendKernel : public Kernel {
   };
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
+  PeersHandle counted_at_;  // of an op that only tells these servers of the step
 };
 
 }  // namespace

@@ -33,6 +33,11 @@ Result<std::unique_ptr<Listener>> NativeWire::Listen(Served served, EventHandler
 
 Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler& handler) {
   const std::string address = served.role.address;
+  if (served.role.mode != roles::ServeMode::kSync) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
+                         static_cast<int>(served.role.mode), "; on Fluid's wire only 0 (sync) runs so far")
+        .With("leave PENSTOCK_WIRE out if the trainers are Penstock's too");
+  }
   auto service = std::make_shared<FluidService>(handler, std::move(served), job_);
   transport::UnaryServerOptions options = FluidService::Calls();
   options.report = report_;

@@ -43,7 +43,8 @@ class NativeWire : public Wire {
   Transport& transport_;
 };
 
-// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it.
+// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it. kUnimplemented E-server-mode: an
+// asynchronous server.
 class FluidWire : public Wire {
  public:
   FluidWire(std::string job, std::function<void(const std::string&)> report)

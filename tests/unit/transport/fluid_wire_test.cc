@@ -7,6 +7,7 @@
 #include <future>
 
 #include "executor/protocol/fluid_message.h"
+#include "executor/pserver/wire.h"
 #include "executor/transport/unary.h"
 #include "tests/unit/transport/grpc_job.h"
 
@@ -19,6 +20,23 @@ using namespace std::chrono_literals;
 
 process::GrpcServerOptions FluidServer() { return {.wire = "fluid"}; }
 TrainerOptions FluidTrainer(int steps) { return {.steps = steps, .wire = "fluid"}; }
+
+class NoEvents : public pserver::EventHandler {
+ public:
+  void OnEvent(const std::shared_ptr<pserver::Caller>&, const protocol::Sender&, protocol::Event) override {}
+  void OnUnreadable(const std::shared_ptr<pserver::Caller>&, const Status&) override {}
+  void OnClosed(const std::shared_ptr<pserver::Caller>&, const Status&) override {}
+  void OnNoMemory() override {}
+};
+
+TEST(FluidWire, AnAsynchronousServerSaysThatItDoesNotRunHere) {
+  NoEvents handler;
+  pserver::FluidWire wire("job", [](const std::string&) {});
+  pserver::Served served;
+  served.role.address = "127.0.0.1:1";
+  served.role.mode = roles::ServeMode::kHalfAsync;
+  EXPECT_EQ(wire.Listen(served, handler).status().id(), "E-server-mode");
+}
 
 TEST(FluidWire, AJobEndsInTheBytesOfOneThreadWhoeverStartsFirst) {
   const ToyJob job = Job();

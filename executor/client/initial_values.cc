@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "framework/ir/program.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/roles/views.h"
 
 namespace penstock::client {
@@ -17,6 +18,16 @@ bool Has(const Program& program, roles::Comm comm) {
                      [&](const OpEntry& entry) { return roles::CommOf(*entry.op) == comm; });
 }
 
+// It ends steps, or its communicator does.
+bool Trains(const Program& program) {
+  const auto& ops = program.main().ops();
+  return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+    const roles::Comm comm = roles::CommOf(*entry.op);
+    return comm == roles::Comm::kSendBarrier ||
+           (comm == roles::Comm::kSend && roles::SendView(*entry.op).by_communicator());
+  });
+}
+
 Dim RowsDeclared(const Program& program, const std::string& name) {
   const Var* var = program.FindVar(0, name);
   if (var == nullptr || !var->HasShape() || var->shape().rank() == 0) return 1;
@@ -25,7 +36,20 @@ Dim RowsDeclared(const Program& program, const std::string& name) {
 
 using Parts = std::map<std::string, std::vector<RemotePart>>;
 
-void AddReceived(const Program& program, const roles::RecvView& recv, Parts& parts) {
+// Of a program that was attached, so what it says is right.
+void AddCut(const Program& program, const Op& op, Parts& parts) {
+  const Result<std::vector<roles::RowPiece>> pieces = roles::RowPiecesOf(program, op);
+  if (!pieces.ok()) return;
+  std::vector<RemotePart>& rows = parts[roles::WholeOf(op)];
+  rows.clear();
+  for (const roles::RowPiece& piece : *pieces)
+    rows.push_back({piece.pserver, piece.type.name, piece.begin, piece.end});
+}
+
+void AddReceived(const Program& program, const Op& op, Parts& parts) {
+  const roles::RecvView recv(op);
+  if (recv.by_communicator()) return AddCut(program, op, parts);
+  if (recv.idle()) return;
   const roles::Names servers = recv.addresses(), remote = recv.renamed(), local = recv.variables();
   for (std::size_t i = 0; i < local.size() && i < servers.size(); ++i) {
     const std::string& name = i < remote.size() ? remote[i] : local[i];
@@ -87,8 +111,7 @@ Parts RemoteParts(const Program& program) {
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
     const roles::Comm comm = roles::CommOf(op);
-    if (comm == roles::Comm::kRecv && !roles::RecvView(op).idle())
-      AddReceived(program, roles::RecvView(op), parts);
+    if (comm == roles::Comm::kRecv) AddReceived(program, op, parts);
     if (op.type() == "concat") AddJoined(op, parts);
     if (comm == roles::Comm::kLookup || comm == roles::Comm::kSampler)
       AddSlices(roles::LookupView(op), parts);
@@ -100,13 +123,13 @@ Parts RemoteParts(const Program& program) {
 bool InitialValues::Concerns(const Program& program) {
   if (speaks_to_servers_.size() >= kProgramsMax) speaks_to_servers_.clear();
   const auto [known, added] = speaks_to_servers_.try_emplace(program.content_id(), false);
-  if (added) known->second = Has(program, roles::Comm::kRecv) || Has(program, roles::Comm::kSendBarrier);
+  if (added) known->second = Has(program, roles::Comm::kRecv) || Trains(program);
   return known->second;
 }
 
 Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars& changed, RpcClient& rpc) {
   const Parts parts = RemoteParts(program);
-  if (!Has(program, roles::Comm::kSendBarrier)) {
+  if (!Trains(program)) {
     std::erase_if(changed, [&](const auto& entry) { return parts.contains(entry.first); });
     return OkStatus();
   }

@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "executor/protocol/contract.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/text/policies.h"
 
 namespace penstock::protocol {
@@ -45,7 +46,7 @@ class ContractMaker {
       case CommOp::Kind::kTold:
         return AddSend(one);
       case CommOp::Kind::kRecv:
-        return one.idle ? OkStatus() : AddRecv(one);
+        return one.idle && !one.by_communicator ? OkStatus() : AddRecv(one);
       case CommOp::Kind::kLookup:
       case CommOp::Kind::kSampler:
         return AddSlices(one);
@@ -106,10 +107,10 @@ class ContractMaker {
   }
 
   Status AddSend(const CommOp& one) {
-    if (one.by_communicator || one.kind == CommOp::Kind::kStep) {
-      return Unimplemented("E-contract-mode",
-                           "send through a communicator or as a notification is not built yet");
+    if (one.kind != CommOp::Kind::kSend) {
+      return Unimplemented("E-contract-mode", "send as a notification is not built yet");
     }
+    if (one.by_communicator) return AddRows(*one.op, &Contract::grads);
     const roles::SendView send(*one.op);
     PENSTOCK_RETURN_IF_ERROR(send.Validate());
     return AddPieces(send.variables(), send.variables(), send.addresses(), &Contract::grads);
@@ -117,6 +118,7 @@ class ContractMaker {
 
   Status AddRecv(const CommOp& one) {
     PENSTOCK_RETURN_IF_ERROR(CheckTrainer(*one.op));
+    if (one.by_communicator) return AddRows(*one.op, &Contract::params);
     const roles::RecvView recv(*one.op);
     PENSTOCK_RETURN_IF_ERROR(recv.Validate());
     return AddPieces(recv.variables(), recv.remote(), recv.addresses(), &Contract::params);
@@ -128,6 +130,14 @@ class ContractMaker {
       PENSTOCK_ASSIGN_OR_RETURN(ContractPiece piece, roles::PieceOf(program_, 0, local[i], remote[i]));
       (out_.contracts[addresses[i]].*pieces).push_back(std::move(piece));
     }
+    return OkStatus();
+  }
+
+  // What the communicator cuts, or puts together.
+  Status AddRows(const Op& op, std::vector<ContractPiece> Contract::*pieces) {
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<roles::RowPiece> cut, roles::RowPiecesOf(program_, op));
+    for (roles::RowPiece& piece : cut)
+      (out_.contracts[piece.pserver].*pieces).push_back(std::move(piece.type));
     return OkStatus();
   }
 

@@ -17,6 +17,7 @@
 
 #include "executor/client/initial_values.h"
 #include "executor/client/shared_client.h"
+#include "executor/communicator/communicator.h"
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
 #include "executor/protocol/failure.h"
@@ -34,19 +35,29 @@ namespace {
 
 namespace py = pybind11;
 
-// The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
-std::unique_ptr<client::SharedClient>& ClientSlot() {
-  static auto* slot = new std::unique_ptr<client::SharedClient>();
+// The process's one client of its parameter servers, and its communicator: a trainer is a process, whatever
+// executors it makes.
+struct ProcessClient {
+  explicit ProcessClient(std::unique_ptr<RpcClient> made) : shared(std::move(made)) {
+    shared.set_communicator(&communicator);
+  }
+  client::SharedClient shared;
+  const std::unique_ptr<RpcClient> of_communicator = shared.NewUser();
+  communicator::Communicator communicator{*of_communicator};
+};
+
+std::unique_ptr<ProcessClient>& ClientSlot() {
+  static auto* slot = new std::unique_ptr<ProcessClient>();
   return *slot;
 }
 
 pid_t client_made_by = 0;
 
-client::SharedClient& ProcessClient() {
-  std::unique_ptr<client::SharedClient>& client = ClientSlot();
+ProcessClient& ThisProcess() {
+  std::unique_ptr<ProcessClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
     (void)client.release();  // a parent's; what waits in it waits in the parent
-    client = std::make_unique<client::SharedClient>(
+    client = std::make_unique<ProcessClient>(
         Take(process::MakeGrpcClient(process::GrpcClientOptions::FromEnvironment())));
     client_made_by = getpid();
   }
@@ -65,12 +76,12 @@ struct Running {
 // thread has not left keeps the client, for it may still use it.
 void EndClient(const Status& how) {
   if (how.ok()) {
-    const Status completed = ClientSlot()->Complete();
+    const Status completed = ClientSlot()->shared.Complete();
     if (!completed.ok()) Log(LogSeverity::kError, StrCat("at exit: ", completed));
   } else {
-    ClientSlot()->Abandon(how);
+    ClientSlot()->shared.Abandon(how);
   }
-  if (running == 0) ClientSlot()->Disconnect();
+  if (running == 0) ClientSlot()->shared.Disconnect();
 }
 
 // Called by exit() with the process's status, after Python has ended. Nobody else learns the status of
@@ -111,13 +122,13 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
       interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(protocol::kTrainerRaised, message);
   for (const std::string& line : details) why.With(line);
   const py::gil_scoped_release others;
-  ClientSlot()->Abandon(why);
+  ClientSlot()->shared.Abandon(why);
 }
 
 class PyExecutor {
  public:
   PyExecutor()
-      : rpc_(ProcessClient().NewUser()),
+      : rpc_(ThisProcess().shared.NewUser()),
         executor_(AllOps(), {.rpc = rpc_.get()}),
         server_(Take(
             process::MakeGrpcServer(AllOps(), executor_, process::GrpcServerOptions::FromEnvironment()))) {
@@ -202,6 +213,24 @@ class PyExecutor {
   bool closed_ = false;
 };
 
+void CheckCommunicator(const ProgramBox& box, communicator::ModeName mode) {
+  Check(communicator::CheckProgram(box.program, {.mode = mode}));
+}
+
+void StartCommunicator(const ProgramBox& box, communicator::ModeName mode) {
+  Check(ThisProcess().communicator.Start(box.program, {.mode = mode}));
+}
+
+void StopCommunicator() {
+  if (ended || client_made_by != getpid()) return;
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->communicator.Stop(); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
+
+bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->communicator.running(); }
+
 }  // namespace
 
 void BindExecutor(py::module_& m) {
@@ -210,6 +239,15 @@ void BindExecutor(py::module_& m) {
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);
+  py::enum_<communicator::ModeName>(m, "CommunicatorMode")
+      .value("SYNC", communicator::ModeName::kSync)
+      .value("ASYNC", communicator::ModeName::kAsync)
+      .value("HALF_ASYNC", communicator::ModeName::kHalfAsync)
+      .value("GEO", communicator::ModeName::kGeo);
+  m.def("check_communicator", &CheckCommunicator);
+  m.def("start_communicator", &StartCommunicator);
+  m.def("stop_communicator", &StopCommunicator);
+  m.def("communicator_runs", &CommunicatorRuns);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
   m.def("end_child_rpc", &EndChildRpc, py::arg("why"));
 }

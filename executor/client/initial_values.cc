@@ -1,6 +1,8 @@
 #include "executor/client/initial_values.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "framework/ir/program.h"
@@ -18,14 +20,21 @@ bool Has(const Program& program, roles::Comm comm) {
                      [&](const OpEntry& entry) { return roles::CommOf(*entry.op) == comm; });
 }
 
-// It ends steps, or its communicator does.
+// Whether it sends gradients: anything that it does not also receive under that name.
 bool Trains(const Program& program) {
-  const auto& ops = program.main().ops();
-  return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
-    const roles::Comm comm = roles::CommOf(*entry.op);
-    return comm == roles::Comm::kSendBarrier ||
-           (comm == roles::Comm::kSend && roles::SendView(*entry.op).by_communicator());
-  });
+  if (Has(program, roles::Comm::kSendBarrier)) return true;
+  std::set<std::string_view> received;
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kRecv) continue;
+    const roles::Names names = roles::RecvView(*entry.op).variables();
+    received.insert(names.begin(), names.end());
+  }
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kSend) continue;
+    for (const std::string& name : roles::SendView(*entry.op).variables())
+      if (!received.contains(name)) return true;
+  }
+  return false;
 }
 
 Dim RowsDeclared(const Program& program, const std::string& name) {

@@ -31,6 +31,9 @@ SentKey KeyOf(const protocol::Push& push) {
 SentKey KeyOf(const protocol::EndStep& end) {
   return {.kind = KindOf<protocol::EndStep>(), .step = end.step};
 }
+SentKey KeyOf(const protocol::CountStep& count) {
+  return {.kind = KindOf<protocol::CountStep>(), .step = count.step};
+}
 SentKey KeyOf(const protocol::Pull& pull) {
   return {.kind = KindOf<protocol::Pull>(),
           .step = pull.version,

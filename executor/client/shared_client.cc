@@ -33,6 +33,7 @@ class SharedClient::User : public RpcClient {
     return client_.DeclarePeers(pservers, trainer_id);
   }
   Status Push(PushHandle piece, const Variable& value) override { return client_.Push(piece, value); }
+  Status CountStep(PeersHandle pservers) override { return client_.CountStep(pservers); }
   Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
   Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {

@@ -1,6 +1,7 @@
 #include "executor/communicator/communicator.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "executor/communicator/step_mode.h"
@@ -31,12 +32,23 @@ constexpr const char* NameOf(ModeName mode) {
   return "";
 }
 
+// All that the communicator speaks to, each once.
+std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
+  std::set<std::string> addresses;
+  for (const roles::CommOp& one : role.ops) {
+    if (!one.by_communicator) continue;
+    for (const roles::Piece& piece : one.pieces) addresses.emplace(piece.pserver);
+  }
+  return {addresses.begin(), addresses.end()};
+}
+
 }  // namespace
 
 Status CheckProgram(const Program& program, const Settings& settings) {
-  if (settings.mode == ModeName::kAsync || settings.mode == ModeName::kGeo) {
-    return Unimplemented("E-communicator-mode", "a communicator in mode ", NameOf(settings.mode),
-                         " does not run yet; transpile with completely_not_async, and use mode SYNC");
+  if (settings.mode == ModeName::kGeo) {
+    return Unimplemented("E-communicator-mode",
+                         "a communicator in mode GEO does not run yet; transpile with ",
+                         "runtime_split_send_recv, and use mode ASYNC");
   }
   const roles::TrainerRole role = roles::ReadTrainer(program);
   if (!role.by_communicator) {
@@ -47,7 +59,12 @@ Status CheckProgram(const Program& program, const Settings& settings) {
   const bool ends = std::any_of(role.ops.begin(), role.ops.end(), [](const roles::CommOp& one) {
     return one.kind == roles::CommOp::Kind::kSendBarrier && roles::BarrierView(*one.op).half_async();
   });
-  if (ends) return OkStatus();
+  if (ends != (settings.mode == ModeName::kAsync)) return OkStatus();
+  if (ends) {
+    return InvalidArgument(
+        "E-communicator-steps", "a communicator in mode ASYNC ends steps by itself, but the ",
+        "program has a send_barrier; use mode HALF_ASYNC, or SYNC with completely_not_async");
+  }
   return InvalidArgument("E-communicator-steps", "a communicator in mode ", NameOf(settings.mode),
                          " needs a send_barrier in the program; transpile with half_async or ",
                          "completely_not_async");
@@ -60,7 +77,12 @@ Status Communicator::Start(const Program& program, const Settings& settings) {
     return FailedPrecondition("E-communicator-running",
                               "this process's communicator is running already; stop it first");
   }
-  mode_ = MakeStepMode(rpc_);
+  if (settings.mode == ModeName::kAsync) {
+    const roles::TrainerRole role = roles::ReadTrainer(program);
+    mode_ = MakeAsyncMode(rpc_, settings.async, ServersOf(role), role.trainer_id.value_or(0));
+  } else {
+    mode_ = MakeStepMode(rpc_);
+  }
   return OkStatus();
 }
 

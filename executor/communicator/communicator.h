@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 
+#include "executor/communicator/async_mode.h"
 #include "executor/communicator/mode.h"
 #include "framework/ir/program.h"
 
@@ -26,6 +27,7 @@ enum class ModeName { kSync, kAsync, kHalfAsync, kGeo };  // numbered as Fluid's
 
 struct Settings {
   ModeName mode = ModeName::kSync;
+  AsyncSettings async = {};
 };
 
 // Whether the program's sends and barriers are those of the mode. kInvalidArgument: E-communicator-program

@@ -13,9 +13,20 @@ using roles::CommOp;
 
 // The one place where it is said what runs.
 Status RequireServable(const roles::ServerRole& role) {
-  if (role.mode != roles::ServeMode::kSync) {
-    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
-                         static_cast<int>(role.mode), "; only 0 (sync) runs so far");
+  const auto mode = static_cast<int>(role.mode);
+  if (mode < 0 || role.mode >= roles::ServeMode::kGeo) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ", mode,
+                         "; 0 (sync), 1 and 2 (async) run so far");
+  }
+  for (const roles::ServedParam& served : role.params) {
+    if (role.mode == roles::ServeMode::kSync || served.grads.size() <= 1) continue;
+    return InvalidArgument("E-server-merge", "block ", served.block, " merges ", served.grads.size(),
+                           " gradients for ", served.param.name, ", but in distributed_mode ", mode,
+                           " each gradient is an update of its own");
+  }
+  if (role.keeps_backups) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for delay compensation (dc_asgd), ",
+                         "which does not run yet; transpile without it");
   }
   if (!role.measure_blocks.empty()) {
     return Unimplemented("E-server-measures", "block ", role.measure_blocks.front(),
@@ -25,12 +36,15 @@ Status RequireServable(const roles::ServerRole& role) {
   return OkStatus();
 }
 
-Status RequirePolicies(const ProgramMeta& meta) {
+Status RequirePolicies(const ProgramMeta& meta, bool sync) {
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(meta));
   const auto refused = [](const char* policy) {
     return Unimplemented("E-contract-policy", policy, " does not run yet; transpile without it");
   };
-  if (policies.staleness) return refused(kStalenessPolicy);
+  if (policies.staleness && sync) {
+    return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
+                         "transpile without it, or with sync_mode=false");
+  }
   if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
   return policies.compression == CompressionRules() ? OkStatus() : refused(kCompressionPolicy);
 }
@@ -44,8 +58,10 @@ class ContractMaker {
       case CommOp::Kind::kSend:
       case CommOp::Kind::kStep:
       case CommOp::Kind::kTold:
+        last_send_ = one.position;
         return AddSend(one);
       case CommOp::Kind::kRecv:
+        last_recv_ = one.position;
         return one.idle && !one.by_communicator ? OkStatus() : AddRecv(one);
       case CommOp::Kind::kLookup:
       case CommOp::Kind::kSampler:
@@ -58,6 +74,8 @@ class ContractMaker {
         AddServers(one);
         return OkStatus();
       case CommOp::Kind::kSendBarrier:
+        ends_otherwise_ = true;
+        [[fallthrough]];
       case CommOp::Kind::kFetchBarrier:
         AddServers(one);
         return CheckTrainer(*one.op);
@@ -71,6 +89,7 @@ class ContractMaker {
       SortByName(contract.tables);
       SortByName(contract.grads);
       TakeStarts(contract);
+      out_.trains |= !contract.grads.empty();
       const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
       for (std::vector<ContractPiece>* pulled :
            {&contract.params, &contract.tables})  // one may be pulled twice
@@ -79,6 +98,8 @@ class ContractMaker {
       if (twice == contract.grads.end()) continue;
       return InvalidArgument("E-contract-twice", "two sends of ", twice->name, " to pserver ", address);
     }
+    out_.ends_steps = out_.trains && !ends_otherwise_;
+    out_.pushes_after_pulls = out_.trains && last_send_ > last_recv_;
     return std::move(out_);
   }
 
@@ -107,10 +128,19 @@ class ContractMaker {
   }
 
   Status AddSend(const CommOp& one) {
-    if (one.kind != CommOp::Kind::kSend) {
-      return Unimplemented("E-contract-mode", "send as a notification is not built yet");
+    if (one.kind == CommOp::Kind::kTold || (one.kind == CommOp::Kind::kStep && one.by_communicator)) {
+      return Unimplemented("E-contract-mode",
+                           "a send that tells the communicator of steps or rows is not built ",
+                           "yet; transpile without a schedule of the learning rate, or in sync mode");
     }
-    if (one.by_communicator) return AddRows(*one.op, &Contract::grads);
+    if (one.kind == CommOp::Kind::kStep) {
+      AddServers(one);
+      return OkStatus();
+    }
+    if (one.by_communicator) {
+      ends_otherwise_ = true;
+      return AddRows(*one.op, &Contract::grads);
+    }
     const roles::SendView send(*one.op);
     PENSTOCK_RETURN_IF_ERROR(send.Validate());
     return AddPieces(send.variables(), send.variables(), send.addresses(), &Contract::grads);
@@ -180,6 +210,8 @@ class ContractMaker {
 
   const Program& program_;
   TrainerContracts out_;
+  int last_send_ = -1, last_recv_ = -1;  // positions
+  bool ends_otherwise_ = false;          // by a send_barrier, or by the communicator
 };
 
 }  // namespace
@@ -188,7 +220,7 @@ Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& progr
                                      const Op& listen_and_serv) {
   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
   PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta()));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta(), role.mode == roles::ServeMode::kSync));
   return role;
 }
 
@@ -217,13 +249,14 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
     return Unimplemented("E-contract-policy", "bn_sync ", role.bn_sync,
                          " does not run yet; transpile with bn_sync none");
   }
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta()));
   ContractMaker maker(role);
   for (const CommOp& one : role.ops) {
     Status status = maker.Add(one);
     if (!status.ok()) return roles::AddPlace(std::move(status), *one.op);
   }
   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take());
+  // A start-up program belongs to a job of any mode.
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta(), out.trains && !out.ends_steps));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;
   return out;
 }

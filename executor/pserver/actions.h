@@ -18,7 +18,8 @@ namespace penstock::pserver {
 struct MachineConfig {
   int trainers = 1;
   bool has_lr_block = false;
-  std::uint64_t window = 2;  // steps a trainer may push ahead
+  bool counts_steps = false;  // that block has counters of the trainers' steps
+  std::uint64_t window = 2;   // steps a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
   struct Param {
     std::string name;
@@ -77,6 +78,7 @@ struct MergeAction {
 struct RunAction {
   int param = 0, chunk = 0;
   std::uint64_t step = 0;
+  int counts = -1;  // of the learning-rate block: first counts a step of this trainer; -1: of none
 };
 struct SaveAction {
   SaveEvent save;
@@ -103,11 +105,17 @@ struct PushedReply {
 struct StepEndedReply {
   std::uint64_t step = 0;
 };
+// The server knows that the schedule is to count this step.
+struct CountedReply {
+  std::uint64_t step = 0;
+};
 // Send the chunk as it is now (no block runs on it, or there is a copy), in parts.
 struct PulledReply {
   ChunkId at;
   std::uint64_t version = 0;
   std::uint64_t welcome_below = 0;
+  // In the place of that version, what the chunk is once what was decided about it before is done.
+  bool newest = false;
 };
 struct GoneReply {
   ChunkId at;
@@ -117,6 +125,7 @@ struct GoneReply {
 // Send the rows asked for as they are now, in parts.
 struct RowsReply {
   RowsEvent asked;
+  bool newest = false;  // as of PulledReply
 };
 struct RowsGoneReply {
   RowsEvent asked;
@@ -135,8 +144,8 @@ struct FailureReply {
 };
 struct ReplyAction {
   int trainer = 0;
-  std::variant<PushedReply, StepEndedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply, CreditReply,
-               SavedReply, CompletedReply, FailureReply>
+  std::variant<PushedReply, StepEndedReply, CountedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply,
+               CreditReply, SavedReply, CompletedReply, FailureReply>
       reply;
 };
 

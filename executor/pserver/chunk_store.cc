@@ -93,6 +93,7 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   param.piece = served.param;
   param.start = served.start;
   param.rows = served.rows;
+  param.addends = static_cast<int>(served.grads.size());
   param.block = served.block;
   param.first_queue = first_queue;
   return param;
@@ -227,7 +228,7 @@ Status ChunkStore::Merge(const MergeAction& merge) {
     return OkStatus();
   }
   if (param.rows) {
-    return MergeRows(merge, chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<SelectedRows>());
+    return MergeRows(merge, GradientOf(chunk, merge.trainer).As<SelectedRows>());
   }
   return MergeTensor(merge, param, chunk);
 }
@@ -236,12 +237,12 @@ Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chu
   if (param.merge) {
     Tensor& sum = chunk.sum->As<Tensor>();
     Addition addition{.first = chunk.merged == 0};
-    if (++chunk.merged == facts_.trainers) addition.factor = param.merge->factor;
+    if (++chunk.merged == param.addends) addition.factor = param.merge->factor;
     if (addition.first) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
     AddGradient(merge.parts, addition, sum);
     return OkStatus();
   }
-  Tensor& gradient = chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<Tensor>();
+  Tensor& gradient = GradientOf(chunk, merge.trainer).As<Tensor>();
   // The block may have replaced the buffer of a variable that it also writes.
   if (!gradient.initialized() || gradient.shape() != chunk.param.shape()) {
     gradient = Tensor(chunk.param.dtype(), chunk.param.shape());
@@ -255,7 +256,10 @@ Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chu
 }
 
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
-  if (run.param < 0) return runner.RunBlock(program_, facts_.lr_block, scope_);
+  if (run.param < 0) {
+    if (run.counts >= 0) PENSTOCK_RETURN_IF_ERROR(CountStep(run.counts));
+    return runner.RunBlock(program_, facts_.lr_block, scope_);
+  }
   Chunk& chunk = At(run.param, run.chunk);
   const Param& param = params_[static_cast<std::size_t>(run.param)];
   Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
@@ -277,9 +281,22 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   return OkStatus();
 }
 
-std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::uint64_t version,
+Status ChunkStore::CountStep(int trainer) {
+  const std::string& name = facts_.counters[static_cast<std::size_t>(trainer)];
+  Variable* counter = scope_.Find(name);
+  Tensor* steps = counter == nullptr ? nullptr : counter->If<Tensor>();
+  if (steps == nullptr || !steps->initialized() || steps->dtype() != DType::kInt64 || steps->count() != 1) {
+    return FailedPrecondition("E-server-startup", name, ", which counts the steps of trainer ", trainer,
+                              ", has no value on this pserver; run its start-up program first");
+  }
+  ++steps->Data<std::int64_t>()[0];
+  return OkStatus();
+}
+
+std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::optional<std::uint64_t> asked,
                                                      int trainer) {
   Chunk& c = At(param, chunk);
+  const std::uint64_t version = asked.value_or(c.version);
   if (params_[static_cast<std::size_t>(param)].start) {  // never written again
     if (c.published == nullptr) c.published = Published::Share(c.param, part_bytes_);
     return c.published;

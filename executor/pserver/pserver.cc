@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "executor/pserver/memory_left.h"
+#include "executor/pserver/policies/policy_of.h"
 
 namespace penstock::pserver {
 namespace {
@@ -29,9 +30,11 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
+  config.counts_steps = !server->facts_.counters.empty();
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
-  server->machine_ = std::make_unique<StateMachine>(std::move(config));
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
+  server->machine_ = std::make_unique<StateMachine>(std::move(config), PolicyOf(server->facts_, policies));
   return server;
 }
 

@@ -122,6 +122,7 @@ class Pserver : public EventHandler {
   bool IsOfTrainer(const From& from, const protocol::Event& event);
   void On(const From& from, const protocol::Push& push, Actions& actions);
   void On(const From& from, const protocol::EndStep& end, Actions& actions);
+  void On(const From& from, const protocol::CountStep& count, Actions& actions);
   void On(const From& from, const protocol::Pull& pull, Actions& actions);
   void On(const From& from, const protocol::PullRows& pull, Actions& actions);
   void On(const From& from, const protocol::Save& save, Actions& actions);
@@ -144,7 +145,7 @@ class Pserver : public EventHandler {
   void Tell(const LeftAction& left);
   void Reply(const ReplyAction& action);
   void ReplyChunk(int trainer, const PulledReply& reply);
-  void ReplyRows(int trainer, const RowsEvent& asked);
+  void ReplyRows(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 

@@ -69,6 +69,11 @@ void Pserver::On(const From& from, const protocol::EndStep& end, Actions& action
   machine_->EndStep(from.trainer, end.step, params, actions);
 }
 
+void Pserver::On(const From& from, const protocol::CountStep& count, Actions& actions) {
+  At(from.trainer).worked = true;
+  machine_->CountStep(from.trainer, count.step, actions);
+}
+
 void Pserver::On(const From& from, const protocol::Pull& pull, Actions& actions) {
   const std::optional<int> param = admission_.terms(from.trainer).ParamOfPull(pull.at.variable);
   if (!param) {

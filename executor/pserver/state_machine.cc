@@ -3,9 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/pserver/sync_policy.h"
+#include "executor/pserver/policies/sync_policy.h"
 
 namespace penstock::pserver {
+namespace {
+
+// How many steps of a trainer may wait to be counted: nobody is that far ahead of its gradients.
+constexpr std::size_t kWaitingCountsMax = 1024;
+
+}  // namespace
 
 StateMachine::StateMachine(MachineConfig config)
     : StateMachine(std::move(config), std::make_unique<SyncPolicy>()) {}
@@ -118,20 +124,51 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
 }
 
 void StateMachine::StartBlock(ChunkId at, Actions& out) {
-  if (!RequireAllInitial(at, out)) return;
+  if (!HasAllInitial(at, out)) return;
   if (ledger_.config().has_lr_block && rate_runs_ < policy_->RateRuns(ledger_, at)) {
     wait_for_rate_.insert(at);
-    // The rate of the step before is in use until every chunk has taken that step.
-    if (!rate_running_ && ledger_.low_version() >= rate_runs_) {
-      rate_running_ = true;
-      ++busy_;
-      out.emplace_back(RunAction{.param = -1, .chunk = 0, .step = rate_runs_});
-    }
-    return;
+    return StartRate(out);
   }
-  ledger_.chunk(at).StartBlock();
+  ledger_.StartBlock(at);
   ++busy_;
   out.emplace_back(RunAction{.param = at.param, .chunk = at.chunk, .step = ledger_.chunk(at).version()});
+}
+
+// The first run makes the rate that training begins with, and counts nothing.
+void StateMachine::StartRate(Actions& out) {
+  if (rate_running_ || !policy_->RateMayRun(ledger_, rate_runs_)) return;
+  rate_running_ = true;
+  ++busy_;
+  const bool counts = rate_runs_ > 0 && ledger_.count_is_due();
+  out.emplace_back(RunAction{
+      .param = -1, .chunk = 0, .step = rate_runs_, .counts = counts ? ledger_.TakeCounted().trainer : -1});
+}
+
+void StateMachine::CountStep(int trainer, std::uint64_t step, Actions& out) {
+  if (ended_) return;
+  if (!ledger_.config().counts_steps) {
+    return Fail(FailedPrecondition("E-rpc-count", "trainer ", trainer, " told of step ", step,
+                                   " a learning-rate schedule that counts no steps of trainers"),
+                out);
+  }
+  std::uint64_t& below = ledger_.trainer(trainer).counted_below;
+  if (step >= below) {
+    if (ledger_.counts_waiting() >= kWaitingCountsMax * static_cast<std::size_t>(ledger_.trainers())) {
+      return Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " told of step ", step, " while ",
+                                     ledger_.counts_waiting(), " steps are still to be counted"),
+                  out);
+    }
+    below = step + 1;
+    ledger_.AddCounted({trainer, step});
+    CountWhatIsDue(out);
+  }
+  out.emplace_back(ReplyAction{trainer, CountedReply{step}});
+}
+
+void StateMachine::CountWhatIsDue(Actions& out) {
+  if (!ledger_.config().counts_steps || ended_) return;
+  ledger_.FindDueCount();
+  if (ledger_.count_is_due()) StartRate(out);
 }
 
 void StateMachine::StartThoseThatWaitForTheRate(Actions& out) {
@@ -145,12 +182,14 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   if (param < 0) {
     rate_running_ = false;
     ++rate_runs_;
+    CountWhatIsDue(out);
     StartThoseThatWaitForTheRate(out);
     EndIfDrained(out);
     return;
   }
   const ChunkId at{param, chunk};
   if (ledger_.EndBlock(at)) StartThoseThatWaitForTheRate(out);
+  CountWhatIsDue(out);
   TellWelcome(at, out);
   AnswerWaiting(at, out);
   if (chunk == 0) StartSave(param, out);
@@ -159,9 +198,8 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
 }
 
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
-  if (!policy_->TellsWelcome(ledger_, at.param)) return;
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (completed(t)) continue;
+    if (completed(t) || !policy_->TellsWelcome(ledger_, at, t)) continue;
     out.emplace_back(
         ReplyAction{.trainer = t, .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, t)}});
   }
@@ -200,6 +238,9 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
       account.Publish();
       out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below}});
       return;
+    case PullAnswer::kNewest:
+      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below, true}});
+      return;
     case PullAnswer::kGone:
       out.emplace_back(ReplyAction{trainer, GoneReply{at, version, welcome_below}});
       return;
@@ -224,14 +265,37 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
   if (step == from.steps_ended) {
     for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) {
       if (IsStart(i) || params_pushed.contains(i)) continue;
+      if (!policy_->StepsAreWhole()) {
+        if (!PassOver(trainer, step, i, out)) return;
+        continue;
+      }
       Fail(FailedPrecondition("E-step-incomplete", "trainer ", trainer, " ended step ", step,
                               " without sending the gradient of ", ledger_.param(i).name),
            out);
       return;
     }
     ++from.steps_ended;
+    CountWhatIsDue(out);
   }
   out.emplace_back(ReplyAction{trainer, StepEndedReply{step}});
+}
+
+// The step has no gradient of the param. False: the job has ended.
+bool StateMachine::PassOver(int trainer, std::uint64_t step, int param, Actions& out) {
+  for (int k = 0; k < static_cast<int>(ledger_.param(param).chunk_bytes.size()); ++k) {
+    const ChunkId at{param, k};
+    if (!ledger_.chunk(at).Skip(trainer, step)) {
+      Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " ended step ", step,
+                              " while the gradient of ", ledger_.param(param).name, " of step ",
+                              ledger_.chunk(at).taken(trainer), " has not come"),
+           out);
+      return false;
+    }
+    Advance(at, out);
+    AnswerWaiting(at, out);
+    if (k == 0) StartSave(param, out);
+  }
+  return !ended_;
 }
 
 void StateMachine::Fail(const Status& why, Actions& out) {

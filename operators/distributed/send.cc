@@ -11,7 +11,8 @@ namespace {
 constexpr char kDoc[] = R"(
 X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The
 op does not wait: the runtime keeps the elements until the server has them. Out, a control variable, orders
-what follows.
+what follows. With use_send_handler=false nothing is sent: the servers of epmap are told that the schedule of
+the learning rate is to count this step.
 
 With send_varnames, X is one whole gradient, of which rows are sent under each of these names: `sections` says
 how many. The trainer's communicator cuts it, and its mode says when what is sent.)";
@@ -20,13 +21,17 @@ class SendKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::SendView send(k.op());
-    if (send.counts_step()) {
-      return Unimplemented("E-comm-mode", "send: steps are not counted by notification yet ",
-                           "(use_send_handler=false); transpile in sync mode");
+    if (send.counts_step() && send.by_communicator()) {
+      return Unimplemented("E-comm-mode", "send: steps are not counted through a communicator yet ",
+                           "(use_send_handler=false); transpile without runtime_split_send_recv");
     }
     if (send.by_communicator()) return PrepareWhole(k, send);
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     const roles::Names servers = send.addresses();
+    if (send.counts_step()) {
+      PENSTOCK_ASSIGN_OR_RETURN(counted_at_, client_->DeclarePeers(TextsOf(servers), TrainerOf(k)));
+      return OkStatus();
+    }
     const auto variables = k.Inputs("X");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
     for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -38,6 +43,7 @@ class SendKernel : public Kernel {
   }
   Status Run(KernelRun& k) override {
     if (communicator_ != nullptr) return communicator_->Send(whole_, k.Var(gradient_));
+    if (counted_at_.index >= 0) return client_->CountStep(counted_at_);
     for (const Piece& piece : pieces_)
       PENSTOCK_RETURN_IF_ERROR(client_->Push(piece.handle, k.Var(piece.variable)));
     return OkStatus();
@@ -61,6 +67,7 @@ class SendKernel : public Kernel {
 
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
+  PeersHandle counted_at_;                       // of an op that only tells these servers of the step
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are sent at once
   Operand gradient_;
   GradientHandle whole_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -217,8 +218,16 @@ void CheckCommunicator(const ProgramBox& box, communicator::ModeName mode) {
   Check(communicator::CheckProgram(box.program, {.mode = mode}));
 }
 
-void StartCommunicator(const ProgramBox& box, communicator::ModeName mode) {
-  Check(ThisProcess().communicator.Start(box.program, {.mode = mode}));
+void StartCommunicator(const ProgramBox& box, communicator::ModeName mode, std::size_t queue_max,
+                       std::size_t merge_max, int patience_ms, std::size_t rounds_before_receive,
+                       bool receives_apart) {
+  const communicator::QueueLimits queues = {
+      .queue_max = queue_max, .merge_max = merge_max, .patience = std::chrono::milliseconds(patience_ms)};
+  Check(
+      ThisProcess().communicator.Start(box.program, {.mode = mode,
+                                                     .async = {.queues = queues,
+                                                               .rounds_before_receive = rounds_before_receive,
+                                                               .receives_apart = receives_apart}}));
 }
 
 void StopCommunicator() {
@@ -245,7 +254,9 @@ void BindExecutor(py::module_& m) {
       .value("HALF_ASYNC", communicator::ModeName::kHalfAsync)
       .value("GEO", communicator::ModeName::kGeo);
   m.def("check_communicator", &CheckCommunicator);
-  m.def("start_communicator", &StartCommunicator);
+  m.def("start_communicator", &StartCommunicator, py::arg("program"), py::arg("mode"), py::arg("queue_max"),
+        py::arg("merge_max"), py::arg("patience_ms"), py::arg("rounds_before_receive"),
+        py::arg("receives_apart"));
   m.def("stop_communicator", &StopCommunicator);
   m.def("communicator_runs", &CommunicatorRuns);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));

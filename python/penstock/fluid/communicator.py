@@ -13,6 +13,14 @@ _MODES = {
     DistributedMode.GEO: _penstock.CommunicatorMode.GEO,
 }
 
+_QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
+_WAITS, _ROUNDS = 'communicator_send_wait_times', 'communicator_min_send_grad_num_before_recv'
+_APART = 'communicator_independent_recv_thread'
+_DEFAULTS = {_QUEUE: 1, _MERGE: 1, _WAITS: 5, _ROUNDS: 1, _APART: 1}
+_WITHOUT_EFFECT = frozenset(('communicator_thread_pool_size', 'communicator_is_sgd_optimizer', 'rpc_deadline',
+                             'rpc_retry_times'))
+_MOST = 1_000_000
+
 
 class Communicator:
     """Stands between a trainer's program and its parameter servers. A process runs one at a time.
@@ -32,9 +40,15 @@ class Communicator:
     def __init__(self, program, mode, kwargs=None, envs=None):
         """
         program  the trainer's. It stays as it is: its recv ops say where parameters may change
-        mode     of DistributedMode: SYNC (completely_not_async) or HALF_ASYNC
+        mode     of DistributedMode: SYNC (completely_not_async), HALF_ASYNC or ASYNC
         kwargs   {'pserver_endpoints': [...], 'trainer_id': n} in mode SYNC; must agree with the program
-        envs     {'communicator_max_merge_var_num': '1', ...}, as in Fluid: whole numbers, as text or not
+        envs     settings of mode ASYNC as in Fluid, whole numbers as text or not; defaults as fleet's:
+                 communicator_send_queue_size 1                gradients of a variable that wait to be sent, at most
+                 communicator_max_merge_var_num 1              of them, how many are sent as one: their mean
+                 communicator_send_wait_times 5                x 10 ms that are waited for more to merge
+                 communicator_min_send_grad_num_before_recv 1  parameters are asked for after more rounds than this
+                 communicator_independent_recv_thread 1        0: by the thread that sends
+                 Fluid's others (thread_pool_size, is_sgd_optimizer, rpc_deadline, rpc_retry_times) have no effect
 
         Raises ValueError for arguments that are wrong or do not fit the program, NotImplementedError for a mode
         that does not run yet.
@@ -45,14 +59,17 @@ class Communicator:
             raise ValueError('the mode of a Communicator is one of DistributedMode, not %r' % (mode,))
         self._program = program
         self._mode = _MODES[mode]
-        self._envs = _numbers(envs or {})
+        self._settings = dict(_DEFAULTS, **_numbers(envs or {}))
         self._started = False
         _penstock.check_communicator(program.desc, self._mode)
         _check_agrees(program, kwargs or {})
 
     def start(self):
         """Before the first step; after it, steps send and receive."""
-        _penstock.start_communicator(self._program.desc, self._mode)
+        settings = self._settings
+        _penstock.start_communicator(self._program.desc, self._mode, queue_max=settings[_QUEUE],
+                                     merge_max=settings[_MERGE], patience_ms=10 * settings[_WAITS],
+                                     rounds_before_receive=settings[_ROUNDS], receives_apart=settings[_APART] != 0)
         self._started = True
 
     def stop(self):
@@ -67,21 +84,20 @@ class Communicator:
 
 
 def _numbers(envs):
-    """The settings as whole numbers; what is not for Fluid's communicators is an error."""
+    """The settings as whole numbers; what Fluid's communicators do not know is an error."""
     numbers = {}
     for name, value in envs.items():
-        if name not in _SETTINGS:
-            raise ValueError('envs: a communicator has no setting %r; there are %s' % (name, ', '.join(_SETTINGS)))
+        if name not in _DEFAULTS and name not in _WITHOUT_EFFECT:
+            raise ValueError('envs: a communicator has no setting %r; there are %s' %
+                             (name, ', '.join(sorted(_DEFAULTS) + sorted(_WITHOUT_EFFECT))))
+        least = 1 if name in (_QUEUE, _MERGE) else 0
         try:
             numbers[name] = int(value)
         except (TypeError, ValueError):
             raise ValueError('envs: %s must be a whole number, not %r' % (name, value)) from None
+        if name in _DEFAULTS and not least <= numbers[name] <= _MOST:
+            raise ValueError('envs: %s must be from %d to %d, not %d' % (name, least, _MOST, numbers[name]))
     return numbers
-
-
-_SETTINGS = tuple('communicator_' + name for name in (
-    'max_merge_var_num', 'send_queue_size', 'independent_recv_thread', 'min_send_grad_num_before_recv',
-    'thread_pool_size', 'send_wait_times', 'is_sgd_optimizer'))
 
 
 def _check_agrees(program, kwargs):

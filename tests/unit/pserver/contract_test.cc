@@ -183,8 +183,13 @@ std::string ServerError(const Program& program) {
 
 TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
   const Program good = Job().Pserver(0);
-  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{1}); })),
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{3}); })),
             "E-server-mode");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{-1}); })),
+            "E-server-mode");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{1}); })),
+            "E-server-merge")
+      << "it adds up what asynchronous trainers send at different times";
   EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{3}); })),
             "E-server-merge");
   EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{0}); })),

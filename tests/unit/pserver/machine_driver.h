@@ -27,7 +27,10 @@ inline std::string DescribeReply(const pserver::ReplyAction& action) {
     std::string t;
     std::string operator()(const pserver::PushedReply&) { return StrCat("pushed", t); }
     std::string operator()(const pserver::StepEndedReply&) { return StrCat("ended", t); }
-    std::string operator()(const pserver::PulledReply& r) { return StrCat("pulled", t, " v", r.version); }
+    std::string operator()(const pserver::CountedReply&) { return StrCat("counted", t); }
+    std::string operator()(const pserver::PulledReply& r) {
+      return StrCat(r.newest ? "newest" : "pulled", t, " v", r.version);
+    }
     std::string operator()(const pserver::GoneReply& r) { return StrCat("gone", t, " v", r.version); }
     std::string operator()(const pserver::RowsReply& r) {
       return StrCat("rows", t, " v", r.asked.version, " r", r.asked.request);
@@ -54,7 +57,8 @@ inline std::string Describe(const pserver::Actions& actions) {
                      merge->step, merge->parts.empty() ? " zeros" : "",
                      merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
     } else if (const auto* run = std::get_if<pserver::RunAction>(&action)) {
-      text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
+      text += run->param < 0 ? StrCat("lr s", run->step, run->counts < 0 ? "" : StrCat(" for t", run->counts))
+                             : StrCat("run c", run->chunk, " s", run->step);
     } else if (const auto* reply = std::get_if<pserver::ReplyAction>(&action)) {
       text += DescribeReply(*reply);
     } else if (const auto* save = std::get_if<pserver::SaveAction>(&action)) {
@@ -113,6 +117,9 @@ class Driver {
   }
   std::string EndStep(int trainer, std::uint64_t step, const std::set<int>& params = {0}) {
     return Do([&](pserver::Actions& out) { machine.EndStep(trainer, step, params, out); });
+  }
+  std::string Count(int trainer, std::uint64_t step) {
+    return Do([&](pserver::Actions& out) { machine.CountStep(trainer, step, out); });
   }
   std::string Complete(int trainer) {
     return Do([&](pserver::Actions& out) { machine.Complete(trainer, out); });

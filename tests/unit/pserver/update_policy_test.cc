@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "executor/pserver/sync_policy.h"
+#include "executor/pserver/policies/sync_policy.h"
 #include "tests/unit/pserver/machine_driver.h"
 
 namespace penstock::test {
@@ -32,7 +32,9 @@ class Eager : public pserver::UpdatePolicy {
   std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override {
     return ledger.chunk(at).taken(trainer) + ledger.config().window;
   }
-  bool TellsWelcome(const ChunkLedger&, int) const override { return true; }
+  bool RateMayRun(const ChunkLedger&, std::uint64_t) const override { return true; }
+  bool TellsWelcome(const ChunkLedger&, ChunkId, int) const override { return true; }
+  bool StepsAreWhole() const override { return true; }
   std::vector<int> Lacks(const ChunkLedger&, ChunkId) const override { return {}; }
   bool CountsTheCompleted() const override { return false; }
   bool GoesOnWithout(const ChunkLedger&, int) const override { return true; }

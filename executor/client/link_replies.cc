@@ -36,8 +36,7 @@ void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
       by_peer = is_failure && (was_welcome_ || !IsRefusal(failure));
       changed = std::exchange(changed_, false);
     } else {
-      failure = decoded.status();
-      failure = std::move(failure).In(StrCat("pserver ", address_));
+      failure = Status(decoded.status()).In(StrCat("pserver ", address_));
     }
   }
   if (!failure.ok()) return environment_.host.OnLinkFailure(std::move(failure), by_peer);

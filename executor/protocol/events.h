@@ -5,7 +5,8 @@
 //   std::visit([](const auto& e) { ... }, event);
 //
 // A variable is its position in the contract. A version v of a chunk is what the updates of steps 0..v-1 made
-// of it: of all trainers, or (asynchronous modes) of the one that asks, and of others what there is. A large body travels in parts of WelcomeBody::part_bytes; the part is no unit of anything else.
+// of it: of all trainers, or (asynchronous modes) of the one that asks, and of others what there is. A large
+// body travels in parts of WelcomeBody::part_bytes; the part is no unit of anything else.
 #pragma once
 
 #include <cstdint>

@@ -90,6 +90,16 @@ TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
   Expect(
       Reply(Answer{.at = {1, 2}, .step = 3, .welcome_below = 5, .lacking = "trainer 1"}),
       Wire({.kind = MessageKind::kAnswer, .step = 3, .credit = 5, .variable = 1, .chunk = 2}, "trainer 1"));
+  Expect(Reply(StepCounted{.step = 7}), Wire({.kind = MessageKind::kStepCounted, .step = 7}));
+  Expect(
+      Reply(PulledNewest{.at = {.variable = 2, .chunk = 1},
+                         .version = 5,
+                         .updates = 11,
+                         .part = 3,
+                         .bytes = Payload::Of("xyz")}),
+      Wire(
+          {.kind = MessageKind::kPulledNewest, .step = 5, .credit = 11, .variable = 2, .chunk = 1, .part = 3},
+          "xyz"));
   Expect(Reply(Left{.trainer = 1, .steps = 3}), Wire({.kind = MessageKind::kLeft, .step = 3, .credit = 1}));
   Expect(Reply(Completed{}), Wire({.kind = MessageKind::kCompleted}));
   Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));

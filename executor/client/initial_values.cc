@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/ir/program.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/roles/views.h"
 
 namespace penstock::client {
@@ -44,7 +45,20 @@ Dim RowsDeclared(const Program& program, const std::string& name) {
 
 using Parts = std::map<std::string, std::vector<RemotePart>>;
 
-void AddReceived(const Program& program, const roles::RecvView& recv, Parts& parts) {
+// Of a program that was attached, so what it says is right.
+void AddCut(const Program& program, const Op& op, Parts& parts) {
+  const Result<std::vector<roles::RowPiece>> pieces = roles::RowPiecesOf(program, op);
+  if (!pieces.ok()) return;
+  std::vector<RemotePart>& rows = parts[roles::WholeOf(op)];
+  rows.clear();
+  for (const roles::RowPiece& piece : *pieces)
+    rows.push_back({piece.pserver, piece.type.name, piece.begin, piece.end});
+}
+
+void AddReceived(const Program& program, const Op& op, Parts& parts) {
+  const roles::RecvView recv(op);
+  if (recv.by_communicator()) return AddCut(program, op, parts);
+  if (recv.idle()) return;
   const roles::Names servers = recv.addresses(), remote = recv.renamed(), local = recv.variables();
   for (std::size_t i = 0; i < local.size() && i < servers.size(); ++i) {
     const std::string& name = i < remote.size() ? remote[i] : local[i];
@@ -106,8 +120,7 @@ Parts RemoteParts(const Program& program) {
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
     const roles::Comm comm = roles::CommOf(op);
-    if (comm == roles::Comm::kRecv && !roles::RecvView(op).idle())
-      AddReceived(program, roles::RecvView(op), parts);
+    if (comm == roles::Comm::kRecv) AddReceived(program, op, parts);
     if (op.type() == "concat") AddJoined(op, parts);
     if (comm == roles::Comm::kLookup || comm == roles::Comm::kSampler)
       AddSlices(roles::LookupView(op), parts);

@@ -46,6 +46,7 @@ class SharedClient::User : public RpcClient {
     return client_.SaveTable(pservers, table, files);
   }
   Status SetInitial(const std::vector<InitialPiece>& pieces) override { return client_.SetInitial(pieces); }
+  TrainerCommunicator* communicator() override { return shared_.communicator_; }
   std::uint64_t step() const override { return client_.step(); }
   Status Complete() override { return shared_.CompleteFor(*this); }
   // A run without parameter servers is cancelled without harm to a job that others work for.
@@ -80,6 +81,7 @@ Status SharedClient::Complete() {
     const std::lock_guard lock(mutex_);
     if (!attached_ || client_ == nullptr) return OkStatus();
   }
+  if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Stop());
   return client_->Complete();
 }
 

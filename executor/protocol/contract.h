@@ -74,9 +74,9 @@ struct TrainerContracts {
   bool pushes_after_pulls = false;
 };
 
-// kUnimplemented: E-contract-mode (a communicator is to send), E-contract-policy. kInvalidArgument:
-// E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about
-// who runs them), E-contract-twice.
+// kUnimplemented: E-contract-mode (steps are to be counted by notification, or a communicator told of
+// something), E-contract-policy. kInvalidArgument: E-contract-epmap, E-contract-shape, E-contract-var
+// (roles::PieceOf), E-contract-trainer (ops disagree about who runs them), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));

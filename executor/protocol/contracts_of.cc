@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "executor/protocol/contract.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/text/policies.h"
 
 namespace penstock::protocol {
@@ -61,7 +62,7 @@ class ContractMaker {
         return AddSend(one);
       case CommOp::Kind::kRecv:
         last_recv_ = one.position;
-        return one.idle ? OkStatus() : AddRecv(one);
+        return one.idle && !one.by_communicator ? OkStatus() : AddRecv(one);
       case CommOp::Kind::kLookup:
       case CommOp::Kind::kSampler:
         return AddSlices(one);
@@ -73,7 +74,7 @@ class ContractMaker {
         AddServers(one);
         return OkStatus();
       case CommOp::Kind::kSendBarrier:
-        ends_by_barrier_ = true;
+        ends_otherwise_ = true;
         [[fallthrough]];
       case CommOp::Kind::kFetchBarrier:
         AddServers(one);
@@ -97,7 +98,7 @@ class ContractMaker {
       if (twice == contract.grads.end()) continue;
       return InvalidArgument("E-contract-twice", "two sends of ", twice->name, " to pserver ", address);
     }
-    out_.ends_steps = out_.trains && !ends_by_barrier_;
+    out_.ends_steps = out_.trains && !ends_otherwise_;
     out_.pushes_after_pulls = out_.trains && last_send_ > last_recv_;
     return std::move(out_);
   }
@@ -127,12 +128,18 @@ class ContractMaker {
   }
 
   Status AddSend(const CommOp& one) {
-    if (one.by_communicator || one.kind == CommOp::Kind::kTold) {
-      return Unimplemented("E-contract-mode", "send through a communicator is not built yet");
+    if (one.kind == CommOp::Kind::kTold || (one.kind == CommOp::Kind::kStep && one.by_communicator)) {
+      return Unimplemented("E-contract-mode",
+                           "a send that tells the communicator of steps or rows is not built ",
+                           "yet; transpile without a schedule of the learning rate, or in sync mode");
     }
     if (one.kind == CommOp::Kind::kStep) {
       AddServers(one);
       return OkStatus();
+    }
+    if (one.by_communicator) {
+      ends_otherwise_ = true;
+      return AddRows(*one.op, &Contract::grads);
     }
     const roles::SendView send(*one.op);
     PENSTOCK_RETURN_IF_ERROR(send.Validate());
@@ -141,6 +148,7 @@ class ContractMaker {
 
   Status AddRecv(const CommOp& one) {
     PENSTOCK_RETURN_IF_ERROR(CheckTrainer(*one.op));
+    if (one.by_communicator) return AddRows(*one.op, &Contract::params);
     const roles::RecvView recv(*one.op);
     PENSTOCK_RETURN_IF_ERROR(recv.Validate());
     return AddPieces(recv.variables(), recv.remote(), recv.addresses(), &Contract::params);
@@ -152,6 +160,14 @@ class ContractMaker {
       PENSTOCK_ASSIGN_OR_RETURN(ContractPiece piece, roles::PieceOf(program_, 0, local[i], remote[i]));
       (out_.contracts[addresses[i]].*pieces).push_back(std::move(piece));
     }
+    return OkStatus();
+  }
+
+  // What the communicator cuts, or puts together.
+  Status AddRows(const Op& op, std::vector<ContractPiece> Contract::*pieces) {
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<roles::RowPiece> cut, roles::RowPiecesOf(program_, op));
+    for (roles::RowPiece& piece : cut)
+      (out_.contracts[piece.pserver].*pieces).push_back(std::move(piece.type));
     return OkStatus();
   }
 
@@ -195,7 +211,7 @@ class ContractMaker {
   const Program& program_;
   TrainerContracts out_;
   int last_send_ = -1, last_recv_ = -1;  // positions
-  bool ends_by_barrier_ = false;
+  bool ends_otherwise_ = false;          // by a send_barrier, or by the communicator
 };
 
 }  // namespace

@@ -23,6 +23,7 @@
 namespace penstock {
 
 class Program;
+class TrainerCommunicator;
 
 struct RemotePiece {
   std::string pserver;  // "host:port"
@@ -105,6 +106,8 @@ class RpcClient {
   }
   // How many steps this trainer has ended.
   virtual std::uint64_t step() const { return 0; }
+  // The trainer's communicator, for ops that speak through one; null: this client has none.
+  virtual TrainerCommunicator* communicator() { return nullptr; }
   // Tells every server that this trainer is done for good. Idempotent.
   virtual Status Complete() = 0;
   // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "executor/client/initial_values.h"
 #include "executor/client/shared_client.h"
+#include "executor/communicator/communicator.h"
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
 #include "executor/protocol/failure.h"
@@ -34,9 +36,19 @@ namespace {
 
 namespace py = pybind11;
 
-// The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
-std::unique_ptr<client::SharedClient>& ClientSlot() {
-  static auto* slot = new std::unique_ptr<client::SharedClient>();
+// The process's one client of its parameter servers, and its communicator: a trainer is a process, whatever
+// executors it makes.
+struct ProcessClient {
+  explicit ProcessClient(std::unique_ptr<RpcClient> made) : shared(std::move(made)) {
+    shared.set_communicator(&communicator);
+  }
+  client::SharedClient shared;
+  const std::unique_ptr<RpcClient> of_communicator = shared.NewUser();
+  communicator::Communicator communicator{*of_communicator};
+};
+
+std::unique_ptr<ProcessClient>& ClientSlot() {
+  static auto* slot = new std::unique_ptr<ProcessClient>();
   return *slot;
 }
 
@@ -48,15 +60,15 @@ std::string& ProcessWire() {
   return *wire;
 }
 
-client::SharedClient& ProcessClient(const std::string& wire) {
-  std::unique_ptr<client::SharedClient>& client = ClientSlot();
+ProcessClient& ThisProcess(const std::string& wire = {}) {
+  std::unique_ptr<ProcessClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
     process::GrpcClientOptions options = process::GrpcClientOptions::FromEnvironment();
     if (!wire.empty()) options.wire = wire;
     const std::string chosen = options.wire.empty() ? "native" : options.wire;
     std::unique_ptr<RpcClient> made = Take(process::MakeGrpcClient(std::move(options)));
     (void)client.release();  // a parent's; what waits in it waits in the parent
-    client = std::make_unique<client::SharedClient>(std::move(made));
+    client = std::make_unique<ProcessClient>(std::move(made));
     client_made_by = getpid();
     ProcessWire() = chosen;
   }
@@ -86,12 +98,12 @@ struct Running {
 // thread has not left keeps the client, for it may still use it.
 void EndClient(const Status& how) {
   if (how.ok()) {
-    const Status completed = ClientSlot()->Complete();
+    const Status completed = ClientSlot()->shared.Complete();
     if (!completed.ok()) Log(LogSeverity::kError, StrCat("at exit: ", completed));
   } else {
-    ClientSlot()->Abandon(how);
+    ClientSlot()->shared.Abandon(how);
   }
-  if (running == 0) ClientSlot()->Disconnect();
+  if (running == 0) ClientSlot()->shared.Disconnect();
 }
 
 // Called by exit() with the process's status, after Python has ended. Nobody else learns the status of
@@ -132,13 +144,13 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
       interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(protocol::kTrainerRaised, message);
   for (const std::string& line : details) why.With(line);
   const py::gil_scoped_release others;
-  ClientSlot()->Abandon(why);
+  ClientSlot()->shared.Abandon(why);
 }
 
 class PyExecutor {
  public:
   explicit PyExecutor(const std::string& wire)
-      : rpc_(ProcessClient(wire).NewUser()),
+      : rpc_(ThisProcess(wire).shared.NewUser()),
         executor_(AllOps(), {.rpc = rpc_.get()}),
         server_(Take(process::MakeGrpcServer(AllOps(), executor_, ServerOptions()))) {
     executor_.set_server(server_.get());
@@ -222,6 +234,32 @@ class PyExecutor {
   bool closed_ = false;
 };
 
+void CheckCommunicator(const ProgramBox& box, communicator::ModeName mode) {
+  Check(communicator::CheckProgram(box.program, {.mode = mode}));
+}
+
+void StartCommunicator(const ProgramBox& box, communicator::ModeName mode, std::size_t queue_max,
+                       std::size_t merge_max, int patience_ms, std::size_t rounds_before_receive,
+                       bool receives_apart) {
+  const communicator::QueueLimits queues = {
+      .queue_max = queue_max, .merge_max = merge_max, .patience = std::chrono::milliseconds(patience_ms)};
+  Check(
+      ThisProcess().communicator.Start(box.program, {.mode = mode,
+                                                     .async = {.queues = queues,
+                                                               .rounds_before_receive = rounds_before_receive,
+                                                               .receives_apart = receives_apart}}));
+}
+
+void StopCommunicator() {
+  if (ended || client_made_by != getpid()) return;
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->communicator.Stop(); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
+
+bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->communicator.running(); }
+
 }  // namespace
 
 void BindExecutor(py::module_& m) {
@@ -230,6 +268,17 @@ void BindExecutor(py::module_& m) {
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);
+  py::enum_<communicator::ModeName>(m, "CommunicatorMode")
+      .value("SYNC", communicator::ModeName::kSync)
+      .value("ASYNC", communicator::ModeName::kAsync)
+      .value("HALF_ASYNC", communicator::ModeName::kHalfAsync)
+      .value("GEO", communicator::ModeName::kGeo);
+  m.def("check_communicator", &CheckCommunicator);
+  m.def("start_communicator", &StartCommunicator, py::arg("program"), py::arg("mode"), py::arg("queue_max"),
+        py::arg("merge_max"), py::arg("patience_ms"), py::arg("rounds_before_receive"),
+        py::arg("receives_apart"));
+  m.def("stop_communicator", &StopCommunicator);
+  m.def("communicator_runs", &CommunicatorRuns);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
   m.def("end_child_rpc", &EndChildRpc, py::arg("why"));
 }

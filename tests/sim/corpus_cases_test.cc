@@ -180,7 +180,7 @@ TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
   EXPECT_GE(ran, CorpusFolder().empty() ? 18 : 75);
 }
 
-// Of the block of the learning rate: a counter of steps for each trainer, from what the start-up program says.
+// Of the block of the learning rate: a counter of steps for each trainer, from what start-up gives it on.
 void ExpectStepsCounted(const std::string& what, const RolePrograms& pserver, Scope& scope, int steps) {
   const roles::ServeView serve(*roles::FindServe(pserver.main.main()));
   if (serve.lr_block() < 0) return;

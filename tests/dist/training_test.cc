@@ -1,5 +1,5 @@
-// Trainers and two pservers as processes, from role programs made by Fluid 1.8.5: two trainers in step, or one
-// that is asynchronous.
+// Trainers and two pservers as processes, from role programs made by Fluid 1.8.5: two trainers in step, or
+// one that is asynchronous.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // Asynchronous training, whatever the network does: every update that a server makes is a gradient that a
-// trainer sent, once; and everything that a trainer reads is one version of a chunk, with its own gradients in
-// it and, where staleness is bounded, those of the others that the bound demands.
+// trainer sent, once; and everything that a trainer reads is one version of a chunk, with its own gradients
+// in it and, where staleness is bounded, those of the others that the bound demands.
 //
 // One seed again:  simulation_test --gtest_filter='Async*' with PENSTOCK_SIM_SEED=17
 #include "tests/sim/references/async.h"

@@ -49,6 +49,7 @@ TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
               "bytes"));
   Expect(Event(EndStep{.step = 3, .variables = {4, 5}}),
          Wire({.kind = MessageKind::kEndStep, .step = 3}, WriteVariables({4, 5})));
+  Expect(Event(CountStep{.step = 3}), Wire({.kind = MessageKind::kCountStep, .step = 3}));
   Expect(Event(Pull{.at = {1, 2}, .version = 3}),
          Wire({.kind = MessageKind::kPull, .step = 3, .variable = 1, .chunk = 2}));
   Expect(Event(PullRows{.variable = 1, .version = 3, .request = 4, .ids = Payload::Of("12345678")}),

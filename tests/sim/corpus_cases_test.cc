@@ -187,7 +187,8 @@ void ExpectStepsCounted(const std::string& what, const Program& main, Scope& sco
   const Op& sum = *main.block(serve.lr_block()).ops().front().op;
   if (sum.type() != "sum" || static_cast<int>(sum.Input("X").size()) != trainers) return;
   for (const std::string& counter : sum.Input("X"))
-    EXPECT_EQ(scope.Find(counter)->If<Tensor>()->Span<std::int64_t>()[0], 1 + steps) << what << ", " << counter;
+    EXPECT_EQ(scope.Find(counter)->If<Tensor>()->Span<std::int64_t>()[0], 1 + steps)
+        << what << ", " << counter;
 }
 
 // Two trainers whose updates come in any order: no numbers to compare, but each step counts once.

@@ -25,7 +25,7 @@ SCRIPT = textwrap.dedent('''
                                   param_attr=fluid.ParamAttr(name='table'))
     output = fluid.layers.fc([hidden, word], 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
-    fluid.optimizer.Adam(0.01).minimize(loss)
+    fluid.optimizer.Adam(0.001).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
 
     config = fluid.DistributeTranspilerConfig()
@@ -44,7 +44,7 @@ SCRIPT = textwrap.dedent('''
     exe.run(fluid.default_startup_program())
     if by_communicator:
         said = {'pserver_endpoints': endpoints.split(','), 'trainer_id': index} if mode == 'SYNC' else None
-        envs = {'communicator_send_queue_size': '4', 'communicator_max_merge_var_num': '3'}
+        envs = {'communicator_min_send_grad_num_before_recv': '0', 'communicator_independent_recv_thread': '0'}
         communicator = Communicator(program, getattr(DistributedMode, mode), said, envs)
         assert communicator.is_running() is False
     if by_communicator == 'started':

@@ -93,4 +93,9 @@ void SharedClient::Abandon(const Status& why) {
   client_->Abandon(why);
 }
 
+void SharedClient::Disconnect() {
+  if (communicator_ != nullptr) static_cast<void>(communicator_->Stop());  // its threads use the client
+  client_.reset();
+}
+
 }  // namespace penstock::client

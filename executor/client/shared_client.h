@@ -34,8 +34,9 @@ class SharedClient {
   // Tells the servers that this trainer ends without having completed, and why. Without effect after
   // Complete.
   void Abandon(const Status& why);
-  // Ends the connections, when the process is about to end. Users may be destroyed after it, and no more.
-  void Disconnect() { client_.reset(); }
+  // Ends the connections and the communicator's threads, when the process is about to end. Users may be
+  // destroyed after it, and no more.
+  void Disconnect();
 
  private:
   class User;

@@ -24,8 +24,8 @@ struct AsyncSettings {
   bool receives_apart = true;
 };
 
-// Steps end at `pservers`, which are attached when the first gradient comes. The client outlives the mode; its
-// calls are made from threads of the mode, and from the trainer's at the same time.
+// Steps end at `pservers`, which are attached when the first gradient comes. The client outlives the mode;
+// its calls are made from threads of the mode, and from the trainer's at the same time.
 std::unique_ptr<Mode> MakeAsyncMode(RpcClient& rpc, AsyncSettings settings, std::vector<std::string> pservers,
                                     int trainer_id);
 

@@ -4,7 +4,9 @@
 #include <chrono>
 
 #include "executor/protocol/contract.h"
+#include "framework/roles/trainer_role.h"
 #include "framework/tensor/variable.h"
+#include "framework/text/policies.h"
 
 namespace penstock::client {
 namespace {
@@ -18,6 +20,18 @@ Payload CopyOf(std::span<const T> values) {
   return Payload::Of(std::string(reinterpret_cast<const char*>(values.data()), values.size_bytes()));
 }
 
+// What Fluid's servers cannot promise, and what its calls do not carry yet.
+Status RequireFluids(const Program& program) {
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
+  if (policies.staleness) {
+    return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run on Fluid's wire; transpile ",
+                         "without it, or use the native wire");
+  }
+  if (!roles::ReadTrainer(program).by_communicator) return OkStatus();
+  return Unimplemented("E-contract-mode", "a communicator does not run on Fluid's wire yet; transpile ",
+                       "without runtime_split_send_recv, or use the native wire");
+}
+
 }  // namespace
 
 FluidClient::FluidClient(FluidClientOptions options) : options_(std::move(options)) {}
@@ -27,6 +41,7 @@ FluidClient::~FluidClient() = default;
 // --- What a program declares.
 
 Status FluidClient::Attach(const Program& program) {
+  PENSTOCK_RETURN_IF_ERROR(RequireFluids(program));
   PENSTOCK_ASSIGN_OR_RETURN(const protocol::TrainerContracts facts, protocol::ReadTrainer(program));
   if (facts.trainer_id) {
     trainer_ = *facts.trainer_id;

@@ -9,6 +9,7 @@
 #include "executor/protocol/fluid_message.h"
 #include "executor/pserver/wire.h"
 #include "executor/transport/unary.h"
+#include "framework/text/policies.h"
 #include "tests/unit/transport/grpc_job.h"
 
 namespace penstock::test {
@@ -36,6 +37,21 @@ TEST(FluidWire, AnAsynchronousServerSaysThatItDoesNotRunHere) {
   served.role.address = "127.0.0.1:1";
   served.role.mode = roles::ServeMode::kHalfAsync;
   EXPECT_EQ(wire.Listen(served, handler).status().id(), "E-server-mode");
+}
+
+TEST(FluidWire, ATrainerSaysWhatOnlyTheNativeWireRuns) {
+  const auto client = Client(FluidTrainer(1));
+  ToyJob job = Job();
+  Program bounded = job.Trainer(0);
+  bounded.mutable_meta().policies[kStalenessPolicy] = "1";
+  EXPECT_EQ(client->Attach(bounded).id(), "E-contract-policy");
+  Program by_communicator;
+  by_communicator.MutableBlock(0).Append(Op("send")
+                                             .AddInput("X", {"w@GRAD"})
+                                             .Set("epmap", std::vector<std::string>{"127.0.0.1:1"})
+                                             .Set("send_varnames", std::vector<std::string>{"w@GRAD"})
+                                             .Set("sections", std::vector<std::int64_t>{4}));
+  EXPECT_EQ(client->Attach(by_communicator).id(), "E-contract-mode");
 }
 
 TEST(FluidWire, AJobEndsInTheBytesOfOneThreadWhoeverStartsFirst) {

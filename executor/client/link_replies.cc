@@ -79,6 +79,8 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
   cut_.part_bytes = cut.part_bytes;
   cut_.window = cut.window;
   for (Variable& variable : variables_) {
+    variable.by_turn =
+        std::find(cut.by_turn.begin(), cut.by_turn.end(), variable.position) != cut.by_turn.end();
     const protocol::ContractPiece& piece = PieceOf(variable);
     if (!piece.shape.IsKnown() && !piece.rows) continue;  // asked for by rows alone
     const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);

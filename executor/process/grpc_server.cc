@@ -53,6 +53,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_bytes = options.chunk_bytes;
+  if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
   if (!options.report) loop.pserver.warn = [](const std::string& line) { Log(LogSeverity::kError, line); };
   loop.pserver.report = options.report ? std::move(options.report)

@@ -24,6 +24,7 @@ struct GrpcServerOptions {
   std::string token;  // its secret; empty: none
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
   std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
+  std::optional<std::size_t> early_bytes = {};  // as of PserverOptions; nothing: its default
   transport::TlsFiles tls;
   std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are

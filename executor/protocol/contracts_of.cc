@@ -30,7 +30,6 @@ Status RequirePolicies(const ProgramMeta& meta) {
     return Unimplemented("E-contract-policy", policy, " does not run yet; transpile without it");
   };
   if (policies.staleness) return refused(kStalenessPolicy);
-  if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
   return policies.compression == CompressionRules() ? OkStatus() : refused(kCompressionPolicy);
 }
 

@@ -20,11 +20,14 @@ struct MachineConfig {
   bool has_lr_block = false;
   std::uint64_t window = 2;  // steps a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
+  int backup_trainers = 0;      // that a step does not wait for (quorum.h)
+  std::size_t early_bytes = 0;  // of params by turn: what may be given to trainers and not merged yet
   struct Param {
     std::string name;
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
+    bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
   };
   std::vector<Param> params;
 };
@@ -70,6 +73,7 @@ struct MergeAction {
   std::uint64_t step = 0;
   std::vector<Payload> parts;  // in order
   std::uint64_t rows = 0;      // of a gradient of rows
+  int of = 0;  // gradients of the version in the making, zeros included; 0: as many as there are trainers
   // The first one is what the chunk begins from; each later one must be the same.
   bool initial = false;
 };
@@ -106,7 +110,8 @@ struct StepEndedReply {
 // Send the chunk as it is now (no block runs on it, or there is a copy), in parts.
 struct PulledReply {
   ChunkId at;
-  std::uint64_t version = 0;
+  std::uint64_t version = 0;   // that was asked for
+  std::uint64_t chunk_is = 0;  // the version that is sent
   std::uint64_t welcome_below = 0;
 };
 struct GoneReply {

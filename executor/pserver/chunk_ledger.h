@@ -18,6 +18,8 @@
 #include <vector>
 
 #include "executor/pserver/actions.h"
+#include "executor/pserver/quorum.h"
+#include "executor/pserver/turn_credit.h"
 
 namespace penstock::pserver {
 
@@ -62,6 +64,7 @@ class ChunkAccount {
   // --- Gradients of a trainer. The next one is that of step taken(trainer).
   std::uint64_t taken(int trainer) const { return From(trainer).taken; }
   bool here(int trainer) const { return !From(trainer).ahead.empty() && From(trainer).ahead.front().whole(); }
+  bool whole(int trainer, std::uint64_t step) const;  // it was not taken yet
   bool has_ahead() const;  // a part of a gradient that was not taken yet, of any trainer
   // Not of a step below taken(). False: as PartSet::Add.
   bool Collect(const PushEvent& push, std::size_t bytes, std::size_t part_bytes);
@@ -126,6 +129,10 @@ class ChunkLedger {
   const MachineConfig::Param& param(int param) const {
     return config_.params[static_cast<std::size_t>(param)];
   }
+  TurnCredit& turns() { return turns_; }
+  const TurnCredit& turns() const { return turns_; }
+  Quorum& quorum() { return quorum_; }
+  const Quorum& quorum() const { return quorum_; }
   bool has_rows(int param) const { return this->param(param).pushed_row_bytes > 0; }
   const ChunkAccount& chunk(ChunkId at) const { return chunks_[Row(at)][static_cast<std::size_t>(at.chunk)]; }
   ChunkAccount& chunk(ChunkId at) { return chunks_[Row(at)][static_cast<std::size_t>(at.chunk)]; }
@@ -154,6 +161,8 @@ class ChunkLedger {
   const MachineConfig config_;
   std::vector<std::vector<ChunkAccount>> chunks_;
   std::vector<TrainerAccount> trainers_;
+  TurnCredit turns_;
+  Quorum quorum_;
   std::uint64_t low_version_ = 0;
   std::size_t at_low_version_ = 0;  // how many chunks have it
 };

@@ -148,7 +148,7 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
   queues_->Push(store_->QueueOf(param, chunk), SizeOf(store_->ChunkBytes(param, chunk)),
                 [this, trainer, reply, at, to = At(trainer).caller, sender = SenderOf(trainer)] {
                   const auto published =
-                      store_->Publish(reply.at.param, reply.at.chunk, reply.version, trainer);
+                      store_->Publish(reply.at.param, reply.at.chunk, reply.chunk_is, trainer);
                   if (to == nullptr) return;
                   if (published == nullptr) {  // a repeated question, and every trainer has had its answer
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});

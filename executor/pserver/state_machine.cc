@@ -11,15 +11,28 @@ StateMachine::StateMachine(MachineConfig config)
     : StateMachine(std::move(config), std::make_unique<SyncPolicy>()) {}
 
 StateMachine::StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy)
-    : ledger_(std::move(config)), policy_(std::move(policy)) {}
+    : ledger_(std::move(config)), policy_(std::move(policy)) {
+  Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
+  GiveAllTurns(nobody_is_here_yet);
+}
 
 std::uint64_t StateMachine::WelcomeBelow(ChunkId at, int trainer) const {
   return IsStart(at.param) ? ledger_.config().window : policy_->WelcomeBelow(ledger_, at, trainer);
 }
 
 std::vector<int> StateMachine::Lacks(int param, int chunk) const {
-  if (!IsStart(param)) return policy_->Lacks(ledger_, {param, chunk});
   const ChunkAccount& account = ledger_.chunk({param, chunk});
+  if (!IsStart(param)) {
+    std::vector<int> lacking = policy_->Lacks(ledger_, {param, chunk});
+    if (!lacking.empty() || !by_turn(param) || account.merging() || account.running()) return lacking;
+    for (const ChunkId& other :
+         ledger_.AllChunks()) {  // whoever has the bytes that its next trainer waits for
+      if (!by_turn(other.param) || ledger_.chunk(other).version() > account.version()) continue;
+      lacking = policy_->Lacks(ledger_, other);
+      if (!lacking.empty()) return lacking;
+    }
+    return lacking;
+  }
   return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
 }
 
@@ -49,6 +62,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   }
   ChunkAccount& chunk = ledger_.chunk(at);
   const bool repeat = push.step < chunk.taken(push.trainer);
+  const bool was_whole = repeat || chunk.whole(push.trainer, push.step);
   if (!repeat && !chunk.Collect(push, ledger_.PushedBytes(push), ledger_.config().part_bytes)) {
     Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed parts of two gradients of ",
                          ledger_.param(push.param).name, " for step ", push.step),
@@ -56,7 +70,17 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
     return;
   }
   Acknowledge(push, limit, out);
+  const bool came = !was_whole && chunk.whole(push.trainer, push.step);
+  if (came && ledger_.quorum().on() && ledger_.quorum().Came(push.trainer, push.step)) return AdvanceAll(out);
   Advance(at, out);
+}
+
+// What a chunk waits for may not be its own.
+void StateMachine::AdvanceAll(Actions& out) {
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    Advance(at, out);
+    AnswerWaiting(at, out);
+  }
 }
 
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out) {
@@ -83,6 +107,7 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
 // The trainer's next gradient, or zeros where it is not here.
 void StateMachine::StartMerge(ChunkId at, int trainer, Actions& out) {
   MergeAction merge{.param = at.param, .chunk = at.chunk, .trainer = trainer, .parts = {}};
+  if (!IsStart(at.param)) merge.of = policy_->GradientsOf(ledger_, at);
   ledger_.chunk(at).StartMerge(merge);
   ++busy_;
   out.emplace_back(std::move(merge));
@@ -110,7 +135,10 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
   if (account.loading()) {
     account.EndInitial();
   } else {
+    if (ledger_.param(param).by_turn)
+      ledger_.turns().Merged(at, account.merged(), account.version(), account.bytes());
     account.EndMerge();
+    GiveTurns(param, out);
   }
   if (was_awaited) AnswerWaiting(at, out);
   Advance(at, out);
@@ -150,21 +178,44 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
     return;
   }
   const ChunkId at{param, chunk};
-  if (ledger_.EndBlock(at)) StartThoseThatWaitForTheRate(out);
+  const bool all_are_there = ledger_.EndBlock(at);
+  if (all_are_there) StartThoseThatWaitForTheRate(out);
   TellWelcome(at, out);
+  if (by_turn(param) && !completed(0)) TellCredit(at, 0, out);  // its next turn has begun
   AnswerWaiting(at, out);
+  if (all_are_there) GiveAllTurns(out);
   if (chunk == 0) StartSave(param, out);
   Advance(at, out);
   EndIfDrained(out);
 }
 
+void StateMachine::TellCredit(int param, int trainer, Actions& out) const {
+  const auto chunks = static_cast<int>(ledger_.param(param).chunk_bytes.size());
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    if (WelcomeBelow({param, chunk}, trainer) > 0) TellCredit({param, chunk}, trainer, out);
+  }
+}
+
+void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) const {
+  out.emplace_back(ReplyAction{.trainer = trainer,
+                               .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, trainer)}});
+}
+
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
   if (!policy_->TellsWelcome(ledger_, at.param)) return;
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (completed(t)) continue;
-    out.emplace_back(
-        ReplyAction{.trainer = t, .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, t)}});
+    if (!completed(t)) TellCredit(at, t, out);
   }
+}
+
+void StateMachine::GiveTurns(int param, Actions& out) {
+  if (!ledger_.param(param).by_turn) return;
+  for (const TurnCredit::Grant& grant : ledger_.turns().Give(ledger_, param))
+    TellCredit(grant.at, grant.trainer, out);
+}
+
+void StateMachine::GiveAllTurns(Actions& out) {
+  for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) GiveTurns(i, out);
 }
 
 void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {
@@ -198,7 +249,7 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
       return RequireStarter(at, out);
     case PullAnswer::kNow:
       account.Publish();
-      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below}});
+      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, account.version(), welcome_below}});
       return;
     case PullAnswer::kGone:
       out.emplace_back(ReplyAction{trainer, GoneReply{at, version, welcome_below}});

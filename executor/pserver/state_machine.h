@@ -68,6 +68,11 @@ class StateMachine {
   std::uint64_t credit(int param, int chunk, int trainer) const {
     return WelcomeBelow({param, chunk}, trainer);
   }
+  // Steps whose gradients came too late to be merged.
+  std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
+  bool by_turn(int param) const { return ledger_.param(param).by_turn; }
+  // What the trainer may push of a param by turn, chunk by chunk, where that is anything: for one that comes.
+  void TellCredit(int param, int trainer, Actions& out) const;
   // Whose gradient the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
   // The newest version that a checkpoint holds, for every reply; 0: none.
@@ -84,11 +89,15 @@ class StateMachine {
   void TellWhoLeft(Actions& out);
   void Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out);
   void Advance(ChunkId at, Actions& out);
+  void AdvanceAll(Actions& out);
   void StartMerge(ChunkId at, int trainer, Actions& out);
   void StartBlock(ChunkId at, Actions& out);
   void StartThoseThatWaitForTheRate(Actions& out);
   void AnswerWaiting(ChunkId at, Actions& out);
   void TellWelcome(ChunkId at, Actions& out);
+  void TellCredit(ChunkId at, int trainer, Actions& out) const;
+  void GiveTurns(int param, Actions& out);
+  void GiveAllTurns(Actions& out);
   void RequireStarter(ChunkId at, Actions& out);
   void StartSave(int param, Actions& out);
   void AnswerSave(int trainer, std::uint32_t request, Actions& out);

@@ -27,6 +27,7 @@ bool StateMachine::RequireAllInitial(ChunkId at, Actions& out) {
   if (account.version() > 0 || account.initial_of().empty()) return true;
   for (int t = 0; t < ledger_.trainers(); ++t) {
     if (account.initial_of().contains(t) || ledger_.IsAbsent(t, 0)) continue;
+    if (ledger_.quorum().on() && ledger_.quorum().FateOf(t, 0) != Quorum::Fate::kMerged) continue;
     Fail(FailedPrecondition("E-load-differs", "trainer ", *account.initial_of().begin(), " set the value of ",
                             ledger_.param(at.param).name, " before its first step, trainer ", t, " did not")
              .With("load the same values on every trainer, after its start-up program and before its first "
@@ -52,11 +53,10 @@ void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
 void StateMachine::Leave(int trainer, Actions& out) {
   ledger_.trainer(trainer).completed = true;
   ++completed_;
+  ledger_.quorum().Left(trainer);
   TellWhoLeft(out);
-  for (const ChunkId& at : ledger_.AllChunks()) {  // some may have waited for this trainer
-    Advance(at, out);
-    AnswerWaiting(at, out);
-  }
+  AdvanceAll(out);  // some may have waited for this trainer
+  GiveAllTurns(out);
   EndIfDrained(out);
 }
 

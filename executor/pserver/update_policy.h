@@ -52,6 +52,8 @@ class UpdatePolicy {
 
   // Asked while nothing is merged into the chunk and no block runs on it.
   virtual Turn Next(const ChunkLedger& ledger, ChunkId at) const = 0;
+  // Of a version that is being made: how many gradients it has, zeros included. Merges divide by it.
+  virtual int GradientsOf(const ChunkLedger& ledger, ChunkId) const { return ledger.trainers(); }
   // How often the learning-rate block has run before the chunk's next update, if the program has one. It runs
   // for the n-th time when no chunk is below version n - 1.
   virtual std::uint64_t RateRuns(const ChunkLedger& ledger, ChunkId at) const = 0;
@@ -64,6 +66,9 @@ class UpdatePolicy {
   virtual std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
   // After each update of the param the trainers are told what is welcome: its pulls do not tell them.
   virtual bool TellsWelcome(const ChunkLedger& ledger, int param) const = 0;
+  // The gradients of a step are merged in the order of the trainers, all of them: one that comes early can
+  // only wait in memory, and large params may be pushed by turn (turn_credit.h).
+  virtual bool MergesInTurn() const { return false; }
   // Whom a pull of the chunk's next version waits for, for reports. None while a block makes that version.
   virtual std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const = 0;
   // A trainer that has completed still counts in the updates of those that go on: these are told of it, once.

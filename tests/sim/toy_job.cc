@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "framework/base/hash.h"
+#include "framework/text/policies.h"
 #include "tests/sim/sim_ops.h"
 
 namespace penstock::test {
@@ -58,6 +59,7 @@ std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
 
 Program ToyJob::Pserver(int server) const {
   Program program;
+  WritePolicies({.backup_trainers = backup_trainers}, program.mutable_meta());
   Op serve("listen_and_serv");
   std::vector<std::string> received, held;
   std::vector<BlockRef> blocks;

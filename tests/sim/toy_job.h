@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ struct ToyJob {
   std::vector<std::string> servers;
   std::vector<ToyParam> params;
   bool lr_block = false;  // a block that halves the rate each step
+  int backup_trainers = 0;
+  std::optional<std::size_t> early_bytes;  // of each server, as PserverOptions says; nothing: its default
 
   Program Pserver(int server) const;
   Program Trainer(int trainer) const;         // recv, send, send_barrier, fetch_barrier for everything

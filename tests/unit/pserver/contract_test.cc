@@ -116,8 +116,8 @@ TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
   program.mutable_meta().policies["bn_sync"] = "none";
   EXPECT_TRUE(protocol::ReadTrainer(program).ok());
-  for (const auto& [policy, value] : {std::pair{"staleness", "0"}, std::pair{"backup_trainers", "1"},
-                                      std::pair{"compression", "w.0@GRAD.trainer_0: fp16"}}) {
+  for (const auto& [policy, value] :
+       {std::pair{"staleness", "0"}, std::pair{"compression", "w.0@GRAD.trainer_0: fp16"}}) {
     program.mutable_meta().policies = {{policy, value}};
     EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy") << policy;
   }

@@ -1,9 +1,12 @@
 #include "executor/client/initial_values.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "framework/ir/program.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/roles/views.h"
 
 namespace penstock::client {
@@ -17,6 +20,23 @@ bool Has(const Program& program, roles::Comm comm) {
                      [&](const OpEntry& entry) { return roles::CommOf(*entry.op) == comm; });
 }
 
+// Whether it sends gradients: anything that it does not also receive under that name.
+bool Trains(const Program& program) {
+  if (Has(program, roles::Comm::kSendBarrier)) return true;
+  std::set<std::string_view> received;
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kRecv) continue;
+    const roles::Names names = roles::RecvView(*entry.op).variables();
+    received.insert(names.begin(), names.end());
+  }
+  for (const OpEntry& entry : program.main().ops()) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kSend) continue;
+    for (const std::string& name : roles::SendView(*entry.op).variables())
+      if (!received.contains(name)) return true;
+  }
+  return false;
+}
+
 Dim RowsDeclared(const Program& program, const std::string& name) {
   const Var* var = program.FindVar(0, name);
   if (var == nullptr || !var->HasShape() || var->shape().rank() == 0) return 1;
@@ -25,7 +45,20 @@ Dim RowsDeclared(const Program& program, const std::string& name) {
 
 using Parts = std::map<std::string, std::vector<RemotePart>>;
 
-void AddReceived(const Program& program, const roles::RecvView& recv, Parts& parts) {
+// Of a program that was attached, so what it says is right.
+void AddCut(const Program& program, const Op& op, Parts& parts) {
+  const Result<std::vector<roles::RowPiece>> pieces = roles::RowPiecesOf(program, op);
+  if (!pieces.ok()) return;
+  std::vector<RemotePart>& rows = parts[roles::WholeOf(op)];
+  rows.clear();
+  for (const roles::RowPiece& piece : *pieces)
+    rows.push_back({piece.pserver, piece.type.name, piece.begin, piece.end});
+}
+
+void AddReceived(const Program& program, const Op& op, Parts& parts) {
+  const roles::RecvView recv(op);
+  if (recv.by_communicator()) return AddCut(program, op, parts);
+  if (recv.idle()) return;
   const roles::Names servers = recv.addresses(), remote = recv.renamed(), local = recv.variables();
   for (std::size_t i = 0; i < local.size() && i < servers.size(); ++i) {
     const std::string& name = i < remote.size() ? remote[i] : local[i];
@@ -87,8 +120,7 @@ Parts RemoteParts(const Program& program) {
   for (const OpEntry& entry : program.main().ops()) {
     const Op& op = *entry.op;
     const roles::Comm comm = roles::CommOf(op);
-    if (comm == roles::Comm::kRecv && !roles::RecvView(op).idle())
-      AddReceived(program, roles::RecvView(op), parts);
+    if (comm == roles::Comm::kRecv) AddReceived(program, op, parts);
     if (op.type() == "concat") AddJoined(op, parts);
     if (comm == roles::Comm::kLookup || comm == roles::Comm::kSampler)
       AddSlices(roles::LookupView(op), parts);
@@ -100,13 +132,13 @@ Parts RemoteParts(const Program& program) {
 bool InitialValues::Concerns(const Program& program) {
   if (speaks_to_servers_.size() >= kProgramsMax) speaks_to_servers_.clear();
   const auto [known, added] = speaks_to_servers_.try_emplace(program.content_id(), false);
-  if (added) known->second = Has(program, roles::Comm::kRecv) || Has(program, roles::Comm::kSendBarrier);
+  if (added) known->second = Has(program, roles::Comm::kRecv) || Trains(program);
   return known->second;
 }
 
 Status InitialValues::HandOver(const Program& program, Scope& scope, ChangedVars& changed, RpcClient& rpc) {
   const Parts parts = RemoteParts(program);
-  if (!Has(program, roles::Comm::kSendBarrier)) {
+  if (!Trains(program)) {
     std::erase_if(changed, [&](const auto& entry) { return parts.contains(entry.first); });
     return OkStatus();
   }

@@ -69,7 +69,9 @@ class Link final : public ConnectionHandler {
   Status PushInitial(const InitialPiece& piece);  // copied
   Status Push(Slot slot, const Tensor& value);
   Status PushRows(Slot slot, const SelectedRows& value);  // copied
-  bool HasPushed() const;                                 // in the open step
+  bool HasPushed() const;                                 // a gradient in the open step
+  bool HasPushed(Slot slot) const;                        // this one
+  void CountStep();
   void EndStep();
   Status Pull(Slot slot, Tensor& out, Landing landing);
   void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out);
@@ -117,12 +119,16 @@ class Link final : public ConnectionHandler {
     std::uint32_t request = 0;
     Payload ids;
   };
+  struct PendingCount {
+    std::uint64_t step = 0;
+  };
   struct PendingEndStep {
     std::uint64_t step = 0;
     std::vector<Slot> pushed;
   };
   // What is handed over; until the welcome nobody knows in which chunks and parts it travels.
-  using Pending = std::variant<PendingPush, PendingPull, PendingRows, PendingEndStep, protocol::Save>;
+  using Pending =
+      std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep, protocol::Save>;
 
   struct Target {  // memory of a caller's tensor
     std::shared_ptr<Buffer> buffer;
@@ -138,6 +144,8 @@ class Link final : public ConnectionHandler {
     std::size_t chunks_left = 0;            // 0 of an active one: it was not sent yet
     std::vector<std::uint32_t> parts_left;  // by chunk
     std::vector<bool> have;                 // parts, as many for each chunk as the first has
+    // Of how many updates the parts that are there are, by chunk; none came as of fewer. Empty: of versions.
+    std::vector<std::uint64_t> updates = {};
   };
   struct Variable {
     std::uint32_t position = 0;  // in the contract
@@ -159,7 +167,8 @@ class Link final : public ConnectionHandler {
     Target to;
     std::size_t begin = 0, bytes = 0;  // there
     std::size_t parts_left = 0;
-    std::vector<bool> have;  // parts; none until it was sent
+    std::vector<bool> have;     // parts; none until it was sent
+    std::uint32_t updates = 0;  // of which those parts are
     bool whole = false;
   };
   struct Extent {
@@ -182,6 +191,7 @@ class Link final : public ConnectionHandler {
   void Send(PendingPush& push);
   void Send(PendingPull& pull);
   void Send(PendingRows& rows);
+  void Send(PendingCount& count);
   void Send(PendingEndStep& end);
   void Send(protocol::Save& save);
   bool SendAllowed(PendingPush& push);  // as far as there is credit; whether all of it was sent
@@ -205,7 +215,9 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::Welcome& welcome);
   Status On(const protocol::Pushed& pushed);
   Status On(const protocol::StepEnded& ended);
+  Status On(const protocol::StepCounted& counted);
   Status On(const protocol::Pulled& pulled);
+  Status On(const protocol::PulledNewest& pulled);
   Status On(const protocol::Gone& gone);
   Status On(const protocol::Rows& rows);
   Status On(const protocol::RowsGone& gone);
@@ -218,6 +230,8 @@ class Link final : public ConnectionHandler {
   bool CutVariables(const protocol::WelcomeBody& cut);
   bool Acknowledge(const SentKey& key);  // whether it was sent
   void TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below);
+  Status TakePart(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version, std::uint32_t part,
+                  const Payload& bytes);
   void EndPull(Arriving& arriving);
   ArrivingRows* RowsOf(std::uint32_t request);
 

@@ -127,6 +127,18 @@ bool Link::HasPushed() const {
   return !pushed_.empty();
 }
 
+bool Link::HasPushed(Slot slot) const {
+  const std::lock_guard lock(mutex_);
+  return variables_[slot].pushed;
+}
+
+// It counts as a push: what waits for those waits for this.
+void Link::CountStep() {
+  const std::lock_guard lock(mutex_);
+  environment_.steps.BeginPush(environment_.steps.step());
+  HandOver(PendingCount{environment_.steps.step()});
+}
+
 void Link::EndStep() {
   const std::lock_guard lock(mutex_);
   for (const Slot slot : pushed_) variables_[slot].pushed = false;
@@ -274,6 +286,8 @@ void Link::Send(PendingRows& rows) {
                               .request = rows.request,
                               .ids = std::move(rows.ids)});
 }
+
+void Link::Send(PendingCount& count) { SendKept(protocol::CountStep{.step = count.step}); }
 
 void Link::Send(PendingEndStep& end) {
   std::vector<std::uint32_t> positions;

@@ -36,8 +36,7 @@ void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
       by_peer = is_failure && (was_welcome_ || !IsRefusal(failure));
       changed = std::exchange(changed_, false);
     } else {
-      failure = decoded.status();
-      failure = std::move(failure).In(StrCat("pserver ", address_));
+      failure = Status(decoded.status()).In(StrCat("pserver ", address_));
     }
   }
   if (!failure.ok()) return environment_.host.OnLinkFailure(std::move(failure), by_peer);
@@ -79,8 +78,7 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
   cut_.part_bytes = cut.part_bytes;
   cut_.window = cut.window;
   for (Variable& variable : variables_) {
-    variable.by_turn =
-        std::find(cut.by_turn.begin(), cut.by_turn.end(), variable.position) != cut.by_turn.end();
+    variable.by_turn = false;
     const protocol::ContractPiece& piece = PieceOf(variable);
     if (!piece.shape.IsKnown() && !piece.rows) continue;  // asked for by rows alone
     const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
@@ -95,6 +93,9 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
     variable.chunk_bytes = chunk_rows * row_bytes;
     variable.bytes = rows * row_bytes;
     variable.parts = PartsOf(variable.chunk_bytes);
+  }
+  for (const std::uint32_t position : cut.by_turn) {
+    if (Variable* variable = At(position)) variable->by_turn = true;
   }
   return true;
 }
@@ -111,6 +112,12 @@ Status Link::On(const protocol::Pushed& pushed) {
 
 Status Link::On(const protocol::StepEnded& ended) {
   Acknowledge(KeyOf(protocol::EndStep{.step = ended.step, .variables = {}}));
+  return OkStatus();
+}
+
+Status Link::On(const protocol::StepCounted& counted) {
+  if (!Acknowledge(KeyOf(protocol::CountStep{.step = counted.step}))) return OkStatus();
+  if (environment_.steps.EndPush(counted.step)) changed_ = true;
   return OkStatus();
 }
 
@@ -143,22 +150,47 @@ bool Link::Acknowledge(const SentKey& key) {
 Status Link::On(const protocol::Pulled& pulled) {
   Variable* variable = At(pulled.at.variable);
   if (variable == nullptr) return OkStatus();
+  return TakePart(*variable, pulled.at, pulled.version, pulled.part, pulled.bytes);
+}
+
+// A repeated question may have been answered twice, of more updates the second time: that answer is taken
+// whole, and what is left of the first is of no use.
+Status Link::On(const protocol::PulledNewest& pulled) {
+  Variable* variable = At(pulled.at.variable);
+  if (variable == nullptr || pulled.at.chunk >= variable->chunks) return OkStatus();
   Arriving& arriving = variable->arriving;
   if (!arriving.active || arriving.version != pulled.version || arriving.chunks_left == 0) return OkStatus();
-  const Extent chunk = pulled.at.chunk < variable->chunks ? ChunkOf(*variable, pulled.at.chunk) : Extent{};
-  if (pulled.part >= PartsOf(chunk.size)) return OkStatus();
-  const std::size_t place = pulled.at.chunk * variable->parts + pulled.part;
-  if (arriving.have[place]) return OkStatus();
-  const Extent part = PartOf(chunk, pulled.part);
-  if (pulled.bytes.size() != part.size) {
-    return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", pulled.bytes.size(), " bytes as part ",
-                    pulled.part, " of ", PieceOf(*variable).name);
+  arriving.updates.resize(variable->chunks, 0);
+  std::uint64_t& updates = arriving.updates[pulled.at.chunk];
+  if (arriving.parts_left[pulled.at.chunk] == 0 || pulled.updates < updates) return OkStatus();
+  if (pulled.updates > updates) {
+    updates = pulled.updates;
+    const std::size_t parts = PartsOf(ChunkOf(*variable, pulled.at.chunk).size);
+    arriving.parts_left[pulled.at.chunk] = static_cast<std::uint32_t>(parts);
+    std::fill_n(arriving.have.begin() + static_cast<std::ptrdiff_t>(pulled.at.chunk * variable->parts), parts,
+                false);
   }
-  pulled.bytes.CopyTo(arriving.to.data + part.begin);
+  return TakePart(*variable, pulled.at, pulled.version, pulled.part, pulled.bytes);
+}
+
+Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version,
+                      std::uint32_t part, const Payload& bytes) {
+  Arriving& arriving = variable.arriving;
+  if (!arriving.active || arriving.version != version || arriving.chunks_left == 0) return OkStatus();
+  const Extent chunk = at.chunk < variable.chunks ? ChunkOf(variable, at.chunk) : Extent{};
+  if (part >= PartsOf(chunk.size)) return OkStatus();
+  const std::size_t place = at.chunk * variable.parts + part;
+  if (arriving.have[place]) return OkStatus();
+  const Extent extent = PartOf(chunk, part);
+  if (bytes.size() != extent.size) {
+    return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", bytes.size(), " bytes as part ", part,
+                    " of ", PieceOf(variable).name);
+  }
+  bytes.CopyTo(arriving.to.data + extent.begin);
   arriving.have[place] = true;
-  if (--arriving.parts_left[pulled.at.chunk] > 0) return OkStatus();
+  if (--arriving.parts_left[at.chunk] > 0) return OkStatus();
   if (--arriving.chunks_left == 0) EndPull(arriving);
-  Acknowledge(KeyOf(protocol::Pull{.at = pulled.at, .version = pulled.version}));
+  Acknowledge(KeyOf(protocol::Pull{.at = at, .version = version}));
   return OkStatus();
 }
 
@@ -187,7 +219,13 @@ Link::ArrivingRows* Link::RowsOf(std::uint32_t request) {
 Status Link::On(const protocol::Rows& rows) {
   ArrivingRows* arriving = RowsOf(rows.request);
   if (arriving == nullptr || arriving->version != rows.version) return OkStatus();
-  if (rows.part >= arriving->have.size() || arriving->have[rows.part]) return OkStatus();
+  if (rows.part >= arriving->have.size()) return OkStatus();
+  if (rows.updates != arriving->updates) {  // of another answer to the same question; one will be whole
+    arriving->updates = rows.updates;
+    arriving->have.assign(arriving->have.size(), false);
+    arriving->parts_left = arriving->have.size();
+  }
+  if (arriving->have[rows.part]) return OkStatus();
   const Extent part = PartOf({arriving->begin, arriving->bytes}, rows.part);
   if (rows.bytes.size() != part.size) {
     return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", rows.bytes.size(), " bytes as part ",

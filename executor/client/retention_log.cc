@@ -1,11 +1,22 @@
 #include "executor/client/retention_log.h"
 
+#include <type_traits>
+#include <variant>
+
 namespace penstock::client {
 namespace {
 
+// The position of E among the alternatives of a variant.
+template <typename E, typename... Es>
+constexpr std::size_t PositionOf(const std::variant<Es...>*) {
+  std::size_t at = 0;
+  (void)((std::is_same_v<E, Es> || (++at, false)) || ...);
+  return at;
+}
+
 template <typename E>
 constexpr std::size_t KindOf() {
-  return protocol::Event(E{}).index();
+  return PositionOf<E>(static_cast<const protocol::Event*>(nullptr));
 }
 
 // Keys differ in few low bits of few fields; the product spreads them over the high ones.
@@ -30,6 +41,9 @@ SentKey KeyOf(const protocol::Push& push) {
 }
 SentKey KeyOf(const protocol::EndStep& end) {
   return {.kind = KindOf<protocol::EndStep>(), .step = end.step};
+}
+SentKey KeyOf(const protocol::CountStep& count) {
+  return {.kind = KindOf<protocol::CountStep>(), .step = count.step};
 }
 SentKey KeyOf(const protocol::Pull& pull) {
   return {.kind = KindOf<protocol::Pull>(),

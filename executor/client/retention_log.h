@@ -30,6 +30,7 @@ struct SentKey {
 SentKey KeyOf(const protocol::Hello&);  // of one at a time
 SentKey KeyOf(const protocol::Push& push);
 SentKey KeyOf(const protocol::EndStep& end);
+SentKey KeyOf(const protocol::CountStep& count);
 SentKey KeyOf(const protocol::Pull& pull);
 SentKey KeyOf(const protocol::PullRows& pull);
 SentKey KeyOf(const protocol::Save& save);

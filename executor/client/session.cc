@@ -27,6 +27,8 @@ Status Session::Attach(const Program& program) {
     return InvalidArgument("E-contract-trainer",
                            "no recv or barrier of the program says a trainer_id of 0 or more");
   }
+  ends_steps_ |= facts.ends_steps;
+  copies_pushes_ |= facts.ends_steps && facts.pushes_after_pulls;
   landing_ = facts.pulls_complete_at_barrier ? Landing::kWithOthers : Landing::kAlone;
   const std::string& job_facts = program.meta().job_facts;
   for (const auto& [address, contract] : facts.contracts) {
@@ -104,18 +106,44 @@ Status Session::PushInitial(const InitialPiece& piece) {
                          " by no op of the programs attached");
 }
 
-Status Session::Push(PushHandle handle, const Tensor& value) {
+template <typename Send>
+Status Session::PushWith(PushHandle handle, const Send& send) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   const Declared& declared = Of(pushes_, handle.index);
-  return declared.link->Push(declared.slot, value);
+  if (ends_steps_ && declared.link->HasPushed(declared.slot)) EndOpenStep();
+  PENSTOCK_RETURN_IF_ERROR(send(*declared.link, declared.slot));
+  open_ = open_ || declared.link->HasPushed();
+  return OkStatus();
+}
+
+Status Session::Push(PushHandle handle, const Tensor& value) {
+  return PushWith(handle, [&](Link& link, Slot slot) {
+    return copies_pushes_ ? link.Push(slot, value.Clone()) : link.Push(slot, value);
+  });
 }
 
 Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
+  return PushWith(handle, [&](Link& link, Slot slot) { return link.PushRows(slot, value); });
+}
+
+Status Session::CountStep(PeersHandle handle) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  const Declared& declared = Of(pushes_, handle.index);
-  return declared.link->PushRows(declared.slot, value);
+  if (!ends_steps_) {
+    return FailedPrecondition("E-send-count", "send: steps that a send_barrier ends are not counted apart");
+  }
+  if (counted_) EndOpenStep();
+  counted_ = true;
+  for (Link* link : groups_[static_cast<std::size_t>(handle.index)]) link->CountStep();
+  return OkStatus();
+}
+
+// At all servers: from any of them something may be pulled that has to wait for this step's gradients.
+void Session::EndOpenStep() {
+  for (const auto& [address, link] : links_) link->EndStep();
+  steps_.EndStep();
+  open_ = counted_ = false;
 }
 
 Status Session::EndStep(PeersHandle handle) {
@@ -129,12 +157,14 @@ Status Session::EndStep(PeersHandle handle) {
   }
   for (Link* link : group) link->EndStep();
   steps_.EndStep();
+  open_ = false;
   return OkStatus();
 }
 
 Status Session::Pull(PullHandle handle, Tensor& out) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  if (ends_steps_ && open_) EndOpenStep();
   const Declared& declared = Of(pulls_, handle.index);
   return declared.link->Pull(declared.slot, out, declared.landing);
 }
@@ -153,7 +183,9 @@ bool Session::PullWaitsAtBarrier(PullHandle handle) const {
 Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  const Declared& declared = Of(tables_, handle.index);
+  Declared& declared = tables_[static_cast<std::size_t>(handle.index)];
+  if (ends_steps_ && open_ && declared.asked_before > steps_.step()) EndOpenStep();
+  declared.asked_before = steps_.step() + 1;
   declared.link->PullRows(declared.slot, ids, out);
   return OkStatus();
 }

@@ -6,7 +6,8 @@
 //   session.Push(push, gradient);  session.EndStep(peers);  session.Pull(pull, param);
 //   ... until session.PullsDone() or !session.status().ok()
 //
-// A trainer's step is the count of its EndSteps; Pull asks for the version of that number. Everything sent is
+// A trainer's step is the count of its EndSteps; Pull asks for the version of that number. In a program that
+// has no send_barrier a step ends by itself, as RpcClient::EndStep says, at all servers. Everything sent is
 // kept until the server has acknowledged it, and sent again after `resend_after`: servers recognise repeats.
 //
 // It has a Link per server (link.h), which does the work, and itself only knows which handle is whose, and
@@ -45,6 +46,7 @@ class Session : private LinkHost {
   Status PushInitial(const InitialPiece& piece);  // copied
   Status Push(PushHandle handle, const Tensor& value);
   Status PushRows(PushHandle handle, const SelectedRows& value);  // copied
+  Status CountStep(PeersHandle handle);
   Status EndStep(PeersHandle handle);
   // Fills `out` where it is if its type and shape are the piece's, so that it may be rows of a larger tensor.
   Status Pull(PullHandle handle, Tensor& out);
@@ -90,6 +92,7 @@ class Session : private LinkHost {
     Link* link = nullptr;
     Slot slot = 0;
     Landing landing = Landing::kAlone;  // of a pull
+    std::uint64_t asked_before = 0;     // of rows: in no step from here on
   };
   using Handles = std::vector<Declared>;
   static const Declared& Of(const Handles& handles, int index) {
@@ -102,6 +105,9 @@ class Session : private LinkHost {
   // With the lock.
   Link* FindLink(const std::string& address) const;
   Status CheckOpen() const;
+  template <typename Send>
+  Status PushWith(PushHandle handle, const Send& send);
+  void EndOpenStep();
   void Fail(Status why, bool by_peer);
   bool CompleteDoneLocked() const { return completing_ && steps_.Done(Work::kCompletes); }
   std::string WaitingForLocked() const;
@@ -114,7 +120,11 @@ class Session : private LinkHost {
   int trainer_ = -1;
   Landing landing_ = Landing::kAlone;  // as the program attached last has it
   bool completing_ = false;
-  std::set<std::uint64_t> left_;                        // trainers of which we have said that they completed
+  bool ends_steps_ = false;       // a program attached has no send_barrier
+  bool copies_pushes_ = false;    // nothing in it says when a gradient may be overwritten
+  bool open_ = false;             // gradients were pushed in the open step
+  bool counted_ = false;          // the servers were told of it
+  std::set<std::uint64_t> left_;  // trainers of which we have said that they completed
   std::map<std::string, std::unique_ptr<Link>> links_;  // by address
   Handles pushes_, pulls_, tables_;
   std::vector<std::vector<Link*>> groups_;

@@ -14,6 +14,8 @@ Status SessionClient::CompleteRows() {
   return Wait([&] { return session_.RowsDone(); });
 }
 
+Status SessionClient::CountStep(PeersHandle pservers) { return session_.CountStep(pservers); }
+
 Status SessionClient::EndStep(PeersHandle pservers) {
   PENSTOCK_RETURN_IF_ERROR(session_.EndStep(pservers));
   // The buffers of the step before may be written again after this.
@@ -25,7 +27,8 @@ Status SessionClient::Pull(PullHandle piece, Variable& out) {
   if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.PullsDone(); }));
   PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
   if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
-  return Wait([&] { return !session_.IsPulling(piece); });
+  // What was pushed before may be written again after this.
+  return Wait([&] { return !session_.IsPulling(piece) && session_.EarlierPushesDone(session_.step()); });
 }
 
 Status SessionClient::CompletePulls(PeersHandle) {

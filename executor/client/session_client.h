@@ -21,6 +21,7 @@ class SessionClient : public RpcClient {
   }
 
   Status Push(PushHandle piece, const Variable& value) override;
+  Status CountStep(PeersHandle pservers) override;
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {

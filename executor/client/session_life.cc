@@ -35,6 +35,7 @@ Status Session::Complete() {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(status_);
   if (std::exchange(completing_, true)) return OkStatus();
+  if (ends_steps_ && (open_ || counted_)) EndOpenStep();
   for (const auto& [address, link] : links_) link->Complete();
   return OkStatus();
 }

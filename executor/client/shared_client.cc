@@ -33,6 +33,7 @@ class SharedClient::User : public RpcClient {
     return client_.DeclarePeers(pservers, trainer_id);
   }
   Status Push(PushHandle piece, const Variable& value) override { return client_.Push(piece, value); }
+  Status CountStep(PeersHandle pservers) override { return client_.CountStep(pservers); }
   Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
   Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
@@ -45,6 +46,7 @@ class SharedClient::User : public RpcClient {
     return client_.SaveTable(pservers, table, files);
   }
   Status SetInitial(const std::vector<InitialPiece>& pieces) override { return client_.SetInitial(pieces); }
+  TrainerCommunicator* communicator() override { return shared_.communicator_; }
   std::uint64_t step() const override { return client_.step(); }
   Status Complete() override { return shared_.CompleteFor(*this); }
   // A run without parameter servers is cancelled without harm to a job that others work for.
@@ -79,6 +81,7 @@ Status SharedClient::Complete() {
     const std::lock_guard lock(mutex_);
     if (!attached_ || client_ == nullptr) return OkStatus();
   }
+  if (communicator_ != nullptr) PENSTOCK_RETURN_IF_ERROR(communicator_->Stop());
   return client_->Complete();
 }
 
@@ -88,6 +91,11 @@ void SharedClient::Abandon(const Status& why) {
     if (!attached_ || client_ == nullptr) return;
   }
   client_->Abandon(why);
+}
+
+void SharedClient::Disconnect() {
+  if (communicator_ != nullptr) static_cast<void>(communicator_->Stop());  // its threads use the client
+  client_.reset();
 }
 
 }  // namespace penstock::client

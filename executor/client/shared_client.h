@@ -17,6 +17,7 @@
 #include <set>
 
 #include "framework/runtime/rpc_client.h"
+#include "framework/runtime/trainer_communicator.h"
 
 namespace penstock::client {
 
@@ -26,19 +27,23 @@ class SharedClient {
   ~SharedClient();
 
   std::unique_ptr<RpcClient> NewUser();
+  // What its users answer for communicator(); it is stopped before this trainer completes, and outlives them.
+  void set_communicator(TrainerCommunicator* communicator) { communicator_ = communicator; }
   // Completes whoever still is in use; ok at once if no program with parameter servers was ever attached.
   Status Complete();
   // Tells the servers that this trainer ends without having completed, and why. Without effect after
   // Complete.
   void Abandon(const Status& why);
-  // Ends the connections, when the process is about to end. Users may be destroyed after it, and no more.
-  void Disconnect() { client_.reset(); }
+  // Ends the connections and the communicator's threads, when the process is about to end. Users may be
+  // destroyed after it, and no more.
+  void Disconnect();
 
  private:
   class User;
   Status CompleteFor(const User& user);
 
   std::unique_ptr<RpcClient> client_;
+  TrainerCommunicator* communicator_ = nullptr;
   std::mutex mutex_;  // of what follows
   std::set<const User*> in_use_;
   bool attached_ = false;  // a user was in use at some time

@@ -3,7 +3,9 @@
 #include <cstdlib>
 
 #include "executor/client/client.h"
+#include "executor/client/fluid_client.h"
 #include "executor/process/launcher.h"
+#include "executor/process/wire_name.h"
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/log.h"
 
@@ -20,10 +22,31 @@ GrpcClientOptions GrpcClientOptions::FromEnvironment() {
   const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
   options.checkpoint_folder = folder.empty() ? std::string(1, '.') : folder;
   options.tls = transport::TlsFiles::FromEnvironment();
+  options.carrier = text("PENSTOCK_TRANSPORT");
+  options.wire = text("PENSTOCK_WIRE");
   return options;
 }
 
+namespace {
+
+void NameLogRole(int trainer) { ProposeLogRole(StrCat("trainer ", trainer)); }
+
+std::unique_ptr<RpcClient> MakeFluidClient(GrpcClientOptions options) {
+  client::FluidClientOptions fluid;
+  fluid.connect_deadline = options.connect_deadline;
+  fluid.on_trainer = NameLogRole;
+  fluid.on_reaction = TellLauncherOfReaction;
+  fluid.report = options.report ? std::move(options.report)
+                                : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
+  return std::make_unique<client::FluidClient>(std::move(fluid));
+}
+
+}  // namespace
+
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
+  PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
+  if (wire == WireName::kFluid) return MakeFluidClient(std::move(options));
   client::ClientOptions client;
   client.session.job = options.job;
   client.session.trainers = options.trainers;
@@ -33,14 +56,17 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.incarnation =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   client.session.on_reaction = TellLauncherOfReaction;
-  client.on_trainer = [](int id) { ProposeLogRole(StrCat("trainer ", id)); };
+  client.on_trainer = NameLogRole;
   client.report =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
   // What the transport reports, a name that does not resolve, may need somebody's help.
   auto warn =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kWarning, line); };
-  auto grpc = transport::MakeGrpcTransport(
-      {.token = std::move(options.token), .tls = std::move(options.tls), .report = std::move(warn)});
+  auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),
+                                            .tls = std::move(options.tls),
+                                            .report = std::move(warn),
+                                            .carrier = carrier,
+                                            .tell = client.report});
   return std::unique_ptr<RpcClient>(
       std::make_unique<client::TrainerClient>(std::move(grpc), std::move(client)));
 }

@@ -23,14 +23,18 @@ struct GrpcClientOptions {
   int trainers = 0;   // how many this process was told of; 0: it was not
   std::chrono::nanoseconds connect_deadline = std::chrono::minutes(10);  // for a server that does not come up
   transport::TlsFiles tls;
+  std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
+  // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
+  std::string wire = {};
   std::string checkpoint_folder;  // where servers save tables; empty: this process does not know
   std::function<void(const std::string&)> report;  // default: a log line
 
   // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PADDLE_TRAINERS_NUM, PENSTOCK_CHECKPOINT_DIR (default: the working
-  // folder), PENSTOCK_TLS_...; what is not set stays as above.
+  // folder), PENSTOCK_TLS_..., PENSTOCK_TRANSPORT, PENSTOCK_WIRE; what is not set stays as above.
   static GrpcClientOptions FromEnvironment();
 };
 
+// kInvalidArgument E-wire-name.
 Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options);
 
 }  // namespace penstock::process

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 
 #include "executor/process/launcher.h"
+#include "executor/process/wire_name.h"
+#include "executor/pserver/fluid_service.h"
 #include "executor/pserver/loop.h"
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/log.h"
@@ -15,9 +18,12 @@ namespace {
 
 class GrpcServer : public ServerLoop {
  public:
+  // A wire of Fluid's needs no transport.
   GrpcServer(const OpRegistry& ops, BlockRunner& blocks, std::unique_ptr<Transport> transport,
-             pserver::LoopOptions options)
-      : transport_(std::move(transport)), loop_(*transport_, ops, blocks, std::move(options)) {}
+             std::unique_ptr<pserver::Wire> wire, pserver::LoopOptions options)
+      : transport_(std::move(transport)),
+        wire_(std::move(wire)),
+        loop_(*wire_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
     ProposeLogRole(StrCat("pserver ", roles::ServeView(op).address()));
@@ -27,6 +33,7 @@ class GrpcServer : public ServerLoop {
 
  private:
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<pserver::Wire> wire_;
   pserver::PserverLoop loop_;
 };
 
@@ -43,11 +50,15 @@ GrpcServerOptions GrpcServerOptions::FromEnvironment() {
   const std::string folder = text("PENSTOCK_CHECKPOINT_DIR");
   if (!folder.empty()) options.checkpoint_folder = folder;
   options.tls = transport::TlsFiles::FromEnvironment();
+  options.carrier = text("PENSTOCK_TRANSPORT");
+  options.wire = text("PENSTOCK_WIRE");
   return options;
 }
 
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options) {
+  PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(options.carrier));
+  PENSTOCK_ASSIGN_OR_RETURN(const WireName wire, WireNamed(options.wire));
   pserver::LoopOptions loop;
   loop.pserver.proven = !options.token.empty();
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
@@ -61,12 +72,22 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.threads = options.threads > 0
                      ? options.threads
                      : std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, 8);
+  if (wire == WireName::kFluid) {
+    loop.pserver.proven = true;  // there is no hello that could be a stranger's
+    loop.pserver.part_bytes = pserver::FluidService::kPartBytes;
+    loop.pserver.early_bytes = std::numeric_limits<std::size_t>::max();  // its calls tell of no credit
+    auto fluid = std::make_unique<pserver::FluidWire>(loop.pserver.job, loop.pserver.report);
+    return std::unique_ptr<ServerLoop>(
+        std::make_unique<GrpcServer>(ops, blocks, nullptr, std::move(fluid), std::move(loop)));
+  }
   auto grpc = transport::MakeGrpcTransport({.token = std::move(options.token),
                                             .tls = std::move(options.tls),
                                             .patience = options.patience,
-                                            .report = loop.pserver.report});
+                                            .report = loop.pserver.report,
+                                            .carrier = carrier});
+  auto native = std::make_unique<pserver::NativeWire>(*grpc);
   return std::unique_ptr<ServerLoop>(
-      std::make_unique<GrpcServer>(ops, blocks, std::move(grpc), std::move(loop)));
+      std::make_unique<GrpcServer>(ops, blocks, std::move(grpc), std::move(native), std::move(loop)));
 }
 
 }  // namespace penstock::process

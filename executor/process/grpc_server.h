@@ -26,16 +26,19 @@ struct GrpcServerOptions {
   std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
   std::optional<std::size_t> early_bytes = {};  // as of PserverOptions; nothing: its default
   transport::TlsFiles tls;
+  std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
+  // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.
+  std::string wire = {};
   std::string checkpoint_folder = ".";             // tables are saved in it, and nowhere else
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a log line
 
-  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_...; what is not set stays as
-  // above.
+  // PENSTOCK_JOB_ID, PENSTOCK_JOB_TOKEN, PENSTOCK_CHECKPOINT_DIR, PENSTOCK_TLS_..., PENSTOCK_TRANSPORT,
+  // PENSTOCK_WIRE; what is not set stays as above.
   static GrpcServerOptions FromEnvironment();
 };
 
-// The registry and the runner outlive the server.
+// The registry and the runner outlive the server. kInvalidArgument E-wire-name.
 Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockRunner& blocks,
                                                    GrpcServerOptions options);
 

@@ -53,7 +53,8 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
 std::string FirstDifference(const std::string& here, const std::string& there);
 
 // The role of a server that can run here. Beside what roles::ReadServer refuses, kUnimplemented:
-// E-server-mode (not sync), E-server-measures (gradients are measured before any update runs).
+// E-server-mode (geo, delay compensation), E-server-measures (gradients are measured before any update runs),
+// E-contract-policy.
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
                                      const Op& listen_and_serv);
 // What a trainer's programs say of such a server. Of what is updated by rows they may ask for single rows, or
@@ -66,11 +67,16 @@ struct TrainerContracts {
   std::optional<int> trainer_id;              // absent if no op says it
   std::map<std::string, Contract> contracts;  // by the server's address
   bool pulls_complete_at_barrier = false;     // a fetch_barrier follows the recvs
+  bool trains = false;                        // it sends gradients
+  // It trains and has no send_barrier: a step ends where the next one is seen to begin.
+  bool ends_steps = false;
+  // Gradients are sent after everything is received, so that no recv shows that they have arrived.
+  bool pushes_after_pulls = false;
 };
 
-// kUnimplemented: E-contract-mode (a communicator is to send), E-contract-policy. kInvalidArgument:
-// E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about
-// who runs them), E-contract-twice.
+// kUnimplemented: E-contract-mode (steps are to be counted by notification, or a communicator told of
+// something), E-contract-policy. kInvalidArgument: E-contract-epmap, E-contract-shape, E-contract-var
+// (roles::PieceOf), E-contract-trainer (ops disagree about who runs them), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));

@@ -1,8 +1,10 @@
 // What a contract takes from a role, and which roles this runtime refuses.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "executor/protocol/contract.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/text/policies.h"
 
 namespace penstock::protocol {
@@ -12,9 +14,20 @@ using roles::CommOp;
 
 // The one place where it is said what runs.
 Status RequireServable(const roles::ServerRole& role) {
-  if (role.mode != roles::ServeMode::kSync) {
-    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
-                         static_cast<int>(role.mode), "; only 0 (sync) runs so far");
+  const auto mode = static_cast<int>(role.mode);
+  if (mode < 0 || role.mode >= roles::ServeMode::kGeo) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ", mode,
+                         "; 0 (sync), 1 and 2 (async) run so far");
+  }
+  for (const roles::ServedParam& served : role.params) {
+    if (role.mode == roles::ServeMode::kSync || served.grads.size() <= 1) continue;
+    return InvalidArgument("E-server-merge", "block ", served.block, " merges ", served.grads.size(),
+                           " gradients for ", served.param.name, ", but in distributed_mode ", mode,
+                           " each gradient is an update of its own");
+  }
+  if (role.keeps_backups) {
+    return Unimplemented("E-server-mode", "listen_and_serv asks for delay compensation (dc_asgd), ",
+                         "which does not run yet; transpile without it");
   }
   if (!role.measure_blocks.empty()) {
     return Unimplemented("E-server-measures", "block ", role.measure_blocks.front(),
@@ -24,13 +37,19 @@ Status RequireServable(const roles::ServerRole& role) {
   return OkStatus();
 }
 
-Status RequirePolicies(const ProgramMeta& meta) {
+// `sync`: nothing for a start-up program, which belongs to a job of any mode.
+Status RequirePolicies(const ProgramMeta& meta, std::optional<bool> sync) {
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(meta));
-  const auto refused = [](const char* policy) {
-    return Unimplemented("E-contract-policy", policy, " does not run yet; transpile without it");
-  };
-  if (policies.staleness) return refused(kStalenessPolicy);
-  return policies.compression == CompressionRules() ? OkStatus() : refused(kCompressionPolicy);
+  if (policies.staleness && sync == true) {
+    return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
+                         "transpile without it, or with sync_mode=false");
+  }
+  if (policies.backup_trainers > 0 && sync == false) {
+    return Unimplemented("E-contract-policy", kBackupTrainersPolicy, " does not run in asynchronous ",
+                         "programs; transpile without it, or with sync_mode=true");
+  }
+  if (policies.compression == CompressionRules()) return OkStatus();
+  return Unimplemented("E-contract-policy", kCompressionPolicy, " does not run yet; transpile without it");
 }
 
 class ContractMaker {
@@ -42,9 +61,11 @@ class ContractMaker {
       case CommOp::Kind::kSend:
       case CommOp::Kind::kStep:
       case CommOp::Kind::kTold:
+        last_send_ = one.position;
         return AddSend(one);
       case CommOp::Kind::kRecv:
-        return one.idle ? OkStatus() : AddRecv(one);
+        last_recv_ = one.position;
+        return one.idle && !one.by_communicator ? OkStatus() : AddRecv(one);
       case CommOp::Kind::kLookup:
       case CommOp::Kind::kSampler:
         return AddSlices(one);
@@ -56,6 +77,8 @@ class ContractMaker {
         AddServers(one);
         return OkStatus();
       case CommOp::Kind::kSendBarrier:
+        ends_otherwise_ = true;
+        [[fallthrough]];
       case CommOp::Kind::kFetchBarrier:
         AddServers(one);
         return CheckTrainer(*one.op);
@@ -69,6 +92,7 @@ class ContractMaker {
       SortByName(contract.tables);
       SortByName(contract.grads);
       TakeStarts(contract);
+      out_.trains |= !contract.grads.empty();
       const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
       for (std::vector<ContractPiece>* pulled :
            {&contract.params, &contract.tables})  // one may be pulled twice
@@ -77,6 +101,8 @@ class ContractMaker {
       if (twice == contract.grads.end()) continue;
       return InvalidArgument("E-contract-twice", "two sends of ", twice->name, " to pserver ", address);
     }
+    out_.ends_steps = out_.trains && !ends_otherwise_;
+    out_.pushes_after_pulls = out_.trains && last_send_ > last_recv_;
     return std::move(out_);
   }
 
@@ -105,9 +131,18 @@ class ContractMaker {
   }
 
   Status AddSend(const CommOp& one) {
-    if (one.by_communicator || one.kind == CommOp::Kind::kStep) {
+    if (one.kind == CommOp::Kind::kTold || (one.kind == CommOp::Kind::kStep && one.by_communicator)) {
       return Unimplemented("E-contract-mode",
-                           "send through a communicator or as a notification is not built yet");
+                           "a send that tells the communicator of steps or rows is not built ",
+                           "yet; transpile without a schedule of the learning rate, or in sync mode");
+    }
+    if (one.kind == CommOp::Kind::kStep) {
+      AddServers(one);
+      return OkStatus();
+    }
+    if (one.by_communicator) {
+      ends_otherwise_ = true;
+      return AddRows(*one.op, &Contract::grads);
     }
     const roles::SendView send(*one.op);
     PENSTOCK_RETURN_IF_ERROR(send.Validate());
@@ -116,6 +151,7 @@ class ContractMaker {
 
   Status AddRecv(const CommOp& one) {
     PENSTOCK_RETURN_IF_ERROR(CheckTrainer(*one.op));
+    if (one.by_communicator) return AddRows(*one.op, &Contract::params);
     const roles::RecvView recv(*one.op);
     PENSTOCK_RETURN_IF_ERROR(recv.Validate());
     return AddPieces(recv.variables(), recv.remote(), recv.addresses(), &Contract::params);
@@ -127,6 +163,14 @@ class ContractMaker {
       PENSTOCK_ASSIGN_OR_RETURN(ContractPiece piece, roles::PieceOf(program_, 0, local[i], remote[i]));
       (out_.contracts[addresses[i]].*pieces).push_back(std::move(piece));
     }
+    return OkStatus();
+  }
+
+  // What the communicator cuts, or puts together.
+  Status AddRows(const Op& op, std::vector<ContractPiece> Contract::*pieces) {
+    PENSTOCK_ASSIGN_OR_RETURN(std::vector<roles::RowPiece> cut, roles::RowPiecesOf(program_, op));
+    for (roles::RowPiece& piece : cut)
+      (out_.contracts[piece.pserver].*pieces).push_back(std::move(piece.type));
     return OkStatus();
   }
 
@@ -169,6 +213,8 @@ class ContractMaker {
 
   const Program& program_;
   TrainerContracts out_;
+  int last_send_ = -1, last_recv_ = -1;  // positions
+  bool ends_otherwise_ = false;          // by a send_barrier, or by the communicator
 };
 
 }  // namespace
@@ -177,7 +223,7 @@ Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& progr
                                      const Op& listen_and_serv) {
   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
   PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta()));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta(), role.mode == roles::ServeMode::kSync));
   return role;
 }
 
@@ -206,13 +252,14 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
     return Unimplemented("E-contract-policy", "bn_sync ", role.bn_sync,
                          " does not run yet; transpile with bn_sync none");
   }
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta()));
   ContractMaker maker(role);
   for (const CommOp& one : role.ops) {
     Status status = maker.Add(one);
     if (!status.ok()) return roles::AddPlace(std::move(status), *one.op);
   }
   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take());
+  const std::optional<bool> sync = out.trains ? std::optional(!out.ends_steps) : std::nullopt;
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta(), sync));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;
   return out;
 }

@@ -39,11 +39,15 @@ enum class MessageKind : std::uint8_t {
   kPullRows =
       15,      // asks for rows of version `step` of a table; `part` is the request's number   body: int64 ids
   kRows = 16,  // a part of them, in the order of the ids; `credit` is the request's number    body: its bytes
-  kRowsGone = 17,  // that version was overwritten; `credit` is the request's number
-  kCredit = 18,    // pushes of a gradient of rows are welcome for steps below `credit`
-  kSave = 19,      // keep version `step` of a table in a file; `part` is the request's number   body: Save
-  kSaved = 20,     // it is there, or could not be made                            body: a status, if so
-  kLeft = 24,      // trainer `credit` completed after `step` steps, which others go beyond
+               // where versions are not the updates of all trainers, `chunk` is how many the table has had
+  kRowsGone = 17,     // that version was overwritten; `credit` is the request's number
+  kCredit = 18,       // pushes of a gradient of rows are welcome for steps below `credit`
+  kSave = 19,         // keep version `step` of a table in a file; `part` is the request's number   body: Save
+  kSaved = 20,        // it is there, or could not be made                            body: a status, if so
+  kLeft = 24,         // trainer `credit` completed after `step` steps, which others go beyond
+  kCountStep = 25,    // the learning rate's schedule is to count step `step` of the trainer
+  kStepCounted = 26,  // it will, or has
+  kPulledNewest = 27,  // as kPulled; `credit` is how many updates the chunk has had         body: its bytes
 };
 
 constexpr std::size_t kEnvelopeBytes = 80;

@@ -5,7 +5,8 @@
 //   std::visit([](const auto& e) { ... }, event);
 //
 // A variable is its position in the contract. A version v of a chunk is what the updates of steps 0..v-1 made
-// of it. A large body travels in parts of WelcomeBody::part_bytes; the part is no unit of anything else.
+// of it: of all trainers, or (asynchronous modes) of the one that asks, and of others what there is. A large
+// body travels in parts of WelcomeBody::part_bytes; the part is no unit of anything else.
 #pragma once
 
 #include <cstdint>
@@ -58,6 +59,10 @@ struct EndStep {
   std::uint64_t step = 0;
   std::vector<std::uint32_t> variables;  // that were pushed in it
 };
+// The learning rate's schedule is to count the step, which is open. Each step once.
+struct CountStep {
+  std::uint64_t step = 0;
+};
 struct Pull {
   ChunkRef at;
   std::uint64_t version = 0;
@@ -85,7 +90,7 @@ struct Complete {};
 struct Failure {
   Status why;
 };
-using Event = std::variant<Hello, Push, EndStep, Pull, PullRows, Save, Ask, Complete, Failure>;
+using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure>;
 
 // --- Replies.
 
@@ -102,11 +107,23 @@ struct Pushed {
 struct StepEnded {
   std::uint64_t step = 0;
 };
+struct StepCounted {
+  std::uint64_t step = 0;
+};
 struct Pulled {
   ChunkRef at;
   std::uint64_t version = 0;
   std::uint32_t part = 0;
   std::uint64_t welcome_below = 0;
+  Payload bytes;
+};
+// A part of the chunk as it was after `updates` updates, in which all gradients of the trainer's steps below
+// `version` are. Parts of different numbers of updates do not belong together.
+struct PulledNewest {
+  ChunkRef at;
+  std::uint64_t version = 0;
+  std::uint64_t updates = 0;
+  std::uint32_t part = 0;
   Payload bytes;
 };
 // The version that was asked for was overwritten.
@@ -120,6 +137,9 @@ struct Rows {
   std::uint32_t variable = 0, request = 0;
   std::uint64_t version = 0;
   std::uint32_t part = 0;
+  // Where versions are not the updates of all trainers: of how many the table is (the low bits). Parts of
+  // different numbers do not belong together.
+  std::uint32_t updates = 0;
   Payload bytes;
 };
 struct RowsGone {
@@ -145,7 +165,7 @@ struct Left {
   std::uint64_t trainer = 0, steps = 0;
 };
 struct Completed {};
-using Reply = std::variant<Welcome, Pushed, StepEnded, Pulled, Gone, Rows, RowsGone, Credit, Saved, Answer,
-                           Left, Completed, Failure>;
+using Reply = std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows,
+                           RowsGone, Credit, Saved, Answer, Left, Completed, Failure>;
 
 }  // namespace penstock::protocol

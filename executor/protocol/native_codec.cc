@@ -31,6 +31,7 @@ Written Write(const Push& m) {
 Written Write(const EndStep& m) {
   return {{.kind = MessageKind::kEndStep, .step = m.step}, Payload::Of(WriteVariables(m.variables))};
 }
+Written Write(const CountStep& m) { return {{.kind = MessageKind::kCountStep, .step = m.step}, {}}; }
 Written Write(const Pull& m) {
   return {{.kind = MessageKind::kPull, .step = m.version, .variable = m.at.variable, .chunk = m.at.chunk},
           {}};
@@ -63,10 +64,20 @@ Written Write(const Pushed& m) {
           {}};
 }
 Written Write(const StepEnded& m) { return {{.kind = MessageKind::kStepEnded, .step = m.step}, {}}; }
+Written Write(const StepCounted& m) { return {{.kind = MessageKind::kStepCounted, .step = m.step}, {}}; }
 Written Write(const Pulled& m) {
   return {{.kind = MessageKind::kPulled,
            .step = m.version,
            .credit = m.welcome_below,
+           .variable = m.at.variable,
+           .chunk = m.at.chunk,
+           .part = m.part},
+          m.bytes};
+}
+Written Write(const PulledNewest& m) {
+  return {{.kind = MessageKind::kPulledNewest,
+           .step = m.version,
+           .credit = m.updates,
            .variable = m.at.variable,
            .chunk = m.at.chunk,
            .part = m.part},
@@ -85,6 +96,7 @@ Written Write(const Rows& m) {
            .step = m.version,
            .credit = m.request,
            .variable = m.variable,
+           .chunk = m.updates,
            .part = m.part},
           m.bytes};
 }
@@ -147,6 +159,8 @@ Result<Event> EventOf(const Envelope& e, const Payload& body) {
       PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::uint32_t> variables, ReadVariables(body.ToText()));
       return Event(EndStep{.step = e.step, .variables = std::move(variables)});
     }
+    case MessageKind::kCountStep:
+      return Event(CountStep{.step = e.step});
     case MessageKind::kPull:
       return Event(Pull{.at = ChunkOf(e), .version = e.step});
     case MessageKind::kPullRows:
@@ -178,9 +192,14 @@ Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
       return Reply(Pushed{.at = ChunkOf(e), .step = e.step, .part = e.part, .welcome_below = e.credit});
     case MessageKind::kStepEnded:
       return Reply(StepEnded{.step = e.step});
+    case MessageKind::kStepCounted:
+      return Reply(StepCounted{.step = e.step});
     case MessageKind::kPulled:
       return Reply(Pulled{
           .at = ChunkOf(e), .version = e.step, .part = e.part, .welcome_below = e.credit, .bytes = body});
+    case MessageKind::kPulledNewest:
+      return Reply(PulledNewest{
+          .at = ChunkOf(e), .version = e.step, .updates = e.credit, .part = e.part, .bytes = body});
     case MessageKind::kGone:
       return Reply(Gone{.at = ChunkOf(e), .version = e.step, .welcome_below = e.credit});
     case MessageKind::kRows:
@@ -188,6 +207,7 @@ Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
                         .request = static_cast<std::uint32_t>(e.credit),
                         .version = e.step,
                         .part = e.part,
+                        .updates = e.chunk,
                         .bytes = body});
     case MessageKind::kRowsGone:
       return Reply(RowsGone{

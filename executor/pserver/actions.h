@@ -18,7 +18,8 @@ namespace penstock::pserver {
 struct MachineConfig {
   int trainers = 1;
   bool has_lr_block = false;
-  std::uint64_t window = 2;  // steps a trainer may push ahead
+  bool counts_steps = false;  // that block has counters of the trainers' steps
+  std::uint64_t window = 2;   // steps a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
   int backup_trainers = 0;      // that a step does not wait for (quorum.h)
   std::size_t early_bytes = 0;  // of params by turn: what may be given to trainers and not merged yet
@@ -73,7 +74,7 @@ struct MergeAction {
   std::uint64_t step = 0;
   std::vector<Payload> parts;  // in order
   std::uint64_t rows = 0;      // of a gradient of rows
-  int of = 0;  // gradients of the version in the making, zeros included; 0: as many as there are trainers
+  int of = 0;                  // as of Turn (update_policy.h)
   // The first one is what the chunk begins from; each later one must be the same.
   bool initial = false;
 };
@@ -81,6 +82,7 @@ struct MergeAction {
 struct RunAction {
   int param = 0, chunk = 0;
   std::uint64_t step = 0;
+  int counts = -1;  // of the learning-rate block: first counts a step of this trainer; -1: of none
 };
 struct SaveAction {
   SaveEvent save;
@@ -107,12 +109,17 @@ struct PushedReply {
 struct StepEndedReply {
   std::uint64_t step = 0;
 };
+// The server knows that the schedule is to count this step.
+struct CountedReply {
+  std::uint64_t step = 0;
+};
 // Send the chunk as it is now (no block runs on it, or there is a copy), in parts.
 struct PulledReply {
   ChunkId at;
-  std::uint64_t version = 0;   // that was asked for
-  std::uint64_t chunk_is = 0;  // the version that is sent
+  std::uint64_t version = 0;
   std::uint64_t welcome_below = 0;
+  // In the place of that version, what the chunk is once what was decided about it before is done.
+  bool newest = false;
 };
 struct GoneReply {
   ChunkId at;
@@ -122,6 +129,7 @@ struct GoneReply {
 // Send the rows asked for as they are now, in parts.
 struct RowsReply {
   RowsEvent asked;
+  bool newest = false;  // as of PulledReply
 };
 struct RowsGoneReply {
   RowsEvent asked;
@@ -140,8 +148,8 @@ struct FailureReply {
 };
 struct ReplyAction {
   int trainer = 0;
-  std::variant<PushedReply, StepEndedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply, CreditReply,
-               SavedReply, CompletedReply, FailureReply>
+  std::variant<PushedReply, StepEndedReply, CountedReply, PulledReply, GoneReply, RowsReply, RowsGoneReply,
+               CreditReply, SavedReply, CompletedReply, FailureReply>
       reply;
 };
 

@@ -7,6 +7,9 @@ namespace {
 
 // What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
 constexpr std::size_t kPartsMax = std::size_t{1} << 20;
+// Steps of a trainer that wait for a gradient which it said that it has sent. A client is at most two ahead
+// of what was acknowledged.
+constexpr std::uint64_t kStepsAheadMax = 64;
 
 std::size_t UpdatedChunks(const MachineConfig& config) {
   std::size_t count = 0;
@@ -47,19 +50,59 @@ bool ChunkAccount::has_ahead() const {
 }
 
 bool ChunkAccount::Collect(const PushEvent& push, std::size_t bytes, std::size_t part_bytes) {
-  Sequence& from = from_[static_cast<std::size_t>(push.trainer)];
+  Sequence& from = From(push.trainer);
   const std::uint64_t ahead = push.step - from.taken;
   if (from.ahead.size() <= ahead) from.ahead.resize(ahead + 1);
-  return from.ahead[ahead].Add(push, bytes, part_bytes);
+  PartSet& gradient = from.ahead[ahead];
+  if (gradient.absent()) return false;
+  const bool was_whole = gradient.whole();
+  if (!gradient.Add(push, bytes, part_bytes)) return false;
+  if (!was_whole && gradient.whole()) arrived_.push_back(push.trainer);
+  return true;
+}
+
+int ChunkAccount::first_here() const {
+  const auto first =
+      std::find_if(arrived_.begin(), arrived_.end(), [&](int trainer) { return here(trainer); });
+  return first == arrived_.end() ? -1 : *first;
+}
+
+bool ChunkAccount::Skip(int trainer, std::uint64_t step) {
+  Sequence& from = From(trainer);
+  if (step < from.taken) return true;
+  const std::uint64_t ahead = step - from.taken;
+  if (ahead > kStepsAheadMax) return false;
+  if (from.ahead.size() <= ahead) from.ahead.resize(ahead + 1);
+  from.ahead[ahead].SetAbsent();
+  const bool level = from.applied == from.taken;
+  PassAbsent(from);
+  if (level) from.applied = from.taken;
+  return true;
+}
+
+void ChunkAccount::PassAbsent(Sequence& from) {
+  while (!from.ahead.empty() && from.ahead.front().absent()) {
+    from.ahead.erase(from.ahead.begin());
+    ++from.taken;
+  }
 }
 
 PartSet ChunkAccount::Take(int trainer) {
-  Sequence& from = from_[static_cast<std::size_t>(trainer)];
+  Sequence& from = From(trainer);
   ++from.taken;
+  last_taken_ = trainer;
   if (from.ahead.empty()) return {};
   PartSet gradient = std::move(from.ahead.front());
   from.ahead.erase(from.ahead.begin());
+  if (gradient.whole()) arrived_.erase(std::find(arrived_.begin(), arrived_.end(), trainer));
+  PassAbsent(from);
   return gradient;
+}
+
+void ChunkAccount::Drop(int trainer) {
+  const bool level = From(trainer).applied == taken(trainer);
+  Take(trainer);
+  if (level) From(trainer).applied = taken(trainer);
 }
 
 void ChunkAccount::StartMerge(MergeAction& merge) {
@@ -80,6 +123,7 @@ void ChunkAccount::EndBlock() {
   ++version_;
   merged_ = 0;
   fed_ = running_ = published_ = false;
+  for (Sequence& from : from_) from.applied = from.taken;
 }
 
 void ChunkAccount::CollectInitial(const PushEvent& push, std::size_t part_bytes) {
@@ -148,7 +192,37 @@ bool ChunkLedger::IsAbsent(int trainer, std::uint64_t step) const {
   return this->trainer(trainer).completed && step >= this->trainer(trainer).steps_ended;
 }
 
+void ChunkLedger::StartBlock(ChunkId at) {
+  ++running_blocks_;
+  chunk(at).StartBlock();
+}
+
+// A chunk that has applied a step's gradient stays so: each is asked until it has, and no more.
+void ChunkLedger::FindDueCount() {
+  count_is_due_ = false;
+  if (counted_.empty()) return;
+  const auto [trainer, step] = counted_.front();
+  for (; count_waits_for_.param < static_cast<int>(chunks_.size()); ++count_waits_for_.param) {
+    if (param(count_waits_for_.param).start) continue;
+    const auto& chunks = chunks_[Row(count_waits_for_)];
+    for (; count_waits_for_.chunk < static_cast<int>(chunks.size()); ++count_waits_for_.chunk)
+      if (chunk(count_waits_for_).applied(trainer) <= step) return;
+    count_waits_for_.chunk = 0;
+  }
+  count_is_due_ = true;
+}
+
+CountedStep ChunkLedger::TakeCounted() {
+  const CountedStep first = counted_.front();
+  counted_.pop_front();
+  ++counts_taken_;
+  count_waits_for_ = {};
+  FindDueCount();
+  return first;
+}
+
 bool ChunkLedger::EndBlock(ChunkId at) {
+  --running_blocks_;
   ChunkAccount& account = chunk(at);
   const bool was_low = account.version() == low_version_;
   account.EndBlock();

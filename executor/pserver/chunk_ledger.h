@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -30,6 +31,9 @@ class PartSet {
   // rows, so it is not of this gradient.
   bool Add(const PushEvent& push, std::size_t bytes, std::size_t part_bytes);
   bool whole() const { return !have_.empty() && missing_ == 0; }
+  // It will never come: the trainer's step has no such gradient.
+  bool absent() const { return absent_; }
+  void SetAbsent() { absent_ = true; }
   // Puts them into the action, in order.
   void MoveTo(MergeAction& merge);
 
@@ -38,6 +42,7 @@ class PartSet {
   std::vector<bool> have_;  // empty: none has come
   std::size_t missing_ = 0;
   std::uint64_t rows_ = 0;
+  bool absent_ = false;
 };
 
 class ChunkAccount {
@@ -63,16 +68,25 @@ class ChunkAccount {
 
   // --- Gradients of a trainer. The next one is that of step taken(trainer).
   std::uint64_t taken(int trainer) const { return From(trainer).taken; }
+  // Its gradients of steps below this are in the version that there is, or in none for good.
+  std::uint64_t applied(int trainer) const { return From(trainer).applied; }
   bool here(int trainer) const { return !From(trainer).ahead.empty() && From(trainer).ahead.front().whole(); }
   bool whole(int trainer, std::uint64_t step) const;  // it was not taken yet
+  // Of the trainers whose next gradient is here(), the one whose gradient was whole first; -1: there is none.
+  int first_here() const;
+  // Whose gradient was taken last; -1: none was.
+  int last_taken() const { return last_taken_; }
   bool has_ahead() const;  // a part of a gradient that was not taken yet, of any trainer
   // Not of a step below taken(). False: as PartSet::Add.
   bool Collect(const PushEvent& push, std::size_t bytes, std::size_t part_bytes);
+  // The trainer's step has no gradient of this chunk: what follows goes on without it. Not of a step that was
+  // skipped or taken before. False: too many steps wait for an earlier one.
+  bool Skip(int trainer, std::uint64_t step);
   // Begins to merge the trainer's next gradient, if it is here(), or zeros in its place.
   void StartMerge(MergeAction& merge);
   void EndMerge();
   // Leaves the trainer's next gradient, which is here(), out of every version.
-  void Drop(int trainer) { Take(trainer); }
+  void Drop(int trainer);
   void StartBlock() { running_ = true; }
   void EndBlock();
 
@@ -92,9 +106,12 @@ class ChunkAccount {
  private:
   struct Sequence {
     std::uint64_t taken = 0;
+    std::uint64_t applied = 0;   // taken, but for those in the version in the making
     std::vector<PartSet> ahead;  // by step from `taken` on; made when needed
   };
   const Sequence& From(int trainer) const { return from_[static_cast<std::size_t>(trainer)]; }
+  Sequence& From(int trainer) { return from_[static_cast<std::size_t>(trainer)]; }
+  static void PassAbsent(Sequence& from);
   PartSet Take(int trainer);
 
   std::size_t bytes_ = 0;
@@ -106,6 +123,8 @@ class ChunkAccount {
   bool awaited_ = false;
   bool published_ = false;
   std::vector<Sequence> from_;  // by trainer
+  std::vector<int> arrived_;    // a trainer for each gradient that is whole, in the order in which they were
+  int last_taken_ = -1;
   std::map<int, PartSet> initial_;
   std::set<int> initial_of_;
   int loading_ = -1;
@@ -113,11 +132,18 @@ class ChunkAccount {
 
 struct TrainerAccount {
   std::uint64_t steps_ended = 0;
-  std::uint64_t steps_begun = 0;  // by a push
+  std::uint64_t steps_begun = 0;    // by a push
+  std::uint64_t counted_below = 0;  // steps of which it has told the learning rate's schedule
   bool completed = false;
   bool left = false;             // others went on, which was told
   std::uint64_t saves_done = 0;  // requests below it
   Status save_status;            // of the last
+};
+
+// A trainer has told the learning rate's schedule that it has done a step.
+struct CountedStep {
+  int trainer = 0;
+  std::uint64_t step = 0;
 };
 
 class ChunkLedger {
@@ -144,8 +170,19 @@ class ChunkLedger {
   bool IsAbsent(int trainer, std::uint64_t step) const;
   // The lowest version of all chunks that are updated.
   std::uint64_t low_version() const { return low_version_; }
+  void StartBlock(ChunkId at);
   // The block has run on the chunk: its version is one higher. True: so is the lowest one.
   bool EndBlock(ChunkId at);
+  int running_blocks() const { return running_blocks_; }
+
+  // --- Steps that the schedule is still to be told of, in the order in which they came.
+  void AddCounted(CountedStep step) { counted_.push_back(step); }
+  // All gradients of the first one are applied. Only after FindDueCount.
+  bool count_is_due() const { return count_is_due_; }
+  void FindDueCount();
+  CountedStep TakeCounted();
+  std::size_t counts_waiting() const { return counted_.size(); }
+  std::uint64_t counts_taken() const { return counts_taken_; }
 
   // How long the whole is of which the push is a part.
   std::size_t PushedBytes(const PushEvent& push) const;
@@ -165,6 +202,11 @@ class ChunkLedger {
   Quorum quorum_;
   std::uint64_t low_version_ = 0;
   std::size_t at_low_version_ = 0;  // how many chunks have it
+  int running_blocks_ = 0;
+  std::deque<CountedStep> counted_;
+  bool count_is_due_ = false;
+  ChunkId count_waits_for_;  // chunks before it have applied the first one's gradients
+  std::uint64_t counts_taken_ = 0;
 };
 
 }  // namespace penstock::pserver

@@ -96,6 +96,7 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   param.piece = served.param;
   param.start = served.start;
   param.rows = served.rows;
+  param.addends = static_cast<int>(served.grads.size());
   param.block = served.block;
   param.first_queue = first_queue;
   return param;
@@ -241,7 +242,7 @@ Status ChunkStore::Merge(const MergeAction& merge) {
     return OkStatus();
   }
   if (param.rows) {
-    return MergeRows(merge, chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<SelectedRows>());
+    return MergeRows(merge, GradientOf(chunk, merge.trainer).As<SelectedRows>());
   }
   return MergeTensor(merge, param, chunk);
 }
@@ -250,14 +251,14 @@ Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chu
   if (param.merge) {
     Tensor& sum = chunk.sum->As<Tensor>();
     Addition addition{.first = chunk.merged == 0};
-    const int all = merge.of == 0 ? facts_.trainers : merge.of;
+    const int all = merge.of == 0 ? param.addends : merge.of;
     if (++chunk.merged == all)
-      addition.factor = all == facts_.trainers ? param.merge->factor : std::optional(MeanOf(all));
+      addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
     if (addition.first) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
     AddGradient(merge.parts, addition, sum);
     return OkStatus();
   }
-  Tensor& gradient = chunk.grads[static_cast<std::size_t>(merge.trainer)]->As<Tensor>();
+  Tensor& gradient = GradientOf(chunk, merge.trainer).As<Tensor>();
   // The block may have replaced the buffer of a variable that it also writes.
   if (!gradient.initialized() || gradient.shape() != chunk.param.shape()) {
     gradient = Tensor(chunk.param.dtype(), chunk.param.shape());
@@ -271,7 +272,10 @@ Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chu
 }
 
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
-  if (run.param < 0) return runner.RunBlock(program_, facts_.lr_block, scope_);
+  if (run.param < 0) {
+    if (run.counts >= 0) PENSTOCK_RETURN_IF_ERROR(CountStep(run.counts));
+    return runner.RunBlock(program_, facts_.lr_block, scope_);
+  }
   Chunk& chunk = At(run.param, run.chunk);
   const Param& param = params_[static_cast<std::size_t>(run.param)];
   Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
@@ -293,9 +297,22 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
   return OkStatus();
 }
 
-std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::uint64_t version,
+Status ChunkStore::CountStep(int trainer) {
+  const std::string& name = facts_.counters[static_cast<std::size_t>(trainer)];
+  Variable* counter = scope_.Find(name);
+  Tensor* steps = counter == nullptr ? nullptr : counter->If<Tensor>();
+  if (steps == nullptr || !steps->initialized() || steps->dtype() != DType::kInt64 || steps->count() != 1) {
+    return FailedPrecondition("E-server-startup", name, ", which counts the steps of trainer ", trainer,
+                              ", has no value on this pserver; run its start-up program first");
+  }
+  ++steps->Data<std::int64_t>()[0];
+  return OkStatus();
+}
+
+std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::optional<std::uint64_t> asked,
                                                      int trainer) {
   Chunk& c = At(param, chunk);
+  const std::uint64_t version = asked.value_or(c.version);
   if (params_[static_cast<std::size_t>(param)].start) {  // never written again
     if (c.published == nullptr) c.published = Published::Share(c.param, part_bytes_);
     return c.published;

@@ -12,7 +12,7 @@
 // way, or the gradients are rows, each gradient is copied to where the block reads it.
 //
 // Thread-safe for different chunks. What is done to one chunk is done one at a time, on its queue
-// (chunk_queues.h): Merge, Run, Publish, Gather, CopyForSave. The rest may be called at any time.
+// (chunk_queues.h): Merge, Run, Publish, VersionOf, Gather, CopyForSave. The rest may be called at any time.
 #pragma once
 
 #include <cstdint>
@@ -65,10 +65,13 @@ class ChunkStore {
   // kFailedPrecondition E-load-differs: two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
-  // The chunk at this version, for one trainer: copied once, shared by all who ask, and kept until every
-  // trainer has been given it, or a later version is asked for. Null: that version is overwritten, and there
-  // is no copy of it.
-  std::shared_ptr<const Published> Publish(int param, int chunk, std::uint64_t version, int trainer);
+  // The chunk at this version (nothing: at the one that it has now), for one trainer: copied once, shared by
+  // all who ask, and kept until every trainer has been given it, or a later version is asked for. Null: that
+  // version is overwritten, and there is no copy of it.
+  std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
+                                           int trainer);
+  // How many updates the chunk has had; on its queue.
+  std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
   // Rows of a table as they are now, one for each id of the question.
   Tensor Gather(const RowsEvent& pull) const;
   // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table. One that is dealt out by
@@ -93,7 +96,8 @@ class ChunkStore {
     std::unique_ptr<Scope> scope;
     int merged = 0;           // gradients in the sum
     Variable* sum = nullptr;  // where gradients are added up, between the first and the block's end; or
-    std::vector<std::shared_ptr<Variable>> grads;  // where each is kept, by trainer
+    // Where each is kept, by trainer; or one alone, of whoever's turn it is.
+    std::vector<std::shared_ptr<Variable>> grads;
     std::vector<View> views;
     Tensor param;  // its rows of the parameter
     std::uint64_t version = 0;
@@ -107,6 +111,7 @@ class ChunkStore {
     protocol::ContractPiece piece;
     bool start = false;
     bool rows = false;  // its gradients are
+    int addends = 0;    // gradients of an update
     int block = 0;
     Dim chunk_rows = 0;
     std::optional<MergePlan> merge;
@@ -123,6 +128,11 @@ class ChunkStore {
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
   static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                            Chunk& chunk);
+  // The variable of the trainer's gradient, where the sum is the block's.
+  static Variable& GradientOf(const Chunk& chunk, int trainer) {
+    return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];
+  }
+  Status CountStep(int trainer);
   Status RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner);
   Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;

@@ -4,7 +4,6 @@
 #include <system_error>
 
 #include "executor/pserver/memory_left.h"
-#include "executor/pserver/native_service.h"
 #include "executor/pserver/refusal.h"
 #include "framework/roles/views.h"
 
@@ -49,8 +48,10 @@ void PserverLoop::TellTrainers(const Status& why, const Op& op) {
   const std::string& address = roles::ServeView(op).address();
   const PserverOptions& options = options_.pserver;
   Refusal refusal(why, roles::ServeView(op).trainers(), options.job, *options.clock);
-  NativeService service(refusal);
-  const Result<std::unique_ptr<Listener>> listener = transport_.Listen(address, service);
+  Served nothing{.run = [this](std::function<void()> work) { Post(std::move(work)); }};
+  nothing.role.address = address;
+  nothing.role.trainers = roles::ServeView(op).trainers();
+  const Result<std::unique_ptr<Listener>> listener = wire_.Listen(std::move(nothing), refusal);
   if (!listener.ok()) return;  // why there is no server is worth more than why nobody can be told
   const auto& warn = options.warn ? options.warn : options.report;
   warn(StrCat("pserver ", address, " cannot serve, and tells its trainers: ", why.message()));
@@ -129,9 +130,9 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
     TellTrainers(started, op);
     return started;
   }
-  NativeService service(*pserver);
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                            transport_.Listen(pserver->address(), service));
+  Served served = pserver->served();
+  served.run = [this](std::function<void()> work) { Post(std::move(work)); };
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, wire_.Listen(std::move(served), *pserver));
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   TickUntilOver(*pserver);
   // For the last replies: trainers close when they have them.

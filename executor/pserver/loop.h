@@ -1,4 +1,4 @@
-// The ServerLoop of a process: a Pserver on a transport, with threads for its work. Serve returns when all
+// The ServerLoop of a process: a Pserver on a wire, with threads for its work. Serve returns when all
 // trainers have completed, when one is gone, or when it is cancelled. If the program cannot be served, its
 // trainers are told why first.
 #pragma once
@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "executor/pserver/pserver.h"
+#include "executor/pserver/wire.h"
 #include "framework/runtime/server_loop.h"
 
 namespace penstock::pserver {
@@ -22,11 +23,11 @@ struct LoopOptions {
   int threads = 1;         // that merge gradients and run blocks
 };
 
-// The registry, the runner and the transport outlive the loop.
+// The registry, the runner and the wire outlive the loop.
 class PserverLoop : public ServerLoop {
  public:
-  PserverLoop(Transport& transport, const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
-      : transport_(transport), ops_(ops), blocks_(blocks), options_(std::move(options)) {}
+  PserverLoop(Wire& wire, const OpRegistry& ops, BlockRunner& blocks, LoopOptions options)
+      : wire_(wire), ops_(ops), blocks_(blocks), options_(std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override;
   void Cancel() override;
@@ -46,7 +47,7 @@ class PserverLoop : public ServerLoop {
     ~WorkersEnd() { loop.EndWorkers(); }
   };
 
-  Transport& transport_;
+  Wire& wire_;
   const OpRegistry& ops_;
   BlockRunner& blocks_;
   const LoopOptions options_;

@@ -7,9 +7,7 @@
 #include <system_error>
 
 #include "executor/pserver/memory_left.h"
-#include "executor/pserver/policies/backup_policy.h"
-#include "executor/pserver/sync_policy.h"
-#include "framework/text/policies.h"
+#include "executor/pserver/policies/policy_of.h"
 
 namespace penstock::pserver {
 namespace {
@@ -50,20 +48,18 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   MachineConfig config;
   config.trainers = server->facts_.trainers;
   config.has_lr_block = server->facts_.lr_block >= 0;
+  config.counts_steps = !server->facts_.counters.empty();
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   config.backup_trainers = policies.backup_trainers;
-  std::unique_ptr<const UpdatePolicy> policy = std::make_unique<SyncPolicy>();
   if (config.backup_trainers >= config.trainers) {
     return InvalidArgument("E-plan-backup-trainers", "pserver ", server->facts_.address,
                            ": backup_trainers is ", config.backup_trainers, ", and there are ",
                            config.trainers, " trainers");
   }
-  if (config.backup_trainers > 0) {
-    PENSTOCK_RETURN_IF_ERROR(server->store_->RequireMeans());
-    policy = std::make_unique<BackupPolicy>();
-  }
+  if (config.backup_trainers > 0) PENSTOCK_RETURN_IF_ERROR(server->store_->RequireMeans());
+  std::unique_ptr<const UpdatePolicy> policy = PolicyOf(server->facts_, policies);
   if (policy->MergesInTurn()) BoundEarlyBytes(server->options_, config);
   server->machine_ = std::make_unique<StateMachine>(std::move(config), std::move(policy));
   return server;
@@ -78,6 +74,13 @@ Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions op
       strangers_(options_.report, options_.clock),
       checkpoints_(options_.checkpoint_folder) {
   started_ = reported_ = options_.clock->Now();
+}
+
+Served Pserver::served() const {
+  Served served{.role = facts_, .backup_trainers = machine_->backup_trainers()};
+  for (std::size_t p = 0; p < facts_.params.size(); ++p)
+    served.chunk_rows.push_back(store_->chunk_rows(static_cast<int>(p)));
+  return served;
 }
 
 template <typename Work>

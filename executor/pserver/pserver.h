@@ -30,6 +30,7 @@
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
+#include "executor/pserver/wire.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/line_limiter.h"
 #include "framework/runtime/transport.h"
@@ -67,6 +68,7 @@ class Pserver : public EventHandler {
                                                PserverOptions options);
 
   const std::string& address() const { return facts_.address; }
+  Served served() const;  // without a way to run
   void OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
                protocol::Event event) override;
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
@@ -125,6 +127,7 @@ class Pserver : public EventHandler {
   bool IsOfTrainer(const From& from, const protocol::Event& event);
   void On(const From& from, const protocol::Push& push, Actions& actions);
   void On(const From& from, const protocol::EndStep& end, Actions& actions);
+  void On(const From& from, const protocol::CountStep& count, Actions& actions);
   void On(const From& from, const protocol::Pull& pull, Actions& actions);
   void On(const From& from, const protocol::PullRows& pull, Actions& actions);
   void On(const From& from, const protocol::Save& save, Actions& actions);
@@ -147,7 +150,7 @@ class Pserver : public EventHandler {
   void Tell(const LeftAction& left);
   void Reply(const ReplyAction& action);
   void ReplyChunk(int trainer, const PulledReply& reply);
-  void ReplyRows(int trainer, const RowsEvent& asked);
+  void ReplyRows(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 

@@ -19,6 +19,9 @@ protocol::Reply Typed(const TrainerTerms& terms, const PushedReply& reply) {
 protocol::Reply Typed(const TrainerTerms&, const StepEndedReply& reply) {
   return protocol::StepEnded{reply.step};
 }
+protocol::Reply Typed(const TrainerTerms&, const CountedReply& reply) {
+  return protocol::StepCounted{reply.step};
+}
 protocol::Reply Typed(const TrainerTerms& terms, const GoneReply& reply) {
   return protocol::Gone{.at = {terms.VariableOf(reply.at.param), static_cast<std::uint32_t>(reply.at.chunk)},
                         .version = reply.version,
@@ -133,7 +136,7 @@ void Pserver::Reply(const ReplyAction& action) {
     if constexpr (std::is_same_v<T, PulledReply>) {
       ReplyChunk(action.trainer, reply);
     } else if constexpr (std::is_same_v<T, RowsReply>) {
-      ReplyRows(action.trainer, reply.asked);
+      ReplyRows(action.trainer, reply);
     } else {
       SendTo(action.trainer, Typed(admission_.terms(action.trainer), reply));
     }
@@ -147,14 +150,23 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
   const protocol::ChunkRef at{admission_.terms(trainer).VariableOf(param), static_cast<std::uint32_t>(chunk)};
   queues_->Push(store_->QueueOf(param, chunk), SizeOf(store_->ChunkBytes(param, chunk)),
                 [this, trainer, reply, at, to = At(trainer).caller, sender = SenderOf(trainer)] {
-                  const auto published =
-                      store_->Publish(reply.at.param, reply.at.chunk, reply.chunk_is, trainer);
+                  const auto version = reply.newest ? std::nullopt : std::optional(reply.version);
+                  const auto published = store_->Publish(reply.at.param, reply.at.chunk, version, trainer);
                   if (to == nullptr) return;
                   if (published == nullptr) {  // a repeated question, and every trainer has had its answer
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
                     return;
                   }
                   for (std::uint32_t part = 0; part < published->part_count(); ++part) {
+                    if (reply.newest) {
+                      to->Reply(sender, protocol::PulledNewest{
+                                            .at = at,
+                                            .version = reply.version,
+                                            .updates = store_->VersionOf(reply.at.param, reply.at.chunk),
+                                            .part = part,
+                                            .bytes = published->part(part)});
+                      continue;
+                    }
                     to->Reply(sender, protocol::Pulled{.at = at,
                                                        .version = reply.version,
                                                        .part = part,
@@ -164,14 +176,16 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
                 });
 }
 
-void Pserver::ReplyRows(int trainer, const RowsEvent& asked) {
+void Pserver::ReplyRows(int trainer, const RowsReply& reply) {
+  const RowsEvent& asked = reply.asked;
   queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
-                [this, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                [this, asked, newest = reply.newest, to = At(trainer).caller, sender = SenderOf(trainer)] {
                   if (to == nullptr) return;
                   protocol::Rows part{.variable = asked.variable,
                                       .request = static_cast<std::uint32_t>(asked.request),
                                       .version = asked.version,
                                       .bytes = {}};
+                  if (newest) part.updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0));
                   ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
                     part.bytes = std::move(bytes);
                     to->Reply(sender, part);

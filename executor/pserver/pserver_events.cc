@@ -69,6 +69,11 @@ void Pserver::On(const From& from, const protocol::EndStep& end, Actions& action
   machine_->EndStep(from.trainer, end.step, params, actions);
 }
 
+void Pserver::On(const From& from, const protocol::CountStep& count, Actions& actions) {
+  At(from.trainer).worked = true;
+  machine_->CountStep(from.trainer, count.step, actions);
+}
+
 void Pserver::On(const From& from, const protocol::Pull& pull, Actions& actions) {
   const std::optional<int> param = admission_.terms(from.trainer).ParamOfPull(pull.at.variable);
   if (!param) {
@@ -88,15 +93,17 @@ void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& acti
                            pull.variable, ", which is no table"));
     return;
   }
-  if (const Status ids = store_->CheckIds(*param, from.trainer, pull.ids); !ids.ok())
-    return Refuse(from.caller, ids);
+  // A copy: what lies in memory that the trainer shares may change after it was checked.
+  const Payload ids = Payload::Of(pull.ids.ToText());
+  if (const Status fit = store_->CheckIds(*param, from.trainer, ids); !fit.ok())
+    return Refuse(from.caller, fit);
   machine_->PullRows({.trainer = from.trainer,
                       .param = *param,
                       .version = pull.version,
                       .variable = pull.variable,
                       .request = pull.request,
                       .padding = terms.PaddingOf(pull.variable),
-                      .ids = pull.ids},
+                      .ids = ids},
                      actions);
 }
 

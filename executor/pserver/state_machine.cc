@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/pserver/sync_policy.h"
-
 namespace penstock::pserver {
+namespace {
 
-StateMachine::StateMachine(MachineConfig config)
-    : StateMachine(std::move(config), std::make_unique<SyncPolicy>()) {}
+// How many steps of a trainer may wait to be counted: nobody is that far ahead of its gradients.
+constexpr std::size_t kWaitingCountsMax = 1024;
+
+}  // namespace
 
 StateMachine::StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy)
     : ledger_(std::move(config)), policy_(std::move(policy)) {
@@ -22,18 +23,18 @@ std::uint64_t StateMachine::WelcomeBelow(ChunkId at, int trainer) const {
 
 std::vector<int> StateMachine::Lacks(int param, int chunk) const {
   const ChunkAccount& account = ledger_.chunk({param, chunk});
-  if (!IsStart(param)) {
-    std::vector<int> lacking = policy_->Lacks(ledger_, {param, chunk});
-    if (!lacking.empty() || !by_turn(param) || account.merging() || account.running()) return lacking;
-    for (const ChunkId& other :
-         ledger_.AllChunks()) {  // whoever has the bytes that its next trainer waits for
-      if (!by_turn(other.param) || ledger_.chunk(other).version() > account.version()) continue;
-      lacking = policy_->Lacks(ledger_, other);
-      if (!lacking.empty()) return lacking;
-    }
-    return lacking;
+  if (IsStart(param)) {
+    return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
   }
-  return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
+  std::vector<int> lacking = policy_->Lacks(ledger_, {param, chunk});
+  if (!by_turn(param) || account.merging() || account.running()) return lacking;
+  // If none, its next trainer waits for bytes, which another chunk has.
+  for (const ChunkId& other : ledger_.AllChunks()) {
+    if (!lacking.empty()) break;
+    if (by_turn(other.param) && ledger_.chunk(other).version() <= account.version())
+      lacking = policy_->Lacks(ledger_, other);
+  }
+  return lacking;
 }
 
 void StateMachine::Push(const PushEvent& push, Actions& out) {
@@ -99,15 +100,15 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
     PushEvent first = push;
     first.step = 0;
     chunk.Collect(first, chunk.bytes(), ledger_.config().part_bytes);
-    if (chunk.here(push.trainer)) StartMerge(at, push.trainer, out);
+    if (chunk.here(push.trainer)) StartMerge(at, {Turn::Kind::kMerge, push.trainer}, out);
   }
   Acknowledge(push, WelcomeBelow(at, push.trainer), out);
 }
 
 // The trainer's next gradient, or zeros where it is not here.
-void StateMachine::StartMerge(ChunkId at, int trainer, Actions& out) {
-  MergeAction merge{.param = at.param, .chunk = at.chunk, .trainer = trainer, .parts = {}};
-  if (!IsStart(at.param)) merge.of = policy_->GradientsOf(ledger_, at);
+void StateMachine::StartMerge(ChunkId at, const Turn& turn, Actions& out) {
+  MergeAction merge{
+      .param = at.param, .chunk = at.chunk, .trainer = turn.trainer, .parts = {}, .of = turn.of};
   ledger_.chunk(at).StartMerge(merge);
   ++busy_;
   out.emplace_back(std::move(merge));
@@ -119,12 +120,14 @@ void StateMachine::Advance(ChunkId at, Actions& out) {
   if (chunk.merging() || chunk.running() || ended_ || IsStart(at.param)) return;
   if (StartInitial(at, out)) return;
   Turn turn = policy_->Next(ledger_, at);
+  const bool drops = turn.kind == Turn::Kind::kDrop;
   for (; turn.kind == Turn::Kind::kDrop; turn = policy_->Next(ledger_, at)) chunk.Drop(turn.trainer);
   if (turn.kind == Turn::Kind::kRun) {
     StartBlock(at, out);
   } else if (turn.kind != Turn::Kind::kWait) {
-    StartMerge(at, turn.trainer, out);
+    StartMerge(at, turn, out);
   }
+  if (drops) AnswerWaiting(at, out);  // a pull may have waited for what was dropped
 }
 
 void StateMachine::MergeDone(int param, int chunk, Actions& out) {
@@ -146,20 +149,51 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
 }
 
 void StateMachine::StartBlock(ChunkId at, Actions& out) {
-  if (!RequireAllInitial(at, out)) return;
+  if (!HasAllInitial(at, out)) return;
   if (ledger_.config().has_lr_block && rate_runs_ < policy_->RateRuns(ledger_, at)) {
     wait_for_rate_.insert(at);
-    // The rate of the step before is in use until every chunk has taken that step.
-    if (!rate_running_ && ledger_.low_version() >= rate_runs_) {
-      rate_running_ = true;
-      ++busy_;
-      out.emplace_back(RunAction{.param = -1, .chunk = 0, .step = rate_runs_});
-    }
-    return;
+    return StartRate(out);
   }
-  ledger_.chunk(at).StartBlock();
+  ledger_.StartBlock(at);
   ++busy_;
   out.emplace_back(RunAction{.param = at.param, .chunk = at.chunk, .step = ledger_.chunk(at).version()});
+}
+
+// The first run makes the rate that training begins with, and counts nothing.
+void StateMachine::StartRate(Actions& out) {
+  if (rate_running_ || !policy_->RateMayRun(ledger_, rate_runs_)) return;
+  rate_running_ = true;
+  ++busy_;
+  const bool counts = rate_runs_ > 0 && ledger_.count_is_due();
+  out.emplace_back(RunAction{
+      .param = -1, .chunk = 0, .step = rate_runs_, .counts = counts ? ledger_.TakeCounted().trainer : -1});
+}
+
+void StateMachine::CountStep(int trainer, std::uint64_t step, Actions& out) {
+  if (ended_) return;
+  if (!ledger_.config().counts_steps) {
+    return Fail(FailedPrecondition("E-rpc-count", "trainer ", trainer, " told of step ", step,
+                                   " a learning-rate schedule that counts no steps of trainers"),
+                out);
+  }
+  std::uint64_t& below = ledger_.trainer(trainer).counted_below;
+  if (step >= below) {
+    if (ledger_.counts_waiting() >= kWaitingCountsMax * static_cast<std::size_t>(ledger_.trainers())) {
+      return Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " told of step ", step, " while ",
+                                     ledger_.counts_waiting(), " steps are still to be counted"),
+                  out);
+    }
+    below = step + 1;
+    ledger_.AddCounted({trainer, step});
+    CountWhatIsDue(out);
+  }
+  out.emplace_back(ReplyAction{trainer, CountedReply{step}});
+}
+
+void StateMachine::CountWhatIsDue(Actions& out) {
+  if (!ledger_.config().counts_steps || ended_) return;
+  ledger_.FindDueCount();
+  if (ledger_.count_is_due()) StartRate(out);
 }
 
 void StateMachine::StartThoseThatWaitForTheRate(Actions& out) {
@@ -173,6 +207,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   if (param < 0) {
     rate_running_ = false;
     ++rate_runs_;
+    CountWhatIsDue(out);
     StartThoseThatWaitForTheRate(out);
     EndIfDrained(out);
     return;
@@ -180,8 +215,8 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   const ChunkId at{param, chunk};
   const bool all_are_there = ledger_.EndBlock(at);
   if (all_are_there) StartThoseThatWaitForTheRate(out);
+  CountWhatIsDue(out);
   TellWelcome(at, out);
-  if (by_turn(param) && !completed(0)) TellCredit(at, 0, out);  // its next turn has begun
   AnswerWaiting(at, out);
   if (all_are_there) GiveAllTurns(out);
   if (chunk == 0) StartSave(param, out);
@@ -202,9 +237,8 @@ void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) const {
 }
 
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
-  if (!policy_->TellsWelcome(ledger_, at.param)) return;
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (!completed(t)) TellCredit(at, t, out);
+    if (!completed(t) && policy_->TellsWelcome(ledger_, at, t)) TellCredit(at, t, out);
   }
 }
 
@@ -249,7 +283,10 @@ void StateMachine::Pull(int trainer, int param, int chunk, std::uint64_t version
       return RequireStarter(at, out);
     case PullAnswer::kNow:
       account.Publish();
-      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, account.version(), welcome_below}});
+      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below}});
+      return;
+    case PullAnswer::kNewest:
+      out.emplace_back(ReplyAction{trainer, PulledReply{at, version, welcome_below, true}});
       return;
     case PullAnswer::kGone:
       out.emplace_back(ReplyAction{trainer, GoneReply{at, version, welcome_below}});
@@ -275,14 +312,37 @@ void StateMachine::EndStep(int trainer, std::uint64_t step, const std::set<int>&
   if (step == from.steps_ended) {
     for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) {
       if (IsStart(i) || params_pushed.contains(i)) continue;
+      if (!policy_->StepsAreWhole()) {
+        if (!PassOver(trainer, step, i, out)) return;
+        continue;
+      }
       Fail(FailedPrecondition("E-step-incomplete", "trainer ", trainer, " ended step ", step,
                               " without sending the gradient of ", ledger_.param(i).name),
            out);
       return;
     }
     ++from.steps_ended;
+    CountWhatIsDue(out);
   }
   out.emplace_back(ReplyAction{trainer, StepEndedReply{step}});
+}
+
+// The step has no gradient of the param. False: the job has ended.
+bool StateMachine::PassOver(int trainer, std::uint64_t step, int param, Actions& out) {
+  for (int k = 0; k < static_cast<int>(ledger_.param(param).chunk_bytes.size()); ++k) {
+    const ChunkId at{param, k};
+    if (!ledger_.chunk(at).Skip(trainer, step)) {
+      Fail(FailedPrecondition("E-rpc-credit", "trainer ", trainer, " ended step ", step,
+                              " while the gradient of ", ledger_.param(param).name, " of step ",
+                              ledger_.chunk(at).taken(trainer), " has not come"),
+           out);
+      return false;
+    }
+    Advance(at, out);
+    AnswerWaiting(at, out);
+    if (k == 0) StartSave(param, out);
+  }
+  return !ended_;
 }
 
 void StateMachine::Fail(const Status& why, Actions& out) {

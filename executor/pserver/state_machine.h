@@ -1,7 +1,7 @@
 // A parameter server's decisions, as a state machine: events in, actions out. It computes nothing, waits for
 // nothing, and knows no network, clock or thread; the simulator and the server run the same object.
 //
-//   StateMachine machine(config, std::make_unique<SyncPolicy>());
+//   StateMachine machine(config, std::make_unique<SyncPolicy>());  // policies/
 //   Actions actions;
 //   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
 //   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End
@@ -11,8 +11,8 @@
 // stands here:
 //
 // One thing at a time happens to a chunk: a merge, a block, or a value that is set. The learning-rate block
-// runs for step k when all optimize blocks of the steps before have run. A repeated message is answered again
-// and changes nothing.
+// runs when the policy says that nothing needs the rate of before. A repeated message is answered again and
+// changes nothing.
 //
 // A gradient may be rows: of a table, which is one chunk. It says itself how long it is, and every trainer
 // sends one each step, if with no rows. Single rows of a table are asked for by version, as chunks are.
@@ -22,8 +22,8 @@
 //
 // Version 0 is what the server's start-up program made, unless trainers push an initial value before their
 // first step. The first that comes is written, the others are compared with it, and nobody gets a chunk while
-// that lasts. An update of step 0 that only some trainers have sent an initial value for is an error: the
-// others computed their gradients from other values.
+// that lasts. The first update of such a chunk waits for the value of every trainer. One that begins without
+// any is an error: it computed its gradients from other values.
 #pragma once
 
 #include <cstdint>
@@ -40,17 +40,18 @@ namespace penstock::pserver {
 
 class StateMachine {
  public:
-  explicit StateMachine(MachineConfig config);  // in sync mode
   StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy);
 
   // Messages. Trainers and params are in range; everything else is checked here.
   void Push(const PushEvent& push, Actions& out);
   void EndStep(int trainer, std::uint64_t step, const std::set<int>& params_pushed, Actions& out);
+  // The learning rate's schedule is to count this step of the trainer, once all its gradients are applied.
+  void CountStep(int trainer, std::uint64_t step, Actions& out);
   void Pull(int trainer, int param, int chunk, std::uint64_t version, Actions& out);
   void PullRows(const RowsEvent& pull, Actions& out);
   void Save(const SaveEvent& save, Actions& out);
   void Complete(int trainer, Actions& out);
-  // The trainer is dead (and had not completed): the policy says whether the others can go on.
+  // The trainer is dead (and had not completed), so the job ends.
   void Gone(int trainer, const Status& why, Actions& out);
   // Ends everything: an error of ours, or the user's wish.
   void Fail(const Status& why, Actions& out);
@@ -68,6 +69,7 @@ class StateMachine {
   std::uint64_t credit(int param, int chunk, int trainer) const {
     return WelcomeBelow({param, chunk}, trainer);
   }
+  int backup_trainers() const { return ledger_.config().backup_trainers; }
   // Steps whose gradients came too late to be merged.
   std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
   bool by_turn(int param) const { return ledger_.param(param).by_turn; }
@@ -85,14 +87,17 @@ class StateMachine {
   void PushStart(const PushEvent& push, Actions& out);
   void PushInitial(const PushEvent& push, Actions& out);
   bool StartInitial(ChunkId at, Actions& out);
-  bool RequireAllInitial(ChunkId at, Actions& out);
+  bool HasAllInitial(ChunkId at, Actions& out);
   void TellWhoLeft(Actions& out);
   void Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out);
   void Advance(ChunkId at, Actions& out);
   void AdvanceAll(Actions& out);
-  void StartMerge(ChunkId at, int trainer, Actions& out);
+  void StartMerge(ChunkId at, const Turn& turn, Actions& out);
   void StartBlock(ChunkId at, Actions& out);
+  void StartRate(Actions& out);
+  void CountWhatIsDue(Actions& out);
   void StartThoseThatWaitForTheRate(Actions& out);
+  bool PassOver(int trainer, std::uint64_t step, int param, Actions& out);
   void AnswerWaiting(ChunkId at, Actions& out);
   void TellWelcome(ChunkId at, Actions& out);
   void TellCredit(ChunkId at, int trainer, Actions& out) const;

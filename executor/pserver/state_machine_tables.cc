@@ -20,8 +20,8 @@ void StateMachine::PullRows(const RowsEvent& pull, Actions& out) {
   const PullAnswer answer = account.loading()
                                 ? PullAnswer::kWait
                                 : policy_->Pull(ledger_, at, pull.trainer, pull.version, !account.running());
-  if (answer == PullAnswer::kNow) {
-    out.emplace_back(ReplyAction{pull.trainer, RowsReply{pull}});
+  if (answer == PullAnswer::kNow || answer == PullAnswer::kNewest) {
+    out.emplace_back(ReplyAction{pull.trainer, RowsReply{pull, answer == PullAnswer::kNewest}});
     return;
   }
   if (answer == PullAnswer::kGone) {

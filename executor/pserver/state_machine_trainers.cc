@@ -5,9 +5,23 @@
 #include "executor/pserver/state_machine.h"
 
 namespace penstock::pserver {
+namespace {
+
+constexpr char kLoadTheSame[] =
+    "load the same values on every trainer, after its start-up program and before its first step";
+
+}  // namespace
 
 void StateMachine::PushInitial(const PushEvent& push, Actions& out) {
   const ChunkId at{push.param, push.chunk};
+  const ChunkAccount& chunk = ledger_.chunk(at);
+  if (chunk.version() > 0 && !chunk.initial_of().contains(push.trainer)) {
+    return Fail(FailedPrecondition("E-load-differs", "trainer ", push.trainer, " set the value of ",
+                                   ledger_.param(push.param).name,
+                                   " before its first step, when others had trained it")
+                    .With(kLoadTheSame),
+                out);
+  }
   ledger_.chunk(at).CollectInitial(push, ledger_.config().part_bytes);
   Acknowledge(push, ledger_.config().window, out);
   Advance(at, out);
@@ -22,16 +36,16 @@ bool StateMachine::StartInitial(ChunkId at, Actions& out) {
   return true;
 }
 
-bool StateMachine::RequireAllInitial(ChunkId at, Actions& out) {
+// If some trainer has set a value, every other one has. False: one is still to begin, or the job has ended.
+bool StateMachine::HasAllInitial(ChunkId at, Actions& out) {
   const ChunkAccount& account = ledger_.chunk(at);
   if (account.version() > 0 || account.initial_of().empty()) return true;
   for (int t = 0; t < ledger_.trainers(); ++t) {
     if (account.initial_of().contains(t) || ledger_.IsAbsent(t, 0)) continue;
-    if (ledger_.quorum().on() && ledger_.quorum().FateOf(t, 0) != Quorum::Fate::kMerged) continue;
+    if (ledger_.trainer(t).steps_begun == 0) return false;
     Fail(FailedPrecondition("E-load-differs", "trainer ", *account.initial_of().begin(), " set the value of ",
                             ledger_.param(at.param).name, " before its first step, trainer ", t, " did not")
-             .With("load the same values on every trainer, after its start-up program and before its first "
-                   "step"),
+             .With(kLoadTheSame),
          out);
     return false;
   }
@@ -45,9 +59,7 @@ void StateMachine::Complete(int trainer, Actions& out) {
 }
 
 void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
-  if (ended_ || completed(trainer)) return;
-  if (!policy_->GoesOnWithout(ledger_, trainer)) return Fail(why, out);
-  Leave(trainer, out);
+  if (!completed(trainer)) Fail(why, out);
 }
 
 void StateMachine::Leave(int trainer, Actions& out) {

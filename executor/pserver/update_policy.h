@@ -38,12 +38,14 @@ struct Turn {
   };
   Kind kind = Kind::kWait;
   int trainer = 0;  // of kMerge, kZeros, kDrop
+  int of = 0;       // of kMerge: how many gradients make the version; 0: as many as the program merges
 };
 
 enum class PullAnswer {
-  kNow,   // the chunk as it is
-  kWait,  // asked again after each update of the chunk, and when a trainer has left
-  kGone,  // that version was there, and is overwritten
+  kNow,     // the chunk as it is
+  kNewest,  // what the chunk is once what was decided about it before is done: never wrong, whatever runs
+  kWait,    // asked again after each update of the chunk, and when a trainer has left
+  kGone,    // that version was there, and is overwritten
 };
 
 class UpdatePolicy {
@@ -52,11 +54,10 @@ class UpdatePolicy {
 
   // Asked while nothing is merged into the chunk and no block runs on it.
   virtual Turn Next(const ChunkLedger& ledger, ChunkId at) const = 0;
-  // Of a version that is being made: how many gradients it has, zeros included. Merges divide by it.
-  virtual int GradientsOf(const ChunkLedger& ledger, ChunkId) const { return ledger.trainers(); }
-  // How often the learning-rate block has run before the chunk's next update, if the program has one. It runs
-  // for the n-th time when no chunk is below version n - 1.
+  // How often the learning-rate block has run before the chunk's next update, if the program has one.
   virtual std::uint64_t RateRuns(const ChunkLedger& ledger, ChunkId at) const = 0;
+  // The learning-rate block, which has run so often, may run again now: nothing needs the rate of before.
+  virtual bool RateMayRun(const ChunkLedger& ledger, std::uint64_t runs) const = 0;
   // What a trainer gets that asks for this version of a chunk, or for rows of it. `readable`: that can be
   // sent; no block is in the middle of it.
   virtual PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
@@ -64,17 +65,19 @@ class UpdatePolicy {
   // The trainer's gradients of the chunk are welcome for steps below it; a later one is an error. Never
   // lower than before.
   virtual std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
-  // After each update of the param the trainers are told what is welcome: its pulls do not tell them.
-  virtual bool TellsWelcome(const ChunkLedger& ledger, int param) const = 0;
+  // After an update of the chunk the trainer is told what is welcome: its pulls do not tell it.
+  virtual bool TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
   // The gradients of a step are merged in the order of the trainers, all of them: one that comes early can
-  // only wait in memory, and large params may be pushed by turn (turn_credit.h).
-  virtual bool MergesInTurn() const { return false; }
+  // only wait in memory, and large params may be pushed by turn (turn_credit.h). If not, what bounds how many
+  // wait is WelcomeBelow alone.
+  virtual bool MergesInTurn() const = 0;
+  // Each trainer sends a gradient of each param in each step: a step that ends without one is an error. If
+  // not, the step is passed over where it has none.
+  virtual bool StepsAreWhole() const = 0;
   // Whom a pull of the chunk's next version waits for, for reports. None while a block makes that version.
   virtual std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const = 0;
   // A trainer that has completed still counts in the updates of those that go on: these are told of it, once.
   virtual bool CountsTheCompleted() const = 0;
-  // A trainer is gone and had not completed. True: the others go on as if it had. False: the job ends.
-  virtual bool GoesOnWithout(const ChunkLedger& ledger, int trainer) const = 0;
 };
 
 }  // namespace penstock::pserver

@@ -10,6 +10,7 @@
 
 #include "executor/transport/address.h"
 #include "executor/transport/proof.h"
+#include "executor/transport/unix_socket.h"
 
 namespace penstock::transport {
 namespace {
@@ -79,16 +80,18 @@ Status CheckVerdict(const VerdictRead& verdict, const DialOptions& options, cons
                             "the job token is wrong; both sides must have the same PENSTOCK_JOB_TOKEN");
 }
 
-Result<Dialed> Prove(Line line, const DialOptions& options) {
+Result<Nonces> Challenge(Line& line, const DialOptions& options) {
   Nonces nonces;
   PENSTOCK_ASSIGN_OR_RETURN(const std::string challenge, line.Read(kChallengeBytes));
   PENSTOCK_RETURN_IF_ERROR(ReadChallenge(challenge, nonces));
-  if (nonces.tls != options.tls) {
-    return FailedPrecondition(
-        "E-rpc-tls", nonces.tls
-                         ? "the server speaks TLS; set PENSTOCK_TLS_CA here"
-                         : "the server does not speak TLS; set PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY there");
-  }
+  if (nonces.tls == options.tls) return nonces;
+  return FailedPrecondition(
+      "E-rpc-tls", nonces.tls
+                       ? "the server speaks TLS; set PENSTOCK_TLS_CA here"
+                       : "the server does not speak TLS; set PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY there");
+}
+
+Result<Dialed> Prove(Line line, const DialOptions& options, Nonces nonces) {
   PENSTOCK_ASSIGN_OR_RETURN(nonces.client, MakeNonce());
   PENSTOCK_ASSIGN_OR_RETURN(const ProofBytes proof, ProofOf(Prover::kClient, options.token, nonces));
   PENSTOCK_RETURN_IF_ERROR(line.Write(WriteAnswer(nonces.client, proof)));
@@ -96,7 +99,21 @@ Result<Dialed> Prove(Line line, const DialOptions& options) {
   PENSTOCK_ASSIGN_OR_RETURN(const VerdictRead verdict, ReadVerdict(bytes));
   PENSTOCK_RETURN_IF_ERROR(CheckVerdict(verdict, options, nonces));
   PENSTOCK_ASSIGN_OR_RETURN(const ProofBytes stream, ProofOf(Prover::kStream, options.token, nonces));
-  return Dialed{line.Take(), WritePass(nonces.server, stream)};
+  return Dialed{.socket = line.Take(), .pass = WritePass(nonces.server, stream)};
+}
+
+// By the unix socket if there is one that can be reached from here.
+Result<Dialed> Enter(Line line, const DialOptions& options, int wake) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Nonces nonces, Challenge(line, options));
+  Descriptor local;
+  if (options.local && nonces.local) local = ConnectUnix({nonces.server.data(), kServerIdBytes});
+  if (!local.valid()) return Prove(std::move(line), options, nonces);
+  PENSTOCK_RETURN_IF_ERROR(line.Write(WriteMoved()));
+  Line near(std::move(local), options.patience, wake);
+  PENSTOCK_ASSIGN_OR_RETURN(const Nonces again, Challenge(near, options));
+  PENSTOCK_ASSIGN_OR_RETURN(Dialed dialed, Prove(std::move(near), options, again));
+  dialed.local = true;
+  return dialed;
 }
 
 }  // namespace
@@ -119,7 +136,7 @@ Result<Dialed> Dial(const std::string& address, const DialOptions& options, int 
     setsockopt(made.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     Line line(std::move(made), options.patience, wake);
     last = line.Connect(to);
-    if (last.ok()) return Prove(std::move(line), options);
+    if (last.ok()) return Enter(std::move(line), options, wake);
     if (last.code() == StatusCode::kCancelled) return last;
   }
   return last;

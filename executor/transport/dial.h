@@ -12,13 +12,15 @@ namespace penstock::transport {
 
 struct DialOptions {
   std::string token;
-  bool tls = false;                                // whether this side wants TLS
+  bool tls = false;    // whether this side wants TLS
+  bool local = false;  // whether it takes the unix socket of a server on this host
   Nanoseconds patience = std::chrono::seconds(5);  // to connect and prove
 };
 
 struct Dialed {
-  Descriptor socket;  // what the server's transport says comes next on it
-  std::string pass;   // the stream shows it
+  Descriptor socket;   // what the server's transport says comes next on it
+  std::string pass;    // the stream shows it
+  bool local = false;  // a unix socket: LocalLink comes next
 };
 
 // One attempt; `wake` (an eventfd) ends it early: kCancelled.

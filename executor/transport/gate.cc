@@ -14,6 +14,8 @@
 #include <iterator>
 #include <system_error>
 
+#include "executor/transport/unix_socket.h"
+
 namespace penstock::transport {
 namespace {
 
@@ -66,6 +68,7 @@ Result<std::unique_ptr<Gate>> Gate::Open(const std::string& address, GateOptions
                address));
   }
   PENSTOCK_RETURN_IF_ERROR(gate->Listen(addresses));
+  gate->ListenLocally();
   return gate;
 }
 
@@ -96,8 +99,19 @@ Status Gate::Listen(const std::vector<SocketAddress>& addresses) {
   return Unavailable("E-rpc-bind", "cannot listen on ", address_, ": ", why);
 }
 
-Status Gate::Start(std::function<void(Descriptor)> enter) {
+// Without the socket, processes of this host come by TCP too.
+void Gate::ListenLocally() {
+  const Result<ProofBytes> id = MakeNonce();
+  if (!options_.local || options_.tls || !id.ok()) return;
+  server_id_.assign(id->data(), kServerIdBytes);
+  Result<Descriptor> listener = ListenUnix(server_id_);
+  if (listener.ok()) local_listener_ = *std::move(listener);
+}
+
+Status Gate::Start(std::function<void(Descriptor)> enter,
+                   std::function<void(Descriptor, const std::string&)> enter_local) {
   enter_ = std::move(enter);
+  enter_local_ = std::move(enter_local);
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error& error) {
@@ -114,6 +128,7 @@ void Gate::Stop() {
   Wake();
   if (thread_.joinable()) thread_.join();
   listeners_.clear();
+  local_listener_.Reset();
   waiting_.clear();
 }
 
@@ -175,6 +190,7 @@ void Gate::Wait() {
   for (const Descriptor& listener : listeners_) {
     polled.push_back({listener.get(), static_cast<short>(short_since_ ? 0 : POLLIN), 0});
   }
+  polled.push_back({local_listener_.get(), static_cast<short>(short_since_ ? 0 : POLLIN), 0});
   const std::size_t waiting_at = polled.size();
   // Of one that has proved there is nothing to read: what comes next is for gRPC.
   for (const Waiting& waiting : waiting_)
@@ -197,6 +213,7 @@ void Gate::Wait() {
     return waiting.proved || !Read(waiting);
   });
   for (const Descriptor& listener : listeners_) Accept(listener);
+  if (local_listener_.valid()) AcceptLocal();
 }
 
 void Gate::Accept(const Descriptor& listener) {
@@ -214,7 +231,24 @@ void Gate::Accept(const Descriptor& listener) {
                              WholeSeconds(SystemClock().Now() - *short_since_), " s"));
       short_since_.reset();
     }
-    Greet(std::move(socket), from.ToText());
+    const int on = 1;
+    setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    Greet(std::move(socket), from.ToText(), false);
+  }
+}
+
+void Gate::AcceptLocal() {
+  for (std::size_t i = 0; i < kAcceptsInARow; ++i) {
+    Descriptor socket(accept4(local_listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (!socket.valid()) {
+      if (OnAcceptError(errno)) continue;
+      return;
+    }
+    if (IsSameUser(socket)) {
+      Greet(std::move(socket), "a process of this host", true);
+    } else {
+      Refuse("a process of this host", "it runs as another user");
+    }
   }
 }
 
@@ -243,17 +277,17 @@ void Gate::Evict() {
   waiting_.erase(victim);
 }
 
-void Gate::Greet(Descriptor socket, std::string who) {
+void Gate::Greet(Descriptor socket, std::string who, bool local) {
   if (waiting_.size() >= waiting_max_) Evict();
-  const int on = 1;
-  setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   Result<ProofBytes> nonce = MakeNonce();
   if (!nonce.ok()) return Refuse(who, nonce.status().message());
+  std::copy(server_id_.begin(), server_id_.end(), nonce->begin());
   Waiting waiting{.socket = std::move(socket),
                   .who = std::move(who),
                   .since = SystemClock().Now(),
-                  .nonces = {.tls = options_.tls, .server = *nonce},
-                  .answer = {}};
+                  .nonces = {.tls = options_.tls, .local = local_listener_.valid(), .server = *nonce},
+                  .answer = {},
+                  .local = local};
   if (SendAll(waiting.socket, WriteChallenge(waiting.nonces))) waiting_.push_back(std::move(waiting));
 }
 
@@ -266,7 +300,8 @@ bool Gate::Read(Waiting& waiting) {
     return false;
   }
   waiting.answer.append(bytes, static_cast<std::size_t>(size));
-  return waiting.answer.size() < kAnswerBytes || CheckAnswer(waiting);
+  if (waiting.answer.size() < kAnswerBytes) return true;
+  return !IsMoved(waiting.answer) && CheckAnswer(waiting);
 }
 
 bool Gate::CheckAnswer(Waiting& waiting) {
@@ -312,13 +347,21 @@ bool Gate::TryEnter(Waiting& waiting) {
               .since = SystemClock().Now()};
   if (!proof.ok() || !stream.ok() || !guest.handle.valid()) return false;
   guest.pass = WritePass(waiting.nonces.server, *stream);
+  guest.claimed = waiting.local;
   const std::string id = guest.pass.substr(0, 2 * kProofBytes);
   {
     const std::lock_guard lock(mutex_);  // before the other side can open its stream
     guests_.emplace(id, std::move(guest));
   }
-  if (!SendAll(waiting.socket, WriteVerdict(Verdict::kWelcome, *proof))) return true;
-  enter_(std::move(waiting.socket));
+  if (!SendAll(waiting.socket, WriteVerdict(Verdict::kWelcome, *proof))) {
+    Leave(id);
+    return true;
+  }
+  if (waiting.local) {
+    enter_local_(std::move(waiting.socket), id);
+  } else {
+    enter_(std::move(waiting.socket));
+  }
   return true;
 }
 

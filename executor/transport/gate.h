@@ -7,6 +7,9 @@
 //   ... its hello is good:  gate->Admit(*id);
 //   ... it is over:         gate->Leave(*id);
 //
+// With GateOptions::local it also listens on a unix socket, whose name its challenges carry. Processes of
+// this host and user come in there, by the same proof and within the same bounds.
+//
 // gRPC 1.51 gives its listening socket up for good when accept fails once (no descriptors left), reads what
 // anybody sends, and bounds neither connections nor their time; so it listens to nothing itself here. The
 // number of connections stays below the descriptors of this process; where they run out all the same,
@@ -37,12 +40,16 @@
 
 namespace penstock::transport {
 
+// What a connection that is not admitted may send, all together.
+inline constexpr std::size_t kStrangerBytesMax = std::size_t{64} << 10;
+
 struct GateOptions {
   std::string token;
   bool tls = false;  // what the server speaks with those who have proved
   // For the proof, and again until the hello is accepted.
   Nanoseconds patience = std::chrono::seconds(5);
   std::function<void(const std::string&)> report;  // lines for the user; strangers cause few of them
+  bool local = false;  // whether to offer a unix socket to processes of this host; never with TLS
 };
 
 class Gate {
@@ -52,8 +59,10 @@ class Gate {
   static Result<std::unique_ptr<Gate>> Open(const std::string& address, GateOptions options);
   ~Gate() { Stop(); }
 
-  // `enter` gets each connection that has proved, from a thread of the gate.
-  Status Start(std::function<void(Descriptor)> enter);
+  // `enter` gets each connection that has proved, from a thread of the gate; `enter_local` those that came by
+  // the unix socket, and the id of each, already claimed.
+  Status Start(std::function<void(Descriptor)> enter,
+               std::function<void(Descriptor, const std::string& id)> enter_local = {});
   void Stop();
 
   // Whether the pass is that of a connection that has entered and whose stream has not been seen yet: its id.
@@ -71,6 +80,7 @@ class Gate {
     Nonces nonces;
     std::string answer;
     bool proved = false;
+    bool local = false;  // it came by the unix socket
   };
   struct Guest {
     Descriptor handle;  // a second one of its socket, by which the connection can be ended
@@ -82,11 +92,13 @@ class Gate {
 
   Gate(std::string address, GateOptions options);
   Status Listen(const std::vector<SocketAddress>& addresses);
+  void ListenLocally();
   void Run();
   void Wait();
   void Accept(const Descriptor& listener);
   bool OnAcceptError(int error);
-  void Greet(Descriptor socket, std::string who);
+  void AcceptLocal();
+  void Greet(Descriptor socket, std::string who, bool local);
   bool Read(Waiting& waiting);  // false: it is out
   bool CheckAnswer(Waiting& waiting);
   void Sweep();
@@ -101,7 +113,10 @@ class Gate {
   const std::size_t waiting_max_, guests_max_, newcomers_max_;
   LineLimiter strangers_;
   std::function<void(Descriptor)> enter_;
+  std::function<void(Descriptor, const std::string&)> enter_local_;
   std::vector<Descriptor> listeners_;
+  Descriptor local_listener_;
+  std::string server_id_;  // what every nonce begins with
   Descriptor wake_;
   std::deque<Waiting> waiting_;
   std::optional<Nanoseconds> short_since_;  // no descriptors

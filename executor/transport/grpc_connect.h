@@ -1,36 +1,22 @@
-// The client's part of the transport: a connection dials until the server is there, and is a gRPC stream
-// then.
+// The client's end of a gRPC stream over a socket that has passed the server's gate.
 #pragma once
 
-#include <condition_variable>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <vector>
+#include <grpcpp/security/credentials.h>
 
+#include <memory>
+#include <string>
+
+#include "executor/transport/dial.h"
 #include "executor/transport/grpc_transport.h"
+#include "framework/base/status.h"
 
 namespace penstock::transport {
 
-// The client streams of one transport. What is over is kept here until the transport takes it down: the last
-// owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor outlive
-// the process's main.
-class ClientStreams {
- public:
-  void Begin();
-  void End(std::shared_ptr<Connection> stream);
-  std::vector<std::shared_ptr<Connection>> TakeOver();
-  void WaitForAll();
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  int live_ = 0;
-  std::vector<std::shared_ptr<Connection>> over_;
-};
-
-std::shared_ptr<Connection> ConnectByGrpc(const std::string& address, ConnectionHandler& handler,
-                                          const GrpcTransportOptions& options,
-                                          const std::shared_ptr<ClientStreams>& streams);
+// The stream is open, and reads at once. `tls`: null for none. `lead`: the pass of the peer's first stream,
+// if this is another. Its owner keeps it until OnClosed, and does not destroy it on a thread of gRPC.
+Result<std::shared_ptr<Connection>> OpenStream(const std::string& address, Dialed dialed,
+                                               ConnectionHandler& handler,
+                                               const std::shared_ptr<grpc::ChannelCredentials>& tls,
+                                               const std::string& lead = {});
 
 }  // namespace penstock::transport

@@ -7,27 +7,48 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "executor/transport/gate.h"
 #include "executor/transport/grpc_stream.h"
+#include "executor/transport/local_listen.h"
+#include "executor/transport/peer_connection.h"
 #include "executor/transport/tls.h"
 
 namespace penstock::transport {
 namespace {
 
-// Of one that has not been admitted, all together.
-constexpr std::size_t kStrangerBytesMax = std::size_t{64} << 10;
+// What the handler sees of a client: its first stream, and those that it opens after it was admitted.
+class ServerConnection : public PeerConnection {
+ public:
+  using PeerConnection::PeerConnection;
+  void Admit() override {
+    admitted_ = true;
+    PeerConnection::Admit();
+  }
+  bool admitted() const { return admitted_; }
+
+ private:
+  std::atomic<bool> admitted_ = false;
+};
 
 class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
  public:
-  ServerStream(grpc::CallbackServerContext* context, ConnectionHandler& handler, Gate& gate, std::string id,
+  ServerStream(grpc::CallbackServerContext* context, ConnectionHandler& member,
+               std::shared_ptr<ServerConnection> connection, Gate& gate, std::string id,
                std::function<void()> on_over)
-      : Stream(handler), context_(context), gate_(gate), id_(std::move(id)), on_over_(std::move(on_over)) {}
+      : Stream(member),
+        context_(context),
+        gate_(gate),
+        id_(std::move(id)),
+        on_over_(std::move(on_over)),
+        connection_(std::move(connection)) {}
 
   void Start() {
-    self_ = shared_from_this();
+    if (connection_->admitted()) Admit();
     Started();
   }
   void Abort() override { context_->TryCancel(); }
@@ -39,9 +60,9 @@ class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
   void OnWriteDone(bool ok) override { Written(ok); }
   void OnCancel() override { cancelled_ = true; }
   void OnDone() override {
+    const auto connection = std::move(connection_);  // and with it this stream
     Over(cancelled_ ? Unavailable("E-rpc-stream", "its connection broke") : OkStatus());
     gate_.Leave(id_);
-    const auto self = std::move(self_);
     on_over_();
   }
 
@@ -65,10 +86,10 @@ class ServerStream : public Stream, public grpc::ServerGenericBidiReactor {
   std::atomic<bool> cancelled_ = false;
   std::atomic<bool> admitted_ = false;
   std::size_t read_ = 0;  // before it was admitted
-  std::shared_ptr<Connection> self_;
+  std::shared_ptr<ServerConnection> connection_;
 };
 
-// Ends a stream that nobody knows.
+// Ends a stream that nobody knows, or whose connection is over.
 class Refused : public grpc::ServerGenericBidiReactor {
  public:
   Refused() {
@@ -83,22 +104,30 @@ class Service : public grpc::CallbackGenericService {
 
   grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
     if (context->method() != kTalkMethod) return CallbackGenericService::CreateReactor(context);
-    const auto pass = context->client_metadata().find(kPassKey);
-    std::optional<std::string> id;
-    if (pass != context->client_metadata().end())
-      id = gate_.Claim({pass->second.data(), pass->second.size()});
+    const std::string pass = Metadata(*context, kPassKey), lead = Metadata(*context, kLeadKey);
+    const std::optional<std::string> id = gate_.Claim(pass);
     if (!id) return new Refused();
-    {
-      const std::lock_guard lock(mutex_);
-      ++streams_;
+    const std::shared_ptr<ServerConnection> connection =
+        lead.empty() ? std::make_shared<ServerConnection>(handler_) : Admitted(lead);
+    std::shared_ptr<ServerStream> stream;
+    if (connection != nullptr) {
+      {
+        const std::lock_guard lock(mutex_);
+        ++streams_;
+        if (lead.empty()) leads_[pass] = connection;
+      }
+      const Result<bool> carried =
+          connection->Carry([&](ConnectionHandler& member) -> Result<std::shared_ptr<Connection>> {
+            stream = std::make_shared<ServerStream>(context, member, connection, gate_, *id,
+                                                    [this, pass] { Forget(pass); });
+            stream->Start();
+            return std::shared_ptr<Connection>(stream);
+          });
+      if (!carried.ok() || !*carried) Forget(pass);
     }
-    const auto stream = std::make_shared<ServerStream>(context, handler_, gate_, *id, [this] {
-      const std::lock_guard lock(mutex_);
-      --streams_;
-      gone_.notify_all();
-    });
-    stream->Start();
-    return stream.get();
+    if (stream != nullptr) return stream.get();
+    gate_.Leave(*id);
+    return new Refused();
   }
   void WaitForStreams() {
     std::unique_lock lock(mutex_);
@@ -106,19 +135,40 @@ class Service : public grpc::CallbackGenericService {
   }
 
  private:
+  static std::string Metadata(const grpc::GenericCallbackServerContext& context, const char* key) {
+    const auto found = context.client_metadata().find(key);
+    if (found == context.client_metadata().end()) return {};
+    return {found->second.data(), found->second.size()};
+  }
+  // The connection whose first stream has shown that pass, if it may have more streams.
+  std::shared_ptr<ServerConnection> Admitted(const std::string& lead) {
+    const std::lock_guard lock(mutex_);
+    const auto found = leads_.find(lead);
+    std::shared_ptr<ServerConnection> connection = found == leads_.end() ? nullptr : found->second.lock();
+    return connection != nullptr && connection->admitted() ? connection : nullptr;
+  }
+  void Forget(const std::string& pass) {
+    const std::lock_guard lock(mutex_);
+    leads_.erase(pass);
+    --streams_;
+    gone_.notify_all();
+  }
+
   ConnectionHandler& handler_;
   Gate& gate_;
   std::mutex mutex_;
   std::condition_variable gone_;
+  std::map<std::string, std::weak_ptr<ServerConnection>> leads_;  // by pass
   int streams_ = 0;
 };
 
 class GrpcListener : public Listener {
  public:
   GrpcListener(ConnectionHandler& handler, std::unique_ptr<Gate> gate)
-      : gate_(std::move(gate)), service_(handler, *gate_) {}
+      : gate_(std::move(gate)), service_(handler, *gate_), local_(std::in_place, handler, *gate_) {}
   ~GrpcListener() override {
     gate_->Stop();
+    local_.reset();
     if (server_ == nullptr) return;
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     server_->Wait();
@@ -139,16 +189,19 @@ class GrpcListener : public Listener {
       return InvalidArgument("E-rpc-tls-files", "the certificate or key of ", address,
                              " is not one, or they do not belong together");
     }
-    return gate_->Start([this](Descriptor socket) {
-      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-      connection.fd = socket.Release();
-      acceptor_->HandleNewConnection(&connection);
-    });
+    return gate_->Start(
+        [this](Descriptor socket) {
+          grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+          connection.fd = socket.Release();
+          acceptor_->HandleNewConnection(&connection);
+        },
+        [this](Descriptor socket, const std::string& id) { local_->Enter(std::move(socket), id); });
   }
 
  private:
   const std::unique_ptr<Gate> gate_;
   Service service_;
+  std::optional<LocalServer> local_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
 };
@@ -163,7 +216,8 @@ Result<std::unique_ptr<Listener>> ListenByGrpc(const std::string& address, Conne
                             Gate::Open(address, {.token = options.token,
                                                  .tls = ServerSpeaksTls(options.tls),
                                                  .patience = options.patience,
-                                                 .report = options.report}));
+                                                 .report = options.report,
+                                                 .local = options.carrier == Carrier::kAuto}));
   auto listener = std::make_unique<GrpcListener>(handler, std::move(gate));
   PENSTOCK_RETURN_IF_ERROR(listener->Start(address, credentials));
   return std::unique_ptr<Listener>(std::move(listener));

@@ -1,9 +1,12 @@
 #include "executor/transport/grpc_stream.h"
 
 #include <grpc/grpc.h>
+#include <grpc/support/log.h>
 
+#include <cstdlib>
 #include <utility>
 
+#include "executor/transport/byte_buffer.h"
 #include "executor/transport/frame.h"
 
 namespace penstock::transport {
@@ -12,41 +15,35 @@ namespace {
 constexpr std::size_t kFrameBytes = std::size_t{256} << 10;  // small messages are joined up to this
 constexpr int kMiB = 1 << 20;
 
-grpc::ByteBuffer ToByteBuffer(const std::vector<Bytes>& pieces) {
-  std::vector<grpc::Slice> slices;
-  slices.reserve(pieces.size());
-  for (const Bytes& piece : pieces) {
-    using Owner = std::shared_ptr<const void>;
-    slices.emplace_back(
-        const_cast<std::byte*>(piece.data), piece.size,
-        [](void* owner) { delete static_cast<Owner*>(owner); }, new Owner(piece.owner));
-  }
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
-
-Result<std::vector<Message>> FromByteBuffer(const grpc::ByteBuffer& buffer) {
-  auto slices = std::make_shared<std::vector<grpc::Slice>>();
-  if (!buffer.Dump(slices.get()).ok()) return DataLoss("E-rpc-frame", "a frame cannot be read");
-  std::vector<Bytes> pieces;
-  pieces.reserve(slices->size());
-  for (const grpc::Slice& slice : *slices) {
-    pieces.push_back({slices, reinterpret_cast<const std::byte*>(slice.begin()), slice.size()});
-  }
+Result<std::vector<Message>> MessagesOf(const grpc::ByteBuffer& buffer) {
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<Bytes> pieces, FromByteBuffer(buffer));
   return SplitFrame(pieces);
 }
 
 }  // namespace
 
+void QuietGrpc() {
+  static const bool once = [] {
+    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
+    return true;
+  }();
+  (void)once;
+}
+
 // peers/RESULTS.md, section 5: what moved most bytes for the least processor time.
-void TuneChannel(const std::function<void(const char*, int)>& set) {
-  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxBodyBytes + kFrameBytes + 4096));
-  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
+void TuneUnary(const std::function<void(const char*, int)>& set) {
   set("grpc.experimental.tcp_read_chunk_size", 4 * kMiB);
   set("grpc.experimental.tcp_max_read_chunk_size", 16 * kMiB);
   set(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, 16 * kMiB - 1);
   set(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 64 * kMiB);
   set(GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE, 16 * kMiB);
   set(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+}
+
+void TuneChannel(const std::function<void(const char*, int)>& set) {
+  TuneUnary(set);
+  set(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, static_cast<int>(kMaxBodyBytes + kFrameBytes + 4096));
+  set(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1);
   // A host that is gone without a word is found after at most 5 + 8 seconds, by either side.
   set(GRPC_ARG_KEEPALIVE_TIME_MS, 5000);
   set(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 8000);
@@ -146,7 +143,7 @@ void Stream::Read(bool ok) {
 }
 
 void Stream::Handle(const grpc::ByteBuffer& frame) {
-  const Result<std::vector<Message>> messages = FromByteBuffer(frame);
+  const Result<std::vector<Message>> messages = MessagesOf(frame);
   if (!messages.ok()) return Abort();
   for (const Message& message : *messages) handler_.OnMessage(shared_from_this(), message);
 }

@@ -15,13 +15,21 @@ namespace penstock::transport {
 
 inline constexpr char kTalkMethod[] = "/penstock.Peer/Talk";
 inline constexpr char kPassKey[] = "penstock-pass";  // metadata: what a stream shows (proof.h)
+inline constexpr char kLeadKey[] = "penstock-lead";  // metadata of a further stream: the pass of the first
+
+// gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
+void QuietGrpc();
 
 // What moves most bytes for the least processor time; set(name, int).
+void TuneUnary(const std::function<void(const char*, int)>& set);
+// The same for streams, with the limits of our frames and with keepalive pings, which peers of other makes
+// may take for an attack.
 void TuneChannel(const std::function<void(const char*, int)>& set);
 
-// The queue of messages to send, and reading. At most one write is under way; `open_` says that writes may be
-// started. The next frame is read while one is handled, and no further one before that is handled too: two
-// frames a connection is what waits for a slow handler, the rest waits in the network.
+// One stream of a PeerConnection, its handler: the queue of messages to send, and reading. At most one write
+// is under way; `open_` says that writes may be started. The next frame is read while one is handled, and no
+// further one before that is handled too: two frames a stream is what waits for a slow handler, the rest
+// waits in the network.
 class Stream : public Connection, public std::enable_shared_from_this<Stream> {
  public:
   explicit Stream(ConnectionHandler& handler) : handler_(handler) {}
@@ -42,7 +50,9 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   void Started();
   void Written(bool ok);
   void Read(bool ok);
-  void Over(const Status& why) { handler_.OnClosed(shared_from_this(), why); }
+  // The last call of the handler, which may destroy this stream elsewhere at once: no pointer to it may be
+  // left here.
+  void Over(const Status& why) { handler_.OnClosed(nullptr, why); }
 
  private:
   void MoveOn();  // with the lock held: starts what can be started

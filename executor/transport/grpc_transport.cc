@@ -1,24 +1,24 @@
 #include "executor/transport/grpc_transport.h"
 
-#include <grpc/support/log.h>
+#include <malloc.h>
 
 #include <cstdlib>
 #include <utility>
 
-#include "executor/transport/grpc_connect.h"
+#include "executor/transport/connect.h"
 #include "executor/transport/grpc_listen.h"
+#include "executor/transport/grpc_stream.h"
 #include "framework/base/log.h"
 
 namespace penstock::transport {
 namespace {
 
-// gRPC's own log lines say less than our errors do; GRPC_VERBOSITY brings them back.
-void QuietGrpc() {
-  static const bool once = [] {
-    if (std::getenv("GRPC_VERBOSITY") == nullptr) gpr_set_log_function([](gpr_log_func_args*) {});
-    return true;
-  }();
-  (void)once;
+// gRPC receives each large message into memory of its own, which glibc would give back to the system
+// afterwards and fault in again for the next: a fifth of what receiving costs. At the end of each heap at
+// most 64 MB of free memory are kept.
+void KeepFreedPages() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
 class GrpcTransport : public Transport {
@@ -26,20 +26,20 @@ class GrpcTransport : public Transport {
   explicit GrpcTransport(GrpcTransportOptions options) : options_(std::move(options)) {}
   // Its owner has closed or aborted every connection: what is left is the end of gRPC's last calls.
   ~GrpcTransport() override {
-    streams_->WaitForAll();
-    streams_->TakeOver();
+    connections_->WaitForAll();
+    connections_->TakeOver();
   }
 
   Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override {
     return ListenByGrpc(address, handler, options_);
   }
   std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) override {
-    return ConnectByGrpc(address, handler, options_, streams_);
+    return ConnectTo(address, handler, options_, connections_);
   }
 
  private:
   const GrpcTransportOptions options_;
-  const std::shared_ptr<ClientStreams> streams_ = std::make_shared<ClientStreams>();
+  const std::shared_ptr<ClientConnections> connections_ = std::make_shared<ClientConnections>();
 };
 
 }  // namespace
@@ -55,9 +55,17 @@ TlsFiles TlsFiles::FromEnvironment() {
           .mutual = text("PENSTOCK_TLS_MUTUAL") == "1"};
 }
 
+Result<Carrier> CarrierOf(const std::string& text) {
+  if (text.empty() || text == "auto") return Carrier::kAuto;
+  if (text == "tcp") return Carrier::kTcp;
+  return InvalidArgument("E-rpc-transport", "PENSTOCK_TRANSPORT is ", Quote(text), "; it may be auto or tcp");
+}
+
 std::unique_ptr<Transport> MakeGrpcTransport(GrpcTransportOptions options) {
   QuietGrpc();
+  KeepFreedPages();
   if (!options.report) options.report = [](const std::string& line) { Log(LogSeverity::kWarning, line); };
+  if (!options.tell) options.tell = [](const std::string& line) { Log(LogSeverity::kInfo, line); };
   return std::make_unique<GrpcTransport>(std::move(options));
 }
 

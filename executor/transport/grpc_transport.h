@@ -1,6 +1,7 @@
-// The transport over gRPC: one bidirectional stream of the generic service per connection, messages as
-// ByteBuffers that share the tensors' memory. Keepalive pings find a dead host within 15 s; a dead process is
-// found at once, and a slow one never is.
+// The transport between processes. On one host: records over a unix socket, large bodies by shared memory
+// (local_link.h). Between hosts, with TLS and by choice: one bidirectional stream of gRPC's generic service
+// per connection, messages as ByteBuffers that share the tensors' memory. Keepalive pings find a dead host
+// within 15 s; a dead process is found at once, and a slow one never is.
 //
 // Who connects proves the job's token first, and learns that the server knows it (proof.h, gate.h): handlers
 // see only what comes from those who did. Without a token the proof is worth nothing, and only addresses of
@@ -13,6 +14,7 @@
 #include <memory>
 #include <string>
 
+#include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 #include "framework/runtime/transport.h"
 
@@ -28,11 +30,22 @@ struct TlsFiles {
   static TlsFiles FromEnvironment();
 };
 
+enum class Carrier {
+  kAuto,  // a unix socket and shared memory where both processes are of one host and user, else TCP
+  kTcp,
+};
+// "" and "auto", "tcp". kInvalidArgument E-rpc-transport.
+Result<Carrier> CarrierOf(const std::string& text);
+
 struct GrpcTransportOptions {
   std::string token;  // the job's secret; empty: none
   TlsFiles tls;
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a line on standard error
+  Carrier carrier = Carrier::kAuto;
+  int streams =
+      2;  // that a client opens to a server over TCP, once a body of 256 KB or more has come or gone
+  std::function<void(const std::string&)> tell;  // how each connection is carried; default: a log line
 };
 
 // A connection that cannot come about for a reason that will not go away by itself is closed with it:

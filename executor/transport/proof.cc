@@ -20,6 +20,10 @@ std::string Head(unsigned char fifth) {
   return head;
 }
 
+unsigned char Flags(const Nonces& nonces) {
+  return static_cast<unsigned char>((nonces.tls ? 1 : 0) | (nonces.local ? 2 : 0));
+}
+
 void Append(std::string& to, const ProofBytes& bytes) { to.append(bytes.data(), bytes.size()); }
 
 ProofBytes Take(std::string_view bytes, std::size_t at) {
@@ -57,7 +61,7 @@ Result<ProofBytes> MakeNonce() {
 
 Result<ProofBytes> ProofOf(Prover prover, const std::string& token, const Nonces& nonces) {
   std::string text(NameOf(prover));
-  text.push_back(nonces.tls ? 1 : 0);
+  text.push_back(static_cast<char>(Flags(nonces)));
   Append(text, nonces.server);
   Append(text, nonces.client);
   ProofBytes proof;
@@ -74,7 +78,7 @@ bool SameProof(std::string_view a, const ProofBytes& b) {
 }
 
 std::string WriteChallenge(const Nonces& nonces) {
-  std::string bytes = Head(nonces.tls ? 1 : 0);
+  std::string bytes = Head(Flags(nonces));
   Append(bytes, nonces.server);
   return bytes;
 }
@@ -82,6 +86,7 @@ std::string WriteChallenge(const Nonces& nonces) {
 Status ReadChallenge(std::string_view bytes, Nonces& nonces) {
   PENSTOCK_RETURN_IF_ERROR(CheckHead(bytes, kChallengeBytes));
   nonces.tls = (bytes[4] & 1) != 0;
+  nonces.local = (bytes[4] & 2) != 0;
   nonces.server = Take(bytes, kHeadBytes);
   return OkStatus();
 }
@@ -92,6 +97,14 @@ std::string WriteAnswer(const ProofBytes& nonce, const ProofBytes& proof) {
   Append(bytes, proof);
   return bytes;
 }
+
+std::string WriteMoved() {
+  std::string bytes = Head(1);
+  bytes.resize(kAnswerBytes);
+  return bytes;
+}
+
+bool IsMoved(std::string_view bytes) { return bytes == WriteMoved(); }
 
 Result<std::string> ReadAnswer(std::string_view bytes, Nonces& nonces) {
   PENSTOCK_RETURN_IF_ERROR(CheckHead(bytes, kAnswerBytes));

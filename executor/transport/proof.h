@@ -1,9 +1,14 @@
 // How the two ends of a connection prove to each other that they know the job's token, before anything else
 // is said. The token never travels, and nothing that does is of use on another connection:
 //
-//   server   "PNS" 2, flags (bit 0: TLS follows), 3 zeros, its nonce (32)                     40 bytes
+//   server   "PNS" 2, flags (bit 0: TLS follows, bit 1: a unix socket is open), 3 zeros, its nonce (32)
+//                                                                                             40 bytes
 //   client   "PNS" 2, 4 zeros, its nonce (32), HMAC-SHA256(token, "client" flags both nonces) 72 bytes
 //   server   "PNS" 2, verdict, 3 zeros, HMAC-SHA256(token, "server" flags both nonces)        40 bytes
+//
+// The unix socket's abstract name is made of the first 8 bytes of the server's nonce, which are the same for
+// all of its connections. A client that reaches that socket proves the token there; over TCP it says "PNS" 2,
+// 1 and zeros (72 bytes) and closes.
 //
 // The stream that follows shows one more (ProofOf kStream), which has not been seen on the wire if TLS hides
 // it: so nobody can take over a connection between proof and TLS.
@@ -22,9 +27,13 @@ inline constexpr std::size_t kProofBytes = 32;
 using ProofBytes = std::array<char, kProofBytes>;
 
 struct Nonces {
-  bool tls = false;  // what the server says that follows
+  bool tls = false;    // what the server says that follows
+  bool local = false;  // the server has a unix socket, or this is it
   ProofBytes server{}, client{};
 };
+
+// The first bytes of every nonce of one server.
+inline constexpr std::size_t kServerIdBytes = 8;
 
 enum class Prover { kClient, kServer, kStream };
 
@@ -42,6 +51,9 @@ Status ReadChallenge(std::string_view bytes, Nonces& nonces);
 
 inline constexpr std::size_t kAnswerBytes = 72;
 std::string WriteAnswer(const ProofBytes& nonce, const ProofBytes& proof);
+// The answer of a client that has gone on to the unix socket.
+std::string WriteMoved();
+bool IsMoved(std::string_view bytes);
 // Puts the client's nonce into `nonces` and returns its proof. E-rpc-protocol as above.
 Result<std::string> ReadAnswer(std::string_view bytes, Nonces& nonces);
 

@@ -7,9 +7,9 @@
 //
 // Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's
 // buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
-// returned. EndStep, Pull, CompleteRows, CompletePulls, SaveTable and Complete may wait, report every 10 s
-// what for, and give up only when a peer is gone or the run is cancelled. After the first error every later
-// call returns that error.
+// returned, or, without a fetch_barrier, the Pull that ended the step. EndStep, Pull, CompleteRows,
+// CompletePulls, SaveTable and Complete may wait, report every 10 s what for, and give up only when a peer is
+// gone or the run is cancelled. After the first error every later call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +23,7 @@
 namespace penstock {
 
 class Program;
+class TrainerCommunicator;
 
 struct RemotePiece {
   std::string pserver;  // "host:port"
@@ -69,9 +70,17 @@ class RpcClient {
   // Hands the gradient of the step now open to its server: a tensor, or rows of one. Twice in one step for
   // one piece is kFailedPrecondition.
   virtual Status Push(PushHandle piece, const Variable& value) = 0;
+  // Tells each of these servers that its learning-rate schedule is to count the step now open.
+  virtual Status CountStep(PeersHandle pservers) {
+    static_cast<void>(pservers);
+    return Unimplemented("E-comm-count", "this client cannot tell servers of its steps");
+  }
   // send_barrier: this trainer's step is over, the set of its variables is complete at each of these servers.
+  // Of a program without one a step ends by itself: at the first Pull after a Push, or when what was pushed,
+  // counted or looked up in the step that is open comes again.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // Fills `out` with the version after this trainer's last ended step (version 0 before the first): in the
+  // Fills `out` with the version after this trainer's last ended step (version 0 before the first; where
+  // steps end by themselves, a value in which all this trainer's gradients of ended steps are): in the
   // memory that it has, shared or not, if it is a tensor of the piece's type and shape, else in new memory.
   // Where the program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read
   // or write `out` before that returns.
@@ -97,6 +106,8 @@ class RpcClient {
   }
   // How many steps this trainer has ended.
   virtual std::uint64_t step() const { return 0; }
+  // The trainer's communicator, for ops that speak through one; null: this client has none.
+  virtual TrainerCommunicator* communicator() { return nullptr; }
   // Tells every server that this trainer is done for good. Idempotent.
   virtual Status Complete() = 0;
   // Makes the call that waits now, and every later one, return kCancelled within a second. From any thread.

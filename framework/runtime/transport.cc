@@ -1,5 +1,6 @@
 #include "framework/runtime/transport.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace penstock {
@@ -21,6 +22,27 @@ void Payload::Append(Bytes bytes) {
   crc32c_.reset();
   size_ += bytes.size;
   pieces_.push_back(std::move(bytes));
+}
+
+void Payload::Append(const Payload& more) {
+  for (const Bytes& piece : more.pieces_) Append(piece);
+}
+
+Payload Payload::Part(std::size_t begin, std::size_t size) const {
+  PENSTOCK_CHECK(begin <= size_ && size <= size_ - begin, "a part reaches past its payload");
+  Payload part;
+  for (const Bytes& piece : pieces_) {
+    if (size == 0) break;
+    if (begin >= piece.size) {
+      begin -= piece.size;
+      continue;
+    }
+    const std::size_t take = std::min(size, piece.size - begin);
+    part.Append({piece.owner, piece.data + begin, take});
+    size -= take;
+    begin = 0;
+  }
+  return part;
 }
 
 void Payload::CopyTo(std::byte* to) const {

@@ -40,9 +40,11 @@ class Payload {
   static Payload Of(const Tensor& tensor, std::size_t offset, std::size_t size);
 
   void Append(Bytes bytes);
+  void Append(const Payload& more);
   std::size_t size() const { return size_; }
   const std::vector<Bytes>& pieces() const { return pieces_; }
-  void CopyTo(std::byte* to) const;  // size() bytes
+  Payload Part(std::size_t begin, std::size_t size) const;  // of it; shared
+  void CopyTo(std::byte* to) const;                         // size() bytes
   std::string ToText() const;
 
   // CRC-32C of all the bytes, where somebody has told it. Append forgets it.

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "framework/roles/row_pieces.h"
 #include "framework/roles/views.h"
 #include "framework/runtime/rpc_client.h"
+#include "framework/runtime/trainer_communicator.h"
 
 namespace penstock {
 
@@ -36,6 +38,32 @@ inline RemotePiece PieceOf(const Operand& variable, std::string server, std::str
           .dtype = variable.dtype,
           .shape = variable.shape,
           .trainer_id = trainer_id};
+}
+
+// For ops that leave it to the trainer's communicator when they are done.
+inline Result<TrainerCommunicator*> RequireCommunicator(const KernelSetup& k) {
+  PENSTOCK_ASSIGN_OR_RETURN(RpcClient* const client, RequireRpc(k));
+  if (client->communicator() != nullptr) return client->communicator();
+  return FailedPrecondition("E-communicator-missing", k.op().type(),
+                            ": it speaks through the trainer's communicator, which this process has none of");
+}
+
+// What the communicator cuts, or puts together, for the op.
+inline Result<WholeVariable> CutOf(const KernelSetup& k) {
+  if (k.site().program == nullptr) return k.Error("its program is not known");
+  PENSTOCK_ASSIGN_OR_RETURN(const std::vector<roles::RowPiece> pieces,
+                            roles::RowPiecesOf(*k.site().program, k.op()));
+  WholeVariable whole{.name = roles::WholeOf(k.op()), .pieces = {}};
+  for (const roles::RowPiece& piece : pieces) {
+    whole.pieces.push_back({.remote = {.pserver = piece.pserver,
+                                       .name = piece.type.name,
+                                       .dtype = piece.type.dtype,
+                                       .shape = piece.type.shape,
+                                       .trainer_id = TrainerOf(k)},
+                            .begin = piece.begin,
+                            .end = piece.end});
+  }
+  return whole;
 }
 
 }  // namespace penstock

@@ -9,7 +9,8 @@ namespace {
 
 constexpr char kSendDoc[] = R"(
 Ends this trainer's step: each server in `endpoints` now has all that the trainer sends it in this step. It
-does not wait for other trainers; what is asked for afterwards does.)";
+does not wait for other trainers; what is asked for afterwards does. With half_async, the trainer's
+communicator has sent it all, and ends the step.)";
 
 constexpr char kFetchDoc[] = R"(
 Waits until everything that this step's recv ops asked for has arrived from the servers in `endpoints`.)";
@@ -20,17 +21,20 @@ class BarrierKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::BarrierView barrier(k.op());
-    if (barrier.half_async()) {
-      return Unimplemented("E-comm-mode", "send_barrier: half_async is not built; transpile in sync mode");
-    }
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
+    if (barrier.half_async()) {
+      PENSTOCK_ASSIGN_OR_RETURN(communicator_, RequireCommunicator(k));
+    }
     PENSTOCK_ASSIGN_OR_RETURN(peers_, client_->DeclarePeers(TextsOf(barrier.addresses()), TrainerOf(k)));
     return OkStatus();
   }
-  Status Run(KernelRun&) override { return (client_->*kCall)(peers_); }
+  Status Run(KernelRun&) override {
+    return communicator_ != nullptr ? communicator_->EndStep(peers_) : (client_->*kCall)(peers_);
+  }
 
  private:
   RpcClient* client_ = nullptr;
+  TrainerCommunicator* communicator_ = nullptr;  // whose step ends; null: the client's
   PeersHandle peers_;
 };
 
@@ -53,7 +57,7 @@ void RegisterBarriers(OpRegistry& ops) {
   Finish(ops.Add("fetch_barrier").Doc("Waits for what was fetched in this step.", kFetchDoc))
       .KernelForAnyType<Cpu, FetchBarrierKernel>();
   Finish(ops.Add("send_barrier").Doc("Ends this trainer's step.", kSendDoc))
-      .Attr("half_async", false, "of Fluid's half-asynchronous mode")
+      .Attr("half_async", false, "the step is the communicator's")
       .KernelForAnyType<Cpu, SendBarrierKernel>();
 }
 

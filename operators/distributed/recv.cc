@@ -11,18 +11,17 @@ constexpr char kDoc[] = R"(
 Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames
 is empty: the version after this trainer's last send_barrier, or the initial one if there was none yet. The
 value may arrive as late as the fetch_barrier that follows. X, a control variable, orders it after the
-sends.)";
+sends.
+
+With recv_varnames, Out is one whole parameter, of which servers hold rows under these names. The trainer's
+communicator asks for them when its mode says so; here the newest value that it has becomes the trainer's.)";
 
 class RecvKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::RecvView recv(k.op());
-    if (recv.idle()) return OkStatus();  // Fluid's communicator fetches instead
-    if (recv.by_communicator()) {
-      return Unimplemented("E-comm-mode",
-                           "recv: recv_varnames belongs to Fluid's asynchronous communicator, which is not ",
-                           "built; transpile in sync mode");
-    }
+    if (recv.by_communicator()) return PrepareWhole(k);  // also where do_not_run says that it receives
+    if (recv.idle()) return OkStatus();
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     const roles::Names servers = recv.addresses(), names = recv.renamed();
     const auto variables = k.Outputs("Out");
@@ -40,6 +39,7 @@ class RecvKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (communicator_ != nullptr) return communicator_->Land(whole_, k.Var(param_));
     for (const Piece& piece : pieces_)
       PENSTOCK_RETURN_IF_ERROR(client_->Pull(piece.handle, k.Var(piece.variable)));
     return OkStatus();
@@ -50,8 +50,21 @@ class RecvKernel : public Kernel {
     Operand variable;
     PullHandle handle;
   };
+
+  Status PrepareWhole(const KernelSetup& k) {
+    PENSTOCK_ASSIGN_OR_RETURN(TrainerCommunicator* const communicator, RequireCommunicator(k));
+    PENSTOCK_ASSIGN_OR_RETURN(const WholeVariable whole, CutOf(k));
+    PENSTOCK_ASSIGN_OR_RETURN(whole_, communicator->DeclareParam(whole));
+    param_ = k.Output("Out");
+    communicator_ = communicator;
+    return OkStatus();
+  }
+
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
+  TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are asked for at once
+  Operand param_;
+  ParamHandle whole_;
 };
 
 }  // namespace
@@ -66,8 +79,9 @@ void RegisterRecv(OpRegistry& ops) {
       .Attr("with_barrier", true,
             "false: asked outside of a step, for saving; the version asked for is the same here")
       .Attr("varnames", std::vector<std::string>(), "the names on the servers; empty: those of Out")
-      .Attr("recv_varnames", std::vector<std::string>(), "for Fluid's communicator: the pieces' names")
-      .Attr("do_not_run", 0, "above 0: does nothing")
+      .Attr("recv_varnames", std::vector<std::string>(), "for the communicator: the pieces' names")
+      .Attr("do_not_run", 0,
+            "above 0: does nothing, unless recv_varnames says that the communicator receives")
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()

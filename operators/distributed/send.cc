@@ -11,19 +11,27 @@ namespace {
 constexpr char kDoc[] = R"(
 X[i] goes to server epmap[i], under its own name, as this trainer's contribution to the step now open. The
 op does not wait: the runtime keeps the elements until the server has them. Out, a control variable, orders
-what follows.)";
+what follows. With use_send_handler=false nothing is sent: the servers of epmap are told that the schedule of
+the learning rate is to count this step.
+
+With send_varnames, X is one whole gradient, of which rows are sent under each of these names: `sections` says
+how many. The trainer's communicator cuts it, and its mode says when what is sent.)";
 
 class SendKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::SendView send(k.op());
-    if (send.by_communicator() || send.counts_step()) {
-      return Unimplemented("E-comm-mode",
-                           "send: send_varnames and use_send_handler=false belong to Fluid's asynchronous ",
-                           "communicator, which is not built; transpile in sync mode");
+    if (send.counts_step() && send.by_communicator()) {
+      return Unimplemented("E-comm-mode", "send: steps are not counted through a communicator yet ",
+                           "(use_send_handler=false); transpile without runtime_split_send_recv");
     }
+    if (send.by_communicator()) return PrepareWhole(k, send);
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     const roles::Names servers = send.addresses();
+    if (send.counts_step()) {
+      PENSTOCK_ASSIGN_OR_RETURN(counted_at_, client_->DeclarePeers(TextsOf(servers), TrainerOf(k)));
+      return OkStatus();
+    }
     const auto variables = k.Inputs("X");
     PENSTOCK_RETURN_IF_ERROR(CheckServers(k, variables.size(), servers));
     for (std::size_t i = 0; i < variables.size(); ++i) {
@@ -34,6 +42,8 @@ class SendKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (communicator_ != nullptr) return communicator_->Send(whole_, k.Var(gradient_));
+    if (counted_at_.index >= 0) return client_->CountStep(counted_at_);
     for (const Piece& piece : pieces_)
       PENSTOCK_RETURN_IF_ERROR(client_->Push(piece.handle, k.Var(piece.variable)));
     return OkStatus();
@@ -44,8 +54,23 @@ class SendKernel : public Kernel {
     Operand variable;
     PushHandle handle;
   };
+
+  Status PrepareWhole(const KernelSetup& k, const roles::SendView& send) {
+    PENSTOCK_ASSIGN_OR_RETURN(TrainerCommunicator* const communicator, RequireCommunicator(k));
+    PENSTOCK_ASSIGN_OR_RETURN(WholeVariable whole, CutOf(k));
+    whole.adds = send.adds();
+    PENSTOCK_ASSIGN_OR_RETURN(whole_, communicator->DeclareGradient(whole));
+    gradient_ = k.Input("X");
+    communicator_ = communicator;
+    return OkStatus();
+  }
+
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
+  PeersHandle counted_at_;                       // of an op that only tells these servers of the step
+  TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are sent at once
+  Operand gradient_;
+  GradientHandle whole_;
 };
 
 }  // namespace
@@ -57,10 +82,10 @@ void RegisterSend(OpRegistry& ops) {
       .Output("Out", "a control variable", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Attr("trainer_id", 0, "who sends", AtLeast(0))
       .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")
-      .Attr("sections", std::vector<std::int64_t>(), kNoEffect)
-      .Attr("send_varnames", std::vector<std::string>(), "for Fluid's communicator: the pieces' names")
+      .Attr("sections", std::vector<std::int64_t>(), "for the communicator: the rows of each piece")
+      .Attr("send_varnames", std::vector<std::string>(), "for the communicator: the pieces' names")
       .Attr("num", 0, kNoEffect)
-      .Attr("merge_add", false, "for Fluid's communicator: add waiting gradients instead of averaging them")
+      .Attr("merge_add", false, "for the communicator: add waiting gradients instead of averaging them")
       .Attr("use_send_handler", true,
             "false: tell the servers to count a step of the learning rate's schedule")
       .InferShape(OutputsAsDeclared())

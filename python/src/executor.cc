@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -17,6 +18,7 @@
 
 #include "executor/client/initial_values.h"
 #include "executor/client/shared_client.h"
+#include "executor/communicator/communicator.h"
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
 #include "executor/protocol/failure.h"
@@ -34,23 +36,54 @@ namespace {
 
 namespace py = pybind11;
 
-// The process's one client of its parameter servers: a trainer is a process, whatever executors it makes.
-std::unique_ptr<client::SharedClient>& ClientSlot() {
-  static auto* slot = new std::unique_ptr<client::SharedClient>();
+// The process's one client of its parameter servers, and its communicator: a trainer is a process, whatever
+// executors it makes.
+struct ProcessClient {
+  explicit ProcessClient(std::unique_ptr<RpcClient> made) : shared(std::move(made)) {
+    shared.set_communicator(&communicator);
+  }
+  client::SharedClient shared;
+  const std::unique_ptr<RpcClient> of_communicator = shared.NewUser();
+  communicator::Communicator communicator{*of_communicator};
+};
+
+std::unique_ptr<ProcessClient>& ClientSlot() {
+  static auto* slot = new std::unique_ptr<ProcessClient>();
   return *slot;
 }
 
 pid_t client_made_by = 0;
 
-client::SharedClient& ProcessClient() {
-  std::unique_ptr<client::SharedClient>& client = ClientSlot();
+// The wire of this process's job: that of its first executor, else PENSTOCK_WIRE.
+std::string& ProcessWire() {
+  static auto* wire = new std::string();
+  return *wire;
+}
+
+ProcessClient& ThisProcess(const std::string& wire = {}) {
+  std::unique_ptr<ProcessClient>& client = ClientSlot();
   if (client_made_by != getpid()) {
+    process::GrpcClientOptions options = process::GrpcClientOptions::FromEnvironment();
+    if (!wire.empty()) options.wire = wire;
+    const std::string chosen = options.wire.empty() ? "native" : options.wire;
+    std::unique_ptr<RpcClient> made = Take(process::MakeGrpcClient(std::move(options)));
     (void)client.release();  // a parent's; what waits in it waits in the parent
-    client = std::make_unique<client::SharedClient>(
-        Take(process::MakeGrpcClient(process::GrpcClientOptions::FromEnvironment())));
+    client = std::make_unique<ProcessClient>(std::move(made));
     client_made_by = getpid();
+    ProcessWire() = chosen;
+  }
+  if (!wire.empty() && wire != ProcessWire()) {
+    throw StatusError(FailedPrecondition("E-wire-mixed", "this process speaks the wire ",
+                                         Quote(ProcessWire()), ", and an executor asks for ", Quote(wire),
+                                         "; one job has one wire"));
   }
   return *client;
+}
+
+process::GrpcServerOptions ServerOptions() {
+  process::GrpcServerOptions options = process::GrpcServerOptions::FromEnvironment();
+  options.wire = ProcessWire();
+  return options;
 }
 
 std::atomic<int> running = 0;     // executors that are in a run
@@ -65,12 +98,12 @@ struct Running {
 // thread has not left keeps the client, for it may still use it.
 void EndClient(const Status& how) {
   if (how.ok()) {
-    const Status completed = ClientSlot()->Complete();
+    const Status completed = ClientSlot()->shared.Complete();
     if (!completed.ok()) Log(LogSeverity::kError, StrCat("at exit: ", completed));
   } else {
-    ClientSlot()->Abandon(how);
+    ClientSlot()->shared.Abandon(how);
   }
-  if (running == 0) ClientSlot()->Disconnect();
+  if (running == 0) ClientSlot()->shared.Disconnect();
 }
 
 // Called by exit() with the process's status, after Python has ended. Nobody else learns the status of
@@ -111,16 +144,15 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
       interrupted ? Cancelled("E-cancelled", message) : FailedPrecondition(protocol::kTrainerRaised, message);
   for (const std::string& line : details) why.With(line);
   const py::gil_scoped_release others;
-  ClientSlot()->Abandon(why);
+  ClientSlot()->shared.Abandon(why);
 }
 
 class PyExecutor {
  public:
-  PyExecutor()
-      : rpc_(ProcessClient().NewUser()),
+  explicit PyExecutor(const std::string& wire)
+      : rpc_(ThisProcess(wire).shared.NewUser()),
         executor_(AllOps(), {.rpc = rpc_.get()}),
-        server_(Take(
-            process::MakeGrpcServer(AllOps(), executor_, process::GrpcServerOptions::FromEnvironment()))) {
+        server_(Take(process::MakeGrpcServer(AllOps(), executor_, ServerOptions()))) {
     executor_.set_server(server_.get());
   }
 
@@ -202,14 +234,51 @@ class PyExecutor {
   bool closed_ = false;
 };
 
+void CheckCommunicator(const ProgramBox& box, communicator::ModeName mode) {
+  Check(communicator::CheckProgram(box.program, {.mode = mode}));
+}
+
+void StartCommunicator(const ProgramBox& box, communicator::ModeName mode, std::size_t queue_max,
+                       std::size_t merge_max, int patience_ms, std::size_t rounds_before_receive,
+                       bool receives_apart) {
+  const communicator::QueueLimits queues = {
+      .queue_max = queue_max, .merge_max = merge_max, .patience = std::chrono::milliseconds(patience_ms)};
+  Check(
+      ThisProcess().communicator.Start(box.program, {.mode = mode,
+                                                     .async = {.queues = queues,
+                                                               .rounds_before_receive = rounds_before_receive,
+                                                               .receives_apart = receives_apart}}));
+}
+
+void StopCommunicator() {
+  if (ended || client_made_by != getpid()) return;
+  Status status;
+  RunInterruptibly([&] { status = ClientSlot()->communicator.Stop(); },
+                   [&] { ClientSlot()->of_communicator->Cancel(); });
+  Check(std::move(status));
+}
+
+bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->communicator.running(); }
+
 }  // namespace
 
 void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")
-      .def(py::init<>())
+      .def(py::init<const std::string&>(), py::arg("wire") = "")
       .def("run", &PyExecutor::Run)
       .def("close", &PyExecutor::Close);
   m.def("abandon_rpc", &AbandonRpc);
+  py::enum_<communicator::ModeName>(m, "CommunicatorMode")
+      .value("SYNC", communicator::ModeName::kSync)
+      .value("ASYNC", communicator::ModeName::kAsync)
+      .value("HALF_ASYNC", communicator::ModeName::kHalfAsync)
+      .value("GEO", communicator::ModeName::kGeo);
+  m.def("check_communicator", &CheckCommunicator);
+  m.def("start_communicator", &StartCommunicator, py::arg("program"), py::arg("mode"), py::arg("queue_max"),
+        py::arg("merge_max"), py::arg("patience_ms"), py::arg("rounds_before_receive"),
+        py::arg("receives_apart"));
+  m.def("stop_communicator", &StopCommunicator);
+  m.def("communicator_runs", &CommunicatorRuns);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));
   m.def("end_child_rpc", &EndChildRpc, py::arg("why"));
 }

@@ -263,6 +263,8 @@ TEST(Attack, AHelloThatWasReadOffTheNetworkIsNotWelcomedAgain) {
   Attacked job;
   Recorder recorder(job.address(0));
   SendTo(job.job().trainer(0), {{job.address(0), recorder.address()}});
+  job.job().trainer(0).flags.push_back(
+      "--transport=tcp");  // else it says no more than that it goes elsewhere
   job.Begin();
   const std::string heard = recorder.Heard(1000);  // the proof (72 bytes), and the hello behind it
   ASSERT_GE(heard.size(), 1000u);

@@ -38,6 +38,7 @@ DEFINE_string(main, "", "the program");
 DEFINE_string(values, "", "folder of values set after the start-up program");
 DEFINE_string(job, "", "the job's name");
 DEFINE_string(token, "", "the job's token");
+DEFINE_string(wire, "", "native or fluid");
 DEFINE_int32(trainers, 0, "how many trainers this process is told of; 0: it is not");
 DEFINE_int32(steps, 0, "steps of a trainer");
 DEFINE_string(feeds, "", "folder of folders s<step>; after the last, the first again");
@@ -50,6 +51,7 @@ DEFINE_int32(headroom_mb, -1, "address space that a server may take from its sta
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
 DEFINE_int32(step_delay_ms, 0, "a trainer waits so long before each step");
 DEFINE_uint64(early_bytes, 0, "of a pserver, as PserverOptions says; 0: as many as it takes by itself");
+DEFINE_string(transport, gflags::StringFromEnv("PENSTOCK_TRANSPORT", ""), "auto or tcp");
 DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
 
 namespace penstock::test {
@@ -222,10 +224,13 @@ Status Run(const Program& startup, const Program& main) {
   LeaveHeadroom(FLAGS_headroom_mb);
   exec::Executor executor(ops, {.threads = 1});
   FaultyRunner runner(executor, faults);
-  PENSTOCK_ASSIGN_OR_RETURN(
-      const std::unique_ptr<RpcClient> client,
-      process::MakeGrpcClient(
-          {.job = FLAGS_job, .token = FLAGS_token, .trainers = FLAGS_trainers, .report = {}}));
+  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<RpcClient> client,
+                            process::MakeGrpcClient({.job = FLAGS_job,
+                                                     .token = FLAGS_token,
+                                                     .trainers = FLAGS_trainers,
+                                                     .carrier = FLAGS_transport,
+                                                     .wire = FLAGS_wire,
+                                                     .report = {}}));
   FaultyClient faulty(*client, faults);
   PENSTOCK_ASSIGN_OR_RETURN(
       const std::unique_ptr<ServerLoop> server,
@@ -235,6 +240,8 @@ Status Run(const Program& startup, const Program& main) {
            .token = FLAGS_token,
            .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
            .early_bytes = FLAGS_early_bytes == 0 ? std::nullopt : std::optional(FLAGS_early_bytes),
+           .carrier = FLAGS_transport,
+           .wire = FLAGS_wire,
            .report = Report}));
   executor.set_rpc(&faulty);
   executor.set_server(server.get());

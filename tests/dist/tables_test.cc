@@ -81,6 +81,25 @@ TEST(DistTables, EndInTheBytesOfOneThreadInAnyOrder) {
   }
 }
 
+TEST(DistTables, OnFluidsWireTheLossesAreThoseOfTheNativeOne) {
+  const RoleSet roles = Word2vec();
+  std::map<std::string, std::vector<float>> losses;
+  for (const std::string wire : {"native", "fluid"}) {
+    Job job(TrainersOf(roles), PserversOf(roles));
+    job.fetches = {kLoss};
+    for (int i = 0; i < 2; ++i) {
+      job.trainer(i).flags = job.pserver(i).flags = {"--wire=" + wire};
+      for (int step = 0; step < kSteps; ++step) job.trainer(i).feeds.push_back(FeedsOf(i, step));
+    }
+    ASSERT_TRUE(job.Run(std::chrono::seconds(60))) << job.Logs();
+    for (int t = 0; t < 2; ++t) {
+      for (int step = 0; step < kSteps; ++step)
+        losses[wire].push_back(job.Fetched(t, step).at(kLoss).Data<float>()[0]);
+    }
+  }
+  EXPECT_EQ(losses["fluid"], losses["native"]);
+}
+
 // Its size is how many different ids there may be, not which.
 TEST(DistTables, AnIdBeyondTheTablesSizeHasARowOfItsOwn) {
   const RoleSet roles = Word2vec();

@@ -1,4 +1,5 @@
-// Two trainers and two pservers as processes, from role programs made by Fluid 1.8.5.
+// Trainers and two pservers as processes, from role programs made by Fluid 1.8.5: two trainers in step, or
+// one that is asynchronous.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,41 +51,50 @@ std::string NumericFolder(const std::string& model) {
 }
 constexpr char kOnlyInTheCorpus[] = "the corpus is not beside this checkout";
 
-// A sync job of the corpus with its start values and feeds.
+// A job of the corpus with its start values and feeds.
 struct FluidJob {
   std::string folder, model;
+  int trainers = 0;
   std::vector<std::string> feeds;
   Arrays start;  // values of parameters
   std::unique_ptr<Job> job;
 };
 
-// The sync jobs of two trainers and two pservers that there are; those whose tables adam updates by rows,
+// The jobs of so many trainers and two pservers that there are; those whose tables adam updates by rows,
 // whose numbers are a model's (model_params.npz), or the others.
-std::vector<std::string> SyncJobs(bool of_a_model) {
+std::vector<std::string> JobsOf(const std::string& mode, int trainers, bool of_a_model) {
   std::vector<std::string> jobs = FilesEndingIn(JobsFolder(), "");
-  std::erase_if(jobs, [of_a_model](const std::string& name) {
+  std::erase_if(jobs, [&](const std::string& name) {
     const auto info = nlohmann::json::parse(BytesOf(StrCat(JobsFolder(), name, "/info.json")));
-    const bool two_by_two = info["trainers"] == 2 && info["pservers"].size() == 2;
+    const bool as_many = info["trainers"] == trainers && info["pservers"].size() == 2;
     const bool has_model = std::filesystem::exists(StrCat(JobsFolder(), name, "/model_params.npz"));
-    return !info["sync"].get<bool>() || !two_by_two || has_model != of_a_model;
+    const bool of_mode = mode == "sync" ? info["sync"].get<bool>() : info.value("mode", "") == mode;
+    return !of_mode || !as_many || has_model != of_a_model;
   });
   return jobs;
 }
+std::vector<std::string> SyncJobs(bool of_a_model) { return JobsOf("sync", 2, of_a_model); }
+std::vector<std::string> AsyncJobs(bool of_a_model) { return JobsOf("async", 1, of_a_model); }
 
 FluidJob MakeFluidJob(const std::string& name) {
   FluidJob made;
   made.folder = StrCat(JobsFolder(), name, "/");
-  made.model = nlohmann::json::parse(BytesOf(made.folder + "info.json"))["model"].get<std::string>();
+  const auto info = nlohmann::json::parse(BytesOf(made.folder + "info.json"));
+  made.model = info["model"].get<std::string>();
+  made.trainers = info["trainers"].get<int>();
   const std::string own_start = made.folder + "init.npz";
   const std::string numeric = NumericFolder(made.model);
   made.feeds = nlohmann::json::parse(BytesOf(numeric + "info.json"))["feeds"].get<std::vector<std::string>>();
   made.start = ArraysOf(std::filesystem::exists(own_start) ? own_start : numeric + "init.npz");
-  made.job = std::make_unique<Job>(RolesOf(made.folder, "trainer_startup", {"_0", "_1"}, "trainer"),
+  const std::vector<std::string> trainers =
+      made.trainers == 1 ? std::vector<std::string>{"_0"} : std::vector<std::string>{"_0", "_1"};
+  made.job = std::make_unique<Job>(RolesOf(made.folder, "trainer_startup", trainers, "trainer"),
                                    RolesOf(made.folder, "pserver_startup", {"_0", "_1"}, "pserver"));
   Job& job = *made.job;
   job.fetches = {kLoss};
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 2; ++i)
     job.pserver(i).values = SlicesOf(StrCat(made.folder, "pserver_", i, ".slices.json"), made.start);
+  for (int i = 0; i < made.trainers; ++i) {
     const Arrays feeds = ArraysOf(StrCat(made.folder, "feeds_t", i, ".npz"));
     for (int step = 0; step < kSteps; ++step) {
       Arrays& of_step = job.trainer(i).feeds.emplace_back();
@@ -155,7 +165,7 @@ void ExpectParams(const FluidJob& fluid, const Arrays& params) {
     const Tensor served = ServedParam(fluid, name);
     const Status near = NearValues(name, served, params.at(name), kRtol, kAtol);
     EXPECT_TRUE(near.ok()) << near.ToString();
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < fluid.trainers; ++i) {
       const Arrays final = fluid.job->Final(i);
       if (final.contains(name)) ExpectSameBytes(final.at(name), served, name);
     }
@@ -167,12 +177,13 @@ double LossOf(const FluidJob& fluid, int trainer, int step) {
 }
 
 class FluidJobs : public testing::TestWithParam<std::string> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(FluidJobs);  // the selection in the tree has no async one
 
 TEST_P(FluidJobs, HaveFluidsLossesAndParameters) {
   const FluidJob fluid = MakeFluidJob(GetParam());
   ASSERT_TRUE(fluid.job->Run(seconds(60))) << fluid.job->Logs();
   ExpectParams(fluid, ArraysOf(fluid.folder + "final_params.npz"));
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < fluid.trainers; ++i) {
     const Tensor losses = ArraysOf(StrCat(fluid.folder, "trainer_", i, ".npz")).at("loss");
     for (int step = 0; step < kSteps; ++step) {
       const double loss = ElementAt(losses, step);
@@ -183,6 +194,8 @@ TEST_P(FluidJobs, HaveFluidsLossesAndParameters) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, FluidJobs, testing::ValuesIn(SyncJobs(false)),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Async, FluidJobs, testing::ValuesIn(AsyncJobs(false)),
                          [](const auto& info) { return info.param; });
 
 // What Fluid's own jobs end in is wrong in a few rows: model_params.npz is NumPy's result.
@@ -196,17 +209,45 @@ TEST_P(SparseAdamJobs, GiveTheModelsNumbers) {
   ExpectParams(fluid, want);
   for (int step = 0; step < kSteps; ++step) {
     const double loss = ElementAt(want.at("loss"), step);
-    const double mean = (LossOf(fluid, 0, step) + LossOf(fluid, 1, step)) / 2;
+    double mean = 0;
+    for (int i = 0; i < fluid.trainers; ++i) mean += LossOf(fluid, i, step) / fluid.trainers;
     EXPECT_NEAR(mean, loss, kAtol + kRtol * std::abs(loss)) << "step " << step;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Corpus, SparseAdamJobs, testing::ValuesIn(SyncJobs(true)),
                          [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Async, SparseAdamJobs, testing::ValuesIn(AsyncJobs(true)),
+                         [](const auto& info) { return info.param; });
 
-TEST(DistTraining, EverySyncJobIsCompared) {
+TEST(DistTraining, EverySyncAndAsyncJobIsCompared) {
   EXPECT_GE(SyncJobs(false).size(), CorpusFolder().empty() ? 1u : 4u);
   EXPECT_GE(SyncJobs(true).size(), CorpusFolder().empty() ? 0u : 2u);
+  EXPECT_GE(AsyncJobs(false).size() + AsyncJobs(true).size(), CorpusFolder().empty() ? 0u : 5u);
+}
+
+TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> jobs = {
+      {"linear_sgd_sync", {"fc_0.w_0", "fc_0.b_0"}},
+      {"word2vec_sgd_sync", {"fc_0.w_0", "fc_0.b_0", "fc_1.w_0", "fc_1.b_0"}}};
+  for (const auto& [job_name, names] : jobs) {
+    if (!std::filesystem::exists(JobsFolder() + job_name)) continue;  // only in the whole corpus
+    const FluidJob fluid = MakeFluidJob(job_name);
+    Job& job = *fluid.job;
+    const std::vector<Arrays> reference = ReferenceOf(job, kSteps, names);
+    for (int i = 0; i < 2; ++i) job.trainer(i).flags = job.pserver(i).flags = {"--wire=fluid"};
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
+      EXPECT_NE(job.Logs().find("speaks Fluid's wire, which has no exactly-once"), std::string::npos);
+      for (int i = 0; i < 2; ++i) {
+        const Arrays final = job.Final(i);
+        for (const std::string& name : names) {
+          ExpectSameBytes(final.at(name), reference[static_cast<std::size_t>(i)].at(name),
+                          StrCat(job_name, ", seed ", seed, ", trainer ", i, ", ", name));
+        }
+      }
+    }
+  }
 }
 
 // Jobs with tables and without, with the parameters that a trainer has at its end.

@@ -113,7 +113,9 @@ TEST(Send, RefusesWhatItCannotDo) {
   EXPECT_EQ(RunOp(AllOps(), one_server, kPieces, {.rpc = &client}).status().message(),
             "send: epmap names 1 servers for 2 variables");
   const Op async = SendOp().Set("send_varnames", std::vector<std::string>{"g"});
-  EXPECT_EQ(RunOp(AllOps(), async, kPieces, {.rpc = &client}).status().id(), "E-comm-mode");
+  EXPECT_EQ(RunOp(AllOps(), async, kPieces, {.rpc = &client}).status().id(), "E-communicator-missing");
+  const Op counts = Op(async).Set("use_send_handler", false);
+  EXPECT_EQ(RunOp(AllOps(), counts, kPieces, {.rpc = &client}).status().id(), "E-comm-mode");
 }
 
 Op LookupOp() {

@@ -13,8 +13,10 @@ OTHER_MODULES = ('paddle.fluid.core', 'paddle.fluid.incubate', 'paddle.fluid.op'
 HANDLES = ('Block', 'Operator', 'Parameter', 'Variable')    # their makers are Program's and Block's methods
 # What takes more, or what may be left out.
 DIFFERENT = {
+    'executor.Executor': 'may be told the wire that it speaks with parameter servers',
     'framework.Program.to_string': 'throw_on_error may be left out',
     'layer_helper.LayerHelper.append_op': 'what Fluid hands on as *args is spelled out',
+    'communicator.Communicator': 'no default dict that all instances share',
     'layers.sign': 'takes a name, as its kin do',
     'regularizer.WeightDecayRegularizer': 'the kinds share their constructor',
     'transpiler.collective.LocalSGD': 'k_steps is asked for',

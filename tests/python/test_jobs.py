@@ -157,6 +157,41 @@ def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job, asked):
             np.testing.assert_allclose(trainers[0][name], local[name], rtol=1e-4, atol=1e-5)
 
 
+def test_on_fluids_wire_trainers_end_in_the_bytes_of_the_native_one(job):
+    ends = {}
+    for wire in ('native', 'fluid'):
+        job.environment['PENSTOCK_WIRE'] = wire
+        job.start_all()
+        results = job.wait()
+        assert {result[0] for result in results.values()} == {0}, results
+        assert all(('no exactly-once' in result[2]) == (wire == 'fluid') for result in results.values()), results
+        ends[wire] = [dict(np.load(job.folder / ('trainer%d.npz' % i))) for i in range(2)]
+    for native, fluids in zip(ends['native'], ends['fluid']):
+        for name, value in native.items():
+            np.testing.assert_array_equal(fluids[name], value)
+
+
+def test_a_process_speaks_one_wire_that_there_is():
+    script = textwrap.dedent('''
+        import penstock
+        import penstock.fluid as fluid
+
+        def error_of(wire):
+            try:
+                fluid.Executor(wire=wire)
+            except (penstock.ProgramError, penstock.StateError) as error:
+                return str(error)
+
+        for wire in ('brpc', 'fluid', None, 'native'):
+            print(wire, error_of(wire))
+        ''')
+    done = subprocess.run([sys.executable, '-c', script], capture_output=True, text=True, timeout=WAIT_S, check=True)
+    brpc, fluids, default, native = done.stdout.splitlines()
+    assert 'E-wire-name' in brpc
+    assert (fluids, default) == ('fluid None', 'None None')
+    assert 'E-wire-mixed' in native
+
+
 def test_servers_end_by_themselves_when_trainers_end_without_closing(job):
     job.start_all('--no-close')
     assert {result[0] for result in job.wait().values()} == {0}

@@ -60,7 +60,8 @@ def test_roles_are_told_who_they_are_in_both_spellings(tmp_path):
 def test_safety_options_reach_every_role_with_absolute_paths(tmp_path):
     script = write_script(tmp_path, DUMP)
     result = launch(tmp_path, "--server_num", "1", "--worker_num", "1", "--tls_cert", "a.pem", "--tls_key",
-                    "/b/key.pem", "--tls_ca", "ca.pem", "--tls_mutual", "--checkpoint_dir", "model", script)
+                    "/b/key.pem", "--tls_ca", "ca.pem", "--tls_mutual", "--checkpoint_dir", "model", "--transport",
+                    "tcp", script)
     assert result.returncode == 0, result.stderr
     for log in ("serverlog.0", "workerlog.0"):
         role = environment_of(tmp_path, log)
@@ -69,6 +70,16 @@ def test_safety_options_reach_every_role_with_absolute_paths(tmp_path):
         assert role["PENSTOCK_TLS_CA"] == str(tmp_path / "ca.pem")
         assert role["PENSTOCK_TLS_MUTUAL"] == "1"
         assert role["PENSTOCK_CHECKPOINT_DIR"] == str(tmp_path / "model")
+        assert role["PENSTOCK_TRANSPORT"] == "tcp"
+
+
+def test_the_wire_reaches_every_role(tmp_path):
+    script = write_script(tmp_path, DUMP)
+    result = launch(tmp_path, "--server_num", "1", "--worker_num", "1", "--wire", "fluid", script)
+    assert result.returncode == 0, result.stderr
+    for log in ("serverlog.0", "workerlog.0"):
+        assert environment_of(tmp_path, log)["PENSTOCK_WIRE"] == "fluid"
+    assert launch(tmp_path, "--wire", "brpc", script).returncode == 2
 
 
 def test_the_manuals_line_with_the_script_before_gpus(tmp_path):

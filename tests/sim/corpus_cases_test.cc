@@ -13,6 +13,7 @@
 #include <set>
 
 #include "framework/base/hash.h"
+#include "framework/roles/views.h"
 #include "operators/all_ops.h"
 #include "tests/sim/role_job.h"
 #include "tests/support/corpus.h"
@@ -61,12 +62,12 @@ Case ReadCase(const std::string& id) {
   return read;
 }
 
-std::vector<std::string> SyncCases() {
+std::vector<std::string> CasesOf(const std::vector<std::string>& configs) {
   std::vector<std::string> ids;
   for (const auto& entry : fs::directory_iterator(CorpusOrSelection() + "/open/cases")) {
     const std::string id = entry.path().filename().string();
-    const bool sync = id.find("@sync_") != std::string::npos || id.find("@tbl_sync_") != std::string::npos;
-    if (sync) ids.push_back(id);
+    const auto has = [&](const std::string& config) { return id.find(config) != std::string::npos; };
+    if (std::any_of(configs.begin(), configs.end(), has)) ids.push_back(id);
   }
   std::sort(ids.begin(), ids.end());
   return ids;
@@ -162,7 +163,7 @@ void RunCase(const Case& c, const RoleSet& roles, std::uint64_t seed) {
 TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
   const char* only = std::getenv("PENSTOCK_SIM_CASE");
   int ran = 0, refused = 0;
-  for (const std::string& id : SyncCases()) {
+  for (const std::string& id : CasesOf({"@sync_", "@tbl_sync_"})) {
     if (only != nullptr && id != only) continue;
     const Case c = ReadCase(id);
     const Result<RoleSet> roles = Transpile(AllOps(), c.main, c.startup, c.config);
@@ -177,6 +178,57 @@ TEST(CorpusCases, RunOneStepInTheSimulatorInTheBytesOfOneThread) {
   std::cout << ran << " cases ran, " << refused << " are refused\n";
   if (only != nullptr) return;
   EXPECT_GE(ran, CorpusFolder().empty() ? 18 : 75);
+}
+
+// Of the block of the learning rate: a counter of steps for each trainer, from what start-up gives it on.
+void ExpectStepsCounted(const std::string& what, const RolePrograms& pserver, Scope& scope, int steps) {
+  const roles::ServeView serve(*roles::FindServe(pserver.main.main()));
+  if (serve.lr_block() < 0) return;
+  const Op& sum = *pserver.main.block(serve.lr_block()).ops().front().op;
+  if (sum.type() != "sum") return;
+  for (const OpEntry& entry : pserver.startup.main().ops()) {
+    const std::string& counter = entry.op->OutputName("Out");
+    const ArgList& counters = sum.Input("X");
+    if (std::find(counters.begin(), counters.end(), counter) == counters.end()) continue;
+    const auto start = static_cast<std::int64_t>(entry.op->GetOr("value", 0.0f));
+    EXPECT_EQ(scope.Find(counter)->If<Tensor>()->Span<std::int64_t>()[0], start + steps)
+        << what << ", " << counter;
+  }
+}
+
+// Two trainers whose updates come in any order: no numbers to compare, but each step counts once.
+TEST(CorpusCases, AsyncCasesRunThreeStepsInTheSimulator) {
+  constexpr int kSteps = 3;
+  const char* only = std::getenv("PENSTOCK_SIM_CASE");
+  int ran = 0;
+  for (const std::string& id : CasesOf({"@async_p2t2", "@async_noslice_p2t2", "@tbl_async_p2t2"})) {
+    if (only != nullptr && id != only) continue;
+    SCOPED_TRACE(id);
+    const Case c = ReadCase(id);
+    const Result<RoleSet> roles = Transpile(AllOps(), c.main, c.startup, c.config);
+    ASSERT_TRUE(roles.ok()) << roles.status().ToString();
+    RoleJob job(AllOps(), TrainersOf(*roles), PserversOf(*roles), Fnv1a64(id), {.lost = 0.05, .twice = 0.05});
+    job.set_chunk_bytes(std::size_t{64} << 10);
+    job.fetches = {c.loss};
+    for (int t = 0; t < c.config.trainers; ++t) {
+      std::vector<exec::Feed> feeds;
+      for (const std::string& name : c.feeds) feeds.push_back(MadeUpFeed(c.main, name, t));
+      job.trainer(t).feeds.assign(kSteps, feeds);
+    }
+    const Status status = job.Run();
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    for (int t = 0; t < c.config.trainers; ++t) {
+      for (const auto& fetched : job.trainer(t).fetched)
+        EXPECT_TRUE(std::isfinite(fetched[0].If<Tensor>()->Data<float>()[0])) << "trainer " << t;
+    }
+    for (std::size_t p = 0; p < roles->pservers.size(); ++p) {
+      ExpectStepsCounted(StrCat("pserver ", p), PserversOf(*roles)[p], job.pserver_scope(static_cast<int>(p)),
+                         kSteps);
+    }
+    ++ran;
+  }
+  std::cout << ran << " asynchronous cases ran\n";
+  EXPECT_GE(ran, only != nullptr || CorpusFolder().empty() ? 0 : 20);
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ std::unique_ptr<OpRegistry> MakeSimOps() {
   auto ops = std::make_unique<OpRegistry>();
   ops->Add("sum")
       .Doc("X added up.", "Out")
-      .Input("X", "addends", Floats(), Repeated())
+      .Input("X", "addends", AnyType(), Repeated())
       .Output("Out", "sum", SameTypeAs("X"))
       .InferShape(SameShape("X", "Out"))
       .NoGrad()
@@ -96,8 +96,15 @@ class ToyOp {
     Out("Out", total).CopyFrom(total);
     return OkStatus();
   }
+  Status SumCounters() {
+    std::int64_t total = 0;
+    for (std::size_t k = 0; k < op_.Input("X").size(); ++k) total += In("X", k).Span<std::int64_t>()[0];
+    Out("Out", In("X")).Span<std::int64_t>()[0] = total;
+    return OkStatus();
+  }
   Status Sum() {
     if (scope_.Find(op_.Input("X")[0])->Is<SelectedRows>()) return SumRows();
+    if (In("X").dtype() == DType::kInt64) return SumCounters();
     const Tensor first = In("X").Clone();  // Out may be one of the addends
     std::vector<float> total(first.Span<float>().begin(), first.Span<float>().end());
     for (std::size_t k = 1; k < op_.Input("X").size(); ++k) {
@@ -160,6 +167,7 @@ const OpRegistry& SimOps() {
 }
 
 Status SimBlockRunner::RunBlock(const Program& program, int block, Scope& scope) {
+  if (before) before(program, block, scope);
   for (const OpEntry& entry : program.block(block).ops())
     PENSTOCK_RETURN_IF_ERROR(ToyOp(*entry.op, scope).Run());
   return OkStatus();

@@ -2,6 +2,8 @@
 // executor.
 #pragma once
 
+#include <functional>
+
 #include "framework/op/op_registry.h"
 #include "framework/runtime/block_runner.h"
 
@@ -13,6 +15,7 @@ const OpRegistry& SimOps();
 class SimBlockRunner : public BlockRunner {
  public:
   Status RunBlock(const Program& program, int block, Scope& scope) override;
+  std::function<void(const Program&, int block, Scope&)> before;  // called with each block that is to run
   // None of these ops runs a block.
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
                                                       std::vector<std::string> keeps) override;

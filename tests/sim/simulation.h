@@ -55,6 +55,7 @@ class Trainer {
   Status Step() {
     if (!started_ || completing_ || !session_.status().ok()) return session_.status();
     if (!session_.PullsDone() || !session_.RowsDone()) return OkStatus();
+    if (job_.async && !session_.EarlierPushesDone(session_.step())) return OkStatus();
     if (looking_) {
       looking_ = false;
       return PushAll();
@@ -90,7 +91,8 @@ class Trainer {
  private:
   std::vector<std::int64_t> IdsOf(const ToyParam& table, std::uint64_t step) const {
     const auto odd = odd_ids_.find(step);
-    return odd == odd_ids_.end() ? ToyIds(table, id_, step) : std::vector<std::int64_t>{odd->second};
+    if (odd != odd_ids_.end()) return {odd->second};
+    return job_.IdsOf(table, id_, step);
   }
   Status LookUpAll() {
     for (std::size_t i = 0; i < job_.params.size(); ++i) {
@@ -128,7 +130,8 @@ class Trainer {
       if (i != skip_at_step_[step] && !job_.params[i].start)
         PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient));
     }
-    PENSTOCK_RETURN_IF_ERROR(session_.EndStep(peers_));
+    if (job_.async && job_.lr_block) PENSTOCK_RETURN_IF_ERROR(session_.CountStep(peers_));
+    if (!job_.async) PENSTOCK_RETURN_IF_ERROR(session_.EndStep(peers_));
     return PullAll();
   }
 
@@ -290,6 +293,7 @@ class Simulation {
   }
 
   Network& net() { return net_; }
+  SimBlockRunner& runner() { return runner_; }
   Server& server(int i) { return *servers_[static_cast<std::size_t>(i)]; }
   Trainer& trainer(int i) { return *trainers_[static_cast<std::size_t>(i)]; }
   const ToyJob& job() const { return job_; }

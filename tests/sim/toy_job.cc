@@ -53,13 +53,15 @@ void FillRows(Scope& scope, const std::string& name, const ToyParam& table, std:
 
 }  // namespace
 
+std::string ToyCounter(int trainer) { return StrCat("steps of ", trainer); }
+
 std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
+  if (async) return StrCat("gradient of ", param.name);
   return StrCat("gradient of ", param.name, " by ", trainer);  // no name is parsed, so any will do
 }
 
 Program ToyJob::Pserver(int server) const {
   Program program;
-  WritePolicies({.backup_trainers = backup_trainers}, program.mutable_meta());
   Op serve("listen_and_serv");
   std::vector<std::string> received, held;
   std::vector<BlockRef> blocks;
@@ -68,7 +70,9 @@ Program ToyJob::Pserver(int server) const {
     Block& block = program.AddBlock(0);
     blocks.push_back({block.index()});
     serve.Set("lr_decay_block_id", std::int32_t{block.index()});
-    block.Append(Op("scale").AddInput("X", {"rate"}).AddOutput("Out", {"rate"}).Set("scale", 0.5f));
+    if (async) CountSteps(program, block.index());
+    program.MutableBlock(block.index())
+        .Append(Op("scale").AddInput("X", {"rate"}).AddOutput("Out", {"rate"}).Set("scale", 0.5f));
   }
   for (const ToyParam& param : params) {
     if (param.server != server) continue;
@@ -81,7 +85,7 @@ Program ToyJob::Pserver(int server) const {
     blocks.push_back({block.index()});
     Block& main = program.MutableBlock(0);
     std::vector<std::string> grads;
-    for (int t = 0; t < trainers; ++t) {
+    for (int t = 0; t < (async ? 1 : trainers); ++t) {
       grads.push_back(GradName(param, t));
       received.push_back(grads.back());
       main.SetVar(GradVar(param, grads.back()));
@@ -94,7 +98,7 @@ Program ToyJob::Pserver(int server) const {
     body.Append(Op("scale")
                     .AddInput("X", {grad})
                     .AddOutput("Out", {grad})
-                    .Set("scale", 1.0f / static_cast<float>(trainers)));
+                    .Set("scale", 1.0f / static_cast<float>(grads.size())));
     if (param.decay) {
       program.MutableBlock(0).SetVar(Persistable(param.name + "_decay", param.shape));
       body.Append(Op("scale")
@@ -116,8 +120,21 @@ Program ToyJob::Pserver(int server) const {
       .Set("endpoint", servers[static_cast<std::size_t>(server)])
       .Set("Fanin", std::int32_t{trainers});
   serve.Set("optimize_blocks", blocks).Set("start_values", held);
+  if (async) serve.Set("distributed_mode", std::int32_t{2});
+  WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
   program.MutableBlock(0).Append(std::move(serve));
   return program;
+}
+
+void ToyJob::CountSteps(Program& program, int block) const {
+  std::vector<std::string> counters;
+  for (int t = 0; t <= trainers; ++t) {
+    Var var = Persistable(t < trainers ? ToyCounter(t) : "steps", {1});
+    var.type->dtype = DType::kInt64;
+    if (t < trainers) counters.push_back(var.name);
+    program.MutableBlock(0).SetVar(std::move(var));
+  }
+  program.MutableBlock(block).Append(Op("sum").AddInput("X", counters).AddOutput("Out", {"steps"}));
 }
 
 Program ToyJob::TrainerStartup(int trainer) const {
@@ -134,6 +151,25 @@ Program ToyJob::TrainerStartup(int trainer) const {
                     .Set("epmap", server));
   }
   main.Append(Op("fetch_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
+  return program;
+}
+
+// An asynchronous program receives after it has sent, and tells of its step in between.
+Program ToyJob::WithoutFetchBarrier(const Program& sending, int trainer) const {
+  Program program = sending;
+  Block& main = program.MutableBlock(0);
+  if (lr_block) {
+    Var var = Persistable(ToyCounter(trainer), {1});
+    var.type->dtype = DType::kInt64;
+    main.SetVar(std::move(var));
+    main.Append(
+        Op("send").AddInput("X", {ToyCounter(trainer)}).Set("epmap", servers).Set("use_send_handler", false));
+  }
+  const std::vector<OpEntry> ops = main.ops();
+  for (const OpEntry& entry : ops) {
+    if (entry.op->type() == "recv") main.Append(*entry.op);
+    if (entry.op->type() == "recv" || entry.op->type() == "fetch_barrier") main.Remove(entry.id);
+  }
   return program;
 }
 
@@ -155,12 +191,19 @@ Program ToyJob::Trainer(int trainer) const {
                     .AddInput("X", {GradName(param, trainer)})
                     .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
   }
+  WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
+  if (async) return WithoutFetchBarrier(program, trainer);
   main.Append(Op("send_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
   return program;
 }
 
 void ToyJob::Start(int server, Scope& scope) const {
   Fill(scope, "rate", {1}, [](std::size_t) { return 0.1f; });
+  for (int t = 0; async && lr_block && t <= trainers; ++t) {
+    Tensor& counter = scope.FindOrCreate(t < trainers ? ToyCounter(t) : "steps")->As<Tensor>();
+    counter = Tensor(DType::kInt64, {1});
+    counter.Span<std::int64_t>()[0] = 1;
+  }
   for (const ToyParam& param : params) {
     if (param.server != server || param.start) continue;
     Fill(scope, param.name, param.shape,
@@ -187,6 +230,12 @@ std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64
   std::vector<std::int64_t> ids(salt % 5);
   for (std::size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<std::int64_t>((salt >> (8 * i)) % static_cast<std::uint64_t>(table.shape[0]));
+  return ids;
+}
+
+std::vector<std::int64_t> ToyJob::IdsOf(const ToyParam& table, int trainer, std::uint64_t step) const {
+  std::vector<std::int64_t> ids = ToyIds(table, trainer, step);
+  if (async && ids.empty()) ids.push_back(trainer);
   return ids;
 }
 

@@ -28,16 +28,25 @@ struct ToyJob {
   int trainers = 2;
   std::vector<std::string> servers;
   std::vector<ToyParam> params;
-  bool lr_block = false;  // a block that halves the rate each step
+  bool lr_block = false;  // a block that halves the rate each step, of each trainer if they are asynchronous
   int backup_trainers = 0;
   std::optional<std::size_t> early_bytes;  // of each server, as PserverOptions says; nothing: its default
+  // No barriers in a step; all trainers send a gradient under one name, and each is an update.
+  bool async = false;
+  std::optional<int> staleness;
 
   Program Pserver(int server) const;
   Program Trainer(int trainer) const;         // recv, send, send_barrier, fetch_barrier for everything
   Program TrainerStartup(int trainer) const;  // recv, fetch_barrier
   std::string GradName(const ToyParam& param, int trainer) const;
+  // What a trainer looks up in a step: ToyIds, but in asynchronous jobs never nothing.
+  std::vector<std::int64_t> IdsOf(const ToyParam& table, int trainer, std::uint64_t step) const;
   // Gives every variable of a pserver its first value.
   void Start(int server, Scope& scope) const;
+
+ private:
+  void CountSteps(Program& program, int block) const;
+  Program WithoutFetchBarrier(const Program& sending, int trainer) const;
 };
 
 // What trainer 0 sends of a parameter that is a start value.
@@ -49,6 +58,7 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
                                std::uint64_t step);
 // The rows that a trainer looks up in a step, some of them twice, in some steps none; and the rows
 // themselves.
+std::string ToyCounter(int trainer);  // of its steps, for the block of the rate
 std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64_t step);
 std::vector<float> ToyRows(const ToyParam& table, const std::vector<float>& values,
                            const std::vector<std::int64_t>& ids);

@@ -63,16 +63,17 @@ def parameters(program):
     return {p.name: np.array(scope.find_var(p.name).get_tensor()) for p in program.all_parameters()}
 
 
-def transpiler(trainer_id, pservers, trainers):
+def transpiler(trainer_id, pservers, trainers, options):
     config = fluid.DistributeTranspilerConfig()
     config.min_block_size = MIN_BLOCK_SIZE
+    config.staleness = options.staleness
     t = fluid.DistributeTranspiler(config=config)
-    t.transpile(trainer_id, pservers=pservers, trainers=trainers)
+    t.transpile(trainer_id, pservers=pservers, trainers=trainers, sync_mode=options.mode == "sync")
     return t
 
 
-def serve(pservers, trainers, endpoint):
-    t = transpiler(0, pservers, trainers)
+def serve(pservers, trainers, endpoint, options):
+    t = transpiler(0, pservers, trainers, options)
     exe = fluid.Executor(fluid.CPUPlace())
     main, startup = t.get_pserver_programs(endpoint)
     exe.run(startup)
@@ -116,6 +117,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
     parser.add_argument("--start", help="npz file with the parameters to start from")
+    parser.add_argument("--mode", choices=["sync", "async"], default="sync")
+    parser.add_argument("--staleness", type=int, help="async: steps that a trainer may be ahead of the slowest")
     options = parser.parse_args()
 
     fluid.default_main_program().random_seed = 1
@@ -130,10 +133,10 @@ def main():
     pservers = os.environ["PADDLE_PSERVER_ENDPOINTS"]
     trainers = int(os.environ["PADDLE_TRAINERS_NUM"])
     if os.environ["TRAINING_ROLE"] == "PSERVER":
-        serve(pservers, trainers, os.environ["PADDLE_CURRENT_ENDPOINT"])
+        serve(pservers, trainers, os.environ["PADDLE_CURRENT_ENDPOINT"], options)
         return
     trainer_id = int(os.environ["PADDLE_TRAINER_ID"])
-    program = transpiler(trainer_id, pservers, trainers).get_trainer_program()
+    program = transpiler(trainer_id, pservers, trainers, options).get_trainer_program()
     train(options, program, test_program, loss, prediction, share=trainer_id, of=trainers)
 
 

@@ -32,7 +32,9 @@ ORDER = {
     "transpiler": ["plan", "cost", "passes", {"check", "memory"}, "pipeline"],
     "transpiler/passes": ["spell", {"trainer", "pserver", "ranks"}],
     "transpiler/check": ["facts", {"rules", "meaning"}],
-    "executor": ["graph", "schedule", "table", "protocol", "transport", {"pserver", "client"}, "process"],
+    "executor": [
+        "graph", "schedule", "table", "protocol", "transport", {"pserver", "client"}, "communicator", "process",
+    ],
 }
 
 # Headers of libraries that are slow to compile or that only one layer may know.

@@ -13,17 +13,15 @@ Turn BackupPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
   const std::vector<int>& set = quorum.Of(chunk.version());
   const auto merged = static_cast<std::size_t>(chunk.merged());
   if (merged == set.size()) return {Turn::Kind::kRun};
-  return {Turn::Kind::kMerge, set[merged]};
+  return {Turn::Kind::kMerge, set[merged], static_cast<int>(set.size())};
 }
 
-int BackupPolicy::GradientsOf(const ChunkLedger& ledger, ChunkId at) const {
-  return static_cast<int>(ledger.quorum().Of(ledger.chunk(at).version()).size());
-}
-
-// A late trainer gets what there is.
-PullAnswer BackupPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uint64_t version, bool) const {
+// While the block of the next version runs, only a trainer that is late can ask.
+PullAnswer BackupPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
+                              bool) const {
   const ChunkAccount& chunk = ledger.chunk(at);
-  return chunk.running() || chunk.version() < version ? PullAnswer::kWait : PullAnswer::kNow;
+  const bool there = chunk.version() >= version && chunk.taken(trainer) >= version;
+  return there ? PullAnswer::kNewest : PullAnswer::kWait;
 }
 
 std::uint64_t BackupPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const {

@@ -8,17 +8,19 @@
 // when the job ends.
 //
 // A trainer that is late by some steps goes on with the newest version: its pull of version v gets v or a
-// later one, at once. Its step s stays one for version s, so it is late until it has caught up, for which it
-// waits for nobody. A trainer that completes is absent, never late: it is not waited for, and of fewer than N
-// - b trainers that are left, all make a version. One that dies ends the job.
+// later one, as soon as its own gradients of steps below v are merged or dropped. Its step s stays one for
+// version s, so it is late until it has caught up, for which it waits for nobody. A trainer that completes is
+// absent, never late: it is not waited for, and of fewer than N - b trainers that are left, all make a
+// version. One that dies ends the job. Where trainers set initial values, the first step waits for all.
 //
-// A server keeps the gradients of a step until it is decided: up to N of each parameter.
+// A server keeps the gradients of a step until it is decided: up to N of each parameter, and of each trainer
+// those of `window` steps at most.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "executor/pserver/sync_policy.h"
+#include "executor/pserver/policies/sync_policy.h"
 
 namespace penstock::pserver {
 
@@ -26,7 +28,6 @@ namespace penstock::pserver {
 class BackupPolicy final : public SyncPolicy {
  public:
   Turn Next(const ChunkLedger& ledger, ChunkId at) const override;
-  int GradientsOf(const ChunkLedger& ledger, ChunkId at) const override;
   PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
                   bool readable) const override;
   std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override;

@@ -11,9 +11,9 @@
     exe.run(feed={'x': xs, 'y': ys}, fetch_list=[loss])
 """
 
-from penstock.fluid import (average, backward, clip, compiler, core, data_feeder, executor, framework, initializer,
-                            input, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer, param_attr, reader,
-                            regularizer, transpiler, unique_name)
+from penstock.fluid import (average, backward, clip, communicator, compiler, core, data_feeder, executor, framework,
+                            initializer, input, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer,
+                            param_attr, reader, regularizer, transpiler, unique_name)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -36,8 +36,9 @@ __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeeder',
     'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor', 'LoDTensor',
     'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable', 'WeightNormParamAttr',
-    'average', 'backward', 'clip', 'compiler', 'core', 'cpu_places', 'create_lod_tensor',
-    'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program', 'default_startup_program',
+    'average', 'backward', 'clip', 'communicator', 'compiler', 'core', 'cpu_places',
+    'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program',
+    'default_startup_program',
     'embedding', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'initializer',
     'input', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize',
     'metrics', 'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'reader', 'regularizer',

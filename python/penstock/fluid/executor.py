@@ -51,14 +51,19 @@ def as_numpy(tensor):
 
 
 class Executor:
-    """Runs programs on a place. Ctrl-C stops a run within a second; other Python threads go on while one lasts."""
+    """Runs programs on a place. Ctrl-C stops a run within a second; other Python threads go on while one lasts.
 
-    def __init__(self, place=None):
+    wire  what this process speaks with its parameter servers, or its trainers: 'native', or 'fluid', the protocol of
+          Fluid 1.8.5, which has no token, no TLS and no exactly-once. None: as PENSTOCK_WIRE says, else 'native'. All
+          Executors of a process speak the same
+    """
+
+    def __init__(self, place=None, wire=None):
         self.place = core.CPUPlace() if place is None else place
         if not isinstance(self.place, core.CPUPlace):
             raise NotImplementedError('programs run on CPUPlace() only, not on %r' % (self.place,))
         _watch_end_of_process()
-        self._executor = _penstock.Executor()
+        self._executor = _penstock.Executor(wire or '')
 
     def run(self, program=None, feed=None, fetch_list=None, feed_var_name='feed', fetch_var_name='fetch', scope=None,
             return_numpy=True, use_program_cache=False, return_merged=True, use_prune=False):

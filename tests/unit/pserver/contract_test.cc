@@ -183,8 +183,13 @@ std::string ServerError(const Program& program) {
 
 TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
   const Program good = Job().Pserver(0);
-  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{1}); })),
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{3}); })),
             "E-server-mode");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{-1}); })),
+            "E-server-mode");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{1}); })),
+            "E-server-merge")
+      << "it adds up what asynchronous trainers send at different times";
   EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{3}); })),
             "E-server-merge");
   EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{0}); })),
@@ -209,6 +214,21 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
                                   if (op.type() == "adam") op.SetType("no_such_op");
                                 })),
             "E-op-unknown");
+}
+
+TEST(Contract, BackupTrainersAreOfSynchronousPrograms) {
+  ToyJob job = Job();
+  for (const bool async : {false, true}) {
+    job.async = async;
+    for (Program program : {job.Trainer(0), job.TrainerStartup(0)}) {
+      const bool trains = program.main().ops().size() > job.TrainerStartup(0).main().ops().size();
+      program.mutable_meta().policies = {{"backup_trainers", "1"}};
+      EXPECT_EQ(protocol::ReadTrainer(program).status().id(), trains && async ? "E-contract-policy" : "");
+    }
+    Program server = job.Pserver(0);
+    server.mutable_meta().policies = {{"backup_trainers", "1"}};
+    EXPECT_EQ(ServerError(server), async ? "E-contract-policy" : "");
+  }
 }
 
 TEST(Contract, OfTablesBothSidesComputeTheSame) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "executor/pserver/policies/sync_policy.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/base/strings.h"
 
@@ -27,7 +28,10 @@ inline std::string DescribeReply(const pserver::ReplyAction& action) {
     std::string t;
     std::string operator()(const pserver::PushedReply&) { return StrCat("pushed", t); }
     std::string operator()(const pserver::StepEndedReply&) { return StrCat("ended", t); }
-    std::string operator()(const pserver::PulledReply& r) { return StrCat("pulled", t, " v", r.version); }
+    std::string operator()(const pserver::CountedReply&) { return StrCat("counted", t); }
+    std::string operator()(const pserver::PulledReply& r) {
+      return StrCat(r.newest ? "newest" : "pulled", t, " v", r.version);
+    }
     std::string operator()(const pserver::GoneReply& r) { return StrCat("gone", t, " v", r.version); }
     std::string operator()(const pserver::RowsReply& r) {
       return StrCat("rows", t, " v", r.asked.version, " r", r.asked.request);
@@ -54,7 +58,8 @@ inline std::string Describe(const pserver::Actions& actions) {
                      merge->step, merge->parts.empty() ? " zeros" : "",
                      merge->rows > 0 ? StrCat(" of ", merge->rows) : "");
     } else if (const auto* run = std::get_if<pserver::RunAction>(&action)) {
-      text += run->param < 0 ? StrCat("lr s", run->step) : StrCat("run c", run->chunk, " s", run->step);
+      text += run->param < 0 ? StrCat("lr s", run->step, run->counts < 0 ? "" : StrCat(" for t", run->counts))
+                             : StrCat("run c", run->chunk, " s", run->step);
     } else if (const auto* reply = std::get_if<pserver::ReplyAction>(&action)) {
       text += DescribeReply(*reply);
     } else if (const auto* save = std::get_if<pserver::SaveAction>(&action)) {
@@ -72,7 +77,8 @@ inline std::string Describe(const pserver::Actions& actions) {
 
 class Driver {
  public:
-  explicit Driver(pserver::MachineConfig config) : machine(std::move(config)) {}
+  explicit Driver(pserver::MachineConfig config)  // in sync mode
+      : Driver(std::move(config), std::make_unique<pserver::SyncPolicy>()) {}
   Driver(pserver::MachineConfig config, std::unique_ptr<const pserver::UpdatePolicy> policy)
       : machine(std::move(config), std::move(policy)) {}
   std::string Push(int trainer, std::uint64_t step, int chunk = 0) {
@@ -113,6 +119,9 @@ class Driver {
   }
   std::string EndStep(int trainer, std::uint64_t step, const std::set<int>& params = {0}) {
     return Do([&](pserver::Actions& out) { machine.EndStep(trainer, step, params, out); });
+  }
+  std::string Count(int trainer, std::uint64_t step) {
+    return Do([&](pserver::Actions& out) { machine.CountStep(trainer, step, out); });
   }
   std::string Complete(int trainer) {
     return Do([&](pserver::Actions& out) { machine.Complete(trainer, out); });

@@ -49,6 +49,7 @@ TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
               "bytes"));
   Expect(Event(EndStep{.step = 3, .variables = {4, 5}}),
          Wire({.kind = MessageKind::kEndStep, .step = 3}, WriteVariables({4, 5})));
+  Expect(Event(CountStep{.step = 3}), Wire({.kind = MessageKind::kCountStep, .step = 3}));
   Expect(Event(Pull{.at = {1, 2}, .version = 3}),
          Wire({.kind = MessageKind::kPull, .step = 3, .variable = 1, .chunk = 2}));
   Expect(Event(PullRows{.variable = 1, .version = 3, .request = 4, .ids = Payload::Of("12345678")}),
@@ -90,6 +91,16 @@ TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
   Expect(
       Reply(Answer{.at = {1, 2}, .step = 3, .welcome_below = 5, .lacking = "trainer 1"}),
       Wire({.kind = MessageKind::kAnswer, .step = 3, .credit = 5, .variable = 1, .chunk = 2}, "trainer 1"));
+  Expect(Reply(StepCounted{.step = 7}), Wire({.kind = MessageKind::kStepCounted, .step = 7}));
+  Expect(
+      Reply(PulledNewest{.at = {.variable = 2, .chunk = 1},
+                         .version = 5,
+                         .updates = 11,
+                         .part = 3,
+                         .bytes = Payload::Of("xyz")}),
+      Wire(
+          {.kind = MessageKind::kPulledNewest, .step = 5, .credit = 11, .variable = 2, .chunk = 1, .part = 3},
+          "xyz"));
   Expect(Reply(Left{.trainer = 1, .steps = 3}), Wire({.kind = MessageKind::kLeft, .step = 3, .credit = 1}));
   Expect(Reply(Completed{}), Wire({.kind = MessageKind::kCompleted}));
   Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));

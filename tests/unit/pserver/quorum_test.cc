@@ -81,16 +81,48 @@ TEST(BackupPolicy, ALateTrainersPullGetsTheNewestVersion) {
     d.Push(1, step);
     d.Merged();
     d.Merged();
-    EXPECT_EQ(d.Pull(2, 0), "") << "a block runs";
+    EXPECT_EQ(d.Pull(2, 0), "newest t2 v0") << "it is answered behind the block";
     d.Ran();
   }
-  EXPECT_EQ(d.Push(2, 0), "pushed t2");
-  EXPECT_EQ(d.Do([&](pserver::Actions& out) {
-    d.machine.Pull(2, 0, 0, 1, out);
-    const auto& reply = std::get<pserver::ReplyAction>(out.front()).reply;
-    EXPECT_EQ(std::get<pserver::PulledReply>(reply).chunk_is, 3u);
-  }),
-            "pulled t2 v1");
+  EXPECT_EQ(d.Pull(2, 1), "") << "its own gradient of step 0 is still to come";
+  EXPECT_EQ(d.Push(2, 0), "pushed t2; newest t2 v1");
+  EXPECT_EQ(d.machine.version(0, 0), 3u);
+}
+
+TEST(BackupPolicy, APullMayWaitForAGradientThatIsDroppedAfterAMerge) {
+  Driver d = BackupDriver();
+  d.Push(0, 0);
+  EXPECT_EQ(d.Push(1, 0), "pushed t1; merge t0 c0 s0");
+  d.Merged();
+  d.Merged();
+  d.Ran();
+  d.Push(0, 1);
+  EXPECT_EQ(d.Push(1, 1), "pushed t1; merge t0 c0 s1");
+  EXPECT_EQ(d.Pull(2, 1), "");
+  EXPECT_EQ(d.Push(2, 0), "pushed t2") << "while a gradient is merged";
+  EXPECT_EQ(d.Merged(), "merge t1 c0 s1; newest t2 v1");
+}
+
+TEST(BackupPolicy, AMergeSaysOfHowManyGradientsTheVersionIs) {
+  Driver d = BackupDriver();
+  d.Push(0, 0);
+  pserver::Actions out;
+  d.machine.Push({.trainer = 2, .bytes = Gradient(8)}, out);
+  EXPECT_EQ(std::get<pserver::MergeAction>(out.back()).of, 2);
+}
+
+TEST(BackupPolicy, ALoadedValueOfALateTrainerIsWaitedFor) {
+  Driver d = BackupDriver();
+  d.PushInitial(0);
+  d.Merged();
+  d.PushInitial(1);
+  d.Merged();
+  d.Push(0, 0);
+  d.Push(1, 0);
+  d.Merged();
+  EXPECT_EQ(d.Merged(), "") << "trainer 2 may still be loading";
+  EXPECT_EQ(d.PushInitial(2), "pushed t2; initial t2 c0 s0");
+  EXPECT_EQ(d.Merged(), "run c0 s0");
 }
 
 TEST(BackupPolicy, ATrainerThatCompletesIsAbsentAndNotLate) {

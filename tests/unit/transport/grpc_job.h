@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <functional>
 #include <future>
 #include <memory>
@@ -32,6 +33,12 @@ inline ToyJob Job() {
                 {.name = "wide", .shape = {2, 1'500'000}, .server = 1, .optimizer = "sgd"},  // a row of 6 MB
                 {.name = "b", .shape = {1}, .server = 1, .optimizer = "adam"}};
   return job;
+}
+
+// How the tests of this run are carried: PENSTOCK_TRANSPORT.
+inline std::string CarrierUnderTest() {
+  const char* carrier = std::getenv("PENSTOCK_TRANSPORT");
+  return carrier == nullptr ? "" : carrier;
 }
 
 // What was reported, from any thread.
@@ -77,6 +84,7 @@ class ServerThread {
     options.job = "job";
     options.threads = 2;
     options.report = lines_.sink();
+    if (options.carrier.empty()) options.carrier = CarrierUnderTest();
     loop_ = process::MakeGrpcServer(SimOps(), runner_, std::move(options)).value();
     result_ = std::async(std::launch::async,
                          [this] { return loop_->Serve(program_, *program_.main().ops().back().op, scope_); });
@@ -103,13 +111,18 @@ struct TrainerOptions {
   int steps = 3;
   std::string token = "secret";
   transport::TlsFiles tls = {};
+  std::string wire = {};
   bool complete = true;
   std::function<void(int)> before_step = [](int) {};
 };
 
 inline std::unique_ptr<RpcClient> Client(const TrainerOptions& options = {}) {
-  return process::MakeGrpcClient(
-             {.job = "job", .token = options.token, .tls = options.tls, .report = [](auto&) {}})
+  return process::MakeGrpcClient({.job = "job",
+                                  .token = options.token,
+                                  .tls = options.tls,
+                                  .carrier = CarrierUnderTest(),
+                                  .wire = options.wire,
+                                  .report = [](auto&) {}})
       .value();
 }
 

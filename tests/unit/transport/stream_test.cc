@@ -63,7 +63,8 @@ class InOrder : public ConnectionHandler {
 
 TEST(Stream, HandsOnOneMessageAfterTheOtherInTheirOrderAndAnswersTheLastBeforeTheEnd) {
   for (const std::size_t bytes : {std::size_t{10}, std::size_t{300'000}, std::size_t{4} << 20}) {
-    const auto transport = transport::MakeGrpcTransport({.token = "secret"});
+    const auto transport =
+        transport::MakeGrpcTransport({.token = "secret", .carrier = transport::Carrier::kTcp, .streams = 1});
     const std::string address = StrCat("127.0.0.1:", FreePort());
     InOrder server;
     LastHeard client;

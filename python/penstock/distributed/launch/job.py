@@ -59,7 +59,7 @@ class Plan:
     gpus: tuple  # by trainer of this machine; empty: none is named
     job_id: str  # "": not told
     token: str  # "": not told
-    safety: dict  # what safety.py adds to the roles' environment
+    settings: dict  # what options add to the roles' environment: safety.py, --wire
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,7 +255,7 @@ def make_plan(options, environment):
     return Plan(nodes=tuple(nodes), rank=rank, own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
                 job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
-                safety=safety_environment(options))
+                settings={**safety_environment(options), **({"PENSTOCK_WIRE": options.wire} if options.wire else {})})
 
 
 def make_job(plan, members, job_id="", token=""):
@@ -273,7 +273,7 @@ def make_job(plan, members, job_id="", token=""):
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
         "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",
-        **plan.safety,
+        **plan.settings,
     }
     roles = []
     for address in own.pservers:

@@ -85,6 +85,10 @@ def make_parser():
     secret.add_argument("--token_file", metavar="FILE",
                         help="its secret, the first line of a file (default: PENSTOCK_JOB_TOKEN, else drawn). Several "
                         "machines must be given the same")
+    parser.add_argument("--wire", choices=("native", "fluid"),
+                        help="what the roles speak: ours, or the protocol of Fluid 1.8.5, so that its trainers or "
+                        "pservers can take part; fluid has no token, no TLS and no exactly-once (PENSTOCK_WIRE; "
+                        "default: native)")
     output = parser.add_argument_group("output")
     output.add_argument("--log_dir", default="mylog", metavar="DIR",
                         help="serverlog.N and workerlog.N are written there (default: %(default)s)")

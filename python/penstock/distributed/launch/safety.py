@@ -1,4 +1,4 @@
-"""Whom the processes of a job let in, and where its pservers write: options that become environment variables."""
+"""Whom a job's processes let in, how they talk, where its pservers write: options that become environment variables."""
 
 import os
 
@@ -8,6 +8,7 @@ _VARIABLES = {
     "tls_key": ("PENSTOCK_TLS_KEY", True),
     "tls_ca": ("PENSTOCK_TLS_CA", True),
     "tls_mutual": ("PENSTOCK_TLS_MUTUAL", False),
+    "transport": ("PENSTOCK_TRANSPORT", False),
     "checkpoint_dir": ("PENSTOCK_CHECKPOINT_DIR", True),
 }
 
@@ -24,6 +25,9 @@ def add_safety_options(parser):
                        "(PENSTOCK_TLS_CA)")
     group.add_argument("--tls_mutual", action="store_const", const="1",
                        help="pservers check the trainers' certificates too (PENSTOCK_TLS_MUTUAL=1)")
+    group.add_argument("--transport", choices=["auto", "tcp"],
+                       help="auto (default): processes of one host and user talk by unix sockets and shared memory, "
+                       "others by TCP; tcp: all by TCP (PENSTOCK_TRANSPORT)")
     group.add_argument("--checkpoint_dir", metavar="DIR",
                        help="pservers save tables in this folder and nowhere else (PENSTOCK_CHECKPOINT_DIR; default: "
                        "the folder in which they are started)")

@@ -18,14 +18,15 @@ class SyncPolicy : public UpdatePolicy {
  public:
   Turn Next(const ChunkLedger& ledger, ChunkId at) const override;
   std::uint64_t RateRuns(const ChunkLedger& ledger, ChunkId at) const override;
+  bool RateMayRun(const ChunkLedger& ledger, std::uint64_t runs) const override;
   PullAnswer Pull(const ChunkLedger& ledger, ChunkId at, int trainer, std::uint64_t version,
                   bool readable) const override;
   std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
-  bool TellsWelcome(const ChunkLedger& ledger, int param) const override;
+  bool TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
   bool MergesInTurn() const override { return true; }
+  bool StepsAreWhole() const override { return true; }
   std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const override;
   bool CountsTheCompleted() const override { return true; }
-  bool GoesOnWithout(const ChunkLedger&, int) const override { return false; }
 };
 
 }  // namespace penstock::pserver

@@ -1,4 +1,4 @@
-#include "executor/pserver/sync_policy.h"
+#include "executor/pserver/policies/sync_policy.h"
 
 namespace penstock::pserver {
 
@@ -14,6 +14,11 @@ Turn SyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
 
 std::uint64_t SyncPolicy::RateRuns(const ChunkLedger& ledger, ChunkId at) const {
   return ledger.chunk(at).version() + 1;
+}
+
+// The rate of the step before is in use until every chunk has taken that step.
+bool SyncPolicy::RateMayRun(const ChunkLedger& ledger, std::uint64_t runs) const {
+  return ledger.low_version() >= runs;
 }
 
 PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uint64_t version,
@@ -34,7 +39,10 @@ std::uint64_t SyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, in
 // Who pulls every version of what it trains may push the next step when it does: the chunk's version is
 // there. Of a table, a trainer may look up nothing, and be ahead of the version; the answer to its last push
 // leaves it without credit, and nothing else would bring it any.
-bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, int param) const { return ledger.has_rows(param); }
+// And of what is pushed by turn, trainer 0's next turn begins with the new version.
+bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const {
+  return ledger.has_rows(at.param) || (ledger.param(at.param).by_turn && trainer == 0);
+}
 
 std::vector<int> SyncPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const {
   const ChunkAccount& chunk = ledger.chunk(at);

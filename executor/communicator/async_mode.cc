@@ -1,0 +1,195 @@
+#include "executor/communicator/async_mode.h"
+
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "executor/communicator/merge.h"
+
+namespace penstock::communicator {
+namespace {
+
+// What the trainer gives back while it trains on.
+Variable CopyOf(const Variable& value) {
+  Variable copy;
+  if (const auto* tensor = value.If<Tensor>()) copy.As<Tensor>() = tensor->Clone();
+  if (const auto* rows = value.If<SelectedRows>()) {
+    copy.As<SelectedRows>() = *rows;
+    copy.As<SelectedRows>().value = rows->value.Clone();
+  }
+  return copy;
+}
+
+class AsyncMode : public Mode {
+ public:
+  AsyncMode(RpcClient& rpc, AsyncSettings settings, std::vector<std::string> pservers, int trainer_id)
+      : rpc_(rpc),
+        settings_(settings),
+        addresses_(std::move(pservers)),
+        trainer_id_(trainer_id),
+        queues_(settings.queues),
+        sends_([this] { SendRounds(); }) {
+    if (settings_.receives_apart) receives_ = std::thread([this] { ReceiveRounds(); });
+  }
+  ~AsyncMode() override { End(); }
+
+  Status Send(Gradient& gradient, const Variable& value) override {
+    if (!value.Is<Tensor>() && !value.Is<SelectedRows>())
+      return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
+    if (queues_.Put(QueueOf(gradient), CopyOf(value))) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(status());
+    return FailedPrecondition("E-communicator-stopped", "send: ", gradient.whole.name,
+                              " comes after the communicator was stopped");
+  }
+  Status EndStep(PeersHandle) override { return status(); }  // steps are those of the send thread
+
+  Status Land(Param& param, Tensor& out) override {
+    const std::lock_guard lock(mutex_);
+    Received& received = received_[&param];
+    if (received.fresh) out.CopyFrom(received.newest);
+    received.fresh = false;
+    return status_;
+  }
+
+  Status Stop() override {
+    End();
+    return status();
+  }
+
+ private:
+  struct Received {
+    Tensor arriving, newest;  // of the receive thread; of Land, with the lock
+    bool fresh = false;       // and not landed yet
+  };
+
+  Status status() const {
+    const std::lock_guard lock(mutex_);
+    return status_;
+  }
+
+  std::size_t QueueOf(Gradient& gradient) {
+    const std::lock_guard lock(mutex_);
+    const auto [known, added] = queue_of_.try_emplace(&gradient, gradients_.size());
+    if (added) gradients_.push_back(&gradient);
+    return known->second;
+  }
+
+  void End() {
+    queues_.Close();
+    if (sends_.joinable()) sends_.join();
+    {
+      const std::lock_guard lock(mutex_);
+      stop_receiving_ = true;
+      rounds_changed_.notify_all();
+    }
+    if (receives_.joinable()) receives_.join();
+  }
+
+  void Fail(Status why) {
+    queues_.CloseEmpty();
+    const std::lock_guard lock(mutex_);
+    if (status_.ok()) status_ = std::move(why);
+    stop_receiving_ = true;
+    rounds_changed_.notify_all();
+  }
+
+  void SendRounds() {
+    for (std::vector<SendQueues::Batch> round = queues_.Take(); !round.empty(); round = queues_.Take()) {
+      Status sent = SendRound(std::move(round));
+      if (!sent.ok()) return Fail(std::move(sent));
+      if (!settings_.receives_apart && NoteRound()) sent = Receive();
+      if (!sent.ok()) return Fail(std::move(sent));
+      if (settings_.receives_apart) NoteRound();
+    }
+    if (!attached_) return;
+    Status last = rpc_.CompletePulls(pservers_);
+    if (!last.ok()) Fail(std::move(last));
+  }
+
+  Status SendRound(std::vector<SendQueues::Batch> round) {
+    if (!attached_) {
+      PENSTOCK_ASSIGN_OR_RETURN(pservers_, rpc_.DeclarePeers(addresses_, trainer_id_));
+      attached_ = true;
+    }
+    for (SendQueues::Batch& batch : round) {
+      const Gradient* gradient = nullptr;
+      {
+        const std::lock_guard lock(mutex_);
+        gradient = gradients_[batch.queue];
+      }
+      const MergeRule rule = gradient->whole.adds ? MergeRule::kSum : MergeRule::kMean;
+      PENSTOCK_ASSIGN_OR_RETURN(const Variable merged, Merge(std::move(batch.gradients), rule));
+      PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *gradient, merged));
+    }
+    return rpc_.EndStep(pservers_);
+  }
+
+  // Whether it is time to receive.
+  bool NoteRound() {
+    const std::lock_guard lock(mutex_);
+    ++rounds_;
+    rounds_changed_.notify_all();
+    return rounds_ > settings_.rounds_before_receive;
+  }
+
+  void ReceiveRounds() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      rounds_changed_.wait(lock,
+                           [&] { return stop_receiving_ || rounds_ > settings_.rounds_before_receive; });
+      if (stop_receiving_) return;
+      lock.unlock();
+      Status received = Receive();
+      if (!received.ok()) return Fail(std::move(received));
+      lock.lock();
+    }
+  }
+
+  // All parameters that were landed so far: a program lands each in every step.
+  Status Receive() {
+    std::vector<std::pair<Param*, Received*>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      rounds_ = 0;
+      for (auto& [param, received] : received_) all.emplace_back(param, &received);
+    }
+    for (const auto& [param, received] : all) {
+      PENSTOCK_RETURN_IF_ERROR(PullRows(rpc_, *param, received->arriving));
+    }
+    PENSTOCK_RETURN_IF_ERROR(rpc_.CompletePulls(pservers_));
+    const std::lock_guard lock(mutex_);
+    for (const auto& [param, received] : all) {
+      std::swap(received->arriving, received->newest);
+      received->fresh = true;
+    }
+    return OkStatus();
+  }
+
+  RpcClient& rpc_;
+  const AsyncSettings settings_;
+  const std::vector<std::string> addresses_;
+  const int trainer_id_;
+  PeersHandle pservers_;   // of the send thread, and once a round was sent, of whoever receives
+  bool attached_ = false;  // of the send thread
+  SendQueues queues_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable rounds_changed_;
+  Status status_;
+  std::vector<Gradient*> gradients_;  // by queue
+  std::map<const Gradient*, std::size_t> queue_of_;
+  std::map<Param*, Received> received_;
+  std::size_t rounds_ = 0;  // since parameters were asked for
+  bool stop_receiving_ = false;
+  std::thread sends_, receives_;  // last: they use all of this
+};
+
+}  // namespace
+
+std::unique_ptr<Mode> MakeAsyncMode(RpcClient& rpc, AsyncSettings settings, std::vector<std::string> pservers,
+                                    int trainer_id) {
+  return std::make_unique<AsyncMode>(rpc, settings, std::move(pservers), trainer_id);
+}
+
+}  // namespace penstock::communicator

@@ -1,0 +1,164 @@
+#include "executor/communicator/communicator.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "executor/communicator/step_mode.h"
+#include "framework/roles/trainer_role.h"
+
+namespace penstock::communicator {
+namespace {
+
+// Tells declared variables apart.
+std::string KeyOf(const WholeVariable& whole) {
+  std::string key = whole.name;
+  for (const WholeVariable::Piece& piece : whole.pieces)
+    key += StrCat("\n", piece.end, " ", piece.remote.pserver, " ", piece.remote.name);
+  return key;
+}
+
+constexpr const char* NameOf(ModeName mode) {
+  switch (mode) {
+    case ModeName::kSync:
+      return "SYNC";
+    case ModeName::kAsync:
+      return "ASYNC";
+    case ModeName::kHalfAsync:
+      return "HALF_ASYNC";
+    case ModeName::kGeo:
+      return "GEO";
+  }
+  return "";
+}
+
+// All that the communicator speaks to, each once.
+std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
+  std::set<std::string> addresses;
+  for (const roles::CommOp& one : role.ops) {
+    if (!one.by_communicator) continue;
+    for (const roles::Piece& piece : one.pieces) addresses.emplace(piece.pserver);
+  }
+  return {addresses.begin(), addresses.end()};
+}
+
+}  // namespace
+
+Status CheckProgram(const Program& program, const Settings& settings) {
+  if (settings.mode == ModeName::kGeo) {
+    return Unimplemented("E-communicator-mode",
+                         "a communicator in mode GEO does not run yet; transpile with ",
+                         "runtime_split_send_recv, and use mode ASYNC");
+  }
+  const roles::TrainerRole role = roles::ReadTrainer(program);
+  if (!role.by_communicator) {
+    return InvalidArgument("E-communicator-program",
+                           "no gradient of the program goes through a communicator; ",
+                           "transpile with runtime_split_send_recv, and give the trainer's program");
+  }
+  const bool ends = std::any_of(role.ops.begin(), role.ops.end(), [](const roles::CommOp& one) {
+    return one.kind == roles::CommOp::Kind::kSendBarrier && roles::BarrierView(*one.op).half_async();
+  });
+  if (ends != (settings.mode == ModeName::kAsync)) return OkStatus();
+  if (ends) {
+    return InvalidArgument(
+        "E-communicator-steps", "a communicator in mode ASYNC ends steps by itself, but the ",
+        "program has a send_barrier; use mode HALF_ASYNC, or SYNC with completely_not_async");
+  }
+  return InvalidArgument("E-communicator-steps", "a communicator in mode ", NameOf(settings.mode),
+                         " needs a send_barrier in the program; transpile with half_async or ",
+                         "completely_not_async");
+}
+
+Status Communicator::Start(const Program& program, const Settings& settings) {
+  PENSTOCK_RETURN_IF_ERROR(CheckProgram(program, settings));
+  const std::lock_guard lock(mutex_);
+  if (mode_ != nullptr) {
+    return FailedPrecondition("E-communicator-running",
+                              "this process's communicator is running already; stop it first");
+  }
+  if (settings.mode == ModeName::kAsync) {
+    const roles::TrainerRole role = roles::ReadTrainer(program);
+    mode_ = MakeAsyncMode(rpc_, settings.async, ServersOf(role), role.trainer_id.value_or(0));
+  } else {
+    mode_ = MakeStepMode(rpc_);
+  }
+  return OkStatus();
+}
+
+Status Communicator::Stop() {
+  std::shared_ptr<Mode> mode;
+  {
+    const std::lock_guard lock(mutex_);
+    mode = std::exchange(mode_, nullptr);
+  }
+  return mode == nullptr ? OkStatus() : mode->Stop();
+}
+
+bool Communicator::running() const {
+  const std::lock_guard lock(mutex_);
+  return mode_ != nullptr;
+}
+
+Result<GradientHandle> Communicator::DeclareGradient(const WholeVariable& gradient) {
+  const std::lock_guard lock(mutex_);
+  const std::string key = KeyOf(gradient);
+  const auto known = gradient_at_.find(key);
+  if (known != gradient_at_.end()) return GradientHandle{known->second};
+  Gradient made{.whole = gradient, .pieces = {}};
+  for (const WholeVariable::Piece& piece : gradient.pieces) {
+    PENSTOCK_ASSIGN_OR_RETURN(const PushHandle handle, rpc_.DeclarePush(piece.remote));
+    made.pieces.push_back(handle);
+  }
+  const int position = gradient_at_[key] = static_cast<int>(gradients_.size());
+  gradients_.push_back(std::move(made));
+  return GradientHandle{position};
+}
+
+Result<ParamHandle> Communicator::DeclareParam(const WholeVariable& param) {
+  const std::lock_guard lock(mutex_);
+  const std::string key = KeyOf(param);
+  const auto known = param_at_.find(key);
+  if (known != param_at_.end()) return ParamHandle{known->second};
+  Param made{.whole = param, .pieces = {}};
+  for (const WholeVariable::Piece& piece : param.pieces) {
+    PENSTOCK_ASSIGN_OR_RETURN(const PullHandle handle, rpc_.DeclarePull(piece.remote));
+    made.pieces.push_back(handle);
+  }
+  const int position = param_at_[key] = static_cast<int>(params_.size());
+  params_.push_back(std::move(made));
+  return ParamHandle{position};
+}
+
+Result<std::shared_ptr<Mode>> Communicator::Running(std::string_view op, std::string_view name) const {
+  if (mode_ != nullptr) return mode_;
+  return FailedPrecondition(
+      "E-communicator-missing", op, ": ", name, " goes through the trainer's communicator, ",
+      "which is not running; call fluid.communicator.Communicator(program, mode).start() ",
+      "before the first step");
+}
+
+Status Communicator::Send(GradientHandle gradient, const Variable& value) {
+  std::unique_lock lock(mutex_);
+  Gradient& sent = gradients_[static_cast<std::size_t>(gradient.index)];
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send", sent.whole.name));
+  lock.unlock();
+  return mode->Send(sent, value);
+}
+
+Status Communicator::EndStep(PeersHandle pservers) {
+  std::unique_lock lock(mutex_);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send_barrier", "the end of a step"));
+  lock.unlock();
+  return mode->EndStep(pservers);
+}
+
+Status Communicator::Land(ParamHandle param, Variable& out) {
+  std::unique_lock lock(mutex_);
+  Param& landed = params_[static_cast<std::size_t>(param.index)];
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("recv", landed.whole.name));
+  lock.unlock();
+  return mode->Land(landed, out.As<Tensor>());
+}
+
+}  // namespace penstock::communicator

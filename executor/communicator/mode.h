@@ -1,0 +1,25 @@
+// When a communicator sends what it is given, and when it asks for parameters.
+//
+//   std::unique_ptr<Mode> mode = MakeStepMode(rpc);
+//   mode->Send(gradient, value);  mode->EndStep(peers);  mode->Land(param, w);  mode->Stop();
+//
+// Called from one thread at a time. Gradients and parameters outlive the mode.
+#pragma once
+
+#include <memory>
+
+#include "executor/communicator/whole.h"
+
+namespace penstock::communicator {
+
+class Mode {
+ public:
+  virtual ~Mode() = default;
+  virtual Status Send(Gradient& gradient, const Variable& value) = 0;
+  virtual Status EndStep(PeersHandle pservers) = 0;
+  virtual Status Land(Param& param, Tensor& out) = 0;
+  // Sends what waits. The last call.
+  virtual Status Stop() = 0;
+};
+
+}  // namespace penstock::communicator

@@ -1,0 +1,63 @@
+// Gradients that wait to be sent: a bounded queue for each variable. A trainer's thread fills them, a send
+// thread empties all of them together, a round at a time.
+//
+//   SendQueues queues({.queue_max = 20, .merge_max = 5, .patience = 50ms});
+//   if (!queues.Put(0, std::move(gradient))) ...      // trainer: waits while queue 0 is full; false: closed
+//   while (true) {                                    // send thread
+//     std::vector<SendQueues::Batch> round = queues.Take();
+//     if (round.empty()) break;                       // closed, and nothing is left
+//     ...
+//   }
+//
+// Nothing that was put is lost or taken twice, and what is taken of a queue keeps its order. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include "framework/tensor/variable.h"
+
+namespace penstock::communicator {
+
+struct QueueLimits {
+  std::size_t queue_max = 1;           // gradients in a queue
+  std::size_t merge_max = 1;           // of them, in a batch
+  std::chrono::milliseconds patience;  // how long a round waits for more than it has
+};
+
+class SendQueues {
+ public:
+  struct Batch {
+    std::size_t queue = 0;
+    std::vector<Variable> gradients;  // the oldest first
+  };
+
+  explicit SendQueues(QueueLimits limits) : limits_(limits) {}
+
+  // A queue exists from its first Put on.
+  bool Put(std::size_t queue, Variable gradient);
+  // Waits until there is a gradient; then until each queue has a whole batch, somebody waits for room, or the
+  // patience is over. By position of the queue.
+  std::vector<Batch> Take();
+  // Put gives up from here on; what waits stays to be taken.
+  void Close();
+  // What waits is dropped too: it cannot be sent.
+  void CloseEmpty();
+
+ private:
+  bool HasAny() const;
+  bool IsWhole() const;  // a round that is waited for no longer
+
+  const QueueLimits limits_;
+  mutable std::mutex mutex_;  // of what follows
+  std::condition_variable room_, work_;
+  std::vector<std::deque<Variable>> queues_;
+  std::size_t waiting_for_room_ = 0;
+  bool closed_ = false;
+};
+
+}  // namespace penstock::communicator

@@ -1,0 +1,65 @@
+#include "executor/communicator/whole.h"
+
+#include <cstring>
+
+namespace penstock::communicator {
+namespace {
+
+// Those of `all` that are rows [begin, end).
+SelectedRows Between(const SelectedRows& all, Dim begin, Dim end) {
+  SelectedRows some;
+  some.height = end - begin;
+  std::vector<std::size_t> from;
+  for (std::size_t i = 0; i < all.rows.size(); ++i) {
+    if (all.rows[i] < begin || all.rows[i] >= end) continue;
+    some.rows.push_back(all.rows[i] - begin);
+    from.push_back(i);
+  }
+  some.ResetValue(all.value.dtype(), all.value.shape().WithRows(static_cast<Dim>(from.size())));
+  const std::size_t row_bytes = all.rows.empty() ? 0 : all.value.bytes() / all.rows.size();
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    std::memcpy(some.value.raw() + i * row_bytes, all.value.raw() + from[i] * row_bytes, row_bytes);
+  }
+  return some;
+}
+
+}  // namespace
+
+Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value) {
+  const auto* tensor = value.If<Tensor>();
+  const auto* rows = value.If<SelectedRows>();
+  if (tensor == nullptr && rows == nullptr)
+    return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
+  if (gradient.pieces.size() == 1) return rpc.Push(gradient.pieces.front(), value);
+  for (std::size_t i = 0; i < gradient.pieces.size(); ++i) {
+    const WholeVariable::Piece& piece = gradient.whole.pieces[i];
+    Variable part;
+    if (tensor != nullptr) {
+      part.As<Tensor>().ViewRows(*tensor, piece.begin, piece.end);
+    } else {
+      part.As<SelectedRows>() = Between(*rows, piece.begin, piece.end);
+    }
+    PENSTOCK_RETURN_IF_ERROR(rpc.Push(gradient.pieces[i], part));
+  }
+  return OkStatus();
+}
+
+Status PullRows(RpcClient& rpc, Param& param, Tensor& out) {
+  const std::vector<WholeVariable::Piece>& pieces = param.whole.pieces;
+  const RemotePiece& first = pieces.front().remote;
+  const Shape shape = pieces.size() == 1 ? first.shape : first.shape.WithRows(pieces.back().end);
+  if (!out.initialized() || out.dtype() != first.dtype || out.shape() != shape) out.Reset(first.dtype, shape);
+  param.views.resize(pieces.size());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    Tensor& view = param.views[i].As<Tensor>();
+    if (pieces.size() == 1) {
+      view = out;
+    } else {
+      view.ViewRows(out, pieces[i].begin, pieces[i].end);
+    }
+    PENSTOCK_RETURN_IF_ERROR(rpc.Pull(param.pieces[i], param.views[i]));
+  }
+  return OkStatus();
+}
+
+}  // namespace penstock::communicator

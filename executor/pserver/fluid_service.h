@@ -1,0 +1,157 @@
+// Fluid's wire of a parameter server: the calls of `sendrecv.SendRecvService` become events of a handler, its
+// replies their answers. Trainers of Fluid 1.8.5, and ours with wire = fluid, are served by it.
+//
+//   auto service = std::make_shared<FluidService>(*pserver, served, "my job");
+//   auto listener = transport::ListenUnary(address, *service, FluidService::Calls());
+//
+// Fluid has no hello, no steps and no versions: a trainer is there with its first call, and what a call means
+// follows from the phase (fluid_phases.h). A call that cannot be served is answered with INTERNAL and our
+// error. Barriers and lookups do not say whose they are; the connection tells, as far as it can.
+//
+// No exactly-once on this wire: messages carry no step, so one that is sent again is told from a new one by
+// the phase alone.
+//
+// Thread-safe. Events are handed on one at a time, in the order of the calls.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "executor/protocol/fluid_message.h"
+#include "executor/pserver/admission.h"
+#include "executor/pserver/fluid_phases.h"
+#include "executor/pserver/service.h"
+#include "executor/pserver/wire.h"
+#include "executor/transport/unary.h"
+
+namespace penstock::pserver {
+
+class FluidService : public transport::UnaryHandler, public std::enable_shared_from_this<FluidService> {
+ public:
+  // A chunk travels in one part: the handler's part_bytes is kPartBytes.
+  static constexpr std::size_t kPartBytes = (std::size_t{1} << 31) - 1;
+
+  static transport::UnaryServerOptions Calls();
+
+  FluidService(EventHandler& handler, Served served, std::string job);
+
+  void OnCall(const std::string& caller, const std::string& method, Payload request,
+              transport::UnaryDone done) override;
+
+ private:
+  struct Call {
+    std::string caller;  // its connection
+    std::string method;
+    protocol::VariableMessage message;
+    transport::UnaryDone done;
+    bool stored = false;  // a gradient whose value was taken
+  };
+  struct Trainer {
+    std::shared_ptr<Caller> caller;
+    std::vector<TrainerTerms> terms;     // tables looked up; tables fetched as a whole
+    const TrainerTerms* said = nullptr;  // those of its last hello; null: it has not been there yet
+    std::set<std::uint32_t> pushed;      // variables, in the step that is open
+    std::uint32_t requests = 0;
+    bool completed = false;
+    bool left = false;  // which the handler was told
+  };
+  struct Gradient {
+    int trainer = 0, param = 0;
+  };
+  // A parameter on its way to the calls that ask for one version of it.
+  struct Fetch {
+    std::vector<Call> calls;
+    std::vector<Payload> chunks;
+    std::size_t missing = 0;
+  };
+  using FetchKey = std::tuple<int, int, std::uint64_t>;  // trainer, param, version
+  struct Lookup {
+    Call call;
+    int param = 0;
+    Dim count = 0;  // of ids
+  };
+  class TrainerCaller;
+
+  // What follows is called with the lock held, but for OnReply, OnCallerClosed, FlushLater and Flush.
+
+  void Take(Call call);
+  void Hold(Call call);
+  void TakeSend(Call call);
+  void TakeGradient(Call call, const Gradient& of);
+  void TakeFirstValue(Call call, int param);
+  void TakeGet(Call call);
+  void TakeBarrier(Call call, FluidPhase phase);
+  void TakeComplete(Call call);
+  void EnterPhase();
+  void EndStep(int trainer, std::uint64_t step);
+  void TakeGetNow(Call call);
+  void TakeFetch(Call call, const std::string& name);
+  void TakeLookup(Call call);
+  void TakeSave(Call call);
+
+  Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
+  Result<int> Identify(const Call& call);
+  void Know(const std::string& caller, int trainer) { trainer_at_[caller] = trainer; }
+  Status CheckHere(int trainer) const;
+  int TrainerOf(const std::string& caller) const;
+  int LikelyTrainerOf(const Call& call) const;
+  std::string Who(const std::string& caller) const;
+  Status Unserved(const std::string& name, std::string_view what) const;
+  Status CheckTensor(const protocol::VariableMessage& message, const protocol::ContractPiece& piece,
+                     bool rows) const;
+  void Greet(int trainer);
+  void Greet(int trainer, protocol::SparseParams sparse);
+  std::size_t ChunkCount(int param) const;
+  void Push(int trainer, std::uint32_t variable, int param, std::uint64_t step,
+            const protocol::FluidTensor& value);
+  void Post(int trainer, protocol::Event event);
+
+  void OnReply(int trainer, const protocol::Sender& to, protocol::Reply reply);
+  void OnCallerClosed(int trainer);
+  void On(int trainer, const protocol::Sender& to, const protocol::Pulled& pulled);
+  void On(int trainer, const protocol::Rows& rows);
+  void FailFetch(int trainer, const protocol::Sender& to, const protocol::Gone& gone);
+  FetchKey KeyOf(int trainer, const protocol::Sender& to, std::uint32_t variable,
+                 std::uint64_t version) const;
+  Status Overwritten(const std::string& name, std::uint64_t version) const;
+  void Leave(int trainer);
+  void FailAll(const Status& why);
+
+  void Answer(Call call, Result<transport::UnaryReply> reply);
+  void Refuse(Call call, const Status& why);
+  void Fail(Call call, const Status& why);
+  void AnswerTensor(Call call, DType dtype, const Shape& shape, Payload values);
+  void FlushLater();
+  void Flush();
+
+  EventHandler& handler_;
+  const Served served_;
+  const std::string job_;
+  std::map<std::string, Gradient, std::less<>> gradients_;
+  std::map<std::string, int, std::less<>> params_;  // by name
+
+  std::mutex mutex_;
+  FluidPhases phases_;
+  std::vector<Trainer> trainers_;
+  std::map<std::string, int> trainer_at_;  // by connection, once a call has said it
+  std::vector<Call> held_;                 // until the other phase
+  std::map<FetchKey, Fetch> fetches_;
+  std::map<std::pair<int, std::uint32_t>, Lookup> lookups_;  // by trainer and request
+  std::map<std::uint32_t, Call> saves_;
+  std::optional<Status> failed_;
+  std::deque<std::function<void()>> events_;  // to be handed on
+  bool handing_on_ = false;
+  std::vector<std::pair<transport::UnaryDone, Result<transport::UnaryReply>>> answers_;
+};
+
+}  // namespace penstock::pserver

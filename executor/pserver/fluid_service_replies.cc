@@ -1,0 +1,172 @@
+// What a FluidService does with the replies of its handler, and how answers and events leave it.
+#include <utility>
+
+#include "executor/pserver/fluid_service.h"
+
+namespace penstock::pserver {
+
+using protocol::VariableMessage;
+using transport::UnaryReply;
+
+// --- What the handler answers; called with its lock.
+
+void FluidService::OnReply(int trainer, const protocol::Sender& to, protocol::Reply reply) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto* pulled = std::get_if<protocol::Pulled>(&reply)) {
+      On(trainer, to, *pulled);
+    } else if (const auto* gone = std::get_if<protocol::Gone>(&reply)) {
+      FailFetch(trainer, to, *gone);
+    } else if (const auto* rows = std::get_if<protocol::Rows>(&reply)) {
+      On(trainer, *rows);
+    } else if (const auto* rows_gone = std::get_if<protocol::RowsGone>(&reply)) {
+      if (auto lookup = lookups_.extract({trainer, rows_gone->request}))
+        Fail(std::move(lookup.mapped().call), Overwritten("the table", rows_gone->version));
+    } else if (const auto* saved = std::get_if<protocol::Saved>(&reply)) {
+      if (auto save = saves_.extract(saved->request)) {
+        if (saved->status.ok()) {
+          Answer(std::move(save.mapped()), UnaryReply(Payload()));
+        } else {
+          Fail(std::move(save.mapped()), saved->status);
+        }
+      }
+    } else if (std::holds_alternative<protocol::Completed>(reply)) {
+      Leave(trainer);
+    } else if (const auto* failure = std::get_if<protocol::Failure>(&reply)) {
+      FailAll(failure->why);
+    }
+  }
+  FlushLater();
+}
+
+void FluidService::On(int trainer, const protocol::Sender& to, const protocol::Pulled& pulled) {
+  const auto found = fetches_.find(KeyOf(trainer, to, pulled.at.variable, pulled.version));
+  if (found == fetches_.end()) return;
+  Fetch& fetch = found->second;
+  fetch.chunks[pulled.at.chunk] = pulled.bytes;
+  if (--fetch.missing > 0) return;
+  Payload values;
+  for (const Payload& chunk : fetch.chunks) values.Append(chunk);
+  const protocol::ContractPiece& piece =
+      served_.role.params[static_cast<std::size_t>(std::get<1>(found->first))].param;
+  for (Call& call : fetch.calls) AnswerTensor(std::move(call), piece.dtype, piece.shape, values);
+  fetches_.erase(found);
+}
+
+void FluidService::FailFetch(int trainer, const protocol::Sender& to, const protocol::Gone& gone) {
+  auto fetch = fetches_.extract(KeyOf(trainer, to, gone.at.variable, gone.version));
+  if (!fetch) return;
+  for (Call& call : fetch.mapped().calls) {
+    const std::string name = call.message.varname;
+    Fail(std::move(call), Overwritten(name, gone.version));
+  }
+}
+
+void FluidService::On(int trainer, const protocol::Rows& rows) {
+  auto found = lookups_.extract({trainer, rows.request});
+  if (!found) return;
+  Lookup& lookup = found.mapped();
+  const protocol::ContractPiece& piece = served_.role.params[static_cast<std::size_t>(lookup.param)].param;
+  AnswerTensor(std::move(lookup.call), piece.dtype, piece.shape.WithRows(lookup.count), rows.bytes);
+}
+
+// By the numbers under which the handler knows the trainer's variables now.
+FluidService::FetchKey FluidService::KeyOf(int trainer, const protocol::Sender& to, std::uint32_t variable,
+                                           std::uint64_t version) const {
+  const std::vector<TrainerTerms>& terms = trainers_[static_cast<std::size_t>(trainer)].terms;
+  const TrainerTerms& named = terms[0].Accepts(to.contract) ? terms[0] : terms[1];
+  return {trainer, named.params_of_variables()[variable], version};
+}
+
+Status FluidService::Overwritten(const std::string& name, std::uint64_t version) const {
+  return FailedPrecondition("E-wire-version", "version ", version, " of ", name, " on pserver ",
+                            served_.role.address, " is overwritten by a later one");
+}
+
+// The trainer has all that it is to get.
+void FluidService::Leave(int trainer) {
+  if (At(trainer).caller == nullptr || std::exchange(At(trainer).left, true)) return;
+  events_.emplace_back([this, caller = At(trainer).caller] { handler_.OnClosed(caller, OkStatus()); });
+}
+
+void FluidService::OnCallerClosed(int trainer) {
+  {
+    const std::lock_guard lock(mutex_);
+    Leave(trainer);
+  }
+  FlushLater();
+}
+
+void FluidService::FailAll(const Status& why) {
+  if (!failed_) failed_ = why;
+  for (Call& call : std::exchange(held_, {})) Fail(std::move(call), why);
+  for (auto& [key, fetch] : std::exchange(fetches_, {})) {
+    for (Call& call : fetch.calls) Fail(std::move(call), why);
+  }
+  for (auto& [key, lookup] : std::exchange(lookups_, {})) Fail(std::move(lookup.call), why);
+  for (auto& [key, call] : std::exchange(saves_, {})) Fail(std::move(call), why);
+}
+
+// --- Answers and events leave without the lock.
+
+void FluidService::Answer(Call call, Result<UnaryReply> reply) {
+  answers_.emplace_back(std::move(call.done), std::move(reply));
+}
+
+// Once the handler has had what came before: if that has ended the job, the reason for it is the better
+// answer.
+void FluidService::Refuse(Call call, const Status& why) {
+  Greet(LikelyTrainerOf(call));
+  events_.emplace_back([this, refused = std::move(call), why]() mutable {
+    const std::lock_guard lock(mutex_);
+    Fail(std::move(refused), failed_.value_or(why));
+  });
+}
+
+// Fluid's trainers end with the text of any error but UNAVAILABLE, which they try again. One that was told
+// that the job is over needs no more.
+void FluidService::Fail(Call call, const Status& why) {
+  if (failed_) Leave(LikelyTrainerOf(call));
+  Answer(std::move(call), Status(StatusCode::kInternal, why.id(), why.message()));
+}
+
+void FluidService::AnswerTensor(Call call, DType dtype, const Shape& shape, Payload values) {
+  VariableMessage reply{.varname = call.message.out_varname};
+  reply.tensor = protocol::FluidTensor{.dtype = dtype, .shape = shape, .values = std::move(values)};
+  Result<Payload> bytes = protocol::WriteVariableMessage(reply);
+  if (!bytes.ok()) return Fail(std::move(call), bytes.status());
+  Answer(std::move(call), UnaryReply(*std::move(bytes)));
+}
+
+// Whoever hands on an event looks for more afterwards.
+void FluidService::FlushLater() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (handing_on_ || (answers_.empty() && events_.empty())) return;
+  }
+  served_.run([service = weak_from_this()] {
+    if (const auto here = service.lock()) here->Flush();
+  });
+}
+
+void FluidService::Flush() {
+  std::unique_lock lock(mutex_);
+  while (!answers_.empty() || (!events_.empty() && !handing_on_)) {
+    if (!answers_.empty()) {
+      auto answers = std::exchange(answers_, {});
+      lock.unlock();
+      for (auto& [done, reply] : answers) done(std::move(reply));
+      lock.lock();
+      continue;
+    }
+    handing_on_ = true;
+    const std::function<void()> event = std::move(events_.front());
+    events_.pop_front();
+    lock.unlock();
+    event();
+    lock.lock();
+    handing_on_ = false;
+  }
+}
+
+}  // namespace penstock::pserver

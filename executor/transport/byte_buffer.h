@@ -1,0 +1,17 @@
+// Payloads as gRPC's byte buffers and back; the memory is shared.
+#pragma once
+
+#include <grpcpp/support/byte_buffer.h>
+
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::transport {
+
+grpc::ByteBuffer ToByteBuffer(const std::vector<Bytes>& pieces);
+// kDataLoss E-rpc-frame: gRPC cannot read it.
+Result<std::vector<Bytes>> FromByteBuffer(const grpc::ByteBuffer& buffer);
+
+}  // namespace penstock::transport

@@ -1,0 +1,193 @@
+#include "executor/transport/connect.h"
+
+#include <grpcpp/alarm.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "executor/transport/dial.h"
+#include "executor/transport/grpc_connect.h"
+#include "executor/transport/local_link.h"
+#include "executor/transport/peer_connection.h"
+#include "executor/transport/tls.h"
+
+namespace penstock::transport {
+namespace {
+
+constexpr auto kRetryFirst = std::chrono::milliseconds(100);
+constexpr auto kRetryMost = std::chrono::milliseconds(1000);
+
+class ClientConnection : public PeerConnection {
+ public:
+  ClientConnection(std::string address, ConnectionHandler& handler, const GrpcTransportOptions& options,
+                   std::shared_ptr<ClientConnections> connections)
+      : PeerConnection(handler),
+        address_(std::move(address)),
+        options_(options),
+        connections_(std::move(connections)) {
+    wake_.Reset(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
+  }
+  // Not on the dialing thread: ClientConnections sees to it.
+  ~ClientConnection() override {
+    if (dialer_.joinable()) dialer_.join();
+  }
+
+  void Start() {
+    self_ = shared_from_this();
+    connections_->Begin();
+    try {
+      dialer_ = std::thread([this] { DialUntilThere(); });
+    } catch (const std::system_error& error) {
+      const Status why = Unavailable("E-rpc-thread", "cannot start a thread: ", error.what());
+      alarm_.Set(std::chrono::system_clock::now(), [this, why](bool) { EndWithout(why); });
+    }
+  }
+  void Abort() override {
+    StopDialing();
+    PeerConnection::Abort();
+  }
+
+ protected:
+  void OnLarge() override {
+    if (large_.exchange(true)) return;
+    const std::lock_guard lock(dial_mutex_);
+    changed_.notify_all();
+  }
+  // The owner may end this object at once.
+  void OnOver() override {
+    StopDialing();
+    const std::shared_ptr<ClientConnections> connections = connections_;
+    connections->End(std::move(self_));
+  }
+
+ private:
+  void StopDialing() {
+    const std::lock_guard lock(dial_mutex_);
+    stopped_ = true;
+    const std::uint64_t one = 1;
+    (void)!write(wake_.get(), &one, sizeof(one));
+    changed_.notify_all();
+  }
+
+  void DialUntilThere() {
+    const Result<std::shared_ptr<grpc::ChannelCredentials>> credentials = ClientCredentialsOf(options_.tls);
+    if (!credentials.ok()) return EndWithout(credentials.status());
+    const DialOptions dial{.token = options_.token,
+                           .tls = ClientSpeaksTls(options_.tls),
+                           .local = options_.carrier == Carrier::kAuto,
+                           .patience = std::max<Nanoseconds>(options_.patience, std::chrono::seconds(1))};
+    std::string told;
+    for (auto wait = kRetryFirst;; wait = std::min(wait * 2, kRetryMost)) {
+      Result<Dialed> dialed = Dial(address_, dial, wake_.get());
+      if (dialed.ok()) return Begin(*std::move(dialed), dial, dial.tls ? *credentials : nullptr);
+      const Status& why = dialed.status();
+      if (stopped_) break;
+      if (why.code() != StatusCode::kUnavailable) return EndWithout(why);
+      // A server that is still to start refuses; anything else may need somebody's help.
+      if (why.id() != "E-rpc-connect" && why.message() != told) {
+        told = why.message();
+        options_.report(StrCat("pserver ", address_, ": ", told, "; trying again"));
+      }
+      pollfd polled{wake_.get(), POLLIN, 0};
+      poll(&polled, 1, static_cast<int>(wait.count()));
+      if (stopped_) break;
+    }
+    EndWithout(Unavailable("E-rpc-stream", "the connection was given up"));
+  }
+
+  void Begin(Dialed dialed, const DialOptions& dial, const std::shared_ptr<grpc::ChannelCredentials>& tls) {
+    options_.tell(StrCat("pserver ", address_, ": connected by ", NameOf(dialed, dial)));
+    if (dialed.local) {
+      std::shared_ptr<LocalLink> link;
+      (void)Carry([&](ConnectionHandler& member) -> Result<std::shared_ptr<Connection>> {
+        link = std::make_shared<LocalLink>(std::move(dialed.socket), member, LocalEnd::kClient);
+        return std::shared_ptr<Connection>(link);
+      });
+      return link->Run();
+    }
+    const std::string lead = dialed.pass;
+    const Result<bool> carried = Carry(
+        [&](ConnectionHandler& member) { return OpenStream(address_, std::move(dialed), member, tls); });
+    if (!carried.ok()) return EndWithout(carried.status());
+    OpenMore(dial, tls, lead);
+  }
+
+  // One stream carries a connection of small messages. Where another does not come about, it carries all.
+  void OpenMore(const DialOptions& dial, const std::shared_ptr<grpc::ChannelCredentials>& tls,
+                const std::string& lead) {
+    {
+      std::unique_lock lock(dial_mutex_);
+      changed_.wait(lock, [&] { return stopped_ || large_; });
+    }
+    for (int i = 1; i < options_.streams && !stopped_; ++i) {
+      DialOptions another = dial;
+      another.local = false;
+      Result<Dialed> dialed = Dial(address_, another, wake_.get());
+      if (!dialed.ok()) return;
+      const Result<bool> carried = Carry([&](ConnectionHandler& member) {
+        return OpenStream(address_, *std::move(dialed), member, tls, lead);
+      });
+      if (!carried.ok() || !*carried) return;
+    }
+  }
+
+  static std::string_view NameOf(const Dialed& dialed, const DialOptions& dial) {
+    if (dialed.local) return "a unix socket and shared memory";
+    return dial.tls ? "TCP with TLS" : "TCP";
+  }
+
+  const std::string address_;
+  const GrpcTransportOptions options_;
+  Descriptor wake_;
+  grpc::Alarm alarm_;
+  const std::shared_ptr<ClientConnections> connections_;
+  std::shared_ptr<Connection> self_;
+  std::thread dialer_;
+
+  std::mutex dial_mutex_;
+  std::condition_variable changed_;
+  std::atomic<bool> stopped_ = false;  // no more streams
+  std::atomic<bool> large_ = false;    // a large body has come or gone
+};
+
+}  // namespace
+
+void ClientConnections::Begin() {
+  const std::lock_guard lock(mutex_);
+  ++live_;
+}
+
+void ClientConnections::End(std::shared_ptr<Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  over_.push_back(std::move(connection));
+  --live_;
+  changed_.notify_all();
+}
+
+std::vector<std::shared_ptr<Connection>> ClientConnections::TakeOver() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(over_, {});
+}
+
+void ClientConnections::WaitForAll() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return live_ == 0; });
+}
+
+std::shared_ptr<Connection> ConnectTo(const std::string& address, ConnectionHandler& handler,
+                                      const GrpcTransportOptions& options,
+                                      const std::shared_ptr<ClientConnections>& connections) {
+  auto connection = std::make_shared<ClientConnection>(address, handler, options, connections);
+  connections->TakeOver();  // not the last users of gRPC: the new one is there
+  connection->Start();
+  return connection;
+}
+
+}  // namespace penstock::transport

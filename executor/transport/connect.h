@@ -1,0 +1,36 @@
+// The client's part of the transport: a connection dials until the server is there, and is carried then by a
+// unix socket and shared memory on one host (local_link.h), by gRPC elsewhere (grpc_connect.h).
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/transport/grpc_transport.h"
+
+namespace penstock::transport {
+
+// The client connections of one transport. What is over is kept here until the transport takes it down: the
+// last owner of a channel must not be one of gRPC's own threads, which would have to wait for itself, nor
+// outlive the process's main.
+class ClientConnections {
+ public:
+  void Begin();
+  void End(std::shared_ptr<Connection> connection);
+  std::vector<std::shared_ptr<Connection>> TakeOver();
+  void WaitForAll();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int live_ = 0;
+  std::vector<std::shared_ptr<Connection>> over_;
+};
+
+std::shared_ptr<Connection> ConnectTo(const std::string& address, ConnectionHandler& handler,
+                                      const GrpcTransportOptions& options,
+                                      const std::shared_ptr<ClientConnections>& connections);
+
+}  // namespace penstock::transport

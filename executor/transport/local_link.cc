@@ -1,0 +1,271 @@
+#include "executor/transport/local_link.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "executor/transport/frame.h"
+#include "executor/transport/record.h"
+
+namespace penstock::transport {
+namespace {
+
+constexpr std::size_t kSharedFrom = std::size_t{32} << 10;  // bodies of so many bytes go by the arena
+// As by gRPC (grpc_stream.cc).
+constexpr Nanoseconds kPingAfter = std::chrono::seconds(5);
+constexpr Nanoseconds kPongWithin = std::chrono::seconds(8);
+constexpr auto kLookEvery = std::chrono::milliseconds(1000);
+
+constexpr std::size_t kUntakenMax = std::size_t{8} << 20;  // two bodies: one is copied while one is read
+
+// For kLookEvery at most.
+void WaitForRoom(const Descriptor& socket) {
+  pollfd polled{socket.get(), POLLOUT, 0};
+  poll(&polled, 1, kLookEvery.count());
+}
+
+bool HasMore(const Descriptor& socket) {
+  pollfd polled{socket.get(), POLLIN, 0};
+  return poll(&polled, 1, 0) > 0;
+}
+
+}  // namespace
+
+LocalLink::LocalLink(Descriptor socket, ConnectionHandler& handler, LocalEnd end,
+                     std::function<void()> on_admit)
+    : socket_(std::move(socket)),
+      handler_(handler),
+      end_(end),
+      on_admit_(std::move(on_admit)),
+      admitted_(end == LocalEnd::kClient),
+      heard_(SystemClock().Now()) {
+  fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
+}
+
+void LocalLink::Run() {
+  Status why;
+  try {
+    std::thread writer([this] { Write(); });
+    why = Read();
+    {
+      const std::lock_guard lock(mutex_);
+      // What this side has ended itself ends as it says; and after its own end nothing is missing.
+      if (why_) why = *why_;
+      if (why.id() == "E-rpc-stream" && said_end_ && !why_) why = OkStatus();
+      if (heard_end_ && !said_end_) SendRecord(socket_, NewRecord(RecordKind::kEnd));
+      EndNow(why);
+    }
+    writer.join();
+  } catch (const std::system_error& error) {
+    why = Unavailable("E-rpc-thread", "cannot start a thread: ", error.what());
+    const std::lock_guard lock(mutex_);
+    EndNow(why);
+  }
+  std::deque<Message> dropped[2];  // without the lock: an owner may be a payload of this connection
+  {
+    const std::lock_guard lock(mutex_);
+    dropped[0].swap(small_);
+    dropped[1].swap(large_);
+  }
+  handler_.OnClosed(shared_from_this(), why);
+}
+
+void LocalLink::Send(Message message) {
+  PENSTOCK_CHECK(message.head.size() <= kMaxHeadBytes && message.body.size() <= kMaxBodyBytes,
+                 "a message is too large");
+  std::vector<Message> sent;
+  const std::lock_guard lock(mutex_);
+  if (ended_ || closing_) {
+    sent.push_back(std::move(message));
+    return;
+  }
+  if (message.body.size() >= kSharedFrom) {
+    large_.push_back(std::move(message));
+    changed_.notify_one();
+    return;
+  }
+  small_.push_back(std::move(message));
+  if (reading_ != this) Flush(sent);
+}
+
+void LocalLink::Close() {
+  const std::lock_guard lock(mutex_);
+  closing_ = true;
+  changed_.notify_one();
+}
+
+void LocalLink::Abort() {
+  const std::lock_guard lock(mutex_);
+  EndNow(Unavailable("E-rpc-stream", "the connection was given up"));
+}
+
+void LocalLink::Admit() {
+  if (end_ == LocalEnd::kClient || admitted_.exchange(true)) return;
+  if (on_admit_) on_admit_();
+  OfferArena();
+}
+
+void LocalLink::EndNow(const Status& why) {
+  if (ended_) return;
+  ended_ = true;
+  why_ = why;
+  shutdown(socket_.get(), SHUT_RDWR);
+  changed_.notify_one();
+}
+
+void LocalLink::OfferArena() {
+  Result<SendArena> arena = SendArena::Make();
+  if (!arena.ok()) return;  // bodies go through the socket
+  std::vector<Message> sent;
+  const std::lock_guard lock(mutex_);
+  outgoing_ = *std::move(arena);
+  offer_ = true;
+  if (reading_ != this) Flush(sent);
+}
+
+void LocalLink::Note(std::uint64_t note) {
+  std::vector<Message> sent;
+  const std::lock_guard lock(mutex_);
+  if (ended_) return;
+  notes_.push_back(note);
+  if (reading_ != this) Flush(sent);
+}
+
+bool LocalLink::TryRecord(std::string_view record, int pass) {
+  if (ended_) return true;
+  const Sent sent = SendRecord(socket_, record, pass);
+  full_ = sent == Sent::kFull;
+  if (full_) changed_.notify_one();
+  // Whether it broke is seen by the reading thread, which still reads what came before.
+  return !full_;
+}
+
+bool LocalLink::Flush(std::vector<Message>& sent) {
+  if (full_) return false;
+  if (offer_) {
+    if (!TryRecord(NewRecord(RecordKind::kArena), outgoing_->fd())) return false;
+    offer_ = false;
+  }
+  if (pong_) {
+    if (!TryRecord(NewRecord(RecordKind::kPong))) return false;
+    pong_ = false;
+  }
+  constexpr std::size_t kNotesMax = kRecordBytes / sizeof(std::uint64_t);
+  while (!notes_.empty()) {
+    const std::size_t count = std::min(notes_.size(), kNotesMax);
+    std::string record = NewRecord(RecordKind::kNotes);
+    record.append(reinterpret_cast<const char*>(notes_.data()), count * sizeof(std::uint64_t));
+    if (!TryRecord(record)) return false;
+    notes_.erase(notes_.begin(), notes_.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  while (!small_.empty()) {
+    std::string record = NewRecord(RecordKind::kMessages);
+    std::size_t count = 0;
+    do {
+      PutMessage(record, small_[count++]);
+    } while (count < small_.size() && count < kFrameMessagesMax &&
+             record.size() + FrameBytes(small_[count]) <= kRecordBytes);
+    if (!TryRecord(record)) return false;
+    const auto end = small_.begin() + static_cast<std::ptrdiff_t>(count);
+    std::move(small_.begin(), end, std::back_inserter(sent));
+    small_.erase(small_.begin(), end);
+  }
+  return true;
+}
+
+bool LocalLink::LargeMayGo() const {
+  if (large_.empty()) return false;
+  return !mapped_ || untaken_ == 0 || untaken_ + large_.front().body.size() <= kUntakenMax;
+}
+
+bool LocalLink::EndMayGo() const { return closing_ && !said_end_ && large_.empty(); }
+
+// A process that was stopped itself finds what has come meanwhile unread, and does not take that for silence.
+void LocalLink::LookForSilence() {
+  const Nanoseconds now = SystemClock().Now(), heard = heard_;
+  if (ended_ || now - heard < kPingAfter) return;
+  if (!pinged_ || *pinged_ < heard) {
+    pinged_ = now;
+    TryRecord(NewRecord(RecordKind::kPing));
+  } else if (now - *pinged_ >= kPongWithin && !HasMore(socket_)) {
+    EndNow(Unavailable("E-rpc-stream", "its connection broke"));
+  }
+}
+
+void LocalLink::Write() {
+  std::vector<Message> sent;
+  Lock lock(mutex_);
+  while (true) {
+    changed_.wait_for(lock, kLookEvery, [&] { return ended_ || full_ || LargeMayGo() || EndMayGo(); });
+    LookForSilence();
+    if (ended_) break;
+    if (full_) {
+      lock.unlock();
+      WaitForRoom(socket_);
+      lock.lock();
+      full_ = false;
+    }
+    if (!Flush(sent)) continue;
+    if (LargeMayGo()) {
+      SendLarge(lock, sent);
+    } else if (EndMayGo()) {
+      SendSurely(lock, NewRecord(RecordKind::kEnd));
+      said_end_ = true;
+    }
+    lock.unlock();
+    sent.clear();
+    lock.lock();
+  }
+}
+
+void LocalLink::SendLarge(Lock& lock, std::vector<Message>& sent) {
+  sent.push_back(std::move(large_.front()));
+  const Message& message = sent.back();
+  large_.pop_front();
+  const std::size_t size = message.body.size();
+  const std::optional<std::uint64_t> offset = mapped_ ? outgoing_->Allocate(size) : std::nullopt;
+  if (!offset) return SendInParts(lock, message);
+  untaken_ += size;
+  std::byte* const to = outgoing_->At(*offset);
+  lock.unlock();
+  message.body.CopyTo(to);
+  std::string record = NewRecord(RecordKind::kShared);
+  PutValue(record, SharedHead{*offset, static_cast<std::uint32_t>(message.head.size()),
+                              static_cast<std::uint32_t>(size)});
+  record.append(message.head);
+  lock.lock();
+  SendSurely(lock, record);
+}
+
+void LocalLink::SendInParts(Lock& lock, const Message& message) {
+  std::string begin = NewRecord(RecordKind::kBegin);
+  PutValue(begin, BeginHead{static_cast<std::uint32_t>(message.head.size()),
+                            static_cast<std::uint32_t>(message.body.size())});
+  begin.append(message.head);
+  SendSurely(lock, begin);
+  for (const Bytes& piece : message.body.pieces()) {
+    for (std::size_t at = 0; at < piece.size && !ended_;) {
+      const std::size_t size = std::min(piece.size - at, kRecordBytes);
+      std::string part = NewRecord(RecordKind::kPart);
+      part.append(reinterpret_cast<const char*>(piece.data + at), size);
+      SendSurely(lock, part);
+      at += size;
+    }
+  }
+}
+
+void LocalLink::SendSurely(Lock& lock, std::string_view record) {
+  while (!TryRecord(record)) {
+    lock.unlock();
+    WaitForRoom(socket_);
+    lock.lock();
+    LookForSilence();
+  }
+}
+
+}  // namespace penstock::transport

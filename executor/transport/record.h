@@ -1,0 +1,78 @@
+// The records of a local connection (local_link.h): a kind, then what belongs to it. Numbers are the
+// machine's, because both ends are on one.
+//
+//   std::string record = NewRecord(RecordKind::kShared);
+//   PutValue(record, SharedHead{offset, head_size, body_size});
+//   ...
+//   const std::optional<SharedHead> sizes = TakeValue<SharedHead>(rest);  // nothing: the record is shorter
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "framework/runtime/transport.h"
+
+namespace penstock::transport {
+
+enum class RecordKind : std::uint32_t {
+  kMessages = 1,  // a frame (frame.h)
+  kShared = 2,    // SharedHead, head: the body is in the arena
+  kBegin = 3,     // BeginHead, head: the body follows in parts
+  kPart = 4,      // the next bytes of that body
+  kArena = 5,     // passes the descriptor of the sender's arena
+  kNotes = 6,     // u64 each, about the receiver's arena: FreedNote or TakenNote
+  kEnd = 7,       // the sender sends no more
+  kPing = 8,      // the receiver answers with kPong
+  kPong = 9,
+};
+
+struct SharedHead {
+  std::uint64_t offset;
+  std::uint32_t head, body;
+};
+struct BeginHead {
+  std::uint32_t head, body;
+};
+
+// The block at `offset`, which is even, is free again.
+constexpr std::uint64_t FreedNote(std::uint64_t offset) { return offset | 1; }
+// Messages with so many bytes in the arena have been handled; the first, of 0 bytes, says that the arena is
+// mapped.
+constexpr std::uint64_t TakenNote(std::uint64_t bytes) { return bytes << 1; }
+constexpr bool IsFreed(std::uint64_t note) { return (note & 1) != 0; }
+
+inline constexpr std::size_t kRecordBytes = std::size_t{60} << 10;  // small messages are joined up to this
+inline constexpr std::size_t kRecordMax = std::size_t{64} << 10;    // that a record may have
+
+inline std::string NewRecord(RecordKind kind) { return {reinterpret_cast<const char*>(&kind), sizeof(kind)}; }
+
+template <typename T>
+void PutValue(std::string& record, const T& value) {
+  record.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+// As of a frame.
+inline void PutMessage(std::string& record, const Message& message) {
+  PutValue(record, static_cast<std::uint32_t>(message.head.size()));
+  PutValue(record, static_cast<std::uint32_t>(message.body.size()));
+  record.append(message.head);
+  const std::size_t at = record.size();
+  record.resize(at + message.body.size());
+  message.body.CopyTo(reinterpret_cast<std::byte*>(record.data() + at));
+}
+
+// Takes a value off the front; nothing if there are not so many bytes.
+template <typename T>
+std::optional<T> TakeValue(std::string_view& record) {
+  T value;
+  if (record.size() < sizeof(value)) return std::nullopt;
+  std::memcpy(&value, record.data(), sizeof(value));
+  record.remove_prefix(sizeof(value));
+  return value;
+}
+
+}  // namespace penstock::transport

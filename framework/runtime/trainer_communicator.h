@@ -1,0 +1,60 @@
+// A trainer's communicator, as communication kernels see it: it takes whole gradients, cuts them, sends them
+// when its mode says so, and lands parameters where the program asks for them. Names are resolved when a
+// kernel is prepared; each step passes handles.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(gradient_, communicator.DeclareGradient({.name = "w@GRAD", .pieces = ...}));
+//   PENSTOCK_ASSIGN_OR_RETURN(param_, communicator.DeclareParam({.name = "w", .pieces = ...}));
+//   ... each step:  communicator.Send(gradient_, value);  communicator.EndStep(peers);
+//                   communicator.Land(param_, w);
+//
+// Declare calls are right at any time; Send, EndStep and Land before it was started are kFailedPrecondition
+// E-communicator-missing. Called from one thread at a time. Each call may wait, and returns the first error
+// of the client once there is one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/runtime/rpc_client.h"
+
+namespace penstock {
+
+struct WholeVariable {
+  struct Piece {
+    RemotePiece remote;
+    Dim begin = 0, end = 0;  // rows of the whole
+  };
+  std::string name;
+  std::vector<Piece> pieces;  // in the order of the rows, all of them
+  bool adds = false;          // gradients that wait may be added (merge_add)
+};
+
+struct GradientHandle {
+  int index = -1;
+};
+struct ParamHandle {
+  int index = -1;
+};
+
+class TrainerCommunicator {
+ public:
+  virtual ~TrainerCommunicator() = default;
+
+  // The same variable with the same pieces has one handle, however often it is declared.
+  virtual Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) = 0;
+  virtual Result<ParamHandle> DeclareParam(const WholeVariable& param) = 0;
+
+  // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
+  // has returned.
+  virtual Status Send(GradientHandle gradient, const Variable& value) = 0;
+  // send_barrier with half_async: all gradients of this process's step were handed over.
+  virtual Status EndStep(PeersHandle pservers) = 0;
+  // recv: `out` gets the parameter's newest value, if there is a newer one than it has. Nothing else writes
+  // parameters, so a value changes only where the program says.
+  virtual Status Land(ParamHandle param, Variable& out) = 0;
+  // Sends what waits, and stops. Without effect if it was not started.
+  virtual Status Stop() = 0;
+};
+
+}  // namespace penstock

@@ -1,0 +1,111 @@
+"""Communicator: sends and receives for programs that were transpiled with runtime_split_send_recv."""
+
+from penstock import _penstock
+from penstock.fluid.framework import Program
+from penstock.fluid.transpiler.config import DistributedMode
+
+__all__ = ['Communicator']
+
+_MODES = {
+    DistributedMode.SYNC: _penstock.CommunicatorMode.SYNC,
+    DistributedMode.ASYNC: _penstock.CommunicatorMode.ASYNC,
+    DistributedMode.HALF_ASYNC: _penstock.CommunicatorMode.HALF_ASYNC,
+    DistributedMode.GEO: _penstock.CommunicatorMode.GEO,
+}
+
+_QUEUE, _MERGE = 'communicator_send_queue_size', 'communicator_max_merge_var_num'
+_WAITS, _ROUNDS = 'communicator_send_wait_times', 'communicator_min_send_grad_num_before_recv'
+_APART = 'communicator_independent_recv_thread'
+_DEFAULTS = {_QUEUE: 1, _MERGE: 1, _WAITS: 5, _ROUNDS: 1, _APART: 1}
+_WITHOUT_EFFECT = frozenset(('communicator_thread_pool_size', 'communicator_is_sgd_optimizer', 'rpc_deadline',
+                             'rpc_retry_times'))
+_MOST = 1_000_000
+
+
+class Communicator:
+    """Stands between a trainer's program and its parameter servers. A process runs one at a time.
+
+    Example:
+        config = fluid.DistributeTranspilerConfig()
+        config.sync_mode, config.runtime_split_send_recv, config.completely_not_async = False, True, True
+        t = fluid.DistributeTranspiler(config)
+        t.transpile(trainer_id, pservers=endpoints, trainers=2, sync_mode=False)
+        exe.run(fluid.default_startup_program())
+        communicator = Communicator(t.get_trainer_program(), DistributedMode.SYNC)
+        communicator.start()
+        ...                                   # exe.run(t.get_trainer_program()), as often as there are batches
+        communicator.stop()
+    """
+
+    def __init__(self, program, mode, kwargs=None, envs=None):
+        """
+        program  the trainer's. It stays as it is: its recv ops say where parameters may change
+        mode     of DistributedMode: SYNC (completely_not_async), HALF_ASYNC or ASYNC
+        kwargs   {'pserver_endpoints': [...], 'trainer_id': n} in mode SYNC; must agree with the program
+        envs     settings of mode ASYNC as in Fluid, whole numbers as text or not; defaults as fleet's:
+                 communicator_send_queue_size 1                gradients of a variable that wait to be sent, at most
+                 communicator_max_merge_var_num 1              of them, how many are sent as one: their mean
+                 communicator_send_wait_times 5                x 10 ms that are waited for more to merge
+                 communicator_min_send_grad_num_before_recv 1  parameters are asked for after more rounds than this
+                 communicator_independent_recv_thread 1        0: by the thread that sends
+                 Fluid's others (thread_pool_size, is_sgd_optimizer, rpc_deadline, rpc_retry_times) have no effect
+
+        Raises ValueError for arguments that are wrong or do not fit the program, NotImplementedError for a mode
+        that does not run yet.
+        """
+        if not isinstance(program, Program):
+            raise TypeError('Communicator takes the Program of a trainer, not %s' % type(program).__name__)
+        if mode not in _MODES:
+            raise ValueError('the mode of a Communicator is one of DistributedMode, not %r' % (mode,))
+        self._program = program
+        self._mode = _MODES[mode]
+        self._settings = dict(_DEFAULTS, **_numbers(envs or {}))
+        self._started = False
+        _penstock.check_communicator(program.desc, self._mode)
+        _check_agrees(program, kwargs or {})
+
+    def start(self):
+        """Before the first step; after it, steps send and receive."""
+        settings = self._settings
+        _penstock.start_communicator(self._program.desc, self._mode, queue_max=settings[_QUEUE],
+                                     merge_max=settings[_MERGE], patience_ms=10 * settings[_WAITS],
+                                     rounds_before_receive=settings[_ROUNDS], receives_apart=settings[_APART] != 0)
+        self._started = True
+
+    def stop(self):
+        """Sends what waits, and stops. Without effect if it does not run."""
+        if self.is_running():
+            self._started = False
+            _penstock.stop_communicator()
+
+    def is_running(self):
+        """Whether it was started and not stopped: True or False."""
+        return self._started and _penstock.communicator_runs()
+
+
+def _numbers(envs):
+    """The settings as whole numbers; what Fluid's communicators do not know is an error."""
+    numbers = {}
+    for name, value in envs.items():
+        if name not in _DEFAULTS and name not in _WITHOUT_EFFECT:
+            raise ValueError('envs: a communicator has no setting %r; there are %s' %
+                             (name, ', '.join(sorted(_DEFAULTS) + sorted(_WITHOUT_EFFECT))))
+        least = 1 if name in (_QUEUE, _MERGE) else 0
+        try:
+            numbers[name] = int(value)
+        except (TypeError, ValueError):
+            raise ValueError('envs: %s must be a whole number, not %r' % (name, value)) from None
+        if name in _DEFAULTS and not least <= numbers[name] <= _MOST:
+            raise ValueError('envs: %s must be from %d to %d, not %d' % (name, least, _MOST, numbers[name]))
+    return numbers
+
+
+def _check_agrees(program, kwargs):
+    """What a script says twice, in the program and here, must be the same."""
+    attrs = {'pserver_endpoints': 'endpoints', 'trainer_id': 'trainer_id'}
+    for op in program.global_block().ops:
+        if op.type != 'send_barrier':
+            continue
+        for name, attr in attrs.items():
+            if name in kwargs and kwargs[name] != op.attr(attr):
+                raise ValueError('kwargs: %s is %r, but the program says %r' % (name, kwargs[name], op.attr(attr)))

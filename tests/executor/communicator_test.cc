@@ -1,0 +1,127 @@
+// The queues of a trainer's communicator and its merges.
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "executor/communicator/merge.h"
+#include "executor/communicator/send_queues.h"
+
+namespace penstock::communicator {
+namespace {
+
+constexpr std::chrono::milliseconds kAtOnce(0), kLong(60'000);
+
+Variable Gradient(std::vector<float> values) {
+  Variable made;
+  Tensor& tensor = made.As<Tensor>();
+  tensor.Reset(DType::kFp32, {static_cast<Dim>(values.size())});
+  std::copy(values.begin(), values.end(), tensor.Data<float>());
+  return made;
+}
+
+Variable Rows(std::vector<std::int64_t> rows, float value) {
+  Variable made;
+  auto& selected = made.As<SelectedRows>();
+  selected.height = 10;
+  selected.ResetValue(DType::kFp32, {static_cast<Dim>(rows.size()), 2});
+  std::fill_n(selected.value.Data<float>(), 2 * rows.size(), value);
+  selected.rows = std::move(rows);
+  return made;
+}
+
+std::vector<float> ValuesOf(const Tensor& tensor) {
+  return {tensor.Data<float>(), tensor.Data<float>() + tensor.count()};
+}
+
+float FirstOf(const Variable& gradient) { return *gradient.If<Tensor>()->Data<float>(); }
+
+// Several threads fill their queues while one empties all: each gradient comes out once, and each queue in
+// its order, whatever the limits are.
+TEST(SendQueues, LoseNothingAndTakeNothingTwice) {
+  constexpr std::size_t kQueues = 3;
+  constexpr int kEach = 500;
+  for (std::size_t queue_max = 1; queue_max <= 4; ++queue_max) {
+    for (std::size_t merge_max = 1; merge_max <= 5; merge_max += 2) {
+      SendQueues queues({.queue_max = queue_max, .merge_max = merge_max, .patience = kAtOnce});
+      std::vector<std::thread> trainers;
+      for (std::size_t q = 0; q < kQueues; ++q) {
+        trainers.emplace_back([&queues, q] {
+          for (int i = 0; i < kEach; ++i) ASSERT_TRUE(queues.Put(q, Gradient({static_cast<float>(i)})));
+        });
+      }
+      std::vector<int> next(kQueues, 0);
+      while (std::accumulate(next.begin(), next.end(), 0) < static_cast<int>(kQueues) * kEach) {
+        for (const SendQueues::Batch& batch : queues.Take()) {
+          ASSERT_LE(batch.gradients.size(), merge_max);
+          for (const Variable& gradient : batch.gradients)
+            ASSERT_EQ(FirstOf(gradient), static_cast<float>(next[batch.queue]++));
+        }
+      }
+      for (std::thread& trainer : trainers) trainer.join();
+      queues.Close();
+      EXPECT_TRUE(queues.Take().empty());
+    }
+  }
+}
+
+TEST(SendQueues, WaitForAWholeRoundUnlessSomebodyWaitsForRoom) {
+  SendQueues queues({.queue_max = 2, .merge_max = 2, .patience = kLong});
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_TRUE(queues.Put(0, Gradient({1})));
+    ASSERT_TRUE(queues.Put(1, Gradient({2})));
+  }
+  EXPECT_EQ(queues.Take().size(), 2u);  // both have a whole batch
+  ASSERT_TRUE(queues.Put(0, Gradient({1})));
+  ASSERT_TRUE(queues.Put(0, Gradient({1})));
+  std::thread trainer([&] { EXPECT_TRUE(queues.Put(0, Gradient({3}))); });  // queue 1 has nothing
+  const std::vector<SendQueues::Batch> round = queues.Take();
+  trainer.join();
+  ASSERT_EQ(round.size(), 1u);
+  EXPECT_EQ(round[0].gradients.size(), 2u);
+}
+
+TEST(SendQueues, GiveWhatIsLeftOnceTheyAreClosed) {
+  SendQueues queues({.queue_max = 1, .merge_max = 1, .patience = kLong});
+  ASSERT_TRUE(queues.Put(0, Gradient({1})));
+  std::thread trainer([&] { EXPECT_FALSE(queues.Put(0, Gradient({2}))); });
+  queues.Close();
+  trainer.join();
+  EXPECT_FALSE(queues.Put(0, Gradient({3})));
+  ASSERT_EQ(queues.Take().size(), 1u);
+  EXPECT_TRUE(queues.Take().empty());
+}
+
+TEST(SendQueues, DropWhatCannotBeSent) {
+  SendQueues queues({.queue_max = 1, .merge_max = 1, .patience = kAtOnce});
+  ASSERT_TRUE(queues.Put(0, Gradient({1})));
+  queues.CloseEmpty();
+  EXPECT_TRUE(queues.Take().empty());
+}
+
+TEST(Merge, IsTheMeanOrTheSum) {
+  const auto gradients = [] {
+    return std::vector<Variable>{Gradient({1, 2}), Gradient({3, 5}), Gradient({5, 8})};
+  };
+  EXPECT_EQ(ValuesOf(*Merge(gradients(), MergeRule::kMean)->If<Tensor>()), (std::vector<float>{3, 5}));
+  EXPECT_EQ(ValuesOf(*Merge(gradients(), MergeRule::kSum)->If<Tensor>()), (std::vector<float>{9, 15}));
+}
+
+TEST(Merge, LeavesOneAsItIs) {
+  std::vector<Variable> one = {Gradient({1, 2})};
+  const float* bytes = one[0].If<Tensor>()->Data<float>();
+  EXPECT_EQ(Merge(std::move(one), MergeRule::kMean)->If<Tensor>()->Data<float>(), bytes);
+}
+
+TEST(Merge, ListsRowsOneAfterTheOther) {
+  std::vector<Variable> some = {Rows({7, 2}, 2), Rows({}, 0), Rows({2}, 4)};
+  const Result<Variable> merged = Merge(std::move(some), MergeRule::kSum);
+  ASSERT_TRUE(merged.ok());
+  const auto& rows = *merged->If<SelectedRows>();
+  EXPECT_EQ(rows.rows, (std::vector<std::int64_t>{7, 2, 2}));
+  EXPECT_EQ(rows.height, 10);
+  EXPECT_EQ(ValuesOf(rows.value), (std::vector<float>{2, 2, 2, 2, 4, 4}));
+}
+
+}  // namespace
+}  // namespace penstock::communicator

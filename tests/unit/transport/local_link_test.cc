@@ -1,0 +1,299 @@
+// Two processes of one host, as two ends in this process; and an end that lies.
+#include "executor/transport/local_link.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "executor/transport/unix_socket.h"
+
+namespace penstock::test {
+namespace {
+
+using std::chrono::seconds;
+using transport::Descriptor;
+using transport::LocalEnd;
+using transport::LocalLink;
+
+constexpr std::size_t kMiB = std::size_t{1} << 20;
+
+// Keeps what comes until it is taken.
+class Inbox : public ConnectionHandler {
+ public:
+  void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+    changed_.notify_all();
+  }
+  void OnClosed(const std::shared_ptr<Connection>&, const Status& why) override {
+    const std::lock_guard lock(mutex_);
+    closed_ = why;
+    changed_.notify_all();
+  }
+  Message Take() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, seconds(30), [&] { return !messages_.empty(); }))
+      return {"nothing came", {}};
+    Message message = std::move(messages_.front());
+    messages_.pop_front();
+    return message;
+  }
+  bool Has(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, seconds(30), [&] { return messages_.size() >= count; });
+  }
+  Status Closed() {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, seconds(30), [&] { return closed_.has_value(); }))
+      return InternalError("E-test", "not closed");
+    return *closed_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Message> messages_;
+  std::optional<Status> closed_;
+};
+
+std::pair<Descriptor, Descriptor> SocketPair() {
+  int ends[2];
+  EXPECT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+struct End {
+  End(Descriptor socket, LocalEnd end)
+      : link(std::make_shared<LocalLink>(std::move(socket), inbox, end)), thread([this] { link->Run(); }) {}
+  ~End() {
+    link->Abort();
+    thread.join();
+  }
+  Inbox inbox;
+  std::shared_ptr<LocalLink> link;
+  std::thread thread;
+};
+
+// A client and a server that has admitted it.
+struct Pair {
+  explicit Pair(bool admit = true) {
+    auto [a, b] = SocketPair();
+    client.emplace(std::move(a), LocalEnd::kClient);
+    server.emplace(std::move(b), LocalEnd::kServer);
+    if (admit) server->link->Admit();
+  }
+  std::optional<End> client, server;
+};
+
+Payload Pattern(std::size_t size, int seed) {
+  std::string text(size, '\0');
+  for (std::size_t i = 0; i < size; ++i)
+    text[i] = static_cast<char>(i * 31 + i / 4096 + static_cast<unsigned>(seed));
+  return Payload::Of(std::move(text));
+}
+
+TEST(LocalLink, BodiesOfEverySizeArriveBothWays) {
+  Pair pair;
+  for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{1000}, (32 * kMiB / 1024) - 1,
+                                 32 * kMiB / 1024, kMiB + 3, kMaxBodyBytes}) {
+    const Payload body = Pattern(size, 7);
+    pair.client->link->Send({"to the server", body});
+    const Message there = pair.server->inbox.Take();
+    EXPECT_EQ(there.head, "to the server");
+    EXPECT_TRUE(there.body.ToText() == body.ToText()) << size;
+    pair.server->link->Send({"back", there.body});
+    EXPECT_TRUE(pair.client->inbox.Take().body.ToText() == body.ToText()) << size;
+  }
+}
+
+TEST(LocalLink, ABodyInSeveralPiecesArrivesInOne) {
+  Pair pair;
+  Payload body;
+  for (int i = 0; i < 5; ++i) body.Append(Pattern(50'000, i).pieces().front());
+  pair.client->link->Send({"pieces", body});
+  EXPECT_TRUE(pair.server->inbox.Take().body.ToText() == body.ToText());
+}
+
+TEST(LocalLink, WithoutSharedMemoryBodiesComeThroughTheSocket) {
+  Pair pair(false);
+  const Payload body = Pattern(kMaxBodyBytes, 1);
+  pair.server->link->Send({"head", body});
+  EXPECT_TRUE(pair.client->inbox.Take().body.ToText() == body.ToText());
+}
+
+// A handler that keeps all that it gets, as one that waits for a slower trainer does.
+TEST(LocalLink, AFullArenaStopsNobody) {
+  Pair pair;
+  const Payload body = Pattern(kMaxBodyBytes, 2);
+  const std::size_t count = transport::kArenaBytes / kMaxBodyBytes + 8;
+  for (std::size_t i = 0; i < count; ++i) pair.client->link->Send({std::to_string(i), body});
+  ASSERT_TRUE(pair.server->inbox.Has(count));
+  for (std::size_t i = 0; i < count; ++i) {
+    const Message message = pair.server->inbox.Take();
+    EXPECT_EQ(message.head, std::to_string(i));
+    EXPECT_TRUE(std::memcmp(message.body.pieces().front().data, body.pieces().front().data, 4096) == 0);
+  }
+  pair.client->link->Send({"and on", body});
+  EXPECT_EQ(pair.server->inbox.Take().head, "and on");
+}
+
+TEST(LocalLink, SmallMessagesStayInOrderAndDoNotWaitForTheReader) {
+  Pair pair;
+  for (int i = 0; i < 20'000; ++i) pair.client->link->Send({std::to_string(i), Pattern(100, i)});
+  for (int i = 0; i < 20'000; ++i) ASSERT_EQ(pair.server->inbox.Take().head, std::to_string(i));
+}
+
+TEST(LocalLink, CloseSendsWhatIsQueuedAndBothSeeAnOrderlyEnd) {
+  Pair pair;
+  for (int i = 0; i < 20; ++i) {
+    pair.client->link->Send({"large", Pattern(kMiB, i)});
+    pair.client->link->Send({"small", {}});
+  }
+  pair.client->link->Close();
+  EXPECT_TRUE(pair.server->inbox.Closed().ok());
+  EXPECT_TRUE(pair.client->inbox.Closed().ok());
+  EXPECT_TRUE(pair.server->inbox.Has(40));
+}
+
+TEST(LocalLink, AnAbortIsABrokenConnectionToTheOther) {
+  Pair pair;
+  pair.client->link->Send({"x", Pattern(kMiB, 1)});
+  const Message kept = pair.server->inbox.Take();
+  pair.client->link->Abort();
+  EXPECT_EQ(pair.server->inbox.Closed().id(), "E-rpc-stream");
+  EXPECT_EQ(pair.client->inbox.Closed().id(), "E-rpc-stream");
+  pair.client.reset();
+  EXPECT_EQ(kept.body.ToText(), Pattern(kMiB, 1).ToText());
+}
+
+// What a process that has passed the gate may send all the same; the server's end tells why it closes.
+class Liar {
+ public:
+  explicit Liar(bool admit = true) {
+    auto [mine, its] = SocketPair();
+    socket_ = std::move(mine);
+    server_.emplace(std::move(its), LocalEnd::kServer);
+    if (!admit) return;
+    server_->link->Admit();
+    char buffer[64];
+    std::optional<transport::Received> offer = transport::ReceiveRecord(socket_, buffer, sizeof(buffer));
+    arena_ = std::move(offer->passed);
+  }
+  template <typename... Numbers>
+  void Say(std::uint32_t kind, Numbers... numbers) {
+    std::string record(reinterpret_cast<const char*>(&kind), 4);
+    (record.append(reinterpret_cast<const char*>(&numbers), sizeof(numbers)), ...);
+    transport::SendRecord(socket_, record);
+  }
+  void Pass(const Descriptor& memory) {
+    transport::SendRecord(socket_, std::string("\5\0\0\0", 4), memory.get());
+  }
+  void PassArena() { Pass(Descriptor(fcntl(arena_.get(), F_DUPFD_CLOEXEC, 0))); }
+  std::string Id() { return server_->inbox.Closed().id(); }
+  End& server() { return *server_; }
+
+ private:
+  Descriptor socket_, arena_;
+  std::optional<End> server_;
+};
+
+enum : std::uint32_t { kMessages = 1, kShared, kBegin, kPart, kArena, kNotes, kEnd };
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
+TEST(LocalLink, WhatCannotBeIsRefused) {
+  const std::vector<std::function<void(Liar&)>> lies = {
+      [](Liar& liar) { liar.Say(0); },
+      [](Liar& liar) { liar.Say(99, U64{0}); },
+      [](Liar& liar) { liar.Say(kMessages, U32{5}, U32{5}); },
+      [](Liar& liar) { liar.Say(kShared, U64{0}, U32{0}, U32{4096}); },  // no arena was passed
+      [](Liar& liar) { liar.Say(kShared, U32{1}); },
+      [](Liar& liar) { liar.Say(kBegin, U32{0}, U32{0}); },
+      [](Liar& liar) { liar.Say(kBegin, U32{0}, U32{0xffffffff}); },
+      [](Liar& liar) { liar.Say(kBegin, U32{8}, U32{8}); },
+      [](Liar& liar) {
+        liar.Say(kBegin, U32{0}, U32{8});
+        liar.Say(kBegin, U32{0}, U32{8});
+      },
+      [](Liar& liar) { liar.Say(kPart, U64{0}); },
+      [](Liar& liar) {
+        liar.Say(kBegin, U32{0}, U32{9});
+        liar.Say(kPart, U64{0}, U64{0});
+      },
+      [](Liar& liar) { liar.Say(kArena); },
+      [](Liar& liar) { liar.Pass(Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC))); },
+      [](Liar& liar) {
+        liar.PassArena();
+        liar.PassArena();
+      },
+      [](Liar& liar) { liar.Say(kNotes, U64{4096 | 1}); },  // nothing is in use
+      [](Liar& liar) { liar.Say(kNotes, U64{2}); },
+      [](Liar& liar) { liar.Say(kNotes, U32{0}); },
+  };
+  for (std::size_t i = 0; i < lies.size(); ++i) {
+    Liar liar;
+    lies[i](liar);
+    EXPECT_EQ(liar.Id(), "E-rpc-frame") << "lie " << i;
+  }
+}
+
+TEST(LocalLink, OffsetsOutsideTheArenaAreRefused) {
+  const U64 size = transport::kArenaBytes;
+  for (const auto& [offset, body] : std::initializer_list<std::pair<U64, U32>>{{size, 1},
+                                                                               {size - 4096, 4097},
+                                                                               {~U64{0} - 4095, 4096},
+                                                                               {1, 1},
+                                                                               {U64{1} << 63, 4096},
+                                                                               {0, 5 << 20}}) {
+    Liar liar;
+    liar.PassArena();
+    liar.Say(kShared, U64{0}, U32{0}, U32{4096});
+    EXPECT_EQ(liar.server().inbox.Take().body.size(), 4096u);
+    liar.Say(kShared, offset, U32{0}, body);
+    EXPECT_EQ(liar.Id(), "E-rpc-frame") << offset << " " << body;
+  }
+}
+
+TEST(LocalLink, BeforeItIsAdmittedAProcessMaySend64KBAndPassNoMemory) {
+  Liar much(false);
+  for (int i = 0; i < 3; ++i) much.Say(kMessages, U32{0}, U32{30'000}, std::array<char, 30'000>());
+  EXPECT_EQ(much.Id(), "E-rpc-frame");
+  Liar large(false);
+  large.Say(kBegin, U32{0}, U32{4 << 20});
+  EXPECT_EQ(large.Id(), "E-rpc-frame");
+  Liar memory(false);
+  Descriptor sealed(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(sealed.get(), 4096), 0);
+  ASSERT_EQ(fcntl(sealed.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  memory.Pass(sealed);
+  EXPECT_EQ(memory.Id(), "E-rpc-frame");
+}
+
+int OpenDescriptors() {
+  int count = 0;
+  DIR* folder = opendir("/proc/self/fd");
+  while (readdir(folder) != nullptr) ++count;
+  closedir(folder);
+  return count;
+}
+
+TEST(LocalLink, DescriptorsThatNobodyAskedForAreClosed) {
+  const int before = OpenDescriptors();
+  {
+    Liar liar;
+    Descriptor file(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    liar.Pass(file);
+    EXPECT_EQ(liar.Id(), "E-rpc-frame");
+  }
+  EXPECT_EQ(OpenDescriptors(), before);
+}
+
+}  // namespace
+}  // namespace penstock::test

@@ -1,0 +1,166 @@
+// What the transport costs between two processes of this host: large bodies one way, and small messages.
+//
+//   bench_transport auto|tcp [streams] [body bytes] [bodies] [small messages]
+//
+// Bodies are parts of 128 MB, and the receiver copies each to a place in 128 MB, as a merge reads it once.
+// Processor time is that of both processes.
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/transport/grpc_transport.h"
+
+namespace penstock {
+namespace {
+
+constexpr char kToken[] = "a token of this run";
+constexpr int kInFlight = 64;                            // small messages
+constexpr std::size_t kBuffer = std::size_t{128} << 20;  // what bodies are taken from, and copied to
+
+// Admits everybody, copies bodies, and answers each message that asks for it.
+class Receiver : public ConnectionHandler {
+ public:
+  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override {
+    from->Admit();
+    at_ = at_ + message.body.size() > kBuffer ? 0 : at_;
+    message.body.CopyTo(buffer_.data() + at_);
+    at_ += message.body.size();
+    if (message.head.starts_with("ask")) from->Send({"answer", {}});
+  }
+  void OnClosed(const std::shared_ptr<Connection>&, const Status&) override { _exit(0); }
+
+ private:
+  std::vector<std::byte> buffer_ = std::vector<std::byte>(kBuffer);
+  std::size_t at_ = 0;
+};
+
+class Sender : public ConnectionHandler {
+ public:
+  void OnMessage(const std::shared_ptr<Connection>&, Message) override {
+    const std::lock_guard lock(mutex_);
+    ++answers_;
+    changed_.notify_all();
+  }
+  void OnClosed(const std::shared_ptr<Connection>&, const Status& why) override {
+    if (why.ok()) return;
+    std::fprintf(stderr, "%s\n", why.ToString().c_str());
+    std::_Exit(1);
+  }
+  void WaitFor(long answers) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return answers_ >= answers; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  long answers_ = 0;
+};
+
+int FreePort() {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  listen(fd, 1);
+  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  close(fd);
+  std::uint16_t port;
+  std::memcpy(&port, reinterpret_cast<const char*>(&address) + 2, sizeof(port));
+  return __builtin_bswap16(port);
+}
+
+double CpuOf(pid_t pid) {
+  clockid_t clock;
+  timespec now{};
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &now) != 0) return 0;
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+// Seconds, and processor seconds of both.
+struct Cost {
+  double wall, cpu;
+};
+template <typename Work>
+Cost Measure(pid_t server, Work work) {
+  const auto begin = std::chrono::steady_clock::now();
+  const double cpu = CpuOf(getpid()) + CpuOf(server);
+  work();
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
+  return {wall.count(), CpuOf(getpid()) + CpuOf(server) - cpu};
+}
+
+int Main(int argc, char** argv) {
+  const auto number = [&](int at, long otherwise) { return argc > at ? std::atol(argv[at]) : otherwise; };
+  const std::string carrier = argc > 1 ? argv[1] : "auto";
+  const int streams = static_cast<int>(number(2, 2));
+  const auto body = static_cast<std::size_t>(number(3, 4 << 20));
+  const long bodies = number(4, 256), small = number(5, 20000);
+  const std::string address = StrCat("127.0.0.1:", FreePort());
+  const auto make = [&] {
+    return transport::MakeGrpcTransport({.token = kToken,
+                                         .report = [](const std::string& line) { std::puts(line.c_str()); },
+                                         .carrier = transport::CarrierOf(carrier).value(),
+                                         .streams = streams,
+                                         .tell = [](const std::string& line) { std::puts(line.c_str()); }});
+  };
+  const pid_t server = fork();
+  if (server == 0) {
+    Receiver receiver;
+    const auto transport = make();
+    const auto listener = transport->Listen(address, receiver).value();
+    pause();
+  }
+  Sender sender;
+  const auto transport = make();
+  const auto connection = transport->Connect(address, sender);
+  const Payload buffer = Payload::Of(std::string(kBuffer, 'x')),
+                kilobyte = Payload::Of(std::string(1024, 'x'));
+  const Bytes& bytes = buffer.pieces().front();
+  std::vector<Payload> large;
+  for (std::size_t at = 0; at + body <= kBuffer; at += body)
+    large.emplace_back(Bytes{bytes.owner, bytes.data + at, body});
+  long answers = 0;
+  connection->Send({"ask", {}});
+  sender.WaitFor(++answers);
+  const auto send = [&](const std::vector<Payload>& payloads, long count, long in_flight) {
+    const long before = answers;
+    for (long i = 0; i < count; ++i) {
+      connection->Send({"ask", payloads[static_cast<std::size_t>(i) % payloads.size()]});
+      if (++answers - before > in_flight) sender.WaitFor(answers - in_flight);
+    }
+    sender.WaitFor(answers);
+  };
+  send(large, 64, 8);
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const Cost cost = Measure(server, [&] { send(large, bodies, 16); });
+    const double gb = 1e-9 * static_cast<double>(body) * static_cast<double>(bodies);
+    std::printf("bodies of %zu bytes: %.2f GB/s, %.3f CPU-s/GB\n", body, gb / cost.wall, cost.cpu / gb);
+  }
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    const Cost cost = Measure(server, [&] { send({kilobyte}, small, kInFlight); });
+    const double each = 1e6 / static_cast<double>(small);
+    std::printf("1 KB and its answer: %.1f us, %.1f us of CPU\n", cost.wall * each, cost.cpu * each);
+  }
+  const Cost cost = Measure(server, [&] { send({kilobyte}, 2000, 0); });
+  std::printf("1 KB and its answer, one at a time: %.1f us, %.1f us of CPU\n", cost.wall * 500,
+              cost.cpu * 500);
+  connection->Close();
+  waitpid(server, nullptr, 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace penstock
+
+int main(int argc, char** argv) { return penstock::Main(argc, argv); }

@@ -23,10 +23,12 @@ Payload CopyOf(std::span<const T> values) {
 // What Fluid's servers cannot promise, and what its calls do not carry yet.
 Status RequireFluids(const Program& program) {
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
-  if (policies.staleness) {
-    return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run on Fluid's wire; transpile ",
+  const auto refused = [](const char* policy) {
+    return Unimplemented("E-contract-policy", policy, " does not run on Fluid's wire; transpile ",
                          "without it, or use the native wire");
-  }
+  };
+  if (policies.staleness) return refused(kStalenessPolicy);
+  if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
   if (!roles::ReadTrainer(program).by_communicator) return OkStatus();
   return Unimplemented("E-contract-mode", "a communicator does not run on Fluid's wire yet; transpile ",
                        "without runtime_split_send_recv, or use the native wire");

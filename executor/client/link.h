@@ -156,7 +156,8 @@ class Link final : public ConnectionHandler {
     // As the welcome says: how it is cut.
     std::size_t chunks = 0, chunk_rows = 0, chunk_bytes = 0, bytes = 0;
     std::size_t parts = 0;                     // of a chunk; the last may have fewer
-    std::vector<std::uint64_t> welcome_below;  // pushes, by chunk; at least the window
+    bool by_turn = false;                      // pushes wait for credit from the first on
+    std::vector<std::uint64_t> welcome_below;  // pushes, by chunk; else at least the window
     std::vector<PendingPush> waiting;          // for credit
     Arriving arriving;
   };

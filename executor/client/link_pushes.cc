@@ -242,8 +242,9 @@ bool Link::SendAllowed(PendingPush& push) {
   Variable& variable = variables_[push.slot];
   const bool rows = PieceOf(variable).rows;
   if (variable.welcome_below.size() < variable.chunks) variable.welcome_below.resize(variable.chunks, 0);
+  const std::uint64_t window = variable.by_turn ? 0 : cut_.window;
   for (; push.chunk < variable.chunks; ++push.chunk) {
-    if (push.step >= std::max<std::uint64_t>(variable.welcome_below[push.chunk], cut_.window)) return false;
+    if (push.step >= std::max(variable.welcome_below[push.chunk], window)) return false;
     SendParts(variable, push, rows ? Extent{0, push.bytes.size} : ChunkOf(variable, push.chunk));
   }
   return true;

@@ -78,6 +78,7 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
   cut_.part_bytes = cut.part_bytes;
   cut_.window = cut.window;
   for (Variable& variable : variables_) {
+    variable.by_turn = false;
     const protocol::ContractPiece& piece = PieceOf(variable);
     if (!piece.shape.IsKnown() && !piece.rows) continue;  // asked for by rows alone
     const std::size_t row_bytes = static_cast<std::size_t>(piece.shape.RowWidth()) * SizeOf(piece.dtype);
@@ -92,6 +93,9 @@ bool Link::CutVariables(const protocol::WelcomeBody& cut) {
     variable.chunk_bytes = chunk_rows * row_bytes;
     variable.bytes = rows * row_bytes;
     variable.parts = PartsOf(variable.chunk_bytes);
+  }
+  for (const std::uint32_t position : cut.by_turn) {
+    if (Variable* variable = At(position)) variable->by_turn = true;
   }
   return true;
 }

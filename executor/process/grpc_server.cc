@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <thread>
 
 #include "executor/process/launcher.h"
@@ -63,6 +64,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.checkpoint_folder = options.checkpoint_folder;
   loop.pserver.job = std::move(options.job);
   loop.pserver.chunk_bytes = options.chunk_bytes;
+  if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
   if (!options.report) loop.pserver.warn = [](const std::string& line) { Log(LogSeverity::kError, line); };
   loop.pserver.report = options.report ? std::move(options.report)
@@ -73,6 +75,7 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   if (wire == WireName::kFluid) {
     loop.pserver.proven = true;  // there is no hello that could be a stranger's
     loop.pserver.part_bytes = pserver::FluidService::kPartBytes;
+    loop.pserver.early_bytes = std::numeric_limits<std::size_t>::max();  // its calls tell of no credit
     auto fluid = std::make_unique<pserver::FluidWire>(loop.pserver.job, loop.pserver.report);
     return std::unique_ptr<ServerLoop>(
         std::make_unique<GrpcServer>(ops, blocks, nullptr, std::move(fluid), std::move(loop)));

@@ -24,6 +24,7 @@ struct GrpcServerOptions {
   std::string token;  // its secret; empty: none
   int threads = 0;    // that merge gradients and run blocks; 0: one per processor, at most 8
   std::optional<std::size_t> chunk_bytes = {};  // as of ChunkStore::Make
+  std::optional<std::size_t> early_bytes = {};  // as of PserverOptions; nothing: its default
   transport::TlsFiles tls;
   std::string carrier = {};  // "auto" (and ""), "tcp": what connections may be carried by (grpc_transport.h)
   // "native" (or empty), or "fluid": the wire of Fluid 1.8.5, which has neither token nor TLS.

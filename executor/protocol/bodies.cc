@@ -55,6 +55,7 @@ class Reader {
     for (T& number : numbers) number = Number<T>();
     return numbers;
   }
+  bool AtEnd() const { return left_.empty(); }
   Status Finish() const {
     if (broken_) return DataLoss("E-rpc-body", "a message ends too early");
     if (!left_.empty()) return DataLoss("E-rpc-body", "a message has ", left_.size(), " bytes too many");
@@ -102,6 +103,9 @@ std::string WriteWelcome(const WelcomeBody& body) {
   out.Number(body.window);
   out.Number(static_cast<std::uint32_t>(body.chunk_rows.size()));
   for (const std::uint64_t rows : body.chunk_rows) out.Number(rows);
+  if (body.by_turn.empty()) return out.Take();
+  out.Number(static_cast<std::uint32_t>(body.by_turn.size()));
+  for (const std::uint32_t variable : body.by_turn) out.Number(variable);
   return out.Take();
 }
 
@@ -111,6 +115,7 @@ Result<WelcomeBody> ReadWelcome(std::string_view bytes) {
   body.part_bytes = in.Number<std::uint32_t>();
   body.window = in.Number<std::uint32_t>();
   body.chunk_rows = in.Numbers<std::uint64_t>();
+  if (!in.AtEnd()) body.by_turn = in.Numbers<std::uint32_t>();
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
   return body;
 }

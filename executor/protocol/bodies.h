@@ -27,6 +27,8 @@ struct WelcomeBody {
   std::uint32_t part_bytes = 0;           // a chunk travels in parts of this size
   std::uint32_t window = 0;               // steps that may be pushed ahead of a variable's version
   std::vector<std::uint64_t> chunk_rows;  // by variable
+  // Variables whose pushes wait for credit (Credit) from the first step on: the window is not theirs.
+  std::vector<std::uint32_t> by_turn = {};
 };
 std::string WriteWelcome(const WelcomeBody& body);
 Result<WelcomeBody> ReadWelcome(std::string_view bytes);

@@ -1,6 +1,7 @@
 // What a contract takes from a role, and which roles this runtime refuses.
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "executor/protocol/contract.h"
 #include "framework/roles/row_pieces.h"
@@ -36,17 +37,19 @@ Status RequireServable(const roles::ServerRole& role) {
   return OkStatus();
 }
 
-Status RequirePolicies(const ProgramMeta& meta, bool sync) {
+// `sync`: nothing for a start-up program, which belongs to a job of any mode.
+Status RequirePolicies(const ProgramMeta& meta, std::optional<bool> sync) {
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(meta));
-  const auto refused = [](const char* policy) {
-    return Unimplemented("E-contract-policy", policy, " does not run yet; transpile without it");
-  };
-  if (policies.staleness && sync) {
+  if (policies.staleness && sync == true) {
     return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
                          "transpile without it, or with sync_mode=false");
   }
-  if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
-  return policies.compression == CompressionRules() ? OkStatus() : refused(kCompressionPolicy);
+  if (policies.backup_trainers > 0 && sync == false) {
+    return Unimplemented("E-contract-policy", kBackupTrainersPolicy, " does not run in asynchronous ",
+                         "programs; transpile without it, or with sync_mode=true");
+  }
+  if (policies.compression == CompressionRules()) return OkStatus();
+  return Unimplemented("E-contract-policy", kCompressionPolicy, " does not run yet; transpile without it");
 }
 
 class ContractMaker {
@@ -255,8 +258,8 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
     if (!status.ok()) return roles::AddPlace(std::move(status), *one.op);
   }
   PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take());
-  // A start-up program belongs to a job of any mode.
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta(), out.trains && !out.ends_steps));
+  const std::optional<bool> sync = out.trains ? std::optional(!out.ends_steps) : std::nullopt;
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta(), sync));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;
   return out;
 }

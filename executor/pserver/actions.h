@@ -21,11 +21,14 @@ struct MachineConfig {
   bool counts_steps = false;  // that block has counters of the trainers' steps
   std::uint64_t window = 2;   // steps a trainer may push ahead
   std::size_t part_bytes = kMaxBodyBytes;
+  int backup_trainers = 0;      // that a step does not wait for (quorum.h)
+  std::size_t early_bytes = 0;  // of params by turn: what may be given to trainers and not merged yet
   struct Param {
     std::string name;
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
+    bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
   };
   std::vector<Param> params;
 };
@@ -71,6 +74,7 @@ struct MergeAction {
   std::uint64_t step = 0;
   std::vector<Payload> parts;  // in order
   std::uint64_t rows = 0;      // of a gradient of rows
+  int of = 0;                  // as of Turn (update_policy.h)
   // The first one is what the chunk begins from; each later one must be the same.
   bool initial = false;
 };

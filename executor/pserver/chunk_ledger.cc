@@ -7,8 +7,15 @@ namespace {
 
 // What nobody sends, so that what a message claims is not believed: parts of a gradient of rows.
 constexpr std::size_t kPartsMax = std::size_t{1} << 20;
-// Steps of a trainer that wait for a gradient which it said that it has sent.
-constexpr std::uint64_t kStepsAheadMax = std::uint64_t{1} << 16;
+// Steps of a trainer that wait for a gradient which it said that it has sent. A client is at most two ahead
+// of what was acknowledged.
+constexpr std::uint64_t kStepsAheadMax = 64;
+
+std::size_t UpdatedChunks(const MachineConfig& config) {
+  std::size_t count = 0;
+  for (const MachineConfig::Param& param : config.params) count += param.start ? 0 : param.chunk_bytes.size();
+  return count;
+}
 
 }  // namespace
 
@@ -31,6 +38,11 @@ bool PartSet::Add(const PushEvent& push, std::size_t bytes, std::size_t part_byt
 void PartSet::MoveTo(MergeAction& merge) {
   merge.parts = std::move(parts_);
   merge.rows = rows_;
+}
+
+bool ChunkAccount::whole(int trainer, std::uint64_t step) const {
+  const Sequence& from = From(trainer);
+  return step >= from.taken && step - from.taken < from.ahead.size() && from.ahead[step - from.taken].whole();
 }
 
 bool ChunkAccount::has_ahead() const {
@@ -140,7 +152,10 @@ void ChunkAccount::EndInitial() {
 }
 
 ChunkLedger::ChunkLedger(MachineConfig config)
-    : config_(std::move(config)), trainers_(static_cast<std::size_t>(config_.trainers)) {
+    : config_(std::move(config)),
+      trainers_(static_cast<std::size_t>(config_.trainers)),
+      turns_(config_),
+      quorum_(config_.trainers, config_.backup_trainers, UpdatedChunks(config_)) {
   for (const MachineConfig::Param& param : config_.params) {
     std::vector<ChunkAccount>& chunks = chunks_.emplace_back();
     for (const std::size_t bytes : param.chunk_bytes)
@@ -214,6 +229,7 @@ bool ChunkLedger::EndBlock(ChunkId at) {
   if (!was_low || --at_low_version_ > 0) return false;
   ++low_version_;
   CountLow();
+  quorum_.Forget(low_version_);
   return true;
 }
 

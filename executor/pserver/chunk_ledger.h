@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "executor/pserver/actions.h"
+#include "executor/pserver/quorum.h"
+#include "executor/pserver/turn_credit.h"
 
 namespace penstock::pserver {
 
@@ -69,6 +71,7 @@ class ChunkAccount {
   // Its gradients of steps below this are in the version that there is, or in none for good.
   std::uint64_t applied(int trainer) const { return From(trainer).applied; }
   bool here(int trainer) const { return !From(trainer).ahead.empty() && From(trainer).ahead.front().whole(); }
+  bool whole(int trainer, std::uint64_t step) const;  // it was not taken yet
   // Of the trainers whose next gradient is here(), the one whose gradient was whole first; -1: there is none.
   int first_here() const;
   // Whose gradient was taken last; -1: none was.
@@ -152,6 +155,10 @@ class ChunkLedger {
   const MachineConfig::Param& param(int param) const {
     return config_.params[static_cast<std::size_t>(param)];
   }
+  TurnCredit& turns() { return turns_; }
+  const TurnCredit& turns() const { return turns_; }
+  Quorum& quorum() { return quorum_; }
+  const Quorum& quorum() const { return quorum_; }
   bool has_rows(int param) const { return this->param(param).pushed_row_bytes > 0; }
   const ChunkAccount& chunk(ChunkId at) const { return chunks_[Row(at)][static_cast<std::size_t>(at.chunk)]; }
   ChunkAccount& chunk(ChunkId at) { return chunks_[Row(at)][static_cast<std::size_t>(at.chunk)]; }
@@ -191,6 +198,8 @@ class ChunkLedger {
   const MachineConfig config_;
   std::vector<std::vector<ChunkAccount>> chunks_;
   std::vector<TrainerAccount> trainers_;
+  TurnCredit turns_;
+  Quorum quorum_;
   std::uint64_t low_version_ = 0;
   std::size_t at_low_version_ = 0;  // how many chunks have it
   int running_blocks_ = 0;

@@ -24,6 +24,9 @@ std::map<std::string, bool> NamesOf(const Block& block) {
   return names;
 }
 
+// What the program's own `scale` multiplies the sum of so many gradients by.
+float MeanOf(int gradients) { return static_cast<float>(1.0 / gradients); }
+
 void Place(const std::vector<Payload>& parts, Tensor& to) {
   std::byte* at = to.raw();
   for (const Payload& part : parts) {
@@ -198,6 +201,17 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
   return OkStatus();
 }
 
+Status ChunkStore::RequireMeans() const {
+  for (const Param& param : params_) {
+    if (param.start || (param.merge && param.merge->factor == MeanOf(facts_.trainers))) continue;
+    return Unimplemented(
+        "E-server-backup", "the update of ", param.piece.name, " on pserver ", facts_.address,
+        param.rows ? " merges gradients of rows" : " does not begin with the mean of the trainers' gradients",
+        ", which backup_trainers does not run with yet; transpile without it");
+  }
+  return OkStatus();
+}
+
 std::size_t ChunkStore::QueueOf(int param, int chunk) const {
   if (param >= 0)
     return params_[static_cast<std::size_t>(param)].first_queue + static_cast<std::size_t>(chunk);
@@ -237,7 +251,9 @@ Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chu
   if (param.merge) {
     Tensor& sum = chunk.sum->As<Tensor>();
     Addition addition{.first = chunk.merged == 0};
-    if (++chunk.merged == param.addends) addition.factor = param.merge->factor;
+    const int all = merge.of == 0 ? param.addends : merge.of;
+    if (++chunk.merged == all)
+      addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
     if (addition.first) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
     AddGradient(merge.parts, addition, sum);
     return OkStatus();

@@ -49,6 +49,10 @@ class ChunkStore {
   Dim chunk_rows(int param) const { return params_[static_cast<std::size_t>(param)].chunk_rows; }
   std::size_t chunk_count(int param) const { return params_[static_cast<std::size_t>(param)].chunks.size(); }
 
+  // Merge may be told of fewer gradients than trainers (MergeAction::of), and divides by their number.
+  // kUnimplemented E-server-backup: the update of a param is not made of the mean of the gradients.
+  Status RequireMeans() const;
+
   // Numbers for queues: one for each chunk, and (param -1) for the learning-rate block.
   std::size_t QueueOf(int param, int chunk) const;
   std::size_t queue_count() const { return QueueOf(-1, 0) + 1; }

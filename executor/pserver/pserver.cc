@@ -1,6 +1,8 @@
 #include "executor/pserver/pserver.h"
 
+#include <algorithm>
 #include <new>
+#include <numeric>
 #include <stdexcept>
 #include <system_error>
 
@@ -15,6 +17,22 @@ constexpr Nanoseconds kLastReplies = std::chrono::seconds(5);
 // After a failure: trainers that have not come yet would wait for a server that is not there. No process
 // outlives its job by more than 10 s, though.
 constexpr Nanoseconds kTellLatecomers = std::chrono::seconds(9);
+
+// Says which params are pushed by turn: none if the gradients of all trainers, as early as they may come,
+// stay within the bytes for early ones.
+void BoundEarlyBytes(const PserverOptions& options, MachineConfig& config) {
+  const auto is_large = [&](const MachineConfig::Param& param) {
+    return !param.start && param.pushed_row_bytes == 0 && !param.chunk_bytes.empty() &&
+           param.chunk_bytes.front() > options.inline_bytes;
+  };
+  std::size_t bytes = 0;
+  for (const MachineConfig::Param& param : config.params) {
+    if (is_large(param)) bytes = std::accumulate(param.chunk_bytes.begin(), param.chunk_bytes.end(), bytes);
+  }
+  config.early_bytes = std::max(options.early_bytes, bytes / 10);
+  if (bytes * static_cast<std::size_t>(config.trainers - 1) <= config.early_bytes) return;
+  for (MachineConfig::Param& param : config.params) param.by_turn = is_large(param);
+}
 
 }  // namespace
 
@@ -34,7 +52,16 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
-  server->machine_ = std::make_unique<StateMachine>(std::move(config), PolicyOf(server->facts_, policies));
+  config.backup_trainers = policies.backup_trainers;
+  if (config.backup_trainers >= config.trainers) {
+    return InvalidArgument("E-plan-backup-trainers", "pserver ", server->facts_.address,
+                           ": backup_trainers is ", config.backup_trainers, ", and there are ",
+                           config.trainers, " trainers");
+  }
+  if (config.backup_trainers > 0) PENSTOCK_RETURN_IF_ERROR(server->store_->RequireMeans());
+  std::unique_ptr<const UpdatePolicy> policy = PolicyOf(server->facts_, policies);
+  if (policy->MergesInTurn()) BoundEarlyBytes(server->options_, config);
+  server->machine_ = std::make_unique<StateMachine>(std::move(config), std::move(policy));
   return server;
 }
 
@@ -50,7 +77,7 @@ Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions op
 }
 
 Served Pserver::served() const {
-  Served served{.role = facts_};
+  Served served{.role = facts_, .backup_trainers = machine_->backup_trainers()};
   for (std::size_t p = 0; p < facts_.params.size(); ++p)
     served.chunk_rows.push_back(store_->chunk_rows(static_cast<int>(p)));
   return served;
@@ -124,6 +151,7 @@ void Pserver::OnEnd(const Status& why) {
     warn(StrCat("pserver ", facts_.address, " has failed, and tells trainer ", ListOf(awaited),
                 " if it starts within ", WholeSeconds(kTellLatecomers), " s: ", why.message()));
   }
+  ReportLate();
   if (options_.on_end) options_.on_end();
 }
 

@@ -49,6 +49,9 @@ struct PserverOptions {
   std::size_t part_bytes = kMaxBodyBytes;
   // Merges and answers up to this are made on the thread that brings their cause, once the lock is free.
   std::size_t inline_bytes = std::size_t{16} << 10;
+  // Gradients that lie here before their turn, and what is on its way of them, take at most this or a tenth
+  // of the parameters, whichever is more, or one chunk; those up to inline_bytes are not counted.
+  std::size_t early_bytes = std::size_t{32} << 20;
   std::function<void(std::function<void()>)> run;  // runs a piece of work later, never inside the call
   std::function<void()> on_end;                    // called once, when Ended() has become true
   std::function<void(const std::string&)> report;  // a line for the user
@@ -153,6 +156,7 @@ class Pserver : public EventHandler {
 
   // For people (pserver_reports.cc).
   void ReportAwaited();
+  void ReportLate() const;
   static std::string ListOf(const std::vector<int>& trainers);
   std::string Lacking(int param, int chunk) const;
   std::string TrainersWaiting(Nanoseconds now) const;

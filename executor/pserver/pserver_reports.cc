@@ -32,6 +32,17 @@ void Pserver::ReportAwaited() {
   options_.report(StrCat("waiting on pserver ", facts_.address, ": ", waiting));
 }
 
+void Pserver::ReportLate() const {
+  std::string late;
+  for (int t = 0; t < facts_.trainers; ++t) {
+    if (const std::uint64_t steps = machine_->late_steps(t); steps > 0)
+      late += StrCat(late.empty() ? "" : ", ", steps, " of trainer ", t);
+  }
+  if (!late.empty())
+    options_.report(
+        StrCat("pserver ", facts_.address, " dropped the gradients of steps that came late: ", late));
+}
+
 // "trainer 0 waits for trainer 1 (last heard 11 s ago)"; empty unless a trainer has said so lately and none
 // has sent anything for a while.
 std::string Pserver::TrainersWaiting(Nanoseconds now) const {

@@ -90,13 +90,22 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
   protocol::WelcomeBody body;
   body.part_bytes = static_cast<std::uint32_t>(options_.part_bytes);
   body.window = static_cast<std::uint32_t>(MachineConfig().window);
-  for (const int param : admission_.terms(trainer).params_of_variables()) {
+  const TrainerTerms& terms = admission_.terms(trainer);
+  for (const int param : terms.params_of_variables()) {
     body.chunk_rows.push_back(static_cast<std::uint64_t>(store_->chunk_rows(param)));
+  }
+  Actions credit;
+  for (std::uint32_t variable = 0; variable < body.chunk_rows.size(); ++variable) {
+    const std::optional<int> param = terms.ParamOfGrad(variable);
+    if (!param || !machine_->by_turn(*param)) continue;
+    body.by_turn.push_back(variable);
+    machine_->TellCredit(*param, trainer, credit);
   }
   protocol::Sender to = SenderOf(trainer);
   to.contract = contract;
   At(trainer).caller->Reply(
       to, protocol::Welcome{.steps_ended = machine_->steps_ended(trainer), .body = std::move(body)});
+  Execute(std::move(credit));
 }
 
 void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/pserver/policies/sync_policy.h"
-
 namespace penstock::pserver {
 namespace {
 
@@ -13,20 +11,30 @@ constexpr std::size_t kWaitingCountsMax = 1024;
 
 }  // namespace
 
-StateMachine::StateMachine(MachineConfig config)
-    : StateMachine(std::move(config), std::make_unique<SyncPolicy>()) {}
-
 StateMachine::StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy)
-    : ledger_(std::move(config)), policy_(std::move(policy)) {}
+    : ledger_(std::move(config)), policy_(std::move(policy)) {
+  Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
+  GiveAllTurns(nobody_is_here_yet);
+}
 
 std::uint64_t StateMachine::WelcomeBelow(ChunkId at, int trainer) const {
   return IsStart(at.param) ? ledger_.config().window : policy_->WelcomeBelow(ledger_, at, trainer);
 }
 
 std::vector<int> StateMachine::Lacks(int param, int chunk) const {
-  if (!IsStart(param)) return policy_->Lacks(ledger_, {param, chunk});
   const ChunkAccount& account = ledger_.chunk({param, chunk});
-  return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
+  if (IsStart(param)) {
+    return account.awaited() && !account.merging() ? std::vector<int>{0} : std::vector<int>();
+  }
+  std::vector<int> lacking = policy_->Lacks(ledger_, {param, chunk});
+  if (!by_turn(param) || account.merging() || account.running()) return lacking;
+  // If none, its next trainer waits for bytes, which another chunk has.
+  for (const ChunkId& other : ledger_.AllChunks()) {
+    if (!lacking.empty()) break;
+    if (by_turn(other.param) && ledger_.chunk(other).version() <= account.version())
+      lacking = policy_->Lacks(ledger_, other);
+  }
+  return lacking;
 }
 
 void StateMachine::Push(const PushEvent& push, Actions& out) {
@@ -55,6 +63,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   }
   ChunkAccount& chunk = ledger_.chunk(at);
   const bool repeat = push.step < chunk.taken(push.trainer);
+  const bool was_whole = repeat || chunk.whole(push.trainer, push.step);
   if (!repeat && !chunk.Collect(push, ledger_.PushedBytes(push), ledger_.config().part_bytes)) {
     Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed parts of two gradients of ",
                          ledger_.param(push.param).name, " for step ", push.step),
@@ -62,7 +71,17 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
     return;
   }
   Acknowledge(push, limit, out);
+  const bool came = !was_whole && chunk.whole(push.trainer, push.step);
+  if (came && ledger_.quorum().on() && ledger_.quorum().Came(push.trainer, push.step)) return AdvanceAll(out);
   Advance(at, out);
+}
+
+// What a chunk waits for may not be its own.
+void StateMachine::AdvanceAll(Actions& out) {
+  for (const ChunkId& at : ledger_.AllChunks()) {
+    Advance(at, out);
+    AnswerWaiting(at, out);
+  }
 }
 
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out) {
@@ -81,14 +100,15 @@ void StateMachine::PushStart(const PushEvent& push, Actions& out) {
     PushEvent first = push;
     first.step = 0;
     chunk.Collect(first, chunk.bytes(), ledger_.config().part_bytes);
-    if (chunk.here(push.trainer)) StartMerge(at, push.trainer, out);
+    if (chunk.here(push.trainer)) StartMerge(at, {Turn::Kind::kMerge, push.trainer}, out);
   }
   Acknowledge(push, WelcomeBelow(at, push.trainer), out);
 }
 
 // The trainer's next gradient, or zeros where it is not here.
-void StateMachine::StartMerge(ChunkId at, int trainer, Actions& out) {
-  MergeAction merge{.param = at.param, .chunk = at.chunk, .trainer = trainer, .parts = {}};
+void StateMachine::StartMerge(ChunkId at, const Turn& turn, Actions& out) {
+  MergeAction merge{
+      .param = at.param, .chunk = at.chunk, .trainer = turn.trainer, .parts = {}, .of = turn.of};
   ledger_.chunk(at).StartMerge(merge);
   ++busy_;
   out.emplace_back(std::move(merge));
@@ -100,12 +120,14 @@ void StateMachine::Advance(ChunkId at, Actions& out) {
   if (chunk.merging() || chunk.running() || ended_ || IsStart(at.param)) return;
   if (StartInitial(at, out)) return;
   Turn turn = policy_->Next(ledger_, at);
+  const bool drops = turn.kind == Turn::Kind::kDrop;
   for (; turn.kind == Turn::Kind::kDrop; turn = policy_->Next(ledger_, at)) chunk.Drop(turn.trainer);
   if (turn.kind == Turn::Kind::kRun) {
     StartBlock(at, out);
   } else if (turn.kind != Turn::Kind::kWait) {
-    StartMerge(at, turn.trainer, out);
+    StartMerge(at, turn, out);
   }
+  if (drops) AnswerWaiting(at, out);  // a pull may have waited for what was dropped
 }
 
 void StateMachine::MergeDone(int param, int chunk, Actions& out) {
@@ -116,7 +138,10 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
   if (account.loading()) {
     account.EndInitial();
   } else {
+    if (ledger_.param(param).by_turn)
+      ledger_.turns().Merged(at, account.merged(), account.version(), account.bytes());
     account.EndMerge();
+    GiveTurns(param, out);
   }
   if (was_awaited) AnswerWaiting(at, out);
   Advance(at, out);
@@ -188,21 +213,43 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
     return;
   }
   const ChunkId at{param, chunk};
-  if (ledger_.EndBlock(at)) StartThoseThatWaitForTheRate(out);
+  const bool all_are_there = ledger_.EndBlock(at);
+  if (all_are_there) StartThoseThatWaitForTheRate(out);
   CountWhatIsDue(out);
   TellWelcome(at, out);
   AnswerWaiting(at, out);
+  if (all_are_there) GiveAllTurns(out);
   if (chunk == 0) StartSave(param, out);
   Advance(at, out);
   EndIfDrained(out);
 }
 
+void StateMachine::TellCredit(int param, int trainer, Actions& out) const {
+  const auto chunks = static_cast<int>(ledger_.param(param).chunk_bytes.size());
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    if (WelcomeBelow({param, chunk}, trainer) > 0) TellCredit({param, chunk}, trainer, out);
+  }
+}
+
+void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) const {
+  out.emplace_back(ReplyAction{.trainer = trainer,
+                               .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, trainer)}});
+}
+
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
   for (int t = 0; t < ledger_.trainers(); ++t) {
-    if (completed(t) || !policy_->TellsWelcome(ledger_, at, t)) continue;
-    out.emplace_back(
-        ReplyAction{.trainer = t, .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, t)}});
+    if (!completed(t) && policy_->TellsWelcome(ledger_, at, t)) TellCredit(at, t, out);
   }
+}
+
+void StateMachine::GiveTurns(int param, Actions& out) {
+  if (!ledger_.param(param).by_turn) return;
+  for (const TurnCredit::Grant& grant : ledger_.turns().Give(ledger_, param))
+    TellCredit(grant.at, grant.trainer, out);
+}
+
+void StateMachine::GiveAllTurns(Actions& out) {
+  for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) GiveTurns(i, out);
 }
 
 void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {

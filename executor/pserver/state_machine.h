@@ -40,7 +40,6 @@ namespace penstock::pserver {
 
 class StateMachine {
  public:
-  explicit StateMachine(MachineConfig config);  // in sync mode
   StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy);
 
   // Messages. Trainers and params are in range; everything else is checked here.
@@ -52,7 +51,7 @@ class StateMachine {
   void PullRows(const RowsEvent& pull, Actions& out);
   void Save(const SaveEvent& save, Actions& out);
   void Complete(int trainer, Actions& out);
-  // The trainer is dead (and had not completed): the policy says whether the others can go on.
+  // The trainer is dead (and had not completed), so the job ends.
   void Gone(int trainer, const Status& why, Actions& out);
   // Ends everything: an error of ours, or the user's wish.
   void Fail(const Status& why, Actions& out);
@@ -70,6 +69,12 @@ class StateMachine {
   std::uint64_t credit(int param, int chunk, int trainer) const {
     return WelcomeBelow({param, chunk}, trainer);
   }
+  int backup_trainers() const { return ledger_.config().backup_trainers; }
+  // Steps whose gradients came too late to be merged.
+  std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
+  bool by_turn(int param) const { return ledger_.param(param).by_turn; }
+  // What the trainer may push of a param by turn, chunk by chunk, where that is anything: for one that comes.
+  void TellCredit(int param, int trainer, Actions& out) const;
   // Whose gradient the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
   // The newest version that a checkpoint holds, for every reply; 0: none.
@@ -86,7 +91,8 @@ class StateMachine {
   void TellWhoLeft(Actions& out);
   void Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out);
   void Advance(ChunkId at, Actions& out);
-  void StartMerge(ChunkId at, int trainer, Actions& out);
+  void AdvanceAll(Actions& out);
+  void StartMerge(ChunkId at, const Turn& turn, Actions& out);
   void StartBlock(ChunkId at, Actions& out);
   void StartRate(Actions& out);
   void CountWhatIsDue(Actions& out);
@@ -94,6 +100,9 @@ class StateMachine {
   bool PassOver(int trainer, std::uint64_t step, int param, Actions& out);
   void AnswerWaiting(ChunkId at, Actions& out);
   void TellWelcome(ChunkId at, Actions& out);
+  void TellCredit(ChunkId at, int trainer, Actions& out) const;
+  void GiveTurns(int param, Actions& out);
+  void GiveAllTurns(Actions& out);
   void RequireStarter(ChunkId at, Actions& out);
   void StartSave(int param, Actions& out);
   void AnswerSave(int trainer, std::uint32_t request, Actions& out);

@@ -59,19 +59,16 @@ void StateMachine::Complete(int trainer, Actions& out) {
 }
 
 void StateMachine::Gone(int trainer, const Status& why, Actions& out) {
-  if (ended_ || completed(trainer)) return;
-  if (!policy_->GoesOnWithout(ledger_, trainer)) return Fail(why, out);
-  Leave(trainer, out);
+  if (!completed(trainer)) Fail(why, out);
 }
 
 void StateMachine::Leave(int trainer, Actions& out) {
   ledger_.trainer(trainer).completed = true;
   ++completed_;
+  ledger_.quorum().Left(trainer);
   TellWhoLeft(out);
-  for (const ChunkId& at : ledger_.AllChunks()) {  // some may have waited for this trainer
-    Advance(at, out);
-    AnswerWaiting(at, out);
-  }
+  AdvanceAll(out);  // some may have waited for this trainer
+  GiveAllTurns(out);
   EndIfDrained(out);
 }
 

@@ -38,6 +38,7 @@ struct Turn {
   };
   Kind kind = Kind::kWait;
   int trainer = 0;  // of kMerge, kZeros, kDrop
+  int of = 0;       // of kMerge: how many gradients make the version; 0: as many as the program merges
 };
 
 enum class PullAnswer {
@@ -66,6 +67,10 @@ class UpdatePolicy {
   virtual std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
   // After an update of the chunk the trainer is told what is welcome: its pulls do not tell it.
   virtual bool TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const = 0;
+  // The gradients of a step are merged in the order of the trainers, all of them: one that comes early can
+  // only wait in memory, and large params may be pushed by turn (turn_credit.h). If not, what bounds how many
+  // wait is WelcomeBelow alone.
+  virtual bool MergesInTurn() const = 0;
   // Each trainer sends a gradient of each param in each step: a step that ends without one is an error. If
   // not, the step is passed over where it has none.
   virtual bool StepsAreWhole() const = 0;
@@ -73,8 +78,6 @@ class UpdatePolicy {
   virtual std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const = 0;
   // A trainer that has completed still counts in the updates of those that go on: these are told of it, once.
   virtual bool CountsTheCompleted() const = 0;
-  // A trainer is gone and had not completed. True: the others go on as if it had. False: the job ends.
-  virtual bool GoesOnWithout(const ChunkLedger& ledger, int trainer) const = 0;
 };
 
 }  // namespace penstock::pserver

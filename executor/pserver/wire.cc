@@ -5,6 +5,7 @@
 #include "executor/pserver/fluid_service.h"
 #include "executor/pserver/native_service.h"
 #include "executor/transport/unary.h"
+#include "framework/text/policies.h"
 
 namespace penstock::pserver {
 namespace {
@@ -37,6 +38,10 @@ Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler&
     return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
                          static_cast<int>(served.role.mode), "; on Fluid's wire only 0 (sync) runs so far")
         .With("leave PENSTOCK_WIRE out if the trainers are Penstock's too");
+  }
+  if (served.backup_trainers > 0) {
+    return Unimplemented("E-contract-policy", kBackupTrainersPolicy, " does not run on Fluid's wire; ",
+                         "transpile without it, or use the native wire");
   }
   auto service = std::make_shared<FluidService>(handler, std::move(served), job_);
   transport::UnaryServerOptions options = FluidService::Calls();

@@ -21,6 +21,7 @@ namespace penstock::pserver {
 // What a wire without a hello must know of the server itself.
 struct Served {
   roles::ServerRole role;
+  int backup_trainers = 0;
   std::vector<Dim> chunk_rows = {};                     // by param
   std::function<void(std::function<void()>)> run = {};  // runs a piece of work later, never inside the call
 };
@@ -43,8 +44,9 @@ class NativeWire : public Wire {
   Transport& transport_;
 };
 
-// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it. kUnimplemented E-server-mode: an
-// asynchronous server.
+// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it, and no calls tell of credit.
+// kUnimplemented E-server-mode: an asynchronous server. E-contract-policy: one with backup trainers, for whom
+// its phases would wait.
 class FluidWire : public Wire {
  public:
   FluidWire(std::string job, std::function<void(const std::string&)> report)

@@ -1,6 +1,9 @@
-// A server that runs out of memory after it was ready ends its job with an error: no signal, and everybody is
-// told.
+// What a server takes of memory stays within its bound, whoever pushes first. One that runs out of memory
+// after it was ready ends its job with an error: no signal, and everybody is told.
 #include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
 
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
@@ -14,17 +17,17 @@ namespace {
 
 using std::chrono::seconds;
 
-// A parameter of 4 MB.
+// A parameter of as many rows of 4 KB as its place says.
 constexpr char kMain[] = R"(program
 block 0 {
-  data x : f32[?, 1024]
+  data x : f32[?, ROWS]
   persist lr : f32[1]
-  param w : f32[1024, 1024]
+  param w : f32[ROWS, 1024]
   y : f32[?, 1024] = mul(X=x, Y=w)
   loss : f32[1] = mean(X=y) @forward|loss
   loss@GRAD : f32[1] = fill_constant() {shape=[1l], value=1.0, dtype=5} @backward|loss
   (X@GRAD=y@GRAD : f32[?, 1024]) = mean_grad(X=y, Out@GRAD=loss@GRAD) @backward
-  (X@GRAD=[], Y@GRAD=w@GRAD : f32[1024, 1024]) = mul_grad(X=x, Y=w, Out@GRAD=y@GRAD) @backward(w, w@GRAD)
+  (X@GRAD=[], Y@GRAD=w@GRAD : f32[ROWS, 1024]) = mul_grad(X=x, Y=w, Out@GRAD=y@GRAD) @backward(w, w@GRAD)
   (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr) @optimize(w, w@GRAD)
 }
 )";
@@ -32,26 +35,64 @@ block 0 {
 constexpr char kStartup[] = R"(program
 block 0 {
   persist lr : f32[1]
-  param w : f32[1024, 1024]
+  param w : f32[ROWS, 1024]
   lr = fill_constant() {shape=[1l], value=0.1, dtype=5}
-  w = uniform_random() {shape=[1024l, 1024l], seed=7}
+  w = uniform_random() {shape=[ROWSl, 1024l], seed=7}
 }
 )";
 
-std::unique_ptr<Job> LargeJob() {
+Program Parse(std::string text, int rows, const char* name) {
+  for (std::size_t at; (at = text.find("ROWS")) != std::string::npos;) text.replace(at, 4, StrCat(rows));
+  return ParseText(text, name).value();
+}
+
+std::unique_ptr<Job> LargeJob(int trainers = 2, int rows = 1024) {
   plan::TranspileConfig config;
-  config.trainers = 2;
-  config.trainer_ids = {0, 1};
+  config.trainers = trainers;
+  config.trainer_ids.clear();
+  for (int i = 0; i < trainers; ++i) config.trainer_ids.push_back(i);
   config.pservers = {"127.0.0.1:7000"};
   const Result<RoleSet> roles =
-      Transpile(AllOps(), ParseText(kMain, "main").value(), ParseText(kStartup, "startup").value(), config);
+      Transpile(AllOps(), Parse(kMain, rows, "main"), Parse(kStartup, rows, "startup"), config);
   EXPECT_TRUE(roles.ok()) << roles.status().ToString();
   auto job = std::make_unique<Job>(TrainersOf(*roles), PserversOf(*roles));
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < trainers; ++i) {
     for (int step = 0; step < 3; ++step)
-      job->trainer(i).feeds.push_back({{"x", Scattered(DType::kFp32, {4, 1024}, -1, 1, 1)}});
+      job->trainer(i).feeds.push_back({{"x", Scattered(DType::kFp32, {4, rows}, -1, 1, 1)}});
   }
   return job;
+}
+
+// Of the server of a job, in bytes: while it served.
+double PeakOf(Job& job) {
+  constexpr char kSaid[] = "peak_kb ";
+  const std::string log = job.Logs();
+  const std::size_t at = log.find(kSaid);
+  return at == std::string::npos ? 0 : std::stod(log.substr(at + sizeof(kSaid) - 1)) * 1024;
+}
+
+// For tools/bench/server_memory: another size, and another bound on what may come early.
+int NumberOf(const char* variable, int otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// Beside the parameter there is one sum, what may come early, and a process.
+TEST(ServerMemory, IsBoundedWhoeverPushesFirst) {
+  const int megabytes = NumberOf("PENSTOCK_SERVER_MEMORY_MB", 96);
+  const int early_mb = NumberOf("PENSTOCK_SERVER_EARLY_MB", 0);  // 0: the server's own
+  for (const bool first_is_last : {false, true}) {
+    const auto job = LargeJob(4, megabytes * 256);
+    if (first_is_last) job->trainer(0).flags = {"--step_delay_ms=700"};
+    job->pserver(0).flags = {StrCat("--early_bytes=", std::uint64_t(early_mb) << 20)};
+    ASSERT_TRUE(job->Run(seconds(240))) << job->Logs();
+    const double peak_mb = PeakOf(*job) / (1 << 20);
+    std::cout << (first_is_last ? "trainer 0 is late" : "all at once") << ": " << peak_mb << " MB\n";
+    EXPECT_GT(peak_mb, megabytes);
+    if (early_mb == 0) {
+      EXPECT_LT(peak_mb, 2.3 * megabytes + 64);
+    }
+  }
 }
 
 constexpr char kTold[] = "E-run-memory";

@@ -6,6 +6,7 @@
 //   faults:       --die_after N     kills itself in its N-th push (a trainer) or block (a pserver)
 //                 --headroom_mb N   a server takes no more than so much address space from its start on
 //                 --ready_headroom_mb N   the same once it is ready
+//                 --step_delay_ms N a trainer waits so long before each step
 //                 --delay_seed S    waits up to 20 ms before each push, pull and block
 //
 // Values, feeds (in DIR/s<step>) and what is saved (fetches in DIR/s<step>, at the end every variable of the
@@ -48,6 +49,8 @@ DEFINE_uint64(delay_seed, 0, "0: no delays");
 DEFINE_uint64(descriptors, 0, "how many it may have; 0: as many as whoever starts it");
 DEFINE_int32(headroom_mb, -1, "address space that a server may take from its start on; -1: any");
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
+DEFINE_int32(step_delay_ms, 0, "a trainer waits so long before each step");
+DEFINE_uint64(early_bytes, 0, "of a pserver, as PserverOptions says; 0: as many as it takes by itself");
 DEFINE_string(transport, gflags::StringFromEnv("PENSTOCK_TRANSPORT", ""), "auto or tcp");
 DEFINE_uint64(chunk_bytes, 0, "of a pserver; 0: as its program says");
 
@@ -64,6 +67,10 @@ class Faults {
     std::unique_lock lock(mutex_);
     const std::chrono::microseconds delay(random_() % 20'000);
     never_.wait_for(lock, delay, [] { return false; });
+  }
+  void Pause(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    never_.wait_for(lock, time, [] { return false; });
   }
   void CountDown() {
     const std::lock_guard lock(mutex_);
@@ -149,6 +156,16 @@ void Report(const std::string& line) {
   if (line.find("is ready") != std::string::npos) LeaveHeadroom(FLAGS_ready_headroom_mb);
 }
 
+// Of this process, resident, so far.
+std::size_t PeakKb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    std::size_t kb = 0;
+    if (word == "VmHWM:" && status >> kb) return kb;
+  }
+  return 0;
+}
+
 Result<Tensor> ReadTensorFile(const fs::path& path) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path.string()));
   std::string_view left = bytes;
@@ -171,7 +188,7 @@ Result<std::vector<exec::Feed>> ReadTensors(const fs::path& folder) {
   return feeds;
 }
 
-Status Train(exec::Executor& executor, const Program& program, Scope& scope) {
+Status Train(exec::Executor& executor, const Program& program, Scope& scope, Faults& faults) {
   const std::vector<std::string> fetches =
       FLAGS_fetches.empty() ? std::vector<std::string>() : Split(FLAGS_fetches, ',');
   const fs::path save = FLAGS_save;
@@ -179,6 +196,7 @@ Status Train(exec::Executor& executor, const Program& program, Scope& scope) {
   while (fs::is_directory(fs::path(FLAGS_feeds) / StrCat("s", feed_steps))) ++feed_steps;
   for (int step = 0; step < FLAGS_steps; ++step) {
     const std::string name = StrCat("s", step);
+    faults.Pause(std::chrono::milliseconds(FLAGS_step_delay_ms));
     PENSTOCK_ASSIGN_OR_RETURN(const std::vector<exec::Feed> feeds,
                               ReadTensors(fs::path(FLAGS_feeds) / StrCat("s", step % feed_steps)));
     PENSTOCK_ASSIGN_OR_RETURN(std::vector<Variable> got, executor.Run(program, scope, feeds, fetches));
@@ -221,6 +239,7 @@ Status Run(const Program& startup, const Program& main) {
           {.job = FLAGS_job,
            .token = FLAGS_token,
            .chunk_bytes = FLAGS_chunk_bytes == 0 ? std::nullopt : std::optional(FLAGS_chunk_bytes),
+           .early_bytes = FLAGS_early_bytes == 0 ? std::nullopt : std::optional(FLAGS_early_bytes),
            .carrier = FLAGS_transport,
            .wire = FLAGS_wire,
            .report = Report}));
@@ -234,9 +253,10 @@ Status Run(const Program& startup, const Program& main) {
   }
   if (FLAGS_steps == 0) {
     PENSTOCK_RETURN_IF_ERROR(executor.Run(main, scope, {}, {}).status());
+    std::cerr << "peak_kb " << PeakKb() << "\n";  // before what is saved is put together
     return SaveScope(scope);
   }
-  PENSTOCK_RETURN_IF_ERROR(Train(executor, main, scope));
+  PENSTOCK_RETURN_IF_ERROR(Train(executor, main, scope, faults));
   PENSTOCK_RETURN_IF_ERROR(SaveScope(scope));
   return client->Complete();
 }

@@ -237,6 +237,7 @@ class Simulation {
     options.proven = proven_;
     options.chunk_bytes = 32;
     options.part_bytes = 20;
+    options.early_bytes = job_.early_bytes.value_or(options.early_bytes);
     options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
     options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
     options.report = [&server](const std::string& line) { server.reports.push_back(line); };

@@ -121,7 +121,7 @@ Program ToyJob::Pserver(int server) const {
       .Set("Fanin", std::int32_t{trainers});
   serve.Set("optimize_blocks", blocks).Set("start_values", held);
   if (async) serve.Set("distributed_mode", std::int32_t{2});
-  WritePolicies({.staleness = staleness}, program.mutable_meta());
+  WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
   program.MutableBlock(0).Append(std::move(serve));
   return program;
 }
@@ -191,7 +191,7 @@ Program ToyJob::Trainer(int trainer) const {
                     .AddInput("X", {GradName(param, trainer)})
                     .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
   }
-  WritePolicies({.staleness = staleness}, program.mutable_meta());
+  WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
   if (async) return WithoutFetchBarrier(program, trainer);
   main.Append(Op("send_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
   return program;

@@ -29,6 +29,8 @@ struct ToyJob {
   std::vector<std::string> servers;
   std::vector<ToyParam> params;
   bool lr_block = false;  // a block that halves the rate each step, of each trainer if they are asynchronous
+  int backup_trainers = 0;
+  std::optional<std::size_t> early_bytes;  // of each server, as PserverOptions says; nothing: its default
   // No barriers in a step; all trainers send a gradient under one name, and each is an update.
   bool async = false;
   std::optional<int> staleness;

@@ -5,7 +5,8 @@
 // the middle of one; each gradient is applied once, a trainer's in the order of its steps, those of different
 // trainers in the order in which they came. So a trainer that is alone trains as on one machine, to the bit.
 // How far trainers are apart is not bounded (staleness_policy.h does that); each may push `window` steps
-// beyond what was applied of it. A trainer that has completed counts no more; one that dies ends the job.
+// beyond what was applied of it, so the server holds no more gradients of a trainer than that. A trainer that
+// has completed counts no more; one that dies ends the job.
 //
 // A learning-rate schedule counts the steps that trainers tell of. Each is counted once, when that step's
 // gradients are applied here; the block runs while no update does. An update uses the rate that there is when
@@ -28,10 +29,10 @@ class AsyncPolicy : public UpdatePolicy {
                   bool readable) const override;
   std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
   bool TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
+  bool MergesInTurn() const override { return false; }
   bool StepsAreWhole() const override { return false; }
   std::vector<int> Lacks(const ChunkLedger&, ChunkId) const override { return {}; }
   bool CountsTheCompleted() const override { return false; }
-  bool GoesOnWithout(const ChunkLedger&, int) const override { return false; }
 };
 
 }  // namespace penstock::pserver

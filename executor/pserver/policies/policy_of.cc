@@ -1,13 +1,17 @@
 #include "executor/pserver/policies/policy_of.h"
 
 #include "executor/pserver/policies/async_policy.h"
+#include "executor/pserver/policies/backup_policy.h"
 #include "executor/pserver/policies/staleness_policy.h"
 #include "executor/pserver/policies/sync_policy.h"
 
 namespace penstock::pserver {
 
 std::unique_ptr<const UpdatePolicy> PolicyOf(const roles::ServerRole& role, const JobPolicies& policies) {
-  if (role.mode == roles::ServeMode::kSync) return std::make_unique<SyncPolicy>();
+  if (role.mode == roles::ServeMode::kSync) {
+    if (policies.backup_trainers > 0) return std::make_unique<BackupPolicy>();
+    return std::make_unique<SyncPolicy>();
+  }
   if (policies.staleness) return std::make_unique<StalenessPolicy>(*policies.staleness);
   return std::make_unique<AsyncPolicy>();
 }

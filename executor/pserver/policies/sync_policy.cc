@@ -30,15 +30,18 @@ PullAnswer SyncPolicy::Pull(const ChunkLedger& ledger, ChunkId at, int, std::uin
   return version == there && readable ? PullAnswer::kNow : PullAnswer::kGone;
 }
 
-std::uint64_t SyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int) const {
-  return ledger.chunk(at).version() + ledger.config().window;
+std::uint64_t SyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const {
+  const std::uint64_t version = ledger.chunk(at).version();
+  if (!ledger.param(at.param).by_turn) return version + ledger.config().window;
+  return trainer == 0 ? version + 1 : ledger.turns().Below(at, trainer);
 }
 
 // Who pulls every version of what it trains may push the next step when it does: the chunk's version is
 // there. Of a table, a trainer may look up nothing, and be ahead of the version; the answer to its last push
 // leaves it without credit, and nothing else would bring it any.
-bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int) const {
-  return ledger.has_rows(at.param);
+// And of what is pushed by turn, trainer 0's next turn begins with the new version.
+bool SyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const {
+  return ledger.has_rows(at.param) || (ledger.param(at.param).by_turn && trainer == 0);
 }
 
 std::vector<int> SyncPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const {
@@ -47,6 +50,8 @@ std::vector<int> SyncPolicy::Lacks(const ChunkLedger& ledger, ChunkId at) const 
   if (chunk.running()) return lacking;
   for (int t = 0; t < ledger.trainers(); ++t) {
     const bool came = chunk.taken(t) > chunk.version() || chunk.here(t);
+    // Who may not push yet waits itself, for the turns before its own.
+    if (WelcomeBelow(ledger, at, t) <= chunk.version()) continue;
     if (!came && !ledger.IsAbsent(t, chunk.version())) lacking.push_back(t);
   }
   return lacking;

@@ -23,10 +23,10 @@ class SyncPolicy : public UpdatePolicy {
                   bool readable) const override;
   std::uint64_t WelcomeBelow(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
   bool TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const override;
+  bool MergesInTurn() const override { return true; }
   bool StepsAreWhole() const override { return true; }
   std::vector<int> Lacks(const ChunkLedger& ledger, ChunkId at) const override;
   bool CountsTheCompleted() const override { return true; }
-  bool GoesOnWithout(const ChunkLedger&, int) const override { return false; }
 };
 
 }  // namespace penstock::pserver

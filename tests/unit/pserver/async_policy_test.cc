@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "executor/pserver/policies/backup_policy.h"
 #include "executor/pserver/policies/policy_of.h"
 #include "executor/pserver/policies/staleness_policy.h"
 #include "executor/pserver/policies/sync_policy.h"
@@ -77,6 +78,15 @@ TEST(AsyncPolicy, AStepWithoutAGradientIsPassedOver) {
   d.Merged();
   d.Ran();
   EXPECT_EQ(d.Pull(0, 2), "newest t0 v2");
+}
+
+TEST(AsyncPolicy, StepsThatEndFarAheadOfAGradientAreAnError) {
+  Driver d = Async(Config(1));
+  d.EndStep(0, 0, {0});
+  std::uint64_t step = 1;
+  while (d.EndStep(0, step, {}) == "ended t0") ++step;
+  EXPECT_EQ(step, 65u) << "no client ends so many before the first one's gradient has come";
+  EXPECT_EQ(d.Complete(0), "") << "the job has ended";
 }
 
 TEST(AsyncPolicy, ACompletedTrainerCountsNoMoreAndADeadOneEndsTheJob) {
@@ -159,6 +169,8 @@ TEST(PolicyOf, ChoosesByTheModeAndWhatTheJobAsksFor) {
     return dynamic_cast<const P*>(pserver::PolicyOf(role, policies).get()) != nullptr;
   };
   EXPECT_TRUE(is(static_cast<pserver::SyncPolicy*>(nullptr), {}));
+  EXPECT_FALSE(is(static_cast<pserver::BackupPolicy*>(nullptr), {}));
+  EXPECT_TRUE(is(static_cast<pserver::BackupPolicy*>(nullptr), {.backup_trainers = 1}));
   for (const auto mode : {roles::ServeMode::kAsync, roles::ServeMode::kHalfAsync}) {
     role.mode = mode;
     EXPECT_TRUE(is(static_cast<pserver::AsyncPolicy*>(nullptr), {}));

@@ -116,8 +116,8 @@ TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
   program.mutable_meta().policies["bn_sync"] = "none";
   EXPECT_TRUE(protocol::ReadTrainer(program).ok());
-  for (const auto& [policy, value] : {std::pair{"staleness", "0"}, std::pair{"backup_trainers", "1"},
-                                      std::pair{"compression", "w.0@GRAD.trainer_0: fp16"}}) {
+  for (const auto& [policy, value] :
+       {std::pair{"staleness", "0"}, std::pair{"compression", "w.0@GRAD.trainer_0: fp16"}}) {
     program.mutable_meta().policies = {{policy, value}};
     EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy") << policy;
   }
@@ -214,6 +214,21 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
                                   if (op.type() == "adam") op.SetType("no_such_op");
                                 })),
             "E-op-unknown");
+}
+
+TEST(Contract, BackupTrainersAreOfSynchronousPrograms) {
+  ToyJob job = Job();
+  for (const bool async : {false, true}) {
+    job.async = async;
+    for (Program program : {job.Trainer(0), job.TrainerStartup(0)}) {
+      const bool trains = program.main().ops().size() > job.TrainerStartup(0).main().ops().size();
+      program.mutable_meta().policies = {{"backup_trainers", "1"}};
+      EXPECT_EQ(protocol::ReadTrainer(program).status().id(), trains && async ? "E-contract-policy" : "");
+    }
+    Program server = job.Pserver(0);
+    server.mutable_meta().policies = {{"backup_trainers", "1"}};
+    EXPECT_EQ(ServerError(server), async ? "E-contract-policy" : "");
+  }
 }
 
 TEST(Contract, OfTablesBothSidesComputeTheSame) {

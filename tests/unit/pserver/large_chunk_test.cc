@@ -1,6 +1,7 @@
 // Sizes beyond 32 bits, without the memory: the state machine counts bytes, and all parts are the same ones.
 #include <gtest/gtest.h>
 
+#include "executor/pserver/policies/sync_policy.h"
 #include "executor/pserver/state_machine.h"
 
 namespace penstock {
@@ -9,7 +10,8 @@ namespace {
 constexpr std::size_t kChunk = std::size_t{6} << 30;
 
 struct OneTrainer {
-  pserver::StateMachine machine{{.trainers = 1, .params = {{"w", {kChunk}}}}};
+  pserver::StateMachine machine{{.trainers = 1, .params = {{"w", {kChunk}}}},
+                                std::make_unique<pserver::SyncPolicy>()};
   const Payload part = Payload::Of(std::string(kMaxBodyBytes, 'g'));
   pserver::Actions Push(std::size_t index) {
     pserver::Actions out;

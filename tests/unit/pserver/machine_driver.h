@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "executor/pserver/policies/sync_policy.h"
 #include "executor/pserver/state_machine.h"
 #include "framework/base/strings.h"
 
@@ -76,7 +77,8 @@ inline std::string Describe(const pserver::Actions& actions) {
 
 class Driver {
  public:
-  explicit Driver(pserver::MachineConfig config) : machine(std::move(config)) {}
+  explicit Driver(pserver::MachineConfig config)  // in sync mode
+      : Driver(std::move(config), std::make_unique<pserver::SyncPolicy>()) {}
   Driver(pserver::MachineConfig config, std::unique_ptr<const pserver::UpdatePolicy> policy)
       : machine(std::move(config), std::move(policy)) {}
   std::string Push(int trainer, std::uint64_t step, int chunk = 0) {

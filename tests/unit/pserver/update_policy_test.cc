@@ -34,10 +34,10 @@ class Eager : public pserver::UpdatePolicy {
   }
   bool RateMayRun(const ChunkLedger&, std::uint64_t) const override { return true; }
   bool TellsWelcome(const ChunkLedger&, ChunkId, int) const override { return true; }
+  bool MergesInTurn() const override { return false; }
   bool StepsAreWhole() const override { return true; }
   std::vector<int> Lacks(const ChunkLedger&, ChunkId) const override { return {}; }
   bool CountsTheCompleted() const override { return false; }
-  bool GoesOnWithout(const ChunkLedger&, int) const override { return true; }
 };
 
 TEST(UpdatePolicy, EveryGradientMayBeAnUpdateOfItsOwn) {
@@ -64,19 +64,6 @@ TEST(UpdatePolicy, TheRateMayBeComputedOnce) {
   d.Ran();
   d.Push(0, 1);
   EXPECT_EQ(d.Merged(), "run c0 s1");
-}
-
-TEST(UpdatePolicy, ATrainerThatDiesMayCountAsCompleted) {
-  Driver d(Config(2), std::make_unique<Eager>());
-  EXPECT_EQ(d.Push(0, 0), "pushed t0; merge t0 c0 s0");
-  const auto gone = [&](int trainer) {
-    return d.Do(
-        [&](pserver::Actions& out) { d.machine.Gone(trainer, Unavailable("E-peer-lost", "gone"), out); });
-  };
-  EXPECT_EQ(gone(1), "") << "nobody is told, nothing ends";
-  d.Merged();
-  EXPECT_EQ(d.Ran(), "credit t0");
-  EXPECT_EQ(d.Complete(0), "completed t0; end ok");
 }
 
 // A version is whole with one gradient fewer than there are trainers; the last one is thrown away.

@@ -39,12 +39,20 @@ TEST(FluidWire, AnAsynchronousServerSaysThatItDoesNotRunHere) {
   EXPECT_EQ(wire.Listen(served, handler).status().id(), "E-server-mode");
 }
 
+TEST(FluidWire, AServerWithBackupTrainersSaysThatItDoesNotRunHere) {
+  NoEvents handler;
+  pserver::FluidWire wire("job", [](const std::string&) {});
+  EXPECT_EQ(wire.Listen({.role = {}, .backup_trainers = 1}, handler).status().id(), "E-contract-policy");
+}
+
 TEST(FluidWire, ATrainerSaysWhatOnlyTheNativeWireRuns) {
   const auto client = Client(FluidTrainer(1));
   ToyJob job = Job();
-  Program bounded = job.Trainer(0);
-  bounded.mutable_meta().policies[kStalenessPolicy] = "1";
-  EXPECT_EQ(client->Attach(bounded).id(), "E-contract-policy");
+  for (const char* policy : {kStalenessPolicy, kBackupTrainersPolicy}) {
+    Program program = job.Trainer(0);
+    program.mutable_meta().policies[policy] = "1";
+    EXPECT_EQ(client->Attach(program).id(), "E-contract-policy") << policy;
+  }
   Program by_communicator;
   by_communicator.MutableBlock(0).Append(Op("send")
                                              .AddInput("X", {"w@GRAD"})

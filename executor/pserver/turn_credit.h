@@ -1,0 +1,71 @@
+// Credit for gradients that are merged in the order of the trainers: one that comes before its turn can only
+// lie in memory, so of a large parameter a trainer pushes a chunk when its turn is near.
+//
+//   TurnCredit credit(config);
+//   for (const Grant& grant : credit.Give(ledger, param)) ...    // tell grant.trainer of it
+//   credit.Below({param, 3}, 2)       // trainer 2 may push chunk 3 for steps below it
+//   credit.Merged({param, 3}, 2, step, ledger);                  // its bytes count no more
+//
+// Trainer 0 may push step k of a chunk as soon as the chunk has version k: its gradient becomes the sum. To
+// the others a chunk is given for one step at a time: when the turn before theirs has begun, all chunks of
+// the server have that step's version, and the trainer before has been given it. The bytes that were given
+// and not merged yet are at most MachineConfig::early_bytes, or one chunk.
+//
+// No trainer waits forever. What was given can be pushed: a trainer computes step k once all chunks have
+// version k, and sends the chunks of a variable in their order, in which they are given. What was pushed is
+// merged: on each chunk the trainers whose turn comes first were given it first. So given bytes become free,
+// and who waits for them is served in the order of waiting.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "executor/pserver/actions.h"
+
+namespace penstock::pserver {
+
+class ChunkLedger;
+
+class TurnCredit {
+ public:
+  struct Grant {
+    ChunkId at;
+    int trainer = 0;
+  };
+
+  explicit TurnCredit(const MachineConfig& config);
+
+  // Pushes of the trainer are welcome for steps below it. Of a param that is pushed by turn; not of trainer
+  // 0.
+  std::uint64_t Below(ChunkId at, int trainer) const;
+  // Gives what can be given now: of this param, then to those that have waited for bytes.
+  std::vector<Grant> Give(const ChunkLedger& ledger, int param);
+  // The trainer's turn of that step is over on the chunk, with a gradient or without.
+  void Merged(ChunkId at, int trainer, std::uint64_t step, std::size_t bytes);
+  std::size_t bytes_given() const { return bytes_; }
+
+ private:
+  struct Line {               // of one param and trainer
+    std::uint64_t given = 0;  // chunks of all steps: first those of step 0, in order
+    bool waits = false;       // for bytes
+  };
+  Line& At(int param, int trainer) { return lines_[Index(param, trainer)]; }
+  const Line& At(int param, int trainer) const { return lines_[Index(param, trainer)]; }
+  std::size_t Index(int param, int trainer) const {
+    return static_cast<std::size_t>(param) * static_cast<std::size_t>(trainers_) +
+           static_cast<std::size_t>(trainer);
+  }
+  bool IsNear(const ChunkLedger& ledger, int param, int trainer) const;
+  bool GiveOne(const ChunkLedger& ledger, int param, int trainer, std::vector<Grant>& out);
+
+  const int trainers_;
+  const std::size_t most_;             // bytes
+  std::vector<std::uint64_t> chunks_;  // of each param; 0: not pushed by turn
+  std::vector<Line> lines_;
+  std::deque<std::pair<int, int>> waiting_;  // param and trainer, for bytes
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace penstock::pserver

@@ -1,0 +1,85 @@
+"""Backup trainers as real processes: one that stops for a while holds nobody up, and what it sends late is told."""
+
+import re
+import textwrap
+
+import numpy as np
+import pytest
+from test_jobs import Job
+
+TRAINERS, STEPS = 3, 8
+
+# The last trainer takes its second step when the others have taken all of theirs.
+SCRIPT = textwrap.dedent('''
+    import os, sys, time
+    import numpy as np
+    import penstock.fluid as fluid
+
+    role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
+    endpoints, trainers = os.environ['ENDPOINTS'], int(os.environ['TRAINERS'])
+    fluid.default_main_program().random_seed = fluid.default_startup_program().random_seed = 3
+    x = fluid.data('x', [None, 64])
+    y = fluid.data('y', [None, 1])
+    output = fluid.layers.fc(fluid.layers.fc(x, 256, act='relu'), 1)
+    loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
+    fluid.optimizer.Momentum(0.005, 0.9).minimize(loss)
+    exe = fluid.Executor(fluid.CPUPlace())
+
+    config = fluid.DistributeTranspilerConfig()
+    config.backup_trainers = 1
+    t = fluid.DistributeTranspiler(config)
+    t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=trainers)
+    if role == 'pserver':
+        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
+        exe.run(startup)
+        exe.run(main)
+        sys.exit(0)
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+
+    def others_are_done():
+        return all(os.path.exists('%s/trainer%d.npy' % (out, other)) for other in range(trainers - 1))
+
+    losses = []
+    for step in range(steps):
+        end = time.monotonic() + 120
+        while index == trainers - 1 and step == 1 and not others_are_done():
+            if time.monotonic() > end:
+                sys.exit('the others wait for this trainer')
+            time.sleep(0.05)
+        random = np.random.RandomState(trainers * step + index)
+        rows = random.rand(8, 64).astype('float32')
+        feed = {'x': rows, 'y': rows.sum(axis=1, keepdims=True)}
+        losses.append(exe.run(program, feed=feed, fetch_list=[loss])[0][0])
+    with open('%s/trainer%d.part' % (out, index), 'wb') as file:
+        np.save(file, losses)
+    os.rename('%s/trainer%d.part' % (out, index), '%s/trainer%d.npy' % (out, index))
+    exe.close()
+''')
+
+
+@pytest.fixture
+def job(tmp_path):
+    job = Job(tmp_path, SCRIPT)
+    yield job
+    job.kill_all()
+
+
+def test_a_trainer_that_stops_holds_nobody_up(job):
+    job.environment['TRAINERS'] = str(TRAINERS)
+    for index in range(TRAINERS):
+        job.start('trainer', index, STEPS)
+    for index in range(2):
+        job.start('pserver', index)
+    results = job.wait()
+    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    for index in range(TRAINERS):
+        losses = np.load(job.folder / ('trainer%d.npy' % index))
+        assert np.isfinite(losses).all() and losses[-1] < losses[0], losses
+    # Two of three are merged in every step, whoever they are, and all that was sent arrives.
+    for index in range(2):
+        said = results['pserver%d' % index][2]
+        late = re.search(r'dropped the gradients of steps that came late: (.*)', said)
+        assert late, said
+        counts = {int(trainer): int(steps) for steps, trainer in re.findall(r'(\d+) of trainer (\d+)', late[1])}
+        assert sum(counts.values()) == STEPS and counts[TRAINERS - 1] >= STEPS - 1, said

@@ -66,6 +66,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
 }
 
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out) {
+  if (!push.initial) ledger_.chunk({push.param, push.chunk}).Tell(push.trainer, welcome_below);
   out.emplace_back(ReplyAction{.trainer = push.trainer,
                                .reply = PushedReply{.at = {push.param, push.chunk},
                                                     .step = push.step,
@@ -200,6 +201,7 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {
   for (int t = 0; t < ledger_.trainers(); ++t) {
     if (completed(t) || !policy_->TellsWelcome(ledger_, at, t)) continue;
+    ledger_.chunk(at).Tell(t, WelcomeBelow(at, t));
     out.emplace_back(
         ReplyAction{.trainer = t, .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, t)}});
   }

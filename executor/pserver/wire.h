@@ -43,8 +43,8 @@ class NativeWire : public Wire {
   Transport& transport_;
 };
 
-// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it. kUnimplemented E-server-mode: an
-// asynchronous server.
+// Fluid's. Parts of a chunk are FluidService::kPartBytes large on it. kUnimplemented E-server-mode: a
+// server of geo-SGD.
 class FluidWire : public Wire {
  public:
   FluidWire(std::string job, std::function<void(const std::string&)> report)

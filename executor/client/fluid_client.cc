@@ -50,6 +50,9 @@ Status FluidClient::Attach(const Program& program) {
     if (options_.on_trainer) options_.on_trainer(trainer_);
   }
   lands_at_barrier_ = facts.pulls_complete_at_barrier;
+  for (const roles::CommOp& one : roles::ReadTrainer(program).ops) {
+    if (one.kind == roles::CommOp::Kind::kStep) counter_ = one.whole;
+  }
   for (const auto& [address, contract] : facts.contracts) {
     async_ |= !contract.grads.empty() && !facts.pulls_complete_at_barrier;
     for (const protocol::ContractPiece& piece : contract.starts) first_values_.emplace(address, piece.name);
@@ -137,14 +140,32 @@ Status FluidClient::Push(PushHandle handle, const Variable& value) {
                               step());
   }
   PENSTOCK_ASSIGN_OR_RETURN(const protocol::VariableMessage message, MessageOf(piece, value));
+  sends_open_ = true;
   if (message.tensor->rows && message.tensor->values.size() == 0) return OkStatus();  // as Fluid does
   return Start(
       {.kind = Kind::kSend, .server = piece.server, .method = "SendVariable", .retries = options_.retries},
       message);
 }
 
+// An increment, as Fluid's trainers send it.
+Status FluidClient::CountStep(PeersHandle pservers) {
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  Tensor one(DType::kInt64, {1});
+  one.Data<std::int64_t>()[0] = 1;
+  const protocol::VariableMessage message{
+      .varname = counter_, .tensor = protocol::FluidTensor::Of(one), .trainer_id = trainer_};
+  sends_open_ = true;
+  for (Server* server : groups_[static_cast<std::size_t>(pservers.index)]) {
+    PENSTOCK_RETURN_IF_ERROR(
+        Start({.kind = Kind::kSend, .server = server, .method = "DistributeNotify"}, message));
+  }
+  return OkStatus();
+}
+
 Status FluidClient::CompleteSends() {
+  if (!sends_open_) return OkStatus();
   PENSTOCK_RETURN_IF_ERROR(Wait(Kind::kSend));
+  sends_open_ = false;
   for (Piece& piece : pushes_) piece.pushed = piece.first_value && piece.pushed;
   return OkStatus();
 }
@@ -162,7 +183,7 @@ Status FluidClient::EndStep(PeersHandle pservers) {
 
 // Outside of a step nobody is in phase GET, and Fluid has another call for what is there. An async server has
 // no phases: what is sent counts when it is answered.
-Status FluidClient::Pull(PullHandle handle, Variable& out) {
+Status FluidClient::PullAhead(PullHandle handle, Variable& out) {
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   if (async_) PENSTOCK_RETURN_IF_ERROR(CompleteSends());
   const bool phase = in_get_ || async_;
@@ -172,12 +193,17 @@ Status FluidClient::Pull(PullHandle handle, Variable& out) {
   protocol::VariableMessage message{
       .varname = piece.remote.name, .out_varname = piece.remote.name, .trainer_id = trainer_};
   if (!phase) message.varname += protocol::kWithoutBarrier;
-  PENSTOCK_RETURN_IF_ERROR(Start({.kind = Kind::kFetch,
-                                  .server = piece.server,
-                                  .method = phase ? "GetVariable" : "GetVariableNoBarrier",
-                                  .retries = options_.retries,
-                                  .out = tensor},
-                                 message));
+  return Start({.kind = Kind::kFetch,
+                .server = piece.server,
+                .method = phase ? "GetVariable" : "GetVariableNoBarrier",
+                .retries = options_.retries,
+                .out = tensor},
+               message);
+}
+
+Status FluidClient::Pull(PullHandle handle, Variable& out) {
+  PENSTOCK_RETURN_IF_ERROR(PullAhead(handle, out));
+  const Piece& piece = pulls_[static_cast<std::size_t>(handle.index)];
   return piece.lands_at_barrier ? OkStatus() : Wait(Kind::kFetch);
 }
 
@@ -271,7 +297,9 @@ Status FluidClient::Start(Flight flight, const protocol::VariableMessage& messag
   flight.what = StrCat(flight.method, " of ", message.varname);
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(status_);
-  Launch(flights_.emplace_back(std::move(flight)));
+  Flights& flights = Of(flight.kind);
+  ++flights.unanswered;
+  Launch(flights.all.emplace_back(std::move(flight)));
   return OkStatus();
 }
 
@@ -293,7 +321,7 @@ void FluidClient::OnReply(Flight& flight, Result<transport::UnaryReply> reply) {
     return;
   }
   flight.reply = std::move(reply);
-  changed_.notify_all();
+  if (--Of(flight.kind).unanswered == 0) changed_.notify_all();
 }
 
 Status FluidClient::StartAll(PeersHandle pservers, const std::string& method, const std::string& varname) {
@@ -304,15 +332,10 @@ Status FluidClient::StartAll(PeersHandle pservers, const std::string& method, co
   return OkStatus();
 }
 
-bool FluidClient::Answered(Kind kind) const {
-  return std::all_of(flights_.begin(), flights_.end(),
-                     [&](const Flight& flight) { return flight.kind != kind || flight.reply.has_value(); });
-}
-
 std::string FluidClient::WaitsFor(Kind kind) const {
-  const auto first = std::find_if(flights_.begin(), flights_.end(), [&](const Flight& flight) {
-    return flight.kind == kind && !flight.reply.has_value();
-  });
+  const std::list<Flight>& all = Of(kind).all;
+  const auto first =
+      std::find_if(all.begin(), all.end(), [](const Flight& flight) { return !flight.reply.has_value(); });
   return StrCat(first->what, " on pserver ", first->server->address,
                 first->server->answered ? "" : ", which has not answered yet");
 }
@@ -320,7 +343,7 @@ std::string FluidClient::WaitsFor(Kind kind) const {
 // Until all calls of that kind are answered; then lands what they brought.
 Status FluidClient::Wait(Kind kind) {
   std::unique_lock lock(mutex_);
-  const auto settled = [&] { return !status_.ok() || Answered(kind); };
+  const auto settled = [&] { return !status_.ok() || Of(kind).unanswered == 0; };
   int waited = 0;
   while (!changed_.wait_for(lock, kReportAfter, settled)) {
     waited += static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(kReportAfter).count());
@@ -330,12 +353,7 @@ Status FluidClient::Wait(Kind kind) {
     lock.lock();
   }
   PENSTOCK_RETURN_IF_ERROR(status_);
-  std::list<Flight> landed;
-  for (auto flight = flights_.begin(); flight != flights_.end();) {
-    const auto next = std::next(flight);
-    if (flight->kind == kind) landed.splice(landed.end(), flights_, flight);
-    flight = next;
-  }
+  std::list<Flight> landed = std::exchange(Of(kind).all, {});
   lock.unlock();
   for (Flight& flight : landed) {
     Status landed_as = Land(flight);

@@ -13,6 +13,7 @@
 // was answered. Calls wait as long as the connection lives, and say every 10 s what for.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <functional>
 #include <list>
@@ -54,8 +55,10 @@ class FluidClient : public RpcClient {
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers, int trainer_id) override;
 
   Status Push(PushHandle piece, const Variable& value) override;
+  Status CountStep(PeersHandle pservers) override;
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
+  Status PullAhead(PullHandle piece, Variable& out) override;
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override;
   Status CompleteRows() override;
   Status CompletePulls(PeersHandle pservers) override;
@@ -80,6 +83,7 @@ class FluidClient : public RpcClient {
     bool pushed = false;            // in the open step
   };
   enum class Kind { kSend, kFetch, kRows, kSave, kControl };
+  static constexpr std::size_t kKinds = 5;
   struct Flight {
     Kind kind = Kind::kControl;
     Server* server = nullptr;
@@ -91,6 +95,11 @@ class FluidClient : public RpcClient {
     std::optional<Result<transport::UnaryReply>> reply = {};
   };
 
+  struct Flights {  // of one kind
+    std::list<Flight> all;
+    std::size_t unanswered = 0;
+  };
+
   Result<Piece> Declare(const RemotePiece& piece);
   Server& ServerAt(const std::string& address);
   Status CheckOpen() const;
@@ -100,7 +109,8 @@ class FluidClient : public RpcClient {
   void OnReply(Flight& flight, Result<transport::UnaryReply> reply);
   Status CompleteSends();
   Status StartAll(PeersHandle pservers, const std::string& method, const std::string& varname);
-  bool Answered(Kind kind) const;
+  Flights& Of(Kind kind) { return flights_[static_cast<std::size_t>(kind)]; }
+  const Flights& Of(Kind kind) const { return flights_[static_cast<std::size_t>(kind)]; }
   std::string WaitsFor(Kind kind) const;
   Status Wait(Kind kind);
   Status Land(Flight& flight);
@@ -112,8 +122,10 @@ class FluidClient : public RpcClient {
   std::set<std::pair<std::string, std::string>> first_values_;  // server, name
   std::vector<Piece> pushes_, pulls_, tables_;
   std::vector<std::vector<Server*>> groups_;
-  bool async_ = false;  // its program sends gradients and has no barriers
-  bool in_get_ = true;  // what the servers' phase is for this trainer: GET until its fetch_barrier
+  std::string counter_;      // by which servers count this trainer's steps; empty: its program tells of none
+  bool sends_open_ = false;  // something was sent since all of it was answered
+  bool async_ = false;       // its program sends gradients and has no barriers
+  bool in_get_ = true;       // what the servers' phase is for this trainer: GET until its fetch_barrier
   bool completed_ = false;
 
   mutable std::mutex mutex_;
@@ -121,7 +133,7 @@ class FluidClient : public RpcClient {
   std::uint64_t step_ = 0;
   Status status_;
   bool cancelled_ = false;
-  std::list<Flight> flights_;
+  std::array<Flights, kKinds> flights_;                     // by kind
   std::map<std::string, std::unique_ptr<Server>> servers_;  // by address; the last: their calls end first
 };
 

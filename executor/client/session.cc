@@ -130,8 +130,8 @@ Status Session::PushRows(PushHandle handle, const SelectedRows& value) {
 Status Session::CountStep(PeersHandle handle) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
-  if (!ends_steps_) {
-    return FailedPrecondition("E-send-count", "send: steps that a send_barrier ends are not counted apart");
+  if (counted_ && !ends_steps_) {
+    return FailedPrecondition("E-send-count", "send: step ", steps_.step(), " was counted before");
   }
   if (counted_) EndOpenStep();
   counted_ = true;
@@ -157,16 +157,16 @@ Status Session::EndStep(PeersHandle handle) {
   }
   for (Link* link : group) link->EndStep();
   steps_.EndStep();
-  open_ = false;
+  open_ = counted_ = false;
   return OkStatus();
 }
 
-Status Session::Pull(PullHandle handle, Tensor& out) {
+Status Session::PullAs(PullHandle handle, Tensor& out, std::optional<Landing> landing) {
   const std::lock_guard lock(mutex_);
   PENSTOCK_RETURN_IF_ERROR(CheckOpen());
   if (ends_steps_ && open_) EndOpenStep();
   const Declared& declared = Of(pulls_, handle.index);
-  return declared.link->Pull(declared.slot, out, declared.landing);
+  return declared.link->Pull(declared.slot, out, landing.value_or(declared.landing));
 }
 
 bool Session::IsPulling(PullHandle handle) const {

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -49,7 +50,9 @@ class Session : private LinkHost {
   Status CountStep(PeersHandle handle);
   Status EndStep(PeersHandle handle);
   // Fills `out` where it is if its type and shape are the piece's, so that it may be rows of a larger tensor.
-  Status Pull(PullHandle handle, Tensor& out);
+  Status Pull(PullHandle handle, Tensor& out) { return PullAs(handle, out, {}); }
+  // Nobody waits for this one alone: it is not told of.
+  Status PullAhead(PullHandle handle, Tensor& out) { return PullAs(handle, out, Landing::kWithOthers); }
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
   Status SaveTable(PeersHandle handle, const std::string& table, const std::vector<std::string>& files);
   // Once SavesDone: what the servers said.
@@ -105,6 +108,7 @@ class Session : private LinkHost {
   // With the lock.
   Link* FindLink(const std::string& address) const;
   Status CheckOpen() const;
+  Status PullAs(PullHandle handle, Tensor& out, std::optional<Landing> landing);
   template <typename Send>
   Status PushWith(PushHandle handle, const Send& send);
   void EndOpenStep();

@@ -22,13 +22,21 @@ Status SessionClient::EndStep(PeersHandle pservers) {
   return Wait([&] { return session_.EarlierPushesDone(session_.step() - 1); });
 }
 
+Status SessionClient::WaitForEarlier(PullHandle piece) {
+  return session_.IsPulling(piece) ? Wait([&] { return session_.PullsDone(); }) : OkStatus();
+}
+
+Status SessionClient::PullAhead(PullHandle piece, Variable& out) {
+  PENSTOCK_RETURN_IF_ERROR(WaitForEarlier(piece));
+  return session_.PullAhead(piece, out.As<Tensor>());
+}
+
 Status SessionClient::Pull(PullHandle piece, Variable& out) {
-  // Only one that is completed at a barrier can be on its way still, with others.
-  if (session_.IsPulling(piece)) PENSTOCK_RETURN_IF_ERROR(Wait([&] { return session_.PullsDone(); }));
+  PENSTOCK_RETURN_IF_ERROR(WaitForEarlier(piece));
   PENSTOCK_RETURN_IF_ERROR(session_.Pull(piece, out.As<Tensor>()));
   if (session_.PullWaitsAtBarrier(piece)) return OkStatus();
   // What was pushed before may be written again after this.
-  return Wait([&] { return !session_.IsPulling(piece) && session_.EarlierPushesDone(session_.step()); });
+  return Wait([&] { return session_.PullsDone() && session_.EarlierPushesDone(session_.step()); });
 }
 
 Status SessionClient::CompletePulls(PeersHandle) {

@@ -24,6 +24,7 @@ class SessionClient : public RpcClient {
   Status CountStep(PeersHandle pservers) override;
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;
+  Status PullAhead(PullHandle piece, Variable& out) override;
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return session_.PullRows(piece, ids, out);
   }
@@ -44,6 +45,9 @@ class SessionClient : public RpcClient {
   virtual Status Wait(const std::function<bool()>& answer) = 0;
 
  private:
+  // What is on its way still, with others, is waited for before it is asked for again.
+  Status WaitForEarlier(PullHandle piece);
+
   Session& session_;
 };
 

@@ -36,6 +36,7 @@ class SharedClient::User : public RpcClient {
   Status CountStep(PeersHandle pservers) override { return client_.CountStep(pservers); }
   Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
   Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }
+  Status PullAhead(PullHandle piece, Variable& out) override { return client_.PullAhead(piece, out); }
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return client_.PullRows(piece, ids, out);
   }

@@ -38,10 +38,15 @@ class AsyncMode : public Mode {
   Status Send(Gradient& gradient, const Variable& value) override {
     if (!value.Is<Tensor>() && !value.Is<SelectedRows>())
       return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
-    if (queues_.Put(QueueOf(gradient), CopyOf(value))) return OkStatus();
-    PENSTOCK_RETURN_IF_ERROR(status());
-    return FailedPrecondition("E-communicator-stopped", "send: ", gradient.whole.name,
-                              " comes after the communicator was stopped");
+    return Put(gradient, CopyOf(value));
+  }
+  // Steps wait in a queue of their own, so that they keep pace with their gradients.
+  Status CountStep(PeersHandle pservers) override {
+    {
+      const std::lock_guard lock(mutex_);
+      counted_at_ = pservers;
+    }
+    return Put(counts_, Variable());
   }
   Status EndStep(PeersHandle) override { return status(); }  // steps are those of the send thread
 
@@ -50,6 +55,21 @@ class AsyncMode : public Mode {
     Received& received = received_[&param];
     if (received.fresh) out.CopyFrom(received.newest);
     received.fresh = false;
+    return status_;
+  }
+
+  Status BeginRun(Scope& scope) override {
+    const std::lock_guard lock(mutex_);
+    for (auto& [param, received] : received_) {
+      Variable* variable = received.fresh ? scope.Find(param->whole.name) : nullptr;
+      Tensor* out = variable == nullptr ? nullptr : variable->If<Tensor>();
+      if (out == nullptr || out->dtype() != received.newest.dtype() ||
+          out->shape() != received.newest.shape()) {
+        continue;  // its recv will say
+      }
+      out->CopyFrom(received.newest);
+      received.fresh = false;
+    }
     return status_;
   }
 
@@ -67,6 +87,13 @@ class AsyncMode : public Mode {
   Status status() const {
     const std::lock_guard lock(mutex_);
     return status_;
+  }
+
+  Status Put(Gradient& gradient, Variable value) {
+    if (queues_.Put(QueueOf(gradient), std::move(value))) return OkStatus();
+    PENSTOCK_RETURN_IF_ERROR(status());
+    return FailedPrecondition("E-communicator-stopped", "send: ", gradient.whole.name,
+                              " comes after the communicator was stopped");
   }
 
   std::size_t QueueOf(Gradient& gradient) {
@@ -113,17 +140,34 @@ class AsyncMode : public Mode {
       PENSTOCK_ASSIGN_OR_RETURN(pservers_, rpc_.DeclarePeers(addresses_, trainer_id_));
       attached_ = true;
     }
+    std::size_t counts = 0;
     for (SendQueues::Batch& batch : round) {
       const Gradient* gradient = nullptr;
       {
         const std::lock_guard lock(mutex_);
         gradient = gradients_[batch.queue];
       }
+      if (gradient == &counts_) {
+        counts = batch.gradients.size();
+        continue;
+      }
       const MergeRule rule = gradient->whole.adds ? MergeRule::kSum : MergeRule::kMean;
       PENSTOCK_ASSIGN_OR_RETURN(const Variable merged, Merge(std::move(batch.gradients), rule));
       PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *gradient, merged));
     }
-    return rpc_.EndStep(pservers_);
+    return EndRound(counts);
+  }
+
+  // A step of the client counts one step of the program, so what was merged needs steps without gradients.
+  Status EndRound(std::size_t counts) {
+    PeersHandle counted_at;
+    {
+      const std::lock_guard lock(mutex_);
+      counted_at = counted_at_;
+    }
+    if (counts > 0) PENSTOCK_RETURN_IF_ERROR(rpc_.CountStep(counted_at));
+    PENSTOCK_RETURN_IF_ERROR(rpc_.EndStep(pservers_));
+    return counts > 1 ? EndRound(counts - 1) : OkStatus();
   }
 
   // Whether it is time to receive.
@@ -177,6 +221,8 @@ class AsyncMode : public Mode {
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable rounds_changed_;
   Status status_;
+  Gradient counts_{.whole = {.name = "the count of a step", .pieces = {}}, .pieces = {}};
+  PeersHandle counted_at_;
   std::vector<Gradient*> gradients_;  // by queue
   std::map<const Gradient*, std::size_t> queue_of_;
   std::map<Param*, Received> received_;

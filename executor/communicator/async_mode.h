@@ -3,9 +3,10 @@
 // parameters into memory of its own.
 //
 // Promise: every gradient is sent once, alone or in the mean of at most merge_max that follow each other; a
-// trainer is never more than queue_max gradients of a variable ahead of the send thread. A parameter changes
-// only in Land, so never while a step computes, and has the bytes of one answer of its servers. Stop sends
-// what waits, and returns when the servers have it.
+// trainer is never more than queue_max gradients of a variable ahead of the send thread. A parameter
+// changes only in Land and between two runs of a program, so never while a step computes, and has the bytes
+// of one answer of its servers. A step that a learning-rate schedule is to count is counted once, with the
+// round that takes its gradients. Stop sends what waits, and returns when the servers have it.
 #pragma once
 
 #include <memory>

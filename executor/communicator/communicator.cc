@@ -153,6 +153,22 @@ Status Communicator::EndStep(PeersHandle pservers) {
   return mode->EndStep(pservers);
 }
 
+Status Communicator::CountStep(PeersHandle pservers) {
+  std::unique_lock lock(mutex_);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send", "the count of steps"));
+  lock.unlock();
+  return mode->CountStep(pservers);
+}
+
+Status Communicator::BeginRun(Scope& scope) {
+  std::shared_ptr<Mode> mode;
+  {
+    const std::lock_guard lock(mutex_);
+    mode = mode_;
+  }
+  return mode == nullptr ? OkStatus() : mode->BeginRun(scope);
+}
+
 Status Communicator::Land(ParamHandle param, Variable& out) {
   std::unique_lock lock(mutex_);
   Param& landed = params_[static_cast<std::size_t>(param.index)];

@@ -48,7 +48,9 @@ class Communicator : public TrainerCommunicator {
   Result<ParamHandle> DeclareParam(const WholeVariable& param) override;
   Status Send(GradientHandle gradient, const Variable& value) override;
   Status EndStep(PeersHandle pservers) override;
+  Status CountStep(PeersHandle pservers) override;
   Status Land(ParamHandle param, Variable& out) override;
+  Status BeginRun(Scope& scope) override;
 
  private:
   // The mode while it runs; a call that is under way keeps it.

@@ -17,7 +17,10 @@ class Mode {
   virtual ~Mode() = default;
   virtual Status Send(Gradient& gradient, const Variable& value) = 0;
   virtual Status EndStep(PeersHandle pservers) = 0;
+  virtual Status CountStep(PeersHandle pservers) = 0;
   virtual Status Land(Param& param, Tensor& out) = 0;
+  // What has come since it was landed last gets into `scope`, where a program is about to run.
+  virtual Status BeginRun(Scope&) { return OkStatus(); }
   // Sends what waits. The last call.
   virtual Status Stop() = 0;
 };

@@ -1,19 +1,9 @@
 #include "executor/communicator/send_queues.h"
 
-#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace penstock::communicator {
-
-bool SendQueues::HasAny() const {
-  return std::any_of(queues_.begin(), queues_.end(), [](const auto& queue) { return !queue.empty(); });
-}
-
-bool SendQueues::IsWhole() const {
-  if (closed_ || waiting_for_room_ > 0) return true;
-  return std::all_of(queues_.begin(), queues_.end(),
-                     [&](const auto& queue) { return queue.size() >= limits_.merge_max; });
-}
 
 bool SendQueues::Put(std::size_t queue, Variable gradient) {
   std::unique_lock lock(mutex_);
@@ -27,23 +17,35 @@ bool SendQueues::Put(std::size_t queue, Variable gradient) {
   }
   if (closed_) return false;
   queues_[queue].push_back(std::move(gradient));
+  filled_.insert(queue);
+  if (queues_[queue].size() == limits_.merge_max) ++whole_;
+  ++visited_;
   work_.notify_all();
   return true;
 }
 
 std::vector<SendQueues::Batch> SendQueues::Take() {
   std::unique_lock lock(mutex_);
-  work_.wait(lock, [&] { return closed_ || HasAny(); });
+  work_.wait(lock, [&] { return closed_ || !filled_.empty(); });
   work_.wait_for(lock, limits_.patience, [&] { return IsWhole(); });
   std::vector<Batch> round;
-  for (std::size_t i = 0; i < queues_.size(); ++i) {
-    if (queues_[i].empty()) continue;
-    Batch& batch = round.emplace_back(Batch{.queue = i, .gradients = {}});
-    for (; batch.gradients.size() < limits_.merge_max && !queues_[i].empty(); queues_[i].pop_front())
-      batch.gradients.push_back(std::move(queues_[i].front()));
+  for (auto at = filled_.begin(); at != filled_.end();) {
+    std::deque<Variable>& queue = queues_[*at];
+    Batch& batch = round.emplace_back(Batch{.queue = *at, .gradients = {}});
+    const bool was_whole = queue.size() >= limits_.merge_max;
+    for (; batch.gradients.size() < limits_.merge_max && !queue.empty(); queue.pop_front())
+      batch.gradients.push_back(std::move(queue.front()));
+    if (was_whole && queue.size() < limits_.merge_max) --whole_;
+    at = queue.empty() ? filled_.erase(at) : std::next(at);
+    ++visited_;
   }
   room_.notify_all();
   return round;
+}
+
+std::uint64_t SendQueues::visited() const {
+  const std::lock_guard lock(mutex_);
+  return visited_;
 }
 
 void SendQueues::Close() {
@@ -57,6 +59,8 @@ void SendQueues::CloseEmpty() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
   for (auto& queue : queues_) queue.clear();
+  filled_.clear();
+  whole_ = 0;
   room_.notify_all();
   work_.notify_all();
 }

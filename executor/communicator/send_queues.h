@@ -15,8 +15,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "framework/tensor/variable.h"
@@ -47,15 +49,21 @@ class SendQueues {
   void Close();
   // What waits is dropped too: it cannot be sent.
   void CloseEmpty();
+  // How often a queue was looked at so far, for tests of what a gradient costs.
+  std::uint64_t visited() const;
 
  private:
-  bool HasAny() const;
-  bool IsWhole() const;  // a round that is waited for no longer
+  bool IsWhole() const {  // a round that is waited for no longer
+    return closed_ || waiting_for_room_ > 0 || whole_ == queues_.size();
+  }
 
   const QueueLimits limits_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable room_, work_;
   std::vector<std::deque<Variable>> queues_;
+  std::set<std::size_t> filled_;  // queues that are not empty
+  std::size_t whole_ = 0;         // of them, those that have a whole batch
+  std::uint64_t visited_ = 0;
   std::size_t waiting_for_room_ = 0;
   bool closed_ = false;
 };

@@ -14,6 +14,7 @@ class StepMode : public Mode {
     // The gradients' memory is written again in the next step, and no fetch_barrier stands before that.
     return rpc_.CompletePulls(pservers);
   }
+  Status CountStep(PeersHandle pservers) override { return rpc_.CountStep(pservers); }
   Status Land(Param& param, Tensor& out) override {
     PENSTOCK_RETURN_IF_ERROR(PullRows(rpc_, param, out));
     return rpc_.CompletePulls(pservers_);

@@ -57,7 +57,7 @@ Status PullRows(RpcClient& rpc, Param& param, Tensor& out) {
     } else {
       view.ViewRows(out, pieces[i].begin, pieces[i].end);
     }
-    PENSTOCK_RETURN_IF_ERROR(rpc.Pull(param.pieces[i], param.views[i]));
+    PENSTOCK_RETURN_IF_ERROR(rpc.PullAhead(param.pieces[i], param.views[i]));
   }
   return OkStatus();
 }

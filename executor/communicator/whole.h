@@ -27,7 +27,8 @@ struct Param {
 // its own first row, in the order in which they come. kInvalidArgument E-send-kind: neither tensor nor rows.
 Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value);
 
-// Asks for all pieces, into rows of `out`, which is made if it has another type or shape.
+// Asks for all pieces, into rows of `out`, which is made if it has another type or shape. They are there
+// when the client's CompletePulls returns.
 Status PullRows(RpcClient& rpc, Param& param, Tensor& out);
 
 }  // namespace penstock::communicator

@@ -12,6 +12,26 @@ namespace {
 
 using roles::CommOp;
 
+// What is kept is what the blocks read. A gradient of rows is applied as it comes.
+Status RequireBackups(const roles::ServerRole& role, const roles::ServedParam& served) {
+  if (served.start || (served.rows && served.backups.empty())) return OkStatus();
+  if (role.keeps_backups == served.backups.empty()) {
+    return InvalidArgument("E-server-backups", "listen_and_serv has dc_asgd=", role.keeps_backups,
+                           ", but block ", served.block,
+                           served.backups.empty() ? " does not correct" : " corrects", " the gradient of ",
+                           served.param.name, " for delay");
+  }
+  if (served.backups.empty()) return OkStatus();
+  if (role.mode == roles::ServeMode::kSync) {
+    return InvalidArgument(
+        "E-server-backups", "block ", served.block, " corrects a gradient of ", served.param.name,
+        " for one trainer's delay, but in distributed_mode 0 an update ", "is of the gradients of all");
+  }
+  if (static_cast<int>(served.backups.size()) == role.trainers) return OkStatus();
+  return InvalidArgument("E-server-backups", "block ", served.block, " has copies of ", served.param.name,
+                         " for ", served.backups.size(), " trainers, but there are ", role.trainers);
+}
+
 // The one place where it is said what runs.
 Status RequireServable(const roles::ServerRole& role) {
   const auto mode = static_cast<int>(role.mode);
@@ -20,14 +40,11 @@ Status RequireServable(const roles::ServerRole& role) {
                          "; 0 (sync), 1 and 2 (async) run so far");
   }
   for (const roles::ServedParam& served : role.params) {
+    PENSTOCK_RETURN_IF_ERROR(RequireBackups(role, served));
     if (role.mode == roles::ServeMode::kSync || served.grads.size() <= 1) continue;
     return InvalidArgument("E-server-merge", "block ", served.block, " merges ", served.grads.size(),
                            " gradients for ", served.param.name, ", but in distributed_mode ", mode,
                            " each gradient is an update of its own");
-  }
-  if (role.keeps_backups) {
-    return Unimplemented("E-server-mode", "listen_and_serv asks for delay compensation (dc_asgd), ",
-                         "which does not run yet; transpile without it");
   }
   if (!role.measure_blocks.empty()) {
     return Unimplemented("E-server-measures", "block ", role.measure_blocks.front(),
@@ -131,10 +148,9 @@ class ContractMaker {
   }
 
   Status AddSend(const CommOp& one) {
-    if (one.kind == CommOp::Kind::kTold || (one.kind == CommOp::Kind::kStep && one.by_communicator)) {
-      return Unimplemented("E-contract-mode",
-                           "a send that tells the communicator of steps or rows is not built ",
-                           "yet; transpile without a schedule of the learning rate, or in sync mode");
+    if (one.kind == CommOp::Kind::kTold) {
+      return Unimplemented("E-contract-mode", "a send that tells the communicator of rows is not built yet; ",
+                           "transpile in another mode than geo");
     }
     if (one.kind == CommOp::Kind::kStep) {
       AddServers(one);

@@ -72,6 +72,11 @@ class ChunkAccount {
   std::uint64_t applied(int trainer) const { return From(trainer).applied; }
   bool here(int trainer) const { return !From(trainer).ahead.empty() && From(trainer).ahead.front().whole(); }
   bool whole(int trainer, std::uint64_t step) const;  // it was not taken yet
+  // Of no step from here on anything has come.
+  std::uint64_t come(int trainer) const { return taken(trainer) + From(trainer).ahead.size(); }
+  // What is welcome, as the trainer was told with its last gradient or since: steps below it.
+  std::uint64_t told(int trainer) const { return From(trainer).told; }
+  void Tell(int trainer, std::uint64_t welcome_below) { From(trainer).told = welcome_below; }
   // Of the trainers whose next gradient is here(), the one whose gradient was whole first; -1: there is none.
   int first_here() const;
   // Whose gradient was taken last; -1: none was.
@@ -106,7 +111,8 @@ class ChunkAccount {
  private:
   struct Sequence {
     std::uint64_t taken = 0;
-    std::uint64_t applied = 0;   // taken, but for those in the version in the making
+    std::uint64_t applied = 0;  // taken, but for those in the version in the making
+    std::uint64_t told = 0;
     std::vector<PartSet> ahead;  // by step from `taken` on; made when needed
   };
   const Sequence& From(int trainer) const { return from_[static_cast<std::size_t>(trainer)]; }

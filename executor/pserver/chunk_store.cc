@@ -81,6 +81,8 @@ Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std:
   }
   Param& param = NewParam(served);
   TakeOverMerge(served, param);
+  // Whose gradient it is changes from update to update: no temporary of the block.
+  if (!served.backups.empty()) program_.MutableBlock(served.block).RemoveVar(served.backup_of);
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
   param.chunk_rows = ChunkRowsOf(served, chunk_bytes);
   for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
@@ -136,6 +138,24 @@ void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optio
   }
 }
 
+// The block has its chunk's rows of them by now.
+Status ChunkStore::AddBackups(const roles::ServedParam& served, Chunk& chunk) {
+  std::vector<Tensor> rows;
+  for (const std::string& name : served.backups) {
+    const Variable* variable = chunk.scope->Find(name);
+    const Tensor* tensor = variable == nullptr ? nullptr : variable->If<Tensor>();
+    if (tensor == nullptr || !tensor->initialized() || tensor->dtype() != chunk.param.dtype() ||
+        tensor->shape() != chunk.param.shape()) {
+      return FailedPrecondition("E-server-startup", name, ", which is what a trainer has read of ",
+                                served.param.name,
+                                ", is no such value on this pserver; run its start-up program first");
+    }
+    rows.push_back(*tensor);
+  }
+  chunk.backups.emplace(std::move(rows), chunk.scope->FindLocal(served.backup_of)->As<Tensor>());
+  return OkStatus();
+}
+
 // What the block mentions and the start-up program made as selected rows are the table's columns.
 Status ChunkStore::AddTable(const roles::ServedParam& served) {
   auto chunk = std::make_unique<Chunk>();
@@ -171,6 +191,9 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
     param.chunks.push_back(std::move(chunk));
     return OkStatus();
   }
+  if (!served.backups.empty()) {
+    chunk->scope->FindOrCreate(served.backup_of)->As<Tensor>() = Tensor(DType::kInt64, {1});
+  }
   for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
     if (made_by_schedule_.contains(name)) continue;  // found in the scope around, when it is there
@@ -197,6 +220,7 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
       chunk->scope->Bind(name, std::move(variable));
     }
   }
+  if (!served.backups.empty()) PENSTOCK_RETURN_IF_ERROR(AddBackups(served, *chunk));
   param.chunks.push_back(std::move(chunk));
   return OkStatus();
 }
@@ -244,6 +268,7 @@ Status ChunkStore::Merge(const MergeAction& merge) {
   if (param.rows) {
     return MergeRows(merge, GradientOf(chunk, merge.trainer).As<SelectedRows>());
   }
+  if (chunk.backups) chunk.backups->SetWhose(merge.trainer);
   return MergeTensor(merge, param, chunk);
 }
 
@@ -328,6 +353,15 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
   std::shared_ptr<const Published> published = c.published;
   if (c.published_to.size() == static_cast<std::size_t>(facts_.trainers)) c.published.reset();
   return published;
+}
+
+ChunkStore::Newest ChunkStore::PublishNewest(int param, int chunk, int trainer, std::uint64_t version) {
+  Chunk& c = At(param, chunk);
+  if (c.backups) {
+    const std::uint64_t updates = c.backups->Keep(trainer, version, c.param, c.version);
+    if (updates != c.version) return {Published::Copy(c.backups->of(trainer), part_bytes_, pool_), updates};
+  }
+  return {Publish(param, chunk, std::nullopt, trainer), c.version};
 }
 
 }  // namespace penstock::pserver

@@ -12,7 +12,8 @@
 // way, or the gradients are rows, each gradient is copied to where the block reads it.
 //
 // Thread-safe for different chunks. What is done to one chunk is done one at a time, on its queue
-// (chunk_queues.h): Merge, Run, Publish, VersionOf, Gather, CopyForSave. The rest may be called at any time.
+// (chunk_queues.h): Merge, Run, Publish, PublishNewest, VersionOf, Gather, CopyForSave. The rest may be
+// called at any time.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "executor/protocol/contract.h"
+#include "executor/pserver/backups.h"
 #include "executor/pserver/buffer_pool.h"
 #include "executor/pserver/merge_plan.h"
 #include "executor/pserver/published.h"
@@ -70,6 +72,13 @@ class ChunkStore {
   // version is overwritten, and there is no copy of it.
   std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
                                            int trainer);
+  // What a trainer gets that asks for the version where it may have a newer one: the chunk as it is, of so
+  // many updates. Where gradients are corrected for delay, a repeated question gets what the first one got.
+  struct Newest {
+    std::shared_ptr<const Published> value;
+    std::uint64_t updates = 0;
+  };
+  Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version);
   // How many updates the chunk has had; on its queue.
   std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
   // Rows of a table as they are now, one for each id of the question.
@@ -99,7 +108,8 @@ class ChunkStore {
     // Where each is kept, by trainer; or one alone, of whoever's turn it is.
     std::vector<std::shared_ptr<Variable>> grads;
     std::vector<View> views;
-    Tensor param;  // its rows of the parameter
+    std::optional<Backups> backups;  // where gradients are corrected for delay
+    Tensor param;                    // its rows of the parameter
     std::uint64_t version = 0;
     std::shared_ptr<const Published> published;  // of published_version
     std::uint64_t published_version = 0;
@@ -128,6 +138,7 @@ class ChunkStore {
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
   static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                            Chunk& chunk);
+  static Status AddBackups(const roles::ServedParam& served, Chunk& chunk);
   // The variable of the trainer's gradient, where the sum is the block's.
   static Variable& GradientOf(const Chunk& chunk, int trainer) {
     return *chunk.grads[chunk.grads.size() == 1 ? 0 : static_cast<std::size_t>(trainer)];

@@ -28,6 +28,7 @@ Status ChunkStore::SetInitial(const MergeAction& merge) {
       part.CopyTo(at);
       at += part.size();
     }
+    if (chunk.backups) chunk.backups->Reset(chunk.param);
     chunk.initial_of = merge.trainer;
     chunk.published.reset();  // of the value before
     return OkStatus();

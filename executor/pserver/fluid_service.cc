@@ -76,6 +76,7 @@ void FluidService::OnCall(const std::string& caller, const std::string& method, 
 
 void FluidService::Take(Call call) {
   if (failed_) return Refuse(std::move(call), *failed_);
+  if (async()) return TakeUnphased(std::move(call));
   const std::string& method = call.method;
   if (method == "SendVariable") return TakeSend(std::move(call));
   if (method == "GetVariable") return TakeGet(std::move(call));
@@ -160,8 +161,9 @@ void FluidService::TakeComplete(Call call) {
   Answer(std::move(call), UnaryReply(Payload()));
   if (std::exchange(At(*trainer).completed, true)) return;
   Greet(*trainer);
+  if (async()) EndOpenStep(*trainer);
   Post(*trainer, protocol::Complete{});
-  if (phases_.Complete(who)) EnterPhase();
+  if (phases_.Complete(who) && !async()) EnterPhase();
 }
 
 // The phase has just changed.
@@ -213,7 +215,7 @@ void FluidService::TakeFetch(Call call, const std::string& name) {
   } else {
     Greet(*trainer);
   }
-  Fetch& fetch = fetches_[{*trainer, param, phases_.step()}];
+  Fetch& fetch = fetches_[{*trainer, param, StepOf(*trainer)}];
   fetch.calls.push_back(std::move(call));
   if (fetch.calls.size() > 1) return;  // it is under way
   const std::size_t chunks = ChunkCount(param);
@@ -221,7 +223,7 @@ void FluidService::TakeFetch(Call call, const std::string& name) {
   fetch.missing = chunks;
   for (std::size_t c = 0; c < chunks; ++c) {
     Post(*trainer, protocol::Pull{.at = {At(*trainer).said->VariableOf(param), static_cast<std::uint32_t>(c)},
-                                  .version = phases_.step()});
+                                  .version = StepOf(*trainer)});
   }
 }
 
@@ -249,7 +251,7 @@ void FluidService::TakeLookup(Call call) {
   lookups_.emplace(std::pair(trainer, request),
                    Lookup{.call = std::move(call), .param = param, .count = count});
   Post(trainer, protocol::PullRows{.variable = static_cast<std::uint32_t>(variable),
-                                   .version = phases_.step(),
+                                   .version = StepOf(trainer),
                                    .request = request,
                                    .ids = ids});
 }
@@ -270,8 +272,8 @@ void FluidService::TakeSave(Call call) {
   const std::uint32_t request = ++At(0).requests;
   const std::string file = call.message.out_varname;
   saves_.emplace(request, std::move(call));
-  Post(0, protocol::Save{
-              .version = phases_.step(), .request = request, .body = {.table = tables[0], .file = file}});
+  Post(0,
+       protocol::Save{.version = StepOf(0), .request = request, .body = {.table = tables[0], .file = file}});
 }
 
 // --- Who calls, and with what.
@@ -344,7 +346,7 @@ void FluidService::Greet(int trainer, protocol::SparseParams sparse) {
   if (greeted.said != nullptr && greeted.said->hash() == terms.hash()) return;
   greeted.said = &terms;
   const roles::ServerRole& role = served_.role;
-  Post(trainer, protocol::Hello{.step = phases_.step(),
+  Post(trainer, protocol::Hello{.step = StepOf(trainer),
                                 .body = {.job = job_,
                                          .trainers = static_cast<std::uint32_t>(role.trainers),
                                          .contract = terms.contract().ToText(),

@@ -4,9 +4,11 @@
 //   auto service = std::make_shared<FluidService>(*pserver, served, "my job");
 //   auto listener = transport::ListenUnary(address, *service, FluidService::Calls());
 //
-// Fluid has no hello, no steps and no versions: a trainer is there with its first call, and what a call means
-// follows from the phase (fluid_phases.h). A call that cannot be served is answered with INTERNAL and our
-// error. Barriers and lookups do not say whose they are; the connection tells, as far as it can.
+// Fluid has no hello, no steps and no versions: a trainer is there with its first call, and what a call
+// means follows from the phase (fluid_phases.h). Asynchronous jobs have no phases; there a trainer's step
+// ends with the first parameter or row that it asks for after a gradient, or when a gradient comes again. A
+// call that cannot be served is answered with INTERNAL and our error. Barriers and lookups do not say whose
+// they are; the connection tells, as far as it can.
 //
 // No exactly-once on this wire: messages carry no step, so one that is sent again is told from a new one by
 // the phase alone.
@@ -56,6 +58,10 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
     transport::UnaryDone done;
     bool stored = false;  // a gradient whose value was taken
   };
+  struct Waiting {  // a gradient of an asynchronous trainer
+    Call call;
+    std::uint64_t step = 0;
+  };
   struct Trainer {
     std::shared_ptr<Caller> caller;
     std::vector<TrainerTerms> terms;     // tables looked up; tables fetched as a whole
@@ -64,6 +70,11 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
     std::uint32_t requests = 0;
     bool completed = false;
     bool left = false;  // which the handler was told
+    // Of an asynchronous one. Gradients wait until they are welcome, by param; so do their calls.
+    std::uint64_t step = 0;
+    bool counted = false;  // the schedule of the learning rate was told of the step that is open
+    std::map<int, std::deque<Waiting>> waiting;
+    std::map<int, std::vector<std::uint64_t>> welcome_below;  // by param and chunk
   };
   struct Gradient {
     int trainer = 0, param = 0;
@@ -99,6 +110,22 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
   void TakeLookup(Call call);
   void TakeSave(Call call);
 
+  // Of asynchronous jobs (fluid_service_async.cc).
+  void TakeUnphased(Call call);
+  void TakeGradientNow(Call call, int param);
+  void TakeCount(Call call);
+  void EndOpenStep(int trainer);
+  // The first chunk of the param for which a gradient of the step is not welcome yet.
+  std::optional<std::uint32_t> Unwelcome(int trainer, int param, std::uint64_t step) const;
+  void AskForCredit(int trainer, int param);
+  void SendWelcome(int trainer, int param);
+  void TakeCredit(int trainer, const protocol::Sender& to, const protocol::ChunkRef& at, std::uint64_t below);
+
+  bool async() const { return served_.role.mode != roles::ServeMode::kSync; }
+  // Of gradients that come now, and the version of what is asked for.
+  std::uint64_t StepOf(int trainer) const {
+    return async() ? trainers_[static_cast<std::size_t>(trainer)].step : phases_.step();
+  }
   Trainer& At(int trainer) { return trainers_[static_cast<std::size_t>(trainer)]; }
   Result<int> Identify(const Call& call);
   void Know(const std::string& caller, int trainer) { trainer_at_[caller] = trainer; }
@@ -118,7 +145,8 @@ class FluidService : public transport::UnaryHandler, public std::enable_shared_f
 
   void OnReply(int trainer, const protocol::Sender& to, protocol::Reply reply);
   void OnCallerClosed(int trainer);
-  void On(int trainer, const protocol::Sender& to, const protocol::Pulled& pulled);
+  void TakeChunk(int trainer, const protocol::Sender& to, const protocol::ChunkRef& at, std::uint64_t version,
+                 const Payload& bytes);
   void On(int trainer, const protocol::Rows& rows);
   void FailFetch(int trainer, const protocol::Sender& to, const protocol::Gone& gone);
   FetchKey KeyOf(int trainer, const protocol::Sender& to, std::uint32_t variable,

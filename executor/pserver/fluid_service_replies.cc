@@ -14,7 +14,15 @@ void FluidService::OnReply(int trainer, const protocol::Sender& to, protocol::Re
   {
     const std::lock_guard lock(mutex_);
     if (const auto* pulled = std::get_if<protocol::Pulled>(&reply)) {
-      On(trainer, to, *pulled);
+      TakeChunk(trainer, to, pulled->at, pulled->version, pulled->bytes);
+    } else if (const auto* newest = std::get_if<protocol::PulledNewest>(&reply)) {
+      TakeChunk(trainer, to, newest->at, newest->version, newest->bytes);
+    } else if (const auto* pushed = std::get_if<protocol::Pushed>(&reply)) {
+      TakeCredit(trainer, to, pushed->at, pushed->welcome_below);
+    } else if (const auto* credit = std::get_if<protocol::Credit>(&reply)) {
+      TakeCredit(trainer, to, credit->at, credit->welcome_below);
+    } else if (const auto* answer = std::get_if<protocol::Answer>(&reply)) {
+      TakeCredit(trainer, to, answer->at, answer->welcome_below);
     } else if (const auto* gone = std::get_if<protocol::Gone>(&reply)) {
       FailFetch(trainer, to, *gone);
     } else if (const auto* rows = std::get_if<protocol::Rows>(&reply)) {
@@ -39,11 +47,12 @@ void FluidService::OnReply(int trainer, const protocol::Sender& to, protocol::Re
   FlushLater();
 }
 
-void FluidService::On(int trainer, const protocol::Sender& to, const protocol::Pulled& pulled) {
-  const auto found = fetches_.find(KeyOf(trainer, to, pulled.at.variable, pulled.version));
+void FluidService::TakeChunk(int trainer, const protocol::Sender& to, const protocol::ChunkRef& at,
+                             std::uint64_t version, const Payload& bytes) {
+  const auto found = fetches_.find(KeyOf(trainer, to, at.variable, version));
   if (found == fetches_.end()) return;
   Fetch& fetch = found->second;
-  fetch.chunks[pulled.at.chunk] = pulled.bytes;
+  fetch.chunks[at.chunk] = bytes;
   if (--fetch.missing > 0) return;
   Payload values;
   for (const Payload& chunk : fetch.chunks) values.Append(chunk);
@@ -100,6 +109,11 @@ void FluidService::OnCallerClosed(int trainer) {
 void FluidService::FailAll(const Status& why) {
   if (!failed_) failed_ = why;
   for (Call& call : std::exchange(held_, {})) Fail(std::move(call), why);
+  for (Trainer& trainer : trainers_) {
+    for (auto& [param, gradients] : std::exchange(trainer.waiting, {})) {
+      for (Waiting& waiting : gradients) Fail(std::move(waiting.call), why);
+    }
+  }
   for (auto& [key, fetch] : std::exchange(fetches_, {})) {
     for (Call& call : fetch.calls) Fail(std::move(call), why);
   }

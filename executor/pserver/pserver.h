@@ -150,6 +150,8 @@ class Pserver : public EventHandler {
   void Tell(const LeftAction& left);
   void Reply(const ReplyAction& action);
   void ReplyChunk(int trainer, const PulledReply& reply);
+  void ReplyNewest(int trainer, const PulledReply& reply, const protocol::ChunkRef& at,
+                   const std::shared_ptr<Caller>& to, const protocol::Sender& sender);
   void ReplyRows(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;

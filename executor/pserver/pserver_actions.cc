@@ -150,23 +150,15 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
   const protocol::ChunkRef at{admission_.terms(trainer).VariableOf(param), static_cast<std::uint32_t>(chunk)};
   queues_->Push(store_->QueueOf(param, chunk), SizeOf(store_->ChunkBytes(param, chunk)),
                 [this, trainer, reply, at, to = At(trainer).caller, sender = SenderOf(trainer)] {
-                  const auto version = reply.newest ? std::nullopt : std::optional(reply.version);
-                  const auto published = store_->Publish(reply.at.param, reply.at.chunk, version, trainer);
+                  if (reply.newest) return ReplyNewest(trainer, reply, at, to, sender);
+                  const auto published =
+                      store_->Publish(reply.at.param, reply.at.chunk, reply.version, trainer);
                   if (to == nullptr) return;
                   if (published == nullptr) {  // a repeated question, and every trainer has had its answer
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
                     return;
                   }
                   for (std::uint32_t part = 0; part < published->part_count(); ++part) {
-                    if (reply.newest) {
-                      to->Reply(sender, protocol::PulledNewest{
-                                            .at = at,
-                                            .version = reply.version,
-                                            .updates = store_->VersionOf(reply.at.param, reply.at.chunk),
-                                            .part = part,
-                                            .bytes = published->part(part)});
-                      continue;
-                    }
                     to->Reply(sender, protocol::Pulled{.at = at,
                                                        .version = reply.version,
                                                        .part = part,
@@ -174,6 +166,20 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
                                                        .bytes = published->part(part)});
                   }
                 });
+}
+
+// On the chunk's queue.
+void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol::ChunkRef& at,
+                          const std::shared_ptr<Caller>& to, const protocol::Sender& sender) {
+  const auto [value, updates] = store_->PublishNewest(reply.at.param, reply.at.chunk, trainer, reply.version);
+  if (to == nullptr) return;
+  for (std::uint32_t part = 0; part < value->part_count(); ++part) {
+    to->Reply(sender, protocol::PulledNewest{.at = at,
+                                             .version = reply.version,
+                                             .updates = updates,
+                                             .part = part,
+                                             .bytes = value->part(part)});
+  }
 }
 
 void Pserver::ReplyRows(int trainer, const RowsReply& reply) {

@@ -85,6 +85,7 @@ void StateMachine::AdvanceAll(Actions& out) {
 }
 
 void StateMachine::Acknowledge(const PushEvent& push, std::uint64_t welcome_below, Actions& out) {
+  if (!push.initial) ledger_.chunk({push.param, push.chunk}).Tell(push.trainer, welcome_below);
   out.emplace_back(ReplyAction{.trainer = push.trainer,
                                .reply = PushedReply{.at = {push.param, push.chunk},
                                                     .step = push.step,
@@ -224,16 +225,17 @@ void StateMachine::BlockDone(int param, int chunk, const Status& status, Actions
   EndIfDrained(out);
 }
 
-void StateMachine::TellCredit(int param, int trainer, Actions& out) const {
+void StateMachine::TellCredit(int param, int trainer, Actions& out) {
   const auto chunks = static_cast<int>(ledger_.param(param).chunk_bytes.size());
   for (int chunk = 0; chunk < chunks; ++chunk) {
     if (WelcomeBelow({param, chunk}, trainer) > 0) TellCredit({param, chunk}, trainer, out);
   }
 }
 
-void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) const {
-  out.emplace_back(ReplyAction{.trainer = trainer,
-                               .reply = CreditReply{.at = at, .welcome_below = WelcomeBelow(at, trainer)}});
+void StateMachine::TellCredit(ChunkId at, int trainer, Actions& out) {
+  const std::uint64_t below = WelcomeBelow(at, trainer);
+  ledger_.chunk(at).Tell(trainer, below);
+  out.emplace_back(ReplyAction{.trainer = trainer, .reply = CreditReply{.at = at, .welcome_below = below}});
 }
 
 void StateMachine::TellWelcome(ChunkId at, Actions& out) {

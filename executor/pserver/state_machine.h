@@ -74,7 +74,7 @@ class StateMachine {
   std::uint64_t late_steps(int trainer) const { return ledger_.quorum().late_steps(trainer); }
   bool by_turn(int param) const { return ledger_.param(param).by_turn; }
   // What the trainer may push of a param by turn, chunk by chunk, where that is anything: for one that comes.
-  void TellCredit(int param, int trainer, Actions& out) const;
+  void TellCredit(int param, int trainer, Actions& out);
   // Whose gradient the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
   // The newest version that a checkpoint holds, for every reply; 0: none.
@@ -100,7 +100,7 @@ class StateMachine {
   bool PassOver(int trainer, std::uint64_t step, int param, Actions& out);
   void AnswerWaiting(ChunkId at, Actions& out);
   void TellWelcome(ChunkId at, Actions& out);
-  void TellCredit(ChunkId at, int trainer, Actions& out) const;
+  void TellCredit(ChunkId at, int trainer, Actions& out);
   void GiveTurns(int param, Actions& out);
   void GiveAllTurns(Actions& out);
   void RequireStarter(ChunkId at, Actions& out);

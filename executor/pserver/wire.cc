@@ -34,9 +34,10 @@ Result<std::unique_ptr<Listener>> NativeWire::Listen(Served served, EventHandler
 
 Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler& handler) {
   const std::string address = served.role.address;
-  if (served.role.mode != roles::ServeMode::kSync) {
+  if (served.role.mode == roles::ServeMode::kGeo) {
     return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ",
-                         static_cast<int>(served.role.mode), "; on Fluid's wire only 0 (sync) runs so far")
+                         static_cast<int>(served.role.mode),
+                         "; on Fluid's wire 0 (sync), 1 and 2 (async) run so far")
         .With("leave PENSTOCK_WIRE out if the trainers are Penstock's too");
   }
   if (served.backup_trainers > 0) {

@@ -45,7 +45,7 @@ class NativeWire : public Wire {
 };
 
 // Fluid's. Parts of a chunk are FluidService::kPartBytes large on it, and no calls tell of credit.
-// kUnimplemented E-server-mode: an asynchronous server. E-contract-policy: one with backup trainers, for whom
+// kUnimplemented: E-server-mode, a server of geo-SGD; E-contract-policy, one with backup trainers, for whom
 // its phases would wait.
 class FluidWire : public Wire {
  public:

@@ -14,8 +14,10 @@
 #include "executor/schedule/cancellation.h"
 #include "executor/schedule/frame_pool.h"
 #include "executor/schedule/sequential.h"
+#include "framework/roles/views.h"
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/server_loop.h"
+#include "framework/runtime/trainer_communicator.h"
 #include "framework/text/round_trip.h"
 
 namespace penstock::exec {
@@ -26,10 +28,12 @@ struct Executor::Entry {
       : block(std::move(compiled)),
         content_id(id),
         may_wait(std::any_of(block->instructions.begin(), block->instructions.end(), OpMayWait)),
+        lands(std::any_of(block->instructions.begin(), block->instructions.end(), OpLands)),
         pool(idle_max) {}
   const std::shared_ptr<const CompiledBlock> block;
   const std::uint64_t content_id;
   const bool may_wait;
+  const bool lands;  // parameters that the trainer's communicator has received
   // The fetches as the caller gave them; the block's own may come from the program.
   std::vector<std::string> fetches_asked;
   FramePool pool;
@@ -38,6 +42,10 @@ struct Executor::Entry {
   static bool OpMayWait(const Instruction& instruction) {
     const std::string& type = instruction.op->type();
     return instruction.def->side_effect() && type != "feed" && type != "fetch";
+  }
+  static bool OpLands(const Instruction& instruction) {
+    return roles::CommOf(*instruction.op) == roles::Comm::kRecv &&
+           roles::RecvView(*instruction.op).by_communicator();
   }
 };
 
@@ -227,6 +235,9 @@ struct Executor::Impl {
   Status RunEntry(Entry& entry, Scope& scope, std::span<const Feed> feeds, const Cancellation& cancellation,
                   std::vector<Variable>* out) {
     const TeamSize team(services.threads);
+    if (entry.lands && services.rpc != nullptr && services.rpc->communicator() != nullptr) {
+      PENSTOCK_RETURN_IF_ERROR(services.rpc->communicator()->BeginRun(scope));
+    }
     PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Runnable> runnable, Take(entry, scope, feeds));
     Frame& frame = runnable->frame;
     frame.BeginRun(feeds);

@@ -86,6 +86,9 @@ class RpcClient {
   // Where the program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read
   // or write `out` before that returns.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
+  // A Pull that does not wait: the next Pull waits for this one, too (or CompletePulls does), and nobody
+  // may read or write `out` before that returns.
+  virtual Status PullAhead(PullHandle piece, Variable& out) { return Pull(piece, out); }
   // Asks for rows `ids` of the piece, in that order, of the version that Pull would give. `out` gets one row
   // for each, and has them when CompleteRows returns; nobody may read or write it before. `ids` is copied.
   virtual Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) = 0;

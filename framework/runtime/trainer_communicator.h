@@ -17,6 +17,7 @@
 
 #include "framework/base/status.h"
 #include "framework/runtime/rpc_client.h"
+#include "framework/tensor/scope.h"
 
 namespace penstock {
 
@@ -48,11 +49,17 @@ class TrainerCommunicator {
   // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
   // has returned.
   virtual Status Send(GradientHandle gradient, const Variable& value) = 0;
+  // send with use_send_handler=false: the learning-rate schedule of each of these servers is to count this
+  // step.
+  virtual Status CountStep(PeersHandle pservers) = 0;
   // send_barrier with half_async: all gradients of this process's step were handed over.
   virtual Status EndStep(PeersHandle pservers) = 0;
-  // recv: `out` gets the parameter's newest value, if there is a newer one than it has. Nothing else writes
-  // parameters, so a value changes only where the program says.
+  // recv: `out` gets the parameter's newest value, if there is a newer one than it has. Nothing but this and
+  // BeginRun writes parameters, so a value never changes while a step computes.
   virtual Status Land(ParamHandle param, Variable& out) = 0;
+  // A program with recv ops of this communicator is about to run in `scope`: parameters that have come
+  // since the last Land get their newest values there. Without effect if it was not started.
+  virtual Status BeginRun(Scope& scope) = 0;
   // Sends what waits, and stops. Without effect if it was not started.
   virtual Status Stop() = 0;
 };

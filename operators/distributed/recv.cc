@@ -1,16 +1,33 @@
 // recv: fetches variables from the parameter servers that hold them.
+#include <algorithm>
+#include <iterator>
 #include <vector>
 
+#include "framework/ir/program.h"
 #include "framework/op/op_registry.h"
 #include "operators/common/comm.h"
 
 namespace penstock {
 namespace {
 
+// Whether the op after this one in its block receives by itself, so that one can wait for both.
+bool RecvFollows(const KernelSetup& k) {
+  if (k.site().program == nullptr) return false;
+  const std::vector<OpEntry>& ops = k.site().program->block(k.site().block).ops();
+  const auto is_this = [&](const OpEntry& entry) { return entry.op.get() == &k.op(); };
+  const auto here = std::find_if(ops.rbegin(), ops.rend(), is_this);  // programs receive at their end
+  if (here == ops.rend() || here == ops.rbegin()) return false;
+  const Op& next = *std::prev(here)->op;
+  if (roles::CommOf(next) != roles::Comm::kRecv) return false;
+  const roles::RecvView recv(next);
+  return !recv.by_communicator() && !recv.idle() && !recv.variables().empty();
+}
+
 constexpr char kDoc[] = R"(
 Out[i] gets the value that server epmap[i] holds under varnames[i], or under Out[i]'s own name if varnames
 is empty: the version after this trainer's last send_barrier, or the initial one if there was none yet. The
-value may arrive as late as the fetch_barrier that follows. X, a control variable, orders it after the
+value may arrive as late as the fetch_barrier that follows, or, without one, the last of several recv that
+follow each other: servers are asked for all of these at once. X, a control variable, orders it after the
 sends.
 
 With recv_varnames, Out is one whole parameter, of which servers hold rows under these names. The trainer's
@@ -36,12 +53,16 @@ class RecvKernel : public Kernel {
           client_->DeclarePull(PieceOf(variables[i], servers[i], remote, TrainerOf(k))));
       pieces_.push_back({variables[i], handle});
     }
+    waits_ = !RecvFollows(k);
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
     if (communicator_ != nullptr) return communicator_->Land(whole_, k.Var(param_));
-    for (const Piece& piece : pieces_)
-      PENSTOCK_RETURN_IF_ERROR(client_->Pull(piece.handle, k.Var(piece.variable)));
+    for (const Piece& piece : pieces_) {
+      const bool last = waits_ && &piece == &pieces_.back();
+      PENSTOCK_RETURN_IF_ERROR(last ? client_->Pull(piece.handle, k.Var(piece.variable))
+                                    : client_->PullAhead(piece.handle, k.Var(piece.variable)));
+    }
     return OkStatus();
   }
 
@@ -62,6 +83,7 @@ class RecvKernel : public Kernel {
 
   RpcClient* client_ = nullptr;
   std::vector<Piece> pieces_;
+  bool waits_ = true;                            // for its pieces, and those of the ops before it
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are asked for at once
   Operand param_;
   ParamHandle whole_;

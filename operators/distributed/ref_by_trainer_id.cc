@@ -66,7 +66,8 @@ void RegisterRefByTrainerId(OpRegistry& ops) {
       .Output("Out", "that one", SameTypeAs("X"))
       .InferShape(InferRef)
       .KernelForAnyType<Cpu, RefByTrainerIdKernel>()
-      .NoGrad();
+      .NoGrad()
+      .Elementwise();
 }
 
 }  // namespace penstock

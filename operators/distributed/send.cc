@@ -21,14 +21,13 @@ class SendKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::SendView send(k.op());
-    if (send.counts_step() && send.by_communicator()) {
-      return Unimplemented("E-comm-mode", "send: steps are not counted through a communicator yet ",
-                           "(use_send_handler=false); transpile without runtime_split_send_recv");
-    }
-    if (send.by_communicator()) return PrepareWhole(k, send);
+    if (send.by_communicator() && !send.counts_step()) return PrepareWhole(k, send);
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     const roles::Names servers = send.addresses();
     if (send.counts_step()) {
+      if (send.by_communicator()) {
+        PENSTOCK_ASSIGN_OR_RETURN(communicator_, RequireCommunicator(k));
+      }
       PENSTOCK_ASSIGN_OR_RETURN(counted_at_, client_->DeclarePeers(TextsOf(servers), TrainerOf(k)));
       return OkStatus();
     }
@@ -42,8 +41,10 @@ class SendKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (counted_at_.index >= 0)
+      return communicator_ != nullptr ? communicator_->CountStep(counted_at_)
+                                      : client_->CountStep(counted_at_);
     if (communicator_ != nullptr) return communicator_->Send(whole_, k.Var(gradient_));
-    if (counted_at_.index >= 0) return client_->CountStep(counted_at_);
     for (const Piece& piece : pieces_)
       PENSTOCK_RETURN_IF_ERROR(client_->Push(piece.handle, k.Var(piece.variable)));
     return OkStatus();

@@ -99,6 +99,22 @@ TEST(SendQueues, DropWhatCannotBeSent) {
   EXPECT_TRUE(queues.Take().empty());
 }
 
+// What a gradient costs does not depend on how many variables there are.
+TEST(SendQueues, LookAtNoQueueThatHasNothing) {
+  const auto visits = [](std::size_t variables) {
+    SendQueues queues({.queue_max = 2, .merge_max = 2, .patience = kAtOnce});
+    for (std::size_t q = 0; q < variables; ++q) EXPECT_TRUE(queues.Put(q, Gradient({1})));
+    EXPECT_EQ(queues.Take().size(), variables);
+    const std::uint64_t before = queues.visited();
+    for (int i = 0; i < 10; ++i) {
+      EXPECT_TRUE(queues.Put(7, Gradient({1})));
+      EXPECT_EQ(queues.Take().size(), 1u);
+    }
+    return queues.visited() - before;
+  };
+  EXPECT_EQ(visits(100), visits(10'000));
+}
+
 TEST(Merge, IsTheMeanOrTheSum) {
   const auto gradients = [] {
     return std::vector<Variable>{Gradient({1, 2}), Gradient({3, 5}), Gradient({5, 8})};

@@ -42,6 +42,7 @@ class RecordingClient : public RpcClient {
     out.As<Tensor>() = Ramp(DType::kFp32, {2}, 5, 1);
     return Say("Pull ", piece.index);
   }
+  Status PullAhead(PullHandle piece, Variable&) override { return Say("PullAhead ", piece.index); }
   // Row i of slice s is [100 * handle + i, the same].
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     out = Tensor(DType::kFp32, {static_cast<Dim>(ids.size()), 2});
@@ -87,10 +88,11 @@ const Tensors kPieces = {{"g.block0", Ramp(DType::kFp32, {2, 3}, 0, 1)},
                          {"g.block1", Ramp(DType::kFp32, {1, 3}, 0, 1)}};
 
 // Runs a kernel whose output is declared, as a block declares what recv fetches.
-Status RunDeclared(const Op& op, const Services& services, Variable& out, const Shape& shape) {
+Status RunDeclared(const Op& op, const Services& services, Variable& out, const Shape& shape,
+                   KernelSite site = {}) {
   const OpDef* def = AllOps().Find(op.type());
   Operand operand{.index = 0, .dtype = DType::kFp32, .shape = shape, .name = op.OutputName("Out")};
-  KernelSetup setup(*def, op, {}, {{"Out", {operand}}}, services);
+  KernelSetup setup(*def, op, {}, {{"Out", {operand}}}, services, site);
   const std::unique_ptr<Kernel> kernel = def->FindKernel(DeviceKind::kCpu, DType::kFp32)();
   PENSTOCK_RETURN_IF_ERROR(kernel->Prepare(setup));
   Variable* const variables[] = {&out};
@@ -115,7 +117,7 @@ TEST(Send, RefusesWhatItCannotDo) {
   const Op async = SendOp().Set("send_varnames", std::vector<std::string>{"g"});
   EXPECT_EQ(RunOp(AllOps(), async, kPieces, {.rpc = &client}).status().id(), "E-communicator-missing");
   const Op counts = Op(async).Set("use_send_handler", false);
-  EXPECT_EQ(RunOp(AllOps(), counts, kPieces, {.rpc = &client}).status().id(), "E-comm-mode");
+  EXPECT_EQ(RunOp(AllOps(), counts, kPieces, {.rpc = &client}).status().id(), "E-communicator-missing");
 }
 
 Op LookupOp() {
@@ -221,6 +223,31 @@ TEST(Recv, PullsUnderTheRemoteNameIntoItsOutput) {
   ASSERT_TRUE(RunDeclared(op, {.rpc = &client}, w, {2}).ok());
   EXPECT_EQ(client.calls, (Calls{"pull w.block0 f32[2] at a:1 by 0", "Pull 0"}));
   EXPECT_EQ(w.As<Tensor>().Data<float>()[1], 6.0f);
+}
+
+TEST(Recv, WaitsOnceForThoseThatFollowEachOther) {
+  Program program;
+  const auto recv = [&](const char* name, bool idle = false) {
+    program.MutableBlock(0).Append(Op("recv")
+                                       .AddOutput("Out", {name})
+                                       .Set("epmap", std::vector<std::string>{"a:1"})
+                                       .Set("do_not_run", idle ? 1 : 0));
+  };
+  recv("u");
+  recv("v");
+  recv("idle", true);
+  recv("w");
+  program.MutableBlock(0).Append(Op("concat").AddInput("X", {"u", "v"}).AddOutput("Out", {"x"}));
+  const auto call_of = [&](std::size_t position) {
+    RecordingClient client;
+    Variable out;
+    const Op& op = *program.main().ops()[position].op;
+    EXPECT_TRUE(RunDeclared(op, {.rpc = &client}, out, {2}, {.program = &program}).ok());
+    return client.calls.back();
+  };
+  EXPECT_EQ(call_of(0), "PullAhead 0");
+  EXPECT_EQ(call_of(1), "Pull 0") << "the next one does nothing, and waits for nobody";
+  EXPECT_EQ(call_of(3), "Pull 0");
 }
 
 TEST(Recv, DoesNothingWhenToldNotToRun) {

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "tests/sim/references/delay.h"
 #include "tests/sim/simulation.h"
 
 namespace penstock::test {
@@ -29,6 +30,15 @@ ToyJob Job(std::uint64_t seed, std::optional<int> staleness) {
           .lr_block = seed % 2 == 1,
           .async = true,
           .staleness = staleness};
+}
+
+// Gradients are corrected for delay, in chunks.
+ToyJob DelayJob(std::uint64_t seed) {
+  ToyJob job = Job(seed, {});
+  std::erase_if(job.params, [](const ToyParam& param) { return param.table; });
+  job.params.front().decay = false;  // the reference corrects the gradient as it comes
+  job.delay = 0.5f;
+  return job;
 }
 
 // What the servers did, as their blocks saw it.
@@ -93,7 +103,9 @@ class ChunkCheck {
   void Run() {
     FindUpdates();
     if (testing::Test::HasFailure()) return;
-    versions_ = AsyncChunk(param_, chunk_.begin, chunk_.end).Replay(chunk_.updates);
+    const AsyncChunk reference(param_, chunk_.begin, chunk_.end);
+    versions_ = sim_.job().delay ? ReplayDelayed(reference, *sim_.job().delay, Delayed())
+                                 : reference.Replay(chunk_.updates);
     for (int t = 0; t < sim_.job().trainers; ++t) {
       for (std::size_t v = 0; v <= kSteps; ++v) {
         if (!param_.table || v < kSteps) ExpectRead(t, v);
@@ -126,12 +138,20 @@ class ChunkCheck {
       for (int t = 0; t < sim_.job().trainers && !found; ++t) {
         auto& of = after_[static_cast<std::size_t>(t)];
         if (of.size() == kSteps || !IsGradient(chunk_.updates[i], t, of.size())) continue;
+        reads_.emplace_back(t, of.size());
         of.push_back(i + 1);
         found = true;
       }
       EXPECT_TRUE(found) << "update " << i << " is no trainer's next gradient";
     }
     for (const auto& of : after_) EXPECT_EQ(of.size(), kSteps);
+  }
+
+  std::vector<DelayedUpdate> Delayed() const {
+    std::vector<DelayedUpdate> updates;
+    for (std::size_t i = 0; i < reads_.size(); ++i)
+      updates.push_back({chunk_.updates[i], SliceOf(Seen(reads_[i].first, reads_[i].second))});
+    return updates;
   }
 
   // The version that it read, or a later one of the same bytes, is late enough.
@@ -162,13 +182,14 @@ class ChunkCheck {
   Simulation& sim_;
   const ToyParam& param_;
   const Recorder::Chunk& chunk_;
-  std::vector<std::vector<std::size_t>> after_;  // by trainer and step: the version that has its gradient
+  std::vector<std::vector<std::size_t>> after_;     // by trainer and step: the version that has its gradient
+  std::vector<std::pair<int, std::size_t>> reads_;  // by update: whose gradient it was, and of which step
   std::vector<std::vector<float>> versions_;
 };
 
-void RunSeed(std::uint64_t seed, std::optional<int> staleness) {
+void RunSeed(std::uint64_t seed, const ToyJob& of_seed) {
   SCOPED_TRACE(StrCat("seed ", seed, ": run it alone with PENSTOCK_SIM_SEED=", seed));
-  Simulation sim(Job(seed, staleness), kSteps, seed, {.lost = 0.1, .twice = 0.1});
+  Simulation sim(of_seed, kSteps, seed, {.lost = 0.1, .twice = 0.1});
   Recorder recorder(sim);
   ASSERT_TRUE(sim.Run()) << "the job did not end: " << sim.Waiting();
   const ToyJob& job = sim.job();
@@ -187,16 +208,25 @@ void RunSeed(std::uint64_t seed, std::optional<int> staleness) {
   }
 }
 
-void RunSeeds(std::optional<int> staleness, std::uint64_t begin, std::uint64_t end) {
-  if (const char* seed = std::getenv("PENSTOCK_SIM_SEED"))
-    return RunSeed(std::strtoull(seed, nullptr, 10), staleness);
+template <typename JobOf>
+void RunSeeds(const JobOf& job_of, std::uint64_t begin, std::uint64_t end) {
+  if (const char* text = std::getenv("PENSTOCK_SIM_SEED")) {
+    const std::uint64_t seed = std::strtoull(text, nullptr, 10);
+    return RunSeed(seed, job_of(seed));
+  }
   for (std::uint64_t seed = begin; seed < end && !testing::Test::HasFailure(); ++seed)
-    RunSeed(seed, staleness ? static_cast<int>(seed % 3) : staleness);
+    RunSeed(seed, job_of(seed));
 }
 
-TEST(Async, EverySeedAppliesEachGradientOnceAndTrainersReadWhatTheyWrote) { RunSeeds({}, 0, 1000); }
+TEST(Async, EverySeedAppliesEachGradientOnceAndTrainersReadWhatTheyWrote) {
+  RunSeeds([](std::uint64_t seed) { return Job(seed, {}); }, 0, 1000);
+}
 
-TEST(Async, NoTrainerComputesFromLessThanItsStalenessAllows) { RunSeeds(1, 0, 1000); }
+TEST(Async, NoTrainerComputesFromLessThanItsStalenessAllows) {
+  RunSeeds([](std::uint64_t seed) { return Job(seed, static_cast<int>(seed % 3)); }, 0, 1000);
+}
+
+TEST(Async, EachGradientIsCorrectedByWhatChangedSinceItsTrainerRead) { RunSeeds(DelayJob, 0, 1000); }
 
 TEST(Async, ATrainerThatIsAloneTrainsInTheBytesOfSynchronousTraining) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

@@ -25,6 +25,24 @@ std::unique_ptr<OpRegistry> MakeSimOps() {
       .InferShape(SameShape("X", "Out"))
       .NoGrad()
       .Elementwise();
+  for (const char* type : {"elementwise_add", "elementwise_sub", "elementwise_mul"}) {
+    ops->Add(type)
+        .Doc("X and Y, element by element.", "Out")
+        .Input("X", "left", Floats())
+        .Input("Y", "right", Floats())
+        .Output("Out", "result", SameTypeAs("X"))
+        .InferShape(SameShape("X", "Out"))
+        .NoGrad()
+        .Elementwise();
+  }
+  ops->Add("ref_by_trainer_id")
+      .Doc("The one of X that TrainerId says.", "Out")
+      .Input("X", "one a trainer", Floats(), Repeated())
+      .Input("TrainerId", "which", Integers())
+      .Output("Out", "that one", SameTypeAs("X"))
+      .InferShape(SameShape("X", "Out"))
+      .NoGrad()
+      .Elementwise();
   const auto optimizer = [&](const char* type) -> OpDef& {
     return ops->Add(type)
         .Doc("An update.", "ParamOut")
@@ -61,6 +79,10 @@ class ToyOp {
   Status Run() {
     if (op_.type() == "sum") return Sum();
     if (op_.type() == "scale") return Scale();
+    if (op_.type() == "ref_by_trainer_id") return RefByTrainerId();
+    if (op_.type() == "elementwise_add") return Combine([](float x, float y) { return x + y; });
+    if (op_.type() == "elementwise_sub") return Combine([](float x, float y) { return x - y; });
+    if (op_.type() == "elementwise_mul") return Combine([](float x, float y) { return x * y; });
     if (op_.type() == "sgd")
       return Update([&](std::size_t i, float g, float lr) { return lr * g + 0 * static_cast<float>(i); });
     if (op_.type() == "momentum") return Momentum();
@@ -121,6 +143,19 @@ class ToyOp {
     Tensor& out = Out("Out", x);
     for (std::size_t i = 0; i < x.Span<float>().size(); ++i)
       out.Span<float>()[i] = x.Span<float>()[i] * op_.GetOr<float>("scale", 1);
+    return OkStatus();
+  }
+  Status RefByTrainerId() {
+    const Tensor x = In("X", static_cast<std::size_t>(In("TrainerId").Span<std::int64_t>()[0]));
+    Out("Out", x).CopyFrom(x);
+    return OkStatus();
+  }
+  template <typename Function>
+  Status Combine(Function function) {
+    const Tensor x = In("X"), y = In("Y");
+    Tensor& out = Out("Out", x);
+    for (std::size_t i = 0; i < x.Span<float>().size(); ++i)
+      out.Span<float>()[i] = function(x.Span<float>()[i], y.Span<float>()[i]);
     return OkStatus();
   }
   template <typename Step>

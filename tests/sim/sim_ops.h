@@ -9,7 +9,8 @@
 
 namespace penstock::test {
 
-// sum, scale, sgd, momentum, adam; and broken, an optimizer that fails when it runs.
+// sum, scale, elementwise_add, _sub, _mul, ref_by_trainer_id, sgd, momentum, adam; and broken, an optimizer
+// that fails when it runs.
 const OpRegistry& SimOps();
 
 class SimBlockRunner : public BlockRunner {

@@ -54,6 +54,9 @@ void FillRows(Scope& scope, const std::string& name, const ToyParam& table, std:
 }  // namespace
 
 std::string ToyCounter(int trainer) { return StrCat("steps of ", trainer); }
+std::string ToyBackup(const std::string& param, int trainer) {
+  return StrCat(param, " as trainer ", trainer, " has it");
+}
 
 std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
   if (async) return StrCat("gradient of ", param.name);
@@ -107,8 +110,9 @@ Program ToyJob::Pserver(int server) const {
                       .Set("scale", 0.01f));
       body.Append(Op("sum").AddInput("X", {grad, param.name + "_decay"}).AddOutput("Out", {grad}));
     }
+    const std::string applied = delay ? CorrectForDelay(program, block.index(), param, grad) : grad;
     Op update(param.optimizer);
-    update.AddInput("Param", {param.name}).AddInput("Grad", {grad}).AddInput("LearningRate", {"rate"});
+    update.AddInput("Param", {param.name}).AddInput("Grad", {applied}).AddInput("LearningRate", {"rate"});
     update.AddOutput("ParamOut", {param.name}).SetLocation("train.py:7 in main");
     for (const State& state : StatesOf(param)) {
       program.MutableBlock(0).SetVar(Persistable(state.name, state.shape));
@@ -121,6 +125,7 @@ Program ToyJob::Pserver(int server) const {
       .Set("Fanin", std::int32_t{trainers});
   serve.Set("optimize_blocks", blocks).Set("start_values", held);
   if (async) serve.Set("distributed_mode", std::int32_t{2});
+  if (delay) serve.Set("dc_asgd", true);
   WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
   program.MutableBlock(0).Append(std::move(serve));
   return program;
@@ -135,6 +140,34 @@ void ToyJob::CountSteps(Program& program, int block) const {
     program.MutableBlock(0).SetVar(std::move(var));
   }
   program.MutableBlock(block).Append(Op("sum").AddInput("X", counters).AddOutput("Out", {"steps"}));
+}
+
+// g + delay * g * g * (w - w_then), as the transpiler spells it; the variable that has it.
+std::string ToyJob::CorrectForDelay(Program& program, int block, const ToyParam& param,
+                                    const std::string& grad) const {
+  std::vector<std::string> backups;
+  for (int t = 0; t < trainers; ++t) {
+    backups.push_back(ToyBackup(param.name, t));
+    program.MutableBlock(0).SetVar(Persistable(backups.back(), param.shape));
+  }
+  Block& body = program.MutableBlock(block);
+  const auto add = [&](Op op, const char* out) {
+    const std::string name = param.name + out;
+    body.SetVar(TensorVar(name, DType::kFp32, param.shape));
+    body.Append(std::move(op.AddOutput("Out", {name})));
+    return name;
+  };
+  const auto combine = [&](const char* op, const std::string& x, const std::string& y, const char* out) {
+    return add(Op(op).AddInput("X", {x}).AddInput("Y", {y}), out);
+  };
+  body.SetVar(TensorVar("whose", DType::kInt64, {1}));
+  const std::string then =
+      add(Op("ref_by_trainer_id").AddInput("X", backups).AddInput("TrainerId", {"whose"}), "_then");
+  const std::string moved = combine("elementwise_sub", param.name, then, "_moved");
+  const std::string once = combine("elementwise_mul", moved, grad, "_once");
+  const std::string twice = combine("elementwise_mul", once, grad, "_twice");
+  body.Append(Op("scale").AddInput("X", {twice}).AddOutput("Out", {twice}).Set("scale", *delay));
+  return combine("elementwise_add", grad, twice, "_corrected");
 }
 
 Program ToyJob::TrainerStartup(int trainer) const {
@@ -210,6 +243,9 @@ void ToyJob::Start(int server, Scope& scope) const {
          [&](std::size_t i) { return std::sin(static_cast<float>(i + param.name.size())); });
     for (const State& state : StatesOf(param))
       Fill(scope, state.name, state.shape, [&](std::size_t) { return state.first; });
+    const auto first = scope.Find(param.name)->As<Tensor>().Span<float>();
+    for (int t = 0; delay && t < trainers; ++t)
+      Fill(scope, ToyBackup(param.name, t), param.shape, [&](std::size_t i) { return first[i]; });
   }
 }
 

@@ -34,6 +34,8 @@ struct ToyJob {
   // No barriers in a step; all trainers send a gradient under one name, and each is an update.
   bool async = false;
   std::optional<int> staleness;
+  // Of asynchronous jobs without tables: gradients are corrected for delay, by so much.
+  std::optional<float> delay;
 
   Program Pserver(int server) const;
   Program Trainer(int trainer) const;         // recv, send, send_barrier, fetch_barrier for everything
@@ -46,6 +48,8 @@ struct ToyJob {
 
  private:
   void CountSteps(Program& program, int block) const;
+  std::string CorrectForDelay(Program& program, int block, const ToyParam& param,
+                              const std::string& grad) const;
   Program WithoutFetchBarrier(const Program& sending, int trainer) const;
 };
 
@@ -58,7 +62,8 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
                                std::uint64_t step);
 // The rows that a trainer looks up in a step, some of them twice, in some steps none; and the rows
 // themselves.
-std::string ToyCounter(int trainer);  // of its steps, for the block of the rate
+std::string ToyCounter(int trainer);                           // of its steps, for the block of the rate
+std::string ToyBackup(const std::string& param, int trainer);  // what it has read, where delay is corrected
 std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64_t step);
 std::vector<float> ToyRows(const ToyParam& table, const std::vector<float>& values,
                            const std::vector<std::int64_t>& ids);

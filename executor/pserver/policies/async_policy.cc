@@ -1,5 +1,7 @@
 #include "executor/pserver/policies/async_policy.h"
 
+#include <algorithm>
+
 namespace penstock::pserver {
 
 Turn AsyncPolicy::Next(const ChunkLedger& ledger, ChunkId at) const {
@@ -29,9 +31,13 @@ std::uint64_t AsyncPolicy::WelcomeBelow(const ChunkLedger& ledger, ChunkId at, i
   return ledger.chunk(at).applied(trainer) + ledger.config().window;
 }
 
-// A pull tells the trainer, once its gradient is applied. Of a table it may look up nothing.
+// Who pulls in every step may push the next one when it does. One that does not may wait for nothing but
+// this: its next step is not welcome, as far as it was told. Of a table a trainer may look up nothing.
 bool AsyncPolicy::TellsWelcome(const ChunkLedger& ledger, ChunkId at, int trainer) const {
-  return ledger.has_rows(at.param) && ledger.chunk(at).last_taken() == trainer;
+  const ChunkAccount& chunk = ledger.chunk(at);
+  if (chunk.last_taken() != trainer) return false;
+  const std::uint64_t next = std::max(chunk.come(trainer), ledger.trainer(trainer).steps_ended);
+  return ledger.has_rows(at.param) || next >= chunk.told(trainer);
 }
 
 }  // namespace penstock::pserver

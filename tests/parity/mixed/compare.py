@@ -24,7 +24,7 @@ PSERVERS = 2
 # Trainers' side, pservers' side; beside ('fluid', 'fluid').
 CLUSTERS = {
     'sync': [('fluid', 'penstock'), ('penstock', 'fluid'), ('penstock', 'penstock')],
-    'async': [('penstock', 'fluid')],  # our pservers run sync jobs only
+    'async': [('fluid', 'penstock'), ('penstock', 'fluid'), ('penstock', 'penstock')],
 }
 # Asynchronous training with two trainers has other losses in each run, so there one trains.
 TRAINERS = {'sync': 2, 'async': 1}

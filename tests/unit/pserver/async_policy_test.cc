@@ -24,9 +24,9 @@ TEST(AsyncPolicy, EachGradientIsAnUpdateInTheOrderOfArrival) {
   EXPECT_EQ(d.Push(0, 0), "pushed t0");
   EXPECT_EQ(d.Merged(), "run c0 s0");
   EXPECT_EQ(d.Push(1, 0), "pushed t1") << "a repeat";
-  EXPECT_EQ(d.Ran(), "merge t0 c0 s0") << "its step 1 was whole first, and waited for step 0";
+  EXPECT_EQ(d.Ran(), "credit t1; merge t0 c0 s0") << "its step 1 was whole first, and waited for step 0";
   d.Merged();
-  EXPECT_EQ(d.Ran(), "merge t1 c0 s1");
+  EXPECT_EQ(d.Ran(), "credit t0; merge t1 c0 s1");
   d.Merged();
   EXPECT_EQ(d.Ran(), "merge t0 c0 s1");
   d.Merged();
@@ -54,6 +54,17 @@ TEST(AsyncPolicy, ATrainerIsWelcomeAsFarAsItselfHasCome) {
   EXPECT_EQ(d.machine.credit(0, 0, 0), 3u);
   EXPECT_EQ(d.machine.credit(0, 0, 1), 2u);
   EXPECT_EQ(d.Push(1, 2), "error t0 E-rpc-credit; error t1 E-rpc-credit; end E-rpc-credit");
+}
+
+TEST(AsyncPolicy, ATrainerThatPushesAheadIsToldWhatIsWelcome) {
+  Driver d = Async(Config(2));
+  d.Push(0, 0);
+  d.Push(0, 1);
+  EXPECT_EQ(d.machine.credit(0, 0, 0), 2u) << "it has pushed all that is welcome";
+  d.Merged();
+  EXPECT_EQ(d.Ran(), "credit t0; merge t0 c0 s1") << "it pulls nothing, so this is how it learns it";
+  d.Merged();
+  EXPECT_EQ(d.Ran(), "") << "its next step is welcome, as it knows";
 }
 
 TEST(AsyncPolicy, OfATableTheOneWhoseGradientWasAppliedIsToldWhatIsWelcome) {

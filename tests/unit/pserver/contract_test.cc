@@ -231,6 +231,25 @@ TEST(Contract, BackupTrainersAreOfSynchronousPrograms) {
   }
 }
 
+TEST(Contract, WhatIsKeptForDelayCompensationIsWhatBlocksRead) {
+  ToyJob job = Job();
+  job.async = true;
+  job.delay = 0.5f;
+  const Program good = job.Pserver(0);
+  EXPECT_EQ(ServerError(good), "");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("dc_asgd", false); })), "E-server-backups");
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("Fanin", std::int32_t{3}); })),
+            "E-server-backups")
+      << "there are copies for two trainers";
+  job.delay.reset();
+  EXPECT_EQ(ServerError(Changed(job.Pserver(0), 0, [](Op& op) { op.Set("dc_asgd", true); })),
+            "E-server-backups")
+      << "nothing reads what would be kept";
+  job.delay = 0.5f;
+  job.async = false;
+  EXPECT_EQ(ServerError(job.Pserver(0)), "E-server-backups") << "synchronous updates have no trainer";
+}
+
 TEST(Contract, OfTablesBothSidesComputeTheSame) {
   ToyJob job = Job();
   job.params.push_back({.name = "emb", .shape = {9, 2}, .server = 0, .optimizer = "sgd", .table = true});

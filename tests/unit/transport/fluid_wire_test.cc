@@ -30,12 +30,12 @@ class NoEvents : public pserver::EventHandler {
   void OnNoMemory() override {}
 };
 
-TEST(FluidWire, AnAsynchronousServerSaysThatItDoesNotRunHere) {
+TEST(FluidWire, AServerOfGeoSgdSaysThatItDoesNotRunHere) {
   NoEvents handler;
   pserver::FluidWire wire("job", [](const std::string&) {});
   pserver::Served served;
   served.role.address = "127.0.0.1:1";
-  served.role.mode = roles::ServeMode::kHalfAsync;
+  served.role.mode = roles::ServeMode::kGeo;
   EXPECT_EQ(wire.Listen(served, handler).status().id(), "E-server-mode");
 }
 
@@ -237,6 +237,7 @@ class Trainer {
   Answer BatchBarrier() { return Call("SendVariable", {.varname = protocol::kBatchBarrier}); }
   Answer FetchBarrier() { return Call("GetVariable", {.varname = protocol::kFetchBarrier}); }
   Answer Complete() { return Call("SendVariable", {.varname = protocol::kFluidComplete, .trainer_id = id_}); }
+  int id() const { return id_; }
 
  private:
   const int id_;
@@ -326,6 +327,93 @@ TEST(FluidWire, ABadCallIsRefusedAndDisturbsNobody) {
   for (Trainer* trainer : {&t0, &t1}) EXPECT_TRUE(trainer->BatchBarrier().get().ok());
   EXPECT_NE(MessageOf(t0.Get("w")).tensor->values.ToText(), start.tensor->values.ToText());
   for (Trainer* trainer : {&t0, &t1}) EXPECT_TRUE(trainer->Complete().get().ok());
+  EXPECT_TRUE(server.Join().ok());
+}
+
+// --- Asynchronous jobs.
+
+constexpr int kAsyncMode = 2;
+
+std::vector<float> FloatsOf(const VariableMessage& message) {
+  const std::string bytes = message.tensor->values.ToText();
+  std::vector<float> values(bytes.size() / sizeof(float));
+  std::memcpy(values.data(), bytes.data(), bytes.size());
+  return values;
+}
+
+TEST(FluidWire, AnAsynchronousTrainerThatIsAloneHasTheBytesOfOneThread) {
+  ToyJob job = Job();
+  job.trainers = 1;
+  const ToyValues want = ToyReference(job, 3).back();
+  job.async = true;
+  ServerThread server0(job, 0, FluidServer(), kAsyncMode), server1(job, 1, FluidServer(), kAsyncMode);
+  const auto client = Client(FluidTrainer(3));
+  ToyValues last;
+  const Status status = RunSteps(job, 0, *client, FluidTrainer(3), last);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  for (const auto& [name, values] : want)
+    EXPECT_EQ(std::memcmp(last[name].data(), values.data(), values.size() * sizeof(float)), 0) << name;
+  for (ServerThread* server : {&server0, &server1}) {
+    const Status ended = server->Join();
+    EXPECT_TRUE(ended.ok()) << ended.ToString();
+  }
+}
+
+// wire.md, section 5.2: gradients have one name, barriers mean nothing, a notification moves the schedule on.
+TEST(FluidWire, AnAsynchronousStepIsAGradientANotificationAndAGet) {
+  ToyJob job = OneParam();
+  job.async = job.lr_block = true;
+  ServerThread server(job, 0, FluidServer(), kAsyncMode);
+  Trainer t0(job.servers[0], 0), t1(job.servers[0], 1);
+  const std::string gradient = job.GradName(job.params[0], 0);
+  const auto notify = [](Trainer& trainer, const std::string& counter, std::int64_t steps) {
+    Tensor value(DType::kInt64, {1});
+    value.Data<std::int64_t>()[0] = steps;
+    return trainer
+        .Call("DistributeNotify",
+              {.varname = counter, .tensor = FluidTensor::Of(value), .trainer_id = trainer.id()})
+        .get();
+  };
+  const std::vector<float> start = FloatsOf(MessageOf(t0.Get("w")));
+  EXPECT_TRUE(t0.FetchBarrier().get().ok());
+  EXPECT_TRUE(t0.Send(gradient, Floats({1, 2})).get().ok());
+  EXPECT_TRUE(notify(t0, ToyCounter(0), 1).ok());
+  const std::vector<float> first = FloatsOf(MessageOf(t0.Get("w")));
+  EXPECT_FLOAT_EQ(first[1], start[1] - 0.05f * 2) << "the schedule halves the rate before the first update";
+  EXPECT_TRUE(t0.BatchBarrier().get().ok());
+  EXPECT_TRUE(t1.Send(gradient, Floats({1, 2})).get().ok()) << "nobody waits for trainer 0";
+  const std::vector<float> second = FloatsOf(MessageOf(t1.Get("w")));
+  EXPECT_FLOAT_EQ(second[1], first[1] - 0.025f * 2);
+  EXPECT_TRUE(notify(t1, ToyCounter(1), 3).ok()) << "what a communicator adds up";
+  EXPECT_TRUE(t1.Send(gradient, Floats({1, 2})).get().ok());
+  const std::vector<float> third = FloatsOf(MessageOf(t1.Get("w")));
+  EXPECT_FLOAT_EQ(third[1], second[1] - 0.025f / 4 * 2)
+      << "the third step is open, and counts when it is over";
+
+  EXPECT_NE(notify(t0, ToyCounter(1), 1).status().message().find("E-wire-variable"), std::string::npos);
+  EXPECT_NE(notify(t0, ToyCounter(0), 0).status().message().find("from 1 to 1024 steps"), std::string::npos);
+  for (Trainer* trainer : {&t0, &t1}) EXPECT_TRUE(trainer->Complete().get().ok());
+  EXPECT_TRUE(server.Join().ok());
+}
+
+// A trainer's communicator sends rounds and asks for parameters now and then: its calls wait until they are
+// welcome.
+TEST(FluidWire, GradientsOfAnAsynchronousTrainerThatAsksForNothingAreAllApplied) {
+  ToyJob job = OneParam();
+  job.async = true;
+  job.trainers = 1;
+  ServerThread server(job, 0, FluidServer(), kAsyncMode);
+  Trainer trainer(job.servers[0], 0);
+  const std::string gradient = job.GradName(job.params[0], 0);
+  const std::vector<float> start = FloatsOf(MessageOf(trainer.Get("w")));
+  std::vector<Trainer::Answer> answers;
+  for (int i = 0; i < 40; ++i) answers.push_back(trainer.Send(gradient, Floats({1, 2})));
+  for (Trainer::Answer& answer : answers) {
+    const Result<transport::UnaryReply> reply = answer.get();
+    ASSERT_TRUE(reply.ok()) << reply.status().ToString();
+  }
+  EXPECT_NEAR(FloatsOf(MessageOf(trainer.Get("w")))[0], start[0] - 40 * 0.1f, 1e-4);
+  EXPECT_TRUE(trainer.Complete().get().ok());
   EXPECT_TRUE(server.Join().ok());
 }
 

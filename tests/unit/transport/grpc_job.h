@@ -163,7 +163,8 @@ inline Status RunSteps(const ToyJob& job, int id, RpcClient& client, const Train
       std::copy(gradient.begin(), gradient.end(), value.As<Tensor>().Span<float>().begin());
       PENSTOCK_RETURN_IF_ERROR(client.Push(pushes[i], value));
     }
-    PENSTOCK_RETURN_IF_ERROR(client.EndStep(peers));
+    if (job.async && job.lr_block) PENSTOCK_RETURN_IF_ERROR(client.CountStep(peers));
+    if (!job.async) PENSTOCK_RETURN_IF_ERROR(client.EndStep(peers));
     PENSTOCK_RETURN_IF_ERROR(pull_all());
   }
   for (std::size_t i = 0; i < values.size(); ++i) {

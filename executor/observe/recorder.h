@@ -66,7 +66,6 @@ class Recorder {
     const std::uint64_t number = block_->next.fetch_add(1, kRelaxed);
     FlightEvent& event = block_->ring[number % FlightBlock::kEvents];
     event.stamp.store(0, kRelaxed);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
     event.time_ns.store(now, std::memory_order_release);  // release: after the stamp of 0
     event.step.store(step, std::memory_order_release);
     event.bytes.store(bytes, std::memory_order_release);

@@ -8,7 +8,7 @@
 //
 // From the environment: PENSTOCK_FLIGHT_FD (flight_memory.h), PENSTOCK_METRICS (the port of /metrics on
 // loopback, 0 for any; not set: there is none), PENSTOCK_LOG_DIR (gets receipt.<role>.json and, with
-// /metrics, metrics.<role>, its address). What cannot be written or bound is a line of the log, and no failure.
+// /metrics, metrics.<role>, its address). What cannot be written or bound is a line of the log, no failure.
 #pragma once
 
 #include <memory>

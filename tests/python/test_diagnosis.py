@@ -60,8 +60,10 @@ def pid_of(folder, log):
     return None
 
 
-def script(folder):
-    return write_script(folder, PROLOGUE + TRAIN.replace("\n    ", "\n"))
+def script(folder, more=""):
+    """Trains; `more` are arguments of transpile."""
+    body = TRAIN.replace("\n    ", "\n").replace("t.transpile(index, ", f"t.transpile(index, {more}")
+    return write_script(folder, PROLOGUE + body)
 
 
 def steps_of(folder, role):
@@ -124,6 +126,15 @@ def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
                                                                "trainer 1"]
     assert "receipt: 5 steps in" in "\n".join(lines_of(tmp_path, "workerlog.0"))
     assert not list((tmp_path / "mylog").glob("flight.*"))
+
+
+def test_an_asynchronous_jobs_servers_tell_how_stale_gradients_were(tmp_path):
+    result = launch(tmp_path, "--server_num", "1", "--worker_num", "2", script(tmp_path, "sync_mode=False, "), "20")
+    assert result.returncode == 0, result.stderr
+    receipt = json.loads((tmp_path / "mylog" / "receipt.pserver.0.json").read_text())
+    assert receipt["updates"] == 2 * 2 * 20  # of each parameter, with each gradient of each trainer
+    assert len(receipt["staleness"]) == 17 and sum(receipt["staleness"]) == receipt["updates"]
+    assert "staleness" in "\n".join(lines_of(tmp_path, "serverlog.0"))
 
 
 SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(\{([a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\["\\n])*",?)*\})? '

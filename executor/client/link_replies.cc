@@ -225,7 +225,11 @@ Status Link::On(const protocol::Rows& rows) {
   ArrivingRows* arriving = RowsOf(rows.request);
   if (arriving == nullptr || arriving->version != rows.version) return OkStatus();
   if (rows.part >= arriving->have.size()) return OkStatus();
-  if (rows.updates != arriving->updates) {  // of another answer to the same question; one will be whole
+  // A repeated question may have been answered twice, as in PulledNewest; these numbers are low bits, which wrap.
+  const auto newer = static_cast<std::int32_t>(rows.updates - arriving->updates);
+  const bool is_first = arriving->parts_left == arriving->have.size();
+  if (newer < 0 && !is_first) return OkStatus();
+  if (newer != 0) {
     arriving->updates = rows.updates;
     arriving->have.assign(arriving->have.size(), false);
     arriving->parts_left = arriving->have.size();

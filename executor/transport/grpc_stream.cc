@@ -4,6 +4,7 @@
 #include <grpc/support/log.h>
 
 #include <cstdlib>
+#include <new>
 #include <utility>
 
 #include "executor/transport/byte_buffer.h"
@@ -142,10 +143,13 @@ void Stream::Read(bool ok) {
   MoveOn();
 }
 
-void Stream::Handle(const grpc::ByteBuffer& frame) {
+// Memory that runs out while a peer sends ends the connection, not the process.
+void Stream::Handle(const grpc::ByteBuffer& frame) try {
   const Result<std::vector<Message>> messages = MessagesOf(frame);
   if (!messages.ok()) return Abort();
   for (const Message& message : *messages) handler_.OnMessage(shared_from_this(), message);
+} catch (const std::bad_alloc&) {
+  Abort();
 }
 
 }  // namespace penstock::transport

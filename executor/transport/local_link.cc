@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <new>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -29,6 +30,11 @@ void WaitForRoom(const Descriptor& socket) {
   poll(&polled, 1, kLookEvery.count());
 }
 
+// Memory that runs out while a peer sends ends the connection, not the process.
+Status OutOfMemory() {
+  return FailedPrecondition("E-run-memory", "there is no memory for what a connection carries");
+}
+
 bool HasMore(const Descriptor& socket) {
   pollfd polled{socket.get(), POLLIN, 0};
   return poll(&polled, 1, 0) > 0;
@@ -50,8 +56,19 @@ LocalLink::LocalLink(Descriptor socket, ConnectionHandler& handler, LocalEnd end
 void LocalLink::Run() {
   Status why;
   try {
-    std::thread writer([this] { Write(); });
-    why = Read();
+    std::thread writer([this] {
+      try {
+        Write();
+      } catch (const std::bad_alloc&) {
+        const std::lock_guard lock(mutex_);
+        EndNow(OutOfMemory());
+      }
+    });
+    try {
+      why = Read();
+    } catch (const std::bad_alloc&) {
+      why = OutOfMemory();
+    }
     {
       const std::lock_guard lock(mutex_);
       // What this side has ended itself ends as it says; and after its own end nothing is missing.

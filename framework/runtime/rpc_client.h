@@ -5,7 +5,8 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush(piece));
 //   ... each step:  PENSTOCK_RETURN_IF_ERROR(rpc.Push(push_, gradient));
 //
-// Called from one thread at a time, but for Cancel. Push does not wait for the server: it keeps the tensor's
+// Called from one thread at a time, but for Cancel, Abandon, and a communicator's: its sending and its receiving
+// thread push and pull beside the trainer's. Push does not wait for the server: it keeps the tensor's
 // buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
 // returned, or, without a fetch_barrier, the Pull that ended the step. EndStep, Pull, CompleteRows,
 // CompletePulls, SaveTable and Complete may wait, report after 10 s, 20 s, 40 s ... what for, and give up only

@@ -64,6 +64,47 @@ TEST(Link, WhatIsPulledFillsRowsOfALargerTensor) {
   EXPECT_EQ(trainer.pulled[0].shape(), (Shape{2, 2}));
 }
 
+// Both answers of a question that was asked twice come in pieces, by turns: the one of more updates is taken.
+TEST(Link, RowsOfTwoAnswersAreNotMixed) {
+  ToyJob job = SinkJob(1, 1);
+  job.params[0].table = true;
+  SinkTransport transport;
+  client::Session session(transport, {.job = "job"});
+  const Program program = job.Trainer(0);
+  ASSERT_TRUE(session.Attach(program).ok());
+  const protocol::Contract contract = protocol::ReadTrainer(program).value().contracts.at(job.servers[0]);
+  const auto deliver = [&](const protocol::Reply& reply) {
+    transport.Deliver(0, protocol::Encode({.contract = contract.Hash(), .incarnation = 1}, reply));
+  };
+  deliver(
+      protocol::Welcome{.body = {.part_bytes = 1000,
+                                 .window = 2,
+                                 .chunk_rows = std::vector<std::uint64_t>(contract.variable_count(), 2)}});
+  const RowsHandle table =
+      session.DeclareRows({.pserver = job.servers[0], .name = job.params[0].name}).value();
+  const std::vector<std::int64_t> ids(300, 1);  // of 8 bytes each, in parts of 1000
+  Tensor out;
+  ASSERT_TRUE(session.PullRows(table, ids, out).ok());
+  Tensor old_rows(DType::kFp32, {300, 2}), new_rows(DType::kFp32, {300, 2});
+  std::fill(new_rows.Span<float>().begin(), new_rows.Span<float>().end(), 2.0f);
+  const auto answer = [&](std::uint32_t part, std::uint32_t updates) {
+    const std::size_t begin = part * std::size_t{1000};
+    deliver(protocol::Rows{.part = part,
+                           .updates = updates,
+                           .bytes = Payload::Of(updates == 1 ? old_rows : new_rows, begin,
+                                                std::min<std::size_t>(1000, 2400 - begin))});
+  };
+  answer(0, 1);
+  answer(0, 2);
+  answer(1, 1);
+  answer(1, 2);
+  answer(2, 1);
+  EXPECT_FALSE(session.RowsDone());
+  answer(2, 2);
+  EXPECT_TRUE(session.RowsDone());
+  for (const float value : out.Span<float>()) ASSERT_EQ(value, 2.0f);
+}
+
 // One change for the pushes of a step and one for its pulls, however many there are.
 TEST(Link, TellsOfAChangeWhenAnAnswerHasChanged) {
   int changes = 0;

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <new>
 #include <thread>
 
 #include "executor/transport/unix_socket.h"
@@ -171,6 +172,24 @@ TEST(LocalLink, AnAbortIsABrokenConnectionToTheOther) {
   EXPECT_EQ(pair.client->inbox.Closed().id(), "E-rpc-stream");
   pair.client.reset();
   EXPECT_EQ(kept.body.ToText(), Pattern(kMiB, 1).ToText());
+}
+
+// As where memory runs out while a message is taken.
+class NoRoom : public Inbox {
+ public:
+  void OnMessage(const std::shared_ptr<Connection>&, Message) override { throw std::bad_alloc(); }
+};
+
+TEST(LocalLink, MemoryThatRunsOutEndsTheConnectionAlone) {
+  auto [a, b] = SocketPair();
+  End client(std::move(a), LocalEnd::kClient);
+  NoRoom inbox;
+  const auto server = std::make_shared<LocalLink>(std::move(b), inbox, LocalEnd::kServer);
+  std::thread thread([&] { server->Run(); });
+  client.link->Send({"too much", {}});
+  EXPECT_EQ(inbox.Closed().id(), "E-run-memory");
+  EXPECT_EQ(client.inbox.Closed().id(), "E-rpc-stream");
+  thread.join();
 }
 
 // What a process that has passed the gate may send all the same; the server's end tells why it closes.

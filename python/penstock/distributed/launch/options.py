@@ -91,8 +91,9 @@ def make_parser():
                        help="end the job when no role of this machine has made progress in training for so long, and "
                        "say whom it waited for (default: 0, never)")
     watch.add_argument("--metrics", type=_port_or_any, metavar="PORT",
-                       help="each role serves Prometheus's /metrics on 127.0.0.1, the roles at PORT, PORT+1, ... in "
-                       "the order of the job; 0: at free ports. `penstock top DIR` shows them (PENSTOCK_METRICS)")
+                       help="each role serves Prometheus's /metrics on 127.0.0.1, pservers, then trainers of this "
+                       "machine at PORT, PORT+1, ...; 0: at free ports. `penstock top DIR` shows them "
+                       "(PENSTOCK_METRICS)")
     secret = parser.add_argument_group("the job")
     secret.add_argument("--job_id", default="", metavar="NAME",
                         help="its name (default: PENSTOCK_JOB_ID, else drawn; of several machines, by the first)")

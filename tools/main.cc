@@ -53,6 +53,13 @@ const std::vector<Command>& Commands() {
        "proves that the role programs in a folder fit together and, if these are given, compose to them",
        {"main", "startup", "facts"},
        RunCheck},
+      {"top",
+       "DIR | HOST:PORT ...",
+       "shows what the processes of a running job do: a table from the /metrics of all whose addresses are "
+       "in "
+       "the log folder DIR (launch --metrics 0), or of those given, again and again until none answers",
+       {"once", "every_s"},
+       RunTop},
   };
   return commands;
 }

@@ -1,10 +1,14 @@
 #include "executor/client/client.h"
 
+#include <algorithm>
+
+#include "executor/observe/wait.h"
+
 namespace penstock::client {
 namespace {
 
-constexpr Nanoseconds kReportEvery = std::chrono::seconds(10);
 constexpr Nanoseconds kAskBefore = std::chrono::seconds(1);  // so that the report has the server's answer
+constexpr Nanoseconds kReportClosingEvery = std::chrono::seconds(10);
 constexpr Nanoseconds kWatchEvery = std::chrono::milliseconds(200);
 constexpr Nanoseconds kCloseGrace = std::chrono::milliseconds(500);
 
@@ -36,7 +40,7 @@ TrainerClient::~TrainerClient() {
   const auto closed = [this] { return session_.AllClosed(); };
   if (WaitFor(closed, kCloseGrace)) return;
   session_.Abort();
-  while (!WaitFor(closed, kReportEvery)) {
+  while (!WaitFor(closed, kReportClosingEvery)) {
     options_.report("waiting for connections to end");
   }
 }
@@ -73,13 +77,17 @@ bool TrainerClient::WaitFor(const std::function<bool()>& answer, Nanoseconds lim
 }
 
 Status TrainerClient::Wait(const std::function<bool()>& answer) {
-  const Nanoseconds began = options_.session.clock->Now();
   const auto settled = [&] { return !session_.status().ok() || answer(); };
-  while (!WaitFor(settled, kReportEvery - kAskBefore)) {
+  if (settled()) return session_.status();
+  observe::Wait wait(options_.session.observer, *options_.session.clock, session_.step(),
+                     options_.report_after);
+  const Nanoseconds ask_before = std::min(kAskBefore, options_.report_after / 2);
+  while (!WaitFor(settled, wait.ToNextReport() - ask_before)) {
     session_.Ask();
-    if (WaitFor(settled, kAskBefore)) break;
-    options_.report(StrCat("waiting ", WholeSeconds(options_.session.clock->Now() - began), " s in step ",
-                           session_.step(), ": ", session_.WaitingFor()));
+    if (WaitFor(settled, wait.ToNextReport())) break;
+    options_.report(StrCat("waiting ", WholeSeconds(wait.Lasted()), " s in step ", session_.step(), ": ",
+                           session_.ReportWait()));
+    wait.Reported();
   }
   return session_.status();
 }

@@ -1,5 +1,5 @@
-// The trainer's RpcClient: a Session whose questions are waited for. Waiting costs nothing, is reported every
-// 10 s, and ends at once when a peer is gone or somebody cancels.
+// The trainer's RpcClient: a Session whose questions are waited for. Waiting costs nothing, is reported after
+// 10 s, 20 s, 40 s and so on, and ends at once when a peer is gone or somebody cancels.
 #pragma once
 
 #include <condition_variable>
@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "executor/client/session_client.h"
+#include "executor/observe/report_times.h"
 
 namespace penstock::client {
 
@@ -17,6 +18,7 @@ struct ClientOptions {
   SessionOptions session;
   std::function<void(const std::string&)> report;  // a line for the user
   std::function<void(int)> on_trainer;  // which trainer this is, once a program says it; may be empty
+  Nanoseconds report_after = observe::kReportAfter;  // of a wait; then each time that it has doubled
 };
 
 class TrainerClient : public SessionClient {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "executor/observe/wait.h"
 #include "executor/protocol/contract.h"
 #include "framework/roles/trainer_role.h"
 #include "framework/tensor/variable.h"
@@ -11,7 +12,6 @@
 namespace penstock::client {
 namespace {
 
-constexpr Nanoseconds kReportAfter = std::chrono::seconds(10);
 // Once a server has answered, a call may wait for other trainers: there is no telling for how long.
 constexpr Nanoseconds kNoDeadline = std::chrono::hours(24 * 365);
 
@@ -71,6 +71,7 @@ FluidClient::Server& FluidClient::ServerAt(const std::string& address) {
   if (server == nullptr) {
     server = std::make_unique<Server>();
     server->address = address;
+    server->notes = observe::PeerNotes(options_.observer, StrCat("pserver ", address));
     server->calls = transport::MakeUnaryClient(address, protocol::kFluidService);
     if (cancelled_) server->calls->Cancel();
   }
@@ -178,6 +179,10 @@ Status FluidClient::EndStep(PeersHandle pservers) {
   in_get_ = true;
   const std::lock_guard lock(mutex_);
   ++step_;
+  if (options_.observer != nullptr) {
+    options_.observer->SetSteps(step_);
+    options_.observer->recorder().Record(observe::EventKind::kStepEnded, step_ - 1);
+  }
   return OkStatus();
 }
 
@@ -305,6 +310,7 @@ Status FluidClient::Start(Flight flight, const protocol::VariableMessage& messag
 
 void FluidClient::Launch(Flight& flight) {
   const Nanoseconds timeout = flight.server->answered ? kNoDeadline : options_.connect_deadline;
+  flight.server->notes.Sent(flight.request.size());
   flight.server->calls->Call(
       flight.method, flight.request, timeout,
       [this, &flight](Result<transport::UnaryReply> reply) { OnReply(flight, std::move(reply)); });
@@ -313,8 +319,11 @@ void FluidClient::Launch(Flight& flight) {
 void FluidClient::OnReply(Flight& flight, Result<transport::UnaryReply> reply) {
   const std::lock_guard lock(mutex_);
   if (reply.ok()) flight.server->answered = true;
+  if (reply.ok() && *reply) flight.server->notes.Received((*reply)->size());
+  flight.server->notes.Moved();
   if (!reply.ok() && reply.status().id() == "E-rpc-unavailable" && flight.retries > 0 && !cancelled_) {
     --flight.retries;
+    flight.server->notes.Resent();
     flight.server->calls->Call(
         flight.method, flight.request, options_.reconnect_deadline,
         [this, &flight](Result<transport::UnaryReply> again) { OnReply(flight, std::move(again)); });
@@ -344,13 +353,16 @@ std::string FluidClient::WaitsFor(Kind kind) const {
 Status FluidClient::Wait(Kind kind) {
   std::unique_lock lock(mutex_);
   const auto settled = [&] { return !status_.ok() || Of(kind).unanswered == 0; };
-  int waited = 0;
-  while (!changed_.wait_for(lock, kReportAfter, settled)) {
-    waited += static_cast<int>(std::chrono::duration_cast<std::chrono::seconds>(kReportAfter).count());
-    const std::string line = StrCat("waiting ", waited, " s in step ", step_, ": ", WaitsFor(kind));
-    lock.unlock();
-    options_.report(line);
-    lock.lock();
+  if (!settled()) {
+    observe::Wait wait(options_.observer, SystemClock(), step_, options_.report_after);
+    while (!changed_.wait_for(lock, wait.ToNextReport(), settled)) {
+      const std::string line =
+          StrCat("waiting ", WholeSeconds(wait.Lasted()), " s in step ", step_, ": ", WaitsFor(kind));
+      wait.Reported();
+      lock.unlock();
+      options_.report(line);
+      lock.lock();
+    }
   }
   PENSTOCK_RETURN_IF_ERROR(status_);
   std::list<Flight> landed = std::exchange(Of(kind).all, {});

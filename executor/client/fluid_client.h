@@ -10,7 +10,8 @@
 // tells servers of a trainer's failure.
 //
 // Gradients are sent, and parameters asked for, all at the same time; barriers go out when all before them
-// was answered. Calls wait as long as the connection lives, and say every 10 s what for.
+// was answered. Calls wait as long as the connection lives, and say after 10 s, 20 s, 40 s and so on what
+// for.
 #pragma once
 
 #include <array>
@@ -26,6 +27,8 @@
 #include <utility>
 #include <vector>
 
+#include "executor/observe/observer.h"
+#include "executor/observe/report_times.h"
 #include "executor/protocol/fluid_message.h"
 #include "executor/transport/unary.h"
 #include "framework/runtime/clock.h"
@@ -41,6 +44,8 @@ struct FluidClientOptions {
   std::function<void(int)> on_trainer;  // which trainer this is, once a program says it; may be empty
   // Called when a server's failure ends this trainer; may be empty.
   std::function<void(const Status&)> on_reaction;
+  observe::Observer* observer = nullptr;             // records and counts what this trainer does
+  Nanoseconds report_after = observe::kReportAfter;  // of a wait; then each time that it has doubled
 };
 
 class FluidClient : public RpcClient {
@@ -74,6 +79,7 @@ class FluidClient : public RpcClient {
     std::string address;
     std::unique_ptr<transport::UnaryClient> calls;
     bool answered = false;  // something
+    observe::PeerNotes notes;
   };
   struct Piece {
     RemotePiece remote;

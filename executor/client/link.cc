@@ -16,6 +16,7 @@ Link::Link(const LinkEnvironment& environment, std::string address, int trainer,
            std::string job_facts)
     : environment_(environment),
       address_(std::move(address)),
+      notes_(environment.options.observer, StrCat("pserver ", address_)),
       sender_{.job = Fnv1a64(environment.options.job),
               .contract = contract.Hash(),
               .incarnation = environment.options.incarnation,
@@ -64,6 +65,7 @@ void Link::Number(const protocol::Contract& before) {
   for (const protocol::ContractPiece& table : contract_.tables) number(before.FindTable(table.name));
   for (const protocol::ContractPiece& grad : contract_.grads)
     variables_[number(before.FindGrad(grad.name))].is_gradient = true;
+  for (Variable& variable : variables_) variable.name = notes_.Name(PieceOf(variable).name);
   tables_by_id_ = MayHaveAnyRow(contract_);
 }
 
@@ -90,6 +92,7 @@ void Link::Connect() {
   closed_ = false;
   heard_ = environment_.options.clock->Now();
   connection_ = environment_.transport.Connect(address_, *this);
+  notes_.Connected();
   SayHello();
 }
 
@@ -143,6 +146,7 @@ void Link::OnClosed(const std::shared_ptr<Connection>& from, const Status& why) 
     ++closing_;
     closed_ = true;
     closed_at_ = environment_.options.clock->Now();
+    if (was_welcome_) notes_.Record(observe::EventKind::kPeerLeft, environment_.steps.step());
     // A server that is still to start refuses, and Tick connects again; other reasons stay.
     const bool may_pass = why.ok() || why.code() == StatusCode::kUnavailable;
     if (!ended_ && !completed_ && !may_pass) {
@@ -186,8 +190,10 @@ Status Link::Tick() {
             .about = protocol::ChunkRef{variable.position, push.chunk}, .step = push.step, .waits_for = {}},
         sender_.contract);
   }
-  log_.SendAgain(now - options.resend_after, now,
-                 [&](const RetentionLog::Sent& sent) { SendMessage(sent.event, sent.contract); });
+  log_.SendAgain(now - options.resend_after, now, [&](const RetentionLog::Sent& sent) {
+    notes_.Resent();
+    SendMessage(sent.event, sent.contract);
+  });
   return OkStatus();
 }
 

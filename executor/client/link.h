@@ -95,6 +95,9 @@ class Link final : public ConnectionHandler {
   struct Waiting {
     Urgency urgency = Urgency::kNone;
     std::string text;
+    Nanoseconds silent{0};          // since the server was heard, or since this trainer tries
+    observe::PeerNotes notes = {};  // of the server
+    observe::NameId variable = 0;
   };
   Waiting WaitsFor() const;
   std::uint64_t entries_visited() const;
@@ -149,6 +152,7 @@ class Link final : public ConnectionHandler {
   };
   struct Variable {
     std::uint32_t position = 0;  // in the contract
+    observe::NameId name = 0;
     bool is_gradient = false;
     bool pushed = false;     // in the open step
     bool has_start = false;  // its first value was sent
@@ -239,9 +243,15 @@ class Link final : public ConnectionHandler {
   const Variable* FirstPull() const;  // by position
   const ArrivingRows* FirstRows() const;
   static std::uint32_t FirstChunkOf(const Arriving& arriving);
+  struct Open {
+    std::string what;
+    observe::NameId variable = 0;
+  };
+  Open FirstOpen() const;
 
   const LinkEnvironment environment_;
   const std::string address_;
+  const observe::PeerNotes notes_;
   mutable std::mutex mutex_;
   protocol::Sender sender_;
   protocol::Contract contract_;

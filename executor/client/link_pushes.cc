@@ -7,6 +7,7 @@
 #include "executor/client/link.h"
 #include "executor/client/piece_checks.h"
 #include "executor/protocol/native_codec.h"
+#include "executor/protocol/payload_bytes.h"
 
 namespace penstock::client {
 namespace {
@@ -32,6 +33,7 @@ Bytes BytesOf(const SelectedRows& value) {
 void Link::SendMessage(const protocol::Event& event, std::uint64_t contract) {
   protocol::Sender sender = sender_;
   sender.contract = contract;
+  notes_.Sent(protocol::PayloadBytes(event));
   connection_->Send(protocol::Encode(sender, event));
 }
 
@@ -261,13 +263,16 @@ void Link::SendParts(const Variable& variable, const PendingPush& push, Extent c
         .part = part,
         .rows = push.rows,
         .bytes = Payload(Bytes{push.bytes.owner, push.bytes.data + extent.begin, extent.size})});
-    if (is_new) BeginPush(variable, push.step);
+    if (!is_new) continue;
+    notes_.Record(observe::EventKind::kPushSent, push.step, variable.name, extent.size);
+    BeginPush(variable, push.step);
   }
 }
 
 void Link::Send(PendingPull& pull) {
   Variable& variable = variables_[pull.slot];
   Arriving& arriving = variable.arriving;
+  notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.bytes);
   arriving.chunks_left = variable.chunks;
   arriving.parts_left.assign(variable.chunks, 0);
   arriving.have.assign(variable.chunks * variable.parts, false);
@@ -279,6 +284,8 @@ void Link::Send(PendingPull& pull) {
 
 void Link::Send(PendingRows& rows) {
   ArrivingRows& arriving = *RowsOf(rows.request);
+  notes_.Record(observe::EventKind::kPullAsked, arriving.version, variables_[arriving.slot].name,
+                arriving.bytes);
   arriving.parts_left = PartsOf(arriving.bytes);
   arriving.have.assign(arriving.parts_left, false);
   SendKept(protocol::PullRows{.variable = variables_[arriving.slot].position,
@@ -295,6 +302,7 @@ void Link::Send(PendingEndStep& end) {
   for (const Slot slot : end.pushed) positions.push_back(variables_[slot].position);
   std::sort(positions.begin(), positions.end());
   SendKept(protocol::EndStep{.step = end.step, .variables = std::move(positions)});
+  notes_.Record(observe::EventKind::kStepEnded, end.step);
   if (!pushed_.empty()) return;
   end.pushed.clear();
   pushed_.swap(end.pushed);  // its memory serves the next step

@@ -5,6 +5,7 @@
 #include "executor/client/link.h"
 #include "executor/protocol/failure.h"
 #include "executor/protocol/native_codec.h"
+#include "executor/protocol/payload_bytes.h"
 #include "framework/base/log.h"
 #include "framework/base/strings.h"
 
@@ -32,6 +33,7 @@ void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
       const bool for_us =
           decoded->sender.trainer == sender_.trainer && decoded->sender.incarnation == sender_.incarnation;
       if (!for_us && !is_failure) return;
+      notes_.Received(protocol::PayloadBytes(decoded->message));
       failure = Take(decoded->message, decoded->sender.contract);
       by_peer = is_failure && (was_welcome_ || !IsRefusal(failure));
       changed = std::exchange(changed_, false);
@@ -41,6 +43,7 @@ void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
   }
   if (!failure.ok()) return environment_.host.OnLinkFailure(std::move(failure), by_peer);
   if (const auto* left = std::get_if<protocol::Left>(&decoded->message)) environment_.host.OnLeft(*left);
+  if (changed) notes_.Moved();
   if (changed) environment_.options.on_change();
 }
 
@@ -68,6 +71,7 @@ Status Link::On(const protocol::Welcome& welcome) {
     return DataLoss("E-rpc-welcome", "pserver ", address_, " describes its chunks in a way that cannot be");
   }
   welcome_ = was_welcome_ = true;
+  notes_.Record(observe::EventKind::kPeerCame, environment_.steps.step());
   log_.Release(KeyOf(protocol::Hello{}));
   SendAllThatWaited();
   return OkStatus();
@@ -105,7 +109,9 @@ Status Link::On(const protocol::Pushed& pushed) {
   const SentKey key =
       KeyOf(protocol::Push{.at = pushed.at, .step = pushed.step, .part = pushed.part, .bytes = {}});
   if (!log_.Release(key)) return OkStatus();
-  EndPush(*At(pushed.at.variable), pushed.step);
+  const Variable& variable = *At(pushed.at.variable);
+  notes_.Record(observe::EventKind::kPushTaken, pushed.step, variable.name);
+  EndPush(variable, pushed.step);
   SendCompleteIfLast();
   return OkStatus();
 }
@@ -189,7 +195,10 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
   bytes.CopyTo(arriving.to.data + extent.begin);
   arriving.have[place] = true;
   if (--arriving.parts_left[at.chunk] > 0) return OkStatus();
-  if (--arriving.chunks_left == 0) EndPull(arriving);
+  if (--arriving.chunks_left == 0) {
+    notes_.Record(observe::EventKind::kPullAnswered, version, variable.name, variable.bytes);
+    EndPull(arriving);
+  }
   Acknowledge(KeyOf(protocol::Pull{.at = at, .version = version}));
   return OkStatus();
 }
@@ -240,6 +249,8 @@ Status Link::On(const protocol::Rows& rows) {
   if (--arriving->parts_left > 0) return OkStatus();
   arriving->whole = true;
   arriving->to = {};
+  notes_.Record(observe::EventKind::kPullAnswered, rows.version, variables_[arriving->slot].name,
+                arriving->bytes);
   for (; !rows_.empty() && rows_.front().whole; ++first_request_) rows_.pop_front();
   if (environment_.steps.End(Work::kRows)) changed_ = true;
   Acknowledge(KeyOf(protocol::PullRows{.request = rows.request, .ids = {}}));

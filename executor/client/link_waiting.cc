@@ -41,16 +41,21 @@ void Link::Ask(const std::string& waits_for) {
 Link::Waiting Link::WaitsFor() const {
   const std::lock_guard lock(mutex_);
   const bool has_more = !before_welcome_.empty() || pushes_waiting_ > 0 || completing_;
+  const Nanoseconds now = environment_.options.clock->Now();
+  Waiting waiting{.silent = now - (was_welcome_ ? heard_ : since_), .notes = notes_};
   if (!welcome_ && !completed_ && has_more) {
-    return {Urgency::kNoWelcome,
-            StrCat("pserver ", address_,
-                   was_welcome_ ? " to accept the program" : " to start (nothing answers there yet)")};
+    waiting.urgency = Urgency::kNoWelcome;
+    waiting.text = StrCat("pserver ", address_,
+                          was_welcome_ ? " to accept the program" : " to start (nothing answers there yet)");
+    return waiting;
   }
   const std::string because = answer_.empty() ? std::string() : StrCat(", which waits for ", answer_);
   if (const ArrivingRows* rows = FirstRows()) {
-    return {Urgency::kNoVersion,
-            StrCat("rows of version ", rows->version, " of ", PieceOf(variables_[rows->slot]).name,
-                   " on pserver ", address_, because)};
+    waiting.urgency = Urgency::kNoVersion;
+    waiting.variable = variables_[rows->slot].name;
+    waiting.text = StrCat("rows of version ", rows->version, " of ", PieceOf(variables_[rows->slot]).name,
+                          " on pserver ", address_, because);
+    return waiting;
   }
   if (const Variable* pulled = FirstPull()) {
     const protocol::ContractPiece& piece = PieceOf(*pulled);
@@ -61,12 +66,43 @@ Link::Waiting Link::WaitsFor() const {
           std::min<std::uint64_t>(begin + pulled->chunk_rows, static_cast<std::uint64_t>(piece.shape[0]));
       range = StrCat(" (rows ", begin, "-", end, ")");
     }
-    return {Urgency::kNoVersion, StrCat("version ", pulled->arriving.version, " of ", piece.name, range,
-                                        " on pserver ", address_, because)};
+    waiting.urgency = Urgency::kNoVersion;
+    waiting.variable = pulled->name;
+    waiting.text = StrCat("version ", pulled->arriving.version, " of ", piece.name, range, " on pserver ",
+                          address_, because);
+    return waiting;
   }
-  if (!log_.empty() || !before_welcome_.empty() || pushes_waiting_ > 0 || (completing_ && !completed_))
-    return {Urgency::kNoAnswer, StrCat("pserver ", address_, " to take what was sent")};
+  if (!log_.empty() || !before_welcome_.empty() || pushes_waiting_ > 0 || (completing_ && !completed_)) {
+    waiting.urgency = Urgency::kNoAnswer;
+    const Open open = FirstOpen();
+    waiting.variable = open.variable;
+    waiting.text = StrCat("pserver ", address_, " to take ", open.what, because);
+    return waiting;
+  }
   return {};
+}
+
+// What the server has not taken: what was sent the longest ago, else a gradient that it does not welcome yet.
+Link::Open Link::FirstOpen() const {
+  if (!log_.empty()) {
+    const protocol::Event& event = log_.oldest().event;
+    if (const auto* push = std::get_if<protocol::Push>(&event)) {
+      const Variable& variable = variables_[slot_of_[push->at.variable]];
+      return {StrCat(PieceOf(variable).name, " of step ", push->step, ", which was sent"), variable.name};
+    }
+    if (const auto* end = std::get_if<protocol::EndStep>(&event))
+      return {StrCat("the end of step ", end->step, ", which was sent")};
+    if (std::holds_alternative<protocol::Save>(event)) return {"the order to save a table, which was sent"};
+    if (std::holds_alternative<protocol::Complete>(event)) return {"the end of this trainer, which was sent"};
+    return {"what was sent"};
+  }
+  for (const Variable& variable : variables_) {
+    if (variable.waiting.empty()) continue;
+    return {StrCat(PieceOf(variable).name, " of step ", variable.waiting.front().step,
+                   ", for which there is no room yet"),
+            variable.name};
+  }
+  return {"what is to be sent"};
 }
 
 }  // namespace penstock::client

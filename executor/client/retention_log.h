@@ -75,6 +75,7 @@ class RetentionLog {
     }
   }
   bool empty() const { return size_ == 0; }
+  const Sent& oldest() const { return kept_.front(); }  // not of an empty log; sent last the longest ago
   std::size_t size() const { return size_; }
   std::uint64_t compared() const { return compared_; }  // keys, so far; for tests of what a message costs
 

@@ -142,8 +142,13 @@ Status Session::CountStep(PeersHandle handle) {
 // At all servers: from any of them something may be pulled that has to wait for this step's gradients.
 void Session::EndOpenStep() {
   for (const auto& [address, link] : links_) link->EndStep();
-  steps_.EndStep();
+  CountStepEnded();
   open_ = counted_ = false;
+}
+
+void Session::CountStepEnded() {
+  steps_.EndStep();
+  if (options_.observer != nullptr) options_.observer->SetSteps(step());
 }
 
 Status Session::EndStep(PeersHandle handle) {
@@ -156,7 +161,7 @@ Status Session::EndStep(PeersHandle handle) {
                               ", which it does not name");
   }
   for (Link* link : group) link->EndStep();
-  steps_.EndStep();
+  CountStepEnded();
   open_ = counted_ = false;
   return OkStatus();
 }

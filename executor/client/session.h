@@ -87,6 +87,8 @@ class Session : private LinkHost {
   // "version 1205 of w on pserver 10.0.0.2:6174, which waits for trainer 3 (last heard 11 s ago)"; "" if for
   // nothing.
   std::string WaitingFor() const;
+  // The same, with when its server was heard last; it is recorded.
+  std::string ReportWait() const;
   // How many entries of the queues were looked at so far, for tests of what a message costs.
   std::uint64_t entries_visited() const;
 
@@ -112,9 +114,10 @@ class Session : private LinkHost {
   template <typename Send>
   Status PushWith(PushHandle handle, const Send& send);
   void EndOpenStep();
+  void CountStepEnded();
   void Fail(Status why, bool by_peer);
   bool CompleteDoneLocked() const { return completing_ && steps_.Done(Work::kCompletes); }
-  std::string WaitingForLocked() const;
+  Link::Waiting FirstWaiting() const;
 
   const SessionOptions options_;
   StepTracker steps_;

@@ -89,22 +89,31 @@ void Session::Tick() {
 
 void Session::Ask() {
   const std::lock_guard lock(mutex_);
-  const std::string waiting_for = WaitingForLocked();
+  const std::string waiting_for = FirstWaiting().text;
   for (const auto& [address, link] : links_) link->Ask(waiting_for);
 }
 
 std::string Session::WaitingFor() const {
   const std::lock_guard lock(mutex_);
-  return WaitingForLocked();
+  return FirstWaiting().text;
 }
 
-std::string Session::WaitingForLocked() const {
+std::string Session::ReportWait() const {
+  const std::lock_guard lock(mutex_);
+  const Link::Waiting waiting = FirstWaiting();
+  waiting.notes.Record(observe::EventKind::kWaitsFor, step(), waiting.variable);
+  if (waiting.urgency == Link::Urgency::kNone || waiting.urgency == Link::Urgency::kNoWelcome)
+    return waiting.text;
+  return StrCat(waiting.text, "; that server was last heard ", WholeSeconds(waiting.silent), " s ago");
+}
+
+Link::Waiting Session::FirstWaiting() const {
   Link::Waiting first;
   for (const auto& [address, link] : links_) {
     Link::Waiting waiting = link->WaitsFor();
     if (waiting.urgency < first.urgency) first = std::move(waiting);
   }
-  return first.text;
+  return first;
 }
 
 }  // namespace penstock::client

@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "executor/observe/observer.h"
 #include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 
@@ -26,6 +27,7 @@ struct SessionOptions {
   // Called when a peer's failure, not one of this trainer's, ends the job; must not call back; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
+  observe::Observer* observer = nullptr;  // records and counts what this trainer does; null: nobody does
 };
 
 }  // namespace penstock::client

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/communicator/merge.h"
+#include "executor/observe/observer.h"
 
 namespace penstock::communicator {
 namespace {
@@ -123,6 +124,7 @@ class AsyncMode : public Mode {
   }
 
   void SendRounds() {
+    const observe::BackgroundThread trainer_goes_on;
     for (std::vector<SendQueues::Batch> round = queues_.Take(); !round.empty(); round = queues_.Take()) {
       Status sent = SendRound(std::move(round));
       if (!sent.ok()) return Fail(std::move(sent));
@@ -179,6 +181,7 @@ class AsyncMode : public Mode {
   }
 
   void ReceiveRounds() {
+    const observe::BackgroundThread trainer_goes_on;
     std::unique_lock lock(mutex_);
     while (true) {
       rounds_changed_.wait(lock,

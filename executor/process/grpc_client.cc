@@ -4,6 +4,7 @@
 
 #include "executor/client/client.h"
 #include "executor/client/fluid_client.h"
+#include "executor/process/diagnosis.h"
 #include "executor/process/launcher.h"
 #include "executor/process/wire_name.h"
 #include "executor/transport/grpc_transport.h"
@@ -29,16 +30,35 @@ GrpcClientOptions GrpcClientOptions::FromEnvironment() {
 
 namespace {
 
-void NameLogRole(int trainer) { ProposeLogRole(StrCat("trainer ", trainer)); }
+void NameRole(int trainer) {
+  const std::string role = StrCat("trainer ", trainer);
+  ProposeLogRole(role);
+  Diagnosis::OfThisProcess().Begin(role);
+}
+
+// A client after which the process has its receipt.
+template <typename Client>
+class Observed : public Client {
+ public:
+  using Client::Client;
+  ~Observed() override { Diagnosis::OfThisProcess().End(); }
+  Status Complete() override {
+    Status status = Client::Complete();
+    if (status.ok()) Diagnosis::OfThisProcess().End();
+    return status;
+  }
+};
 
 std::unique_ptr<RpcClient> MakeFluidClient(GrpcClientOptions options) {
   client::FluidClientOptions fluid;
   fluid.connect_deadline = options.connect_deadline;
-  fluid.on_trainer = NameLogRole;
+  fluid.on_trainer = NameRole;
+  fluid.observer = &Diagnosis::OfThisProcess().observer();
+  fluid.report_after = observe::ReportAfterFromEnvironment();
   fluid.on_reaction = TellLauncherOfReaction;
   fluid.report = options.report ? std::move(options.report)
                                 : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
-  return std::make_unique<client::FluidClient>(std::move(fluid));
+  return std::make_unique<Observed<client::FluidClient>>(std::move(fluid));
 }
 
 }  // namespace
@@ -56,7 +76,9 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
   client.session.incarnation =
       static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count());
   client.session.on_reaction = TellLauncherOfReaction;
-  client.on_trainer = NameLogRole;
+  client.session.observer = &Diagnosis::OfThisProcess().observer();
+  client.report_after = observe::ReportAfterFromEnvironment();
+  client.on_trainer = NameRole;
   client.report =
       options.report ? options.report : [](const std::string& line) { Log(LogSeverity::kInfo, line); };
   // What the transport reports, a name that does not resolve, may need somebody's help.
@@ -68,7 +90,7 @@ Result<std::unique_ptr<RpcClient>> MakeGrpcClient(GrpcClientOptions options) {
                                             .carrier = carrier,
                                             .tell = client.report});
   return std::unique_ptr<RpcClient>(
-      std::make_unique<client::TrainerClient>(std::move(grpc), std::move(client)));
+      std::make_unique<Observed<client::TrainerClient>>(std::move(grpc), std::move(client)));
 }
 
 }  // namespace penstock::process

@@ -5,6 +5,7 @@
 #include <limits>
 #include <thread>
 
+#include "executor/process/diagnosis.h"
 #include "executor/process/launcher.h"
 #include "executor/process/wire_name.h"
 #include "executor/pserver/fluid_service.h"
@@ -16,6 +17,12 @@
 namespace penstock::process {
 namespace {
 
+// As the launcher numbers it; else by its address.
+std::string RoleOf(const std::string& address) {
+  const char* number = std::getenv("PADDLE_PSERVER_ID");
+  return StrCat("pserver ", number == nullptr ? address.c_str() : number);
+}
+
 class GrpcServer : public ServerLoop {
  public:
   // A wire of Fluid's needs no transport.
@@ -26,8 +33,13 @@ class GrpcServer : public ServerLoop {
         loop_(*wire_, ops, blocks, std::move(options)) {}
 
   Status Serve(const Program& program, const Op& op, Scope& scope) override {
-    ProposeLogRole(StrCat("pserver ", roles::ServeView(op).address()));
-    return loop_.Serve(program, op, scope);
+    const std::string& address = roles::ServeView(op).address();
+    ProposeLogRole(StrCat("pserver ", address));
+    Diagnosis& diagnosis = Diagnosis::OfThisProcess();
+    diagnosis.Begin(RoleOf(address));
+    Status status = loop_.Serve(program, op, scope);
+    diagnosis.End();
+    return status;
   }
   void Cancel() override { loop_.Cancel(); }
 
@@ -66,6 +78,8 @@ Result<std::unique_ptr<ServerLoop>> MakeGrpcServer(const OpRegistry& ops, BlockR
   loop.pserver.chunk_bytes = options.chunk_bytes;
   if (options.early_bytes) loop.pserver.early_bytes = *options.early_bytes;
   loop.pserver.on_reaction = TellLauncherOfReaction;
+  loop.pserver.observer = &Diagnosis::OfThisProcess().observer();
+  loop.pserver.report_after = observe::ReportAfterFromEnvironment();
   if (!options.report) loop.pserver.warn = [](const std::string& line) { Log(LogSeverity::kError, line); };
   loop.pserver.report = options.report ? std::move(options.report)
                                        : [](const std::string& line) { Log(LogSeverity::kInfo, line); };

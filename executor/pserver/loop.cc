@@ -1,5 +1,6 @@
 #include "executor/pserver/loop.h"
 
+#include <algorithm>
 #include <new>
 #include <system_error>
 
@@ -66,8 +67,9 @@ void PserverLoop::WaitWhile(const std::function<bool()>& is_heard) {
 }
 
 void PserverLoop::TickUntilOver(Pserver& pserver) {
+  const Nanoseconds every = std::min<Nanoseconds>(kTickEvery, options_.pserver.report_after);
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kTickEvery, [&] { return ended_ || cancelled_; })) {
+  while (!changed_.wait_for(lock, every, [&] { return ended_ || cancelled_; })) {
     lock.unlock();
     pserver.Tick();
     lock.lock();

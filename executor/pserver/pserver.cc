@@ -51,6 +51,8 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   config.counts_steps = !server->facts_.counters.empty();
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
+  server->notes_ = JobNotes(server->options_.observer, config.trainers, config.params,
+                            server->facts_.mode == roles::ServeMode::kSync);
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
   config.backup_trainers = policies.backup_trainers;
   if (config.backup_trainers >= config.trainers) {
@@ -72,8 +74,9 @@ Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions op
       admission_(facts_, options_.job),
       trainers_(static_cast<std::size_t>(facts_.trainers)),
       strangers_(options_.report, options_.clock),
-      checkpoints_(options_.checkpoint_folder) {
-  started_ = reported_ = options_.clock->Now();
+      checkpoints_(options_.checkpoint_folder),
+      reports_(options_.report_after) {
+  started_ = options_.clock->Now();
 }
 
 Served Pserver::served() const {
@@ -168,6 +171,7 @@ void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sende
     if (refused_.contains(from.get())) return;  // it has its answer
     const From known{from, sender, static_cast<int>(sender.trainer)};
     if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(known, event)) return;
+    if (trainer_of_.contains(from.get())) notes_.Received(known.trainer, event);
     Actions actions;
     std::visit([&](const auto& message) { On(known, message, actions); }, event);
     Execute(std::move(actions));

@@ -22,12 +22,14 @@
 #include <string>
 #include <vector>
 
+#include "executor/observe/report_times.h"
 #include "executor/protocol/contract.h"
 #include "executor/protocol/events.h"
 #include "executor/pserver/admission.h"
 #include "executor/pserver/checkpoint_folder.h"
 #include "executor/pserver/chunk_queues.h"
 #include "executor/pserver/chunk_store.h"
+#include "executor/pserver/job_notes.h"
 #include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
 #include "executor/pserver/wire.h"
@@ -59,6 +61,8 @@ struct PserverOptions {
   // Called when a trainer's failure, not one of this server's, ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
+  Nanoseconds report_after = observe::kReportAfter;  // of a wait; then each time that it has doubled
+  observe::Observer* observer = nullptr;             // records and counts what it does; null: nobody does
 };
 
 class Pserver : public EventHandler {
@@ -87,10 +91,10 @@ class Pserver : public EventHandler {
   struct Trainer {
     std::shared_ptr<Caller> caller;  // null: not there
     Nanoseconds heard{0};
-    Nanoseconds active{0};  // its last event that was no question
-    std::string waits_for;  // as it said last
-    Nanoseconds waits_said{0};
-    bool worked = false;  // it has sent what the job depends on
+    Nanoseconds active{0};                // when it did something new last
+    std::pair<std::uint64_t, int> place;  // how far it is: a step, and what it has sent of it
+    std::string waits_for;                // as it said last; empty: it has gone on since
+    bool worked = false;                  // it has sent what the job depends on
   };
   struct From {  // of one event; the trainer is one of ours if the event is no hello
     const std::shared_ptr<Caller>& caller;
@@ -159,7 +163,11 @@ class Pserver : public EventHandler {
   // For people (pserver_reports.cc).
   void ReportAwaited();
   void ReportLate() const;
+  void NoteActivity(Trainer& trainer, const protocol::Event& event);
+  void NoteLacking() const;
   static std::string ListOf(const std::vector<int>& trainers);
+  std::string Waits(Nanoseconds now) const;
+  std::optional<ChunkId> FirstNotWhole() const;
   std::string Lacking(int param, int chunk) const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
@@ -175,11 +183,12 @@ class Pserver : public EventHandler {
   std::vector<Trainer> trainers_;  // by id
   std::map<const Caller*, int> trainer_of_;
   std::set<const Caller*> refused_;  // that are still there
+  JobNotes notes_;
   LineLimiter strangers_;
   CheckpointFolder checkpoints_;
   std::optional<Status> ended_;
   Nanoseconds started_{0};
-  Nanoseconds reported_{0};
+  observe::ReportTimes reports_;
   Nanoseconds ended_at_{0};
 };
 

@@ -76,6 +76,7 @@ void Pserver::Done(const std::function<void(Actions&)>& decide) {
 }
 
 void Pserver::Start(MergeAction merge) {
+  notes_.Taken(merge);
   std::size_t bytes = 0;
   for (const Payload& part : merge.parts) bytes += part.size();
   const std::size_t queue = store_->QueueOf(merge.param, merge.chunk);
@@ -93,8 +94,10 @@ void Pserver::Start(MergeAction merge) {
 }
 
 void Pserver::Start(const RunAction& run) {
+  notes_.Started(run);
   queues_->Push(store_->QueueOf(run.param, run.chunk), ChunkQueues::Size::kLarge, [this, run] {
     const Status status = store_->Run(run, blocks_);
+    notes_.Ran(run);
     Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
   });
 }
@@ -146,6 +149,7 @@ void Pserver::Reply(const ReplyAction& action) {
 
 // To whom, and as whom, is decided now; what is sent is what the chunk is when its queue comes to it.
 void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
+  if (reply.newest) notes_.Answered(trainer, reply.at);
   const auto [param, chunk] = reply.at;
   const protocol::ChunkRef at{admission_.terms(trainer).VariableOf(param), static_cast<std::uint32_t>(chunk)};
   queues_->Push(store_->QueueOf(param, chunk), SizeOf(store_->ChunkBytes(param, chunk)),
@@ -158,6 +162,8 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
                     return;
                   }
+                  notes_.Published(trainer, reply.at, reply.version,
+                                   store_->ChunkBytes(reply.at.param, reply.at.chunk));
                   for (std::uint32_t part = 0; part < published->part_count(); ++part) {
                     to->Reply(sender, protocol::Pulled{.at = at,
                                                        .version = reply.version,
@@ -184,20 +190,23 @@ void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol:
 
 void Pserver::ReplyRows(int trainer, const RowsReply& reply) {
   const RowsEvent& asked = reply.asked;
-  queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
-                [this, asked, newest = reply.newest, to = At(trainer).caller, sender = SenderOf(trainer)] {
-                  if (to == nullptr) return;
-                  protocol::Rows part{.variable = asked.variable,
-                                      .request = static_cast<std::uint32_t>(asked.request),
-                                      .version = asked.version,
-                                      .bytes = {}};
-                  if (newest) part.updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0));
-                  ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
-                    part.bytes = std::move(bytes);
-                    to->Reply(sender, part);
-                    ++part.part;
-                  });
-                });
+  if (reply.newest) notes_.Answered(trainer, {asked.param, 0});
+  queues_->Push(
+      store_->QueueOf(asked.param, 0), SizeOf(store_->GatheredBytes(asked)),
+      [this, trainer, asked, newest = reply.newest, to = At(trainer).caller, sender = SenderOf(trainer)] {
+        if (to == nullptr) return;
+        notes_.Published(trainer, {asked.param, 0}, asked.version, store_->GatheredBytes(asked));
+        protocol::Rows part{.variable = asked.variable,
+                            .request = static_cast<std::uint32_t>(asked.request),
+                            .version = asked.version,
+                            .bytes = {}};
+        if (newest) part.updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0));
+        ForEachPart(store_->Gather(asked), options_.part_bytes, [&](Payload bytes) {
+          part.bytes = std::move(bytes);
+          to->Reply(sender, part);
+          ++part.part;
+        });
+      });
 }
 
 protocol::Sender Pserver::SenderOf(int trainer) const {
@@ -210,7 +219,9 @@ protocol::Sender Pserver::SenderOf(int trainer) const {
 
 void Pserver::SendTo(int trainer, protocol::Reply reply) {
   const std::shared_ptr<Caller>& to = At(trainer).caller;
-  if (to != nullptr) to->Reply(SenderOf(trainer), std::move(reply));
+  if (to == nullptr) return;
+  notes_.Sent(trainer, 0);
+  to->Reply(SenderOf(trainer), std::move(reply));
 }
 
 }  // namespace penstock::pserver

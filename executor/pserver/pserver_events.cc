@@ -28,9 +28,7 @@ bool Pserver::IsOfTrainer(const From& from, const protocol::Event& event) {
     Refuse(from.caller, FailedPrecondition("E-rpc-hello", "a trainer's first message must be its hello"));
     return false;
   }
-  Trainer& trainer = At(from.trainer);
-  trainer.heard = options_.clock->Now();
-  if (!std::holds_alternative<protocol::Ask>(event)) trainer.active = trainer.heard;
+  NoteActivity(At(from.trainer), event);
   if (admission_.terms(from.trainer).Accepts(from.sender.contract)) return true;
   Refuse(from.caller,
          InvalidArgument("E-plan-mismatch", "plan: trainer ", from.trainer, " changed its plan on the way"));
@@ -48,6 +46,7 @@ void Pserver::On(const From& from, const protocol::Push& push, Actions& actions)
     return;
   }
   At(from.trainer).worked = true;
+  const std::uint64_t repeats = machine_->repeats();
   machine_->Push({.trainer = from.trainer,
                   .param = *param,
                   .chunk = static_cast<int>(push.at.chunk),
@@ -57,6 +56,7 @@ void Pserver::On(const From& from, const protocol::Push& push, Actions& actions)
                   .rows = push.rows,
                   .initial = initial},
                  actions);
+  if (machine_->repeats() > repeats) notes_.Repeated(from.trainer);
 }
 
 void Pserver::On(const From& from, const protocol::EndStep& end, Actions& actions) {
@@ -66,6 +66,7 @@ void Pserver::On(const From& from, const protocol::EndStep& end, Actions& action
     if (const std::optional<int> param = admission_.terms(from.trainer).ParamOfGrad(variable))
       params.insert(*param);
   }
+  notes_.StepEnded(from.trainer, end.step, options_.clock->Now());
   machine_->EndStep(from.trainer, end.step, params, actions);
 }
 
@@ -134,7 +135,6 @@ void Pserver::On(const From& from, const protocol::Save& save, Actions& actions)
 void Pserver::On(const From& from, const protocol::Ask& ask, Actions&) {
   Trainer& trainer = At(from.trainer);
   trainer.waits_for = Printable(ask.waits_for, kWaitsForMax);
-  trainer.waits_said = trainer.heard;
   if (!ask.about) return;
   const TrainerTerms& terms = admission_.terms(from.trainer);
   const auto [variable, chunk] = *ask.about;

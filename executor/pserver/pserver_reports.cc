@@ -1,12 +1,35 @@
-// What a pserver says to people of those who wait.
+// What a pserver says to people of those who wait: after report_after (10 s) in which nothing went on, and
+// each time that this has doubled.
+#include <algorithm>
+
 #include "executor/pserver/pserver.h"
 
 namespace penstock::pserver {
 namespace {
 
-constexpr Nanoseconds kReportAfter = std::chrono::seconds(10);
+// In which order a trainer's events come: a step, and a place in it. Nothing of those that come once.
+using Place = std::pair<std::uint64_t, int>;
+std::optional<Place> PlaceOf(const protocol::Event& event) {
+  if (const auto* pull = std::get_if<protocol::Pull>(&event)) return Place{pull->version, 0};
+  if (const auto* rows = std::get_if<protocol::PullRows>(&event)) return Place{rows->version, 1};
+  if (const auto* push = std::get_if<protocol::Push>(&event)) return Place{push->step, 2};
+  if (const auto* end = std::get_if<protocol::EndStep>(&event)) return Place{end->step, 3};
+  return std::nullopt;
+}
 
 }  // namespace
+
+// A question is no sign that a trainer goes on, nor is what it sends again while it waits.
+void Pserver::NoteActivity(Trainer& trainer, const protocol::Event& event) {
+  trainer.heard = options_.clock->Now();
+  if (std::holds_alternative<protocol::Ask>(event)) return;
+  if (const std::optional<Place> place = PlaceOf(event)) {
+    if (!trainer.waits_for.empty() && *place <= trainer.place) return;
+    trainer.place = std::max(trainer.place, *place);
+  }
+  trainer.active = trainer.heard;
+  trainer.waits_for.clear();
+}
 
 std::string Pserver::ListOf(const std::vector<int>& trainers) {
   std::string list;
@@ -18,18 +41,23 @@ void Pserver::ReportAwaited() {
   strangers_.Tick();
   if (ended_.has_value()) return;
   const Nanoseconds now = options_.clock->Now();
-  if (now - reported_ < kReportAfter) return;
   const std::vector<int> awaited = admission_.Awaited();
-  if (!awaited.empty()) {
-    reported_ = now;
-    options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address,
-                           ": for trainer ", ListOf(awaited), " to start"));
-    return;
+  Nanoseconds since = started_;
+  if (awaited.empty()) {
+    for (const Trainer& trainer : trainers_) since = std::max(since, trainer.active);
   }
-  const std::string waiting = TrainersWaiting(now);
-  if (waiting.empty()) return;
-  reported_ = now;
-  options_.report(StrCat("waiting on pserver ", facts_.address, ": ", waiting));
+  if (now - since < options_.report_after) reports_ = observe::ReportTimes(options_.report_after);
+  if (now - since < reports_.next()) return;
+  const std::string text = awaited.empty() ? Waits(now) : "";
+  if (awaited.empty() && text.empty()) return;
+  while (now - since >= reports_.next()) reports_.Pass();
+  if (awaited.empty()) {
+    NoteLacking();
+    return options_.report(StrCat("waiting on pserver ", facts_.address, ": ", text));
+  }
+  for (const int t : awaited) notes_.Lacks(t, 0, -1);
+  options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address,
+                         ": for trainer ", ListOf(awaited), " to start"));
 }
 
 void Pserver::ReportLate() const {
@@ -43,15 +71,41 @@ void Pserver::ReportLate() const {
         StrCat("pserver ", facts_.address, " dropped the gradients of steps that came late: ", late));
 }
 
-// "trainer 0 waits for trainer 1 (last heard 11 s ago)"; empty unless a trainer has said so lately and none
-// has sent anything for a while.
+// As the trainers have said it; if none has, as the server sees it.
+std::string Pserver::Waits(Nanoseconds now) const {
+  const std::string told = TrainersWaiting(now);
+  if (!told.empty()) return told;
+  const std::optional<ChunkId> at = FirstNotWhole();
+  if (!at) return "";
+  return StrCat("step ", machine_->version(at->param, at->chunk), " of ",
+                facts_.params[static_cast<std::size_t>(at->param)].param.name, " lacks ",
+                Lacking(at->param, at->chunk));
+}
+
+// The first chunk whose next update lacks some trainers but not all: the others have done their part.
+std::optional<ChunkId> Pserver::FirstNotWhole() const {
+  for (int param = 0; param < static_cast<int>(facts_.params.size()); ++param) {
+    for (int chunk = 0; chunk < static_cast<int>(store_->chunk_count(param)); ++chunk) {
+      const std::size_t lacking = machine_->Lacks(param, chunk).size();
+      if (lacking > 0 && lacking < trainers_.size()) return ChunkId{param, chunk};
+    }
+  }
+  return std::nullopt;
+}
+
+void Pserver::NoteLacking() const {
+  const std::optional<ChunkId> at = FirstNotWhole();
+  if (!at) return;
+  for (const int t : machine_->Lacks(at->param, at->chunk))
+    notes_.Lacks(t, machine_->version(at->param, at->chunk), at->param);
+}
+
+// "trainer 0 has waited 10 s for version 4 of w on ..."; empty if none has said that it waits.
 std::string Pserver::TrainersWaiting(Nanoseconds now) const {
   std::string text;
   for (std::size_t t = 0; t < trainers_.size(); ++t) {
     const Trainer& trainer = trainers_[t];
-    if (trainer.caller == nullptr) continue;
-    if (now - trainer.active < kReportAfter) return "";
-    if (trainer.waits_for.empty() || now - trainer.waits_said > 2 * kReportAfter) continue;
+    if (trainer.caller == nullptr || trainer.waits_for.empty()) continue;
     text += StrCat(text.empty() ? "" : "; ", "trainer ", t, " has waited ",
                    WholeSeconds(now - trainer.active), " s for ", trainer.waits_for);
   }

@@ -83,6 +83,7 @@ void Pserver::On(const From& from, const protocol::Hello& hello, Actions& action
   trainer.caller = from.caller;
   trainer.heard = trainer.active = options_.clock->Now();
   trainer_of_[from.caller.get()] = id;
+  notes_.Came(id, machine_->steps_ended(id));
   Welcome(id, from.sender.contract);
 }
 
@@ -121,6 +122,7 @@ void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
   Trainer& trainer = At(id);
   if (trainer.caller != from) return;
   trainer.caller = nullptr;
+  notes_.Left(id, machine_->steps_ended(id));
   Actions actions;
   const std::string how =
       why.ok() ? "it ended without completing"

@@ -64,6 +64,7 @@ void StateMachine::PushGradient(const PushEvent& push, Actions& out) {
   ChunkAccount& chunk = ledger_.chunk(at);
   const bool repeat = push.step < chunk.taken(push.trainer);
   const bool was_whole = repeat || chunk.whole(push.trainer, push.step);
+  repeats_ += repeat ? 1 : 0;
   if (!repeat && !chunk.Collect(push, ledger_.PushedBytes(push), ledger_.config().part_bytes)) {
     Fail(InvalidArgument("E-rpc-size", "trainer ", push.trainer, " pushed parts of two gradients of ",
                          ledger_.param(push.param).name, " for step ", push.step),

@@ -75,6 +75,7 @@ class StateMachine {
   bool by_turn(int param) const { return ledger_.param(param).by_turn; }
   // What the trainer may push of a param by turn, chunk by chunk, where that is anything: for one that comes.
   void TellCredit(int param, int trainer, Actions& out);
+  std::uint64_t repeats() const { return repeats_; }  // pushes that came again, and were dropped
   // Whose gradient the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
   // The newest version that a checkpoint holds, for every reply; 0: none.
@@ -111,6 +112,7 @@ class StateMachine {
 
   ChunkLedger ledger_;
   const std::unique_ptr<const UpdatePolicy> policy_;
+  std::uint64_t repeats_ = 0;
   std::uint64_t rate_runs_ = 0;  // of the learning-rate block
   bool rate_running_ = false;
   std::set<ChunkId> wait_for_rate_;  // whole versions

@@ -23,6 +23,10 @@ class Clock {
 // The machine's monotonic clock; lives for ever.
 Clock& SystemClock();
 
+// The same time as of the machine's last tick, some milliseconds ago at most: a reading takes a few
+// nanoseconds. For records that may be many.
+Clock& CoarseClock();
+
 // A clock that stands until it is told to move.
 class FakeClock : public Clock {
  public:

@@ -9,8 +9,8 @@
 // thread push and pull beside the trainer's. Push does not wait for the server: it keeps the tensor's
 // buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
 // returned, or, without a fetch_barrier, the Pull that ended the step. EndStep, Pull, CompleteRows,
-// CompletePulls, SaveTable and Complete may wait, report every 10 s what for, and give up only when a peer is
-// gone or the run is cancelled. After the first error every later call returns that error.
+// CompletePulls, SaveTable and Complete may wait, report after 10 s, 20 s, 40 s what for, and give up only
+// when a peer is gone or the run is cancelled. After the first error every later call returns that error.
 #pragma once
 
 #include <cstdint>

@@ -19,6 +19,7 @@
 DEFINE_int32(variables, 10000, "parameters, and as many gradients");
 DEFINE_int32(servers, 32, "parameter servers");
 DEFINE_int32(repeats, 20, "steps, of which the best counts");
+DEFINE_bool(observed, true, "with a flight recorder and counters, as a process has them");
 
 namespace penstock::bench {
 namespace {
@@ -164,7 +165,10 @@ class Trainer {
   }
 
   WireTransport transport_;
-  client::Session session_{transport_, {.job = "bench", .trainers = 1}};
+  observe::Recorder recorder_{observe::FlightMemory::Own()};
+  observe::Observer observer_{recorder_};
+  client::Session session_{
+      transport_, {.job = "bench", .trainers = 1, .observer = FLAGS_observed ? &observer_ : nullptr}};
   std::vector<PushHandle> pushes_;
   std::vector<PullHandle> pulls_;
   std::vector<Tensor> values_;

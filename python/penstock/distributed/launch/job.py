@@ -32,6 +32,7 @@ class Role:
     index: int  # of its kind, in the whole job
     log_name: str  # "serverlog.0"
     environment: dict  # what is added to the launcher's own
+    address: str = ""  # of a pserver
 
     @property
     def name(self):
@@ -60,6 +61,7 @@ class Plan:
     job_id: str  # "": not told
     token: str  # "": not told
     settings: dict  # what options add to the roles' environment: safety.py, --wire
+    metrics: object = None  # the first role's port of /metrics, 0 for free ones; None: there are none
 
 
 @dataclasses.dataclass(frozen=True)
@@ -255,7 +257,8 @@ def make_plan(options, environment):
     return Plan(nodes=tuple(nodes), rank=rank, own=Member(tuple(own), tuple(trainers), tuple(endpoints)),
                 command=command, log_dir=options.log_dir, gpus=tuple(gpus or ()),
                 job_id=options.job_id or environment.get("PENSTOCK_JOB_ID", ""), token=token,
-                settings={**safety_environment(options), **({"PENSTOCK_WIRE": options.wire} if options.wire else {})})
+                settings={**safety_environment(options), **({"PENSTOCK_WIRE": options.wire} if options.wire else {})},
+                metrics=options.metrics)
 
 
 def make_job(plan, members, job_id="", token=""):
@@ -273,6 +276,7 @@ def make_job(plan, members, job_id="", token=""):
         "PENSTOCK_JOB_TOKEN": token or secrets.token_hex(16),
         "PENSTOCK_JOB_ID": job_id or secrets.token_hex(4),
         "PYTHONUNBUFFERED": "1",
+        "PENSTOCK_LOG_DIR": os.path.abspath(plan.log_dir),
         **plan.settings,
     }
     roles = []
@@ -282,7 +286,7 @@ def make_job(plan, members, job_id="", token=""):
         roles.append(Role("pserver", i, f"serverlog.{i}", {
             **common, "TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": str(i),
             "PADDLE_CURRENT_ENDPOINT": address, "POD_IP": host, "PADDLE_PORT": port,
-        }))
+        }, address))
     first = sum(len(member.trainers) for member in members[:plan.rank])
     for i, address in enumerate(own.trainers):
         rank = first + i
@@ -291,5 +295,8 @@ def make_job(plan, members, job_id="", token=""):
             **common, **extra, "TRAINING_ROLE": "TRAINER", "PADDLE_TRAINING_ROLE": "TRAINER",
             "PADDLE_TRAINER_ID": str(rank), "PADDLE_CURRENT_ENDPOINT": address,
         }))
+    if plan.metrics is not None:
+        for i, role in enumerate(roles):
+            role.environment["PENSTOCK_METRICS"] = str(plan.metrics + i if plan.metrics else 0)
     return Job(roles=tuple(roles), command=plan.command, log_dir=plan.log_dir, pservers=pservers, trainers=trainers,
                nodes=plan.nodes, rank=plan.rank, trainers_elsewhere=len(trainers) - len(own.trainers))

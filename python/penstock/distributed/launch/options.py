@@ -45,6 +45,13 @@ def _port(text):
     return value
 
 
+def _port_or_any(text):
+    value = _count(text)
+    if value > 65535:
+        raise argparse.ArgumentTypeError(f"port {text} is not between 0 and 65535")
+    return value
+
+
 def make_parser():
     parser = argparse.ArgumentParser(
         prog="python -m penstock.distributed.launch",
@@ -79,6 +86,14 @@ def make_parser():
                        help="of several machines: how long to wait for the other launchers (default: %(default)s)")
     where.add_argument("--use_paddlecloud", action="store_true",
                        help="take machines and ports from PADDLE_TRAINERS, POD_IP, PADDLE_PORT")
+    watch = parser.add_argument_group("watching")
+    watch.add_argument("--hang_timeout", type=float, default=0.0, metavar="SECONDS",
+                       help="end the job when no role of this machine has made progress in training for so long, and "
+                       "say whom it waited for (default: 0, never)")
+    watch.add_argument("--metrics", type=_port_or_any, metavar="PORT",
+                       help="each role serves Prometheus's /metrics on 127.0.0.1, pservers, then trainers of this "
+                       "machine at PORT, PORT+1, ...; 0: at free ports. `penstock top DIR` shows them "
+                       "(PENSTOCK_METRICS)")
     secret = parser.add_argument_group("the job")
     secret.add_argument("--job_id", default="", metavar="NAME",
                         help="its name (default: PENSTOCK_JOB_ID, else drawn; of several machines, by the first)")
@@ -91,11 +106,13 @@ def make_parser():
                         "default: native)")
     output = parser.add_argument_group("output")
     output.add_argument("--log_dir", default="mylog", metavar="DIR",
-                        help="serverlog.N and workerlog.N are written there (default: %(default)s)")
+                        help="serverlog.N and workerlog.N are written there, and each role's receipt; after a failure "
+                        "or a hang also its last events (default: %(default)s)")
     output.add_argument("--print_config", type=_truth, default=True, metavar="BOOL",
                         help="print the job (default: true)")
     output.add_argument("--log_level", type=int, default=20, help="accepted for Fluid's sake; has no effect here")
-    output.add_argument("--quiet", action="store_true", help="do not repeat trainer 0's output on the terminal")
+    output.add_argument("--quiet", action="store_true",
+                        help="neither trainer 0's output nor the job's receipt on the terminal")
     add_safety_options(parser)
     parser.add_argument("--grace_s", type=float, default=15.0, metavar="SECONDS",
                         help="after a failure, time for the other roles to end by themselves (default: %(default)s)")

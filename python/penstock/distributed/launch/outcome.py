@@ -11,6 +11,7 @@ import os
 OWN = "own"  # the role failed by itself
 REACTED = "reacted"  # it ended because a peer had failed
 ENDED = "ended"  # the launcher ended it
+JOB = "the job"  # who failed, if it is no role alone: it hangs
 NOTE_MAX = 8192
 LINES_MAX_BYTES = 8192
 
@@ -20,7 +21,7 @@ class Failure:
     """A role, or a whole machine, that did not end well."""
 
     node: int
-    who: str  # "trainer 1"; "" if it is the machine
+    who: str  # "trainer 1 (pid 77)"; "" if it is the machine, JOB if it is the job
     words: str  # "exited with code 1"
     kind: str  # OWN, REACTED or ENDED
     log: str = ""

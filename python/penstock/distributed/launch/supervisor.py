@@ -13,8 +13,11 @@ import subprocess
 import sys
 import time
 
+from penstock.distributed.launch.cause import explain_failure, explain_hang
+from penstock.distributed.launch.flight import Flight
 from penstock.distributed.launch.guard import FORWARDED, die_with_parent, signal_group
-from penstock.distributed.launch.outcome import ENDED, OWN, REACTED, Failure, Notes, last_lines, pick_cause
+from penstock.distributed.launch.outcome import ENDED, JOB, OWN, REACTED, Failure, Notes, last_lines, pick_cause
+from penstock.distributed.launch.receipts import path_of, read_receipts, table
 
 EXIT_ROLE_FAILED = 1
 LAST_LINES = 20
@@ -24,12 +27,13 @@ POLL_S = 0.1
 
 
 class _Process:
-    def __init__(self, role, log_path, popen, notes):
+    def __init__(self, role, log_path, popen, notes, flight):
         self.role = role
         self.log_path = log_path
         self.popen = popen  # used for its pid: to wait on it would free the number of the group
         self.pid = popen.pid
         self.notes = notes
+        self.flight = flight
         self.started = time.monotonic()
         self.outcome = None  # how it ended, in words
         self.failed = False
@@ -52,7 +56,9 @@ def _child_environment(role):
 def _start(role, job, registry):
     log_path = os.path.join(job.log_dir, role.log_name)
     parent = os.getpid()
-    notes = Notes()
+    notes, flight = Notes(), Flight()
+    for path in (path_of(job.log_dir, role), _flight_path(job, role), _metrics_path(job, role)):
+        _remove(path)  # an earlier job's
 
     def before_exec():
         os.write(registry, b"%d\n" % os.getpid())
@@ -60,10 +66,36 @@ def _start(role, job, registry):
 
     with open(log_path, "wb") as log:
         popen = subprocess.Popen(
-            job.command, env={**_child_environment(role), **notes.environment()}, stdin=subprocess.DEVNULL, stdout=log,
-            stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(notes.descriptor,), preexec_fn=before_exec)
+            job.command, env={**_child_environment(role), **notes.environment(), **flight.environment()},
+            stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True,
+            pass_fds=(notes.descriptor, flight.descriptor), preexec_fn=before_exec)
     notes.close_ours()
-    return _Process(role, log_path, popen, notes)
+    flight.close_ours()
+    return _Process(role, log_path, popen, notes, flight)
+
+
+def _flight_path(job, role):
+    return os.path.join(job.log_dir, f"flight.{role.kind}.{role.index}.jsonl")
+
+
+def _metrics_path(job, role):
+    return os.path.join(job.log_dir, f"metrics.{role.kind}.{role.index}")
+
+
+def _remove(path):
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _is_stopped(pid):
+    """Whether a signal has stopped the process (state T of proc(5))."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] in {"T", "t"}
+    except OSError:
+        return False
 
 
 def _describe_end(code):
@@ -102,6 +134,10 @@ class _Supervisor:
         self._cluster = cluster  # None: a job of this machine alone
         self._registry = registry
         self._grace_s = options.grace_s
+        self._hang_timeout = options.hang_timeout
+        self._quiet = options.quiet
+        self._recordings = None  # of all roles here, as of the first failure
+        self._explained = ""  # the recordings' sentence
         self._echo_wanted = not options.quiet
         self._echo = None
         self._processes = []
@@ -144,6 +180,40 @@ class _Supervisor:
             self._hear()
             if self._echo is not None:
                 self._echo.pump()
+            self._end_if_hung()
+
+    def _end_if_hung(self):
+        progress = [at for at in (process.flight.progress() for process in self._alive()) if at is not None]
+        now = time.monotonic()
+        if self._hang_timeout <= 0 or not progress or self._deadline is not None:
+            return
+        if now - max(progress) < self._hang_timeout:
+            return
+        self._explained = explain_hang(self._record(), now)
+        self._tell({"event": "hang", "why": f"has made no progress for {now - max(progress):.0f} s"})
+        self._deadline = now  # nobody is in a state to end by itself
+
+    def _record(self):
+        """The recordings of all roles of this machine, as they are at the first call."""
+        if self._recordings is None:
+            self._recordings = [self._recording(process) for process in self._processes]
+        return self._recordings
+
+    def _recording(self, process):
+        state = process.outcome or ("is stopped by a signal" if _is_stopped(process.pid) else "")
+        return process.flight.read(process.role.name, process.role.address, state)
+
+    def _write_recordings(self):
+        """Where any role has recorded something."""
+        recordings = [(process, recording) for process, recording in zip(self._processes, self._record())
+                      if recording.events]
+        now = time.monotonic()
+        for process, recording in recordings:
+            try:
+                recording.write(_flight_path(self._job, process.role), now)
+            except OSError as error:
+                print(f"launch: {error}", file=sys.stderr)
+        return bool(recordings)
 
     def _hasten(self):
         """The rest gets the grace period, from the first time that this is called."""
@@ -156,6 +226,8 @@ class _Supervisor:
         reacted = process.notes.read_reacted()
         process.outcome = f"was ended by the launcher ({words})" if by_launcher else words
         process.failed = failed or by_launcher
+        if process.failed and not self._failures:
+            self._record()
         kind = ENDED if by_launcher else REACTED if reacted else OWN
         event = {"event": "end", "kind": process.role.kind, "failure": None}
         if process.failed:
@@ -195,6 +267,9 @@ class _Supervisor:
                 if failure is not None:
                     self._hasten()
                 self._end_servers_in_time()
+        elif event["event"] == "hang":
+            self._failures.append(Failure(node, JOB, event["why"], OWN))
+            self._hasten()
         elif event["event"] in ("stop", "lost"):
             words = event["why"] if event["event"] == "stop" else f"is gone: {event['why']}"
             self._failures.append(Failure(node, "", words, OWN))
@@ -242,9 +317,14 @@ class _Supervisor:
             print(f"launch: stopped by {signal.Signals(self._stop.signal).name}; all roles were ended", file=sys.stderr)
             return self._stop.exit_code()
         cause = pick_cause(self._failures)
+        if not self._quiet:
+            for line in table(read_receipts(self._job.log_dir, self._job.roles), self._job.pservers):
+                print(line, flush=True)
         if cause is None:
             return 0
-        if cause.who:
+        if cause.who == JOB:
+            print(f"error: launch: {cause.who} {cause.words}   [E-launch-hang]", file=sys.stderr)
+        elif cause.who:
             print(f"error: launch: {cause.who}{self._where(cause.node)} {cause.words}   [E-launch-role]",
                   file=sys.stderr)
         else:
@@ -257,7 +337,20 @@ class _Supervisor:
         for process in self._processes:
             if cause.node != self._job.rank or cause.who != _name(process):
                 print(f"  {process.role.name} {process.outcome}; its log is {process.log_path}", file=sys.stderr)
+        self._explain(cause)
         return EXIT_ROLE_FAILED
+
+    def _explain(self, cause):
+        """The sentence that the recordings come to, as the last line."""
+        if not self._write_recordings():
+            return
+        print(f"  the last events of each role are in {os.path.join(self._job.log_dir, 'flight.*.jsonl')}",
+              file=sys.stderr)
+        for process in self._processes:
+            if cause.node == self._job.rank and cause.who == _name(process):
+                self._explained = explain_failure(self._record(), process.role.name, process.outcome)
+        if self._explained:
+            print(f"cause: {self._explained}", file=sys.stderr)
 
 
 class Stop:
@@ -285,6 +378,7 @@ def run_job(job, stop, cluster, registry, options):
     cluster   the launchers of the other machines; None if there are none
     registry  a descriptor that gets the number of each process group (guard.py)
     options   grace_s: seconds that the other roles get after the first failure, and pservers after the last trainer has
-              ended; quiet: do not repeat trainer 0's output on standard output
+              ended; quiet: neither trainer 0's output nor the receipt on standard output; hang_timeout: seconds
+              without progress after which the job ends, 0 for never
     """
     return _Supervisor(job, stop, cluster, registry, options).run()

@@ -1,0 +1,57 @@
+#include "executor/observe/flight_memory.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace penstock::observe {
+namespace {
+
+// -1 if there is none: then somebody else uses the number, or the variable was set by hand.
+int SharedDescriptor() {
+  const char* text = std::getenv("PENSTOCK_FLIGHT_FD");
+  if (text == nullptr) return -1;
+  char* end = nullptr;
+  const long descriptor = std::strtol(text, &end, 10);
+  if (end == text || *end != ':') return -1;
+  struct stat facts {};
+  if (fstat(static_cast<int>(descriptor), &facts) != 0 || !S_ISREG(facts.st_mode)) return -1;
+  if (static_cast<std::size_t>(facts.st_size) != sizeof(FlightBlock)) return -1;
+  return std::to_string(facts.st_ino) == end + 1 ? static_cast<int>(descriptor) : -1;
+}
+
+void* Map(int flags, int descriptor) {
+  void* mapped = mmap(nullptr, sizeof(FlightBlock), PROT_READ | PROT_WRITE, flags, descriptor, 0);
+  return mapped == MAP_FAILED ? nullptr : mapped;
+}
+
+}  // namespace
+
+FlightMemory::FlightMemory(void* mapped) : block_(static_cast<FlightBlock*>(mapped)) {}
+
+FlightMemory::FlightMemory(FlightMemory&& other) noexcept : block_(std::exchange(other.block_, nullptr)) {}
+
+FlightMemory::~FlightMemory() {
+  if (block_ != nullptr) munmap(block_, sizeof(FlightBlock));
+}
+
+FlightMemory FlightMemory::Own() { return FlightMemory(Map(MAP_PRIVATE | MAP_ANONYMOUS, -1)); }
+
+// A role's child inherits the descriptor: the first that trains or serves has it.
+FlightMemory FlightMemory::FromEnvironment() {
+  const int descriptor = SharedDescriptor();
+  if (descriptor < 0) return Own();
+  FlightMemory shared(Map(MAP_SHARED, descriptor));
+  std::uint64_t nobody = 0;
+  if (shared.block_ == nullptr ||
+      !shared.block_->owner.compare_exchange_strong(nobody, static_cast<std::uint64_t>(getpid()))) {
+    return Own();
+  }
+  return shared;
+}
+
+}  // namespace penstock::observe

@@ -1,0 +1,46 @@
+// GET /metrics over HTTP/1.1 on 127.0.0.1, for Prometheus and `penstock top`.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(auto server, MetricsServer::Start(0, [&] { return Exposition(...); }));
+//   server->port()                                                     // the one the system gave
+//
+// One thread, at most eight connections at a time, each closed after one answer or two seconds; a request is
+// 4 KB at most and its body is not read. Whatever arrives, nothing waits for it and nothing of it is kept.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "framework/base/status.h"
+
+namespace penstock::observe {
+
+class MetricsServer {
+ public:
+  // Port 0: any that is free. `text` is called by the server's thread.
+  // kUnavailable E-metrics-bind: the port is in use.
+  static Result<std::unique_ptr<MetricsServer>> Start(std::uint16_t port, std::function<std::string()> text);
+  ~MetricsServer();
+
+  std::uint16_t port() const { return port_; }
+
+ private:
+  struct Visitor;
+  MetricsServer(int listener, int wake, std::uint16_t port, std::function<std::string()> text);
+  void Serve();
+  void Accept(std::vector<Visitor>& visitors) const;
+  bool Move(Visitor& visitor) const;  // false: it is over
+  std::string AnswerTo(const std::string& request) const;
+
+  const int listener_;
+  const int wake_;  // an eventfd: the thread is to end
+  const std::uint16_t port_;
+  const std::function<std::string()> text_;
+  std::thread thread_;
+};
+
+}  // namespace penstock::observe

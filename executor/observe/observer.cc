@@ -1,0 +1,101 @@
+#include "executor/observe/observer.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace penstock::observe {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+thread_local int in_background = 0;
+
+Nanoseconds Span(std::uint64_t nanoseconds) { return Nanoseconds(static_cast<std::int64_t>(nanoseconds)); }
+
+}  // namespace
+
+BackgroundThread::BackgroundThread() { ++in_background; }
+BackgroundThread::~BackgroundThread() { --in_background; }
+bool BackgroundThread::IsThis() { return in_background > 0; }
+
+PeerCounts Counts::Total() const {
+  PeerCounts total;
+  for (const Peer& peer : peers) {
+    const PeerCounts& one = peer.counts;
+    total.messages_out += one.messages_out;
+    total.messages_in += one.messages_in;
+    total.bytes_out += one.bytes_out;
+    total.bytes_in += one.bytes_in;
+    total.resent += one.resent;
+    total.repeats += one.repeats;
+    total.connects += one.connects;
+    total.waits += one.waits;
+    total.waited += one.waited;
+  }
+  return total;
+}
+
+std::uint64_t Counts::staleness_count() const {
+  return std::accumulate(staleness.begin(), staleness.end(), std::uint64_t{0});
+}
+
+Observer::Observer(Recorder& recorder, const Clock& clock)
+    : recorder_(recorder), clock_(clock), began_(clock.Now()) {}
+
+Peer& Observer::PeerNamed(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  for (Peer& peer : peers_) {
+    if (peer.name == name) return peer;
+  }
+  return peers_.emplace_back(*this, name, recorder_.Intern(name));
+}
+
+void Observer::SetSteps(std::uint64_t steps) {
+  std::uint64_t before = steps_.load(kRelaxed);
+  while (before < steps && !steps_.compare_exchange_weak(before, steps, kRelaxed)) {
+  }
+}
+
+void Observer::CountStaleness(std::uint64_t versions) {
+  staleness_sum_.fetch_add(versions, kRelaxed);
+  staleness_[std::min<std::uint64_t>(versions, kStalenessBuckets - 1)].fetch_add(1, kRelaxed);
+}
+
+void Observer::CountWait(Nanoseconds waited, Peer* last) {
+  (BackgroundThread::IsThis() ? in_background_ns_ : exposed_ns_).fetch_add(waited.count(), kRelaxed);
+  if (last == nullptr) return;
+  last->waits.fetch_add(1, kRelaxed);
+  last->waited_ns.fetch_add(static_cast<std::uint64_t>(waited.count()), kRelaxed);
+}
+
+Counts Observer::Now() const {
+  Counts now;
+  const Nanoseconds time = clock_.Now();
+  now.up = time - began_;
+  now.steps = steps_.load(kRelaxed);
+  now.updates = updates_.load(kRelaxed);
+  now.exposed = Nanoseconds(exposed_ns_.load(kRelaxed));
+  now.in_background = Nanoseconds(in_background_ns_.load(kRelaxed));
+  now.staleness_sum = staleness_sum_.load(kRelaxed);
+  for (std::size_t b = 0; b < kStalenessBuckets; ++b) now.staleness[b] = staleness_[b].load(kRelaxed);
+  const std::lock_guard lock(mutex_);
+  for (const Peer& peer : peers_) {
+    const std::uint64_t heard = peer.heard_ns.load(kRelaxed);
+    now.peers.push_back({.name = peer.name,
+                         .counts = {.messages_out = peer.messages_out.load(kRelaxed),
+                                    .messages_in = peer.messages_in.load(kRelaxed),
+                                    .bytes_out = peer.bytes_out.load(kRelaxed),
+                                    .bytes_in = peer.bytes_in.load(kRelaxed),
+                                    .resent = peer.resent.load(kRelaxed),
+                                    .repeats = peer.repeats.load(kRelaxed),
+                                    .connects = peer.connects.load(kRelaxed),
+                                    .waits = peer.waits.load(kRelaxed),
+                                    .waited = Span(peer.waited_ns.load(kRelaxed))},
+                         .silent = heard == 0 ? now.up : time - Span(heard)});
+  }
+  std::sort(now.peers.begin(), now.peers.end(),
+            [](const Counts::Peer& a, const Counts::Peer& b) { return a.name < b.name; });
+  return now;
+}
+
+}  // namespace penstock::observe

@@ -1,0 +1,163 @@
+// What a process tells of its work: the recorder's events, and counters of what it sent, got and waited for,
+// by peer. The end-of-job receipt, /metrics and reports are made from the same numbers.
+//
+//   Observer observer(recorder);                                      // one a process, or one a test
+//   PeerNotes notes(&observer, "pserver 10.0.0.1:6174");              // of one connection
+//   notes.Sent(bytes);  notes.Record(EventKind::kPushSent, step, notes.Name("w@GRAD"), bytes);
+//
+// A PeerNotes without an observer does nothing, so that who uses one need not ask. Counting is an atomic
+// addition. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/observe/recorder.h"
+
+namespace penstock::observe {
+
+// Of one peer. Bytes are those of tensors and ids; what stands around them is some 60 bytes a message.
+struct PeerCounts {
+  std::uint64_t messages_out = 0, messages_in = 0;
+  std::uint64_t bytes_out = 0, bytes_in = 0;
+  std::uint64_t resent = 0;    // messages that were sent again because no answer came
+  std::uint64_t repeats = 0;   // messages that came again and were dropped
+  std::uint64_t connects = 0;  // times that a connection was begun, or a trainer came
+  // Of a trainer: until an answer of this server ended the wait. Of a synchronous server: from the last but
+  // one trainer's end of a step to this one's, if it is the last.
+  std::uint64_t waits = 0;
+  Nanoseconds waited{0};
+};
+
+// Bucket b counts gradients that were applied b updates of others and of its own after the pull that they
+// were computed from; the last bucket counts all beyond.
+constexpr std::size_t kStalenessBuckets = 17;
+using StalenessHistogram = std::array<std::uint64_t, kStalenessBuckets>;
+
+// All counters at one time.
+struct Counts {
+  struct Peer {
+    std::string name;
+    PeerCounts counts;
+    Nanoseconds silent{0};  // since it was heard last
+  };
+  Nanoseconds up{0};          // since the observer was made
+  std::uint64_t steps = 0;    // of a trainer: ended; of a server: the highest that a trainer has ended
+  std::uint64_t updates = 0;  // optimize blocks that were run
+  // That the trainer's own thread was held up in communication; and threads of its communicator.
+  Nanoseconds exposed{0}, in_background{0};
+  std::uint64_t staleness_sum = 0;
+  StalenessHistogram staleness{};
+  std::vector<Peer> peers;
+
+  PeerCounts Total() const;
+  std::uint64_t staleness_count() const;
+};
+
+class Observer;
+
+// The atomic form of PeerCounts, which stays where it is.
+struct Peer {
+  Peer(Observer& observer, std::string name, NameId id) : observer(observer), name(std::move(name)), id(id) {}
+
+  Observer& observer;
+  const std::string name;
+  const NameId id;
+  std::atomic<std::uint64_t> messages_out{0}, messages_in{0}, bytes_out{0}, bytes_in{0}, resent{0},
+      repeats{0}, connects{0}, waits{0}, waited_ns{0}, heard_ns{0};
+};
+
+class Observer {
+ public:
+  explicit Observer(Recorder& recorder, const Clock& clock = CoarseClock());
+
+  Recorder& recorder() { return recorder_; }
+  const Clock& clock() const { return clock_; }
+  Peer& PeerNamed(const std::string& name);  // the same for the same name
+  void SetSteps(std::uint64_t steps);        // never lower than before
+  void CountUpdate() { updates_.fetch_add(1, std::memory_order_relaxed); }
+  void CountStaleness(std::uint64_t versions);
+  // A thread of this process waited until `last` let it go on (null: something else did).
+  void CountWait(Nanoseconds waited, Peer* last);
+  Counts Now() const;
+
+  // The peer whose message moved somebody's wait last.
+  std::atomic<Peer*> moved_by{nullptr};
+
+ private:
+  Recorder& recorder_;
+  const Clock& clock_;
+  const Nanoseconds began_;
+  std::atomic<std::uint64_t> steps_{0}, updates_{0}, staleness_sum_{0};
+  std::atomic<std::int64_t> exposed_ns_{0}, in_background_ns_{0};
+  std::array<std::atomic<std::uint64_t>, kStalenessBuckets> staleness_{};
+  mutable std::mutex mutex_;  // of which peers there are
+  std::deque<Peer> peers_;
+};
+
+// Marks the threads of a communicator: while they wait, the trainer trains on.
+class BackgroundThread {
+ public:
+  BackgroundThread();
+  ~BackgroundThread();
+  static bool IsThis();
+};
+
+class PeerNotes {
+ public:
+  PeerNotes() = default;
+  PeerNotes(Observer* observer, const std::string& peer)
+      : peer_(observer == nullptr ? nullptr : &observer->PeerNamed(peer)) {}
+
+  NameId Name(std::string_view name) const {
+    return peer_ == nullptr ? 0 : peer_->observer.recorder().Intern(name);
+  }
+  void Record(EventKind kind, std::uint64_t step, NameId variable = 0, std::uint64_t bytes = 0) const {
+    if (peer_ != nullptr) peer_->observer.recorder().Record(kind, step, peer_->id, variable, bytes);
+  }
+  void Sent(std::uint64_t bytes) const {
+    if (peer_ == nullptr) return;
+    Add(peer_->messages_out, 1);
+    Add(peer_->bytes_out, bytes);
+  }
+  void Received(std::uint64_t bytes) const {
+    if (peer_ == nullptr) return;
+    Add(peer_->messages_in, 1);
+    Add(peer_->bytes_in, bytes);
+    peer_->heard_ns.store(static_cast<std::uint64_t>(peer_->observer.clock().Now().count()),
+                          std::memory_order_relaxed);
+  }
+  void Resent() const {
+    if (peer_ != nullptr) Add(peer_->resent, 1);
+  }
+  void Repeated() const {
+    if (peer_ != nullptr) Add(peer_->repeats, 1);
+  }
+  void Connected() const {
+    if (peer_ != nullptr) Add(peer_->connects, 1);
+  }
+  void Moved() const {
+    if (peer_ != nullptr) peer_->observer.moved_by.store(peer_, std::memory_order_relaxed);
+  }
+  // Others waited for it.
+  void WaitedFor(Nanoseconds waited) const {
+    if (peer_ == nullptr) return;
+    Add(peer_->waits, 1);
+    Add(peer_->waited_ns, static_cast<std::uint64_t>(waited.count()));
+  }
+  Observer* observer() const { return peer_ == nullptr ? nullptr : &peer_->observer; }
+
+ private:
+  static void Add(std::atomic<std::uint64_t>& count, std::uint64_t more) {
+    count.fetch_add(more, std::memory_order_relaxed);
+  }
+
+  Peer* peer_ = nullptr;
+};
+
+}  // namespace penstock::observe

@@ -1,0 +1,27 @@
+// When a wait is reported: after a while, then each time that it has lasted twice as long.
+//
+//   ReportTimes times(10s);                        // 10 s, 20 s, 40 s ... after the wait began
+//   while (!WaitFor(answer, times.next() - waited)) { Report(); times.Pass(); }
+#pragma once
+
+#include "framework/runtime/clock.h"
+
+namespace penstock::observe {
+
+constexpr Nanoseconds kReportAfter = std::chrono::seconds(10);
+
+class ReportTimes {
+ public:
+  explicit ReportTimes(Nanoseconds first) : next_(first) {}
+  Nanoseconds next() const { return next_; }  // since the wait began
+  void Pass() { next_ *= 2; }
+
+ private:
+  Nanoseconds next_;
+};
+
+// PENSTOCK_REPORT_AFTER, in seconds ("0.2"), at least a millisecond; kReportAfter if it is not set or no such
+// number.
+Nanoseconds ReportAfterFromEnvironment();
+
+}  // namespace penstock::observe

@@ -1,0 +1,45 @@
+// One wait of a thread: it is recorded, counted, and says when it is to be reported.
+//
+//   Wait wait(options.observer, clock, step, options.report_after);
+//   while (!WaitFor(answer, wait.ToNextReport())) {
+//     report(StrCat("waiting ", WholeSeconds(wait.Lasted()), " s ..."));
+//     wait.Reported();
+//   }                                                    // its end is counted when it goes out of scope
+//
+// Of the thread that makes it. `observer` may be null.
+#pragma once
+
+#include "executor/observe/observer.h"
+#include "executor/observe/report_times.h"
+
+namespace penstock::observe {
+
+class Wait {
+ public:
+  Wait(Observer* observer, const Clock& clock, std::uint64_t step, Nanoseconds report_after)
+      : observer_(observer), clock_(clock), step_(step), began_(clock.Now()), times_(report_after) {
+    if (observer_ == nullptr) return;
+    observer_->moved_by.store(nullptr, std::memory_order_relaxed);
+    observer_->recorder().Record(EventKind::kWaitBegun, step_);
+  }
+  ~Wait() {
+    if (observer_ == nullptr) return;
+    observer_->CountWait(Lasted(), observer_->moved_by.load(std::memory_order_relaxed));
+    observer_->recorder().Record(EventKind::kWaitEnded, step_);
+  }
+  Wait(const Wait&) = delete;
+  Wait& operator=(const Wait&) = delete;
+
+  Nanoseconds Lasted() const { return clock_.Now() - began_; }
+  Nanoseconds ToNextReport() const { return times_.next() - Lasted(); }
+  void Reported() { times_.Pass(); }
+
+ private:
+  Observer* const observer_;
+  const Clock& clock_;
+  const std::uint64_t step_;
+  const Nanoseconds began_;
+  ReportTimes times_;
+};
+
+}  // namespace penstock::observe

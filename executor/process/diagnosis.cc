@@ -1,0 +1,95 @@
+#include "executor/process/diagnosis.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "executor/observe/receipt.h"
+#include "framework/base/log.h"
+#include "framework/base/strings.h"
+
+namespace penstock::process {
+namespace {
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// "trainer 0" -> "trainer.0", "pserver 10.0.0.1:6174" -> "pserver.10.0.0.1_6174": a part of a file's name.
+std::string FileNameOf(const std::string& role) {
+  std::string name = role;
+  for (char& c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-';
+    if (c == ' ') c = '.';
+    if (!plain && c != '.') c = '_';
+  }
+  return name;
+}
+
+}  // namespace
+
+Diagnosis& Diagnosis::OfThisProcess() {
+  static std::mutex mutex;
+  static Diagnosis* made = nullptr;  // never destroyed: threads may record until the process is gone
+  static pid_t made_by = 0;
+  const std::lock_guard lock(mutex);
+  if (made_by != getpid()) made = new Diagnosis();
+  made_by = getpid();
+  return *made;
+}
+
+Diagnosis::Diagnosis() : recorder_(observe::FlightMemory::FromEnvironment()), observer_(recorder_) {}
+
+void Diagnosis::Begin(const std::string& role) {
+  const std::lock_guard lock(mutex_);
+  if (!role_.empty()) return;
+  role_ = role;
+  StartMetrics();
+}
+
+void Diagnosis::StartMetrics() {
+  const std::string text = FromEnvironment("PENSTOCK_METRICS");
+  if (text.empty()) return;
+  char* end = nullptr;
+  const long port = std::strtol(text.c_str(), &end, 10);
+  if (*end != '\0' || port < 0 || port > 65535) {
+    Log(LogSeverity::kWarning, StrCat("PENSTOCK_METRICS=", text, " is no port; there are no metrics"));
+    return;
+  }
+  auto started = observe::MetricsServer::Start(static_cast<std::uint16_t>(port), [this, role = role_] {
+    return observe::Exposition(role, observer_.Now());
+  });
+  if (!started.ok()) return Log(LogSeverity::kWarning, started.status().ToString());
+  metrics_ = *std::move(started);
+  const std::string address = StrCat("127.0.0.1:", metrics_->port());
+  Log(LogSeverity::kInfo, StrCat("metrics are at http://", address, "/metrics"));
+  Write(StrCat("metrics.", FileNameOf(role_)), StrCat(address, "\n"));
+}
+
+void Diagnosis::End() {
+  const std::lock_guard lock(mutex_);
+  if (role_.empty() || std::exchange(ended_, true)) return;
+  const observe::Counts counts = observer_.Now();
+  if (counts.peers.empty()) return;
+  Log(LogSeverity::kInfo, observe::ReceiptLine(counts));
+  Write(StrCat("receipt.", FileNameOf(role_), ".json"), observe::ReceiptJson(role_, counts));
+}
+
+// Whoever reads it finds it whole or not at all.
+void Diagnosis::Write(const std::string& name, const std::string& text) const {
+  const std::string folder = FromEnvironment("PENSTOCK_LOG_DIR");
+  if (folder.empty()) return;
+  const std::string path = StrCat(folder, "/", name), part = StrCat(path, ".part", getpid());
+  std::ofstream file(part, std::ios::binary);
+  file << text;
+  file.close();
+  if (file && std::rename(part.c_str(), path.c_str()) == 0) return;
+  std::remove(part.c_str());
+  Log(LogSeverity::kWarning, StrCat(path, " could not be written"));
+}
+
+}  // namespace penstock::process

@@ -1,0 +1,29 @@
+// How much of a message is tensors and ids: what both sides count as sent and received.
+//
+//   notes.Sent(PayloadBytes(event));
+#pragma once
+
+#include <cstdint>
+#include <variant>
+
+#include "executor/protocol/events.h"
+
+namespace penstock::protocol {
+
+// Of an Event or a Reply.
+template <typename... Messages>
+std::uint64_t PayloadBytes(const std::variant<Messages...>& message) {
+  return std::visit(
+      [](const auto& one) -> std::uint64_t {
+        if constexpr (requires { one.bytes.size(); }) {
+          return one.bytes.size();
+        } else if constexpr (requires { one.ids.size(); }) {
+          return one.ids.size();
+        } else {
+          return 0;
+        }
+      },
+      message);
+}
+
+}  // namespace penstock::protocol

@@ -1,0 +1,66 @@
+// What a server notes of its trainers for reports, the flight recorder and the receipt: it changes nothing
+// that the server does.
+//
+//   JobNotes notes(options.observer, facts.trainers, config.params, is_sync);
+//   notes.Taken(merge);  notes.Started(run);  notes.StepEnded(trainer, step, now);
+//
+// With the server's lock, but for Sent, Ran and Published, which are called from any thread. Without an
+// observer it does nothing.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "executor/observe/observer.h"
+#include "executor/protocol/events.h"
+#include "executor/pserver/actions.h"
+
+namespace penstock::pserver {
+
+class JobNotes {
+ public:
+  JobNotes() = default;
+  JobNotes(observe::Observer* observer, int trainers, const std::vector<MachineConfig::Param>& params,
+           bool is_sync);
+
+  void Came(int trainer, std::uint64_t step) const;
+  void Left(int trainer, std::uint64_t step) const;
+  void Received(int trainer, const protocol::Event& event) const;
+  void Sent(int trainer, std::uint64_t bytes) const;
+  void Repeated(int trainer) const { At(trainer).Repeated(); }
+  void Lacks(int trainer, std::uint64_t step, int param) const;  // the param's update waits for it; -1: all
+
+  void StepEnded(int trainer, std::uint64_t step, Nanoseconds now);
+  void Taken(const MergeAction& merge);
+  void Started(const RunAction& run);
+  void Answered(int trainer, ChunkId at);  // with the newest value there is
+  void Ran(const RunAction& run) const;
+  void Published(int trainer, ChunkId at, std::uint64_t version, std::uint64_t bytes) const;
+
+ private:
+  struct Chunk {
+    std::uint64_t updates = 0;         // that were begun
+    int taken = 0;                     // whose gradient is in the one that begins next
+    std::vector<std::uint64_t> asked;  // by trainer: updates in what it was answered, plus 1; 0: never
+  };
+  struct EndOfStep {
+    int trainers = 0;  // that have ended it
+    Nanoseconds last{0};
+  };
+  const observe::PeerNotes& At(int trainer) const { return trainers_[static_cast<std::size_t>(trainer)]; }
+  Chunk& At(ChunkId at) {
+    return chunks_[static_cast<std::size_t>(at.param)][static_cast<std::size_t>(at.chunk)];
+  }
+  observe::NameId Name(int param) const { return param < 0 ? 0 : names_[static_cast<std::size_t>(param)]; }
+
+  observe::Observer* observer_ = nullptr;
+  bool is_sync_ = true;
+  std::vector<observe::PeerNotes> trainers_;
+  std::vector<std::uint64_t> steps_;  // by trainer: that it has ended
+  std::vector<observe::NameId> names_;
+  std::vector<std::vector<Chunk>> chunks_;  // of asynchronous modes
+  std::map<std::uint64_t, EndOfStep> ends_;
+};
+
+}  // namespace penstock::pserver

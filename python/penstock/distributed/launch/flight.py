@@ -1,0 +1,99 @@
+"""The flight recorder of a role: memory that it shares with its launcher, and in which it keeps its last 4,096 events.
+
+    flight = Flight()                       # before the role is started: pass flight.descriptor on, set its environment
+    flight.progress()                       # when training moved on last, by time.monotonic(); None: it never did
+    recording = flight.read("trainer 0")    # also of a role that hangs, is stopped, or was killed
+
+The memory's form is that of executor/observe/flight_memory.h.
+"""
+
+import dataclasses
+import json
+import mmap
+import os
+import struct
+import time
+
+_MAGIC = 0x3130544C46534E50
+_BYTES = 512 + 4096 * 48 + (1 << 20)
+_HEADER = struct.Struct("<Q6I3Q")
+_EVENT = struct.Struct("<6Q")
+_NAME = struct.Struct("<H")
+_KINDS = slice(56, 512)
+
+# Kinds of events by which nothing is gained.
+IDLE = frozenset({"pull asked", "peer left", "wait begun", "wait ended", "waits for"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    time: float  # by time.monotonic()
+    kind: str  # as executor/observe/recorder.cc names it
+    step: int
+    peer: str = ""
+    variable: str = ""
+    bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Recording:
+    """What a role did last."""
+
+    role: str  # "trainer 0"
+    events: tuple = ()  # the oldest first
+    address: str = ""  # of a pserver: by which others name it
+    state: str = ""  # "is stopped by a signal", "was killed by SIGKILL"; "": it runs
+
+    def write(self, path, now):
+        """As JSON lines: the role, then its events, `ago_s` before `now`."""
+        with open(path, "w") as file:
+            file.write(json.dumps({"role": self.role, "state": self.state, "address": self.address,
+                                   "written": time.time(), "events": len(self.events)}) + "\n")
+            for event in self.events:
+                line = dataclasses.asdict(event)
+                file.write(json.dumps({"ago_s": round(now - line.pop("time"), 3), **line}) + "\n")
+
+
+class Flight:
+    """The memory, made here and given to one role."""
+
+    def __init__(self):
+        self.descriptor = os.memfd_create("penstock-flight")
+        os.ftruncate(self.descriptor, _BYTES)
+        self._memory = mmap.mmap(self.descriptor, _BYTES, prot=mmap.PROT_READ)
+        self._inode = os.fstat(self.descriptor).st_ino
+
+    def environment(self):
+        """Names the descriptor and its inode, so that a process which did not inherit it maps nothing else."""
+        return {"PENSTOCK_FLIGHT_FD": f"{self.descriptor}:{self._inode}"}
+
+    def close_ours(self):
+        """The descriptor is the role's; the memory stays here too."""
+        os.close(self.descriptor)
+
+    def progress(self):
+        header = _HEADER.unpack_from(self._memory)
+        return header[9] / 1e9 if header[0] == _MAGIC and header[8] > 0 else None
+
+    def read(self, role, address="", state=""):
+        return Recording(role, tuple(self._events()), address, state)
+
+    def _events(self):
+        magic, count, size, events_at, names_at, names_bytes, _, _, end, _ = _HEADER.unpack_from(self._memory)
+        if magic != _MAGIC:
+            return
+        kinds = self._memory[_KINDS].rstrip(b"\0").decode().split("\n")
+        for number in range(max(0, end - count), end):
+            at = events_at + number % count * size
+            stamp, time_ns, step, size_sent, names, kind = _EVENT.unpack_from(self._memory, at)
+            if stamp != number + 1 or _EVENT.unpack_from(self._memory, at)[0] != stamp or kind >= len(kinds):
+                continue  # it is written just now
+            yield Event(time_ns / 1e9, kinds[kind], step, self._name(names_at, names_bytes, names >> 32),
+                        self._name(names_at, names_bytes, names & 0xFFFFFFFF), size_sent)
+
+    def _name(self, names_at, names_bytes, offset):
+        if not 0 < offset < names_bytes - 2:
+            return ""
+        size, = _NAME.unpack_from(self._memory, names_at + offset)
+        begin = names_at + offset + 2
+        return self._memory[begin:min(begin + size, names_at + names_bytes)].decode(errors="replace")

@@ -1,0 +1,59 @@
+"""The end-of-job receipt: a table of what each role of this machine sent, got and waited for.
+
+Roles write receipt.<kind>.<number>.json into the log folder (executor/observe/receipt.h).
+"""
+
+import json
+import os
+
+_COLUMNS = ("role", "steps", "seconds", "sent", "received", "exposed s", "waited most for", "resent", "repeats",
+            "staleness")
+
+
+def path_of(log_dir, role):
+    return os.path.join(log_dir, f"receipt.{role.kind}.{role.index}.json")
+
+
+def read_receipts(log_dir, roles):
+    """The receipts that are there, by role. One that cannot be read is left out."""
+    for role in roles:
+        try:
+            with open(path_of(log_dir, role)) as file:
+                yield json.load(file)
+        except (OSError, ValueError):
+            continue
+
+
+def table(receipts, pservers):
+    """Lines of the table, a row for each receipt; none if there are no receipts. `pservers`: addresses, in order."""
+    names = {f"pserver {address}": f"pserver {i}" for i, address in enumerate(pservers)}
+    rows = [_row(receipt, names) for receipt in receipts]
+    if not rows:
+        return []
+    widths = [max(len(row[i]) for row in (_COLUMNS, *rows)) for i in range(len(_COLUMNS))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in (_COLUMNS, *rows)]
+
+
+def _row(receipt, names):
+    most = max(receipt["peers"], key=lambda peer: peer["waited_s"], default=None)
+    waited = "-"
+    if most is not None and most["waits"] > 0:
+        waited = f"{names.get(most['name'], most['name'])}: {most['waited_s']:.2f} s"
+    return (receipt["role"], str(receipt["steps"]), f"{receipt['seconds']:.1f}", _size(receipt["bytes_out"]),
+            _size(receipt["bytes_in"]), f"{receipt['exposed_s']:.2f}", waited, str(receipt["resent"]),
+            str(receipt["repeats"]), _staleness(receipt["staleness"]))
+
+
+def _staleness(counts):
+    """"0: 12, 1: 3": how many gradients were applied that many updates after their pull."""
+    last = len(counts) - 1
+    return ", ".join(f"{b}{'+' if b == last else ''}: {n}" for b, n in enumerate(counts) if n > 0) or "-"
+
+
+def _size(count):
+    value, unit = float(count), "B"
+    for larger in ("kB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1000, larger
+    return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"

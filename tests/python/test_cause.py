@@ -1,0 +1,116 @@
+"""The sentence that flight recordings of a job come to, on recordings made by hand."""
+
+from penstock.distributed.launch.cause import explain_failure, explain_hang
+from penstock.distributed.launch.flight import Event, Recording
+from penstock.distributed.launch.receipts import table
+
+SERVER = "pserver 127.0.0.1:6170"
+
+
+def trainer(index, *events, state=""):
+    return Recording(f"trainer {index}", events, "", state)
+
+
+def pserver(index, *events, state=""):
+    return Recording(f"pserver {index}", events, f"127.0.0.1:{6170 + index}", state)
+
+
+def ended(step, at, peer=""):
+    return Event(at, "step ended", step, peer)
+
+
+def test_the_trainer_that_is_waited_for_is_named_with_its_step_and_last_event():
+    recordings = [
+        pserver(0, ended(11, 9.0, "trainer 1"), ended(12, 9.5, "trainer 0"),
+                Event(40.0, "waits for", 12, "trainer 1", "fc_0.w_0")),
+        trainer(0, ended(12, 9.5), Event(9.6, "wait begun", 13), Event(39.0, "waits for", 13, SERVER, "fc_0.w_0")),
+        trainer(1, ended(11, 9.0), Event(10.0, "push sent", 12, SERVER, "fc_0.w_0@GRAD", 400)),
+    ]
+    assert explain_hang(recordings, 44.0) == (
+        "trainer 1 stopped contributing at step 12 (last event: fc_0.w_0@GRAD sent to pserver 0 34.0 s ago); "
+        "pserver 0 and trainer 0 wait for it")
+
+
+def test_who_is_behind_is_found_before_anybody_has_said_what_it_waits_for():
+    recordings = [
+        pserver(0, ended(4, 1.0, "trainer 0"), ended(4, 1.0, "trainer 1"), ended(5, 2.0, "trainer 0")),
+        trainer(0, ended(5, 2.0), Event(2.1, "wait begun", 6)),
+        trainer(1, ended(4, 1.0)),
+    ]
+    assert explain_hang(recordings, 5.0) == (
+        "trainer 1 stopped contributing at step 5 (last event: step 4 ended 4.0 s ago); "
+        "pserver 0 and trainer 0 wait for it")
+
+
+def test_a_stopped_process_is_said_to_be_stopped():
+    recordings = [
+        pserver(0, ended(5, 2.0, "trainer 0"), Event(4.0, "waits for", 5, "trainer 1", "w")),
+        trainer(0, ended(5, 2.0), Event(2.1, "wait begun", 6), Event(4.0, "waits for", 6, SERVER, "w")),
+        trainer(1, ended(4, 1.0), Event(1.1, "wait begun", 5), state="is stopped by a signal"),
+    ]
+    assert explain_hang(recordings, 5.0).startswith("trainer 1 is stopped by a signal at step 5 (last event: step 4")
+
+
+def test_a_trainer_that_never_came_is_named():
+    recordings = [
+        pserver(0, Event(1.0, "peer came", 0, "trainer 0"), Event(12.0, "waits for", 0, "trainer 1")),
+        trainer(0, Event(1.0, "peer came", 0, SERVER), Event(1.1, "wait begun", 0),
+                Event(10.0, "waits for", 0, SERVER, "w")),
+        trainer(1),
+    ]
+    assert explain_hang(recordings, 20.0) == "trainer 1 has not begun to train; pserver 0 and trainer 0 wait for it"
+
+
+def test_a_pserver_that_does_nothing_is_named():
+    recordings = [
+        pserver(0, ended(3, 1.0, "trainer 0"), Event(1.0, "block run", 2, "", "w")),
+        trainer(0, ended(3, 1.0), Event(1.1, "wait begun", 4), Event(9.0, "waits for", 4, SERVER, "w")),
+    ]
+    assert explain_hang(recordings, 11.0) == (
+        "pserver 0 stopped contributing at step 4 (last event: w updated 10.0 s ago); trainer 0 waits for it")
+
+
+def test_roles_that_wait_for_each_other_are_all_named():
+    recordings = [
+        pserver(0, Event(9.0, "waits for", 4, "trainer 0", "w")),
+        trainer(0, Event(1.1, "wait begun", 4), Event(9.0, "waits for", 4, SERVER, "w")),
+    ]
+    assert explain_hang(recordings, 11.0) == (
+        "every role waits for another: pserver 0 for trainer 0; trainer 0 for pserver 0")
+
+
+def test_a_role_whose_answer_was_lost_is_among_those_that_wait():
+    recordings = [
+        pserver(0, Event(9.0, "waits for", 4, "trainer 1", "w")),
+        trainer(0, Event(1.1, "wait begun", 4), Event(9.0, "waits for", 4, SERVER, "w")),
+        trainer(1, Event(1.1, "wait begun", 4)),
+    ]
+    assert explain_hang(recordings, 11.0) == (
+        "every role waits for another: pserver 0 for trainer 1; trainer 0 for pserver 0; trainer 1 for an answer")
+
+
+def test_recordings_without_events_say_nothing():
+    assert explain_hang([], 1.0) == ""
+    assert explain_failure([trainer(0), pserver(0)], "trainer 0", "exited with code 1") == ""
+
+
+def test_who_waited_for_a_failed_role_is_judged_before_they_noticed():
+    recordings = [
+        pserver(0, ended(2, 1.0, "trainer 0"), ended(1, 0.5, "trainer 1"), Event(3.0, "peer left", 2, "trainer 1")),
+        trainer(0, ended(2, 1.0), Event(1.1, "wait begun", 3), Event(3.1, "wait ended", 3)),
+        trainer(1, ended(1, 0.5), Event(0.9, "push taken", 2, SERVER, "w@GRAD")),
+    ]
+    assert explain_failure(recordings, "trainer 1", "was killed by SIGKILL") == (
+        "trainer 1 was killed by SIGKILL at step 2 (last event: w@GRAD taken by pserver 0 2.1 s before); "
+        "pserver 0 and trainer 0 wait for it")
+
+
+def test_a_receipts_table_has_a_row_for_each_role():
+    receipt = {"role": "trainer 0", "steps": 50, "seconds": 12.34, "bytes_out": 1_200_000, "bytes_in": 900,
+               "exposed_s": 3.1, "resent": 0, "repeats": 2, "staleness": [3, 1, *[0] * 14, 2],
+               "peers": [{"name": SERVER, "waited_s": 1.9, "waits": 4}]}
+    lines = table([receipt], ["127.0.0.1:6170"])
+    assert lines[0].split()[:3] == ["role", "steps", "seconds"]
+    assert lines[1].split("  ") and "pserver 0: 1.90 s" in lines[1] and "0: 3, 1: 1, 16+: 2" in lines[1]
+    assert "1.2 MB" in lines[1] and "900 B" in lines[1]
+    assert table([], []) == []

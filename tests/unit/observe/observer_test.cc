@@ -1,0 +1,133 @@
+#include "executor/observe/observer.h"
+
+#include <gtest/gtest.h>
+
+#include "executor/observe/receipt.h"
+#include "executor/observe/report_times.h"
+#include "executor/observe/wait.h"
+
+namespace penstock::observe {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+class ObserverTest : public ::testing::Test {
+ protected:
+  FakeClock clock_;
+  Recorder recorder_{FlightMemory::Own(), clock_};
+  Observer observer_{recorder_, clock_};
+};
+
+TEST_F(ObserverTest, CountsByPeer) {
+  const PeerNotes a(&observer_, "pserver a:1"), b(&observer_, "pserver b:1");
+  a.Sent(100);
+  a.Sent(20);
+  b.Received(7);
+  b.Resent();
+  const Counts now = observer_.Now();
+  ASSERT_EQ(now.peers.size(), 2u);
+  EXPECT_EQ(now.peers[0].counts.bytes_out, 120u);
+  EXPECT_EQ(now.peers[0].counts.messages_out, 2u);
+  EXPECT_EQ(now.peers[1].counts.bytes_in, 7u);
+  EXPECT_EQ(now.Total().resent, 1u);
+}
+
+TEST_F(ObserverTest, NobodyWhoObservesIsNoError) {
+  const PeerNotes none(nullptr, "pserver a:1");
+  none.Sent(100);
+  none.Moved();
+  none.Record(EventKind::kPushSent, 1, none.Name("w"));
+  EXPECT_EQ(none.Name("w"), 0u);
+}
+
+TEST_F(ObserverTest, AWaitIsExposedAndOfThePeerThatEndedIt) {
+  const PeerNotes a(&observer_, "pserver a:1"), b(&observer_, "pserver b:1");
+  {
+    Wait wait(&observer_, clock_, 3, seconds(10));
+    clock_.Advance(seconds(1));
+    a.Moved();
+    clock_.Advance(seconds(1));
+    b.Moved();
+  }
+  const Counts now = observer_.Now();
+  EXPECT_EQ(now.exposed, Nanoseconds(seconds(2)));
+  EXPECT_EQ(now.peers[0].counts.waits, 0u);
+  EXPECT_EQ(now.peers[1].counts.waited, Nanoseconds(seconds(2)));
+  const std::vector<RecordedEvent> events = recorder_.Events();
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(events[0].kind, EventKind::kWaitBegun);
+  EXPECT_EQ(events[1].kind, EventKind::kWaitEnded);
+}
+
+TEST_F(ObserverTest, AWaitOfACommunicatorsThreadIsNotExposed) {
+  const BackgroundThread trainer_goes_on;
+  {
+    const Wait wait(&observer_, clock_, 3, seconds(10));
+    clock_.Advance(seconds(2));
+  }
+  EXPECT_EQ(observer_.Now().exposed, Nanoseconds(0));
+  EXPECT_EQ(observer_.Now().in_background, Nanoseconds(seconds(2)));
+}
+
+TEST_F(ObserverTest, AWaitIsReportedEachTimeItHasDoubled) {
+  Wait wait(nullptr, clock_, 0, seconds(10));
+  EXPECT_EQ(wait.ToNextReport(), Nanoseconds(seconds(10)));
+  clock_.Advance(seconds(10));
+  wait.Reported();
+  EXPECT_EQ(wait.ToNextReport(), Nanoseconds(seconds(10)));
+  clock_.Advance(seconds(10));
+  wait.Reported();
+  EXPECT_EQ(wait.ToNextReport(), Nanoseconds(seconds(20)));
+}
+
+TEST(ReportTimes, AreThoseOfTheEnvironmentWhereItHasANumber) {
+  const auto read = [](const char* text) {
+    setenv("PENSTOCK_REPORT_AFTER", text, 1);
+    const Nanoseconds after = ReportAfterFromEnvironment();
+    unsetenv("PENSTOCK_REPORT_AFTER");
+    return after;
+  };
+  EXPECT_EQ(read("0.2"), Nanoseconds(milliseconds(200)));
+  EXPECT_EQ(read("soon"), kReportAfter);
+  EXPECT_EQ(read("-1"), kReportAfter);
+  EXPECT_EQ(read("nan"), kReportAfter);
+  EXPECT_EQ(ReportAfterFromEnvironment(), kReportAfter);
+}
+
+TEST_F(ObserverTest, StalenessIsCountedByUpdates) {
+  for (const std::uint64_t versions : {0u, 1u, 1u, 40u}) observer_.CountStaleness(versions);
+  const Counts now = observer_.Now();
+  EXPECT_EQ(now.staleness[0], 1u);
+  EXPECT_EQ(now.staleness[1], 2u);
+  EXPECT_EQ(now.staleness[16], 1u);
+  EXPECT_EQ(now.staleness_count(), 4u);
+  EXPECT_EQ(now.staleness_sum, 42u);
+}
+
+TEST_F(ObserverTest, TheReceiptSaysItInALine) {
+  const PeerNotes a(&observer_, "pserver a:1");
+  a.Sent(1'500'000);
+  observer_.SetSteps(50);
+  {
+    const Wait wait(&observer_, clock_, 3, seconds(10));
+    clock_.Advance(milliseconds(1250));
+    a.Moved();
+  }
+  EXPECT_EQ(
+      ReceiptLine(observer_.Now()),
+      "receipt: 50 steps in 1.2 s, 1.5 MB sent, 0 B received, 1.25 s exposed; waited 1.25 s for pserver "
+      "a:1");
+}
+
+TEST_F(ObserverTest, TheExpositionEscapesLabels) {
+  const PeerNotes odd(&observer_, "p\"s\\e\nr");
+  odd.Sent(5);
+  const std::string text = Exposition("trainer 0", observer_.Now());
+  EXPECT_NE(text.find("penstock_sent_bytes_total{role=\"trainer 0\",peer=\"p\\\"s\\\\e\\nr\"} 5\n"),
+            std::string::npos)
+      << text;
+}
+
+}  // namespace
+}  // namespace penstock::observe

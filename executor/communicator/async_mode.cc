@@ -35,10 +35,10 @@ class AsyncMode : public Mode {
   }
   ~AsyncMode() override { End(); }
 
-  Status Send(Gradient& gradient, const Variable& value) override {
+  Status Send(Gradient& gradient, const Variable& value, const Tensor& residual) override {
     if (!value.Is<Tensor>() && !value.Is<SelectedRows>())
       return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
-    if (queues_.Put(QueueOf(gradient), CopyOf(value))) return OkStatus();
+    if (queues_.Put(QueueOf(gradient, residual), CopyOf(value))) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(status());
     return FailedPrecondition("E-communicator-stopped", "send: ", gradient.whole.name,
                               " comes after the communicator was stopped");
@@ -64,15 +64,21 @@ class AsyncMode : public Mode {
     bool fresh = false;       // and not landed yet
   };
 
+  struct Sent {
+    const Gradient* gradient = nullptr;
+    Tensor residual;  // the send thread brings its elements up to date
+  };
+
   Status status() const {
     const std::lock_guard lock(mutex_);
     return status_;
   }
 
-  std::size_t QueueOf(Gradient& gradient) {
+  std::size_t QueueOf(Gradient& gradient, const Tensor& residual) {
     const std::lock_guard lock(mutex_);
     const auto [known, added] = queue_of_.try_emplace(&gradient, gradients_.size());
-    if (added) gradients_.push_back(&gradient);
+    if (added) gradients_.push_back({&gradient, {}});
+    gradients_[known->second].residual = residual;
     return known->second;
   }
 
@@ -114,14 +120,14 @@ class AsyncMode : public Mode {
       attached_ = true;
     }
     for (SendQueues::Batch& batch : round) {
-      const Gradient* gradient = nullptr;
+      Sent sent;
       {
         const std::lock_guard lock(mutex_);
-        gradient = gradients_[batch.queue];
+        sent = gradients_[batch.queue];
       }
-      const MergeRule rule = gradient->whole.adds ? MergeRule::kSum : MergeRule::kMean;
+      const MergeRule rule = sent.gradient->whole.adds ? MergeRule::kSum : MergeRule::kMean;
       PENSTOCK_ASSIGN_OR_RETURN(const Variable merged, Merge(std::move(batch.gradients), rule));
-      PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *gradient, merged));
+      PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *sent.gradient, merged, sent.residual));
     }
     return rpc_.EndStep(pservers_);
   }
@@ -177,7 +183,7 @@ class AsyncMode : public Mode {
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable rounds_changed_;
   Status status_;
-  std::vector<Gradient*> gradients_;  // by queue
+  std::vector<Sent> gradients_;  // by queue
   std::map<const Gradient*, std::size_t> queue_of_;
   std::map<Param*, Received> received_;
   std::size_t rounds_ = 0;  // since parameters were asked for

@@ -36,8 +36,7 @@ Status RequireServable(const roles::ServerRole& role) {
   return OkStatus();
 }
 
-Status RequirePolicies(const ProgramMeta& meta, bool sync) {
-  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(meta));
+Status RequirePolicies(const JobPolicies& policies, bool sync) {
   const auto refused = [](const char* policy) {
     return Unimplemented("E-contract-policy", policy, " does not run yet; transpile without it");
   };
@@ -45,8 +44,7 @@ Status RequirePolicies(const ProgramMeta& meta, bool sync) {
     return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
                          "transpile without it, or with sync_mode=false");
   }
-  if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
-  return policies.compression == CompressionRules() ? OkStatus() : refused(kCompressionPolicy);
+  return policies.backup_trainers > 0 ? refused(kBackupTrainersPolicy) : OkStatus();
 }
 
 class ContractMaker {
@@ -83,12 +81,13 @@ class ContractMaker {
     return OkStatus();
   }
 
-  Result<TrainerContracts> Take() {
+  Result<TrainerContracts> Take(const JobPolicies& policies) {
     for (auto& [address, contract] : out_.contracts) {
       SortByName(contract.params);
       SortByName(contract.tables);
       SortByName(contract.grads);
       TakeStarts(contract);
+      PENSTOCK_RETURN_IF_ERROR(Compress(policies, contract));
       out_.trains |= !contract.grads.empty();
       const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
       for (std::vector<ContractPiece>* pulled :
@@ -109,6 +108,18 @@ class ContractMaker {
     const auto fetched = [&](const ContractPiece& piece) { return contract.FindParam(piece.name) >= 0; };
     std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
     std::erase_if(contract.grads, fetched);
+  }
+
+  static Status Compress(const JobPolicies& policies, Contract& contract) {
+    for (ContractPiece& grad : contract.grads) {
+      const Compression how = policies.CompressionOf(grad.name);
+      if (!how.none() && (grad.rows || grad.dtype != DType::kFp32)) {
+        return InvalidArgument("E-contract-compression", grad, " is compressed by ", how,
+                               ", which needs a dense gradient of f32");
+      }
+      grad.compression = how;
+    }
+    return OkStatus();
   }
 
   void AddServers(const CommOp& one) {
@@ -220,7 +231,8 @@ Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& progr
                                      const Op& listen_and_serv) {
   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
   PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta(), role.mode == roles::ServeMode::kSync));
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, role.mode == roles::ServeMode::kSync));
   return role;
 }
 
@@ -236,8 +248,8 @@ Contract ContractOf(const roles::ServerRole& role, int trainer, SparseParams spa
       if (trainer == 0) contract.starts.push_back(served.param);
       continue;
     }
-    contract.grads.push_back(
-        {served.GradientOf(trainer), served.param.dtype, served.param.shape, served.rows});
+    contract.grads.push_back({served.GradientOf(trainer), served.param.dtype, served.param.shape, served.rows,
+                              served.compression});
   }
   SortByName(contract.tables);
   SortByName(contract.grads);
@@ -254,9 +266,10 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
     Status status = maker.Add(one);
     if (!status.ok()) return roles::AddPlace(std::move(status), *one.op);
   }
-  PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take());
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(role.program->meta()));
+  PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take(policies));
   // A start-up program belongs to a job of any mode.
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta(), out.trains && !out.ends_steps));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, out.trains && !out.ends_steps));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;
   return out;
 }

@@ -26,6 +26,8 @@ struct MachineConfig {
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
+    // Of a dense gradient that travels compressed, by chunk. None: as many as the chunk has.
+    std::vector<std::size_t> compressed_bytes = {};
   };
   std::vector<Param> params;
 };

@@ -47,7 +47,9 @@ class TrainerCommunicator {
 
   // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
   // has returned.
-  virtual Status Send(GradientHandle gradient, const Variable& value) = 0;
+  // `residual`, if it is not empty, is that of the whole gradient (RpcClient::PushWithResidual); where the
+  // mode sends from a thread of its own, that thread writes it, up to Stop.
+  virtual Status Send(GradientHandle gradient, const Variable& value, const Tensor& residual) = 0;
   // send_barrier with half_async: all gradients of this process's step were handed over.
   virtual Status EndStep(PeersHandle pservers) = 0;
   // recv: `out` gets the parameter's newest value, if there is a newer one than it has. Nothing else writes

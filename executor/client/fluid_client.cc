@@ -29,6 +29,7 @@ Status RequireFluids(const Program& program) {
   };
   if (policies.staleness) return refused(kStalenessPolicy);
   if (policies.backup_trainers > 0) return refused(kBackupTrainersPolicy);
+  if (!policies.compression.empty()) return refused(kCompressionPolicy);
   if (!roles::ReadTrainer(program).by_communicator) return OkStatus();
   return Unimplemented("E-contract-mode", "a communicator does not run on Fluid's wire yet; transpile ",
                        "without runtime_split_send_recv, or use the native wire");

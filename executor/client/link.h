@@ -67,7 +67,8 @@ class Link final : public ConnectionHandler {
   std::optional<Slot> FindRows(const std::string& name) const;
 
   Status PushInitial(const InitialPiece& piece);  // copied
-  Status Push(Slot slot, const Tensor& value);
+  // `residual` as of RpcClient::PushWithResidual; empty where nothing is left behind.
+  Status Push(Slot slot, const Tensor& value, const Tensor& residual = {});
   Status PushRows(Slot slot, const SelectedRows& value);  // copied
   bool HasPushed() const;                                 // a gradient in the open step
   bool HasPushed(Slot slot) const;                        // this one
@@ -107,12 +108,19 @@ class Link final : public ConnectionHandler {
   void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
 
  private:
+  struct Target {  // memory of a caller's tensor
+    std::shared_ptr<Buffer> buffer;
+    std::byte* data = nullptr;
+
+    static Target Of(const Tensor& tensor) { return {tensor.buffer(), tensor.raw()}; }
+  };
   struct PendingPush {
     Slot slot = 0;
     std::uint64_t step = 0;
     std::uint32_t chunk = 0;  // those before it were sent
     Bytes bytes;              // a tensor's; of rows: all ids, then all values
     std::uint64_t rows = 0;   // of a gradient of rows
+    Target residual;          // of a compressed gradient
     Nanoseconds asked{0};     // when we asked for credit
   };
   struct PendingPull {
@@ -133,12 +141,6 @@ class Link final : public ConnectionHandler {
   using Pending =
       std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep, protocol::Save>;
 
-  struct Target {  // memory of a caller's tensor
-    std::shared_ptr<Buffer> buffer;
-    std::byte* data = nullptr;
-
-    static Target Of(const Tensor& tensor) { return {tensor.buffer(), tensor.raw()}; }
-  };
   struct Arriving {  // a pull
     bool active = false;
     Landing landing = Landing::kWithOthers;
@@ -198,6 +200,7 @@ class Link final : public ConnectionHandler {
   void Send(PendingCount& count);
   void Send(PendingEndStep& end);
   void Send(protocol::Save& save);
+  void Compress(const Variable& variable, PendingPush& push) const;
   bool SendAllowed(PendingPush& push);  // as far as there is credit; whether all of it was sent
   void SendParts(const Variable& variable, const PendingPush& push, Extent chunk);
   void SendWaiting(Variable& variable);
@@ -211,6 +214,7 @@ class Link final : public ConnectionHandler {
   void BeginPush(const Variable& variable, std::uint64_t step);
   void EndPush(const Variable& variable, std::uint64_t step);
   Extent ChunkOf(const Variable& variable, std::uint32_t chunk) const;
+  Extent PushedChunkOf(const Variable& variable, std::uint32_t chunk) const;  // as it travels
   Extent PartOf(Extent whole, std::uint32_t part) const;
   std::size_t PartsOf(std::size_t bytes) const;
 

@@ -6,6 +6,7 @@
 
 #include "executor/client/link.h"
 #include "executor/client/piece_checks.h"
+#include "executor/protocol/compressed.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
 
@@ -81,13 +82,17 @@ Status Link::PushInitial(const InitialPiece& given) {
   return OkStatus();
 }
 
-Status Link::Push(Slot slot, const Tensor& value) {
+Status Link::Push(Slot slot, const Tensor& value, const Tensor& residual) {
   const std::lock_guard lock(mutex_);
   Variable& variable = variables_[slot];
   PENSTOCK_RETURN_IF_ERROR(RequireTensor(PieceOf(variable), value));
+  PENSTOCK_RETURN_IF_ERROR(RequireResidual(PieceOf(variable), value, residual));
   if (variable.is_gradient) {
     PENSTOCK_RETURN_IF_ERROR(OpenPush(slot));
-    HandOver(PendingPush{.slot = slot, .step = environment_.steps.step(), .bytes = BytesOf(value)});
+    HandOver(PendingPush{.slot = slot,
+                         .step = environment_.steps.step(),
+                         .bytes = BytesOf(value),
+                         .residual = Target::Of(residual)});
     return OkStatus();
   }
   // A first value travels as a push of the parameter itself, in step 0. It is copied, because what comes back
@@ -221,8 +226,31 @@ void Link::SendAllThatWaited() {
   SendCompleteIfLast();
 }
 
+// Chunk by chunk, into memory that lives until the server has it. In the order of the steps, whose residuals
+// build on each other.
+void Link::Compress(const Variable& variable, PendingPush& push) const {
+  const Compression& how = PieceOf(variable).compression;
+  const Extent last = PushedChunkOf(variable, static_cast<std::uint32_t>(variable.chunks - 1));
+  const std::size_t size = last.begin + last.size;
+  auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+  const auto* const gradient = reinterpret_cast<const float*>(push.bytes.data);
+  auto* const residual = reinterpret_cast<float*>(push.residual.data);
+  for (std::uint32_t chunk = 0; chunk < variable.chunks; ++chunk) {
+    const Extent from = ChunkOf(variable, chunk);
+    const std::size_t begin = from.begin / sizeof(float), count = from.size / sizeof(float);
+    const std::span<float> left =
+        residual == nullptr ? std::span<float>() : std::span(residual + begin, count);
+    protocol::Compress(how, {gradient + begin, count}, left,
+                       bytes.get() + PushedChunkOf(variable, chunk).begin);
+  }
+  const std::byte* const data = bytes.get();
+  push.bytes = Bytes{std::move(bytes), data, size};
+  push.residual = {};
+}
+
 void Link::Send(PendingPush& push) {
   Variable& variable = variables_[push.slot];
+  if (!PieceOf(variable).compression.none()) Compress(variable, push);
   if (variable.waiting.empty() && SendAllowed(push)) return EndPush(variable, push.step);
   variable.waiting.push_back(std::move(push));
   ++pushes_waiting_;
@@ -247,7 +275,7 @@ bool Link::SendAllowed(PendingPush& push) {
   const std::uint64_t window = variable.by_turn ? 0 : cut_.window;
   for (; push.chunk < variable.chunks; ++push.chunk) {
     if (push.step >= std::max(variable.welcome_below[push.chunk], window)) return false;
-    SendParts(variable, push, rows ? Extent{0, push.bytes.size} : ChunkOf(variable, push.chunk));
+    SendParts(variable, push, rows ? Extent{0, push.bytes.size} : PushedChunkOf(variable, push.chunk));
   }
   return true;
 }
@@ -321,6 +349,17 @@ void Link::SendCompleteIfLast() {
 Link::Extent Link::ChunkOf(const Variable& variable, std::uint32_t chunk) const {
   const std::size_t begin = chunk * variable.chunk_bytes;
   return {begin, std::min(variable.chunk_bytes, variable.bytes - begin)};
+}
+
+// All chunks but the last have as many elements, so as many bytes.
+Link::Extent Link::PushedChunkOf(const Variable& variable, std::uint32_t chunk) const {
+  const Compression& how = PieceOf(variable).compression;
+  const Extent own = ChunkOf(variable, chunk);
+  if (how.none()) return own;
+  const auto bytes_of = [&](std::size_t bytes) {
+    return static_cast<std::size_t>(how.Bytes(static_cast<std::int64_t>(bytes / sizeof(float))));
+  };
+  return {chunk * bytes_of(std::min(variable.chunk_bytes, variable.bytes)), bytes_of(own.size)};
 }
 
 Link::Extent Link::PartOf(Extent whole, std::uint32_t part) const {

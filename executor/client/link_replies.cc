@@ -229,7 +229,8 @@ Status Link::On(const protocol::Rows& rows) {
   ArrivingRows* arriving = RowsOf(rows.request);
   if (arriving == nullptr || arriving->version != rows.version) return OkStatus();
   if (rows.part >= arriving->have.size()) return OkStatus();
-  // A repeated question may have been answered twice, as in PulledNewest; these numbers are low bits, which wrap.
+  // A repeated question may have been answered twice, as in PulledNewest; these numbers are low bits, which
+  // wrap.
   const auto newer = static_cast<std::int32_t>(rows.updates - arriving->updates);
   const bool is_first = arriving->parts_left == arriving->have.size();
   if (newer < 0 && !is_first) return OkStatus();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "executor/protocol/compressed.h"
+
 namespace penstock::client {
 namespace {
 
@@ -23,6 +25,16 @@ bool MayHaveAnyRow(const protocol::Contract& contract) {
 Status RequireTensor(const protocol::ContractPiece& piece, const Tensor& value) {
   if (!piece.rows && IsTensorOf(piece, value)) return OkStatus();
   return InvalidArgument("E-send-shape", "send: ", piece, " is declared, the value is ", TypeOf(value));
+}
+
+Status RequireResidual(const protocol::ContractPiece& piece, const Tensor& value, const Tensor& residual) {
+  if (!piece.compression.HasResidual()) return OkStatus();
+  if (!IsTensorOf(piece, residual)) {
+    return InvalidArgument("E-send-residual", "send: what is not sent of ", piece,
+                           " is kept in a residual of that type and shape, which is ", TypeOf(residual));
+  }
+  return protocol::CheckCompressible(piece.compression, value.Span<float>(), residual.Span<float>())
+      .In(StrCat("send: ", piece.name));
 }
 
 Status RequireInitial(const protocol::ContractPiece& piece, const Tensor& value) {

@@ -117,9 +117,9 @@ Status Session::PushWith(PushHandle handle, const Send& send) {
   return OkStatus();
 }
 
-Status Session::Push(PushHandle handle, const Tensor& value) {
+Status Session::Push(PushHandle handle, const Tensor& value, const Tensor& residual) {
   return PushWith(handle, [&](Link& link, Slot slot) {
-    return copies_pushes_ ? link.Push(slot, value.Clone()) : link.Push(slot, value);
+    return link.Push(slot, copies_pushes_ ? value.Clone() : value, residual);
   });
 }
 

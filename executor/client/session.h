@@ -45,7 +45,7 @@ class Session : private LinkHost {
   Result<PeersHandle> DeclarePeers(const std::vector<std::string>& pservers);
 
   Status PushInitial(const InitialPiece& piece);  // copied
-  Status Push(PushHandle handle, const Tensor& value);
+  Status Push(PushHandle handle, const Tensor& value, const Tensor& residual = {});
   Status PushRows(PushHandle handle, const SelectedRows& value);  // copied
   Status CountStep(PeersHandle handle);
   Status EndStep(PeersHandle handle);

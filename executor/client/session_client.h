@@ -21,6 +21,9 @@ class SessionClient : public RpcClient {
   }
 
   Status Push(PushHandle piece, const Variable& value) override;
+  Status PushWithResidual(PushHandle piece, const Tensor& value, const Tensor& residual) override {
+    return session_.Push(piece, value, residual);
+  }
   Status CountStep(PeersHandle pservers) override;
   Status EndStep(PeersHandle pservers) override;
   Status Pull(PullHandle piece, Variable& out) override;

@@ -33,6 +33,9 @@ class SharedClient::User : public RpcClient {
     return client_.DeclarePeers(pservers, trainer_id);
   }
   Status Push(PushHandle piece, const Variable& value) override { return client_.Push(piece, value); }
+  Status PushWithResidual(PushHandle piece, const Tensor& value, const Tensor& residual) override {
+    return client_.PushWithResidual(piece, value, residual);
+  }
   Status CountStep(PeersHandle pservers) override { return client_.CountStep(pservers); }
   Status EndStep(PeersHandle pservers) override { return client_.EndStep(pservers); }
   Status Pull(PullHandle piece, Variable& out) override { return client_.Pull(piece, out); }

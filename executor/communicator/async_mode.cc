@@ -36,10 +36,10 @@ class AsyncMode : public Mode {
   }
   ~AsyncMode() override { End(); }
 
-  Status Send(Gradient& gradient, const Variable& value) override {
+  Status Send(Gradient& gradient, const Variable& value, const Tensor& residual) override {
     if (!value.Is<Tensor>() && !value.Is<SelectedRows>())
       return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
-    return Put(gradient, CopyOf(value));
+    return Put(gradient, residual, CopyOf(value));
   }
   // Steps wait in a queue of their own, so that they keep pace with their gradients.
   Status CountStep(PeersHandle pservers) override {
@@ -47,7 +47,7 @@ class AsyncMode : public Mode {
       const std::lock_guard lock(mutex_);
       counted_at_ = pservers;
     }
-    return Put(counts_, Variable());
+    return Put(counts_, {}, Variable());
   }
   Status EndStep(PeersHandle) override { return status(); }  // steps are those of the send thread
 
@@ -85,22 +85,28 @@ class AsyncMode : public Mode {
     bool fresh = false;       // and not landed yet
   };
 
+  struct Sent {
+    const Gradient* gradient = nullptr;
+    Tensor residual;  // the send thread brings its elements up to date
+  };
+
   Status status() const {
     const std::lock_guard lock(mutex_);
     return status_;
   }
 
-  Status Put(Gradient& gradient, Variable value) {
-    if (queues_.Put(QueueOf(gradient), std::move(value))) return OkStatus();
+  Status Put(Gradient& gradient, const Tensor& residual, Variable value) {
+    if (queues_.Put(QueueOf(gradient, residual), std::move(value))) return OkStatus();
     PENSTOCK_RETURN_IF_ERROR(status());
     return FailedPrecondition("E-communicator-stopped", "send: ", gradient.whole.name,
                               " comes after the communicator was stopped");
   }
 
-  std::size_t QueueOf(Gradient& gradient) {
+  std::size_t QueueOf(Gradient& gradient, const Tensor& residual) {
     const std::lock_guard lock(mutex_);
     const auto [known, added] = queue_of_.try_emplace(&gradient, gradients_.size());
-    if (added) gradients_.push_back(&gradient);
+    if (added) gradients_.push_back({&gradient, {}});
+    gradients_[known->second].residual = residual;
     return known->second;
   }
 
@@ -144,18 +150,18 @@ class AsyncMode : public Mode {
     }
     std::size_t counts = 0;
     for (SendQueues::Batch& batch : round) {
-      const Gradient* gradient = nullptr;
+      Sent sent;
       {
         const std::lock_guard lock(mutex_);
-        gradient = gradients_[batch.queue];
+        sent = gradients_[batch.queue];
       }
-      if (gradient == &counts_) {
+      if (sent.gradient == &counts_) {
         counts = batch.gradients.size();
         continue;
       }
-      const MergeRule rule = gradient->whole.adds ? MergeRule::kSum : MergeRule::kMean;
+      const MergeRule rule = sent.gradient->whole.adds ? MergeRule::kSum : MergeRule::kMean;
       PENSTOCK_ASSIGN_OR_RETURN(const Variable merged, Merge(std::move(batch.gradients), rule));
-      PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *gradient, merged));
+      PENSTOCK_RETURN_IF_ERROR(PushRows(rpc_, *sent.gradient, merged, sent.residual));
     }
     return EndRound(counts);
   }
@@ -226,7 +232,7 @@ class AsyncMode : public Mode {
   Status status_;
   Gradient counts_{.whole = {.name = "the count of a step", .pieces = {}}, .pieces = {}};
   PeersHandle counted_at_;
-  std::vector<Gradient*> gradients_;  // by queue
+  std::vector<Sent> gradients_;  // by queue
   std::map<const Gradient*, std::size_t> queue_of_;
   std::map<Param*, Received> received_;
   std::size_t rounds_ = 0;  // since parameters were asked for

@@ -138,12 +138,12 @@ Result<std::shared_ptr<Mode>> Communicator::Running(std::string_view op, std::st
       "before the first step");
 }
 
-Status Communicator::Send(GradientHandle gradient, const Variable& value) {
+Status Communicator::Send(GradientHandle gradient, const Variable& value, const Tensor& residual) {
   std::unique_lock lock(mutex_);
   Gradient& sent = gradients_[static_cast<std::size_t>(gradient.index)];
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send", sent.whole.name));
   lock.unlock();
-  return mode->Send(sent, value);
+  return mode->Send(sent, value, residual);
 }
 
 Status Communicator::EndStep(PeersHandle pservers) {

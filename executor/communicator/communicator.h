@@ -46,7 +46,7 @@ class Communicator : public TrainerCommunicator {
 
   Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) override;
   Result<ParamHandle> DeclareParam(const WholeVariable& param) override;
-  Status Send(GradientHandle gradient, const Variable& value) override;
+  Status Send(GradientHandle gradient, const Variable& value, const Tensor& residual) override;
   Status EndStep(PeersHandle pservers) override;
   Status CountStep(PeersHandle pservers) override;
   Status Land(ParamHandle param, Variable& out) override;

@@ -15,7 +15,8 @@ namespace penstock::communicator {
 class Mode {
  public:
   virtual ~Mode() = default;
-  virtual Status Send(Gradient& gradient, const Variable& value) = 0;
+  // `residual` as of TrainerCommunicator::Send.
+  virtual Status Send(Gradient& gradient, const Variable& value, const Tensor& residual) = 0;
   virtual Status EndStep(PeersHandle pservers) = 0;
   virtual Status CountStep(PeersHandle pservers) = 0;
   virtual Status Land(Param& param, Tensor& out) = 0;

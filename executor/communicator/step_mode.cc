@@ -7,7 +7,9 @@ class StepMode : public Mode {
  public:
   explicit StepMode(RpcClient& rpc) : rpc_(rpc) {}
 
-  Status Send(Gradient& gradient, const Variable& value) override { return PushRows(rpc_, gradient, value); }
+  Status Send(Gradient& gradient, const Variable& value, const Tensor& residual) override {
+    return PushRows(rpc_, gradient, value, residual);
+  }
   Status EndStep(PeersHandle pservers) override {
     pservers_ = pservers;
     PENSTOCK_RETURN_IF_ERROR(rpc_.EndStep(pservers));

@@ -23,13 +23,28 @@ SelectedRows Between(const SelectedRows& all, Dim begin, Dim end) {
   return some;
 }
 
+Status PushRowsWithResidual(RpcClient& rpc, const Gradient& gradient, const Tensor& value,
+                            const Tensor& residual) {
+  if (gradient.pieces.size() == 1) return rpc.PushWithResidual(gradient.pieces.front(), value, residual);
+  Tensor rows, rows_left;
+  for (std::size_t i = 0; i < gradient.pieces.size(); ++i) {
+    const WholeVariable::Piece& piece = gradient.whole.pieces[i];
+    rows.ViewRows(value, piece.begin, piece.end);
+    rows_left.ViewRows(residual, piece.begin, piece.end);
+    PENSTOCK_RETURN_IF_ERROR(rpc.PushWithResidual(gradient.pieces[i], rows, rows_left));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
-Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value) {
+Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual) {
   const auto* tensor = value.If<Tensor>();
   const auto* rows = value.If<SelectedRows>();
   if (tensor == nullptr && rows == nullptr)
     return InvalidArgument("E-send-kind", "send: only tensors and rows of them are sent");
+  if (tensor != nullptr && residual.initialized())
+    return PushRowsWithResidual(rpc, gradient, *tensor, residual);
   if (gradient.pieces.size() == 1) return rpc.Push(gradient.pieces.front(), value);
   for (std::size_t i = 0; i < gradient.pieces.size(); ++i) {
     const WholeVariable::Piece& piece = gradient.whole.pieces[i];

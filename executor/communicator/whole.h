@@ -1,6 +1,6 @@
 // Gradients and parameters as the communicator holds them: whole, with the handle of each server's rows.
 //
-//   PENSTOCK_RETURN_IF_ERROR(PushRows(rpc, gradient, value));   // each server its rows, as views of `value`
+//   PENSTOCK_RETURN_IF_ERROR(PushRows(rpc, gradient, value, {}));   // each server its rows of `value`
 //   PENSTOCK_RETURN_IF_ERROR(PullRows(rpc, param, w));          // each server's rows into w's own memory
 #pragma once
 
@@ -25,7 +25,8 @@ struct Param {
 // Pushes rows of `value` to their servers, without a copy of a tensor: the bytes stay as they are until the
 // client says that they arrived. Of a gradient of rows each server gets those that it holds, numbered from
 // its own first row, in the order in which they come. kInvalidArgument E-send-kind: neither tensor nor rows.
-Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value);
+// `residual`, if it is not empty, is that of the whole gradient, which is compressed.
+Status PushRows(RpcClient& rpc, const Gradient& gradient, const Variable& value, const Tensor& residual);
 
 // Asks for all pieces, into rows of `out`, which is made if it has another type or shape. They are there
 // when the client's CompletePulls returns.

@@ -76,8 +76,9 @@ struct TrainerContracts {
 };
 
 // kUnimplemented: E-contract-mode (a communicator is to be told of rows), E-contract-policy.
-// kInvalidArgument: E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer
-// (ops disagree about who runs them), E-contract-twice.
+// kInvalidArgument: E-contract-compression (of what is no dense f32 gradient), E-policy-value, E-text-syntax,
+// E-compression-value (framework/text/policies.h), E-contract-epmap, E-contract-shape, E-contract-var
+// (roles::PieceOf), E-contract-trainer (ops disagree about who runs them), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));

@@ -55,8 +55,7 @@ Status RequireServable(const roles::ServerRole& role) {
 }
 
 // `sync`: nothing for a start-up program, which belongs to a job of any mode.
-Status RequirePolicies(const ProgramMeta& meta, std::optional<bool> sync) {
-  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(meta));
+Status RequirePolicies(const JobPolicies& policies, std::optional<bool> sync) {
   if (policies.staleness && sync == true) {
     return Unimplemented("E-contract-policy", kStalenessPolicy, " does not run in synchronous programs; ",
                          "transpile without it, or with sync_mode=false");
@@ -65,8 +64,7 @@ Status RequirePolicies(const ProgramMeta& meta, std::optional<bool> sync) {
     return Unimplemented("E-contract-policy", kBackupTrainersPolicy, " does not run in asynchronous ",
                          "programs; transpile without it, or with sync_mode=true");
   }
-  if (policies.compression == CompressionRules()) return OkStatus();
-  return Unimplemented("E-contract-policy", kCompressionPolicy, " does not run yet; transpile without it");
+  return OkStatus();
 }
 
 class ContractMaker {
@@ -103,12 +101,13 @@ class ContractMaker {
     return OkStatus();
   }
 
-  Result<TrainerContracts> Take() {
+  Result<TrainerContracts> Take(const JobPolicies& policies) {
     for (auto& [address, contract] : out_.contracts) {
       SortByName(contract.params);
       SortByName(contract.tables);
       SortByName(contract.grads);
       TakeStarts(contract);
+      PENSTOCK_RETURN_IF_ERROR(Compress(policies, contract));
       out_.trains |= !contract.grads.empty();
       const auto same = [](const ContractPiece& a, const ContractPiece& b) { return a.name == b.name; };
       for (std::vector<ContractPiece>* pulled :
@@ -129,6 +128,18 @@ class ContractMaker {
     const auto fetched = [&](const ContractPiece& piece) { return contract.FindParam(piece.name) >= 0; };
     std::copy_if(contract.grads.begin(), contract.grads.end(), std::back_inserter(contract.starts), fetched);
     std::erase_if(contract.grads, fetched);
+  }
+
+  static Status Compress(const JobPolicies& policies, Contract& contract) {
+    for (ContractPiece& grad : contract.grads) {
+      const Compression how = policies.CompressionOf(grad.name);
+      if (!how.none() && (grad.rows || grad.dtype != DType::kFp32)) {
+        return InvalidArgument("E-contract-compression", grad, " is compressed by ", how,
+                               ", which needs a dense gradient of f32");
+      }
+      grad.compression = how;
+    }
+    return OkStatus();
   }
 
   void AddServers(const CommOp& one) {
@@ -239,7 +250,8 @@ Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& progr
                                      const Op& listen_and_serv) {
   PENSTOCK_ASSIGN_OR_RETURN(roles::ServerRole role, roles::ReadServer(ops, program, listen_and_serv));
   PENSTOCK_RETURN_IF_ERROR(RequireServable(role));
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(program.meta(), role.mode == roles::ServeMode::kSync));
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, role.mode == roles::ServeMode::kSync));
   return role;
 }
 
@@ -255,8 +267,8 @@ Contract ContractOf(const roles::ServerRole& role, int trainer, SparseParams spa
       if (trainer == 0) contract.starts.push_back(served.param);
       continue;
     }
-    contract.grads.push_back(
-        {served.GradientOf(trainer), served.param.dtype, served.param.shape, served.rows});
+    contract.grads.push_back({served.GradientOf(trainer), served.param.dtype, served.param.shape, served.rows,
+                              served.compression});
   }
   SortByName(contract.tables);
   SortByName(contract.grads);
@@ -273,9 +285,10 @@ Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role) {
     Status status = maker.Add(one);
     if (!status.ok()) return roles::AddPlace(std::move(status), *one.op);
   }
-  PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take());
+  PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(role.program->meta()));
+  PENSTOCK_ASSIGN_OR_RETURN(TrainerContracts out, maker.Take(policies));
   const std::optional<bool> sync = out.trains ? std::optional(!out.ends_steps) : std::nullopt;
-  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(role.program->meta(), sync));
+  PENSTOCK_RETURN_IF_ERROR(RequirePolicies(policies, sync));
   out.pulls_complete_at_barrier = role.pulls_end_at_barrier;
   return out;
 }

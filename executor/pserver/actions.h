@@ -29,6 +29,8 @@ struct MachineConfig {
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
     bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
+    // Of a dense gradient that travels compressed, by chunk. None: as many as the chunk has.
+    std::vector<std::size_t> compressed_bytes = {};
   };
   std::vector<Param> params;
 };

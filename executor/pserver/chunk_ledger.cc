@@ -234,8 +234,11 @@ bool ChunkLedger::EndBlock(ChunkId at) {
 }
 
 std::size_t ChunkLedger::PushedBytes(const PushEvent& push) const {
-  const std::size_t row_bytes = param(push.param).pushed_row_bytes;
-  return row_bytes == 0 || push.initial ? chunk({push.param, push.chunk}).bytes() : push.rows * row_bytes;
+  const MachineConfig::Param& of = param(push.param);
+  if (!push.initial && of.pushed_row_bytes > 0) return push.rows * of.pushed_row_bytes;
+  if (!push.initial && !of.compressed_bytes.empty())
+    return of.compressed_bytes[static_cast<std::size_t>(push.chunk)];
+  return chunk({push.param, push.chunk}).bytes();
 }
 
 Status ChunkLedger::CheckChunk(int trainer, const char* did, ChunkId at) const {

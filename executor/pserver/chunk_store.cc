@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "executor/protocol/compressed.h"
 #include "executor/pserver/gradient_sum.h"
 #include "framework/ir/program.h"
 #include "framework/tensor/chunk.h"
@@ -98,6 +99,7 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   param.piece = served.param;
   param.start = served.start;
   param.rows = served.rows;
+  param.compression = served.compression;
   param.addends = static_cast<int>(served.grads.size());
   param.block = served.block;
   param.first_queue = first_queue;
@@ -252,7 +254,12 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
       shape.pushed_row_bytes = sizeof(std::int64_t) + static_cast<std::size_t>(param.piece.shape.RowWidth()) *
                                                           SizeOf(param.piece.dtype);
     }
-    for (const auto& chunk : param.chunks) shape.chunk_bytes.push_back(chunk->param.bytes());
+    for (const auto& chunk : param.chunks) {
+      shape.chunk_bytes.push_back(chunk->param.bytes());
+      if (param.compression.none()) continue;
+      shape.compressed_bytes.push_back(
+          static_cast<std::size_t>(param.compression.Bytes(chunk->param.count())));
+    }
   }
   return shapes;
 }
@@ -273,6 +280,17 @@ Status ChunkStore::Merge(const MergeAction& merge) {
 }
 
 Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk) {
+  if (!param.compression.none() && !merge.parts.empty()) {
+    MergeAction expanded = merge;
+    Tensor whole = pool_.Make(chunk.param.dtype(), chunk.param.shape());
+    PENSTOCK_RETURN_IF_ERROR(protocol::Expand(param.compression, merge.parts, whole.Span<float>()));
+    expanded.parts = {Payload::Of(whole, 0, whole.bytes())};
+    return MergeExpanded(expanded, param, chunk);
+  }
+  return MergeExpanded(merge, param, chunk);
+}
+
+Status ChunkStore::MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk) {
   if (param.merge) {
     Tensor& sum = chunk.sum->As<Tensor>();
     Addition addition{.first = chunk.merged == 0};

@@ -64,6 +64,7 @@ class ChunkStore {
   std::size_t pooled_bytes() const { return pool_.bytes_made(); }
 
   // kInvalidArgument E-rpc-row: a gradient of rows lists one that the piece does not have.
+  // kDataLoss E-rpc-compressed: bytes of a compressed gradient that are none.
   // kFailedPrecondition E-load-differs: two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
@@ -120,8 +121,9 @@ class ChunkStore {
   struct Param {
     protocol::ContractPiece piece;
     bool start = false;
-    bool rows = false;  // its gradients are
-    int addends = 0;    // gradients of an update
+    bool rows = false;             // its gradients are
+    Compression compression = {};  // of its gradients, on their way
+    int addends = 0;               // gradients of an update
     int block = 0;
     Dim chunk_rows = 0;
     std::optional<MergePlan> merge;
@@ -149,6 +151,7 @@ class ChunkStore {
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
+  Status MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk);
   Chunk& At(int param, int chunk) const {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
   }

@@ -40,9 +40,13 @@ Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler&
                          "; on Fluid's wire 0 (sync), 1 and 2 (async) run so far")
         .With("leave PENSTOCK_WIRE out if the trainers are Penstock's too");
   }
-  if (served.backup_trainers > 0) {
-    return Unimplemented("E-contract-policy", kBackupTrainersPolicy, " does not run on Fluid's wire; ",
-                         "transpile without it, or use the native wire");
+  const auto refused = [](const char* policy) {
+    return Unimplemented("E-contract-policy", policy, " does not run on Fluid's wire; transpile without it, ",
+                         "or use the native wire");
+  };
+  if (served.backup_trainers > 0) return refused(kBackupTrainersPolicy);
+  for (const roles::ServedParam& param : served.role.params) {
+    if (!param.compression.none()) return refused(kCompressionPolicy);
   }
   auto service = std::make_shared<FluidService>(handler, std::move(served), job_);
   transport::UnaryServerOptions options = FluidService::Calls();

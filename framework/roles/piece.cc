@@ -5,8 +5,9 @@
 namespace penstock::roles {
 
 std::string PieceType::ToString() const {
-  return rows ? StrCat(name, " : rows<", DTypeName(dtype), shape, ">")
-              : StrCat(name, " : ", DTypeName(dtype), shape);
+  if (rows) return StrCat(name, " : rows<", DTypeName(dtype), shape, ">");
+  std::string text = StrCat(name, " : ", DTypeName(dtype), shape);
+  return compression.none() ? text : StrCat(text, " as ", compression);
 }
 
 Result<PieceType> PieceOf(const Program& program, int block, const std::string& local,

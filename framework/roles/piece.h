@@ -10,6 +10,7 @@
 #include "framework/base/status.h"
 #include "framework/tensor/dtype.h"
 #include "framework/tensor/shape.h"
+#include "framework/text/compression.h"
 
 namespace penstock {
 class Op;
@@ -23,7 +24,9 @@ struct PieceType {
   DType dtype = DType::kFp32;
   Shape shape;
   bool rows = false;             // travels as some rows of it: a sparse gradient
-  std::string ToString() const;  // "w : f32[7, 2048]", "w@GRAD : rows<f32[7, 2048]>"
+  Compression compression = {};  // of a dense f32 gradient, on its way
+  // "w : f32[7, 2048]", "w@GRAD : rows<f32[7, 2048]>", "w@GRAD : f32[7, 2048] as two_bit 0.5"
+  std::string ToString() const;
 };
 
 // The variable `local` as a block sees it, as the message that is called `remote`. kInvalidArgument:

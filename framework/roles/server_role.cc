@@ -6,6 +6,7 @@
 #include "framework/roles/attr_names.h"
 #include "framework/roles/server_wiring.h"
 #include "framework/roles/trainer_role.h"
+#include "framework/text/policies.h"
 
 namespace penstock::roles {
 namespace {
@@ -123,6 +124,7 @@ class ServerReader {
               [](const ServedParam& a, const ServedParam& b) { return a.param.name < b.param.name; });
     PENSTOCK_RETURN_IF_ERROR(RequireOnce());
     PENSTOCK_RETURN_IF_ERROR(ReadChunks());
+    PENSTOCK_RETURN_IF_ERROR(ReadCompression());
     FindCounters();
     return std::move(role_);
   }
@@ -263,6 +265,26 @@ class ServerReader {
       if (*served.chunk_rows == rows || served.elementwise) continue;
       return InvalidArgument("E-server-chunk", "the plan cuts ", served.param, " into chunks of ",
                              *served.chunk_rows, " rows, but block ", served.block, " needs it whole");
+    }
+    return OkStatus();
+  }
+
+  // The gradients of a parameter travel alike, whoever sends them.
+  Status ReadCompression() {
+    PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program_.meta()));
+    for (ServedParam& served : role_.params) {
+      for (const std::string& grad : served.grads) {
+        const Compression how = policies.CompressionOf(grad);
+        if (&grad == &served.grads.front()) served.compression = how;
+        if (how == served.compression) continue;
+        return InvalidArgument("E-server-compression", "the gradients of ", served.param.name,
+                               " are compressed in different ways: ", served.grads.front(), " by ",
+                               served.compression, ", ", grad, " by ", how);
+      }
+      const bool dense = !served.rows && !served.by_id && served.param.dtype == DType::kFp32;
+      if (served.compression.none() || dense) continue;
+      return InvalidArgument("E-server-compression", "the gradients of ", served.param, " are compressed by ",
+                             served.compression, ", which needs dense gradients of f32");
     }
     return OkStatus();
   }

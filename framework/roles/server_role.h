@@ -37,8 +37,9 @@ struct ServedParam {
   // By trainer: the order in which the merge adds them. One alone where nothing merges: all trainers send
   // under that name, and each gradient is applied for itself.
   std::vector<std::string> grads;
-  bool elementwise = false;  // every op of the block: it may run on a row range
-  bool rows = false;         // the gradients are rows: then it is not cut into chunks
+  Compression compression = {};  // of each of them, on its way
+  bool elementwise = false;      // every op of the block: it may run on a row range
+  bool rows = false;             // the gradients are rows: then it is not cut into chunks
   // It is a shard of a table that is dealt out by id: `param` is the whole table, of which some rows live
   // here.
   bool by_id = false;
@@ -93,9 +94,10 @@ struct ServerRole {
 //   E-server-merge      gradients that are merged do not fit the trainers, each other, or what is
 //                       received
 //   E-server-twice      a parameter is updated or held twice
+//   E-server-compression  the gradients of a parameter are compressed in different ways, or cannot be
 //   E-server-lookup     a question that no block can answer
 //   E-server-chunk      the plan cuts a piece as its update does not allow
-//   E-op-unknown, E-contract-var, E-contract-shape
+//   E-op-unknown, E-contract-var, E-contract-shape, E-policy-value, E-text-syntax, E-compression-value
 Result<ServerRole> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv);
 
 }  // namespace penstock::roles

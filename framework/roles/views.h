@@ -89,6 +89,9 @@ class SendView {
   // no server is.
   bool tells_communicator() const;
   std::string_view done() const { return op_.OutputName("Out"); }  // control variable
+  // Where what compression leaves behind of the gradient is kept; none: nothing is.
+  std::string_view residual() const { return op_.InputName("Residual"); }
+  std::string_view residual_out() const { return op_.OutputName("ResidualOut"); }
   // kInvalidArgument E-contract-epmap: as many addresses as variables.
   Status Validate() const;
 

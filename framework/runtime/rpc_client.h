@@ -5,12 +5,12 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(push_, rpc.DeclarePush(piece));
 //   ... each step:  PENSTOCK_RETURN_IF_ERROR(rpc.Push(push_, gradient));
 //
-// Called from one thread at a time, but for Cancel, Abandon, and a communicator's: its sending and its receiving
-// thread push and pull beside the trainer's. Push does not wait for the server: it keeps the tensor's
-// buffer, whose bytes must stay as they are until CompletePulls of the same step (or EndStep of the next) has
-// returned, or, without a fetch_barrier, the Pull that ended the step. EndStep, Pull, CompleteRows,
-// CompletePulls, SaveTable and Complete may wait, report after 10 s, 20 s, 40 s what for, and give up only
-// when a peer is gone or the run is cancelled. After the first error every later call returns that error.
+// Called from one thread at a time, but for Cancel, Abandon, and a communicator's threads, which push and
+// pull beside the trainer's. Push does not wait for the server: it keeps the tensor's buffer, whose bytes
+// must stay as they are until CompletePulls of the same step (or EndStep of the next) has returned, or,
+// without a fetch_barrier, the Pull that ended the step. EndStep, Pull, CompleteRows, CompletePulls,
+// SaveTable and Complete may wait, report after 10 s, 20 s, 40 s what for, and give up only when a peer is
+// gone or the run is cancelled. After the first error every later call returns that error.
 #pragma once
 
 #include <cstdint>
@@ -71,6 +71,13 @@ class RpcClient {
   // Hands the gradient of the step now open to its server: a tensor, or rows of one. Twice in one step for
   // one piece is kFailedPrecondition.
   virtual Status Push(PushHandle piece, const Variable& value) = 0;
+  // The same, of a gradient that is compressed with error feedback (text/compression.h). `residual`, of the
+  // piece's type and shape, holds what was not sent in earlier steps, and afterwards what was not sent in
+  // this one: at the latest when the gradient's own bytes are free again. kInvalidArgument E-send-residual:
+  // it does not fit. kFailedPrecondition E-compression-finite.
+  virtual Status PushWithResidual(PushHandle /*piece*/, const Tensor& /*value*/, const Tensor& /*residual*/) {
+    return Unimplemented("E-send-compressed", "this client does not compress gradients");
+  }
   // Tells each of these servers that its learning-rate schedule is to count the step now open.
   virtual Status CountStep(PeersHandle pservers) {
     static_cast<void>(pservers);

@@ -48,7 +48,9 @@ class TrainerCommunicator {
 
   // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
   // has returned.
-  virtual Status Send(GradientHandle gradient, const Variable& value) = 0;
+  // `residual`, if it is not empty, is that of the whole gradient (RpcClient::PushWithResidual); where the
+  // mode sends from a thread of its own, that thread writes it, up to Stop.
+  virtual Status Send(GradientHandle gradient, const Variable& value, const Tensor& residual) = 0;
   // send with use_send_handler=false: the learning-rate schedule of each of these servers is to count this
   // step.
   virtual Status CountStep(PeersHandle pservers) = 0;

@@ -110,9 +110,10 @@ std::int64_t Compression::Bytes(std::int64_t elements) const {
 
 std::int64_t Compression::Sent(std::int64_t elements) const {
   if (kind != Kind::kTopK) return elements;
-  const double share = std::ceil(static_cast<double>(ratio) * static_cast<double>(elements));
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(share), std::min<std::int64_t>(1, elements),
-                                  elements);
+  const double share = static_cast<double>(ratio) * static_cast<double>(elements);
+  const double without_rounding = share * (1 - 0x1p-23);  // 0.1f of 10 elements is one, not a little more
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(without_rounding)),
+                                  std::min<std::int64_t>(1, elements), elements);
 }
 
 std::string Compression::ToString() const {

@@ -30,8 +30,9 @@ namespace penstock {
 //                 of that an element >= threshold is sent as +threshold, one <= -threshold as -threshold,
 //                 others as 0, and what is sent is taken from the residual
 //   kTopK         as deep gradient compression without its momentum: the gradient is added to the residual;
-//                 of each message the max(1, ceil(ratio * elements)) elements of largest magnitude are sent
-//                 as they are, and become 0 in the residual
+//                 of each message, a chunk of rows that its server updates as one, the
+//                 max(1, ceil(ratio * elements)) elements of largest magnitude are sent as they are, and
+//                 become 0 in the residual
 struct Compression {
   enum class Kind { kNone, kFp16, kBf16, kTwoBit, kTopK };
   Kind kind = Kind::kNone;

@@ -7,7 +7,7 @@
 #include <type_traits>
 
 #include "framework/op/op_def.h"
-#include "operators/common/half.h"
+#include "framework/tensor/half.h"
 
 namespace penstock {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "operators/common/half.h"
+#include "framework/tensor/half.h"
 #include "tests/support/op_harness.h"
 
 namespace penstock::test {

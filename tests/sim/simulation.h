@@ -127,8 +127,13 @@ class Trainer {
       const std::vector<float> values =
           ToyGradient(seen[job_.params[i].name], job_.params[i].name, id_, step);
       std::copy(values.begin(), values.end(), gradient.Span<float>().begin());
+      Tensor& residual = residuals_[i];
+      if (!residual.initialized()) {
+        residual = Tensor(DType::kFp32, gradient.shape());
+        std::fill(residual.Span<float>().begin(), residual.Span<float>().end(), 0.0f);
+      }
       if (i != skip_at_step_[step] && !job_.params[i].start)
-        PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient));
+        PENSTOCK_RETURN_IF_ERROR(session_.Push(pushes_[i], gradient, residual));
     }
     if (job_.async && job_.lr_block) PENSTOCK_RETURN_IF_ERROR(session_.CountStep(peers_));
     if (!job_.async) PENSTOCK_RETURN_IF_ERROR(session_.EndStep(peers_));
@@ -205,6 +210,7 @@ class Trainer {
   std::vector<PullHandle> pulls_;
   std::vector<RowsHandle> tables_;
   std::vector<Tensor> pulled_;
+  std::map<std::size_t, Tensor> residuals_;  // by parameter
   PeersHandle peers_;
   std::vector<ToyValues> seen_;
   Skips skip_at_step_;

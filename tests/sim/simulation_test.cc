@@ -27,6 +27,10 @@ ToyJob Job(std::uint64_t seed) {
                 {.name = "table.0", .shape = {40, 3}, .server = 0, .optimizer = "adam", .table = true},
                 {.name = "table.1", .shape = {9, 2}, .server = 1, .optimizer = "sgd", .table = true},
                 {.name = "frozen", .shape = {7, 3}, .server = static_cast<int>(seed % 2), .start = true}};
+  if (seed % 4 == 3) {
+    job.params[1].compression = {.kind = Compression::Kind::kTwoBit, .threshold = 0.25f};
+    job.params[3].compression = {.kind = Compression::Kind::kFp16};
+  }
   return job;
 }
 

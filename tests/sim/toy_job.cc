@@ -1,9 +1,10 @@
 #include "tests/sim/toy_job.h"
 
 #include <cmath>
+#include <numeric>
 
 #include "framework/base/hash.h"
-#include "framework/text/policies.h"
+#include "framework/tensor/half.h"
 #include "tests/sim/sim_ops.h"
 
 namespace penstock::test {
@@ -126,9 +127,21 @@ Program ToyJob::Pserver(int server) const {
   serve.Set("optimize_blocks", blocks).Set("start_values", held);
   if (async) serve.Set("distributed_mode", std::int32_t{2});
   if (delay) serve.Set("dc_asgd", true);
-  WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
+  std::vector<int> senders(static_cast<std::size_t>(trainers));
+  std::iota(senders.begin(), senders.end(), 0);
+  WritePolicies(PoliciesOf(senders, server), program.mutable_meta());
   program.MutableBlock(0).Append(std::move(serve));
   return program;
+}
+
+JobPolicies ToyJob::PoliciesOf(const std::vector<int>& senders, int server) const {
+  JobPolicies policies{.staleness = staleness, .backup_trainers = backup_trainers};
+  for (const ToyParam& param : params) {
+    if (param.compression.none() || (server >= 0 && param.server != server)) continue;
+    for (const int trainer : senders)
+      policies.compression.by_name[GradName(param, trainer)] = param.compression;
+  }
+  return policies;
 }
 
 void ToyJob::CountSteps(Program& program, int block) const {
@@ -224,7 +237,7 @@ Program ToyJob::Trainer(int trainer) const {
                     .AddInput("X", {GradName(param, trainer)})
                     .Set("epmap", std::vector<std::string>{servers[static_cast<std::size_t>(param.server)]}));
   }
-  WritePolicies({.staleness = staleness, .backup_trainers = backup_trainers}, program.mutable_meta());
+  WritePolicies(PoliciesOf({trainer}, -1), program.mutable_meta());
   if (async) return WithoutFetchBarrier(program, trainer);
   main.Append(Op("send_barrier").Set("endpoints", servers).Set("trainer_id", std::int32_t{trainer}));
   return program;
@@ -291,8 +304,23 @@ std::vector<float> ToyStart(const ToyParam& param) {
   return values;
 }
 
+// What arrives of a gradient, element by element; `left` is what does not.
+void Carry(const Compression& how, std::vector<float>& gradient, std::vector<float>& left) {
+  left.resize(gradient.size(), 0.0f);
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    if (how.kind == Compression::Kind::kFp16) gradient[i] = FloatOf(HalfOf(gradient[i]));
+    if (how.kind != Compression::Kind::kTwoBit) continue;
+    left[i] += gradient[i];
+    gradient[i] = left[i] >= how.threshold    ? how.threshold
+                  : left[i] <= -how.threshold ? -how.threshold
+                                              : 0.0f;
+    left[i] -= gradient[i];
+  }
+}
+
 std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
   SimBlockRunner runner;
+  std::map<std::string, std::vector<float>> left;  // by gradient
   std::vector<ToyValues> versions(static_cast<std::size_t>(steps) + 1);
   for (int s = 0; s < static_cast<int>(job.servers.size()); ++s) {
     const Program program = job.Pserver(s);
@@ -316,8 +344,8 @@ std::vector<ToyValues> ToyReference(const ToyJob& job, int steps) {
                      ToyGradient(ToyRows(param, now, ids), param.name, t, static_cast<std::uint64_t>(step)));
             continue;
           }
-          const std::vector<float> gradient =
-              ToyGradient(now, param.name, t, static_cast<std::uint64_t>(step));
+          std::vector<float> gradient = ToyGradient(now, param.name, t, static_cast<std::uint64_t>(step));
+          Carry(param.compression, gradient, left[StrCat(param.name, " ", t)]);
           Fill(scope, job.GradName(param, t), param.shape, [&](std::size_t i) { return gradient[i]; });
         }
       }

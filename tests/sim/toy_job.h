@@ -11,6 +11,7 @@
 
 #include "framework/ir/program.h"
 #include "framework/tensor/scope.h"
+#include "framework/text/policies.h"
 
 namespace penstock::test {
 
@@ -21,6 +22,7 @@ struct ToyParam {
   std::string optimizer = "sgd";  // sgd momentum adam
   bool decay = false;             // an L2 term between merge and update
   bool start = false;             // never updated: trainer 0 sends its value at the start
+  Compression compression = {};   // of its gradients
   bool table = false;             // trainers look single rows up and send gradients of rows
 };
 
@@ -51,6 +53,7 @@ struct ToyJob {
   std::string CorrectForDelay(Program& program, int block, const ToyParam& param,
                               const std::string& grad) const;
   Program WithoutFetchBarrier(const Program& sending, int trainer) const;
+  JobPolicies PoliciesOf(const std::vector<int>& senders, int server) const;  // server -1: to any
 };
 
 // What trainer 0 sends of a parameter that is a start value.

@@ -131,6 +131,14 @@ const std::vector<Damage> kPolicies = {
        return RecompressTrainer(r, [](CompressionRules& rules) { rules.by_name.clear(); });
      },
      {"E-check-compression-differs"}},
+    {"ASendThatKeepsNoResidual",
+     [](check::RoleFiles& r) {
+       const auto at = FindIf(Trainer(r), [](const Op& op) { return !op.InputName("Residual").empty(); });
+       if (!at) return false;
+       Change(Trainer(r), *at, [](Op& op) { op.AddOutput("ResidualOut", {}); });
+       return true;
+     },
+     {"E-check-residual"}},
     {"AResidualThatDoesNotLast",
      [](check::RoleFiles& r) {
        return ChangeResidual(Trainer(r), [](Var& var) { var.persistable = false; });

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "framework/ir/mentions.h"
+#include "framework/roles/views.h"
 #include "framework/text/policies.h"
 #include "framework/text/printer.h"
 #include "transpiler/check/facts/facts.h"
@@ -179,6 +180,7 @@ class PolicyRules {
         CheckAlike(trainer, send, piece, how);
         keeps = keeps || how.HasResidual();
       }
+      CheckKept(trainer, send, keeps);
       if (keeps) CheckResidual(trainer, send);
     }
     for (const auto& [name, how] : rules.by_name) {
@@ -196,6 +198,19 @@ class PolicyRules {
     findings_.Error("E-check-compression-differs", *trainer.file,
                     StrCat("compresses ", piece.remote, " by ", how, ", and ", piece.to->file->file,
                            " reads it as ", there),
+                    send.op);
+  }
+
+  // The send names the residual, if there is to be one, as what it reads and writes.
+  void CheckKept(const TrainerFacts& trainer, const Transfer& send, bool keeps) {
+    const roles::SendView view(*send.op);
+    const std::string name = keeps ? ResidualName(send.param) : std::string();
+    if (view.residual() == name && view.residual_out() == name) return;
+    findings_.Error("E-check-residual", *trainer.file,
+                    StrCat("the send of the gradient of ", send.param, " keeps what it leaves in ",
+                           view.residual().empty() ? "nothing" : view.residual(), " and puts it into ",
+                           view.residual_out().empty() ? "nothing" : view.residual_out(),
+                           "; by its compression it must be ", name.empty() ? "nothing" : name),
                     send.op);
   }
 

@@ -12,6 +12,12 @@ Var ResidualVar(const plan::ParamPlacement& param) {
   return var;
 }
 
+Op KeepingResidual(Op send, const plan::ParamPlacement& param) {
+  send.AddInput("Residual", {ResidualName(param.param)})
+      .AddOutput("ResidualOut", {ResidualName(param.param)});
+  return send;
+}
+
 Op MakeEmptyResidual(const plan::ParamPlacement& param) {
   Op op("fill_constant");
   op.AddOutput("Out", {ResidualName(param.param)}).Set("shape", param.shape.dims()).Set("value", 0.0f);

@@ -1,0 +1,42 @@
+// Gradients in fewer bytes, as framework/text/compression.h says of each kind.
+//
+//   PENSTOCK_RETURN_IF_ERROR(CheckCompressible(how, gradient, residual));          // trainer
+//   std::vector<std::byte> bytes(how.Bytes(count));
+//   Compress(how, gradient, residual, bytes.data());
+//   PENSTOCK_RETURN_IF_ERROR(Expand(how, {payload}, sum.Span<float>()));           // server
+//
+// The bytes, all little-endian:
+//
+//   fp16, bf16  16 bits for each element
+//   two_bit     2 bits for each element, 11 for +threshold and 10 for -threshold, four in a byte from its
+//               high bits down; zeros up to a multiple of 4 bytes. As MXNet's gradient_compression.
+//   top_k       the positions of the elements, 32 bits each, ascending; then their values, f32
+//
+// A message is one chunk: a run of rows that its server updates as one, of at most 2^32 elements.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+#include "framework/text/compression.h"
+
+namespace penstock::protocol {
+
+// kFailedPrecondition E-compression-finite: two_bit has no code for an element that is not finite, and would
+// hide it.
+Status CheckCompressible(const Compression& how, std::span<const float> gradient,
+                         std::span<const float> residual);
+// Fills `out`, how.Bytes(gradient.size()) bytes. `residual` has as many elements as the gradient where
+// how.HasResidual(), and is brought up to date; else it is not looked at. For equal inputs the same bytes,
+// everywhere: of elements with one magnitude top_k takes the first.
+void Compress(const Compression& how, std::span<const float> gradient, std::span<float> residual,
+              std::byte* out);
+
+// Fills `out` with what was sent of the gradient. `parts`, end to end, are its bytes.
+// kDataLoss E-rpc-compressed: no Compress makes them.
+Status Expand(const Compression& how, const std::vector<Payload>& parts, std::span<float> out);
+
+}  // namespace penstock::protocol

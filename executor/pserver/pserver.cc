@@ -1,6 +1,5 @@
 #include "executor/pserver/pserver.h"
 
-#include <algorithm>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -29,7 +28,7 @@ void BoundEarlyBytes(const PserverOptions& options, MachineConfig& config) {
   for (const MachineConfig::Param& param : config.params) {
     if (is_large(param)) bytes = std::accumulate(param.chunk_bytes.begin(), param.chunk_bytes.end(), bytes);
   }
-  config.early_bytes = std::max(options.early_bytes, bytes / 10);
+  config.early_bytes = options.early_bytes;
   if (bytes * static_cast<std::size_t>(config.trainers - 1) <= config.early_bytes) return;
   for (MachineConfig::Param& param : config.params) param.by_turn = is_large(param);
 }

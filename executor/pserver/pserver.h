@@ -51,9 +51,9 @@ struct PserverOptions {
   std::size_t part_bytes = kMaxBodyBytes;
   // Merges and answers up to this are made on the thread that brings their cause, once the lock is free.
   std::size_t inline_bytes = std::size_t{16} << 10;
-  // Gradients that lie here before their turn, and what is on its way of them, take at most this or a tenth
-  // of the parameters, whichever is more, or one chunk; those up to inline_bytes are not counted.
-  std::size_t early_bytes = std::size_t{32} << 20;
+  // Gradients that lie here before their turn, and what is on its way of them, take at most this, or one
+  // chunk; those up to inline_bytes are not counted. It is what a network carries while credit is on its way.
+  std::size_t early_bytes = std::size_t{8} << 20;
   std::function<void(std::function<void()>)> run;  // runs a piece of work later, never inside the call
   std::function<void()> on_end;                    // called once, when Ended() has become true
   std::function<void(const std::string&)> report;  // a line for the user

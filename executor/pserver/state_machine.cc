@@ -251,8 +251,9 @@ void StateMachine::GiveTurns(int param, Actions& out) {
     TellCredit(grant.at, grant.trainer, out);
 }
 
+// The last param first: a backward pass makes its gradient first.
 void StateMachine::GiveAllTurns(Actions& out) {
-  for (int i = 0; i < static_cast<int>(ledger_.config().params.size()); ++i) GiveTurns(i, out);
+  for (int i = static_cast<int>(ledger_.config().params.size()); i-- > 0;) GiveTurns(i, out);
 }
 
 void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {

@@ -22,7 +22,7 @@ constexpr Nanoseconds kPingAfter = std::chrono::seconds(5);
 constexpr Nanoseconds kPongWithin = std::chrono::seconds(8);
 constexpr auto kLookEvery = std::chrono::milliseconds(1000);
 
-constexpr std::size_t kUntakenMax = std::size_t{8} << 20;  // two bodies: one is copied while one is read
+constexpr std::size_t kUntakenMax = std::size_t{4} << 20;  // some chunks, or one body of the largest size
 
 // For kLookEvery at most.
 void WaitForRoom(const Descriptor& socket) {

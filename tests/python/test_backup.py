@@ -22,7 +22,7 @@ SCRIPT = textwrap.dedent('''
     y = fluid.data('y', [None, 1])
     output = fluid.layers.fc(fluid.layers.fc(x, 256, act='relu'), 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
-    fluid.optimizer.Momentum(0.005, 0.9).minimize(loss)
+    fluid.optimizer.SGD(0.0005).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
 
     config = fluid.DistributeTranspilerConfig()

@@ -1,7 +1,12 @@
 """The sentence that flight recordings of a job come to, on recordings made by hand."""
 
+import mmap
+import os
+import random
+
+import pytest
 from penstock.distributed.launch.cause import explain_failure, explain_hang
-from penstock.distributed.launch.flight import Event, Recording
+from penstock.distributed.launch.flight import Event, Flight, Recording
 from penstock.distributed.launch.receipts import table
 
 SERVER = "pserver 127.0.0.1:6170"
@@ -103,6 +108,26 @@ def test_who_waited_for_a_failed_role_is_judged_before_they_noticed():
     assert explain_failure(recordings, "trainer 1", "was killed by SIGKILL") == (
         "trainer 1 was killed by SIGKILL at step 2 (last event: w@GRAD taken by pserver 0 2.1 s before); "
         "pserver 0 and trainer 0 wait for it")
+
+
+def test_a_memory_that_holds_anything_is_read_without_an_error():
+    flight = Flight()
+    assert flight.read("trainer 0").events == () and flight.progress() is None
+    memory = mmap.mmap(flight.descriptor, 0)
+    with pytest.raises(OSError):
+        os.truncate(flight.descriptor, 0)
+    for seed in range(20):
+        noise = random.Random(seed)
+        memory[:] = noise.randbytes(len(memory))
+        flight.read("trainer 0")
+        memory[:8] = b"PNSFLT01"
+        memory[8:32] = bytes.fromhex("0010000030000000000200000002030000001000") + bytes(4)
+        memory[40:48] = noise.choice([5, 5000, 2**64 - 1]).to_bytes(8, "little")
+        for number in range(4096):  # of which some are whole
+            memory[512 + number * 48:520 + number * 48] = (number + 1).to_bytes(8, "little")
+            memory[552 + number * 48:560 + number * 48] = noise.choice([1, 2, 999]).to_bytes(8, "little")
+        flight.read("trainer 0")
+        flight.progress()
 
 
 def test_a_receipts_table_has_a_row_for_each_role():

@@ -30,7 +30,7 @@ TEST_F(WaitingTest, AGradientThatNobodyTakesIsNamedWithItsStep) {
   trainer_.Push(0);
   clock_.Advance(std::chrono::seconds(12));
   EXPECT_EQ(trainer_.session.WaitingFor(),
-            "pserver server10:1 to take w10000@GRAD.trainer_0 of step 0, which was sent");
+            "pserver server10:1 to take gradient of w10000 by 0 of step 0, which was sent");
   EXPECT_EQ(trainer_.session.ReportWait(),
             StrCat(trainer_.session.WaitingFor(), "; that server was last heard 12 s ago"));
 }
@@ -44,7 +44,7 @@ TEST_F(WaitingTest, AGradientWithoutCreditIsNamed) {
   }
   trainer_.Push(0);  // the window is 2
   EXPECT_EQ(trainer_.session.WaitingFor(),
-            "pserver server10:1 to take w10000@GRAD.trainer_0 of step 2, for which there is no room yet");
+            "pserver server10:1 to take gradient of w10000 by 0 of step 2, for which there is no room yet");
 }
 
 TEST_F(WaitingTest, TheEndOfATrainerIsNamed) {
@@ -61,8 +61,8 @@ TEST_F(WaitingTest, AStepIsRecordedWithWhatWasSentAndCame) {
   trainer_.AnswerPull(1, 0);
   EXPECT_EQ(Recorded(), (std::vector<std::string>{
                             "peer came 0 pserver server10:1",
-                            "push sent w10000@GRAD.trainer_0 0 pserver server10:1",
-                            "push taken w10000@GRAD.trainer_0 0 pserver server10:1",
+                            "push sent gradient of w10000 by 0 0 pserver server10:1",
+                            "push taken gradient of w10000 by 0 0 pserver server10:1",
                             "step ended 0 pserver server10:1",
                             "pull asked w10000 1 pserver server10:1",
                             "pull answered w10000 1 pserver server10:1",

@@ -8,6 +8,7 @@ The memory's form is that of executor/observe/flight_memory.h.
 """
 
 import dataclasses
+import fcntl
 import json
 import mmap
 import os
@@ -15,7 +16,10 @@ import struct
 import time
 
 _MAGIC = 0x3130544C46534E50
-_BYTES = 512 + 4096 * 48 + (1 << 20)
+_EVENTS, _EVENT_BYTES, _EVENTS_AT, _NAMES_BYTES = 4096, 48, 512, 1 << 20
+_NAMES_AT = _EVENTS_AT + _EVENTS * _EVENT_BYTES
+_BYTES = _NAMES_AT + _NAMES_BYTES
+_FORM = (_EVENTS, _EVENT_BYTES, _EVENTS_AT, _NAMES_AT, _NAMES_BYTES)
 _HEADER = struct.Struct("<Q6I3Q")
 _EVENT = struct.Struct("<6Q")
 _NAME = struct.Struct("<H")
@@ -58,8 +62,10 @@ class Flight:
     """The memory, made here and given to one role."""
 
     def __init__(self):
-        self.descriptor = os.memfd_create("penstock-flight")
+        self.descriptor = os.memfd_create("penstock-flight", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.ftruncate(self.descriptor, _BYTES)
+        # A role that cut it would end its launcher.
+        fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self._memory = mmap.mmap(self.descriptor, _BYTES, prot=mmap.PROT_READ)
         self._inode = os.fstat(self.descriptor).st_ino
 
@@ -79,21 +85,21 @@ class Flight:
         return Recording(role, tuple(self._events()), address, state)
 
     def _events(self):
-        magic, count, size, events_at, names_at, names_bytes, _, _, end, _ = _HEADER.unpack_from(self._memory)
-        if magic != _MAGIC:
+        magic, *form, _, _, end, _ = _HEADER.unpack_from(self._memory)
+        if magic != _MAGIC or tuple(form) != _FORM:
             return
-        kinds = self._memory[_KINDS].rstrip(b"\0").decode().split("\n")
-        for number in range(max(0, end - count), end):
-            at = events_at + number % count * size
+        kinds = self._memory[_KINDS].rstrip(b"\0").decode(errors="replace").split("\n")
+        for number in range(max(0, end - _EVENTS), end):
+            at = _EVENTS_AT + number % _EVENTS * _EVENT_BYTES
             stamp, time_ns, step, size_sent, names, kind = _EVENT.unpack_from(self._memory, at)
             if stamp != number + 1 or _EVENT.unpack_from(self._memory, at)[0] != stamp or kind >= len(kinds):
                 continue  # it is written just now
-            yield Event(time_ns / 1e9, kinds[kind], step, self._name(names_at, names_bytes, names >> 32),
-                        self._name(names_at, names_bytes, names & 0xFFFFFFFF), size_sent)
+            yield Event(time_ns / 1e9, kinds[kind], step, self._name(names >> 32), self._name(names & 0xFFFFFFFF),
+                        size_sent)
 
-    def _name(self, names_at, names_bytes, offset):
-        if not 0 < offset < names_bytes - 2:
+    def _name(self, offset):
+        if not 0 < offset < _NAMES_BYTES - 2:
             return ""
-        size, = _NAME.unpack_from(self._memory, names_at + offset)
-        begin = names_at + offset + 2
-        return self._memory[begin:min(begin + size, names_at + names_bytes)].decode(errors="replace")
+        size, = _NAME.unpack_from(self._memory, _NAMES_AT + offset)
+        begin = _NAMES_AT + offset + 2
+        return self._memory[begin:begin + size].decode(errors="replace")

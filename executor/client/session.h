@@ -51,6 +51,8 @@ class Session : private LinkHost {
   // Fills `out` where it is if its type and shape are the piece's, so that it may be rows of a larger tensor.
   Status Pull(PullHandle handle, Tensor& out);
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
+  // `out` has the rows once PullsDone.
+  Status PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out);
   Status SaveTable(PeersHandle handle, const std::string& table, const std::vector<std::string>& files);
   // Once SavesDone: what the servers said.
   Status TakeSaved();

@@ -53,7 +53,7 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
 std::string FirstDifference(const std::string& here, const std::string& there);
 
 // The role of a server that can run here. Beside what roles::ReadServer refuses, kUnimplemented:
-// E-server-mode (geo, delay compensation), E-server-measures (gradients are measured before any update runs),
+// E-server-mode (delay compensation), E-server-measures (gradients are measured before any update runs),
 // E-contract-policy.
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
                                      const Op& listen_and_serv);
@@ -74,9 +74,9 @@ struct TrainerContracts {
   bool pushes_after_pulls = false;
 };
 
-// kUnimplemented: E-contract-mode (steps are to be counted by notification, or a communicator told of
-// something), E-contract-policy. kInvalidArgument: E-contract-epmap, E-contract-shape, E-contract-var
-// (roles::PieceOf), E-contract-trainer (ops disagree about who runs them), E-contract-twice.
+// kUnimplemented: E-contract-mode (steps are to be counted through a communicator), E-contract-policy.
+// kInvalidArgument: E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer
+// (ops disagree about who runs them), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));

@@ -14,9 +14,9 @@ using roles::CommOp;
 // The one place where it is said what runs.
 Status RequireServable(const roles::ServerRole& role) {
   const auto mode = static_cast<int>(role.mode);
-  if (mode < 0 || role.mode >= roles::ServeMode::kGeo) {
+  if (mode < 0 || role.mode > roles::ServeMode::kGeo) {
     return Unimplemented("E-server-mode", "listen_and_serv asks for distributed_mode ", mode,
-                         "; 0 (sync), 1 and 2 (async) run so far");
+                         "; there are 0 (sync), 1 and 2 (async) and 3 (geo)");
   }
   for (const roles::ServedParam& served : role.params) {
     if (role.mode == roles::ServeMode::kSync || served.grads.size() <= 1) continue;
@@ -55,9 +55,10 @@ class ContractMaker {
 
   Status Add(const CommOp& one) {
     switch (one.kind) {
+      case CommOp::Kind::kTold:  // what the communicator makes of it is a program of its own
+        return OkStatus();
       case CommOp::Kind::kSend:
       case CommOp::Kind::kStep:
-      case CommOp::Kind::kTold:
         last_send_ = one.position;
         return AddSend(one);
       case CommOp::Kind::kRecv:
@@ -128,9 +129,8 @@ class ContractMaker {
   }
 
   Status AddSend(const CommOp& one) {
-    if (one.kind == CommOp::Kind::kTold || (one.kind == CommOp::Kind::kStep && one.by_communicator)) {
-      return Unimplemented("E-contract-mode",
-                           "a send that tells the communicator of steps or rows is not built ",
+    if (one.kind == CommOp::Kind::kStep && one.by_communicator) {
+      return Unimplemented("E-contract-mode", "a send that tells the communicator of steps is not built ",
                            "yet; transpile without a schedule of the learning rate, or in sync mode");
     }
     if (one.kind == CommOp::Kind::kStep) {

@@ -127,6 +127,7 @@ class Pserver : public EventHandler {
   void On(const From& from, const protocol::CountStep& count, Actions& actions);
   void On(const From& from, const protocol::Pull& pull, Actions& actions);
   void On(const From& from, const protocol::PullRows& pull, Actions& actions);
+  void On(const From& from, const protocol::PullChanged& pull, Actions& actions);
   void On(const From& from, const protocol::Save& save, Actions& actions);
   void On(const From& from, const protocol::Ask& ask, Actions& actions);
   void On(const From& from, const protocol::Complete&, Actions& actions);
@@ -148,6 +149,7 @@ class Pserver : public EventHandler {
   void Reply(const ReplyAction& action);
   void ReplyChunk(int trainer, const PulledReply& reply);
   void ReplyRows(int trainer, const RowsReply& reply);
+  void ReplyChanged(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 

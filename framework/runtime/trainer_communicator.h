@@ -6,12 +6,15 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(param_, communicator.DeclareParam({.name = "w", .pieces = ...}));
 //   ... each step:  communicator.Send(gradient_, value);  communicator.EndStep(peers);
 //                   communicator.Land(param_, w);
+//   In geo-SGD:     communicator.Touch(table_, ids);  communicator.EndLocalStep(scope);
 //
-// Declare calls are right at any time; Send, EndStep and Land before it was started are kFailedPrecondition
-// E-communicator-missing. Called from one thread at a time. Each call may wait, and returns the first error
-// of the client once there is one.
+// Declare calls are right at any time; the others before it was started are kFailedPrecondition
+// E-communicator-missing, and E-communicator-unfit if it was started for a program of another kind. Called
+// from one thread at a time. Each call may wait, and returns the first error of the client once there is one.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,6 +22,8 @@
 #include "framework/runtime/rpc_client.h"
 
 namespace penstock {
+
+class Scope;
 
 struct WholeVariable {
   struct Piece {
@@ -36,6 +41,9 @@ struct GradientHandle {
 struct ParamHandle {
   int index = -1;
 };
+struct TableHandle {
+  int index = -1;
+};
 
 class TrainerCommunicator {
  public:
@@ -44,6 +52,8 @@ class TrainerCommunicator {
   // The same variable with the same pieces has one handle, however often it is declared.
   virtual Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) = 0;
   virtual Result<ParamHandle> DeclareParam(const WholeVariable& param) = 0;
+  // A table of which a trainer that optimizes by itself tells what it touches.
+  virtual Result<TableHandle> DeclareTable(const std::string& table) = 0;
 
   // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
   // has returned.
@@ -53,6 +63,11 @@ class TrainerCommunicator {
   // recv: `out` gets the parameter's newest value, if there is a newer one than it has. Nothing else writes
   // parameters, so a value changes only where the program says.
   virtual Status Land(ParamHandle param, Variable& out) = 0;
+  // The step now open looks up these rows of the table, and may change them.
+  virtual Status Touch(TableHandle table, std::span<const std::int64_t> ids) = 0;
+  // A step is over in which a trainer has optimized by itself: nothing in it runs any more. In some steps the
+  // parameters in `scope` change here.
+  virtual Status EndLocalStep(const Scope& scope) = 0;
   // Sends what waits, and stops. Without effect if it was not started.
   virtual Status Stop() = 0;
 };

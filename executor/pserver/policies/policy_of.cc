@@ -9,7 +9,7 @@ namespace penstock::pserver {
 std::unique_ptr<const UpdatePolicy> PolicyOf(const roles::ServerRole& role, const JobPolicies& policies) {
   if (role.mode == roles::ServeMode::kSync) return std::make_unique<SyncPolicy>();
   if (policies.staleness) return std::make_unique<StalenessPolicy>(*policies.staleness);
-  return std::make_unique<AsyncPolicy>();
+  return std::make_unique<AsyncPolicy>();  // geo-SGD too: its gradients are differences
 }
 
 }  // namespace penstock::pserver

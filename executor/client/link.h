@@ -76,6 +76,7 @@ class Link final : public ConnectionHandler {
   void EndStep();
   Status Pull(Slot slot, Tensor& out, Landing landing);
   void PullRows(Slot slot, std::span<const std::int64_t> ids, Tensor& out);
+  Status PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing landing);
   void Save(const std::string& table, const std::string& file);
   Status TakeSaved();  // the first error of saves since the call before
   void Complete();
@@ -151,6 +152,9 @@ class Link final : public ConnectionHandler {
     std::vector<bool> have;                 // parts, as many for each chunk as the first has
     // Of how many updates the parts that are there are, by chunk; none came as of fewer. Empty: of versions.
     std::vector<std::uint64_t> updates = {};
+    // Of a table's rows that changed: where they go, and `to` is where their parts do, as one chunk.
+    std::shared_ptr<SelectedRows> changed = {};
+    std::uint64_t rows = 0;
   };
   struct Variable {
     std::uint32_t position = 0;  // in the contract
@@ -229,6 +233,7 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::Gone& gone);
   Status On(const protocol::Rows& rows);
   Status On(const protocol::RowsGone& gone);
+  Status On(const protocol::ChangedRows& rows);
   Status On(const protocol::Credit& credit);
   Status On(const protocol::Saved& saved);
   Status On(const protocol::Answer& answer);
@@ -240,6 +245,9 @@ class Link final : public ConnectionHandler {
   void TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below);
   Status TakePart(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version, std::uint32_t part,
                   const Payload& bytes);
+  void BeginChanged(const Variable& variable, const protocol::ChangedRows& rows, Arriving& arriving) const;
+  Status LandChanged(const Variable& variable, Arriving& arriving) const;
+  void BeginPull(Arriving& arriving, Landing landing);
   void EndPull(Arriving& arriving);
   ArrivingRows* RowsOf(std::uint32_t request);
 

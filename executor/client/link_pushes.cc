@@ -161,15 +161,32 @@ Status Link::Pull(Slot slot, Tensor& out, Landing landing) {
     return FailedPrecondition("E-recv-twice", "recv: ", piece.name, " is on its way already");
   }
   out.Refit(piece.dtype, piece.shape);
+  BeginPull(arriving, landing);
+  arriving.to = Target::Of(out);
+  HandOver(PendingPull{slot});
+  return OkStatus();
+}
+
+Status Link::PullChanged(Slot slot, std::shared_ptr<SelectedRows> out, Landing landing) {
+  const std::lock_guard lock(mutex_);
+  Arriving& arriving = variables_[slot].arriving;
+  if (arriving.active) {
+    return FailedPrecondition("E-recv-twice", "recv: ", PieceOf(variables_[slot]).name,
+                              " is on its way already");
+  }
+  BeginPull(arriving, landing);
+  arriving.changed = std::move(out);
+  HandOver(PendingPull{slot});
+  return OkStatus();
+}
+
+void Link::BeginPull(Arriving& arriving, Landing landing) {
   arriving.active = true;
   arriving.landing = landing;
   arriving.version = environment_.steps.step();
-  arriving.to = Target::Of(out);
   arriving.chunks_left = 0;
   ++pulls_;
   environment_.steps.Begin(Work::kPulls);
-  HandOver(PendingPull{slot});
-  return OkStatus();
 }
 
 bool Link::IsPulling(Slot slot) const {
@@ -301,6 +318,13 @@ void Link::Send(PendingPull& pull) {
   Variable& variable = variables_[pull.slot];
   Arriving& arriving = variable.arriving;
   notes_.Record(observe::EventKind::kPullAsked, arriving.version, variable.name, variable.bytes);
+  if (arriving.changed != nullptr) {  // how many parts it has, the answer says
+    arriving.chunks_left = 1;
+    arriving.parts_left.assign(1, 1);
+    arriving.have.clear();
+    SendKept(protocol::PullChanged{.variable = variable.position, .version = arriving.version});
+    return;
+  }
   arriving.chunks_left = variable.chunks;
   arriving.parts_left.assign(variable.chunks, 0);
   arriving.have.assign(variable.chunks * variable.parts, false);

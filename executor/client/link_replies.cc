@@ -166,6 +166,7 @@ Status Link::On(const protocol::PulledNewest& pulled) {
   if (variable == nullptr || pulled.at.chunk >= variable->chunks) return OkStatus();
   Arriving& arriving = variable->arriving;
   if (!arriving.active || arriving.version != pulled.version || arriving.chunks_left == 0) return OkStatus();
+  if (arriving.changed != nullptr) return OkStatus();
   arriving.updates.resize(variable->chunks, 0);
   std::uint64_t& updates = arriving.updates[pulled.at.chunk];
   if (arriving.parts_left[pulled.at.chunk] == 0 || pulled.updates < updates) return OkStatus();
@@ -183,6 +184,7 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
                       std::uint32_t part, const Payload& bytes) {
   Arriving& arriving = variable.arriving;
   if (!arriving.active || arriving.version != version || arriving.chunks_left == 0) return OkStatus();
+  if (arriving.changed != nullptr) return OkStatus();
   const Extent chunk = at.chunk < variable.chunks ? ChunkOf(variable, at.chunk) : Extent{};
   if (part >= PartsOf(chunk.size)) return OkStatus();
   const std::size_t place = at.chunk * variable.parts + part;
@@ -206,6 +208,7 @@ Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uin
 void Link::EndPull(Arriving& arriving) {
   arriving.active = false;
   arriving.to = {};
+  arriving.changed.reset();
   --pulls_;
   if (environment_.steps.End(Work::kPulls) || arriving.landing == Landing::kAlone) changed_ = true;
 }

@@ -54,6 +54,9 @@ SentKey KeyOf(const protocol::Pull& pull) {
 SentKey KeyOf(const protocol::PullRows& pull) {
   return {.kind = KindOf<protocol::PullRows>(), .part = pull.request};
 }
+SentKey KeyOf(const protocol::PullChanged& pull) {
+  return {.kind = KindOf<protocol::PullChanged>(), .step = pull.version, .variable = pull.variable};
+}
 SentKey KeyOf(const protocol::Save& save) { return {.kind = KindOf<protocol::Save>(), .part = save.request}; }
 SentKey KeyOf(const protocol::Complete&) { return {.kind = KindOf<protocol::Complete>()}; }
 

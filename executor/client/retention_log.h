@@ -33,6 +33,7 @@ SentKey KeyOf(const protocol::EndStep& end);
 SentKey KeyOf(const protocol::CountStep& count);
 SentKey KeyOf(const protocol::Pull& pull);
 SentKey KeyOf(const protocol::PullRows& pull);
+SentKey KeyOf(const protocol::PullChanged& pull);
 SentKey KeyOf(const protocol::Save& save);
 SentKey KeyOf(const protocol::Complete&);
 

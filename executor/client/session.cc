@@ -195,6 +195,13 @@ Status Session::PullRows(RowsHandle handle, std::span<const std::int64_t> ids, T
   return OkStatus();
 }
 
+Status Session::PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out) {
+  const std::lock_guard lock(mutex_);
+  PENSTOCK_RETURN_IF_ERROR(CheckOpen());
+  const Declared& declared = Of(pulls_, handle.index);
+  return declared.link->PullChanged(declared.slot, std::move(out), declared.landing);
+}
+
 Status Session::SaveTable(PeersHandle handle, const std::string& table,
                           const std::vector<std::string>& files) {
   const std::lock_guard lock(mutex_);

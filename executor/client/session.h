@@ -54,6 +54,8 @@ class Session : private LinkHost {
   // Nobody waits for this one alone: it is not told of.
   Status PullAhead(PullHandle handle, Tensor& out) { return PullAs(handle, out, Landing::kWithOthers); }
   Status PullRows(RowsHandle handle, std::span<const std::int64_t> ids, Tensor& out);
+  // `out` has the rows once PullsDone.
+  Status PullChanged(PullHandle handle, std::shared_ptr<SelectedRows> out);
   Status SaveTable(PeersHandle handle, const std::string& table, const std::vector<std::string>& files);
   // Once SavesDone: what the servers said.
   Status TakeSaved();

@@ -31,6 +31,9 @@ class SessionClient : public RpcClient {
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return session_.PullRows(piece, ids, out);
   }
+  Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override {
+    return session_.PullChanged(piece, std::move(out));
+  }
   Status CompleteRows() override;
   Status CompletePulls(PeersHandle pservers) override;
   Status SaveTable(PeersHandle pservers, const std::string& table,

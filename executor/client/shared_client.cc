@@ -11,7 +11,8 @@ namespace penstock::client {
 
 class SharedClient::User : public RpcClient {
  public:
-  explicit User(SharedClient& shared) : shared_(shared), client_(*shared.client_) {}
+  User(SharedClient& shared, bool helps)
+      : shared_(shared), client_(*shared.client_), helps_(helps), uses_servers_(helps) {}
   ~User() override {
     const std::lock_guard lock(shared_.mutex_);
     shared_.in_use_.erase(this);
@@ -19,7 +20,7 @@ class SharedClient::User : public RpcClient {
 
   Status Attach(const Program& program) override {
     const Result<protocol::TrainerContracts> facts = protocol::ReadTrainer(program);
-    if (facts.ok() && !facts->contracts.empty()) {
+    if (!helps_ && facts.ok() && !facts->contracts.empty()) {
       const std::lock_guard lock(shared_.mutex_);
       shared_.in_use_.insert(this);
       shared_.attached_ = uses_servers_ = true;
@@ -43,6 +44,9 @@ class SharedClient::User : public RpcClient {
   Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) override {
     return client_.PullRows(piece, ids, out);
   }
+  Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) override {
+    return client_.PullChanged(piece, std::move(out));
+  }
   Status CompleteRows() override { return client_.CompleteRows(); }
   Status CompletePulls(PeersHandle pservers) override { return client_.CompletePulls(pservers); }
   Status SaveTable(PeersHandle pservers, const std::string& table,
@@ -62,14 +66,17 @@ class SharedClient::User : public RpcClient {
  private:
   SharedClient& shared_;
   RpcClient& client_;
-  std::atomic<bool> uses_servers_ = false;
+  const bool helps_;
+  std::atomic<bool> uses_servers_;
 };
 
 SharedClient::SharedClient(std::unique_ptr<RpcClient> client) : client_(std::move(client)) {}
 
 SharedClient::~SharedClient() = default;
 
-std::unique_ptr<RpcClient> SharedClient::NewUser() { return std::make_unique<User>(*this); }
+std::unique_ptr<RpcClient> SharedClient::NewUser() { return std::make_unique<User>(*this, false); }
+
+std::unique_ptr<RpcClient> SharedClient::NewHelper() { return std::make_unique<User>(*this, true); }
 
 Status SharedClient::CompleteFor(const User& user) {
   {

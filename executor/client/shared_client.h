@@ -27,6 +27,9 @@ class SharedClient {
   ~SharedClient();
 
   std::unique_ptr<RpcClient> NewUser();
+  // The same for the communicator, which works for the others: it is never in use itself, so that nobody's
+  // Complete waits for it.
+  std::unique_ptr<RpcClient> NewHelper();
   // What its users answer for communicator(); it is stopped before this trainer completes, and outlives them.
   void set_communicator(TrainerCommunicator* communicator) { communicator_ = communicator; }
   // Completes whoever still is in use; ok at once if no program with parameter servers was ever attached.

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "executor/communicator/geo_mode.h"
 #include "executor/communicator/step_mode.h"
 #include "framework/roles/trainer_role.h"
 
@@ -32,6 +33,16 @@ constexpr const char* NameOf(ModeName mode) {
   return "";
 }
 
+// As a program of geo-SGD does.
+bool TellsSteps(const Program& program) {
+  const auto& ops = program.main().ops();
+  return std::any_of(ops.begin(), ops.end(), [](const OpEntry& entry) {
+    if (roles::CommOf(*entry.op) != roles::Comm::kSend) return false;
+    const roles::SendView send(*entry.op);
+    return send.tells_communicator() && !send.tells_start();
+  });
+}
+
 // All that the communicator speaks to, each once.
 std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
   std::set<std::string> addresses;
@@ -46,9 +57,10 @@ std::vector<std::string> ServersOf(const roles::TrainerRole& role) {
 
 Status CheckProgram(const Program& program, const Settings& settings) {
   if (settings.mode == ModeName::kGeo) {
-    return Unimplemented("E-communicator-mode",
-                         "a communicator in mode GEO does not run yet; transpile with ",
-                         "runtime_split_send_recv, and use mode ASYNC");
+    if (TellsSteps(program)) return ExchangeProgram(program, settings.geo).status();
+    return InvalidArgument("E-communicator-program",
+                           "the program tells no communicator of its steps; transpile ",
+                           "it with GeoSgdTranspiler, and give the trainer's program");
   }
   const roles::TrainerRole role = roles::ReadTrainer(program);
   if (!role.by_communicator) {
@@ -80,10 +92,30 @@ Status Communicator::Start(const Program& program, const Settings& settings) {
   if (settings.mode == ModeName::kAsync) {
     const roles::TrainerRole role = roles::ReadTrainer(program);
     mode_ = MakeAsyncMode(rpc_, settings.async, ServersOf(role), role.trainer_id.value_or(0));
+  } else if (settings.mode == ModeName::kGeo) {
+    PENSTOCK_ASSIGN_OR_RETURN(exchange_, ExchangeProgram(program, settings.geo));
+    mode_ = MakeGeoMode(rpc_, settings.geo, *exchange_);
   } else {
     mode_ = MakeStepMode(rpc_);
   }
   return OkStatus();
+}
+
+bool Communicator::AwaitsBegin(const Program& program) const {
+  const std::lock_guard lock(mutex_);
+  return mode_ != nullptr && !mode_->has_begun() && TellsSteps(program);
+}
+
+Status Communicator::Begin(std::shared_ptr<Scope> scope) {
+  std::unique_lock lock(mutex_);
+  const std::shared_ptr<Mode> mode = mode_;
+  lock.unlock();
+  return mode == nullptr ? OkStatus() : mode->Begin(std::move(scope));
+}
+
+Program Communicator::WiringOf(const Program& program) const {
+  const std::lock_guard lock(mutex_);
+  return exchange_ && TellsSteps(program) ? *exchange_ : program;
 }
 
 Status Communicator::Stop() {
@@ -91,6 +123,7 @@ Status Communicator::Stop() {
   {
     const std::lock_guard lock(mutex_);
     mode = std::exchange(mode_, nullptr);
+    exchange_.reset();
   }
   return mode == nullptr ? OkStatus() : mode->Stop();
 }
@@ -128,6 +161,13 @@ Result<ParamHandle> Communicator::DeclareParam(const WholeVariable& param) {
   const int position = param_at_[key] = static_cast<int>(params_.size());
   params_.push_back(std::move(made));
   return ParamHandle{position};
+}
+
+Result<TableHandle> Communicator::DeclareTable(const std::string& table) {
+  const std::lock_guard lock(mutex_);
+  const auto [known, added] = table_at_.try_emplace(table, static_cast<int>(tables_.size()));
+  if (added) tables_.push_back({.name = table, .index = tables_.size()});
+  return TableHandle{known->second};
 }
 
 Result<std::shared_ptr<Mode>> Communicator::Running(std::string_view op, std::string_view name) const {
@@ -175,6 +215,21 @@ Status Communicator::Land(ParamHandle param, Variable& out) {
   PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("recv", landed.whole.name));
   lock.unlock();
   return mode->Land(landed, out.As<Tensor>());
+}
+
+Status Communicator::Touch(TableHandle table, std::span<const std::int64_t> ids) {
+  std::unique_lock lock(mutex_);
+  const Table& touched = tables_[static_cast<std::size_t>(table.index)];
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send", touched.name));
+  lock.unlock();
+  return mode->Touch(touched, ids);
+}
+
+Status Communicator::EndLocalStep(const Scope& scope) {
+  std::unique_lock lock(mutex_);
+  PENSTOCK_ASSIGN_OR_RETURN(const std::shared_ptr<Mode> mode, Running("send", "what a step changes"));
+  lock.unlock();
+  return mode->EndLocalStep(scope);
 }
 
 }  // namespace penstock::communicator

@@ -14,10 +14,12 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "executor/communicator/async_mode.h"
+#include "executor/communicator/exchange_program.h"
 #include "executor/communicator/mode.h"
 #include "framework/ir/program.h"
 
@@ -28,11 +30,12 @@ enum class ModeName { kSync, kAsync, kHalfAsync, kGeo };  // numbered as Fluid's
 struct Settings {
   ModeName mode = ModeName::kSync;
   AsyncSettings async = {};
+  GeoSettings geo = {};
 };
 
 // Whether the program's sends and barriers are those of the mode. kInvalidArgument: E-communicator-program
-// (no gradient of the program goes through a communicator), E-communicator-steps (its steps end otherwise).
-// kUnimplemented E-communicator-mode: the mode does not run yet.
+// (no gradient of the program goes through a communicator, or it is none of geo-SGD), E-communicator-steps
+// (its steps end otherwise); of mode GEO also what ExchangeProgram says.
 Status CheckProgram(const Program& program, const Settings& settings);
 
 class Communicator : public TrainerCommunicator {
@@ -44,13 +47,23 @@ class Communicator : public TrainerCommunicator {
   Status Stop() override;
   bool running() const;
 
+  // Of mode GEO. A step of `program` is to run in `scope`, and is the first: then Begin comes before it.
+  bool AwaitsBegin(const Program& program) const;
+  // Parameters are those of `scope`, which is kept until Stop, as they are now.
+  Status Begin(std::shared_ptr<Scope> scope);
+  // What says where `program`'s parameters lie: itself, or, of a program of geo-SGD, what is exchanged.
+  Program WiringOf(const Program& program) const;
+
   Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) override;
   Result<ParamHandle> DeclareParam(const WholeVariable& param) override;
+  Result<TableHandle> DeclareTable(const std::string& table) override;
   Status Send(GradientHandle gradient, const Variable& value, const Tensor& residual) override;
   Status EndStep(PeersHandle pservers) override;
   Status CountStep(PeersHandle pservers) override;
   Status Land(ParamHandle param, Variable& out) override;
   Status BeginRun(Scope& scope) override;
+  Status Touch(TableHandle table, std::span<const std::int64_t> ids) override;
+  Status EndLocalStep(const Scope& scope) override;
 
  private:
   // The mode while it runs; a call that is under way keeps it.
@@ -61,7 +74,9 @@ class Communicator : public TrainerCommunicator {
   std::shared_ptr<Mode> mode_;
   std::deque<Gradient> gradients_;  // a handle is a position; they stay where they are
   std::deque<Param> params_;
-  std::map<std::string, int> gradient_at_, param_at_;
+  std::deque<Table> tables_;
+  std::map<std::string, int> gradient_at_, param_at_, table_at_;
+  std::optional<Program> exchange_;  // of mode GEO
 };
 
 }  // namespace penstock::communicator

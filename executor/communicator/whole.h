@@ -4,6 +4,7 @@
 //   PENSTOCK_RETURN_IF_ERROR(PullRows(rpc, param, w));          // each server's rows into w's own memory
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "framework/runtime/rpc_client.h"
@@ -20,6 +21,12 @@ struct Param {
   WholeVariable whole;
   std::vector<PullHandle> pieces;
   std::vector<Variable> views = {};  // of the tensor that is filled; what arrives late needs them
+};
+
+// One of which a program tells what it touches.
+struct Table {
+  std::string name;
+  std::size_t index = 0;  // tables are numbered as they are declared
 };
 
 // Pushes rows of `value` to their servers, without a copy of a tensor: the bytes stay as they are until the

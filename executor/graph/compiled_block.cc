@@ -10,6 +10,7 @@
 #include "framework/base/near_names.h"
 #include "framework/ir/block_uses.h"
 #include "framework/op/operand_kinds.h"
+#include "framework/roles/views.h"
 
 namespace penstock::exec {
 namespace {
@@ -18,6 +19,14 @@ namespace {
 // feed binds the variable and a fetch reads it.
 constexpr char kFeedOp[] = "feed";
 constexpr char kFetchOp[] = "fetch";
+
+// Geo-SGD's start-up program tells the communicator that it is over, by a variable that nothing writes. There
+// is nothing to do: the communicator begins right before the first step.
+bool TellsStart(const Op& op) {
+  if (roles::CommOf(op) != roles::Comm::kSend) return false;
+  const roles::SendView send(op);
+  return send.tells_communicator() && send.tells_start();
+}
 
 bool HasValue(const Var& var) { return var.type.has_value() || var.kind != VarKind::kTensor; }
 
@@ -42,6 +51,7 @@ class Compiler {
         NoteFeedOrFetch(op);
         continue;
       }
+      if (TellsStart(op)) continue;
       PENSTOCK_RETURN_IF_ERROR(AddInstruction(entries[i].op, static_cast<int>(i)));
     }
     PENSTOCK_RETURN_IF_ERROR(AddFetches());

@@ -53,7 +53,7 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
 std::string FirstDifference(const std::string& here, const std::string& there);
 
 // The role of a server that can run here. Beside what roles::ReadServer refuses, kUnimplemented:
-// E-server-mode (geo), E-server-measures (gradients are measured before any update runs),
+// E-server-measures (gradients are measured before any update runs), E-server-mode (a mode that is none),
 // E-contract-policy; and kInvalidArgument E-server-backups (what blocks correct for delay is not what the
 // server keeps).
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
@@ -75,10 +75,10 @@ struct TrainerContracts {
   bool pushes_after_pulls = false;
 };
 
-// kUnimplemented: E-contract-mode (a communicator is to be told of rows), E-contract-policy.
-// kInvalidArgument: E-contract-compression (of what is no dense f32 gradient), E-policy-value, E-text-syntax,
-// E-compression-value (framework/text/policies.h), E-contract-epmap, E-contract-shape, E-contract-var
-// (roles::PieceOf), E-contract-trainer (ops disagree about who runs them), E-contract-twice.
+// kUnimplemented: E-contract-policy. kInvalidArgument: E-contract-compression (of what is no dense f32
+// gradient), E-policy-value, E-text-syntax, E-compression-value (framework/text/policies.h),
+// E-contract-epmap, E-contract-shape, E-contract-var (roles::PieceOf), E-contract-trainer (ops disagree about
+// who runs them), E-contract-twice.
 Result<TrainerContracts> ContractsOf(const roles::TrainerRole& role);
 inline Result<TrainerContracts> ReadTrainer(const Program& program) {
   return ContractsOf(roles::ReadTrainer(program));

@@ -48,6 +48,9 @@ enum class MessageKind : std::uint8_t {
   kCountStep = 25,    // the learning rate's schedule is to count step `step` of the trainer
   kStepCounted = 26,  // it will, or has
   kPulledNewest = 27,  // as kPulled; `credit` is how many updates the chunk has had         body: its bytes
+  kPullChanged = 28,   // asks for the rows of a table updated since the question of a lower `step`
+  kChangedRows =
+      29,  // a part of them; `credit` is how many, `chunk` how many updates  body: int64 ids, values
 };
 
 constexpr std::size_t kEnvelopeBytes = 80;

@@ -73,6 +73,12 @@ struct PullRows {
   std::uint32_t request = 0;
   Payload ids;  // int64
 };
+// Asks for all rows of a table that were updated since the trainer's question of a lower version; for the
+// first one, since training began. A question that is repeated gets those, and what was updated since.
+struct PullChanged {
+  std::uint32_t variable = 0;
+  std::uint64_t version = 0;
+};
 struct Save {
   std::uint64_t version = 0;
   std::uint32_t request = 0;
@@ -90,7 +96,8 @@ struct Complete {};
 struct Failure {
   Status why;
 };
-using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure>;
+using Event =
+    std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure, PullChanged>;
 
 // --- Replies.
 
@@ -160,12 +167,22 @@ struct Answer {
   std::uint64_t welcome_below = 0;
   std::string lacking;  // "trainer 3 (last heard 11 s ago)"; empty if the chunk waits for nobody
 };
+// A part of the rows that were updated: all ids, ascending, then all values. Parts of different numbers of
+// updates (the low bits) do not belong together.
+struct ChangedRows {
+  std::uint32_t variable = 0;
+  std::uint64_t version = 0;
+  std::uint32_t updates = 0;
+  std::uint64_t rows = 0;  // in all parts; of none there is one empty part
+  std::uint32_t part = 0;
+  Payload bytes;
+};
 // Trainer `trainer` completed after `steps` steps, which others go beyond.
 struct Left {
   std::uint64_t trainer = 0, steps = 0;
 };
 struct Completed {};
 using Reply = std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows,
-                           RowsGone, Credit, Saved, Answer, Left, Completed, Failure>;
+                           RowsGone, Credit, Saved, Answer, Left, Completed, Failure, ChangedRows>;
 
 }  // namespace penstock::protocol

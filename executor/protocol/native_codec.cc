@@ -40,6 +40,9 @@ Written Write(const PullRows& m) {
   return {{.kind = MessageKind::kPullRows, .step = m.version, .variable = m.variable, .part = m.request},
           m.ids};
 }
+Written Write(const PullChanged& m) {
+  return {{.kind = MessageKind::kPullChanged, .step = m.version, .variable = m.variable}, {}};
+}
 Written Write(const Save& m) {
   return {{.kind = MessageKind::kSave, .step = m.version, .part = m.request}, Payload::Of(WriteSave(m.body))};
 }
@@ -95,6 +98,15 @@ Written Write(const Rows& m) {
   return {{.kind = MessageKind::kRows,
            .step = m.version,
            .credit = m.request,
+           .variable = m.variable,
+           .chunk = m.updates,
+           .part = m.part},
+          m.bytes};
+}
+Written Write(const ChangedRows& m) {
+  return {{.kind = MessageKind::kChangedRows,
+           .step = m.version,
+           .credit = m.rows,
            .variable = m.variable,
            .chunk = m.updates,
            .part = m.part},
@@ -165,6 +177,8 @@ Result<Event> EventOf(const Envelope& e, const Payload& body) {
       return Event(Pull{.at = ChunkOf(e), .version = e.step});
     case MessageKind::kPullRows:
       return Event(PullRows{.variable = e.variable, .version = e.step, .request = e.part, .ids = body});
+    case MessageKind::kPullChanged:
+      return Event(PullChanged{.variable = e.variable, .version = e.step});
     case MessageKind::kSave: {
       PENSTOCK_ASSIGN_OR_RETURN(SaveBody save, ReadSave(body.ToText()));
       return Event(Save{.version = e.step, .request = e.part, .body = std::move(save)});
@@ -209,6 +223,13 @@ Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
                         .part = e.part,
                         .updates = e.chunk,
                         .bytes = body});
+    case MessageKind::kChangedRows:
+      return Reply(ChangedRows{.variable = e.variable,
+                               .version = e.step,
+                               .updates = e.chunk,
+                               .rows = e.credit,
+                               .part = e.part,
+                               .bytes = body});
     case MessageKind::kRowsGone:
       return Reply(RowsGone{
           .variable = e.variable, .request = static_cast<std::uint32_t>(e.credit), .version = e.step});

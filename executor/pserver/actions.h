@@ -59,6 +59,8 @@ struct RowsEvent {
   std::uint64_t request = 0;
   std::int64_t padding = -1;  // the id that stands for no row; -1: none
   Payload ids = {};           // int64, each within the table
+  // In the place of `ids`, the rows that were updated since the trainer last asked for those.
+  bool changed = false;
 };
 // Keep a table in a file: a question of a trainer, and the action that answers it; then SaveDone.
 struct SaveEvent {

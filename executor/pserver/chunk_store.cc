@@ -102,6 +102,7 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   param.compression = served.compression;
   param.addends = static_cast<int>(served.grads.size());
   param.block = served.block;
+  if (served.delta && served.rows) param.changed.emplace(served.param.shape[0], facts_.trainers);
   param.first_queue = first_queue;
   return param;
 }
@@ -320,13 +321,14 @@ Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
     return runner.RunBlock(program_, facts_.lr_block, scope_);
   }
   Chunk& chunk = At(run.param, run.chunk);
-  const Param& param = params_[static_cast<std::size_t>(run.param)];
+  Param& param = params_[static_cast<std::size_t>(run.param)];
   Status status = param.table != nullptr ? RunOnRows(param, chunk, runner)
                                          : runner.RunBlock(program_, param.block, *chunk.scope);
   if (!status.ok()) {
     return std::move(status).With(StrCat("in the update of ", param.piece.name, " for step ", run.step,
                                          " on pserver ", facts_.address));
   }
+  if (param.changed) param.changed->Note(chunk.grads.front()->As<SelectedRows>().rows);
   ++chunk.version;
   chunk.merged = 0;
   if (chunk.sum != nullptr) chunk.sum->As<Tensor>() = Tensor();

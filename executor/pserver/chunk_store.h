@@ -12,8 +12,8 @@
 // way, or the gradients are rows, each gradient is copied to where the block reads it.
 //
 // Thread-safe for different chunks. What is done to one chunk is done one at a time, on its queue
-// (chunk_queues.h): Merge, Run, Publish, PublishNewest, VersionOf, Gather, CopyForSave. The rest may be
-// called at any time.
+// (chunk_queues.h): Merge, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave. The
+// rest may be called at any time.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@
 #include "executor/protocol/contract.h"
 #include "executor/pserver/backups.h"
 #include "executor/pserver/buffer_pool.h"
+#include "executor/pserver/changed_rows.h"
 #include "executor/pserver/merge_plan.h"
 #include "executor/pserver/published.h"
 #include "executor/pserver/state_machine.h"
@@ -84,6 +85,14 @@ class ChunkStore {
   std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
   // Rows of a table as they are now, one for each id of the question.
   Tensor Gather(const RowsEvent& pull) const;
+  // Whether trainers may ask which rows of the param were updated: of tables in geo-SGD.
+  bool NotesChanges(int param) const { return params_[static_cast<std::size_t>(param)].changed.has_value(); }
+  // Rows as they are now: those updated since the trainer's question of a lower version. Ids, then values.
+  struct Changed {
+    std::uint64_t rows = 0;
+    Tensor bytes;
+  };
+  Changed GatherChanged(const RowsEvent& pull);
   // kInvalidArgument E-rpc-row: `ids` are no numbers, or one is no row of the table. One that is dealt out by
   // id has a row for any int64.
   Status CheckIds(int param, int trainer, const Payload& ids) const;
@@ -130,6 +139,7 @@ class ChunkStore {
     std::size_t first_queue = 0;
     std::vector<std::unique_ptr<Chunk>> chunks;
     std::unique_ptr<table::RowTable> table;  // of one that is dealt out by id
+    std::optional<ChangedRows> changed;      // on the queue of the one chunk
   };
 
   ChunkStore(const Program& program, const roles::ServerRole& facts, Scope& scope, std::size_t part_bytes)

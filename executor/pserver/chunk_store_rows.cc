@@ -104,6 +104,23 @@ Tensor ChunkStore::Gather(const RowsEvent& pull) const {
   return rows;
 }
 
+ChunkStore::Changed ChunkStore::GatherChanged(const RowsEvent& pull) {
+  Param& p = params_[static_cast<std::size_t>(pull.param)];
+  const Tensor& table = p.chunks.front()->param;
+  const std::vector<std::int64_t> rows = p.changed->Take(pull.trainer, pull.version);
+  const std::size_t id_bytes = rows.size() * sizeof(std::int64_t), row = RowBytes(p.piece);
+  Changed changed{.rows = rows.size(),
+                  .bytes = Tensor(DType::kUInt8, {static_cast<Dim>(id_bytes + rows.size() * row)})};
+  if (rows.empty()) return changed;
+  std::memcpy(changed.bytes.raw(), rows.data(), id_bytes);
+  std::byte* to = changed.bytes.raw() + id_bytes;
+  for (const std::int64_t id : rows) {
+    std::memcpy(to, table.raw() + static_cast<std::size_t>(id) * row, row);
+    to += row;
+  }
+  return changed;
+}
+
 // The gradients' ids become positions among the kept rows, and the block runs on the columns.
 Status ChunkStore::RunOnRows(const Param& param, Chunk& chunk, BlockRunner& runner) {
   table::RowTable& table = *param.table;

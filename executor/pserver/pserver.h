@@ -134,6 +134,7 @@ class Pserver : public EventHandler {
   void On(const From& from, const protocol::CountStep& count, Actions& actions);
   void On(const From& from, const protocol::Pull& pull, Actions& actions);
   void On(const From& from, const protocol::PullRows& pull, Actions& actions);
+  void On(const From& from, const protocol::PullChanged& pull, Actions& actions);
   void On(const From& from, const protocol::Save& save, Actions& actions);
   void On(const From& from, const protocol::Ask& ask, Actions& actions);
   void On(const From& from, const protocol::Complete&, Actions& actions);
@@ -157,6 +158,7 @@ class Pserver : public EventHandler {
   void ReplyNewest(int trainer, const PulledReply& reply, const protocol::ChunkRef& at,
                    const std::shared_ptr<Caller>& to, const protocol::Sender& sender);
   void ReplyRows(int trainer, const RowsReply& reply);
+  void ReplyChanged(int trainer, const RowsReply& reply);
   void SendTo(int trainer, protocol::Reply reply);
   protocol::Sender SenderOf(int trainer) const;
 

@@ -139,7 +139,7 @@ void Pserver::Reply(const ReplyAction& action) {
     if constexpr (std::is_same_v<T, PulledReply>) {
       ReplyChunk(action.trainer, reply);
     } else if constexpr (std::is_same_v<T, RowsReply>) {
-      ReplyRows(action.trainer, reply);
+      reply.asked.changed ? ReplyChanged(action.trainer, reply) : ReplyRows(action.trainer, reply);
     } else {
       SendTo(action.trainer, Typed(admission_.terms(action.trainer), reply));
     }
@@ -207,6 +207,27 @@ void Pserver::ReplyRows(int trainer, const RowsReply& reply) {
           ++part.part;
         });
       });
+}
+
+void Pserver::ReplyChanged(int trainer, const RowsReply& reply) {
+  const RowsEvent& asked = reply.asked;
+  queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->ChunkBytes(asked.param, 0)),
+                [this, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                  if (to == nullptr) return;
+                  const ChunkStore::Changed changed = store_->GatherChanged(asked);
+                  protocol::ChangedRows part{
+                      .variable = asked.variable,
+                      .version = asked.version,
+                      .updates = static_cast<std::uint32_t>(store_->VersionOf(asked.param, 0)),
+                      .rows = changed.rows,
+                      .bytes = {}};
+                  if (changed.rows == 0) return to->Reply(sender, part);
+                  ForEachPart(changed.bytes, options_.part_bytes, [&](Payload bytes) {
+                    part.bytes = std::move(bytes);
+                    to->Reply(sender, part);
+                    ++part.part;
+                  });
+                });
 }
 
 protocol::Sender Pserver::SenderOf(int trainer) const {

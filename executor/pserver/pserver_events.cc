@@ -108,6 +108,23 @@ void Pserver::On(const From& from, const protocol::PullRows& pull, Actions& acti
                      actions);
 }
 
+void Pserver::On(const From& from, const protocol::PullChanged& pull, Actions& actions) {
+  const std::optional<int> param = admission_.terms(from.trainer).ParamOfPull(pull.variable);
+  if (!param || !store_->NotesChanges(*param)) {
+    Refuse(from.caller, InvalidArgument("E-rpc-variable", "trainer ", from.trainer,
+                                        " asked for the changed rows of variable ", pull.variable,
+                                        ", which is no table of geo-SGD"));
+    return;
+  }
+  machine_->PullRows({.trainer = from.trainer,
+                      .param = *param,
+                      .version = pull.version,
+                      .variable = pull.variable,
+                      .request = pull.version,
+                      .changed = true},
+                     actions);
+}
+
 void Pserver::On(const From& from, const protocol::Save& save, Actions& actions) {
   const auto refuse = [&](Status why) {  // the trainer is told, and may go on
     SendTo(from.trainer,

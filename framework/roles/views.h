@@ -88,6 +88,11 @@ class SendView {
   // The trainer's own communicator is told of something (rows that were touched, that the start is complete);
   // no server is.
   bool tells_communicator() const;
+  // Of those: the start is complete. Else: a step is, which has touched rows messages()[i], a table, by the
+  // ids variables()[i].
+  bool tells_start() const {
+    return !messages().empty() && !variables().empty() && messages()[0] == variables()[0];
+  }
   std::string_view done() const { return op_.OutputName("Out"); }  // control variable
   // Where what compression leaves behind of the gradient is kept; none: nothing is.
   std::string_view residual() const { return op_.InputName("Residual"); }

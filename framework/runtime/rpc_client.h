@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -100,6 +101,13 @@ class RpcClient {
   // for each, and has them when CompleteRows returns; nobody may read or write it before. `ids` is copied.
   virtual Status PullRows(RowsHandle piece, std::span<const std::int64_t> ids, Tensor& out) = 0;
   virtual Status CompleteRows() = 0;
+  // Asks for the rows of the piece, a table, that any trainer has updated since the trainer's question of the
+  // step before (for the first: since training began). `out` has them once CompletePulls returns: ascending,
+  // each once, as they are after the gradients that this trainer pushed in ended steps.
+  virtual Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) {
+    static_cast<void>(piece), static_cast<void>(out);
+    return Unimplemented("E-comm-changed", "this client cannot ask for the rows of a table that changed");
+  }
   // fetch_barrier: all pulls of this step have arrived.
   virtual Status CompletePulls(PeersHandle pservers) = 0;
   // checkpoint_notify: each of the servers writes its rows of a table that is dealt out by id, of the version

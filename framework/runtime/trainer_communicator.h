@@ -6,12 +6,15 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(param_, communicator.DeclareParam({.name = "w", .pieces = ...}));
 //   ... each step:  communicator.Send(gradient_, value);  communicator.EndStep(peers);
 //                   communicator.Land(param_, w);
+//   In geo-SGD:     communicator.Touch(table_, ids);  communicator.EndLocalStep(scope);
 //
-// Declare calls are right at any time; Send, EndStep and Land before it was started are kFailedPrecondition
-// E-communicator-missing. Called from one thread at a time. Each call may wait, and returns the first error
-// of the client once there is one.
+// Declare calls are right at any time; the others before it was started are kFailedPrecondition
+// E-communicator-missing, and E-communicator-unfit if it was started for a program of another kind. Called
+// from one thread at a time. Each call may wait, and returns the first error of the client once there is one.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,8 @@
 #include "framework/tensor/scope.h"
 
 namespace penstock {
+
+class Scope;
 
 struct WholeVariable {
   struct Piece {
@@ -37,6 +42,9 @@ struct GradientHandle {
 struct ParamHandle {
   int index = -1;
 };
+struct TableHandle {
+  int index = -1;
+};
 
 class TrainerCommunicator {
  public:
@@ -45,6 +53,8 @@ class TrainerCommunicator {
   // The same variable with the same pieces has one handle, however often it is declared.
   virtual Result<GradientHandle> DeclareGradient(const WholeVariable& gradient) = 0;
   virtual Result<ParamHandle> DeclareParam(const WholeVariable& param) = 0;
+  // A table of which a trainer that optimizes by itself tells what it touches.
+  virtual Result<TableHandle> DeclareTable(const std::string& table) = 0;
 
   // A gradient of the step now open: a tensor, or rows of one. Its bytes must stay as they are until EndStep
   // has returned.
@@ -62,6 +72,11 @@ class TrainerCommunicator {
   // A program with recv ops of this communicator is about to run in `scope`: parameters that have come
   // since the last Land get their newest values there. Without effect if it was not started.
   virtual Status BeginRun(Scope& scope) = 0;
+  // The step now open looks up these rows of the table, and may change them.
+  virtual Status Touch(TableHandle table, std::span<const std::int64_t> ids) = 0;
+  // A step is over in which a trainer has optimized by itself: nothing in it runs any more. In some steps the
+  // parameters in `scope` change here.
+  virtual Status EndLocalStep(const Scope& scope) = 0;
   // Sends what waits, and stops. Without effect if it was not started.
   virtual Status Stop() = 0;
 };

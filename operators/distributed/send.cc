@@ -19,13 +19,18 @@ shaped like the whole parameter of which X are rows, in their order. The op adds
 job's compression makes of the sum, and leaves the rest in ResidualOut.
 
 With send_varnames, X is one whole gradient, of which rows are sent under each of these names: `sections` says
-how many. The trainer's communicator cuts it, and its mode says when what is sent.)";
+how many. The trainer's communicator cuts it, and its mode says when what is sent.
+
+With send_varnames and without sections, or without X, nothing is sent here: a step of geo-SGD is over, in
+which X[i] are the ids of rows of table send_varnames[i] that were looked up. Where X names itself there, the
+start-up program is over, and the op does nothing.)";
 
 class SendKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
     const roles::SendView send(k.op());
     residual_ = k.Input("Residual");
+    if (send.tells_communicator()) return PrepareNotice(k, send);
     if (send.by_communicator() && !send.counts_step()) return PrepareWhole(k, send);
     PENSTOCK_ASSIGN_OR_RETURN(client_, RequireRpc(k));
     const roles::Names servers = send.addresses();
@@ -46,6 +51,7 @@ class SendKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
+    if (tells_step_) return TellStep(k);
     if (counted_at_.index >= 0)
       return communicator_ != nullptr ? communicator_->CountStep(counted_at_)
                                       : client_->CountStep(counted_at_);
@@ -80,6 +86,34 @@ class SendKernel : public Kernel {
     return OkStatus();
   }
 
+  struct Touched {
+    Operand ids;
+    TableHandle table;
+  };
+
+  Status PrepareNotice(const KernelSetup& k, const roles::SendView& send) {
+    const auto ids = k.Inputs("X");
+    if (ids.size() != send.messages().size()) {
+      return k.Error("it names ", send.messages().size(), " tables for ", ids.size(), " variables of ids");
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(communicator_, RequireCommunicator(k));
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      if (ids[i].kind != VarKind::kTensor || ids[i].dtype != DType::kInt64)
+        return k.Error(ids[i].name, ", by which rows of ", send.messages()[i],
+                       " are looked up, must be a tensor of int64");
+      PENSTOCK_ASSIGN_OR_RETURN(const TableHandle table, communicator_->DeclareTable(send.messages()[i]));
+      touched_.push_back({ids[i], table});
+    }
+    tells_step_ = true;
+    return OkStatus();
+  }
+
+  Status TellStep(KernelRun& k) {
+    for (const Touched& touched : touched_)
+      PENSTOCK_RETURN_IF_ERROR(communicator_->Touch(touched.table, k[touched.ids].Span<std::int64_t>()));
+    return communicator_->EndLocalStep(k.scope());
+  }
+
   Status PrepareWhole(const KernelSetup& k, const roles::SendView& send) {
     PENSTOCK_ASSIGN_OR_RETURN(TrainerCommunicator* const communicator, RequireCommunicator(k));
     PENSTOCK_ASSIGN_OR_RETURN(WholeVariable whole, CutOf(k));
@@ -94,6 +128,8 @@ class SendKernel : public Kernel {
   std::vector<Piece> pieces_;
   PeersHandle counted_at_;                       // of an op that only tells these servers of the step
   TrainerCommunicator* communicator_ = nullptr;  // null: the pieces are sent at once
+  bool tells_step_ = false;
+  std::vector<Touched> touched_;  // in the step that it tells of
   Operand gradient_;
   GradientHandle whole_;
   Operand residual_;  // absent: nothing is left behind

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct ProcessClient {
     shared.set_communicator(&communicator);
   }
   client::SharedClient shared;
-  const std::unique_ptr<RpcClient> of_communicator = shared.NewUser();
+  const std::unique_ptr<RpcClient> of_communicator = shared.NewHelper();
   communicator::Communicator communicator{*of_communicator};
 };
 
@@ -166,9 +167,13 @@ class PyExecutor {
     exec::Executor::Compiled compiled = executor_.FindCompiled(box.program, values, fetches);
     if (compiled == nullptr) compiled = Compile(box, values, fetches);
     std::optional<Result<std::vector<Variable>>> result;
+    communicator::Communicator& communicator = ClientSlot()->communicator;
     for (ScopeBox* each = scope.get(); each != nullptr; each = each->parent.get()) {
-      if (!each->changed.empty() && initial_.Concerns(box.program)) HandOver(box, *scope, each->changed);
+      if (each->changed.empty()) continue;
+      const Program wiring = communicator.WiringOf(box.program);
+      if (initial_.Concerns(wiring)) HandOver(wiring, *scope, each->changed);
     }
+    if (communicator.AwaitsBegin(box.program)) Begin(communicator, scope);
     if (exec::Executor::MayWait(*compiled)) {
       RunInterruptibly([&] { result = executor_.Run(compiled, scope->scope, values); },
                        [&] {
@@ -205,13 +210,18 @@ class PyExecutor {
     return Take(*std::move(compiled));
   }
 
-  void HandOver(const ProgramBox& box, ScopeBox& scope, client::ChangedVars& changed) {
-    const Program program = box.program;  // as in Compile
+  void HandOver(const Program& program, ScopeBox& scope, client::ChangedVars& changed) {
     client::ChangedVars taken = std::exchange(changed, {});
     Status status;
     RunInterruptibly([&] { status = client::InitialValues::HandOver(program, scope.scope, taken, *rpc_); },
                      [&] { rpc_->Cancel(); });
     changed.merge(taken);  // what no program has taken over yet
+    Check(std::move(status));
+  }
+
+  void Begin(communicator::Communicator& communicator, const std::shared_ptr<ScopeBox>& scope) {
+    Status status;
+    RunInterruptibly([&] { status = communicator.Begin({scope, &scope->scope}); }, [&] { rpc_->Cancel(); });
     Check(std::move(status));
   }
 
@@ -234,8 +244,35 @@ class PyExecutor {
   bool closed_ = false;
 };
 
+// [(parameter, by rows, [(piece, address, rows)])]
+using GeoPieces = std::vector<std::tuple<std::string, std::string, Dim>>;
+using GeoVariables = std::vector<std::tuple<std::string, bool, GeoPieces>>;
+
+communicator::GeoSettings GeoSettingsOf(const GeoVariables& variables, int trainers, int push_every) {
+  communicator::GeoSettings settings{.trainers = trainers, .push_every = push_every};
+  for (const auto& [name, rows, pieces] : variables) {
+    communicator::GeoVariable& variable =
+        settings.variables.emplace_back(communicator::GeoVariable{.name = name, .rows = rows});
+    for (const auto& [piece, address, count] : pieces) variable.pieces.push_back({piece, address, count});
+  }
+  return settings;
+}
+
 void CheckCommunicator(const ProgramBox& box, communicator::ModeName mode) {
   Check(communicator::CheckProgram(box.program, {.mode = mode}));
+}
+
+void CheckGeoCommunicator(const ProgramBox& box, const GeoVariables& variables, int trainers,
+                          int push_every) {
+  Check(communicator::CheckProgram(box.program, {.mode = communicator::ModeName::kGeo,
+                                                 .geo = GeoSettingsOf(variables, trainers, push_every)}));
+}
+
+void StartGeoCommunicator(const ProgramBox& box, const GeoVariables& variables, int trainers,
+                          int push_every) {
+  Check(ThisProcess().communicator.Start(
+      box.program,
+      {.mode = communicator::ModeName::kGeo, .geo = GeoSettingsOf(variables, trainers, push_every)}));
 }
 
 void StartCommunicator(const ProgramBox& box, communicator::ModeName mode, std::size_t queue_max,
@@ -277,6 +314,8 @@ void BindExecutor(py::module_& m) {
   m.def("start_communicator", &StartCommunicator, py::arg("program"), py::arg("mode"), py::arg("queue_max"),
         py::arg("merge_max"), py::arg("patience_ms"), py::arg("rounds_before_receive"),
         py::arg("receives_apart"));
+  m.def("check_geo_communicator", &CheckGeoCommunicator);
+  m.def("start_geo_communicator", &StartGeoCommunicator);
   m.def("stop_communicator", &StopCommunicator);
   m.def("communicator_runs", &CommunicatorRuns);
   m.def("end_rpc", &EndRpc, py::arg("thread_failed"));

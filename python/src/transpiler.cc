@@ -121,6 +121,15 @@ py::list PlannedParams(const plan::PlacementPlan& plan) {
   return out;
 }
 
+// Of a program of geo-SGD that carries its plan: (its parameters, trainers, steps between two exchanges).
+py::object GeoPlanOf(const ProgramBox& box) {
+  const std::string& text = box.program.meta().plan;
+  if (text.empty()) return py::none();
+  const plan::PlacementPlan plan = Take(plan::ParsePlan(text));
+  if (plan.mode != plan::Mode::kGeo) return py::none();
+  return py::make_tuple(PlannedParams(plan), plan.trainers, plan.push_every);
+}
+
 // Rules of the plan that may be asked by hand.
 void BindRules(py::module_& m) {
   m.def("pserver_of_name", [](const std::string& name, int pservers) {
@@ -259,6 +268,7 @@ void BindTranspiler(py::module_& m) {
         return out;
       });
   m.def("transpile", &Run);
+  m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);
 }

@@ -161,7 +161,7 @@ TEST(DistFailure, AServerThatCannotServeTellsItsTrainersWhy) {
   std::vector<RolePrograms> pservers = Roles("pserver");
   ProgramEdit edit(pservers[0].main);
   const OpEntry& serve = pservers[0].main.main().ops().back();
-  edit.main().Replace(serve.id, Op(*serve.op).Set("distributed_mode", std::int32_t{3}));
+  edit.main().Replace(serve.id, Op(*serve.op).Set("distributed_mode", std::int32_t{4}));
   pservers[0].main = edit.Apply().value();
   const auto job = LinearJob(2, Roles("trainer"), std::move(pservers));
   Process& pserver0 = job->StartPserver(0);

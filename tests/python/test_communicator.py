@@ -202,8 +202,10 @@ def test_what_does_not_fit_the_program_is_refused(fluid):
         Communicator(program, SYNC, envs={'communicator_send_queue_size': 0})
     with pytest.raises(ValueError, match='use mode HALF_ASYNC.*E-communicator-steps'):
         Communicator(program, fluid.communicator.DistributedMode.ASYNC)
-    with pytest.raises(NotImplementedError, match='E-communicator-mode'):
+    with pytest.raises(ValueError, match="mode GEO needs 'push_vars'"):
         Communicator(program, fluid.communicator.DistributedMode.GEO)
+    with pytest.raises(ValueError, match='tells no communicator of its steps.*E-communicator-program'):
+        Communicator(program, fluid.communicator.DistributedMode.GEO, {'push_vars': {}, 'trainers': 2, 'push_nums': 1})
     with pytest.raises(ValueError, match='one of DistributedMode'):
         Communicator(program, 7)
     with pytest.raises(TypeError, match='takes the Program of a trainer, not str'):

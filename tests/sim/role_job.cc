@@ -1,10 +1,9 @@
 #include "tests/sim/role_job.h"
 
 #include <algorithm>
-#include <semaphore>
 #include <thread>
 
-#include "executor/client/session_client.h"
+#include "tests/sim/sim_client.h"
 
 namespace penstock::test {
 namespace {
@@ -12,54 +11,6 @@ namespace {
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr char kCancelled[] = "E-cancelled";
 constexpr auto kLimit = std::chrono::hours(1);  // of the simulated clock, without anybody's going on
-
-// The one thread that may run now: the simulation's or a trainer's.
-class Turn {
- public:
-  // The simulation's side: lets the trainer run until it waits or has ended.
-  void Give() {
-    go_.release();
-    back_.acquire();
-  }
-  // The trainer's side.
-  void Take() { go_.acquire(); }
-  void Return() { back_.release(); }
-
- private:
-  std::binary_semaphore go_{0}, back_{0};
-};
-
-class SimClient : public client::SessionClient {
- public:
-  SimClient(Transport& transport, client::SessionOptions options, Turn& turn)
-      : client::SessionClient(session_), session_(transport, std::move(options)), turn_(turn) {}
-
-  client::Session& session() { return session_; }
-  bool MayGoOn() const { return answer_ == nullptr || (*answer_)() || !session_.status().ok(); }
-
- private:
-  Status Wait(const std::function<bool()>& answer) override {
-    answer_ = &answer;
-    while (!MayGoOn()) {
-      turn_.Return();
-      turn_.Take();
-    }
-    answer_ = nullptr;
-    return session_.status();
-  }
-
-  client::Session session_;
-  Turn& turn_;
-  const std::function<bool()>* answer_ = nullptr;  // what it waits for
-};
-
-client::SessionOptions OptionsOf(Clock& clock) {
-  client::SessionOptions options;
-  options.job = "sim";
-  options.resend_after = std::chrono::milliseconds(100);
-  options.clock = &clock;
-  return options;
-}
 
 }  // namespace
 
@@ -78,7 +29,7 @@ struct RoleJob::Server {
 struct RoleJob::Role {
   Role(const OpRegistry& ops, RolePrograms given, Network& net)
       : programs(std::move(given)),
-        client(net.transport(), OptionsOf(net.clock()), turn),
+        client(net.transport(), SimClient::OptionsOf(net.clock()), turn),
         executor(ops, {.threads = 1, .rpc = &client}) {}
 
   Status Train(const std::vector<std::string>& fetches) {

@@ -99,6 +99,11 @@ class ToyOp {
     return out;
   }
 
+  static void AddRows(const SelectedRows& x, std::vector<float>& total) {
+    const auto width = static_cast<std::size_t>(x.value.shape().RowWidth());
+    for (std::size_t i = 0; i < x.rows.size() * width; ++i)
+      total[static_cast<std::size_t>(x.rows[i / width]) * width + i % width] += x.value.Data<float>()[i];
+  }
   // Of rows, into a tensor.
   Status SumRows() {
     const ArgList& names = op_.Input("X");
@@ -130,6 +135,10 @@ class ToyOp {
     const Tensor first = In("X").Clone();  // Out may be one of the addends
     std::vector<float> total(first.Span<float>().begin(), first.Span<float>().end());
     for (std::size_t k = 1; k < op_.Input("X").size(); ++k) {
+      if (const auto* rows = scope_.Find(op_.Input("X")[k])->If<SelectedRows>()) {
+        AddRows(*rows, total);
+        continue;
+      }
       const auto x = In("X", k).Span<float>();
       if (x.size() != total.size()) return InvalidArgument("E-toy-shape", "sum of different shapes");
       for (std::size_t i = 0; i < total.size(); ++i) total[i] += x[i];

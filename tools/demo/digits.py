@@ -66,6 +66,11 @@ def parameters(program):
 def transpiler(trainer_id, pservers, trainers, options):
     config = fluid.DistributeTranspilerConfig()
     config.min_block_size = MIN_BLOCK_SIZE
+    if options.mode == "geo":
+        config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, options.push_every
+        t = fluid.transpiler.GeoSgdTranspiler(config)
+        t.transpile(trainer_id, pservers=pservers, trainers=trainers)
+        return t
     config.staleness = options.staleness
     t = fluid.DistributeTranspiler(config=config)
     t.transpile(trainer_id, pservers=pservers, trainers=trainers, sync_mode=options.mode == "sync")
@@ -89,6 +94,10 @@ def train(options, program, test_program, loss, prediction, share, of):
         start = np.load(options.start)
         for name in start.files:
             fluid.global_scope().find_var(name).get_tensor().set(start[name], fluid.CPUPlace())
+    communicator = None
+    if options.mode == "geo" and not options.single:
+        communicator = fluid.communicator.Communicator(program, fluid.communicator.DistributedMode.GEO)
+        communicator.start()
     if share == 0 and not options.start:
         np.savez(os.path.join(options.out, "initial.npz"), **parameters(test_program))
     losses = []
@@ -102,6 +111,8 @@ def train(options, program, test_program, loss, prediction, share, of):
             print(f"\r  step {step + 1}/{len(everything)}   loss {losses[-1]:.4f}", end="", flush=True)
     if share == 0:
         print(flush=True)
+    if communicator is not None:
+        communicator.stop()
     scores, = exe.run(test_program, feed={"image": test_images, "label": test_labels}, fetch_list=[prediction])
     accuracy = float(np.mean(np.argmax(scores, axis=1) == test_labels[:, 0]))
     name = "single" if options.single else f"trainer_{share}"
@@ -117,7 +128,8 @@ def main():
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
     parser.add_argument("--start", help="npz file with the parameters to start from")
-    parser.add_argument("--mode", choices=["sync", "async"], default="sync")
+    parser.add_argument("--mode", choices=["sync", "async", "geo"], default="sync")
+    parser.add_argument("--push_every", type=int, default=5, help="geo: steps between two exchanges")
     parser.add_argument("--staleness", type=int, help="async: steps that a trainer may be ahead of the slowest")
     options = parser.parse_args()
 

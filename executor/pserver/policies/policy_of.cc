@@ -13,7 +13,7 @@ std::unique_ptr<const UpdatePolicy> PolicyOf(const roles::ServerRole& role, cons
     return std::make_unique<SyncPolicy>();
   }
   if (policies.staleness) return std::make_unique<StalenessPolicy>(*policies.staleness);
-  return std::make_unique<AsyncPolicy>();
+  return std::make_unique<AsyncPolicy>();  // geo-SGD too: its gradients are differences
 }
 
 }  // namespace penstock::pserver

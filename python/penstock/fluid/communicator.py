@@ -1,4 +1,4 @@
-"""Communicator: sends and receives for programs that were transpiled with runtime_split_send_recv."""
+"""Communicator: sends and receives for programs that leave it to one: runtime_split_send_recv, geo-SGD."""
 
 from penstock import _penstock
 from penstock.fluid.framework import Program
@@ -19,6 +19,7 @@ _APART = 'communicator_independent_recv_thread'
 _DEFAULTS = {_QUEUE: 1, _MERGE: 1, _WAITS: 5, _ROUNDS: 1, _APART: 1}
 _WITHOUT_EFFECT = frozenset(('communicator_thread_pool_size', 'communicator_is_sgd_optimizer', 'rpc_deadline',
                              'rpc_retry_times'))
+_GEO_VARS, _GEO_TRAINERS, _GEO_STEPS = 'geo_send_varnames', 'geo_trainer_nums', 'geo_need_push_nums'
 _MOST = 1_000_000
 
 
@@ -35,13 +36,21 @@ class Communicator:
         communicator.start()
         ...                                   # exe.run(t.get_trainer_program()), as often as there are batches
         communicator.stop()
+
+    In geo-SGD (GeoSgdTranspiler), where trainers optimize by themselves:
+
+        communicator = Communicator(t.get_trainer_program(), DistributedMode.GEO)
     """
 
     def __init__(self, program, mode, kwargs=None, envs=None):
         """
         program  the trainer's. It stays as it is: its recv ops say where parameters may change
-        mode     of DistributedMode: SYNC (completely_not_async), HALF_ASYNC or ASYNC
-        kwargs   {'pserver_endpoints': [...], 'trainer_id': n} in mode SYNC; must agree with the program
+        mode     of DistributedMode: SYNC (completely_not_async), HALF_ASYNC, ASYNC or GEO
+        kwargs   {'pserver_endpoints': [...], 'trainer_id': n} in mode SYNC; must agree with the program.
+                 {'push_vars': t._get_vars_info(), 'trainers': n, 'push_nums': k} in mode GEO, where the program
+                 carries no plan (Fluid's do not), or to exchange every k steps in the place of the plan's.
+                 envs may say the same as Fluid's communicator has it: geo_send_varnames, geo_trainer_nums,
+                 geo_need_push_nums, and for each parameter 'pieces#rows#addresses#is_sparse'
         envs     settings of mode ASYNC as in Fluid, whole numbers as text or not; defaults as fleet's:
                  communicator_send_queue_size 1                gradients of a variable that wait to be sent, at most
                  communicator_max_merge_var_num 1              of them, how many are sent as one: their mean
@@ -50,8 +59,8 @@ class Communicator:
                  communicator_independent_recv_thread 1        0: by the thread that sends
                  Fluid's others (thread_pool_size, is_sgd_optimizer, rpc_deadline, rpc_retry_times) have no effect
 
-        Raises ValueError for arguments that are wrong or do not fit the program, NotImplementedError for a mode
-        that does not run yet.
+        Raises ValueError for arguments that are wrong or do not fit the program, NotImplementedError for
+        parameters of geo-SGD that are neither float32 nor float64.
         """
         if not isinstance(program, Program):
             raise TypeError('Communicator takes the Program of a trainer, not %s' % type(program).__name__)
@@ -59,14 +68,25 @@ class Communicator:
             raise ValueError('the mode of a Communicator is one of DistributedMode, not %r' % (mode,))
         self._program = program
         self._mode = _MODES[mode]
-        self._settings = dict(_DEFAULTS, **_numbers(envs or {}))
+        said, envs = dict(kwargs or {}), dict(envs or {})
+        geo = _take_geo(envs) if mode == DistributedMode.GEO else {}
+        self._settings = dict(_DEFAULTS, **_numbers(envs))
         self._started = False
-        _penstock.check_communicator(program.desc, self._mode)
-        _check_agrees(program, kwargs or {})
+        self._geo = None
+        if mode == DistributedMode.GEO:
+            self._geo = _geo_settings(program, dict(geo, **said))
+            _penstock.check_geo_communicator(program.desc, *self._geo)
+        else:
+            _penstock.check_communicator(program.desc, self._mode)
+            _check_agrees(program, said)
 
     def start(self):
         """Before the first step; after it, steps send and receive."""
         settings = self._settings
+        if self._geo is not None:
+            _penstock.start_geo_communicator(self._program.desc, *self._geo)
+            self._started = True
+            return
         _penstock.start_communicator(self._program.desc, self._mode, queue_max=settings[_QUEUE],
                                      merge_max=settings[_MERGE], patience_ms=10 * settings[_WAITS],
                                      rounds_before_receive=settings[_ROUNDS], receives_apart=settings[_APART] != 0)
@@ -81,6 +101,62 @@ class Communicator:
     def is_running(self):
         """Whether it was started and not stopped: True or False."""
         return self._started and _penstock.communicator_runs()
+
+
+def _take_geo(envs):
+    """What `envs` says of geo-SGD, as kwargs do; taken out of it."""
+    said = {}
+    for key, name in (('trainers', _GEO_TRAINERS), ('push_nums', _GEO_STEPS)):
+        if name in envs:
+            said[key] = envs.pop(name)
+    if _GEO_VARS not in envs:
+        return said
+    said['push_vars'] = {}
+    for param in envs.pop(_GEO_VARS).split('#'):
+        fields = envs.pop(param, '').split('#')
+        if len(fields) != 4:
+            raise ValueError("envs: %s must be 'pieces#rows#addresses#is_sparse', each joined by '&'" % param)
+        said['push_vars'][param] = dict(
+            zip(('var_names', 'sections', 'epmap', 'is_sparse'), (field.split('&') for field in fields)))
+    return said
+
+
+def _geo_settings(program, said):
+    """(variables, trainers, steps between two exchanges), as _penstock takes them: said, or of the plan."""
+    plan = _penstock.geo_plan(program.desc)
+    if plan is None and not {'push_vars', 'trainers', 'push_nums'} <= said.keys():
+        raise ValueError("kwargs: the program carries no plan, so mode GEO needs 'push_vars' (of "
+                         "GeoSgdTranspiler._get_vars_info()), 'trainers' and 'push_nums'")
+    params, trainers, push_every = plan or ((), None, None)
+    numbers = {}
+    for key, planned in (('trainers', trainers), ('push_nums', push_every)):
+        try:
+            numbers[key] = int(said.get(key, planned))
+        except (TypeError, ValueError):
+            raise ValueError('kwargs: %s must be a whole number, not %r' % (key, said[key])) from None
+        if not 1 <= numbers[key] <= _MOST:
+            raise ValueError('kwargs: %s must be from 1 to %d, not %d' % (key, _MOST, numbers[key]))
+    if trainers is not None and numbers['trainers'] != trainers:
+        raise ValueError('kwargs: trainers is %d, but the program says %d' % (numbers['trainers'], trainers))
+    if 'push_vars' in said:
+        variables = [_geo_variable(param, info) for param, info in said['push_vars'].items()]
+    else:
+        variables = [(param, sparse, [(name, address, end - begin) for name, begin, end, address in pieces])
+                     for param, _, _, _, sparse, _, pieces in params]
+    return variables, numbers['trainers'], numbers['push_nums']
+
+
+def _geo_variable(param, info):
+    try:
+        names, rows, addresses = info['var_names'], [int(each) for each in info['sections']], info['epmap']
+        sparse = str(info['is_sparse'][0]) == 'True'
+    except (KeyError, IndexError, TypeError, ValueError):
+        raise ValueError('kwargs: push_vars of %s must be as GeoSgdTranspiler._get_vars_info() gives them' %
+                         param) from None
+    if not len(names) == len(rows) == len(addresses):
+        raise ValueError('kwargs: push_vars of %s has %d names, %d numbers of rows and %d addresses' %
+                         (param, len(names), len(rows), len(addresses)))
+    return param, sparse, list(zip(names, addresses, rows))
 
 
 def _numbers(envs):

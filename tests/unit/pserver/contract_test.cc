@@ -201,7 +201,7 @@ std::string ServerError(const Program& program) {
 
 TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
   const Program good = Job().Pserver(0);
-  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{3}); })),
+  EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{4}); })),
             "E-server-mode");
   EXPECT_EQ(ServerError(Changed(good, 0, [](Op& op) { op.Set("distributed_mode", std::int32_t{-1}); })),
             "E-server-mode");

@@ -54,6 +54,8 @@ TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
          Wire({.kind = MessageKind::kPull, .step = 3, .variable = 1, .chunk = 2}));
   Expect(Event(PullRows{.variable = 1, .version = 3, .request = 4, .ids = Payload::Of("12345678")}),
          Wire({.kind = MessageKind::kPullRows, .step = 3, .variable = 1, .part = 4}, "12345678"));
+  Expect(Event(PullChanged{.variable = 1, .version = 3}),
+         Wire({.kind = MessageKind::kPullChanged, .step = 3, .variable = 1}));
   Expect(Event(Save{.version = 3, .request = 4, .body = {.table = "t", .file = "f"}}),
          Wire({.kind = MessageKind::kSave, .step = 3, .part = 4}, WriteSave({.table = "t", .file = "f"})));
   Expect(Event(Ask{.about = ChunkRef{1, 2}, .step = 3, .waits_for = "w"}),
@@ -101,6 +103,11 @@ TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
       Wire(
           {.kind = MessageKind::kPulledNewest, .step = 5, .credit = 11, .variable = 2, .chunk = 1, .part = 3},
           "xyz"));
+  Expect(
+      Reply(ChangedRows{
+          .variable = 2, .version = 5, .updates = 11, .rows = 7, .part = 3, .bytes = Payload::Of("xyz")}),
+      Wire({.kind = MessageKind::kChangedRows, .step = 5, .credit = 7, .variable = 2, .chunk = 11, .part = 3},
+           "xyz"));
   Expect(Reply(Left{.trainer = 1, .steps = 3}), Wire({.kind = MessageKind::kLeft, .step = 3, .credit = 1}));
   Expect(Reply(Completed{}), Wire({.kind = MessageKind::kCompleted}));
   Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));

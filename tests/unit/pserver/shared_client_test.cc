@@ -98,6 +98,17 @@ TEST(SharedClient, CompletesWhenTheLastUserOfServersIsClosed) {
   EXPECT_EQ(s.calls, Calls{"complete"});
 }
 
+TEST(SharedClient, IsCompletedThoughAHelperHasAttachedAProgram) {
+  Shared s;
+  const auto user = s.client.NewUser(), helper = s.client.NewHelper();
+  ASSERT_TRUE(user->Attach(Parse(kStartup)).ok());
+  ASSERT_TRUE(helper->Attach(Parse(kMain)).ok());
+  EXPECT_TRUE(user->Complete().ok());
+  EXPECT_EQ(s.calls, Calls{"complete"});
+  helper->Cancel();
+  EXPECT_EQ(s.calls, (Calls{"complete", "cancel"})) << "it works for those that are in use";
+}
+
 TEST(SharedClient, IsNotCompletedByAUserThatGoes) {
   Shared s;
   auto first = s.client.NewUser();

@@ -41,6 +41,9 @@ TEST(Views, ASendForNoParameterOnlyTellsTheCommunicator) {
   Op op = Send({"ids"}, {"127.0.0.1:6164"});
   op.Set(attr::kSendVarnames, Texts{"emb"});
   EXPECT_TRUE(SendView(op).tells_communicator());
+  EXPECT_FALSE(SendView(op).tells_start()) << "a step is over";
+  op.Set(attr::kSendVarnames, Texts{"ids"});
+  EXPECT_TRUE(SendView(op).tells_start()) << "of itself";
   op.Set(attr::kUseSendHandler, false);
   EXPECT_FALSE(SendView(op).tells_communicator());
   EXPECT_TRUE(SendView(op).counts_step());

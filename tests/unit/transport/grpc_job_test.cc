@@ -88,7 +88,7 @@ TEST(GrpcJob, AWrongTokenIsRefusedAndDisturbsNobody) {
 
 TEST(GrpcJob, AServerThatCannotServeTellsItsTrainersWhy) {
   const ToyJob job = Job();
-  ServerThread server0(job, 0, {.token = "secret"}, 3), server1(job, 1);
+  ServerThread server0(job, 0, {.token = "secret"}, 4), server1(job, 1);
   const auto client0 = Client();
   const auto client1 = Client();
   ToyValues last0, last1;

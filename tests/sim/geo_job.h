@@ -1,0 +1,106 @@
+// A job of geo-SGD on the simulated network: servers that add, trainers that optimize by themselves through
+// the communicator's own mode. What servers were sent, and what trainers had after each step, is kept.
+//
+//   GeoJob job({.trainers = 2, .push_every = 3}, seed, {.lost = 0.1});
+//   ASSERT_TRUE(job.Run().ok());
+//   job.trainer(1).after[2].at("w")           // behind its third step
+//   job.chunks("w.1")                         // by first row: what the server had, and what came
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/communicator/exchange_program.h"
+#include "executor/pserver/native_service.h"
+#include "executor/pserver/pserver.h"
+#include "tests/sim/network.h"
+#include "tests/sim/references/geo.h"
+#include "tests/sim/sim_client.h"
+#include "tests/sim/sim_ops.h"
+#include "tests/sim/toy_job.h"
+
+namespace penstock::test {
+
+struct GeoSetup {
+  int trainers = 2;
+  int push_every = 1;
+  std::vector<int> steps = {4, 4};  // by trainer
+};
+
+class GeoJob {
+ public:
+  struct Trainer {
+    ToyValues start;               // what its start-up program received
+    std::vector<ToyValues> after;  // each step
+    Status status;
+  };
+  struct Chunk {
+    std::vector<float> first;  // what the server began with
+    std::vector<GeoDelta> deltas;
+  };
+
+  GeoJob(GeoSetup setup, std::uint64_t seed, Faults faults);
+  ~GeoJob();
+
+  // The first error; E-sim-hang if the job did not end.
+  Status Run();
+
+  const GeoSetup& setup() const { return setup_; }
+  const communicator::GeoSettings& settings() const { return settings_; }
+  Trainer& trainer(int id) { return roles_[static_cast<std::size_t>(id)]->trainer; }
+  // Of a piece, by its first row there.
+  const std::map<Dim, Chunk>& chunks(const std::string& piece) { return chunks_[piece]; }
+  // Of a piece, as they are now.
+  std::vector<float> RowsOnServer(const std::string& piece, Dim begin, std::size_t values) const;
+
+  static Shape ShapeOf(const std::string& param);
+  // Changes `values`, rows of the parameter from `begin` on, as a trainer's step does. Returns the rows of a
+  // table that it touches, numbered as in the whole; of a dense parameter none.
+  static std::vector<std::int64_t> TrainStep(const std::string& param, bool rows, int trainer,
+                                             std::size_t step, Dim begin, std::vector<float>& values);
+
+ private:
+  struct Server {
+    Program program;
+    Scope scope;
+    std::unique_ptr<pserver::Pserver> pserver;
+    std::unique_ptr<pserver::NativeService> service;
+    std::unique_ptr<Listener> listener;
+  };
+  struct Role {
+    Role(Network& net) : client(net.transport(), SimClient::OptionsOf(net.clock()), turn) {}
+    Turn turn;
+    SimClient client;
+    Trainer trainer;
+    std::thread thread;
+    bool here = false, ended = false;
+  };
+
+  Program PserverProgram(int server) const;
+  Program StartupOf(int trainer) const;
+  void AddServer(int index);
+  const Tensor* WholeOf(const std::string& piece) const;
+  void Note(const Program& program, int block, Scope& scope);
+  Status StartServers();
+  void Start(int id, Role& role);
+  Status Train(int id, Role& role);
+  Status ReceiveStart(int id, Role& role, Scope& scope);
+  ToyValues ValuesOf(const Scope& scope) const;
+  void Tick(Role& role);
+  Role* FindReady();
+  bool AllEnded() const;
+
+  const GeoSetup setup_;
+  communicator::GeoSettings settings_;
+  std::vector<std::string> addresses_ = {"ps0:1", "ps1:1"};
+  Network net_;
+  SimBlockRunner runner_;
+  std::vector<std::unique_ptr<Server>> servers_;
+  std::vector<std::unique_ptr<Role>> roles_;
+  std::map<std::string, std::map<Dim, Chunk>> chunks_;
+};
+
+}  // namespace penstock::test

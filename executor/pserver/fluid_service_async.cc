@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "executor/pserver/actions.h"
 #include "executor/pserver/fluid_service.h"
 
 namespace penstock::pserver {

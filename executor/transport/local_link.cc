@@ -22,7 +22,7 @@ constexpr Nanoseconds kPingAfter = std::chrono::seconds(5);
 constexpr Nanoseconds kPongWithin = std::chrono::seconds(8);
 constexpr auto kLookEvery = std::chrono::milliseconds(1000);
 
-constexpr std::size_t kUntakenMax = std::size_t{4} << 20;  // some chunks, or one body of the largest size
+constexpr std::size_t kUntakenMax = std::size_t{4} << 20;
 
 // For kLookEvery at most.
 void WaitForRoom(const Descriptor& socket) {
@@ -197,7 +197,9 @@ bool LocalLink::Flush(std::vector<Message>& sent) {
 
 bool LocalLink::LargeMayGo() const {
   if (large_.empty()) return false;
-  return !mapped_ || untaken_ == 0 || untaken_ + large_.front().body.size() <= kUntakenMax;
+  const std::size_t size = large_.front().body.size();
+  const bool is_second = untaken_ <= size;  // one may be copied while one is read, however large they are
+  return !mapped_ || is_second || untaken_ + size <= kUntakenMax;
 }
 
 bool LocalLink::EndMayGo() const { return closing_ && !said_end_ && large_.empty(); }

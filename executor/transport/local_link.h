@@ -5,7 +5,7 @@
 //   link->Run();     // a thread of its own: reads until the end, whose last act is OnClosed
 //
 // Small messages are written by the caller of Send where the socket has room, and never wait behind large
-// ones. A thread of the link copies large bodies into the arena; at most 4 MB there are not yet taken by the
+// ones. A thread of the link copies large bodies into the arena; at most 4 MB or two are not yet taken by the
 // other side's handler. What its handler keeps stays in the arena until the payload's last owner is gone.
 // Where the arena has no room, a body travels through the socket.
 //

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "tests/sim/references/delay.h"
+#include "tests/sim/seeds.h"
 #include "tests/sim/simulation.h"
 
 namespace penstock::test {
@@ -219,14 +220,14 @@ void RunSeeds(const JobOf& job_of, std::uint64_t begin, std::uint64_t end) {
 }
 
 TEST(Async, EverySeedAppliesEachGradientOnceAndTrainersReadWhatTheyWrote) {
-  RunSeeds([](std::uint64_t seed) { return Job(seed, {}); }, 0, 1000);
+  RunSeeds([](std::uint64_t seed) { return Job(seed, {}); }, 0, kSeeds);
 }
 
 TEST(Async, NoTrainerComputesFromLessThanItsStalenessAllows) {
-  RunSeeds([](std::uint64_t seed) { return Job(seed, static_cast<int>(seed % 3)); }, 0, 1000);
+  RunSeeds([](std::uint64_t seed) { return Job(seed, static_cast<int>(seed % 3)); }, 0, kSeeds);
 }
 
-TEST(Async, EachGradientIsCorrectedByWhatChangedSinceItsTrainerRead) { RunSeeds(DelayJob, 0, 1000); }
+TEST(Async, EachGradientIsCorrectedByWhatChangedSinceItsTrainerRead) { RunSeeds(DelayJob, 0, kSeeds); }
 
 TEST(Async, ATrainerThatIsAloneTrainsInTheBytesOfSynchronousTraining) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

@@ -7,6 +7,7 @@
 
 #include <numeric>
 
+#include "tests/sim/seeds.h"
 #include "tests/sim/simulation.h"
 
 namespace penstock::test {
@@ -133,7 +134,7 @@ std::uint64_t RunBackupSeed(std::uint64_t seed) {
 
 TEST(BackupTrainers, EverySeedIsTheMeanOfSomeTrainersStepByStep) {
   std::uint64_t late = 0;
-  for (std::uint64_t seed = 0; seed < 1000 && !HasFailure(); ++seed) late += RunBackupSeed(seed);
+  for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) late += RunBackupSeed(seed);
   EXPECT_GT(late, 1000u) << "trainers that are late are what this is about";
 }
 

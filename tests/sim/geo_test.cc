@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "tests/sim/geo_job.h"
+#include "tests/sim/seeds.h"
 
 namespace penstock::test {
 namespace {
@@ -154,7 +155,7 @@ void RunSeed(std::uint64_t seed) {
 
 TEST(Geo, EverySeedAddsEachDeltaOnceAndTrainersMoveAsTheReference) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED")) return RunSeed(std::strtoull(seed, nullptr, 10));
-  for (std::uint64_t seed = 0; seed < 1000 && !testing::Test::HasFailure(); ++seed) RunSeed(seed);
+  for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) RunSeed(seed);
 }
 
 TEST(Geo, ATrainerThatIsAloneTrainsAsOnOneMachineToTheBit) {

@@ -11,6 +11,7 @@
 #include "executor/protocol/bodies.h"
 #include "executor/protocol/envelope.h"
 #include "executor/pserver/refusal.h"
+#include "tests/sim/seeds.h"
 
 namespace penstock::test {
 namespace {
@@ -79,7 +80,7 @@ void RunSeed(std::uint64_t seed) {
 
 TEST(Simulation, EverySeedEndsInTheBytesOfOneThread) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED")) return RunSeed(std::strtoull(seed, nullptr, 10));
-  for (std::uint64_t seed = 0; seed < 1000 && !HasFailure(); ++seed) RunSeed(seed);
+  for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) RunSeed(seed);
 }
 
 TEST(Simulation, AMissingGradientIsAnErrorThatNamesIt) {

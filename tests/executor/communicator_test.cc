@@ -1,9 +1,11 @@
-// The queues of a trainer's communicator and its merges.
+// The queues of a trainer's communicator, its merges, and the arithmetic of geo-SGD.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 #include <thread>
 
+#include "executor/communicator/deltas.h"
 #include "executor/communicator/merge.h"
 #include "executor/communicator/send_queues.h"
 
@@ -137,6 +139,39 @@ TEST(Merge, ListsRowsOneAfterTheOther) {
   EXPECT_EQ(rows.rows, (std::vector<std::int64_t>{7, 2, 2}));
   EXPECT_EQ(rows.height, 10);
   EXPECT_EQ(ValuesOf(rows.value), (std::vector<float>{2, 2, 2, 2, 4, 4}));
+}
+
+TEST(Deltas, OfOneTrainerChangeNothingThatItHas) {
+  const auto tensor = [](std::vector<float> values) {
+    Tensor made(DType::kFp32, {static_cast<Dim>(values.size())});
+    std::copy(values.begin(), values.end(), made.Span<float>().begin());
+    return made;
+  };
+  Tensor now = tensor({-0.0f, 0.1f, 3e7f}), old = tensor({0.0f, 0.3f, -1e-9f}), delta;
+  const Tensor before = now.Clone();
+  Tensor server = old.Clone();
+  communicator::TakeDelta(now, 1.0, old, delta);
+  for (std::size_t i = 0; i < 3; ++i) server.Data<float>()[i] += delta.Data<float>()[i];
+  communicator::LandValue(server, old, now);
+  EXPECT_EQ(std::memcmp(now.raw(), before.raw(), now.bytes()), 0);
+  EXPECT_EQ(std::memcmp(old.raw(), server.raw(), old.bytes()), 0);
+}
+
+TEST(Deltas, OfRowsAreOfThoseAlone) {
+  Tensor now(DType::kFp64, {3, 2}), old(DType::kFp64, {3, 2});
+  for (int i = 0; i < 6; ++i) now.Data<double>()[i] = old.Data<double>()[i] = i;
+  now.Data<double>()[1] = now.Data<double>()[5] = 9;
+  SelectedRows delta;
+  communicator::TakeDelta(now, std::vector<std::int64_t>{2}, 0.5, old, delta);
+  EXPECT_EQ(delta.rows, std::vector<std::int64_t>{2});
+  EXPECT_EQ(delta.value.Data<double>()[1], 2);
+  EXPECT_EQ(old.Data<double>()[1], 1);
+  EXPECT_EQ(old.Data<double>()[5], 7);
+  delta.rows = {0};  // of a piece that begins at row 2
+  delta.value.Data<double>()[1] = 10;
+  communicator::LandValue(delta, 2, old, now);
+  EXPECT_EQ(now.Data<double>()[5], 12) << "its own, and what others have moved";
+  EXPECT_EQ(old.Data<double>()[5], 10);
 }
 
 }  // namespace

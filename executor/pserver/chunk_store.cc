@@ -82,8 +82,7 @@ Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std:
   }
   Param& param = NewParam(served);
   TakeOverMerge(served, param);
-  // Whose gradient it is changes from update to update: no temporary of the block.
-  if (!served.backups.empty()) program_.MutableBlock(served.block).RemoveVar(served.backup_of);
+  if (!served.backups.empty()) TakeOverWhose(served);
   const Dim rows = piece.shape.rank() == 0 ? 1 : piece.shape[0];
   param.chunk_rows = ChunkRowsOf(served, chunk_bytes);
   for (Dim begin = 0; begin < rows; begin += param.chunk_rows) {
@@ -119,6 +118,15 @@ void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
     return;
   }
   for (const OpId op : param.merge->replaces) program_.MutableBlock(served.block).Remove(op);
+}
+
+// Whose gradient the block works on is no temporary of its own: it finds that in its chunk's scope.
+void ChunkStore::TakeOverWhose(const roles::ServedParam& served) {
+  const Var* declared = program_.block(served.block).FindVar(served.backup_of);
+  if (declared == nullptr) return;
+  Var whose = *declared;
+  program_.MutableBlock(served.block).RemoveVar(served.backup_of);
+  program_.MutableBlock(0).SetVar(std::move(whose));
 }
 
 void ChunkStore::AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,

@@ -148,6 +148,7 @@ class ChunkStore {
   Status AddTable(const roles::ServedParam& served);
   Param& NewParam(const roles::ServedParam& served);
   void TakeOverMerge(const roles::ServedParam& served, Param& param);
+  void TakeOverWhose(const roles::ServedParam& served);
   static void AddGradients(const roles::ServedParam& served, const std::optional<MergePlan>& merge,
                            Chunk& chunk);
   static Status AddBackups(const roles::ServedParam& served, Chunk& chunk);

@@ -74,7 +74,7 @@ TEST(AsyncMode, EachStepIsCountedOnceHoweverItsGradientsAreMerged) {
         {"a:1"}, 0);
     Gradient gradient{.whole = Whole("w@GRAD"), .pieces = {PushHandle{0}}};
     for (int step = 0; step < 50; ++step) {
-      ASSERT_TRUE(mode->Send(gradient, One()).ok());
+      ASSERT_TRUE(mode->Send(gradient, One(), {}).ok());
       ASSERT_TRUE(mode->CountStep(PeersHandle{7}).ok());
     }
     ASSERT_TRUE(mode->Stop().ok());
@@ -99,7 +99,7 @@ TEST(AsyncMode, WhatHasComeLandsBeforeTheNextRun) {
   w = Tensor(DType::kFp32, {1});
   w.Data<float>()[0] = 0;
   ASSERT_TRUE(mode->Land(param, w).ok());  // from here on it is asked for
-  ASSERT_TRUE(mode->Send(gradient, One()).ok());
+  ASSERT_TRUE(mode->Send(gradient, One(), {}).ok());
   ASSERT_TRUE(mode->BeginRun(other).ok()) << "a scope without the parameter";
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (w.Data<float>()[0] == 0 && std::chrono::steady_clock::now() < end) {

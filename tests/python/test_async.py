@@ -12,12 +12,13 @@ DIGITS = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'demo' / 'digit
 WAIT_S = 300
 
 
-@pytest.mark.parametrize('arguments', [[], ['--staleness', '1']], ids=['async', 'staleness'])
+@pytest.mark.parametrize('arguments', [['async'], ['async', '--staleness', '1'], ['dc_asgd']],
+                         ids=['async', 'staleness', 'dc_asgd'])
 def test_two_trainers_and_two_pservers_learn_digits(tmp_path, arguments):
     pytest.importorskip('sklearn')
     result = subprocess.run(
         [sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2', '--log_dir',
-         str(tmp_path / 'logs'), str(DIGITS), '--out', str(tmp_path), '--mode', 'async', *arguments],
+         str(tmp_path / 'logs'), str(DIGITS), '--out', str(tmp_path), '--mode', *arguments],
         env=dict(os.environ), text=True, capture_output=True, timeout=WAIT_S)
     assert result.returncode == 0, result.stderr
     for trainer in range(2):

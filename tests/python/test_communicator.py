@@ -25,7 +25,8 @@ SCRIPT = textwrap.dedent('''
                                   param_attr=fluid.ParamAttr(name='table'))
     output = fluid.layers.fc([hidden, word], 1)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(output, y))
-    fluid.optimizer.Adam(0.001).minimize(loss)
+    rate = fluid.layers.exponential_decay(0.001, 1000, 0.5) if 'SCHEDULE' in os.environ else 0.001
+    fluid.optimizer.Adam(rate).minimize(loss)
     exe = fluid.Executor(fluid.CPUPlace())
 
     config = fluid.DistributeTranspilerConfig()
@@ -93,9 +94,9 @@ def test_completely_not_async_gives_the_bytes_of_sync(job, sparse):
 
 
 @pytest.mark.parametrize('mode', ['HALF_ASYNC', 'ASYNC'])
-@pytest.mark.parametrize('sparse', [{}, {'SPARSE': '1'}])
-def test_asynchronous_modes_train(job, mode, sparse):
-    job.environment.update(sparse, BY_COMMUNICATOR='started', MODE=mode)
+@pytest.mark.parametrize('more', [{}, {'SPARSE': '1'}, {'SCHEDULE': '1'}])
+def test_asynchronous_modes_train(job, mode, more):
+    job.environment.update(more, BY_COMMUNICATOR='started', MODE=mode)
     for trainer in results_of(job, steps=60):
         losses = trainer['losses']
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 0.5 * np.mean(losses[:10]), losses

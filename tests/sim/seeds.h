@@ -1,4 +1,4 @@
-// How many seeds a simulation of the quick tests takes: with sanitizers, which slow it down tenfold, a quarter.
+// How many seeds a simulation takes: under sanitizers, which slow it down tenfold, a quarter.
 #pragma once
 
 #include <cstdint>

@@ -72,6 +72,7 @@ def transpiler(trainer_id, pservers, trainers, options):
         t.transpile(trainer_id, pservers=pservers, trainers=trainers)
         return t
     config.staleness = options.staleness
+    config.enable_dc_asgd = options.mode == "dc_asgd"
     t = fluid.DistributeTranspiler(config=config)
     t.transpile(trainer_id, pservers=pservers, trainers=trainers, sync_mode=options.mode == "sync")
     return t
@@ -128,7 +129,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
     parser.add_argument("--start", help="npz file with the parameters to start from")
-    parser.add_argument("--mode", choices=["sync", "async", "geo"], default="sync")
+    parser.add_argument("--mode", choices=["sync", "async", "dc_asgd", "geo"], default="sync")
     parser.add_argument("--push_every", type=int, default=5, help="geo: steps between two exchanges")
     parser.add_argument("--staleness", type=int, help="async: steps that a trainer may be ahead of the slowest")
     options = parser.parse_args()

@@ -120,27 +120,6 @@ TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
 }
 
-// Only what is dense and f32 is compressed, and alike by all trainers; both sides read the same.
-TEST(Contract, CompressionIsOfGradients) {
-  ToyJob job = Job();
-  const ToyParam& dense = job.params[0];
-  job.params[0].compression = {.kind = Compression::Kind::kTwoBit, .threshold = 0.25f};
-  const Program server = job.Pserver(dense.server);
-  const auto facts = protocol::ReadServer(SimOps(), server, ServeOf(server));
-  ASSERT_TRUE(facts.ok()) << facts.status().ToString();
-  const std::string text = protocol::ContractOf(*facts, 0).ToText();
-  EXPECT_NE(text.find("as two_bit 0.25"), std::string::npos) << text;
-  const std::string& address = job.servers[static_cast<std::size_t>(dense.server)];
-  EXPECT_EQ(protocol::ReadTrainer(job.Trainer(0)).value().contracts.at(address).ToText(), text);
-  Program other = server;
-  other.mutable_meta().policies["compression"] = StrCat(job.GradName(dense, 0), ": fp16");
-  EXPECT_EQ(ServerError(other), "E-server-compression") << "trainer 1's is not compressed";
-  job.params.push_back(
-      {.name = "table", .shape = {40, 3}, .compression = {.kind = Compression::Kind::kFp16}, .table = true});
-  EXPECT_EQ(ServerError(job.Pserver(0)), "E-server-compression");
-  EXPECT_EQ(protocol::ReadTrainer(job.Trainer(0)).status().id(), "E-contract-compression");
-}
-
 // As with clip=global: a gradient comes in, and something is made of it, in a block without an update.
 TEST(Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
   Program program = Job().Pserver(0);
@@ -232,6 +211,27 @@ TEST(Contract, ProgramsThatCannotBeServedAreRefused) {
                                   if (op.type() == "adam") op.SetType("no_such_op");
                                 })),
             "E-op-unknown");
+}
+
+// Only what is dense and f32 is compressed, and alike by all trainers; both sides read the same.
+TEST(Contract, CompressionIsOfGradients) {
+  ToyJob job = Job();
+  const ToyParam& dense = job.params[0];
+  job.params[0].compression = {.kind = Compression::Kind::kTwoBit, .threshold = 0.25f};
+  const Program server = job.Pserver(dense.server);
+  const auto facts = protocol::ReadServer(SimOps(), server, ServeOf(server));
+  ASSERT_TRUE(facts.ok()) << facts.status().ToString();
+  const std::string text = protocol::ContractOf(*facts, 0).ToText();
+  EXPECT_NE(text.find("as two_bit 0.25"), std::string::npos) << text;
+  const std::string& address = job.servers[static_cast<std::size_t>(dense.server)];
+  EXPECT_EQ(protocol::ReadTrainer(job.Trainer(0)).value().contracts.at(address).ToText(), text);
+  Program other = server;
+  other.mutable_meta().policies["compression"] = StrCat(job.GradName(dense, 0), ": fp16");
+  EXPECT_EQ(ServerError(other), "E-server-compression") << "trainer 1's is not compressed";
+  job.params.push_back(
+      {.name = "table", .shape = {40, 3}, .compression = {.kind = Compression::Kind::kFp16}, .table = true});
+  EXPECT_EQ(ServerError(job.Pserver(0)), "E-server-compression");
+  EXPECT_EQ(protocol::ReadTrainer(job.Trainer(0)).status().id(), "E-contract-compression");
 }
 
 TEST(Contract, BackupTrainersAreOfSynchronousPrograms) {

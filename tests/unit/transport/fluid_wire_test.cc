@@ -195,6 +195,31 @@ TEST(FluidWire, ATrainerCallsInTheOrderOfFluids) {
   EXPECT_EQ(recorder.calls(), want);
 }
 
+// Section 5.2, with a schedule of the learning rate.
+TEST(FluidWire, AnAsynchronousTrainerCallsInTheOrderOfFluids) {
+  ToyJob job = OneParam();
+  job.async = job.lr_block = true;
+  Recorder recorder;
+  const Result<std::unique_ptr<Listener>> server = transport::ListenUnary(
+      job.servers[0], recorder,
+      {.service = protocol::kFluidService, .methods = {"SendVariable", "GetVariable", "DistributeNotify"}});
+  ASSERT_TRUE(server.ok()) << server.status().ToString();
+  const auto client = Client(FluidTrainer(1));
+  ToyValues last;
+  const Status status = RunSteps(job, 1, *client, FluidTrainer(1), last);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  std::vector<std::string> calls = recorder.calls();
+  ASSERT_EQ(calls.size(), 6u);
+  std::sort(calls.begin() + 2, calls.begin() + 4);  // they are under way together
+  const std::vector<std::string> want = {"GetVariable w of 1",
+                                         "GetVariable FETCH_BARRIER@RECV of 0",
+                                         StrCat("DistributeNotify ", ToyCounter(1), " of 1"),
+                                         StrCat("SendVariable ", job.GradName(job.params[0], 1), " of 1"),
+                                         "GetVariable w of 1",
+                                         "SendVariable COMPLETE@RECV of 1"};
+  EXPECT_EQ(calls, want);
+}
+
 // What is asked for between two steps, to be saved, has no phase (section 5.6).
 TEST(FluidWire, APullOutsideOfAStepNeedsNoPhase) {
   const ToyJob job = OneParam();

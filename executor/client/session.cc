@@ -119,7 +119,7 @@ Status Session::PushWith(PushHandle handle, const Send& send) {
 
 Status Session::Push(PushHandle handle, const Tensor& value, const Tensor& residual) {
   return PushWith(handle, [&](Link& link, Slot slot) {
-    return link.Push(slot, copies_pushes_ ? value.Clone() : value, residual);
+    return copies_pushes_ ? link.Push(slot, value.Clone(), residual) : link.Push(slot, value, residual);
   });
 }
 

@@ -141,10 +141,11 @@ void RegisterSend(OpRegistry& ops) {
   ops.Add("send")
       .Doc("Sends variables to parameter servers.", kDoc)
       .Input("X", "what is sent", AnyType(), Optional() | Repeated() | TensorOrRows())
-      .Input("Residual", "what earlier steps left behind; shaped like the whole parameter",
+      .Input("Residual",
+             "what earlier steps left behind; shaped like the whole parameter; not a slot of Fluid's",
              Only(DType::kFp32), Optional())
-      .Output("ResidualOut", "what this step leaves behind; names Residual's variable", Only(DType::kFp32),
-              Optional())
+      .Output("ResidualOut", "what this step leaves behind; names Residual's variable; not a slot of Fluid's",
+              Only(DType::kFp32), Optional())
       .Output("Out", "a control variable", AnyType(), Optional() | Repeated() | OfAnyKind())
       .Attr("trainer_id", 0, "who sends", AtLeast(0))
       .Attr("epmap", std::vector<std::string>{"127.0.0.1:6164"}, "the server of each X")

@@ -114,7 +114,9 @@ TEST(Send, RefusesWhatItCannotDo) {
   const Op one_server = SendOp().Set("epmap", std::vector<std::string>{"a:1"});
   EXPECT_EQ(RunOp(AllOps(), one_server, kPieces, {.rpc = &client}).status().message(),
             "send: epmap names 1 servers for 2 variables");
-  const Op async = SendOp().Set("send_varnames", std::vector<std::string>{"g"});
+  const Op async = SendOp()
+                       .Set("send_varnames", std::vector<std::string>{"g"})
+                       .Set("sections", std::vector<std::int64_t>{3});
   EXPECT_EQ(RunOp(AllOps(), async, kPieces, {.rpc = &client}).status().id(), "E-communicator-missing");
   const Op counts = Op(async).Set("use_send_handler", false);
   EXPECT_EQ(RunOp(AllOps(), counts, kPieces, {.rpc = &client}).status().id(), "E-communicator-missing");

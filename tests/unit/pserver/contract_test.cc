@@ -226,7 +226,9 @@ TEST(Contract, CompressionIsOfGradients) {
   const std::string& address = job.servers[static_cast<std::size_t>(dense.server)];
   EXPECT_EQ(protocol::ReadTrainer(job.Trainer(0)).value().contracts.at(address).ToText(), text);
   Program other = server;
-  other.mutable_meta().policies["compression"] = StrCat(job.GradName(dense, 0), ": fp16");
+  JobPolicies policies;
+  policies.compression.by_name[job.GradName(dense, 0)] = {.kind = Compression::Kind::kFp16};
+  WritePolicies(policies, other.mutable_meta());
   EXPECT_EQ(ServerError(other), "E-server-compression") << "trainer 1's is not compressed";
   job.params.push_back(
       {.name = "table", .shape = {40, 3}, .compression = {.kind = Compression::Kind::kFp16}, .table = true});

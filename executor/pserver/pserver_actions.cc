@@ -179,6 +179,7 @@ void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol:
                           const std::shared_ptr<Caller>& to, const protocol::Sender& sender) {
   const auto [value, updates] = store_->PublishNewest(reply.at.param, reply.at.chunk, trainer, reply.version);
   if (to == nullptr) return;
+  notes_.Published(trainer, reply.at, reply.version, store_->ChunkBytes(reply.at.param, reply.at.chunk));
   for (std::uint32_t part = 0; part < value->part_count(); ++part) {
     to->Reply(sender, protocol::PulledNewest{.at = at,
                                              .version = reply.version,
@@ -211,10 +212,12 @@ void Pserver::ReplyRows(int trainer, const RowsReply& reply) {
 
 void Pserver::ReplyChanged(int trainer, const RowsReply& reply) {
   const RowsEvent& asked = reply.asked;
+  notes_.Answered(trainer, {asked.param, 0});
   queues_->Push(store_->QueueOf(asked.param, 0), SizeOf(store_->ChunkBytes(asked.param, 0)),
-                [this, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
+                [this, trainer, asked, to = At(trainer).caller, sender = SenderOf(trainer)] {
                   if (to == nullptr) return;
                   const ChunkStore::Changed changed = store_->GatherChanged(asked);
+                  notes_.Published(trainer, {asked.param, 0}, asked.version, changed.bytes.bytes());
                   protocol::ChangedRows part{
                       .variable = asked.variable,
                       .version = asked.version,

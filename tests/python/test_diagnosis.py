@@ -110,6 +110,13 @@ def test_a_killed_trainers_last_event_is_told_last(tmp_path):
                      errors.splitlines()[-1]), errors
 
 
+def answered(receipts):
+    """The bytes that servers say they have answered, which are those that trainers say they got."""
+    out = sum(receipt["bytes_out"] for role, receipt in receipts.items() if role.startswith("pserver"))
+    assert out == sum(receipt["bytes_in"] for role, receipt in receipts.items() if role.startswith("trainer"))
+    return out
+
+
 def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
     result = launch(tmp_path, "--server_num", "2", "--worker_num", "2", script(tmp_path), "5")
     assert result.returncode == 0, result.stderr
@@ -119,6 +126,7 @@ def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
     sent = sum(receipts[role]["bytes_out"] for role in ("trainer.0", "trainer.1"))
     received = sum(receipts[role]["bytes_in"] for role in ("pserver.0", "pserver.1"))
     assert sent == received > 0
+    assert answered(receipts) > 0
     assert all(receipts[role]["exposed_s"] > 0 and receipts[role]["peers"] for role in ("trainer.0", "trainer.1"))
     assert all(receipt["staleness"] == [] for receipt in receipts.values())
     table = [line for line in result.stdout.splitlines() if re.match(r"(role|trainer \d|pserver \d) ", line)]
@@ -131,7 +139,10 @@ def test_every_role_leaves_a_receipt_and_the_launcher_prints_them(tmp_path):
 def test_an_asynchronous_jobs_servers_tell_how_stale_gradients_were(tmp_path):
     result = launch(tmp_path, "--server_num", "1", "--worker_num", "2", script(tmp_path, "sync_mode=False, "), "20")
     assert result.returncode == 0, result.stderr
-    receipt = json.loads((tmp_path / "mylog" / "receipt.pserver.0.json").read_text())
+    receipts = {role: json.loads((tmp_path / "mylog" / f"receipt.{role}.json").read_text())
+                for role in ("trainer.0", "trainer.1", "pserver.0")}
+    assert answered(receipts) > 0
+    receipt = receipts["pserver.0"]
     assert receipt["updates"] == 2 * 2 * 20  # of each parameter, with each gradient of each trainer
     assert len(receipt["staleness"]) == 17 and sum(receipt["staleness"]) == receipt["updates"]
     assert "staleness" in "\n".join(lines_of(tmp_path, "serverlog.0"))

@@ -260,6 +260,7 @@ void Link::Compress(const Variable& variable, PendingPush& push) const {
     protocol::Compress(how, {gradient + begin, count}, left,
                        bytes.get() + PushedChunkOf(variable, chunk).begin);
   }
+  notes_.Compressed(size, push.bytes.size);
   const std::byte* const data = bytes.get();
   push.bytes = Bytes{std::move(bytes), data, size};
   push.residual = {};

@@ -30,7 +30,7 @@ class AsyncMode : public Mode {
         settings_(settings),
         addresses_(std::move(pservers)),
         trainer_id_(trainer_id),
-        queues_(settings.queues),
+        queues_(settings.queues, settings.observer),
         sends_([this] { SendRounds(); }) {
     if (settings_.receives_apart) receives_ = std::thread([this] { ReceiveRounds(); });
   }

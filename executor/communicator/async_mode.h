@@ -23,6 +23,7 @@ struct AsyncSettings {
   // Parameters are asked for after more than so many rounds, by a thread of their own or by the send thread.
   std::size_t rounds_before_receive = 1;
   bool receives_apart = true;
+  observe::Observer* observer = nullptr;  // counts what the trainer waits for room; outlives the mode
 };
 
 // Steps end at `pservers`, which are attached when the first gradient comes. The client outlives the mode;

@@ -8,13 +8,7 @@ namespace penstock::communicator {
 bool SendQueues::Put(std::size_t queue, Variable gradient) {
   std::unique_lock lock(mutex_);
   if (queues_.size() <= queue) queues_.resize(queue + 1);
-  const auto has_room = [&] { return closed_ || queues_[queue].size() < limits_.queue_max; };
-  if (!has_room()) {
-    ++waiting_for_room_;
-    work_.notify_all();
-    room_.wait(lock, has_room);
-    --waiting_for_room_;
-  }
+  if (!HasRoom(queue)) WaitForRoom(lock, queue);
   if (closed_) return false;
   queues_[queue].push_back(std::move(gradient));
   filled_.insert(queue);
@@ -22,6 +16,17 @@ bool SendQueues::Put(std::size_t queue, Variable gradient) {
   ++visited_;
   work_.notify_all();
   return true;
+}
+
+// The wait is that of the send thread, which counts it at the server that it waits for: here it is exposed
+// time and nobody's.
+void SendQueues::WaitForRoom(std::unique_lock<std::mutex>& lock, std::size_t queue) {
+  const Nanoseconds began = observer_ == nullptr ? Nanoseconds(0) : observer_->clock().Now();
+  ++waiting_for_room_;
+  work_.notify_all();
+  room_.wait(lock, [&] { return HasRoom(queue); });
+  --waiting_for_room_;
+  if (observer_ != nullptr) observer_->CountWait(observer_->clock().Now() - began, nullptr);
 }
 
 std::vector<SendQueues::Batch> SendQueues::Take() {

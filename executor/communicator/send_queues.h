@@ -9,7 +9,8 @@
 //     ...
 //   }
 //
-// Nothing that was put is lost or taken twice, and what is taken of a queue keeps its order. Thread-safe.
+// Nothing that was put is lost or taken twice, and what is taken of a queue keeps its order. What Put waits
+// is exposed time. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -21,6 +22,7 @@
 #include <set>
 #include <vector>
 
+#include "executor/observe/observer.h"
 #include "framework/tensor/variable.h"
 
 namespace penstock::communicator {
@@ -38,7 +40,9 @@ class SendQueues {
     std::vector<Variable> gradients;  // the oldest first
   };
 
-  explicit SendQueues(QueueLimits limits) : limits_(limits) {}
+  // `observer` counts what Put waits, and outlives the queues; null: nobody does.
+  explicit SendQueues(QueueLimits limits, observe::Observer* observer = nullptr)
+      : limits_(limits), observer_(observer) {}
 
   // A queue exists from its first Put on.
   bool Put(std::size_t queue, Variable gradient);
@@ -57,7 +61,11 @@ class SendQueues {
     return closed_ || waiting_for_room_ > 0 || whole_ == queues_.size();
   }
 
+  void WaitForRoom(std::unique_lock<std::mutex>& lock, std::size_t queue);
+  bool HasRoom(std::size_t queue) const { return closed_ || queues_[queue].size() < limits_.queue_max; }
+
   const QueueLimits limits_;
+  observe::Observer* const observer_;
   mutable std::mutex mutex_;  // of what follows
   std::condition_variable room_, work_;
   std::vector<std::deque<Variable>> queues_;

@@ -29,6 +29,8 @@ PeerCounts Counts::Total() const {
     total.resent += one.resent;
     total.repeats += one.repeats;
     total.connects += one.connects;
+    total.compressed += one.compressed;
+    total.compressed_from += one.compressed_from;
     total.waits += one.waits;
     total.waited += one.waited;
   }
@@ -89,6 +91,8 @@ Counts Observer::Now() const {
                                     .resent = peer.resent.load(kRelaxed),
                                     .repeats = peer.repeats.load(kRelaxed),
                                     .connects = peer.connects.load(kRelaxed),
+                                    .compressed = peer.compressed.load(kRelaxed),
+                                    .compressed_from = peer.compressed_from.load(kRelaxed),
                                     .waits = peer.waits.load(kRelaxed),
                                     .waited = Span(peer.waited_ns.load(kRelaxed))},
                          .silent = heard == 0 ? now.up : time - Span(heard)});

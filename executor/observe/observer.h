@@ -28,6 +28,8 @@ struct PeerCounts {
   std::uint64_t resent = 0;    // messages that were sent again because no answer came
   std::uint64_t repeats = 0;   // messages that came again and were dropped
   std::uint64_t connects = 0;  // times that a connection was begun, or a trainer came
+  // Of a trainer's gradients that travel compressed: bytes as they are sent, and as float32.
+  std::uint64_t compressed = 0, compressed_from = 0;
   // Of a trainer: until an answer of this server ended the wait. Of a synchronous server: from the last but
   // one trainer's end of a step to this one's, if it is the last.
   std::uint64_t waits = 0;
@@ -69,7 +71,7 @@ struct Peer {
   const std::string name;
   const NameId id;
   std::atomic<std::uint64_t> messages_out{0}, messages_in{0}, bytes_out{0}, bytes_in{0}, resent{0},
-      repeats{0}, connects{0}, waits{0}, waited_ns{0}, heard_ns{0};
+      repeats{0}, connects{0}, compressed{0}, compressed_from{0}, waits{0}, waited_ns{0}, heard_ns{0};
 };
 
 class Observer {
@@ -124,6 +126,12 @@ class PeerNotes {
     if (peer_ == nullptr) return;
     Add(peer_->messages_out, 1);
     Add(peer_->bytes_out, bytes);
+  }
+  // A gradient of `from` bytes travels in `bytes`.
+  void Compressed(std::uint64_t bytes, std::uint64_t from) const {
+    if (peer_ == nullptr) return;
+    Add(peer_->compressed, bytes);
+    Add(peer_->compressed_from, from);
   }
   void Received(std::uint64_t bytes) const {
     if (peer_ == nullptr) return;

@@ -50,6 +50,8 @@ void AppendCounts(std::string& out, const PeerCounts& counts) {
   number("resent", counts.resent);
   number("repeats", counts.repeats);
   number("connects", counts.connects);
+  number("compressed_bytes", counts.compressed);
+  number("compressed_from_bytes", counts.compressed_from);
   number("waits", counts.waits);
   out += StrCat("\"waited_s\": ", Fixed(Seconds(counts.waited), "%.6f"));
 }
@@ -93,6 +95,10 @@ constexpr PeerFamily kPeerFamilies[] = {
      [](const Counts::Peer& peer) { return static_cast<double>(peer.counts.repeats); }},
     {"penstock_connects_total", "Connections begun to a peer, or hellos of a trainer.",
      [](const Counts::Peer& peer) { return static_cast<double>(peer.counts.connects); }},
+    {"penstock_compressed_bytes_total", "Bytes of compressed gradients, as sent to a peer.",
+     [](const Counts::Peer& peer) { return static_cast<double>(peer.counts.compressed); }},
+    {"penstock_compressed_from_bytes_total", "Bytes of the same gradients as float32.",
+     [](const Counts::Peer& peer) { return static_cast<double>(peer.counts.compressed_from); }},
     {"penstock_waits_total", "Waits that ended with a message of the peer.",
      [](const Counts::Peer& peer) { return static_cast<double>(peer.counts.waits); }},
     {"penstock_waited_seconds_total", "Seconds waited for the peer.",
@@ -127,6 +133,10 @@ std::string ReceiptLine(const Counts& counts) {
   }
   if (total.resent + total.repeats > 0)
     line += StrCat("; ", total.resent, " messages sent again, ", total.repeats, " repeats dropped");
+  if (total.compressed_from > 0) {
+    line += StrCat("; compressed gradients took ", Size(total.compressed), ", ", Size(total.compressed_from),
+                   " as float32");
+  }
   if (const std::uint64_t all = counts.staleness_count(); all > 0) {
     line += StrCat("; staleness ",
                    Fixed(static_cast<double>(counts.staleness_sum) / static_cast<double>(all), "%.2f"),

@@ -12,7 +12,9 @@
 
 namespace penstock::observe {
 
-// "50 steps in 12.3 s: 1.2 GB sent, 1.2 GB received, 3.1 s waiting (1.9 s for pserver a:1, ...)".
+// "receipt: 50 steps in 12.3 s, 1.2 GB sent, 1.2 GB received, 3.10 s exposed; waited 1.90 s for pserver
+// a:1", then what was sent again, what compressed gradients took and would take as float32, and how stale
+// gradients were, each where there is any.
 std::string ReceiptLine(const Counts& counts);
 
 // One object; times in seconds, sizes in bytes. "staleness" is a list of counts by updates, the last for all

@@ -20,6 +20,7 @@
 #include "executor/client/initial_values.h"
 #include "executor/client/shared_client.h"
 #include "executor/communicator/communicator.h"
+#include "executor/process/diagnosis.h"
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
 #include "executor/protocol/failure.h"
@@ -280,11 +281,11 @@ void StartCommunicator(const ProgramBox& box, communicator::ModeName mode, std::
                        bool receives_apart) {
   const communicator::QueueLimits queues = {
       .queue_max = queue_max, .merge_max = merge_max, .patience = std::chrono::milliseconds(patience_ms)};
-  Check(
-      ThisProcess().communicator.Start(box.program, {.mode = mode,
-                                                     .async = {.queues = queues,
-                                                               .rounds_before_receive = rounds_before_receive,
-                                                               .receives_apart = receives_apart}}));
+  const communicator::AsyncSettings async = {.queues = queues,
+                                             .rounds_before_receive = rounds_before_receive,
+                                             .receives_apart = receives_apart,
+                                             .observer = &process::Diagnosis::OfThisProcess().observer()};
+  Check(ThisProcess().communicator.Start(box.program, {.mode = mode, .async = async}));
 }
 
 void StopCommunicator() {

@@ -1,6 +1,7 @@
 // The queues of a trainer's communicator, its merges, and the arithmetic of geo-SGD.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <thread>
@@ -81,6 +82,29 @@ TEST(SendQueues, WaitForAWholeRoundUnlessSomebodyWaitsForRoom) {
   trainer.join();
   ASSERT_EQ(round.size(), 1u);
   EXPECT_EQ(round[0].gradients.size(), 2u);
+}
+
+// A reading takes a second.
+class ClockOfReadings : public Clock {
+ public:
+  Nanoseconds Now() const override { return std::chrono::seconds(++readings_); }
+
+ private:
+  mutable std::atomic<int> readings_{0};
+};
+
+TEST(SendQueues, WhatATrainerWaitsForRoomIsExposedTime) {
+  const ClockOfReadings clock;
+  observe::Recorder recorder(observe::FlightMemory::Own());
+  observe::Observer observer(recorder, clock);
+  SendQueues queues({.queue_max = 1, .merge_max = 2, .patience = kLong}, &observer);
+  ASSERT_TRUE(queues.Put(0, Gradient({1})));
+  EXPECT_EQ(observer.Now().exposed, Nanoseconds(0)) << "there was room";
+  std::thread trainer([&] { EXPECT_TRUE(queues.Put(0, Gradient({2}))); });
+  EXPECT_EQ(queues.Take().size(), 1u);  // not before somebody waits for room
+  trainer.join();
+  EXPECT_EQ(observer.Now().exposed, Nanoseconds(std::chrono::seconds(1)));
+  EXPECT_EQ(observer.Now().in_background, Nanoseconds(0));
 }
 
 TEST(SendQueues, GiveWhatIsLeftOnceTheyAreClosed) {

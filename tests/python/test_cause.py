@@ -132,10 +132,12 @@ def test_a_memory_that_holds_anything_is_read_without_an_error():
 
 def test_a_receipts_table_has_a_row_for_each_role():
     receipt = {"role": "trainer 0", "steps": 50, "seconds": 12.34, "bytes_out": 1_200_000, "bytes_in": 900,
-               "exposed_s": 3.1, "resent": 0, "repeats": 2, "staleness": [3, 1, *[0] * 14, 2],
-               "peers": [{"name": SERVER, "waited_s": 1.9, "waits": 4}]}
+               "compressed_bytes": 250, "compressed_from_bytes": 4_000, "exposed_s": 3.1, "resent": 0, "repeats": 2,
+               "staleness": [3, 1, *[0] * 14, 2], "peers": [{"name": SERVER, "waited_s": 1.9, "waits": 4}]}
     lines = table([receipt], ["127.0.0.1:6170"])
     assert lines[0].split()[:3] == ["role", "steps", "seconds"]
     assert lines[1].split("  ") and "pserver 0: 1.90 s" in lines[1] and "0: 3, 1: 1, 16+: 2" in lines[1]
-    assert "1.2 MB" in lines[1] and "900 B" in lines[1]
+    assert "1.2 MB" in lines[1] and "900 B" in lines[1] and "250 B for 4.0 kB" in lines[1]
+    plain = table([dict(receipt, compressed_bytes=0, compressed_from_bytes=0)], [])
+    assert plain[0].endswith("compressed  staleness") and " for " not in plain[1]
     assert table([], []) == []

@@ -120,6 +120,26 @@ TEST_F(ObserverTest, TheReceiptSaysItInALine) {
       "a:1");
 }
 
+TEST_F(ObserverTest, TheReceiptSaysWhatCompressionSaved) {
+  const PeerNotes a(&observer_, "pserver a:1"), b(&observer_, "pserver b:1");
+  a.Compressed(250, 4'000);
+  b.Compressed(750, 12'000);
+  EXPECT_NE(ReceiptLine(observer_.Now()).find("; compressed gradients took 1.0 kB, 16.0 kB as float32"),
+            std::string::npos);
+  const std::string json = ReceiptJson("trainer 0", observer_.Now());
+  EXPECT_NE(json.find("\"compressed_bytes\": 1000, \"compressed_from_bytes\": 16000"), std::string::npos);
+  const std::string text = Exposition("trainer 0", observer_.Now());
+  EXPECT_NE(text.find("penstock_compressed_bytes_total{role=\"trainer 0\",peer=\"pserver a:1\"} 250\n"),
+            std::string::npos)
+      << text;
+}
+
+TEST_F(ObserverTest, TheReceiptSaysNothingOfCompressionWhereThereIsNone) {
+  const PeerNotes a(&observer_, "pserver a:1");
+  a.Sent(100);
+  EXPECT_EQ(ReceiptLine(observer_.Now()).find("compressed"), std::string::npos);
+}
+
 TEST_F(ObserverTest, TheExpositionEscapesLabels) {
   const PeerNotes odd(&observer_, "p\"s\\e\nr");
   odd.Sent(5);

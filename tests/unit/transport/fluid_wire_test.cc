@@ -62,6 +62,20 @@ TEST(FluidWire, ATrainerSaysWhatOnlyTheNativeWireRuns) {
   EXPECT_EQ(client->Attach(by_communicator).id(), "E-contract-mode");
 }
 
+// A program whose facts were taken away tells of no compression when it is attached, but its `send` has a
+// residual.
+TEST(FluidWire, ATrainerSaysThatItDoesNotCompressOnceItIsToldTo) {
+  const auto client = Client(FluidTrainer(1));
+  const ToyJob job = Job();
+  ASSERT_TRUE(client->Attach(job.Trainer(0)).ok());
+  const ToyParam& param = job.params.front();
+  const PushHandle push =
+      client->DeclarePush({.pserver = job.servers[0], .name = job.GradName(param, 0), .shape = param.shape})
+          .value();
+  const Tensor gradient(DType::kFp32, param.shape), residual(DType::kFp32, param.shape);
+  EXPECT_EQ(client->PushWithResidual(push, gradient, residual).id(), "E-send-compressed");
+}
+
 TEST(FluidWire, AJobEndsInTheBytesOfOneThreadWhoeverStartsFirst) {
   const ToyJob job = Job();
   const ToyValues want = ToyReference(job, 3).back();

@@ -7,7 +7,7 @@ import json
 import os
 
 _COLUMNS = ("role", "steps", "seconds", "sent", "received", "exposed s", "waited most for", "resent", "repeats",
-            "staleness")
+            "compressed", "staleness")
 
 
 def path_of(log_dir, role):
@@ -41,7 +41,13 @@ def _row(receipt, names):
         waited = f"{names.get(most['name'], most['name'])}: {most['waited_s']:.2f} s"
     return (receipt["role"], str(receipt["steps"]), f"{receipt['seconds']:.1f}", _size(receipt["bytes_out"]),
             _size(receipt["bytes_in"]), f"{receipt['exposed_s']:.2f}", waited, str(receipt["resent"]),
-            str(receipt["repeats"]), _staleness(receipt["staleness"]))
+            str(receipt["repeats"]), _compressed(receipt), _staleness(receipt["staleness"]))
+
+
+def _compressed(receipt):
+    """"1.2 MB for 4.8 MB": what compressed gradients took, and what they have as float32."""
+    whole = receipt["compressed_from_bytes"]
+    return f"{_size(receipt['compressed_bytes'])} for {_size(whole)}" if whole > 0 else "-"
 
 
 def _staleness(counts):

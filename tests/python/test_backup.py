@@ -14,6 +14,7 @@ SCRIPT = textwrap.dedent('''
     import os, sys, time
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
     endpoints, trainers = os.environ['ENDPOINTS'], int(os.environ['TRAINERS'])
@@ -29,12 +30,7 @@ SCRIPT = textwrap.dedent('''
     config.backup_trainers = 1
     t = fluid.DistributeTranspiler(config)
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=trainers)
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
 
     def others_are_done():
@@ -67,12 +63,8 @@ def job(tmp_path):
 
 def test_a_trainer_that_stops_holds_nobody_up(job):
     job.environment['TRAINERS'] = str(TRAINERS)
-    for index in range(TRAINERS):
-        job.start('trainer', index, STEPS)
-    for index in range(2):
-        job.start('pserver', index)
-    results = job.wait()
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    job.start_all(steps=STEPS, trainers=TRAINERS)
+    results = job.wait_well()
     for index in range(TRAINERS):
         losses = np.load(job.folder / ('trainer%d.npy' % index))
         assert np.isfinite(losses).all() and losses[-1] < losses[0], losses

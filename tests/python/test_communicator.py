@@ -10,6 +10,7 @@ SCRIPT = textwrap.dedent('''
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
     from penstock.fluid.communicator import Communicator
     from penstock.fluid.transpiler.distribute_transpiler import DistributedMode
 
@@ -36,12 +37,7 @@ SCRIPT = textwrap.dedent('''
         config.half_async, config.completely_not_async = mode != 'ASYNC', mode == 'SYNC'
     t = fluid.DistributeTranspiler(config)
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=2, sync_mode=not by_communicator)
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     if by_communicator:
         said = {'pserver_endpoints': endpoints.split(','), 'trainer_id': index} if mode == 'SYNC' else None
@@ -75,18 +71,10 @@ def job(tmp_path):
     job.kill_all()
 
 
-def results_of(job, steps=6, **environment):
-    job.environment.update(environment)
-    job.start_all(steps=steps)
-    results = job.wait()
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
-    return [dict(np.load(job.folder / ('trainer%d.npz' % i))) for i in range(2)]
-
-
 @pytest.mark.parametrize('sparse', [{}, {'SPARSE': '1'}])
 def test_completely_not_async_gives_the_bytes_of_sync(job, sparse):
-    by_ops = results_of(job, **sparse)
-    by_communicator = results_of(job, BY_COMMUNICATOR='started')
+    by_ops = job.train(steps=6, **sparse)
+    by_communicator = job.train(steps=6, BY_COMMUNICATOR='started')
     for one, other in zip(by_ops, by_communicator):
         assert one.keys() == other.keys()
         for name in one:
@@ -96,8 +84,7 @@ def test_completely_not_async_gives_the_bytes_of_sync(job, sparse):
 @pytest.mark.parametrize('mode', ['HALF_ASYNC', 'ASYNC'])
 @pytest.mark.parametrize('more', [{}, {'SPARSE': '1'}, {'SCHEDULE': '1'}])
 def test_asynchronous_modes_train(job, mode, more):
-    job.environment.update(more, BY_COMMUNICATOR='started', MODE=mode)
-    for trainer in results_of(job, steps=60):
+    for trainer in job.train(steps=60, BY_COMMUNICATOR='started', MODE=mode, **more):
         losses = trainer['losses']
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 0.5 * np.mean(losses[:10]), losses
 

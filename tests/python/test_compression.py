@@ -14,6 +14,7 @@ SCRIPT = textwrap.dedent('''
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
     from penstock.fluid.communicator import Communicator, DistributedMode
     from test_compression import ROWS, STEPS, WIDTH, gradient
 
@@ -33,12 +34,7 @@ SCRIPT = textwrap.dedent('''
         config.runtime_split_send_recv, config.half_async = True, mode == 'HALF_ASYNC'
     t = fluid.DistributeTranspiler(config)
     t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=trainers, sync_mode=mode == 'sync')
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     communicator = None
     if mode in ('HALF_ASYNC', 'ASYNC'):
@@ -109,29 +105,17 @@ def reference(kind, trainers):
 
 
 @pytest.fixture
-def job(tmp_path, request):
+def job(tmp_path):
     job = Job(tmp_path, SCRIPT)
-    job.environment['PYTHONPATH'] = '%s:%s' % (request.path.parent, job.environment.get('PYTHONPATH', ''))
     yield job
     job.kill_all()
-
-
-def run(job, kind, mode, trainers):
-    job.environment.update(COMPRESSION=kind, MODE=mode, TRAINERS=str(trainers))
-    for index in range(2):
-        job.start('pserver', index)
-    for index in range(trainers):
-        job.start('trainer', index, STEPS)
-    results = job.wait()
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
-    return [dict(np.load(job.folder / ('trainer%d.npz' % i))) for i in range(trainers)]
 
 
 @pytest.mark.parametrize('mode, trainers', [('sync', 2), ('async', 1), ('HALF_ASYNC', 1), ('ASYNC', 1)])
 @pytest.mark.parametrize('kind', sorted(KINDS))
 def test_servers_get_what_the_definition_says(job, kind, mode, trainers):
     w, left = reference(kind, trainers)
-    for index, got in enumerate(run(job, kind, mode, trainers)):
+    for index, got in enumerate(job.train(trainers, STEPS, COMPRESSION=kind, MODE=mode)):
         if mode != 'ASYNC':  # which lands values later
             np.testing.assert_array_equal(got['w'], w)
         assert ('left' in got) == (left is not None)
@@ -140,11 +124,18 @@ def test_servers_get_what_the_definition_says(job, kind, mode, trainers):
             assert (job.folder / ('saved%d' % index) / 'w@RESIDUAL').exists()
 
 
+@pytest.mark.parametrize('kind, took', [('two_bit 0.5', '4.8 kB'), ('fp16', '38.4 kB')])
+def test_the_receipt_says_what_was_saved(job, kind, took):
+    job.environment.update(COMPRESSION=kind, MODE='sync', TRAINERS='1')
+    job.start_all(steps=1, trainers=1)
+    said = job.wait_well()['trainer0'][2]
+    assert 'compressed gradients took %s, 76.8 kB as float32' % took in said, said
+
+
 def test_what_two_bits_would_hide_ends_the_job(job):
     job.script.write_text(SCRIPT.replace('gradient(index, step)}', 'gradient(index, step) * np.float32("nan")}'))
     job.environment.update(COMPRESSION='two_bit 0.5', MODE='sync', TRAINERS='1')
-    for role, index in (('pserver', 0), ('pserver', 1), ('trainer', 0)):
-        job.start(role, index, STEPS)
+    job.start_all(steps=STEPS, trainers=1)
     results = job.wait()
     assert all(code != 0 for code, _, _ in results.values()), results
     errors = results['trainer0'][2]

@@ -18,6 +18,7 @@ SCRIPT = textwrap.dedent('''
     import os, sys
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
     from penstock.fluid.communicator import Communicator, DistributedMode
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -48,12 +49,7 @@ SCRIPT = textwrap.dedent('''
         config.geo_sgd_mode, config.geo_sgd_need_push_nums = True, int(os.environ.get('PUSH_EVERY', 3))
         t = fluid.transpiler.GeoSgdTranspiler(config)
         t.transpile(index if role == 'trainer' else 0, pservers=endpoints, trainers=trainers)
-        if role == 'pserver':
-            main, startup = t.get_pserver_programs(endpoints.split(',')[index])
-            exe.run(startup)
-            exe.run(main)
-            sys.exit(0)
-        program = t.get_trainer_program()
+        program = program_of(role, index, exe, t)
     kwargs = None
     if 'KWARGS' in os.environ and role == 'trainer':
         kwargs = {'push_vars': t._get_vars_info(), 'trainers': trainers, 'push_nums': 2}
@@ -89,25 +85,10 @@ def job(tmp_path):
     job.kill_all()
 
 
-def run(job, trainers, steps, **environment):
-    job.environment.update(environment, TRAINERS=str(trainers))
-    for index in range(2):
-        job.start('pserver', index)
-    for index in range(trainers):
-        job.start('trainer', index, steps=steps)
-    return job.wait()
-
-
-def results_of(job, trainers, steps=6, **environment):
-    results = run(job, trainers, steps, **environment)
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
-    return [dict(np.load(job.folder / ('trainer%d.npz' % i))) for i in range(trainers)]
-
-
 @pytest.mark.parametrize('settings', [{}, {'DENSE': '1'}, {'COMMUNICATOR': 'after', 'KWARGS': '1'}, {'NO_STOP': '1'},
                                       {'SET': '1'}], ids=lambda each: '-'.join(each) or 'plain')
 def test_a_trainer_that_is_alone_trains_as_on_one_machine_to_the_bit(job, settings):
-    distributed, = results_of(job, 1, steps=7, **settings)
+    distributed, = job.train(1, 7, **settings)
     job.start('local', 0, steps=7)
     assert {result[0] for result in job.wait().values()} == {0}
     local = np.load(job.folder / 'local0.npz')
@@ -118,13 +99,15 @@ def test_a_trainer_that_is_alone_trains_as_on_one_machine_to_the_bit(job, settin
 @pytest.mark.parametrize('push_every', ['1', '4'])
 def test_two_trainers_train_though_one_has_fewer_batches(job, push_every):
     # A rate at which momentum does not swing: timing decides which deltas a trainer gets when.
-    for trainer in results_of(job, 2, steps=300, PUSH_EVERY=push_every, RATE='0.0005'):
+    for trainer in job.train(2, 300, PUSH_EVERY=push_every, RATE='0.0005'):
         losses = trainer['losses']  # of untrained parameters: about 16
         assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 1, losses
 
 
 def test_without_a_communicator_the_first_step_says_what_to_do(job):
-    results = run(job, 1, 3, COMMUNICATOR='never')
+    job.environment.update(COMMUNICATOR='never', TRAINERS='1')
+    job.start_all(steps=3, trainers=1)
+    results = job.wait()
     assert {result[0] for result in results.values()} == {1}, results
     said = ("goes through the trainer's communicator, which is not running; call "
             'fluid.communicator.Communicator(program, mode).start() before the first step')
@@ -190,9 +173,8 @@ def test_programs_of_fluid_train_as_there(job, corpus, by):
         pytest.skip('a free port has fewer digits than those in the programs')
     job.script.write_text(CORPUS_JOB)
     job.environment.update(CORPUS_JOB=str(folder), **({'BY_ENVS': '1'} if by == 'envs' else {}))
-    results = run(job, 1, 10)
-    assert {result[0] for result in results.values()} == {0}, results
-    ours, theirs = np.load(job.folder / 'trainer0.npz'), np.load(folder / 'trainer_0.npz')
+    ours, = job.train(1, 10)
+    theirs = np.load(folder / 'trainer_0.npz')
     np.testing.assert_allclose(ours['loss'], theirs['loss'], rtol=1e-4, atol=1e-5)
     finals = np.load(folder / 'final_params.npz')
     for name in finals.files:

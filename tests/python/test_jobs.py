@@ -88,7 +88,7 @@ JOB = textwrap.dedent('''
 
 
 class Job:
-    """Two pservers and two trainers, and nothing left of them."""
+    """Two pservers and two trainers, or as many as a test says, and nothing left of them."""
 
     def __init__(self, folder, script=JOB):
         self.folder = folder
@@ -101,8 +101,9 @@ class Job:
             ports.append(one.getsockname()[1])
         for one in sockets:
             one.close()
+        path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get('PYTHONPATH')]))
         self.environment = dict(os.environ, ENDPOINTS=','.join('127.0.0.1:%d' % port for port in ports),
-                                OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret')
+                                OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PYTHONPATH=path)
         self.processes = {}
 
     def start(self, role, index, steps=5, *arguments, **environment):
@@ -112,9 +113,9 @@ class Job:
         self.processes[role + str(index)] = process
         return process
 
-    def start_all(self, *arguments, steps=5):
-        for role in ('trainer', 'pserver'):
-            for index in range(2):
+    def start_all(self, *arguments, steps=5, trainers=2):
+        for role, count in (('trainer', trainers), ('pserver', 2)):
+            for index in range(count):
                 self.start(role, index, steps, *arguments)
 
     def wait(self):
@@ -124,6 +125,19 @@ class Job:
             name: (process.returncode, *texts) for name, process in self.processes.items()
             for texts in [process.communicate(timeout=max(1, end - time.monotonic()))]
         }
+
+    def wait_well(self):
+        """What wait gives, of processes that all end well."""
+        results = self.wait()
+        assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+        return results
+
+    def train(self, trainers=2, steps=5, **environment):
+        """What each trainer of a job that ends well has saved as its .npz."""
+        self.environment.update(environment, TRAINERS=str(trainers))
+        self.start_all(steps=steps, trainers=trainers)
+        self.wait_well()
+        return [dict(np.load(self.folder / ('trainer%d.npz' % i))) for i in range(trainers)]
 
     def kill_all(self):
         for process in self.processes.values():
@@ -143,8 +157,7 @@ def job(tmp_path):
 def test_two_by_two_processes_equal_one_machine_on_the_joined_batch(job, asked):
     job.environment.update(dict.fromkeys(asked, '1'))
     job.start_all()
-    results = job.wait()
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    job.wait_well()
     job.processes.clear()
     job.start('local', 0)
     assert job.wait()['local0'][0] == 0
@@ -273,7 +286,7 @@ def test_a_job_speaks_mutual_tls_if_its_environment_says_so(job):
     tls = {'PENSTOCK_TLS_' + name: str(job.folder / file) for name, file in names.items()}
     job.environment.update(tls, PENSTOCK_TLS_MUTUAL='1')
     job.start_all(steps=2)
-    assert {name: result[0] for name, result in job.wait().items()} == dict.fromkeys(job.processes, 0)
+    job.wait_well()
 
 
 def test_role_programs_of_different_plans_do_not_meet(job):

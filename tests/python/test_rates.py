@@ -12,9 +12,9 @@ STEPS = 20
 # All schedules at once: each parameter has an optimizer of its own.
 JOB = textwrap.dedent('''
     import os, sys
-    sys.path.insert(0, os.environ['TESTS'])
     import numpy as np
     import penstock.fluid as fluid
+    from job_script import program_of
     from rates import BY_FORMULA, MULTIPLIERS, TOGETHER
 
     role, index, out, steps = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
@@ -27,12 +27,7 @@ JOB = textwrap.dedent('''
     exe = fluid.Executor(fluid.CPUPlace())
     t = fluid.DistributeTranspiler()
     t.transpile(index if role == 'trainer' else 0, pservers=os.environ['ENDPOINTS'], trainers=2)
-    if role == 'pserver':
-        main, startup = t.get_pserver_programs(os.environ['ENDPOINTS'].split(',')[index])
-        exe.run(startup)
-        exe.run(main)
-        sys.exit(0)
-    program = t.get_trainer_program()
+    program = program_of(role, index, exe, t)
     exe.run(fluid.default_startup_program())
     feed = {'x': np.full((2, 1), 2.0 * index, 'float32')}  # the gradient of each parameter is 1
     weights = [exe.run(program, feed=feed, fetch_list=TOGETHER) for _ in range(steps)]
@@ -54,15 +49,13 @@ def test_twenty_rates_are_those_of_the_formula(fluid, name):
 @pytest.fixture
 def job(tmp_path):
     job = Job(tmp_path, JOB)
-    job.environment['TESTS'] = rates.__file__.rsplit('/', 1)[0]
     yield job
     job.kill_all()
 
 
 def test_the_servers_rates_are_those_of_the_formulas(job):
     job.start_all(steps=STEPS)
-    results = job.wait()
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    job.wait_well()
     expected = np.array([[rates.MULTIPLIERS[name] * rates.BY_FORMULA[name][1](s) for name in rates.TOGETHER]
                          for s in range(STEPS)])
     for index in range(2):

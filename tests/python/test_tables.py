@@ -79,8 +79,7 @@ def job(tmp_path):
 
 
 def losses_of(job, names):
-    results = job.wait()
-    assert {name: result[0] for name, result in results.items()} == dict.fromkeys(results, 0), results
+    job.wait_well()
     job.processes.clear()
     return [np.load(job.folder / (name + '.npy')) for name in names]
 

@@ -4,8 +4,6 @@
 //
 // Bodies are parts of 128 MB, and the receiver copies each to a place in 128 MB, as a merge reads it once.
 // Processor time is that of both processes.
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "executor/transport/grpc_transport.h"
+#include "tools/bench/job/processes.h"
 
 namespace penstock {
 namespace {
@@ -68,25 +67,6 @@ class Sender : public ConnectionHandler {
   long answers_ = 0;
 };
 
-int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  listen(fd, 1);
-  getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  close(fd);
-  std::uint16_t port;
-  std::memcpy(&port, reinterpret_cast<const char*>(&address) + 2, sizeof(port));
-  return __builtin_bswap16(port);
-}
-
-double CpuOf(pid_t pid) {
-  clockid_t clock;
-  timespec now{};
-  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &now) != 0) return 0;
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // Seconds, and processor seconds of both.
 struct Cost {
   double wall, cpu;
@@ -94,10 +74,10 @@ struct Cost {
 template <typename Work>
 Cost Measure(pid_t server, Work work) {
   const auto begin = std::chrono::steady_clock::now();
-  const double cpu = CpuOf(getpid()) + CpuOf(server);
+  const double cpu = bench::CpuSeconds(getpid()) + bench::CpuSeconds(server);
   work();
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin;
-  return {wall.count(), CpuOf(getpid()) + CpuOf(server) - cpu};
+  return {wall.count(), bench::CpuSeconds(getpid()) + bench::CpuSeconds(server) - cpu};
 }
 
 int Main(int argc, char** argv) {
@@ -106,7 +86,7 @@ int Main(int argc, char** argv) {
   const int streams = static_cast<int>(number(2, 2));
   const auto body = static_cast<std::size_t>(number(3, 4 << 20));
   const long bodies = number(4, 256), small = number(5, 20000);
-  const std::string address = StrCat("127.0.0.1:", FreePort());
+  const std::string address = StrCat("127.0.0.1:", bench::FreePort());
   const auto make = [&] {
     return transport::MakeGrpcTransport({.token = kToken,
                                          .report = [](const std::string& line) { std::puts(line.c_str()); },
@@ -114,13 +94,12 @@ int Main(int argc, char** argv) {
                                          .streams = streams,
                                          .tell = [](const std::string& line) { std::puts(line.c_str()); }});
   };
-  const pid_t server = fork();
-  if (server == 0) {
+  const pid_t server = bench::Fork([&] {
     Receiver receiver;
     const auto transport = make();
     const auto listener = transport->Listen(address, receiver).value();
     pause();
-  }
+  });
   Sender sender;
   const auto transport = make();
   const auto connection = transport->Connect(address, sender);

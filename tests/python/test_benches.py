@@ -1,0 +1,113 @@
+"""The benches of tools/bench run, for their smallest sizes, and print what they promise. No time is asserted."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import penstock
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BENCH = ROOT / 'tools' / 'bench'
+BUILD = pathlib.Path(penstock._penstock.__file__).resolve().parents[2]
+LIMIT_S = 300
+
+
+def binary(name):
+    path = BUILD / 'tools' / 'bench' / name
+    if not path.exists():
+        pytest.skip('%s is not built' % name)
+    return str(path)
+
+
+def said(*command, **environment):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=LIMIT_S, check=False,
+                          env=dict(os.environ, PENSTOCK_BUILD=str(BUILD), **environment))
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+COUNTERS = {
+    'ClientMessages': 'cpu_a_message', 'ServerSmallVariables': 'cpu_a_push_and_pull',
+    'StateMachineEvents<pserver::SyncPolicy>': 'items_per_second',
+    'StateMachineEvents<pserver::AsyncPolicy>': 'items_per_second', 'Crc': 'bytes_per_second', 'CrcCombine': 'cpu_time',
+    'EncodePush': 'bytes_per_second', 'DecodePush': 'bytes_per_second', 'EncodePulled': 'bytes_per_second',
+    'DecodePulled': 'bytes_per_second', 'MergeGradients': 'bytes_per_second', 'CopyGradients': 'bytes_per_second',
+    'CompressGradient': 'ratio', 'ExpandGradient': 'ratio', 'GatherRows': 'items_per_second',
+    'ApplyRows': 'items_per_second',
+}
+
+
+def test_pieces_are_measured_by_google_benchmark():
+    micro = binary('micro/bench_micro')
+    smallest = {}
+    for name in said(micro, '--benchmark_list_tests').split():
+        smallest.setdefault(re.sub(r'/\w+:.*', '', name), name)
+    names = '|'.join(re.escape(name) for name in smallest.values())
+    ran = json.loads(said(micro, '--benchmark_min_time=0.001', '--benchmark_format=json',
+                          '--benchmark_filter=^(%s)$' % names))['benchmarks']
+    assert {one['name'].split('/')[0] for one in ran} == set(COUNTERS)
+    assert len(ran) == len(smallest)
+    for one in ran:
+        assert one[COUNTERS[one['name'].split('/')[0]]] > 0 and one['iterations'] > 0, one
+
+
+def test_a_servers_memory_is_measured():
+    text = said(binary('core/bench_chunk_store'), '--mb=1', '--steps=1', '--trainers=2')
+    assert re.fullmatch(r'streamed: 1 MB, 2 trainers: merge [\d.]+ s, block [\d.]+ s, publish [\d.]+ s, '
+                        r'peak [\d.]+ x the parameter\n', text), text
+
+
+@pytest.mark.parametrize('carrier', ['auto', 'tcp'])
+def test_a_transport_is_measured(carrier):
+    text = said(binary('transport/bench_transport'), carrier, 2, 4096, 8, 50)
+    assert len(re.findall(r'bodies of 4096 bytes: [\d.]+ GB/s, [\d.]+ CPU-s/GB', text)) == 3, text
+    assert len(re.findall(r'1 KB and its answer(?:, one at a time)?: [\d.]+ us, [\d.]+ us of CPU', text)) == 4, text
+
+
+def test_role_programs_are_measured():
+    figures = json.loads(said(binary('core/bench_transpile'), '--params=10', '--pservers=2', '--repeats=1'))
+    assert all(figures[key] > 0 for key in ('make_s', 'serialize_s', 'check_s', 'all_cpu_s', 'load_mb_s', 'save_mb_s'))
+
+
+def test_a_run_of_the_executor_is_measured():
+    lines = said(sys.executable, BENCH / 'exe_run', '--rounds', 1, '--runs', 2).splitlines()
+    assert lines[0].split() == ['program', 'us', 'CPU', 'us', 'target', 'us']
+    assert [line.split()[0] for line in lines[1:]] == ['alone', 'relu', 'relu_with_a_plan']
+
+
+def test_a_servers_peak_is_measured():
+    if not (BUILD / 'tests/dist/dist_memory_test').exists():
+        pytest.skip('dist_memory_test is not built')
+    lines = said(sys.executable, BENCH / 'server_memory', '--mb', 4).splitlines()
+    assert lines and all(re.search(r'\d+ MB, [\d.]+ x the parameter \(target 2.3\)$', line) for line in lines), lines
+
+
+SMALL = {'dense': '0.2', 'many': '4', 'lenet': None, 'ctr': '1000'}
+
+
+@pytest.mark.parametrize('case, mode', [('dense', 'sync'), ('many', 'async'), ('lenet', 'sync'), ('ctr', 'sync'),
+                                        ('ctr', 'async')])
+def test_training_is_measured_and_says_so_without_a_peer(tmp_path, case, mode):
+    size = ['--size', SMALL[case]] if SMALL[case] else []
+    text = said(sys.executable, BENCH / 'ps', case, *size, '--mode', mode, '--servers', 1, '--trainers', 2, '--warm', 1,
+                '--steps', 2, '--rounds', 2, '--fluid', os.devnull, '--json', tmp_path / 'out.json')
+    assert 'Fluid 1.8.5 is not installed here' in text and 'Penstock, auto' in text, text
+    result, = json.loads((tmp_path / 'out.json').read_text())
+    assert (result['case'], result['mode'], result['trainers']) == (case, mode, 2) and result['gb_a_step'] > 0
+    for system in result['systems']:
+        assert len(system['runs']) == 2 and 'ratio' not in system
+        assert all(system[key] > 0 for key in ('step_ms', 'cpu_s_gb', 'cpu_ms', 'server_cpu_ms')), system
+
+
+def test_pushing_and_pulling_is_measured(tmp_path):
+    binary('push_pull/bench_push_pull')
+    text = said(sys.executable, BENCH / 'ps', 'push_pull', '--size', '1', '--steps', 2, '--warm', 1, '--rounds', 1,
+                '--json', tmp_path / 'out.json')
+    assert 'Penstock, auto' in text and 'Penstock, tcp' in text and 'Fluid' not in text, text
+    result, = json.loads((tmp_path / 'out.json').read_text())
+    for system in result['systems']:
+        assert all(run[key] > 0 for run in system['runs'] for key in ('median_ms', 'least_ms', 'most_ms', 'cpu_s_gb'))

@@ -1,0 +1,72 @@
+"""The models that tools/bench/ps trains, on Fluid's API: build(fluid, name, size, seed) gives a loss and its feeds.
+
+    dense   four layers without biases whose weights are `size` MB together; batch 1, so that little is computed
+    many    `size` parameters of at most 8 x 8, weights and biases of layers one after the other; batch 8
+    lenet   LeNet; batch 64; it has no size
+    ctr     a sparse table of `size` rows x 16, 26 words of each of 512 examples, two layers
+
+Runs under Python 3.7 and later, for both libraries.
+"""
+
+import numpy as np
+
+DENSE_LAYERS, SLOTS, WIDTH, EXAMPLES = 4, 26, 16, 512
+
+
+def dense(fluid, size, random):
+    extent = int((size * 1e6 / 4 / DENSE_LAYERS)**0.5)
+    hidden = fluid.data('x', [None, extent])
+    for _ in range(DENSE_LAYERS):
+        hidden = fluid.layers.fc(hidden, extent, bias_attr=False)
+    return fluid.layers.mean(hidden), [{'x': random.rand(1, extent).astype('float32') * 1e-3}]
+
+
+def many(fluid, size, random):
+    x, y = fluid.data('x', [None, 8]), fluid.data('y', [None, 1], dtype='int64')
+    hidden = x
+    for _ in range(size // 2 - 1):
+        hidden = fluid.layers.fc(hidden, 8, act='relu')
+    loss = classified(fluid, fluid.layers.fc(hidden, 8, act='softmax'), y)
+    return loss, [{'x': random.rand(8, 8).astype('float32'), 'y': np.zeros((8, 1), 'int64')}]
+
+
+def lenet(fluid, size, random):
+    x, y = fluid.data('x', [None, 1, 28, 28]), fluid.data('y', [None, 1], dtype='int64')
+    hidden = x
+    for filters in (20, 50):
+        hidden = fluid.nets.simple_img_conv_pool(hidden, filter_size=5, num_filters=filters, pool_size=2, pool_stride=2,
+                                                 act='relu')
+    hidden = fluid.layers.fc(hidden, 500, act='relu')
+    loss = classified(fluid, fluid.layers.fc(hidden, 10, act='softmax'), y)
+    return loss, [{'x': random.rand(64, 1, 28, 28).astype('float32'),
+                   'y': random.randint(0, 10, (64, 1)).astype('int64')} for _ in range(4)]
+
+
+def ctr(fluid, size, random):
+    words, y = fluid.data('words', [None, 1], dtype='int64'), fluid.data('y', [None, 1], dtype='int64')
+    attr = fluid.ParamAttr(name='table', initializer=fluid.initializer.Constant(0.01))
+    rows = fluid.layers.embedding(words, [size, WIDTH], is_sparse=True, param_attr=attr)
+    hidden = fluid.layers.fc(fluid.layers.reshape(rows, [-1, SLOTS * WIDTH]), 128, act='relu')
+    loss = classified(fluid, fluid.layers.fc(hidden, 2, act='softmax'), y)
+    return loss, [{'words': random.randint(0, size, (EXAMPLES * SLOTS, 1)).astype('int64'),
+                   'y': random.randint(0, 2, (EXAMPLES, 1)).astype('int64')} for _ in range(8)]
+
+
+def classified(fluid, probabilities, labels):
+    return fluid.layers.mean(fluid.layers.cross_entropy(probabilities, labels))
+
+
+def build(fluid, name, size, seed):
+    make = {'dense': dense, 'many': many, 'lenet': lenet, 'ctr': ctr}[name]
+    loss, feeds = make(fluid, size, np.random.RandomState(seed))
+    fluid.optimizer.SGD(0.01).minimize(loss)
+    return loss, feeds
+
+
+def bytes_of_step(program, name):
+    """What a trainer pushes and pulls in a step: the parameters, and of a sparse table the rows that are looked up, as
+    float32, both ways."""
+    whole = {p.name: int(np.prod(p.shape)) for p in program.all_parameters()}
+    if name == 'ctr':
+        whole['table'] = EXAMPLES * SLOTS * WIDTH
+    return 2 * 4 * sum(whole.values())

@@ -1,0 +1,71 @@
+"""role.py CONFIG: a process of a job that tools/bench/ps measures, under Penstock or Fluid 1.8.5: the same script.
+
+CONFIG is JSON: module (penstock.fluid, paddle.fluid), role (pserver, trainer), index, model, size, mode (sync, async),
+endpoints, trainers, warm, steps. A trainer reads the numbers of the job's processes as a line of JSON from standard
+input, takes `warm` steps, then `steps` that it measures, and prints RESULT and JSON: step_ms (of each), cpu_s (of each
+process meanwhile), bytes and calls (that it moves and makes in a step), loss. It stays until standard input ends, so
+that its CPU time can be read. Runs under Python 3.7 and later.
+"""
+
+import importlib
+import json
+import sys
+import time
+
+import models
+import numpy as np
+
+
+def cpu_seconds(processes):
+    """Of each process, all its threads; (~pid << 3) | 2 is Linux's number of that clock."""
+    return [time.clock_gettime((~process << 3) | 2) for process in processes]
+
+
+def calls_of_step(program):
+    """Tensors pushed and pulled by a trainer in a step."""
+    ops = program.global_block().ops
+    return (sum(len(op.input('X')) for op in ops if op.type == 'send') +
+            sum(len(op.output('Out')) for op in ops if op.type == 'recv'))
+
+
+def measure(run, config):
+    processes = json.loads(sys.stdin.readline())
+    for step in range(config['warm']):
+        run(step)
+    step_ms, before = [], cpu_seconds(processes)
+    for step in range(config['steps']):
+        began = time.perf_counter()
+        loss = run(step)
+        step_ms.append(1e3 * (time.perf_counter() - began))
+    after = cpu_seconds(processes)
+    return {'step_ms': step_ms, 'cpu_s': [b - a for a, b in zip(before, after)], 'loss': float(np.ravel(loss[0])[0])}
+
+
+def main():
+    config = json.loads(sys.argv[1])
+    fluid = importlib.import_module(config['module'])
+    index, sync = config['index'], config['mode'] == 'sync'
+    loss, feeds = models.build(fluid, config['model'], config['size'], 7 + index)
+    moved = models.bytes_of_step(fluid.default_main_program(), config['model'])
+    settings = fluid.DistributeTranspilerConfig()
+    settings.sync_mode = sync
+    t = fluid.DistributeTranspiler(config=settings)
+    t.transpile(index if config['role'] == 'trainer' else 0, pservers=','.join(config['endpoints']),
+                trainers=config['trainers'], sync_mode=sync)
+    exe = fluid.Executor(fluid.CPUPlace())
+    if config['role'] == 'pserver':
+        program, startup = t.get_pserver_programs(config['endpoints'][index])
+        exe.run(startup)
+        exe.run(program)
+        return
+    program = t.get_trainer_program()
+    exe.run(fluid.default_startup_program())
+    result = measure(lambda step: exe.run(program, feed=feeds[step % len(feeds)], fetch_list=[loss]), config)
+    result.update(bytes=moved, calls=calls_of_step(program))
+    print('RESULT ' + json.dumps(result), flush=True)
+    sys.stdin.read()
+    exe.close()
+
+
+if __name__ == '__main__':
+    main()

@@ -30,6 +30,7 @@ void Fill(Scope& scope, const std::string& name, const Shape& shape, float value
 BlockRef AddUpdate(const Job& job, int variable, Program& program) {
   const std::string param = job.Param(variable), grad = param + "@GRAD";
   std::vector<std::string> grads;
+  grads.reserve(static_cast<std::size_t>(job.trainers));
   for (int t = 0; t < job.trainers; ++t) grads.push_back(job.Grad(variable, t));
   Block& main = program.MutableBlock(0);
   main.SetVar(Persistable(param, job.shape));

@@ -5,6 +5,7 @@
 """
 
 import collections
+import contextlib
 import json
 import os
 import pathlib
@@ -96,8 +97,9 @@ def run_job(system, config, servers, limit_s):
             processes.start('pserver', index)
         trainers = [processes.start('trainer', index) for index in range(config['trainers'])]
         for trainer in trainers:
-            trainer.stdin.write(json.dumps([process.pid for process in processes.all]) + '\n')
-            trainer.stdin.flush()
+            with contextlib.suppress(BrokenPipeError):    # it has failed: it will have no result
+                trainer.stdin.write(json.dumps([process.pid for process in processes.all]) + '\n')
+                trainer.stdin.flush()
         patience = threading.Timer(limit_s, processes.kill)
         patience.start()
         try:
@@ -105,7 +107,7 @@ def run_job(system, config, servers, limit_s):
         finally:
             patience.cancel()
         if None in results:
-            raise RuntimeError('%s: a trainer did not end within %d s:\n%s' %
+            raise RuntimeError('%s: a trainer failed, or was not done within %d s:\n%s' %
                                (system.name, limit_s, processes.last_words()))
         for trainer in trainers:
             trainer.stdin.close()

@@ -21,7 +21,8 @@ bool IsRefusal(const Status& why) {
 }  // namespace
 
 void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
-  Result<protocol::Decoded<protocol::Reply>> decoded = protocol::DecodeReply(message);
+  Result<protocol::Decoded<protocol::Reply>> decoded =
+      protocol::DecodeReply(message, protocol::SumOver(*from));
   Status failure;
   bool by_peer = false, changed = false;
   {

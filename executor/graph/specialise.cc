@@ -34,7 +34,8 @@ class Specialiser {
         view_of_(block->slots.size(), -1),
         guessed_(block->slots.size(), false),
         block_written_(block->slots.size(), false),
-        sent_(block->slots.size(), false) {
+        sent_(block->slots.size(), false),
+        whole_sent_(block->slots.size(), false) {
     out_ = std::make_unique<Specialisation>();
     out_->block = std::move(block);
   }
@@ -130,7 +131,10 @@ class Specialiser {
   void NoteSent(const Instruction& instruction) {
     for (const auto& args : instruction.inputs) {
       for (const int slot : args) {
-        if (slot >= 0) sent_[static_cast<std::size_t>(slot)] = true;
+        if (slot < 0) continue;
+        sent_[static_cast<std::size_t>(slot)] = true;
+        const int whole = out_->block->slots[static_cast<std::size_t>(slot)].view_of;
+        if (whole >= 0) whole_sent_[static_cast<std::size_t>(whole)] = true;
       }
     }
   }
@@ -246,8 +250,10 @@ class Specialiser {
     std::vector<Lifetime> lifetimes;
     std::vector<Place*> placed;
     for (Place& place : out_->places) {
+      const auto s = static_cast<std::size_t>(place.slot);
+      place.sent = sent_[s] || whole_sent_[s];
       if (place.own_buffer) continue;
-      const SlotInfo& slot = out_->block->slots[static_cast<std::size_t>(place.slot)];
+      const SlotInfo& slot = out_->block->slots[s];
       lifetimes.push_back({place.bytes, slot.first_write, slot.last_use});
       placed.push_back(&place);
     }
@@ -263,6 +269,7 @@ class Specialiser {
   std::vector<bool> guessed_;        // by slot: its shape may turn out to be another one
   std::vector<bool> block_written_;  // by slot: last written by an op that starts blocks
   std::vector<bool> sent_;           // by slot: an op with an effect outside has read it
+  std::vector<bool> whole_sent_;     // by slot: one has read rows of it
   std::size_t temporary_bytes_ = 0;  // of all that is written to temporaries
   std::unique_ptr<Specialisation> out_;
 };

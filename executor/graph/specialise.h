@@ -54,6 +54,7 @@ struct Place {
   std::size_t bytes = 0;    // the most it ever needs
   std::size_t offset = 0;   // in the arena
   bool own_buffer = false;  // not in the arena
+  bool sent = false;        // an op with an effect outside reads it, or rows of it
 };
 
 // A temporary that is rows [begin, end) of another variable where that one holds `whole` when the temporary

@@ -13,6 +13,7 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr char kMagic[4] = {'P', 'N', 'S', '2'};
 constexpr std::size_t kKindAt = 4;
+constexpr std::size_t kBodySumAt = 5;
 constexpr std::size_t kJobAt = 8;
 constexpr std::size_t kCrcAt = 72;
 
@@ -45,7 +46,7 @@ std::uint32_t CrcOf(std::string_view head, const Payload& body) {
 
 }  // namespace
 
-Message Seal(const Envelope& envelope, Payload body) {
+Message Seal(const Envelope& envelope, Payload body, BodySum sum) {
   std::string head(kEnvelopeBytes, '\0');
   std::memcpy(head.data(), kMagic, sizeof(kMagic));
   Put(head, kKindAt, static_cast<std::uint8_t>(envelope.kind));
@@ -60,12 +61,17 @@ Message Seal(const Envelope& envelope, Payload body) {
   Put(head, 64, envelope.chunk);
   Put(head, 68, envelope.part);
   Put(head, 76, static_cast<std::uint32_t>(body.size()));
-  Put(head, kCrcAt,
-      body.crc32c() ? Crc32cCombine(CrcOfHead(head), *body.crc32c(), body.size()) : CrcOf(head, body));
+  if (sum == BodySum::kLeftOut) {
+    Put(head, kBodySumAt, static_cast<std::uint8_t>(sum));
+    Put(head, kCrcAt, CrcOfHead(head));
+  } else {
+    Put(head, kCrcAt,
+        body.crc32c() ? Crc32cCombine(CrcOfHead(head), *body.crc32c(), body.size()) : CrcOf(head, body));
+  }
   return {.head = std::move(head), .body = std::move(body)};
 }
 
-Result<Envelope> Open(const Message& message) {
+Result<Envelope> Open(const Message& message, BodySum least) {
   const std::string_view head = message.head;
   if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) {
     return DataLoss("E-rpc-envelope", "a message does not begin with an envelope");
@@ -74,7 +80,9 @@ Result<Envelope> Open(const Message& message) {
     return DataLoss("E-rpc-envelope", "a message of ", message.body.size(), " bytes says that it has ",
                     Take<std::uint32_t>(head, 76));
   }
-  if (Take<std::uint32_t>(head, kCrcAt) != CrcOf(head, message.body)) {
+  const bool left_out = least == BodySum::kLeftOut &&
+                        Take<std::uint8_t>(head, kBodySumAt) == static_cast<std::uint8_t>(BodySum::kLeftOut);
+  if (Take<std::uint32_t>(head, kCrcAt) != (left_out ? CrcOfHead(head) : CrcOf(head, message.body))) {
     return DataLoss("E-rpc-crc", "a message's CRC does not match its bytes");
   }
   const auto kind = Take<std::uint8_t>(head, kKindAt);

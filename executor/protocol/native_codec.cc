@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "executor/protocol/envelope.h"
-
 namespace penstock::protocol {
 namespace {
 
@@ -140,13 +138,13 @@ Written Write(const Left& m) {
 }
 Written Write(const Completed&) { return {{.kind = MessageKind::kCompleted}, {}}; }
 
-Message SealFor(const Sender& sender, Written written) {
+Message SealFor(const Sender& sender, Written written, BodySum sum) {
   written.envelope.job = sender.job;
   written.envelope.contract = sender.contract;
   written.envelope.incarnation = sender.incarnation;
   written.envelope.durable_version = sender.durable_version;
   written.envelope.trainer = sender.trainer;
-  return Seal(written.envelope, std::move(written.body));
+  return Seal(written.envelope, std::move(written.body), sum);
 }
 
 Sender SenderOf(const Envelope& e) {
@@ -254,22 +252,22 @@ Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
 
 }  // namespace
 
-Message Encode(const Sender& sender, const Event& event) {
-  return std::visit([&](const auto& message) { return SealFor(sender, Write(message)); }, event);
+Message Encode(const Sender& sender, const Event& event, BodySum sum) {
+  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), sum); }, event);
 }
 
-Message Encode(const Sender& sender, const Reply& reply) {
-  return std::visit([&](const auto& message) { return SealFor(sender, Write(message)); }, reply);
+Message Encode(const Sender& sender, const Reply& reply, BodySum sum) {
+  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), sum); }, reply);
 }
 
-Result<Decoded<Event>> DecodeEvent(const Message& message) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message));
+Result<Decoded<Event>> DecodeEvent(const Message& message, BodySum least) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message, least));
   PENSTOCK_ASSIGN_OR_RETURN(Event event, EventOf(envelope, message.body));
   return Decoded<Event>{SenderOf(envelope), std::move(event)};
 }
 
-Result<Decoded<Reply>> DecodeReply(const Message& message) {
-  PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message));
+Result<Decoded<Reply>> DecodeReply(const Message& message, BodySum least) {
+  PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message, least));
   PENSTOCK_ASSIGN_OR_RETURN(Reply reply, ReplyOf(envelope, message.body));
   return Decoded<Reply>{SenderOf(envelope), std::move(reply)};
 }

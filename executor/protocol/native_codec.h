@@ -7,6 +7,7 @@
 // E-rpc-envelope, E-rpc-crc, E-rpc-body.
 #pragma once
 
+#include "executor/protocol/envelope.h"
 #include "executor/protocol/events.h"
 #include "framework/base/status.h"
 #include "framework/runtime/transport.h"
@@ -19,11 +20,16 @@ struct Decoded {
   T message;
 };
 
-Message Encode(const Sender& sender, const Event& event);
-// `sender` is the trainer that gets it.
-Message Encode(const Sender& sender, const Reply& reply);
+// What messages over this connection are summed over, and at least are, when they arrive.
+inline BodySum SumOver(const Connection& connection) {
+  return connection.local() ? BodySum::kLeftOut : BodySum::kIncluded;
+}
 
-Result<Decoded<Event>> DecodeEvent(const Message& message);
-Result<Decoded<Reply>> DecodeReply(const Message& message);
+Message Encode(const Sender& sender, const Event& event, BodySum sum = BodySum::kIncluded);
+// `sender` is the trainer that gets it.
+Message Encode(const Sender& sender, const Reply& reply, BodySum sum = BodySum::kIncluded);
+
+Result<Decoded<Event>> DecodeEvent(const Message& message, BodySum least = BodySum::kIncluded);
+Result<Decoded<Reply>> DecodeReply(const Message& message, BodySum least = BodySum::kIncluded);
 
 }  // namespace penstock::protocol

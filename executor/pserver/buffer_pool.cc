@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "framework/tensor/shared_heap.h"
+
 namespace penstock::pserver {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::size_t kPooledBytes = std::size_t{64} << 10;
 }  // namespace
 
 std::shared_ptr<Buffer> BufferPool::MakeBuffer(std::size_t bytes) {
-  std::shared_ptr<Buffer> buffer = Buffer::Allocate(bytes);
+  std::shared_ptr<Buffer> buffer = AllocateToShow(bytes);
   const std::lock_guard lock(free_->mutex);
   Free::Sized& sized = free_->sized[bytes];
   sized.free.reserve(++sized.made);  // coming back takes no memory

@@ -301,13 +301,7 @@ Status ChunkStore::MergeTensor(const MergeAction& merge, const Param& param, Chu
 
 Status ChunkStore::MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk) {
   if (param.merge) {
-    Tensor& sum = chunk.sum->As<Tensor>();
-    Addition addition{.first = chunk.merged == 0};
-    const int all = merge.of == 0 ? param.addends : merge.of;
-    if (++chunk.merged == all)
-      addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
-    if (addition.first) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
-    AddGradient(merge.parts, addition, sum);
+    AddToSum(merge, param, chunk);
     return OkStatus();
   }
   Tensor& gradient = GradientOf(chunk, merge.trainer).As<Tensor>();
@@ -321,6 +315,23 @@ Status ChunkStore::MergeExpanded(const MergeAction& merge, const Param& param, C
   }
   Place(merge.parts, gradient);
   return OkStatus();
+}
+
+// The first gradient stays where it came until there is a second: both are then read once, and the sum is
+// written once.
+void ChunkStore::AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk) {
+  const int all = merge.of == 0 ? param.addends : merge.of;
+  const bool last = ++chunk.merged == all;
+  if (chunk.merged == 1 && !last) {
+    chunk.first = merge.parts;
+    return;
+  }
+  Tensor& sum = chunk.sum->As<Tensor>();
+  if (!sum.initialized()) sum = pool_.Make(chunk.param.dtype(), chunk.param.shape());
+  Addition addition{.first = chunk.merged == 1, .to = chunk.first ? &*chunk.first : nullptr};
+  if (last) addition.factor = all == param.addends ? param.merge->factor : std::optional(MeanOf(all));
+  AddGradient(merge.parts, addition, sum);
+  chunk.first.reset();
 }
 
 Status ChunkStore::Run(const RunAction& run, BlockRunner& runner) {
@@ -363,17 +374,18 @@ Status ChunkStore::CountStep(int trainer) {
 }
 
 std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::optional<std::uint64_t> asked,
-                                                     int trainer) {
+                                                     int trainer, bool sums) {
   Chunk& c = At(param, chunk);
+  const Published::Way way{.part_bytes = part_bytes_, .sums = sums};
   const std::uint64_t version = asked.value_or(c.version);
   if (params_[static_cast<std::size_t>(param)].start) {  // never written again
-    if (c.published == nullptr) c.published = Published::Share(c.param, part_bytes_);
+    if (c.published == nullptr) c.published = Published::Share(c.param, way);
     return c.published;
   }
   if (c.published == nullptr || c.published_version != version) {
     if (version != c.version) return nullptr;
     c.published.reset();  // its memory may do for the new one
-    c.published = Published::Copy(c.param, part_bytes_, pool_);
+    c.published = Published::Copy(c.param, way, pool_);
     c.published_version = version;
     c.published_to.clear();
   }
@@ -383,13 +395,17 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
   return published;
 }
 
-ChunkStore::Newest ChunkStore::PublishNewest(int param, int chunk, int trainer, std::uint64_t version) {
+ChunkStore::Newest ChunkStore::PublishNewest(int param, int chunk, int trainer, std::uint64_t version,
+                                             bool sums) {
   Chunk& c = At(param, chunk);
   if (c.backups) {
     const std::uint64_t updates = c.backups->Keep(trainer, version, c.param, c.version);
-    if (updates != c.version) return {Published::Copy(c.backups->of(trainer), part_bytes_, pool_), updates};
+    if (updates != c.version) {
+      const Published::Way way{.part_bytes = part_bytes_, .sums = sums};
+      return {Published::Copy(c.backups->of(trainer), way, pool_), updates};
+    }
   }
-  return {Publish(param, chunk, std::nullopt, trainer), c.version};
+  return {Publish(param, chunk, std::nullopt, trainer, sums), c.version};
 }
 
 }  // namespace penstock::pserver

@@ -72,15 +72,16 @@ class ChunkStore {
   // The chunk at this version (nothing: at the one that it has now), for one trainer: copied once, shared by
   // all who ask, and kept until every trainer has been given it, or a later version is asked for. Null: that
   // version is overwritten, and there is no copy of it.
+  // `sums`: made with it, where this one makes it.
   std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
-                                           int trainer);
+                                           int trainer, bool sums);
   // What a trainer gets that asks for the version where it may have a newer one: the chunk as it is, of so
   // many updates. Where gradients are corrected for delay, a repeated question gets what the first one got.
   struct Newest {
     std::shared_ptr<const Published> value;
     std::uint64_t updates = 0;
   };
-  Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version);
+  Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version, bool sums);
   // How many updates the chunk has had; on its queue.
   std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
   // Rows of a table as they are now, one for each id of the question.
@@ -113,7 +114,8 @@ class ChunkStore {
   };
   struct Chunk {
     std::unique_ptr<Scope> scope;
-    int merged = 0;           // gradients in the sum
+    int merged = 0;                             // gradients in the sum
+    std::optional<std::vector<Payload>> first;  // the first of them, until it is added to the second
     Variable* sum = nullptr;  // where gradients are added up, between the first and the block's end; or
     // Where each is kept, by trainer; or one alone, of whoever's turn it is.
     std::vector<std::shared_ptr<Variable>> grads;
@@ -163,6 +165,7 @@ class ChunkStore {
   Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
   Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
   Status MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk);
+  void AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk);
   Chunk& At(int param, int chunk) const {
     return *params_[static_cast<std::size_t>(param)].chunks[static_cast<std::size_t>(chunk)];
   }

@@ -51,7 +51,6 @@ class PartsReader {
   std::size_t piece_ = 0, at_ = 0;
 };
 
-// What comes from the network may lie at any address.
 template <typename T>
 T Load(const std::byte* from, std::size_t index) {
   T value;
@@ -59,32 +58,59 @@ T Load(const std::byte* from, std::size_t index) {
   return value;
 }
 
+// to[i] = (base[i] + from[i]) * *factor + 0, or without a factor the sum alone; `to` may be the base. What
+// comes from the network may lie at any address.
+template <typename T>
+void AddBlock(const std::byte* base, const std::byte* from, std::size_t n, const T* factor, T* to) {
+  const T bias{0};  // of `scale`: turns -0 into 0
+  if (factor == nullptr) {
+    for (std::size_t i = 0; i < n; ++i) to[i] = Load<T>(base, i) + Load<T>(from, i);
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) {
+    const T added = Load<T>(base, i) + Load<T>(from, i);
+    to[i] = static_cast<T>(*factor * added + bias);
+  }
+}
+
+template <typename T>
+void TakeBlock(const std::byte* from, std::size_t n, const T* factor, T* to) {
+  const T bias{0};
+  if (factor == nullptr) {
+    std::memcpy(to, from, n * sizeof(T));
+    return;
+  }
+  for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(*factor * Load<T>(from, i) + bias);
+}
+
 template <typename T>
 void Add(const std::vector<Payload>& parts, const Addition& addition, Tensor& sum) {
   constexpr std::size_t kBlock = kBlockBytes / sizeof(T);
-  PartsReader reader(parts);
-  Block block;
-  const auto factor = static_cast<T>(addition.factor.value_or(1.0f));
-  const T bias{0};  // of `scale`: turns -0 into 0
+  const std::vector<Payload> none;
+  PartsReader reader(parts), base_reader(addition.to == nullptr ? none : *addition.to);
+  Block block, base_block;
+  const auto scale = static_cast<T>(addition.factor.value_or(1.0f));
+  const T* const factor = addition.factor ? &scale : nullptr;
   T* to = sum.Data<T>();
   for (auto left = static_cast<std::size_t>(sum.count()); left > 0;) {
     const std::size_t n = std::min(kBlock, left);
     const std::byte* const from = reader.Next(n * sizeof(T), block);
-    if (addition.first && !addition.factor) {
-      std::memcpy(to, from, n * sizeof(T));
-    } else if (addition.first) {
-      for (std::size_t i = 0; i < n; ++i) to[i] = static_cast<T>(factor * Load<T>(from, i) + bias);
-    } else if (!addition.factor) {
-      for (std::size_t i = 0; i < n; ++i) to[i] += Load<T>(from, i);
+    if (addition.first) {
+      TakeBlock(from, n, factor, to);
     } else {
-      for (std::size_t i = 0; i < n; ++i) {
-        const T added = to[i] + Load<T>(from, i);
-        to[i] = static_cast<T>(factor * added + bias);
-      }
+      const std::byte* const base = addition.to == nullptr ? reinterpret_cast<const std::byte*>(to)
+                                                           : base_reader.Next(n * sizeof(T), base_block);
+      AddBlock(base, from, n, factor, to);
     }
     to += n;
     left -= n;
   }
+}
+
+void CheckSize(const std::vector<Payload>& parts, const Tensor& sum) {
+  std::size_t bytes = 0;
+  for (const Payload& part : parts) bytes += part.size();
+  PENSTOCK_CHECK(bytes == (parts.empty() ? 0 : sum.bytes()), "a gradient has as many bytes as its chunk");
 }
 
 }  // namespace
@@ -92,9 +118,8 @@ void Add(const std::vector<Payload>& parts, const Addition& addition, Tensor& su
 bool CanAdd(DType type) { return type == DType::kFp32 || type == DType::kFp64; }
 
 void AddGradient(const std::vector<Payload>& parts, const Addition& addition, Tensor& sum) {
-  std::size_t bytes = 0;
-  for (const Payload& part : parts) bytes += part.size();
-  PENSTOCK_CHECK(bytes == (parts.empty() ? 0 : sum.bytes()), "a gradient has as many bytes as its chunk");
+  CheckSize(parts, sum);
+  if (addition.to != nullptr) CheckSize(*addition.to, sum);
   if (sum.dtype() == DType::kFp64) {
     Add<double>(parts, addition, sum);
   } else {

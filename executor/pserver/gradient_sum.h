@@ -15,14 +15,16 @@
 namespace penstock::pserver {
 
 struct Addition {
-  bool first = false;                // `sum` holds nothing yet
+  bool first = false;  // `sum` holds nothing yet
+  // Instead of what `sum` holds, this gradient is what is added to; `sum` holds nothing yet.
+  const std::vector<Payload>* to = nullptr;
   std::optional<float> factor = {};  // what the sum is multiplied by afterwards
 };
 
 // Whether AddGradient knows the type: f32 and f64.
 bool CanAdd(DType type);
 // `parts`, end to end, are the gradient: as many bytes as the sum has, at any addresses, or none for zeros.
-// One pass over both. Thread-safe for different sums.
+// One pass over all. Thread-safe for different sums.
 void AddGradient(const std::vector<Payload>& parts, const Addition& addition, Tensor& sum);
 
 }  // namespace penstock::pserver

@@ -9,7 +9,7 @@
 namespace penstock::pserver {
 namespace {
 
-constexpr std::size_t kBlockBytes = 16384;  // what was copied is summed while the first cache holds it
+constexpr std::size_t kBlockBytes = 65536;  // what was copied is summed while the second cache holds it
 
 std::uint32_t CopyAndSum(const std::byte* from, std::size_t size, std::byte* to) {
   std::uint32_t crc = 0;
@@ -23,28 +23,30 @@ std::uint32_t CopyAndSum(const std::byte* from, std::size_t size, std::byte* to)
 
 }  // namespace
 
-Published::Published(const Tensor& from, Tensor to, std::size_t part_bytes)
-    : value_(std::move(to)), part_bytes_(part_bytes) {
-  for (std::size_t begin = 0; begin < from.bytes(); begin += part_bytes) {
+Published::Published(const Tensor& from, Tensor to, const Way& way)
+    : value_(std::move(to)), part_bytes_(way.part_bytes) {
+  if (!way.sums) {
+    if (value_.raw() != from.raw()) value_.CopyFrom(from);
+    return;
+  }
+  for (std::size_t begin = 0; begin < from.bytes(); begin += part_bytes_) {
     crcs_.push_back(
-        CopyAndSum(from.raw() + begin, std::min(part_bytes, from.bytes() - begin), value_.raw() + begin));
+        CopyAndSum(from.raw() + begin, std::min(part_bytes_, from.bytes() - begin), value_.raw() + begin));
   }
 }
 
-std::shared_ptr<const Published> Published::Copy(const Tensor& value, std::size_t part_bytes,
-                                                 BufferPool& pool) {
-  return std::shared_ptr<const Published>(
-      new Published(value, pool.Make(value.dtype(), value.shape()), part_bytes));
+std::shared_ptr<const Published> Published::Copy(const Tensor& value, const Way& way, BufferPool& pool) {
+  return std::shared_ptr<const Published>(new Published(value, pool.Make(value.dtype(), value.shape()), way));
 }
 
-std::shared_ptr<const Published> Published::Share(const Tensor& value, std::size_t part_bytes) {
-  return std::shared_ptr<const Published>(new Published(value, value, part_bytes));
+std::shared_ptr<const Published> Published::Share(const Tensor& value, const Way& way) {
+  return std::shared_ptr<const Published>(new Published(value, value, way));
 }
 
 Payload Published::part(std::size_t index) const {
   const std::size_t begin = index * part_bytes_;
   Payload part = Payload::Of(value_, begin, std::min(part_bytes_, value_.bytes() - begin));
-  part.set_crc32c(crcs_[index]);
+  if (!crcs_.empty()) part.set_crc32c(crcs_[index]);
   return part;
 }
 

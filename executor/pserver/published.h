@@ -1,8 +1,9 @@
-// A version of a chunk as trainers get it: a copy that no update touches, and the CRC-32C of each part that
-// it travels in. Made once, in one pass over the chunk, and shared by all replies that carry it.
+// A version of a chunk as trainers get it: a copy that no update touches, and, where it is summed over on its
+// way, the CRC-32C of each part that it travels in. Made once, in one pass over the chunk, and shared by all
+// replies that carry it.
 //
-//   const Published published = Publish(chunk, 4 << 20, pool);
-//   published.part(1)      // a payload that knows its CRC
+//   const auto published = Published::Copy(chunk, {.part_bytes = 4 << 20, .sums = true}, pool);
+//   published->part(1)      // a payload that knows its CRC
 #pragma once
 
 #include <cstdint>
@@ -17,20 +18,24 @@ namespace penstock::pserver {
 
 class Published {
  public:
+  struct Way {
+    std::size_t part_bytes = 0;
+    bool sums = false;
+  };
   // Copies `value`.
-  static std::shared_ptr<const Published> Copy(const Tensor& value, std::size_t part_bytes, BufferPool& pool);
+  static std::shared_ptr<const Published> Copy(const Tensor& value, const Way& way, BufferPool& pool);
   // Of what stays as it is forever: shares its memory.
-  static std::shared_ptr<const Published> Share(const Tensor& value, std::size_t part_bytes);
+  static std::shared_ptr<const Published> Share(const Tensor& value, const Way& way);
 
-  std::size_t part_count() const { return crcs_.size(); }
+  std::size_t part_count() const { return (value_.bytes() + part_bytes_ - 1) / part_bytes_; }
   Payload part(std::size_t index) const;
 
  private:
-  Published(const Tensor& from, Tensor to, std::size_t part_bytes);
+  Published(const Tensor& from, Tensor to, const Way& way);
 
   Tensor value_;
   std::size_t part_bytes_;
-  std::vector<std::uint32_t> crcs_;  // by part
+  std::vector<std::uint32_t> crcs_;  // by part; empty: not summed
 };
 
 }  // namespace penstock::pserver

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/graph/explain.h"
+#include "framework/tensor/shared_heap.h"
 
 namespace penstock::exec {
 namespace {
@@ -185,7 +186,7 @@ void Frame::BindKept(Kept& kept) {
     // ones.
     constexpr std::size_t kBuffersMax = 2;
     if (kept.buffers.size() >= kBuffersMax) kept.buffers.erase(kept.buffers.begin());
-    buffer = Buffer::Allocate(kept.place.bytes);
+    buffer = kept.place.sent ? AllocateToShow(kept.place.bytes) : Buffer::Allocate(kept.place.bytes);
     kept.buffers.push_back(buffer);
   }
   planned = buffer->data();

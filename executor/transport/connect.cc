@@ -16,6 +16,7 @@
 #include "executor/transport/grpc_connect.h"
 #include "executor/transport/local_link.h"
 #include "executor/transport/peer_connection.h"
+#include "executor/transport/tcp_stream.h"
 #include "executor/transport/tls.h"
 
 namespace penstock::transport {
@@ -116,26 +117,44 @@ class ClientConnection : public PeerConnection {
     const Result<bool> carried = Carry(
         [&](ConnectionHandler& member) { return OpenStream(address_, std::move(dialed), member, tls); });
     if (!carried.ok()) return EndWithout(carried.status());
-    OpenMore(dial, tls, lead);
+    WaitForLarge();
+    tls == nullptr ? CarryBodies(dial, lead) : OpenMore(dial, tls, lead);
   }
 
   // One stream carries a connection of small messages. Where another does not come about, it carries all.
-  void OpenMore(const DialOptions& dial, const std::shared_ptr<grpc::ChannelCredentials>& tls,
+  void WaitForLarge() {
+    std::unique_lock lock(dial_mutex_);
+    changed_.wait(lock, [&] { return stopped_ || large_; });
+  }
+
+  void OpenMore(DialOptions dial, const std::shared_ptr<grpc::ChannelCredentials>& tls,
                 const std::string& lead) {
-    {
-      std::unique_lock lock(dial_mutex_);
-      changed_.wait(lock, [&] { return stopped_ || large_; });
-    }
+    dial.local = false;
     for (int i = 1; i < options_.streams && !stopped_; ++i) {
-      DialOptions another = dial;
-      another.local = false;
-      Result<Dialed> dialed = Dial(address_, another, wake_.get());
+      Result<Dialed> dialed = Dial(address_, dial, wake_.get());
       if (!dialed.ok()) return;
       const Result<bool> carried = Carry([&](ConnectionHandler& member) {
         return OpenStream(address_, *std::move(dialed), member, tls, lead);
       });
       if (!carried.ok() || !*carried) return;
     }
+  }
+
+  // On this thread, to the connection's end.
+  void CarryBodies(DialOptions dial, const std::string& lead) {
+    if (options_.streams < 2 || stopped_) return;
+    dial.local = false;
+    dial.follows = Follows::kBodies;
+    Result<Dialed> dialed = Dial(address_, dial, wake_.get());
+    if (!dialed.ok() || !SendAll(dialed->socket, lead)) return;
+    std::shared_ptr<TcpStream> stream;
+    const Result<bool> carried = Carry(
+        [&](ConnectionHandler& member) -> Result<std::shared_ptr<Connection>> {
+          stream = std::make_shared<TcpStream>(std::move(dialed->socket), member);
+          return std::shared_ptr<Connection>(stream);
+        },
+        Takes::kLarge);
+    if (carried.ok() && *carried) stream->Run();
   }
 
   static std::string_view NameOf(const Dialed& dialed, const DialOptions& dial) {

@@ -1,8 +1,10 @@
 // A file descriptor that is closed with its owner.
 #pragma once
 
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <string_view>
 #include <utility>
 
 namespace penstock::transport {
@@ -29,5 +31,12 @@ class Descriptor {
  private:
   int fd_ = -1;
 };
+
+// Some hundred bytes, at most, of what is said before a stream begins: they always fit into the socket.
+// False: it is broken.
+inline bool SendAll(const Descriptor& socket, std::string_view bytes) {
+  return send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         static_cast<ssize_t>(bytes.size());
+}
 
 }  // namespace penstock::transport

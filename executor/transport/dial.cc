@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "executor/transport/address.h"
-#include "executor/transport/proof.h"
 #include "executor/transport/unix_socket.h"
 
 namespace penstock::transport {
@@ -94,7 +93,7 @@ Result<Nonces> Challenge(Line& line, const DialOptions& options) {
 Result<Dialed> Prove(Line line, const DialOptions& options, Nonces nonces) {
   PENSTOCK_ASSIGN_OR_RETURN(nonces.client, MakeNonce());
   PENSTOCK_ASSIGN_OR_RETURN(const ProofBytes proof, ProofOf(Prover::kClient, options.token, nonces));
-  PENSTOCK_RETURN_IF_ERROR(line.Write(WriteAnswer(nonces.client, proof)));
+  PENSTOCK_RETURN_IF_ERROR(line.Write(WriteAnswer(options.follows, nonces.client, proof)));
   PENSTOCK_ASSIGN_OR_RETURN(const std::string bytes, line.Read(kVerdictBytes));
   PENSTOCK_ASSIGN_OR_RETURN(const VerdictRead verdict, ReadVerdict(bytes));
   PENSTOCK_RETURN_IF_ERROR(CheckVerdict(verdict, options, nonces));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "executor/transport/descriptor.h"
+#include "executor/transport/proof.h"
 #include "framework/base/status.h"
 #include "framework/runtime/clock.h"
 
@@ -12,13 +13,14 @@ namespace penstock::transport {
 
 struct DialOptions {
   std::string token;
-  bool tls = false;    // whether this side wants TLS
-  bool local = false;  // whether it takes the unix socket of a server on this host
+  bool tls = false;                     // whether this side wants TLS
+  bool local = false;                   // whether it takes the unix socket of a server on this host
+  Follows follows = Follows::kRecords;  // on a socket that is not local
   Nanoseconds patience = std::chrono::seconds(5);  // to connect and prove
 };
 
 struct Dialed {
-  Descriptor socket;   // what the server's transport says comes next on it
+  Descriptor socket;   // what was said follows
   std::string pass;    // the stream shows it
   bool local = false;  // a unix socket: LocalLink comes next
 };

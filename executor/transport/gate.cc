@@ -37,12 +37,6 @@ std::size_t OfDescriptors(std::size_t divisor, std::size_t least, std::size_t mo
   return std::clamp((std::max(all, kOwnDescriptors) - kOwnDescriptors) / divisor, least, most);
 }
 
-bool SendAll(const Descriptor& socket, const std::string& bytes) {
-  // So few bytes always fit into a socket that nothing was written to.
-  return send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT) ==
-         static_cast<ssize_t>(bytes.size());
-}
-
 }  // namespace
 
 Gate::Gate(std::string address, GateOptions options)
@@ -108,10 +102,8 @@ void Gate::ListenLocally() {
   if (listener.ok()) local_listener_ = *std::move(listener);
 }
 
-Status Gate::Start(std::function<void(Descriptor)> enter,
-                   std::function<void(Descriptor, const std::string&)> enter_local) {
-  enter_ = std::move(enter);
-  enter_local_ = std::move(enter_local);
+Status Gate::Start(Ways ways) {
+  ways_ = std::move(ways);
   try {
     thread_ = std::thread([this] { Run(); });
   } catch (const std::system_error& error) {
@@ -139,7 +131,7 @@ void Gate::Wake() {
 
 std::optional<std::string> Gate::Claim(std::string_view pass) {
   const std::lock_guard lock(mutex_);
-  if (pass.size() != 4 * kProofBytes) return std::nullopt;
+  if (pass.size() != kPassBytes) return std::nullopt;
   const auto guest = guests_.find(pass.substr(0, 2 * kProofBytes));
   if (guest == guests_.end() || guest->second.claimed || guest->second.ended) return std::nullopt;
   unsigned difference = 0;
@@ -305,17 +297,18 @@ bool Gate::Read(Waiting& waiting) {
 }
 
 bool Gate::CheckAnswer(Waiting& waiting) {
-  const Result<std::string> proof = ReadAnswer(waiting.answer, waiting.nonces);
-  if (!proof.ok()) {
+  const Result<AnswerRead> answer = ReadAnswer(waiting.answer, waiting.nonces);
+  if (!answer.ok() || (answer->follows == Follows::kBodies && (waiting.local || !ways_.bodies))) {
     Refuse(waiting.who, "it does not speak penstock's protocol");
     return false;
   }
   const Result<ProofBytes> want = ProofOf(Prover::kClient, options_.token, waiting.nonces);
-  if (!want.ok() || !SameProof(*proof, *want)) {
+  if (!want.ok() || !SameProof(answer->proof, *want)) {
     Refuse(waiting.who, "its proof of the job token is wrong (E-rpc-token)");
     SendAll(waiting.socket, WriteVerdict(Verdict::kWrongToken, {}));
     return false;
   }
+  waiting.follows = answer->follows;
   waiting.proved = true;
   return true;
 }
@@ -347,7 +340,7 @@ bool Gate::TryEnter(Waiting& waiting) {
               .since = SystemClock().Now()};
   if (!proof.ok() || !stream.ok() || !guest.handle.valid()) return false;
   guest.pass = WritePass(waiting.nonces.server, *stream);
-  guest.claimed = waiting.local;
+  guest.claimed = waiting.local || waiting.follows == Follows::kBodies;
   const std::string id = guest.pass.substr(0, 2 * kProofBytes);
   {
     const std::lock_guard lock(mutex_);  // before the other side can open its stream
@@ -358,9 +351,11 @@ bool Gate::TryEnter(Waiting& waiting) {
     return true;
   }
   if (waiting.local) {
-    enter_local_(std::move(waiting.socket), id);
+    ways_.local(std::move(waiting.socket), id);
+  } else if (waiting.follows == Follows::kBodies) {
+    ways_.bodies(std::move(waiting.socket), id);
   } else {
-    enter_(std::move(waiting.socket));
+    ways_.grpc(std::move(waiting.socket));
   }
   return true;
 }

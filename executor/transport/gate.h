@@ -2,7 +2,7 @@
 // sockets of those who did. What has not proved costs a descriptor and some hundred bytes, for a few seconds.
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Gate> gate, Gate::Open("10.0.0.1:6174", options));
-//   PENSTOCK_RETURN_IF_ERROR(gate->Start([&](Descriptor socket) { ... }));
+//   PENSTOCK_RETURN_IF_ERROR(gate->Start({.grpc = [&](Descriptor socket) { ... }}));
 //   ... a stream opens:     const std::optional<std::string> id = gate->Claim(pass);
 //   ... its hello is good:  gate->Admit(*id);
 //   ... it is over:         gate->Leave(*id);
@@ -59,10 +59,14 @@ class Gate {
   static Result<std::unique_ptr<Gate>> Open(const std::string& address, GateOptions options);
   ~Gate() { Stop(); }
 
-  // `enter` gets each connection that has proved, from a thread of the gate; `enter_local` those that came by
-  // the unix socket, and the id of each, already claimed.
-  Status Start(std::function<void(Descriptor)> enter,
-               std::function<void(Descriptor, const std::string& id)> enter_local = {});
+  // Each gets the connections that have proved, from a thread of the gate.
+  struct Ways {
+    std::function<void(Descriptor)> grpc;
+    // Already claimed, by the id: those that came by the unix socket; and those of which bodies follow
+    // (tcp_stream.h).
+    std::function<void(Descriptor, const std::string&id)> local = {}, bodies = {};
+  };
+  Status Start(Ways ways);
   void Stop();
 
   // Whether the pass is that of a connection that has entered and whose stream has not been seen yet: its id.
@@ -81,6 +85,7 @@ class Gate {
     std::string answer;
     bool proved = false;
     bool local = false;  // it came by the unix socket
+    Follows follows = Follows::kRecords;
   };
   struct Guest {
     Descriptor handle;  // a second one of its socket, by which the connection can be ended
@@ -112,8 +117,7 @@ class Gate {
   const GateOptions options_;
   const std::size_t waiting_max_, guests_max_, newcomers_max_;
   LineLimiter strangers_;
-  std::function<void(Descriptor)> enter_;
-  std::function<void(Descriptor, const std::string&)> enter_local_;
+  Ways ways_;
   std::vector<Descriptor> listeners_;
   Descriptor local_listener_;
   std::string server_id_;  // what every nonce begins with

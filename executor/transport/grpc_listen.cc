@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "executor/transport/bodies_listen.h"
 #include "executor/transport/gate.h"
 #include "executor/transport/grpc_stream.h"
 #include "executor/transport/local_listen.h"
@@ -129,6 +130,13 @@ class Service : public grpc::CallbackGenericService {
     gate_.Leave(*id);
     return new Refused();
   }
+  // The connection whose first stream has shown that pass, if it may have more streams.
+  std::shared_ptr<ServerConnection> Admitted(const std::string& lead) {
+    const std::lock_guard lock(mutex_);
+    const auto found = leads_.find(lead);
+    std::shared_ptr<ServerConnection> connection = found == leads_.end() ? nullptr : found->second.lock();
+    return connection != nullptr && connection->admitted() ? connection : nullptr;
+  }
   void WaitForStreams() {
     std::unique_lock lock(mutex_);
     gone_.wait(lock, [&] { return streams_ == 0; });
@@ -139,13 +147,6 @@ class Service : public grpc::CallbackGenericService {
     const auto found = context.client_metadata().find(key);
     if (found == context.client_metadata().end()) return {};
     return {found->second.data(), found->second.size()};
-  }
-  // The connection whose first stream has shown that pass, if it may have more streams.
-  std::shared_ptr<ServerConnection> Admitted(const std::string& lead) {
-    const std::lock_guard lock(mutex_);
-    const auto found = leads_.find(lead);
-    std::shared_ptr<ServerConnection> connection = found == leads_.end() ? nullptr : found->second.lock();
-    return connection != nullptr && connection->admitted() ? connection : nullptr;
   }
   void Forget(const std::string& pass) {
     const std::lock_guard lock(mutex_);
@@ -165,10 +166,14 @@ class Service : public grpc::CallbackGenericService {
 class GrpcListener : public Listener {
  public:
   GrpcListener(ConnectionHandler& handler, std::unique_ptr<Gate> gate)
-      : gate_(std::move(gate)), service_(handler, *gate_), local_(std::in_place, handler, *gate_) {}
+      : gate_(std::move(gate)),
+        service_(handler, *gate_),
+        local_(std::in_place, handler, *gate_),
+        bodies_(std::in_place, *gate_, [this](const std::string& lead) { return service_.Admitted(lead); }) {}
   ~GrpcListener() override {
     gate_->Stop();
     local_.reset();
+    bodies_.reset();
     if (server_ == nullptr) return;
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     server_->Wait();
@@ -190,18 +195,22 @@ class GrpcListener : public Listener {
                              " is not one, or they do not belong together");
     }
     return gate_->Start(
-        [this](Descriptor socket) {
-          grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
-          connection.fd = socket.Release();
-          acceptor_->HandleNewConnection(&connection);
-        },
-        [this](Descriptor socket, const std::string& id) { local_->Enter(std::move(socket), id); });
+        {.grpc =
+             [this](Descriptor socket) {
+               grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+               connection.fd = socket.Release();
+               acceptor_->HandleNewConnection(&connection);
+             },
+         .local = [this](Descriptor socket, const std::string& id) { local_->Enter(std::move(socket), id); },
+         .bodies = [this](Descriptor socket,
+                          const std::string& id) { bodies_->Enter(std::move(socket), id); }});
   }
 
  private:
   const std::unique_ptr<Gate> gate_;
   Service service_;
   std::optional<LocalServer> local_;
+  std::optional<BodiesServer> bodies_;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
   std::unique_ptr<grpc::Server> server_;
 };

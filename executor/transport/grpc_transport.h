@@ -3,10 +3,10 @@
 // per connection, messages as ByteBuffers that share the tensors' memory. Keepalive pings find a dead host
 // within 15 s; a dead process is found at once, and a slow one never is.
 //
-// Who connects proves the job's token first, and learns that the server knows it (proof.h, gate.h): handlers
-// see only what comes from those who did. Without a token the proof is worth nothing, and only addresses of
-// this machine are served. Until the handler admits a connection (Connection::Admit) it may send 64 KB, for
-// 5 s.
+// Who connects proves the job's token first, and learns that the server knows it (proof.h, gate.h):
+// handlers see only what comes from those who did. Without a token the proof is worth nothing, and only
+// addresses of this machine are served. Until the handler admits a connection (Connection::Admit) it may
+// send 64 KB, for 5 s.
 #pragma once
 
 #include <chrono>
@@ -43,8 +43,9 @@ struct GrpcTransportOptions {
   Nanoseconds patience = std::chrono::seconds(5);  // with those who have not said who they are
   std::function<void(const std::string&)> report;  // default: a line on standard error
   Carrier carrier = Carrier::kAuto;
-  int streams =
-      2;  // that a client opens to a server over TCP, once a body of 256 KB or more has come or gone
+  // That a client opens to a server over TCP, once a body of 256 KB or more has come or gone. Without TLS
+  // there is one more at most.
+  int streams = 2;
   std::function<void(const std::string&)> tell;  // how each connection is carried; default: a log line
 };
 

@@ -16,7 +16,7 @@
 namespace penstock::transport {
 namespace {
 
-constexpr std::size_t kSharedFrom = std::size_t{32} << 10;  // bodies of so many bytes go by the arena
+constexpr std::size_t kSharedFrom = std::size_t{32} << 10;  // bodies of so many bytes go by shared memory
 // As by gRPC (grpc_stream.cc).
 constexpr Nanoseconds kPingAfter = std::chrono::seconds(5);
 constexpr Nanoseconds kPongWithin = std::chrono::seconds(8);
@@ -33,6 +33,20 @@ void WaitForRoom(const Descriptor& socket) {
 // Memory that runs out while a peer sends ends the connection, not the process.
 Status OutOfMemory() {
   return FailedPrecondition("E-run-memory", "there is no memory for what a connection carries");
+}
+
+// Where the body lies, if it lies in one piece in the heap.
+std::optional<std::uint64_t> OffsetIn(const SharedHeap* heap, const Payload& body) {
+  if (heap == nullptr || body.pieces().size() != 1) return std::nullopt;
+  return heap->OffsetOf(body.pieces().front().data, body.size());
+}
+
+std::string SharedRecord(RecordKind kind, std::uint64_t loan, std::uint64_t offset, const Message& message) {
+  std::string record = NewRecord(kind);
+  PutValue(record, SharedHead{loan, offset, static_cast<std::uint32_t>(message.head.size()),
+                              static_cast<std::uint32_t>(message.body.size())});
+  record.append(message.head);
+  return record;
 }
 
 bool HasMore(const Descriptor& socket) {
@@ -83,11 +97,15 @@ void LocalLink::Run() {
     const std::lock_guard lock(mutex_);
     EndNow(why);
   }
-  std::deque<Message> dropped[2];  // without the lock: an owner may be a payload of this connection
   {
+    std::deque<Outgoing> small;  // they end without the lock: an owner may be a payload of this connection
+    std::deque<Message> large;
+    std::optional<Loans> loans;
     const std::lock_guard lock(mutex_);
-    dropped[0].swap(small_);
-    dropped[1].swap(large_);
+    small.swap(small_);
+    large.swap(large_);
+    if (loans_) loans.emplace(std::move(*loans_));
+    loans_.reset();
   }
   handler_.OnClosed(shared_from_this(), why);
 }
@@ -101,12 +119,16 @@ void LocalLink::Send(Message message) {
     sent.push_back(std::move(message));
     return;
   }
+  std::optional<std::uint64_t> lent;
   if (message.body.size() >= kSharedFrom) {
-    large_.push_back(std::move(message));
-    changed_.notify_one();
-    return;
+    lent = mapped_ ? OffsetIn(heap_, message.body) : std::nullopt;
+    if (!lent) {
+      large_.push_back(std::move(message));
+      changed_.notify_one();
+      return;
+    }
   }
-  small_.push_back(std::move(message));
+  small_.push_back({std::move(message), lent});
   if (reading_ != this) Flush(sent);
 }
 
@@ -124,7 +146,7 @@ void LocalLink::Abort() {
 void LocalLink::Admit() {
   if (end_ == LocalEnd::kClient || admitted_.exchange(true)) return;
   if (on_admit_) on_admit_();
-  OfferArena();
+  OfferMemory();
 }
 
 void LocalLink::EndNow(const Status& why) {
@@ -135,12 +157,14 @@ void LocalLink::EndNow(const Status& why) {
   changed_.notify_one();
 }
 
-void LocalLink::OfferArena() {
-  Result<SendArena> arena = SendArena::Make();
-  if (!arena.ok()) return;  // bodies go through the socket
+void LocalLink::OfferMemory() {
+  if (heap_ == nullptr) return;  // bodies go through the socket
+  Result<Loans> loans = Loans::Make();
+  if (!loans.ok()) return;
   std::vector<Message> sent;
   const std::lock_guard lock(mutex_);
-  outgoing_ = *std::move(arena);
+  if (ended_) return;
+  loans_.emplace(*std::move(loans));
   offer_ = true;
   if (reading_ != this) Flush(sent);
 }
@@ -163,15 +187,26 @@ bool LocalLink::TryRecord(std::string_view record, int pass) {
 }
 
 bool LocalLink::Flush(std::vector<Message>& sent) {
-  if (full_) return false;
-  if (offer_) {
-    if (!TryRecord(NewRecord(RecordKind::kArena), outgoing_->fd())) return false;
-    offer_ = false;
-  }
+  if (full_ || !FlushOffer()) return false;
   if (pong_) {
     if (!TryRecord(NewRecord(RecordKind::kPong))) return false;
     pong_ = false;
   }
+  return FlushNotes() && FlushSmall(sent);
+}
+
+bool LocalLink::FlushOffer() {
+  if (!offer_) return true;
+  if (loans_->hold() >= 0) {
+    if (!TryRecord(NewRecord(RecordKind::kHold), loans_->hold())) return false;
+    loans_->HoldIsPassed();
+  }
+  if (!TryRecord(NewRecord(RecordKind::kMemory), heap_->fd())) return false;
+  offer_ = false;
+  return true;
+}
+
+bool LocalLink::FlushNotes() {
   constexpr std::size_t kNotesMax = kRecordBytes / sizeof(std::uint64_t);
   while (!notes_.empty()) {
     const std::size_t count = std::min(notes_.size(), kNotesMax);
@@ -180,19 +215,38 @@ bool LocalLink::Flush(std::vector<Message>& sent) {
     if (!TryRecord(record)) return false;
     notes_.erase(notes_.begin(), notes_.begin() + static_cast<std::ptrdiff_t>(count));
   }
+  return true;
+}
+
+bool LocalLink::FlushSmall(std::vector<Message>& sent) {
   while (!small_.empty()) {
+    if (small_.front().lent) {
+      if (!TryLend(small_.front())) return false;
+      sent.push_back(std::move(small_.front().message));
+      small_.pop_front();
+      continue;
+    }
     std::string record = NewRecord(RecordKind::kMessages);
     std::size_t count = 0;
     do {
-      PutMessage(record, small_[count++]);
-    } while (count < small_.size() && count < kFrameMessagesMax &&
-             record.size() + FrameBytes(small_[count]) <= kRecordBytes);
+      PutMessage(record, small_[count++].message);
+    } while (count < small_.size() && !small_[count].lent && count < kFrameMessagesMax &&
+             record.size() + FrameBytes(small_[count].message) <= kRecordBytes);
     if (!TryRecord(record)) return false;
-    const auto end = small_.begin() + static_cast<std::ptrdiff_t>(count);
-    std::move(small_.begin(), end, std::back_inserter(sent));
-    small_.erase(small_.begin(), end);
+    for (; count > 0; --count) {
+      sent.push_back(std::move(small_.front().message));
+      small_.pop_front();
+    }
   }
   return true;
+}
+
+bool LocalLink::TryLend(Outgoing& outgoing) {
+  const std::uint64_t loan = loans_->Lend({.owner = outgoing.message.body.pieces().front().owner});
+  if (TryRecord(SharedRecord(RecordKind::kLent, loan, *outgoing.lent, outgoing.message))) return true;
+  Loans::Loan returned;  // its owner is the message's too
+  loans_->Return(loan, returned);
+  return false;
 }
 
 bool LocalLink::LargeMayGo() const {
@@ -247,16 +301,15 @@ void LocalLink::SendLarge(Lock& lock, std::vector<Message>& sent) {
   const Message& message = sent.back();
   large_.pop_front();
   const std::size_t size = message.body.size();
-  const std::optional<std::uint64_t> offset = mapped_ ? outgoing_->Allocate(size) : std::nullopt;
-  if (!offset) return SendInParts(lock, message);
+  const std::shared_ptr<Buffer> copy =
+      mapped_ && loans_->copied() + size <= kCopiesMax ? heap_->Allocate(size) : nullptr;
+  if (copy == nullptr) return SendInParts(lock, message);
   untaken_ += size;
-  std::byte* const to = outgoing_->At(*offset);
+  const std::uint64_t loan = loans_->Lend({.owner = copy, .copied = size, .untaken = size});
   lock.unlock();
-  message.body.CopyTo(to);
-  std::string record = NewRecord(RecordKind::kShared);
-  PutValue(record, SharedHead{*offset, static_cast<std::uint32_t>(message.head.size()),
-                              static_cast<std::uint32_t>(size)});
-  record.append(message.head);
+  message.body.CopyTo(copy->data());
+  const std::string record =
+      SharedRecord(RecordKind::kCopied, loan, *heap_->OffsetOf(copy->data(), size), message);
   lock.lock();
   SendSurely(lock, record);
 }

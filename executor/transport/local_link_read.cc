@@ -18,7 +18,7 @@ Status Bad(std::string_view what) { return DataLoss("E-rpc-frame", "a record of 
 Status LocalLink::Read() {
   const auto buffer = std::make_unique_for_overwrite<char[]>(kRecordMax);
   while (true) {
-    const std::optional<Received> received = ReceiveRecord(socket_, buffer.get(), kRecordMax);
+    std::optional<Received> received = ReceiveRecord(socket_, buffer.get(), kRecordMax);
     if (!received) {
       // The other side has closed without having read all; what it sent before is still to be read.
       if (errno == EINTR || errno == ECONNRESET) continue;
@@ -29,7 +29,7 @@ Status LocalLink::Read() {
     if (!received->whole) return Bad("is too large");
     heard_ = SystemClock().Now();
     reading_ = this;
-    const Status status = OnRecord({buffer.get(), received->size}, received->passed);
+    const Status status = OnRecord({buffer.get(), received->size}, std::move(received->passed));
     reading_ = nullptr;
     PENSTOCK_RETURN_IF_ERROR(status);
     if (heard_end_) return OkStatus();
@@ -39,7 +39,7 @@ Status LocalLink::Read() {
   }
 }
 
-Status LocalLink::OnRecord(std::string_view record, const Descriptor& passed) {
+Status LocalLink::OnRecord(std::string_view record, Descriptor passed) {
   if (!admitted_ && (stranger_bytes_ += record.size()) > kStrangerBytesMax)
     return Bad("comes before the hello was accepted, which may take 64 KB");
   const std::optional<RecordKind> kind = TakeValue<RecordKind>(record);
@@ -47,14 +47,19 @@ Status LocalLink::OnRecord(std::string_view record, const Descriptor& passed) {
   switch (*kind) {
     case RecordKind::kMessages:
       return OnMessages(record);
-    case RecordKind::kShared:
-      return OnShared(record);
+    case RecordKind::kCopied:
+      return OnShared(record, true);
+    case RecordKind::kLent:
+      return OnShared(record, false);
     case RecordKind::kBegin:
       return OnBegin(record);
     case RecordKind::kPart:
       return OnPart(record);
-    case RecordKind::kArena:
-      return OnArena(passed);
+    case RecordKind::kHold:
+      hold_ = std::move(passed);
+      return OkStatus();
+    case RecordKind::kMemory:
+      return OnMemory(passed);
     case RecordKind::kNotes:
       return OnNotes(record);
     case RecordKind::kEnd:
@@ -76,19 +81,19 @@ Status LocalLink::OnMessages(std::string_view frame) {
   return OkStatus();
 }
 
-Status LocalLink::OnShared(std::string_view record) {
-  const std::optional<SharedHead> sizes = TakeValue<SharedHead>(record);
-  if (!sizes || !incoming_ || record.size() != sizes->head || sizes->head > kMaxHeadBytes ||
-      sizes->body > kMaxBodyBytes) {
+Status LocalLink::OnShared(std::string_view record, bool copied) {
+  const std::optional<SharedHead> about = TakeValue<SharedHead>(record);
+  if (!about || !incoming_ || record.size() != about->head || about->head > kMaxHeadBytes ||
+      about->body > kMaxBodyBytes) {
     return Bad("does not describe a body in shared memory");
   }
   PENSTOCK_ASSIGN_OR_RETURN(Bytes body,
-                            incoming_->Borrow(sizes->offset, sizes->body,
-                                              [link = weak_from_this(), note = FreedNote(sizes->offset)] {
+                            incoming_->Borrow(about->offset, about->body,
+                                              [link = weak_from_this(), note = ReturnedNote(about->loan)] {
                                                 if (const auto self = link.lock()) self->Note(note);
                                               }));
   Deliver({std::string(record), Payload(std::move(body))});
-  Note(TakenNote(sizes->body));
+  if (copied) Note(TakenNote(about->loan));
   return OkStatus();
 }
 
@@ -119,30 +124,32 @@ Status LocalLink::OnPart(std::string_view part) {
   return OkStatus();
 }
 
-Status LocalLink::OnArena(const Descriptor& passed) {
-  if (!admitted_ || incoming_ || !passed.valid()) return Bad("offers shared memory out of turn");
-  Result<ReceiveArena> arena = ReceiveArena::Map(passed);
-  if (arena.ok()) {
-    incoming_ = *std::move(arena);
-    Note(TakenNote(0));
-  } else if (arena.status().code() != StatusCode::kUnavailable) {
-    return arena.status();
+Status LocalLink::OnMemory(const Descriptor& passed) {
+  if (!admitted_ || incoming_ || !passed.valid() || !hold_.valid()) return Bad("offers memory out of turn");
+  Result<BorrowedMemory> memory = BorrowedMemory::Map(passed, std::move(hold_));
+  if (memory.ok()) {
+    incoming_ = *std::move(memory);
+    Note(kMappedNote);
+  } else if (memory.status().code() != StatusCode::kUnavailable) {
+    return memory.status();
   }
-  if (end_ == LocalEnd::kClient) OfferArena();
+  if (end_ == LocalEnd::kClient) OfferMemory();
   return OkStatus();
 }
 
 Status LocalLink::OnNotes(std::string_view notes) {
+  std::vector<Loans::Loan> returned;  // owners end without the lock: one may be a payload of this connection
   const std::lock_guard lock(mutex_);
-  if (!outgoing_) return Bad("is about shared memory that was not offered");
+  if (!loans_ || offer_) return Bad("is about memory that was not lent");
   mapped_ = true;
   while (const std::optional<std::uint64_t> note = TakeValue<std::uint64_t>(notes)) {
-    if (IsFreed(*note)) {
-      if (!outgoing_->Free(*note - 1)) return Bad("frees shared memory that is not in use");
-    } else {
-      const std::uint64_t taken = *note >> 1;
-      if (taken > untaken_) return Bad("takes more than was sent");
-      untaken_ -= taken;
+    if (*note == kMappedNote) continue;
+    const std::uint64_t number = *note >> 1;
+    if (Loans::Loan* const loan = loans_->Find(number)) {
+      untaken_ -= std::exchange(loan->untaken, 0);
+      if (IsReturned(*note)) loans_->Return(number, returned.emplace_back());
+    } else if (IsReturned(*note)) {
+      return Bad("returns memory that is not lent");
     }
   }
   changed_.notify_one();

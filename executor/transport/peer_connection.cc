@@ -4,7 +4,7 @@
 
 namespace penstock::transport {
 
-Result<bool> PeerConnection::Carry(const Open& open) {
+Result<bool> PeerConnection::Carry(const Open& open, Takes takes) {
   const std::lock_guard lock(mutex_);
   if (ending_ || (!members_.empty() && (closing_ || aborted_))) return false;
   Member& member = members_.emplace_back(*this);
@@ -14,6 +14,8 @@ Result<bool> PeerConnection::Carry(const Open& open) {
     return stream.status();
   }
   member.stream = *std::move(stream);
+  local_ = member.stream->local();
+  if (takes == Takes::kLarge) for_large_.push_back(&member);
   ++open_;
   for (Message& message : early_) member.stream->Send(std::move(message));
   early_.clear();
@@ -29,12 +31,14 @@ void PeerConnection::Send(Message message) {
     early_.push_back(std::move(message));
     return;
   }
-  std::size_t to = 0;
-  if (message.body.size() >= kLargeBytes) {
-    if (heard_) OnLarge();
-    to = next_++ % members_.size();
-  }
-  members_[to].stream->Send(std::move(message));
+  if (message.body.size() < kLargeBytes) return members_.front().stream->Send(std::move(message));
+  if (heard_) OnLarge();
+  ForLarge().stream->Send(std::move(message));
+}
+
+PeerConnection::Member& PeerConnection::ForLarge() {
+  const std::size_t turn = next_++;
+  return for_large_.empty() ? members_[turn % members_.size()] : *for_large_[turn % for_large_.size()];
 }
 
 void PeerConnection::Close() {

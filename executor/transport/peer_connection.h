@@ -3,9 +3,10 @@
 //   auto connection = std::make_shared<PeerConnection>(handler);
 //   connection->Carry([&](ConnectionHandler& member) { return OpenStream(..., member); });  // and again
 //
-// Small messages take the first stream, in order; large bodies take all in turn, so that several cores and
-// TCP windows carry them. What is sent before the first stream is there waits for it. When one stream breaks,
-// the others are ended, and the handler sees one end, after all of them.
+// Small messages take the first stream, in order. Large bodies take the streams that are for them alone in
+// turn, or where there is none all in turn, so that several cores and TCP windows carry them. What is sent
+// before the first stream is there waits for it. When one stream breaks, the others are ended, and the
+// handler sees one end, after all of them.
 #pragma once
 
 #include <atomic>
@@ -30,12 +31,14 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
   // From now on messages take the stream that `open` makes too; its handler is the argument. False, and
   // nothing is opened: this connection ends. An error is that of `open`.
   using Open = std::function<Result<std::shared_ptr<Connection>>(ConnectionHandler&)>;
-  Result<bool> Carry(const Open& open);
+  enum class Takes { kAll, kLarge };
+  Result<bool> Carry(const Open& open, Takes takes = Takes::kAll);
 
   void Send(Message message) override;
   void Close() override;
   void Abort() override;
   void Admit() override;
+  bool local() const override { return local_; }
 
  protected:
   // A large body comes, or goes after something came; maybe with locks held.
@@ -58,6 +61,7 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
     std::shared_ptr<Connection> stream;
     bool open = true;
   };
+  Member& ForLarge();  // with the lock held
 
   void Deliver(Message message);
   void Closed(Member& member, const Status& why);
@@ -65,12 +69,14 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
   ConnectionHandler& handler_;
   std::mutex delivery_;  // calls of the handler come one at a time
   std::atomic<bool> heard_ = false;
+  std::atomic<bool> local_ = false;
 
   std::mutex mutex_;
   std::deque<Member> members_;
   std::vector<Message> early_;
-  std::size_t next_ = 0;  // of large bodies
-  std::size_t open_ = 0;  // members that are
+  std::vector<Member*> for_large_;  // those that are for large bodies alone
+  std::size_t next_ = 0;            // of large bodies
+  std::size_t open_ = 0;            // members that are
   bool closing_ = false, aborted_ = false, ending_ = false;
   Status why_;
 };

@@ -91,25 +91,30 @@ Status ReadChallenge(std::string_view bytes, Nonces& nonces) {
   return OkStatus();
 }
 
-std::string WriteAnswer(const ProofBytes& nonce, const ProofBytes& proof) {
-  std::string bytes = Head(0);
+std::string WriteAnswer(Follows follows, const ProofBytes& nonce, const ProofBytes& proof) {
+  std::string bytes = Head(static_cast<unsigned char>(follows));
   Append(bytes, nonce);
   Append(bytes, proof);
   return bytes;
 }
 
 std::string WriteMoved() {
-  std::string bytes = Head(1);
+  std::string bytes = Head(static_cast<unsigned char>(Follows::kMoved));
   bytes.resize(kAnswerBytes);
   return bytes;
 }
 
 bool IsMoved(std::string_view bytes) { return bytes == WriteMoved(); }
 
-Result<std::string> ReadAnswer(std::string_view bytes, Nonces& nonces) {
+Result<AnswerRead> ReadAnswer(std::string_view bytes, Nonces& nonces) {
   PENSTOCK_RETURN_IF_ERROR(CheckHead(bytes, kAnswerBytes));
+  const auto follows = static_cast<unsigned char>(bytes[4]);
+  if (follows > static_cast<unsigned char>(Follows::kBodies)) {
+    return FailedPrecondition("E-rpc-protocol", "a client announces the unknown stream ",
+                              static_cast<int>(follows));
+  }
   nonces.client = Take(bytes, kHeadBytes);
-  return std::string(bytes.substr(kHeadBytes + kProofBytes));
+  return AnswerRead{static_cast<Follows>(follows), std::string(bytes.substr(kHeadBytes + kProofBytes))};
 }
 
 std::string WriteVerdict(Verdict verdict, const ProofBytes& proof) {

@@ -3,12 +3,13 @@
 //
 //   server   "PNS" 2, flags (bit 0: TLS follows, bit 1: a unix socket is open), 3 zeros, its nonce (32)
 //                                                                                             40 bytes
-//   client   "PNS" 2, 4 zeros, its nonce (32), HMAC-SHA256(token, "client" flags both nonces) 72 bytes
+//   client   "PNS" 2, what follows (Follows), 3 zeros, its nonce (32),
+//            HMAC-SHA256(token, "client" flags both nonces)                                   72 bytes
 //   server   "PNS" 2, verdict, 3 zeros, HMAC-SHA256(token, "server" flags both nonces)        40 bytes
 //
 // The unix socket's abstract name is made of the first 8 bytes of the server's nonce, which are the same for
-// all of its connections. A client that reaches that socket proves the token there; over TCP it says "PNS" 2,
-// 1 and zeros (72 bytes) and closes.
+// all of its connections. A client that reaches that socket proves the token there; over TCP it says kMoved
+// and zeros (72 bytes) and closes.
 //
 // The stream that follows shows one more (ProofOf kStream), which has not been seen on the wire if TLS hides
 // it: so nobody can take over a connection between proof and TLS.
@@ -49,13 +50,24 @@ std::string WriteChallenge(const Nonces& nonces);
 // kFailedPrecondition E-rpc-protocol: what answers there is no pserver, or one of another version.
 Status ReadChallenge(std::string_view bytes, Nonces& nonces);
 
+// What comes on the socket behind the verdict.
+enum class Follows : unsigned char {
+  kRecords = 0,  // gRPC's or, on a unix socket, a LocalLink's
+  kMoved = 1,    // nothing: the client has gone on to the unix socket
+  kBodies = 2,   // the pass of a connection's first stream, then a TcpStream
+};
+
 inline constexpr std::size_t kAnswerBytes = 72;
-std::string WriteAnswer(const ProofBytes& nonce, const ProofBytes& proof);
+std::string WriteAnswer(Follows follows, const ProofBytes& nonce, const ProofBytes& proof);
 // The answer of a client that has gone on to the unix socket.
 std::string WriteMoved();
 bool IsMoved(std::string_view bytes);
-// Puts the client's nonce into `nonces` and returns its proof. E-rpc-protocol as above.
-Result<std::string> ReadAnswer(std::string_view bytes, Nonces& nonces);
+// Puts the client's nonce into `nonces`. E-rpc-protocol as above.
+struct AnswerRead {
+  Follows follows = Follows::kRecords;
+  std::string proof;
+};
+Result<AnswerRead> ReadAnswer(std::string_view bytes, Nonces& nonces);
 
 enum class Verdict : unsigned char { kWelcome = 0, kWrongToken = 1, kFull = 2 };
 inline constexpr std::size_t kVerdictBytes = 40;
@@ -69,6 +81,7 @@ Result<VerdictRead> ReadVerdict(std::string_view bytes);
 
 // What the stream shows: the server's nonce, by which the server finds the connection, and the stream's
 // proof, in hexadecimal.
+inline constexpr std::size_t kPassBytes = 4 * kProofBytes;
 std::string WritePass(const ProofBytes& server_nonce, const ProofBytes& proof);
 
 }  // namespace penstock::transport

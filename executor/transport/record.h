@@ -20,30 +20,32 @@ namespace penstock::transport {
 
 enum class RecordKind : std::uint32_t {
   kMessages = 1,  // a frame (frame.h)
-  kShared = 2,    // SharedHead, head: the body is in the arena
+  kCopied = 2,    // SharedHead, head: the body was copied into the sender's shared memory
   kBegin = 3,     // BeginHead, head: the body follows in parts
   kPart = 4,      // the next bytes of that body
-  kArena = 5,     // passes the descriptor of the sender's arena
-  kNotes = 6,     // u64 each, about the receiver's arena: FreedNote or TakenNote
+  kMemory = 5,    // passes the descriptor of the sender's shared memory (shared_heap.h), after kHold
+  kNotes = 6,     // u64 each, about what the receiver of them lent: kMappedNote, ReturnedNote or TakenNote
   kEnd = 7,       // the sender sends no more
   kPing = 8,      // the receiver answers with kPong
   kPong = 9,
+  kLent = 10,  // SharedHead, head: the body lies in the sender's shared memory
+  kHold = 11,  // passes the borrower's end of the pipe that says how long it needs the memory (lent_memory.h)
 };
 
 struct SharedHead {
-  std::uint64_t offset;
+  std::uint64_t loan, offset;
   std::uint32_t head, body;
 };
 struct BeginHead {
   std::uint32_t head, body;
 };
 
-// The block at `offset`, which is even, is free again.
-constexpr std::uint64_t FreedNote(std::uint64_t offset) { return offset | 1; }
-// Messages with so many bytes in the arena have been handled; the first, of 0 bytes, says that the arena is
-// mapped.
-constexpr std::uint64_t TakenNote(std::uint64_t bytes) { return bytes << 1; }
-constexpr bool IsFreed(std::uint64_t note) { return (note & 1) != 0; }
+inline constexpr std::uint64_t kMappedNote = 0;  // from now on memory may be lent
+// The last owner of what the loan is about is gone.
+constexpr std::uint64_t ReturnedNote(std::uint64_t loan) { return (loan << 1) | 1; }
+// A kCopied message has been handled.
+constexpr std::uint64_t TakenNote(std::uint64_t loan) { return loan << 1; }
+constexpr bool IsReturned(std::uint64_t note) { return (note & 1) != 0; }
 
 inline constexpr std::size_t kRecordBytes = std::size_t{60} << 10;  // small messages are joined up to this
 inline constexpr std::size_t kRecordMax = std::size_t{64} << 10;    // that a record may have

@@ -39,8 +39,7 @@ constexpr std::array<std::uint32_t, 64> MakePowers() {
 constexpr std::array<std::uint32_t, 64> kPowers = MakePowers();
 
 #if defined(__x86_64__)
-// One instruction has a latency of three cycles, but nothing else here needs the processor: 5 to 8 GB/s,
-// several times what the network gives.
+// One instruction has a latency of three cycles: 5 to 9 GB/s.
 __attribute__((target("sse4.2"))) std::uint32_t Crc32cSse42(std::uint32_t crc, const void* data,
                                                             std::size_t size) {
   const auto* bytes = static_cast<const unsigned char*>(data);
@@ -53,6 +52,29 @@ __attribute__((target("sse4.2"))) std::uint32_t Crc32cSse42(std::uint32_t crc, c
   auto rest = static_cast<std::uint32_t>(value);
   for (; size > 0; --size, ++bytes) rest = __builtin_ia32_crc32qi(rest, *bytes);
   return ~rest;
+}
+
+// Three thirds at a time use those cycles: twice as fast or more, as fast as memory is read. Joining them
+// costs as much as some kilobytes.
+constexpr std::size_t kThirdsFrom = std::size_t{48} << 10;
+
+__attribute__((target("sse4.2"))) std::uint32_t Crc32cInThirds(std::uint32_t crc, const void* data,
+                                                               std::size_t size) {
+  const auto* bytes = static_cast<const unsigned char*>(data);
+  const std::size_t third = size / 3 / 8 * 8;
+  std::uint64_t first = ~crc, second = ~std::uint32_t{0}, last = ~std::uint32_t{0};
+  for (std::size_t at = 0; at < third; at += 8) {
+    std::uint64_t words[3];
+    std::memcpy(&words[0], bytes + at, 8);
+    std::memcpy(&words[1], bytes + third + at, 8);
+    std::memcpy(&words[2], bytes + 2 * third + at, 8);
+    first = __builtin_ia32_crc32di(first, words[0]);
+    second = __builtin_ia32_crc32di(second, words[1]);
+    last = __builtin_ia32_crc32di(last, words[2]);
+  }
+  crc = Crc32cCombine(~static_cast<std::uint32_t>(first), ~static_cast<std::uint32_t>(second), third);
+  crc = Crc32cCombine(crc, ~static_cast<std::uint32_t>(last), third);
+  return Crc32cSse42(crc, bytes + 3 * third, size - 3 * third);
 }
 #endif
 
@@ -68,7 +90,7 @@ std::uint32_t Crc32cPortable(std::uint32_t crc, const void* data, std::size_t si
 std::uint32_t Crc32c(std::uint32_t crc, const void* data, std::size_t size) {
 #if defined(__x86_64__)
   static const bool fast = __builtin_cpu_supports("sse4.2") != 0;
-  if (fast) return Crc32cSse42(crc, data, size);
+  if (fast) return size < kThirdsFrom ? Crc32cSse42(crc, data, size) : Crc32cInThirds(crc, data, size);
 #endif
   return Crc32cPortable(crc, data, size);
 }

@@ -29,8 +29,8 @@ struct Bytes {
   std::size_t size = 0;
 };
 
-// The large part of a message: pieces of memory in order, shared and not copied. Whoever has summed the bytes
-// already says so, so that a body that goes to several is summed once.
+// The large part of a message: pieces of memory in order, shared and not copied. Whoever has summed the
+// bytes already says so, so that a body that goes to several is summed once.
 class Payload {
  public:
   Payload() = default;
@@ -73,14 +73,17 @@ class Connection {
   virtual void Close() = 0;
   // Ends it now, whatever is queued or hangs. Returns at once.
   virtual void Abort() = 0;
-  // Its handler accepts what the other side has said of itself: bounds on time and bytes that a transport has
-  // for strangers end.
+  // Its handler accepts what the other side has said of itself: bounds on time and bytes that a transport
+  // has for strangers end.
   virtual void Admit() {}
+  // Whether messages stay in this machine's memory, so that no sum over their bytes need prove that they
+  // arrive as they were sent. May become true when the connection comes about, and then stays.
+  virtual bool local() const { return false; }
 };
 
-// Gets what arrives. Calls for one connection come one at a time, from any thread but never inside a call of
-// Connection or Transport, and must not wait. OnClosed is the last one, comes once, and comes also after this
-// side's own Close; its status says why (ok: in order).
+// Gets what arrives. Calls for one connection come one at a time, from any thread but never inside a call
+// of Connection or Transport, and must not wait. OnClosed is the last one, comes once, and comes also
+// after this side's own Close; its status says why (ok: in order).
 class ConnectionHandler {
  public:
   virtual ~ConnectionHandler() = default;
@@ -88,8 +91,8 @@ class ConnectionHandler {
   virtual void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) = 0;
 };
 
-// Accepts connections until it is destroyed; that closes what is still open, and returns when no call of the
-// handler is running or will come.
+// Accepts connections until it is destroyed; that closes what is still open, and returns when no call of
+// the handler is running or will come.
 class Listener {
  public:
   virtual ~Listener() = default;

@@ -175,17 +175,18 @@ TEST(ChunkStore, HoldsOneSumOfAllGradientsAndOnlyUntilTheUpdate) {
 TEST(ChunkStore, PublishesAVersionOnceForAllAndLetsGoOfItWhenAllHaveIt) {
   DenseStore dense(2);
   dense.Update();
-  const auto first = dense.store->Publish(0, 0, 1, 0);
+  const auto first = dense.store->Publish(0, 0, 1, 0, true);
   const std::string value = first->part(0).ToText();
   EXPECT_EQ(first->part_count(), 3u);
-  EXPECT_EQ(dense.store->Publish(0, 0, 1, 0), first) << "a repeat";
-  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1), first);
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 0, true), first) << "a repeat";
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1, true), first);
   EXPECT_EQ(first.use_count(), 1) << "all have it";
-  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1)->part(0).ToText(), value) << "a repeat, still of this version";
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1, true)->part(0).ToText(), value)
+      << "a repeat, still of this version";
   dense.Update();
-  EXPECT_EQ(dense.store->Publish(0, 0, 1, 0)->part(0).ToText(), value) << "there was a copy yet";
-  EXPECT_NE(dense.store->Publish(0, 0, 2, 0)->part(0).ToText(), value);
-  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1), nullptr) << "overwritten";
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 0, true)->part(0).ToText(), value) << "there was a copy yet";
+  EXPECT_NE(dense.store->Publish(0, 0, 2, 0, true)->part(0).ToText(), value);
+  EXPECT_EQ(dense.store->Publish(0, 0, 1, 1, true), nullptr) << "overwritten";
 }
 
 // A sum, a copy that trainers are still sent, and one for the next version: not a gradient for each trainer.
@@ -193,7 +194,7 @@ TEST(ChunkStore, TakesTheMemoryOfWhatIsAlive) {
   DenseStore dense(4);
   for (std::uint64_t version = 1; version < 5; ++version) {
     dense.Update();
-    for (int t = 0; t < 4; ++t) dense.store->Publish(0, 0, version, t);
+    for (int t = 0; t < 4; ++t) dense.store->Publish(0, 0, version, t, true);
   }
   EXPECT_EQ(dense.store->pooled_bytes(), dense.bytes());
 }

@@ -98,12 +98,22 @@ void ExpectTheBytesOfTheOps(std::mt19937_64& random) {
     if (round % 4 != 0) factor = static_cast<float>(1.0 / trainers);
     const Tensor expected = ByOps<T>(gradients, factor);
     Tensor sum(DTypeOfT<T>::kValue, {count});
+    const bool wait = random() % 2 == 0;  // the first for the second
+    std::vector<Payload> first;
     for (int t = 0; t < trainers; ++t) {
       const Tensor& gradient = gradients[static_cast<std::size_t>(t)];
       const bool zeros = std::all_of(gradient.raw(), gradient.raw() + gradient.bytes(),
                                      [](std::byte b) { return b == std::byte{0}; });
-      AddGradient(zeros ? std::vector<Payload>() : Scatter(gradient, random),
-                  {.first = t == 0, .factor = t == trainers - 1 ? factor : std::nullopt}, sum);
+      std::vector<Payload> parts = zeros ? std::vector<Payload>() : Scatter(gradient, random);
+      if (wait && t == 0 && trainers > 1) {
+        first = std::move(parts);
+        continue;
+      }
+      AddGradient(parts,
+                  {.first = t == 0,
+                   .to = wait && t == 1 ? &first : nullptr,
+                   .factor = t == trainers - 1 ? factor : std::nullopt},
+                  sum);
     }
     for (Dim i = 0; i < count; ++i) {
       const T a = sum.Span<T>()[static_cast<std::size_t>(i)],

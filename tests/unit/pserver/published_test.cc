@@ -14,7 +14,7 @@ TEST(Published, IsACopyInPartsThatKnowTheirSums) {
   Tensor value(DType::kFp32, {300, 100});
   std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
   const Tensor before = value.Clone();
-  const auto published = Published::Copy(value, 50000, pool);
+  const auto published = Published::Copy(value, {.part_bytes = 50000, .sums = true}, pool);
   std::fill(value.Span<float>().begin(), value.Span<float>().end(), -1.0f);
   ASSERT_EQ(published->part_count(), 3u);
   std::string all;
@@ -28,9 +28,19 @@ TEST(Published, IsACopyInPartsThatKnowTheirSums) {
 
 TEST(Published, OfWhatStaysSharesItsMemory) {
   const Tensor value = Tensor(DType::kFp32, {10}).Clone();
-  const auto published = Published::Share(value, 1000);
+  const auto published = Published::Share(value, {.part_bytes = 1000, .sums = true});
   EXPECT_EQ(published->part(0).pieces().front().data, value.raw());
   EXPECT_EQ(published->part(0).crc32c(), Crc32c(0, value.raw(), value.bytes()));
+}
+
+TEST(Published, IsNotSummedWhereNobodyReadsTheSums) {
+  BufferPool pool;
+  Tensor value(DType::kFp32, {300, 100});
+  std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
+  const auto published = Published::Copy(value, {.part_bytes = 50000}, pool);
+  ASSERT_EQ(published->part_count(), 3u);
+  EXPECT_FALSE(published->part(0).crc32c().has_value());
+  EXPECT_EQ(published->part(2).ToText(), Payload::Of(value, 100000, 20000).ToText());
 }
 
 TEST(BufferPool, GivesBackWhatCameBackAndOutlivesNobody) {

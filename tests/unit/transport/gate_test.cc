@@ -26,10 +26,11 @@ class Door {
     options.patience = patience;
     gate_ = transport::Gate::Open(address_, std::move(options)).value();
     EXPECT_TRUE(gate_
-                    ->Start([this](transport::Descriptor socket) {
-                      const std::lock_guard lock(mutex_);
-                      entered_.push_back(std::move(socket));
-                    })
+                    ->Start({.grpc =
+                                 [this](transport::Descriptor socket) {
+                                   const std::lock_guard lock(mutex_);
+                                   entered_.push_back(std::move(socket));
+                                 }})
                     .ok());
   }
   ~Door() { gate_->Stop(); }
@@ -54,8 +55,9 @@ Answer AnswerTo(const std::string& challenge, const std::string& token) {
   Answer answer;
   EXPECT_TRUE(transport::ReadChallenge(challenge, answer.nonces).ok());
   answer.nonces.client = transport::MakeNonce().value();
-  answer.bytes = transport::WriteAnswer(
-      answer.nonces.client, transport::ProofOf(transport::Prover::kClient, token, answer.nonces).value());
+  answer.bytes =
+      transport::WriteAnswer(transport::Follows::kRecords, answer.nonces.client,
+                             transport::ProofOf(transport::Prover::kClient, token, answer.nonces).value());
   return answer;
 }
 

@@ -22,11 +22,12 @@ struct Doors {
     options.token = "secret";
     options.report = lines.sink();
     gate = transport::Gate::Open(address, std::move(options)).value();
-    const Status started = gate->Start([this](transport::Descriptor) { ++by_tcp; },
-                                       [this](transport::Descriptor, const std::string& id) {
-                                         gate->Admit(id);
-                                         ++by_unix;
-                                       });
+    const Status started = gate->Start({.grpc = [this](transport::Descriptor) { ++by_tcp; },
+                                        .local =
+                                            [this](transport::Descriptor, const std::string& id) {
+                                              gate->Admit(id);
+                                              ++by_unix;
+                                            }});
     EXPECT_TRUE(started.ok());
   }
   ~Doors() { gate->Stop(); }

@@ -6,14 +6,15 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
-#include <condition_variable>
 #include <cstring>
-#include <deque>
+#include <future>
 #include <new>
 #include <thread>
 
 #include "executor/transport/unix_socket.h"
+#include "tests/unit/transport/inbox.h"
 
 namespace penstock::test {
 namespace {
@@ -24,45 +25,6 @@ using transport::LocalEnd;
 using transport::LocalLink;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-// Keeps what comes until it is taken.
-class Inbox : public ConnectionHandler {
- public:
-  void OnMessage(const std::shared_ptr<Connection>&, Message message) override {
-    const std::lock_guard lock(mutex_);
-    messages_.push_back(std::move(message));
-    changed_.notify_all();
-  }
-  void OnClosed(const std::shared_ptr<Connection>&, const Status& why) override {
-    const std::lock_guard lock(mutex_);
-    closed_ = why;
-    changed_.notify_all();
-  }
-  Message Take() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, seconds(30), [&] { return !messages_.empty(); }))
-      return {"nothing came", {}};
-    Message message = std::move(messages_.front());
-    messages_.pop_front();
-    return message;
-  }
-  bool Has(std::size_t count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, seconds(30), [&] { return messages_.size() >= count; });
-  }
-  Status Closed() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, seconds(30), [&] { return closed_.has_value(); }))
-      return InternalError("E-test", "not closed");
-    return *closed_;
-  }
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<Message> messages_;
-  std::optional<Status> closed_;
-};
 
 std::pair<Descriptor, Descriptor> SocketPair() {
   int ends[2];
@@ -92,13 +54,6 @@ struct Pair {
   }
   std::optional<End> client, server;
 };
-
-Payload Pattern(std::size_t size, int seed) {
-  std::string text(size, '\0');
-  for (std::size_t i = 0; i < size; ++i)
-    text[i] = static_cast<char>(i * 31 + i / 4096 + static_cast<unsigned>(seed));
-  return Payload::Of(std::move(text));
-}
 
 TEST(LocalLink, BodiesOfEverySizeArriveBothWays) {
   Pair pair;
@@ -130,10 +85,10 @@ TEST(LocalLink, WithoutSharedMemoryBodiesComeThroughTheSocket) {
 }
 
 // A handler that keeps all that it gets, as one that waits for a slower trainer does.
-TEST(LocalLink, AFullArenaStopsNobody) {
+TEST(LocalLink, AReaderThatKeepsAllThatWasCopiedStopsNobody) {
   Pair pair;
   const Payload body = Pattern(kMaxBodyBytes, 2);
-  const std::size_t count = transport::kArenaBytes / kMaxBodyBytes + 8;
+  const std::size_t count = transport::kCopiesMax / kMaxBodyBytes + 8;
   for (std::size_t i = 0; i < count; ++i) pair.client->link->Send({std::to_string(i), body});
   ASSERT_TRUE(pair.server->inbox.Has(count));
   for (std::size_t i = 0; i < count; ++i) {
@@ -143,6 +98,32 @@ TEST(LocalLink, AFullArenaStopsNobody) {
   }
   pair.client->link->Send({"and on", body});
   EXPECT_EQ(pair.server->inbox.Take().head, "and on");
+}
+
+// A body in the shared heap; `gone` is set with its last owner.
+Payload InHeap(std::size_t size, int seed, std::promise<void>& gone) {
+  std::shared_ptr<Buffer> buffer = SharedHeap::OfThisProcess()->Allocate(size);
+  Pattern(size, seed).CopyTo(buffer->data());
+  const std::byte* data = buffer->data();
+  return Payload(
+      {std::shared_ptr<const void>(data, [buffer, &gone](const void*) { gone.set_value(); }), data, size});
+}
+
+TEST(LocalLink, WhatLiesInTheSharedHeapIsReadWhereItIsAndStaysUntilItIsReturned) {
+  if (SharedHeap::OfThisProcess() == nullptr) GTEST_SKIP() << "no shared memory here (ulimit -v)";
+  std::promise<void> gone;
+  std::future<void> end = gone.get_future();
+  Pair pair;
+  // After the answer both sides have mapped each other's memory.
+  pair.client->link->Send({"large", Pattern(kMiB, 1)});
+  pair.server->link->Send({"large", pair.server->inbox.Take().body});
+  pair.client->inbox.Take();
+  pair.client->link->Send({"lent", InHeap(kMiB + 5, 3, gone)});
+  std::optional<Message> got = pair.server->inbox.Take();
+  EXPECT_TRUE(got->body.ToText() == Pattern(kMiB + 5, 3).ToText());
+  EXPECT_EQ(end.wait_for(seconds(0)), std::future_status::timeout);
+  got.reset();
+  EXPECT_EQ(end.wait_for(seconds(30)), std::future_status::ready);
 }
 
 TEST(LocalLink, SmallMessagesStayInOrderAndDoNotWaitForTheReader) {
@@ -192,6 +173,10 @@ TEST(LocalLink, MemoryThatRunsOutEndsTheConnectionAlone) {
   thread.join();
 }
 
+enum : std::uint32_t { kMessages = 1, kCopied, kBegin, kPart, kMemory, kNotes, kEnd, kLent = 10, kHold = 11 };
+using U32 = std::uint32_t;
+using U64 = std::uint64_t;
+
 // What a process that has passed the gate may send all the same; the server's end tells why it closes.
 class Liar {
  public:
@@ -202,8 +187,8 @@ class Liar {
     if (!admit) return;
     server_->link->Admit();
     char buffer[64];
-    std::optional<transport::Received> offer = transport::ReceiveRecord(socket_, buffer, sizeof(buffer));
-    arena_ = std::move(offer->passed);
+    hold_ = std::move(transport::ReceiveRecord(socket_, buffer, sizeof(buffer))->passed);
+    memory_ = std::move(transport::ReceiveRecord(socket_, buffer, sizeof(buffer))->passed);
   }
   template <typename... Numbers>
   void Say(std::uint32_t kind, Numbers... numbers) {
@@ -211,29 +196,35 @@ class Liar {
     (record.append(reinterpret_cast<const char*>(&numbers), sizeof(numbers)), ...);
     transport::SendRecord(socket_, record);
   }
-  void Pass(const Descriptor& memory) {
-    transport::SendRecord(socket_, std::string("\5\0\0\0", 4), memory.get());
+  void PassAs(char kind, const Descriptor& passed) {
+    transport::SendRecord(socket_, std::string(1, kind) + std::string(3, '\0'), passed.get());
   }
-  void PassArena() { Pass(Descriptor(fcntl(arena_.get(), F_DUPFD_CLOEXEC, 0))); }
+  void Pass(const Descriptor& memory) {
+    PassAs(kHold, hold_);
+    PassAs(kMemory, memory);
+  }
+  void PassItsOwn() { Pass(memory_); }
+  U64 Size() const {
+    struct stat about {};
+    fstat(memory_.get(), &about);
+    return static_cast<U64>(about.st_size);
+  }
   std::string Id() { return server_->inbox.Closed().id(); }
   End& server() { return *server_; }
 
  private:
-  Descriptor socket_, arena_;
+  Descriptor socket_, hold_, memory_;
   std::optional<End> server_;
 };
-
-enum : std::uint32_t { kMessages = 1, kShared, kBegin, kPart, kArena, kNotes, kEnd };
-using U32 = std::uint32_t;
-using U64 = std::uint64_t;
 
 TEST(LocalLink, WhatCannotBeIsRefused) {
   const std::vector<std::function<void(Liar&)>> lies = {
       [](Liar& liar) { liar.Say(0); },
       [](Liar& liar) { liar.Say(99, U64{0}); },
       [](Liar& liar) { liar.Say(kMessages, U32{5}, U32{5}); },
-      [](Liar& liar) { liar.Say(kShared, U64{0}, U32{0}, U32{4096}); },  // no arena was passed
-      [](Liar& liar) { liar.Say(kShared, U32{1}); },
+      [](Liar& liar) { liar.Say(kCopied, U64{1}, U64{0}, U32{0}, U32{4096}); },  // no memory was passed
+      [](Liar& liar) { liar.Say(kLent, U64{1}, U64{0}, U32{0}, U32{4096}); },
+      [](Liar& liar) { liar.Say(kLent, U32{1}); },
       [](Liar& liar) { liar.Say(kBegin, U32{0}, U32{0}); },
       [](Liar& liar) { liar.Say(kBegin, U32{0}, U32{0xffffffff}); },
       [](Liar& liar) { liar.Say(kBegin, U32{8}, U32{8}); },
@@ -246,14 +237,14 @@ TEST(LocalLink, WhatCannotBeIsRefused) {
         liar.Say(kBegin, U32{0}, U32{9});
         liar.Say(kPart, U64{0}, U64{0});
       },
-      [](Liar& liar) { liar.Say(kArena); },
+      [](Liar& liar) { liar.Say(kMemory); },
       [](Liar& liar) { liar.Pass(Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC))); },
       [](Liar& liar) {
-        liar.PassArena();
-        liar.PassArena();
+        liar.PassItsOwn();
+        liar.PassItsOwn();
       },
-      [](Liar& liar) { liar.Say(kNotes, U64{4096 | 1}); },  // nothing is in use
-      [](Liar& liar) { liar.Say(kNotes, U64{2}); },
+      [](Liar& liar) { liar.Say(kNotes, U64{(7 << 1) | 1}); },  // nothing is lent
+      [](Liar& liar) { liar.PassAs(kMemory, Descriptor(open("/dev/null", O_RDONLY | O_CLOEXEC))); },
       [](Liar& liar) { liar.Say(kNotes, U32{0}); },
   };
   for (std::size_t i = 0; i < lies.size(); ++i) {
@@ -263,19 +254,15 @@ TEST(LocalLink, WhatCannotBeIsRefused) {
   }
 }
 
-TEST(LocalLink, OffsetsOutsideTheArenaAreRefused) {
-  const U64 size = transport::kArenaBytes;
-  for (const auto& [offset, body] : std::initializer_list<std::pair<U64, U32>>{{size, 1},
-                                                                               {size - 4096, 4097},
-                                                                               {~U64{0} - 4095, 4096},
-                                                                               {1, 1},
-                                                                               {U64{1} << 63, 4096},
-                                                                               {0, 5 << 20}}) {
+TEST(LocalLink, OffsetsOutsideTheMemoryAreRefused) {
+  const U64 size = Liar().Size();
+  for (const auto& [offset, body] : std::initializer_list<std::pair<U64, U32>>{
+           {size, 1}, {size - 4096, 4097}, {~U64{0} - 4095, 4096}, {U64{1} << 63, 4096}, {0, 5 << 20}}) {
     Liar liar;
-    liar.PassArena();
-    liar.Say(kShared, U64{0}, U32{0}, U32{4096});
+    liar.PassItsOwn();
+    liar.Say(kLent, U64{1}, U64{0}, U32{0}, U32{4096});
     EXPECT_EQ(liar.server().inbox.Take().body.size(), 4096u);
-    liar.Say(kShared, offset, U32{0}, body);
+    liar.Say(kLent, U64{2}, offset, U32{0}, body);
     EXPECT_EQ(liar.Id(), "E-rpc-frame") << offset << " " << body;
   }
 }

@@ -1,7 +1,8 @@
-// A connection over TCP of two streams.
+// A connection over TCP of two streams: one of gRPC, and one for large bodies.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "executor/transport/dial.h"
 #include "executor/transport/grpc_transport.h"
 #include "framework/base/strings.h"
 #include "tests/support/free_port.h"
@@ -124,14 +126,36 @@ TEST(Streams, SmallMessagesAloneNeedOne) {
 }
 
 TEST(Streams, LargeBodiesOpenMoreAndAllArriveOnceBothWays) {
-  Talk talk(3);
-  ASSERT_TRUE(talk.Opens(3));
+  Talk talk;
+  ASSERT_TRUE(talk.Opens(2));
   const int before = talk.client.messages();
   for (int i = 0; i < 99; ++i) talk.connection->Send({"echo", talk.body});
   EXPECT_TRUE(talk.client.Has(before + 99));
   talk.connection->Close();
   EXPECT_EQ(talk.client.Ends(), "ok ");
   EXPECT_EQ(talk.server.Ends(), "ok ");
+}
+
+TEST(Streams, OneCarriesAllWhereThereMayBeNoMore) {
+  Talk talk(1);
+  for (int i = 0; i < 20; ++i) talk.connection->Send({"echo", talk.body});
+  EXPECT_TRUE(talk.client.Has(21));
+  EXPECT_EQ(SocketsTo(talk.port).size(), 1u);
+}
+
+// Whoever knows the token and not the pass of a connection's first stream gets nowhere with a stream of
+// bodies.
+TEST(Streams, OneOfNoConnectionIsClosed) {
+  Talk talk;
+  const transport::DialOptions options{.token = "secret", .follows = transport::Follows::kBodies};
+  const transport::Dialed dialed = transport::Dial(talk.address, options, -1).value();
+  ASSERT_TRUE(transport::SendAll(dialed.socket, std::string(transport::kPassBytes, 'a')));
+  pollfd polled{dialed.socket.get(), POLLIN, 0};
+  char byte = 0;
+  EXPECT_EQ(poll(&polled, 1, 30'000), 1);
+  EXPECT_LE(recv(dialed.socket.get(), &byte, 1, MSG_DONTWAIT), 0);
+  talk.connection->Send({"echo", talk.body});
+  EXPECT_TRUE(talk.client.Has(2)) << "the job goes on";
 }
 
 TEST(Streams, WhenOneBreaksTheConnectionEndsOnce) {

@@ -133,7 +133,7 @@ int Main() {
     }
     const double updated = CpuSeconds();
     for (int t = 0; t < FLAGS_trainers; ++t) {
-      for (int chunk = 0; chunk < chunks; ++chunk) Send(*store->Publish(0, chunk, version + 1, t));
+      for (int chunk = 0; chunk < chunks; ++chunk) Send(*store->Publish(0, chunk, version + 1, t, true));
     }
     merge_s += merged - start;
     run_s += updated - merged;

@@ -1,0 +1,33 @@
+// The server's streams of large bodies: a thread each (tcp_stream.h).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "executor/transport/descriptor.h"
+#include "executor/transport/gate.h"
+#include "executor/transport/guest_threads.h"
+#include "executor/transport/peer_connection.h"
+
+namespace penstock::transport {
+
+class BodiesServer {
+ public:
+  // The connection whose first stream has shown that pass, if it may have more streams; else null.
+  using Find = std::function<std::shared_ptr<PeerConnection>(const std::string& lead)>;
+  // Its end ends every stream; the gate has stopped by then.
+  BodiesServer(Gate& gate, Find find) : gate_(gate), find_(std::move(find)) {}
+
+  // A socket that has passed the gate. Called by one thread at a time.
+  void Enter(Descriptor socket, const std::string& id);
+
+ private:
+  class Guest;
+
+  Gate& gate_;
+  const Find find_;
+  GuestThreads threads_;
+};
+
+}  // namespace penstock::transport

@@ -1,0 +1,34 @@
+// Threads of a server, each of which carries one connection or stream to its end.
+//
+//   if (!threads.Start([link] { link->Run(); }, [link] { link->Abort(); })) ... refuse it
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <list>
+#include <thread>
+
+namespace penstock::transport {
+
+class GuestThreads {
+ public:
+  GuestThreads() = default;
+  GuestThreads(const GuestThreads&) = delete;
+  GuestThreads& operator=(const GuestThreads&) = delete;
+  // Aborts all, and waits for their ends.
+  ~GuestThreads();
+
+  // `abort` makes `carry` return soon, whatever it does. False: the system gives no thread. Called by one
+  // thread at a time.
+  bool Start(std::function<void()> carry, std::function<void()> abort);
+
+ private:
+  struct Guest {
+    std::function<void()> abort;
+    std::atomic<bool> over = false;
+    std::thread thread;
+  };
+  std::list<Guest> guests_;
+};
+
+}  // namespace penstock::transport

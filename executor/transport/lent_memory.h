@@ -1,0 +1,83 @@
+// Memory of one process of a host that another reads where it is: what the lender keeps track of, and what
+// the borrower sees.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(Loans loans, Loans::Make());         // the lender; passes heap.fd() and hold()
+//   const std::uint64_t loan = loans.Lend({.owner = body.owner});
+//   ...
+//   loans.Return(loan, returned);                                  // the borrower has said so
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(BorrowedMemory memory, BorrowedMemory::Map(fd, hold));  // the borrower
+//   PENSTOCK_ASSIGN_OR_RETURN(Bytes body, memory.Borrow(at, size, [] { ... tell the lender ... }));
+//
+// What is lent stays as it is until it is returned. When a connection ends, what was lent over it may
+// still be read by a borrower that lives on: its owners stay until the borrower's end of a pipe (`hold`)
+// is closed, with its last borrowed bytes or its process. Not thread-safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "executor/transport/descriptor.h"
+#include "framework/base/status.h"
+#include "framework/runtime/transport.h"
+
+namespace penstock::transport {
+
+inline constexpr std::size_t kKeptMappedBytes = std::size_t{64} << 20;
+
+class Loans {
+ public:
+  struct Loan {
+    std::shared_ptr<const void> owner;
+    std::size_t copied = 0;   // bytes that were copied to be lent
+    std::size_t untaken = 0;  // of them, until the other side's handler has had the message
+  };
+
+  // kUnavailable E-run-shared-memory: no descriptors are left.
+  static Result<Loans> Make();
+  Loans(Loans&&) = default;
+  Loans& operator=(Loans&&) = delete;
+  ~Loans();  // owners may end here
+
+  // The borrower's end of the pipe; its number is passed, and then the end closed here.
+  int hold() const { return hold_.get(); }
+  void HoldIsPassed() { hold_.Reset(); }
+
+  std::uint64_t Lend(Loan loan);  // a number from 1 on
+  Loan* Find(std::uint64_t number);
+  // Whether there was such a loan: a borrower may say anything. What it held goes to `returned`.
+  bool Return(std::uint64_t number, Loan& returned);
+  std::size_t copied() const { return copied_; }  // bytes of all loans
+
+ private:
+  Loans(Descriptor watch, Descriptor hold) : watch_(std::move(watch)), hold_(std::move(hold)) {}
+
+  Descriptor watch_, hold_;
+  std::unordered_map<std::uint64_t, Loan> loans_;
+  std::uint64_t last_ = 0;
+  std::size_t copied_ = 0;
+};
+
+class BorrowedMemory {
+ public:
+  // kDataLoss E-rpc-frame: that is no memory, or its size could change while it is read.
+  // kUnavailable E-run-shared-memory: it cannot be mapped.
+  static Result<BorrowedMemory> Map(const Descriptor& memory, Descriptor hold);
+
+  // Bytes of the lender; `done` is called once, from any thread, when their last owner is gone. Afterwards
+  // pages of at most kKeptMappedBytes, of all lenders, count as this process's memory. kDataLoss
+  // E-rpc-frame: they are not in that memory.
+  Result<Bytes> Borrow(std::uint64_t offset, std::size_t size, std::function<void()> done) const;
+
+ private:
+  struct Mapping;
+  explicit BorrowedMemory(std::shared_ptr<Mapping> mapping) : mapping_(std::move(mapping)) {}
+
+  std::shared_ptr<Mapping> mapping_;  // also each borrowed body's
+};
+
+}  // namespace penstock::transport

@@ -33,9 +33,6 @@ std::optional<Int> IfGiven(Int value) {
   return value == -1 ? std::nullopt : std::optional(value);
 }
 
-// Whether the flag stands on the command line, with whatever value.
-bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
-
 Result<JobQuestion> ReadQuestion() {
   if (FLAGS_json && FLAGS_dot) return InvalidArgument("E-usage", "plan: --json and --dot exclude each other");
   if (IsGiven("net") != IsGiven("step_ms")) {

@@ -41,9 +41,6 @@ Status Require(std::string_view command, std::string_view flag, const std::strin
   return InvalidArgument("E-usage", command, ": --", flag, " is missing");
 }
 
-// Whether the flag stands on the command line, with whatever value.
-bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
-
 Status ApplyPolicyFlags(plan::TranspileConfig& config) {
   if (IsGiven("staleness"))
     config.staleness = FLAGS_staleness == -1 ? std::nullopt : std::optional<int>(FLAGS_staleness);
@@ -84,6 +81,8 @@ Status ApplyFlags(std::string_view command, plan::TranspileConfig& config) {
 }
 
 }  // namespace
+
+bool IsGiven(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
 bool HasSourcePrograms() { return !FLAGS_main.empty() || !FLAGS_startup.empty(); }
 

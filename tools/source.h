@@ -20,5 +20,7 @@ Result<Source> ReadSource(std::string_view command);
 Result<Source> ReadSourcePrograms(std::string_view command);
 // Whether one of --main and --startup is given.
 bool HasSourcePrograms();
+// Whether the flag stands on the command line, with whatever value.
+bool IsGiven(const char* flag);
 
 }  // namespace penstock::tools

@@ -8,7 +8,7 @@
 namespace penstock::exec {
 namespace {
 
-constexpr std::size_t kAlignment = 64;
+constexpr std::size_t kPlaceAlignment = 64;
 
 // Free gaps below the arena's end, by offset; neighbours are always merged.
 class Gaps {
@@ -76,7 +76,7 @@ MemoryPlan PlanMemory(const std::vector<Lifetime>& lifetimes) {
                    [&](std::size_t a, std::size_t b) { return lifetimes[a].last < lifetimes[b].last; });
 
   const auto rounded = [&](std::size_t i) {
-    return (lifetimes[i].bytes + kAlignment - 1) / kAlignment * kAlignment;
+    return (lifetimes[i].bytes + kPlaceAlignment - 1) / kPlaceAlignment * kPlaceAlignment;
   };
   Gaps gaps;
   std::size_t ended = 0;

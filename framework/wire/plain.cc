@@ -10,7 +10,7 @@ namespace {
 
 using namespace wire;
 
-struct Field {
+struct PlainField {
   int number = 0;
   int wire_type = 0;
   std::uint64_t varint = 0;
@@ -25,7 +25,7 @@ class Reader {
       : at_(bytes.data()), end_(bytes.data() + bytes.size()), as_written_(as_written) {}
 
   // False at the end, or where the bytes make no sense: see ok().
-  bool Next(Field& field) {
+  bool Next(PlainField& field) {
     if (at_ == end_) return false;
     std::uint64_t tag = 0;
     if (!Varint(tag) || tag > UINT32_MAX) return Fail();
@@ -76,7 +76,7 @@ class Reader {
   bool ok_ = true;
 };
 
-bool Is(const Field& field, int number, int wire_type) {
+bool Is(const PlainField& field, int number, int wire_type) {
   return field.number == number && field.wire_type == wire_type;
 }
 
@@ -84,7 +84,7 @@ bool Is(const Field& field, int number, int wire_type) {
 std::size_t CountOf(int number, std::string_view bytes) {
   bool ignored = true;
   Reader reader(bytes, ignored);
-  Field field;
+  PlainField field;
   std::size_t count = 0;
   while (reader.Next(field)) count += field.number == number ? 1 : 0;
   return count;
@@ -98,7 +98,7 @@ struct OpCounts {
 OpCounts CountOpFields(std::string_view bytes) {
   bool ignored = true;
   Reader reader(bytes, ignored);
-  Field field;
+  PlainField field;
   OpCounts counts;
   while (reader.Next(field)) {
     counts.inputs += field.number == kOpInputs ? 1 : 0;
@@ -110,7 +110,7 @@ OpCounts CountOpFields(std::string_view bytes) {
 
 bool ReadSlot(std::string_view bytes, std::string_view& name, ArgList& args, bool& as_written) {
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   bool named = false;
   args.reserve(CountOf(kSlotArgs, bytes));
   while (reader.Next(field)) {
@@ -128,7 +128,7 @@ bool ReadSlot(std::string_view bytes, std::string_view& name, ArgList& args, boo
 }
 
 template <typename T>
-T NumberOf(const Field& field) {
+T NumberOf(const PlainField& field) {
   if constexpr (std::is_same_v<T, float>) {
     float value = 0;
     std::memcpy(&value, field.bytes.data(), sizeof(value));
@@ -165,7 +165,7 @@ std::uint64_t Rewritten(const T& value) {
 }
 
 template <typename T>
-T ValueOf(const Field& field, bool& as_written) {
+T ValueOf(const PlainField& field, bool& as_written) {
   T value = NumberOf<T>(field);
   if constexpr (kWireTypeOf<T> == kVarint) as_written = as_written && Rewritten(value) == field.varint;
   return value;
@@ -176,7 +176,7 @@ template <std::size_t kKind>
 bool ReadValue(Reader& reader, std::string_view rest, Attr& value, bool& as_written) {
   using T = std::variant_alternative_t<kKind, Attr>;
   T& out = value.emplace<kKind>();
-  Field field;
+  PlainField field;
   if constexpr (IsList<T>::value) {
     using Element = typename T::value_type;
     out.reserve(CountOf(kValueField[kKind], rest));
@@ -206,7 +206,7 @@ bool ReadValueOf(std::size_t kind, Reader& reader, std::string_view rest, Attr& 
 // Name, then type, then values.
 bool ReadAttr(std::string_view bytes, std::string_view& name, Attr& value, bool& as_written) {
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   if (!reader.Next(field) || !Is(field, kAttrName, kBytes)) return false;
   name = field.bytes;
   if (!reader.Next(field) || !Is(field, kAttrType, kVarint) || field.varint >= kAttrKinds) return false;
@@ -216,7 +216,7 @@ bool ReadAttr(std::string_view bytes, std::string_view& name, Attr& value, bool&
 
 bool ReadTensor(std::string_view bytes, TensorType& type, bool& as_written) {
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   bool typed = false;
   std::vector<Dim> dims;
   dims.reserve(CountOf(kTensorDims, bytes));
@@ -237,7 +237,7 @@ bool ReadTensor(std::string_view bytes, TensorType& type, bool& as_written) {
 
 bool ReadLodTensor(std::string_view bytes, TensorType& type, bool& as_written) {
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   if (!reader.Next(field) || !Is(field, kLodTensor, kBytes)) return false;
   if (!ReadTensor(field.bytes, type, as_written)) return false;
   while (reader.Next(field)) {
@@ -257,7 +257,7 @@ bool IsVarKind(std::uint64_t number) {
 // Kind, then at most one description.
 bool ReadType(std::string_view bytes, Var& var, bool& as_written) {
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   if (!reader.Next(field) || !Is(field, kTypeKind, kVarint) || !IsVarKind(field.varint)) return false;
   var.kind = static_cast<VarKind>(field.varint);
   if (!reader.Next(field)) return reader.ok();
@@ -282,7 +282,7 @@ bool ReadType(std::string_view bytes, Var& var, bool& as_written) {
 bool ReadPlainOp(std::string_view bytes, Op& op) {
   bool as_written = true;
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   bool typed = false;
   int last = 0;  // number of a field; they are written in this order
   std::size_t attrs = 0, inputs = 0, outputs = 0;
@@ -330,7 +330,7 @@ bool ReadPlainOp(std::string_view bytes, Op& op) {
 bool ReadPlainVar(std::string_view bytes, Var& var) {
   bool as_written = true;
   Reader reader(bytes, as_written);
-  Field field;
+  PlainField field;
   var.has_persistable = false;
   bool named = false, typed = false;
   int last = 0;

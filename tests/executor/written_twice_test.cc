@@ -11,7 +11,7 @@
 namespace penstock {
 namespace {
 
-Program Parsed(const std::string& lines) {
+Program ParsedLines(const std::string& lines) {
   Result<Program> program = ParseText(StrCat("program\nblock 0 {\n", lines, "}\n"), "test");
   PENSTOCK_CHECK(program.ok(), program.status().ToString());
   return *std::move(program);
@@ -35,7 +35,7 @@ constexpr char kLateThenPrepared[] = R"(
 )";
 
 TEST(AVariableWrittenTwice, HasTheSizeThatItsSecondWriterNeeds) {
-  const Program program = Parsed(kLateThenPrepared);
+  const Program program = ParsedLines(kLateThenPrepared);
   const Tensor big = test::Scattered(DType::kFp32, {40, 2}, -1, 1);
   for (const std::vector<std::string>& fetches :
        {std::vector<std::string>{"before", "after"}, {"small", "after", "before"}}) {
@@ -69,7 +69,7 @@ TEST(AVariableWrittenTwice, HasTheSizeThatItsSecondWriterNeeds) {
 
 // What is updated in place is not made anew, whoever wrote it last.
 TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
-  const Program program = Parsed(R"(
+  const Program program = ParsedLines(R"(
   data x : f32[?, 2] lod=1
   data y : f32[2, 2]
   var t : f32[2, 2]
@@ -95,7 +95,7 @@ TEST(AVariableWrittenTwice, KeepsItsValueForAnOpThatReadsIt) {
 
 // A block leaves another shape than the declared one; what was prepared for the declared one is not run.
 TEST(AVariableWrittenTwice, IsReadInTheShapeThatABlockGaveIt) {
-  const Program program = Parsed(R"(
+  const Program program = ParsedLines(R"(
   data x : f32[2, 3]
   data c : bool[1]
   y : f32[2, 3] = scale(X=x) {scale=1.0}
@@ -139,7 +139,7 @@ std::string Adam(const std::string& outputs) {
 }
 
 Status RunAdam(const std::string& outputs) {
-  const Program program = Parsed(Adam(outputs));
+  const Program program = ParsedLines(Adam(outputs));
   exec::Executor executor(AllOps(), {.threads = 1});
   Scope scope;
   for (const char* name : {"w", "m", "v"})
@@ -178,7 +178,7 @@ Status RunOnce(const std::string& lines) {
   Scope scope;
   const std::vector<exec::Feed> feeds = {
       {"x", InSequences(test::TensorOf<std::int64_t>({4, 1}, {1, 2, 3, 4}), {0, 1, 4})}};
-  return executor.Run(Parsed(StrCat("  data x : i64[?, 1] lod=1\n", lines)), scope, feeds, {}).status();
+  return executor.Run(ParsedLines(StrCat("  data x : i64[?, 1] lod=1\n", lines)), scope, feeds, {}).status();
 }
 
 TEST(AnOutput, NamesAnInputOnlyWhereItsDeclarationAllowsIt) {

@@ -10,8 +10,8 @@
 namespace penstock::test {
 namespace {
 
-constexpr DType kTypes[] = {DType::kBool,  DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32,
-                            DType::kInt64, DType::kFp16,  DType::kFp32, DType::kFp64};
+constexpr DType kElementTypes[] = {DType::kBool,  DType::kUInt8, DType::kInt8, DType::kInt16, DType::kInt32,
+                                   DType::kInt64, DType::kFp16,  DType::kFp32, DType::kFp64};
 
 Tensor As(DType type, const Tensor& from) {
   Tensor to(type, from.shape());
@@ -56,7 +56,7 @@ TEST(ArgMax, TakesSmallIntegersAndGivesPlacesOfAnyType) {
   const Op op = WithSlots("arg_max", {"X"}, {"Out"}).Set("axis", std::int64_t{0});
   for (const DType type : {DType::kUInt8, DType::kInt16})
     ExpectTyped(RunOne(op, {{"X", As(type, {3, 7, 7})}}, "Out"), DType::kInt64, {1});
-  for (const DType type : kTypes) {
+  for (const DType type : kElementTypes) {
     const Op typed = Op(op).Set("dtype", static_cast<std::int32_t>(type));
     ExpectTyped(RunOne(typed, {{"X", As(DType::kFp32, {3, 7, 7})}}, "Out"), type, {1});
   }
@@ -65,7 +65,7 @@ TEST(ArgMax, TakesSmallIntegersAndGivesPlacesOfAnyType) {
 TEST(OneHot, GivesRowsOfAnyType) {
   const Op op = WithSlots("one_hot", {"X"}, {"Out"}).Set("depth", 3);
   const Tensors inputs = {{"X", TensorOf<std::int64_t>({2, 1}, {2, 0})}};
-  for (const DType type : kTypes) {
+  for (const DType type : kElementTypes) {
     const Op typed = Op(op).Set("dtype", static_cast<std::int32_t>(type));
     ExpectTyped(RunOne(typed, inputs, "Out"), type, {0, 0, 1, 1, 0, 0});
   }
@@ -76,7 +76,7 @@ TEST(OneHot, GivesRowsOfAnyType) {
 TEST(SequenceMask, GivesRowsOfAnyType) {
   const Op op = WithSlots("sequence_mask", {"X"}, {"Y"}).Set("maxlen", 3);
   const Tensors inputs = {{"X", TensorOf<std::int64_t>({2}, {2, 0})}};
-  for (const DType type : kTypes) {
+  for (const DType type : kElementTypes) {
     const Op typed = Op(op).Set("out_dtype", static_cast<std::int32_t>(type));
     ExpectTyped(RunOne(typed, inputs, "Y"), type, {1, 1, 0, 0, 0, 0});
   }

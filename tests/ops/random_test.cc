@@ -35,7 +35,7 @@ double Mean(const std::vector<float>& values, int power) {
   return sum / static_cast<double>(values.size());
 }
 
-const char* const kTypes[] = {"uniform_random", "gaussian_random", "truncated_gaussian_random"};
+const char* const kRandomOps[] = {"uniform_random", "gaussian_random", "truncated_gaussian_random"};
 
 // The answers that the authors' own implementation gives (Random123, kat_vectors).
 TEST(Philox, GivesThePublishedAnswers) {
@@ -45,14 +45,14 @@ TEST(Philox, GivesThePublishedAnswers) {
 }
 
 TEST(RandomOps, GiveTheSameNumbersForTheSameSeed) {
-  for (const char* type : kTypes) {
+  for (const char* type : kRandomOps) {
     EXPECT_EQ(Draw(RandomOp(type, 1001, 7)), Draw(RandomOp(type, 1001, 7))) << type;
     EXPECT_NE(Draw(RandomOp(type, 1001, 7)), Draw(RandomOp(type, 1001, 8))) << type;
   }
 }
 
 TEST(RandomOps, GiveAnElementThatDoesNotDependOnTheShape) {
-  for (const char* type : kTypes) {
+  for (const char* type : kRandomOps) {
     const std::vector<float> whole = Draw(RandomOp(type, 1001, 7));
     const std::vector<float> begin = Draw(RandomOp(type, 10, 7));
     EXPECT_TRUE(std::equal(begin.begin(), begin.end(), whole.begin())) << type;
@@ -60,7 +60,7 @@ TEST(RandomOps, GiveAnElementThatDoesNotDependOnTheShape) {
 }
 
 TEST(RandomOps, GiveASliceTheElementsOfTheWhole) {
-  for (const char* type : kTypes) {
+  for (const char* type : kRandomOps) {
     const std::vector<float> whole = Draw(RandomOp(type, 13 * 3, 7));
     const Op op = RandomOp(type, 6 * 3, 7);
     Program program;

@@ -11,7 +11,7 @@ namespace penstock::fuzz {
 namespace {
 
 // What a program may be fed: large tensors only take time.
-constexpr std::int64_t kElementsMax = 1 << 16;
+constexpr std::int64_t kValuesMax = 1 << 16;
 
 template <typename T>
 void FillIntegers(Draw& draw, Tensor& tensor) {
@@ -99,7 +99,7 @@ Shape Bounded(Shape shape, Dim batch) {
   std::int64_t count = 1;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] < 0) shape.Set(i, batch);
-    if (shape[i] > 0 && count > kElementsMax / shape[i]) shape.Set(i, 1);
+    if (shape[i] > 0 && count > kValuesMax / shape[i]) shape.Set(i, 1);
     count *= shape[i];
   }
   return shape;

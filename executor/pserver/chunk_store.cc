@@ -39,6 +39,15 @@ void Place(const std::vector<Payload>& parts, Tensor& to) {
   }
 }
 
+Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
+  if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
+  const Shape& shape = served.param.shape;
+  const Dim rows = shape.rank() == 0 ? 1 : shape[0];
+  const auto row_bytes = shape.RowWidth() * static_cast<Dim>(SizeOf(served.param.dtype));
+  const auto limit = chunk_bytes ? static_cast<std::int64_t>(*chunk_bytes) : kChunkBytes;
+  return served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::ServerRole& facts,
@@ -53,19 +62,6 @@ Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, con
     PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
   return store;
 }
-
-namespace {
-
-Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
-  if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
-  const Shape& shape = served.param.shape;
-  const Dim rows = shape.rank() == 0 ? 1 : shape[0];
-  const auto row_bytes = shape.RowWidth() * static_cast<Dim>(SizeOf(served.param.dtype));
-  const auto limit = chunk_bytes ? static_cast<std::int64_t>(*chunk_bytes) : kChunkBytes;
-  return served.elementwise ? ChunkRows(rows, row_bytes, limit) : rows;
-}
-
-}  // namespace
 
 Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);

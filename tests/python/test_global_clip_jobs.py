@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from test_communicator import SCRIPT as COMMUNICATOR, results_of
 from test_jobs import JOB, Job, wait_for_line
 
 CLIPS = {
@@ -20,12 +21,24 @@ def script_of(clip):
     return script
 
 
+def with_table(script):
+    """The same with a sparse embedding below it; trainers hold no copy of its table."""
+    for old, new in [("fluid.data('x', [None, 64])", "fluid.data('x', [None, 1], dtype='int64')"),
+                     ('fc(x, 256', 'fc(fluid.layers.embedding(x, [50, 64], is_sparse=True), 256'),
+                     ("random.rand(8, 64).astype('float32')", "random.randint(0, 50, (8, 1)).astype('int64')"),
+                     ('keepdims=True)', "keepdims=True).astype('float32')"),
+                     ('in program.all_parameters()', "in program.all_parameters() if 'embedding' not in p.name")]:
+        assert old in script
+        script = script.replace(old, new)
+    return script
+
+
 @pytest.fixture
 def make_job(tmp_path):
     jobs = []
 
-    def make(clip='by_global_norm', pservers=2):
-        jobs.append(Job(tmp_path, script_of(clip)))
+    def make(clip='by_global_norm', pservers=2, change=str):
+        jobs.append(Job(tmp_path, change(script_of(clip))))
         endpoints = jobs[-1].environment['ENDPOINTS'].split(',')
         jobs[-1].environment['ENDPOINTS'] = ','.join(endpoints[:pservers])
         return jobs[-1]
@@ -46,9 +59,10 @@ def run(job, pservers=2):
     return [dict(np.load(job.folder / ('trainer%d.npz' % i))) for i in range(2)]
 
 
-@pytest.mark.parametrize('clip, pservers', [('by_global_norm', 2), ('by_global_norm', 1), ('by_norm', 2)])
-def test_two_trainers_equal_one_machine_on_the_joined_batch(make_job, clip, pservers):
-    job = make_job(clip, pservers)
+@pytest.mark.parametrize('clip, pservers, change', [('by_global_norm', 2, str), ('by_global_norm', 1, str),
+                                                    ('by_norm', 2, str), ('by_global_norm', 2, with_table)])
+def test_two_trainers_equal_one_machine_on_the_joined_batch(make_job, clip, pservers, change):
+    job = make_job(clip, pservers, change)
     trainers = run(job, pservers)
     job.start('local', 0)
     results = job.wait()
@@ -69,6 +83,23 @@ def test_every_run_has_the_same_bytes_by_unix_sockets_and_tcp(make_job):
         for one, again in zip(first, run(job)):
             for name, value in one.items():
                 np.testing.assert_array_equal(again[name], value, err_msg=name)
+
+
+def test_completely_not_async_gives_the_bytes_of_sync(tmp_path):
+    script = COMMUNICATOR
+    for old, new in [('Adam(rate)', 'Adam(rate, grad_clip=%s)' % CLIPS['by_global_norm']),
+                     ("mode = os.environ.get('MODE'", "config.clip = 'global'; mode = os.environ.get('MODE'")]:
+        assert script.count(old) == 1
+        script = script.replace(old, new)
+    job = Job(tmp_path, script)
+    try:
+        by_ops = results_of(job)
+        by_communicator = results_of(job, BY_COMMUNICATOR='started')
+    finally:
+        job.kill_all()
+    for one, other in zip(by_ops, by_communicator):
+        for name, value in one.items():
+            np.testing.assert_array_equal(other[name], value, err_msg=name)
 
 
 def test_a_pserver_that_is_killed_is_named_by_the_other(make_job):

@@ -70,7 +70,8 @@ Status OtherServers::Check(const std::shared_ptr<Caller>& from, const protocol::
                            difference->there)
         .With("Transpile all roles from one program and configuration");
   }
-  if (At(server).caller == nullptr || At(server).caller == from) return OkStatus();
+  const std::optional<int> before = Find(from.get());
+  if (before == server || (!before && At(server).caller == nullptr)) return OkStatus();
   return FailedPrecondition("E-rpc-second", NameOf(server), " is connected to ", here,
                             " already; this is its second connection");
 }

@@ -157,6 +157,7 @@ class Pserver : public EventHandler, public ReplyHandler {
   void On(const From& from, const protocol::ServerHello& hello, Actions& actions);
   void OnServer(int server, const protocol::Event& event, Actions& actions);
   void TakeSums(int server, const protocol::Sums& sums, Actions& actions);
+  bool ForgetServer(int server);
   void Replied(int server, const protocol::Reply& reply, Actions& actions);
   void CalleeClosed(int server, const Status& why);
   void ServerClosed(int server, const Status& why);

@@ -7,9 +7,14 @@ namespace penstock::pserver {
 
 // A server of this job that does not fit will not come right by itself.
 void Pserver::On(const From& from, const protocol::ServerHello& hello, Actions& actions) {
+  if (trainer_of_.contains(from.caller.get())) {
+    return Refuse(from.caller, FailedPrecondition("E-rpc-hello", "trainer ", from.trainer,
+                                                  " said the hello of a pserver"));
+  }
   if (const Status fits = others_.Check(from.caller, from.sender, hello); !fits.ok()) {
     Refuse(from.caller, fits);
-    if (options_.proven && fits.id() != "E-rpc-job") machine_->Fail(fits, actions);
+    const bool is_other = fits.id() == "E-rpc-job" || fits.id() == "E-rpc-second";
+    if (options_.proven && !is_other) machine_->Fail(fits, actions);
     return;
   }
   if (ended_.has_value() && !ended_->ok()) return Refuse(from.caller, *ended_);  // it comes when all is over
@@ -22,27 +27,38 @@ void Pserver::On(const From& from, const protocol::ServerHello& hello, Actions& 
 void Pserver::OnServer(int server, const protocol::Event& event, Actions& actions) {
   others_.Hear(server, protocol::PayloadBytes(event));
   if (const auto* sums = std::get_if<protocol::Sums>(&event)) return TakeSums(server, *sums, actions);
-  if (const auto* failure = std::get_if<protocol::Failure>(&event))
+  if (const auto* failure = std::get_if<protocol::Failure>(&event)) {
+    if (ForgetServer(server)) return;
     return ReactToServer(server, protocol::FailureOf(others_.NameOf(server), failure->why), actions);
+  }
   if (std::holds_alternative<protocol::Complete>(event)) {
     others_.SetCompleted(server);
     others_.Reply(server, protocol::Completed{});
     return machine_->ServerCompleted(server, actions);
   }
+  if (ForgetServer(server)) return;
   machine_->Fail(
       FailedPrecondition("E-rpc-hello", others_.NameOf(server), " sent what only a trainer may send"),
       actions);
 }
 
+// Of one that anybody could be, and that has told nothing yet, the place becomes free. False: it is missed.
+bool Pserver::ForgetServer(int server) {
+  if (options_.proven || others_.worked(server)) return false;
+  others_.Forget(server);
+  return true;
+}
+
 // Answered also when it is a repeat: the answer before may have been lost.
 void Pserver::TakeSums(int server, const protocol::Sums& sums, Actions& actions) {
-  others_.SetWorked(server);
   const std::size_t bytes = facts_.exchange.BytesOf(server);
   if (sums.bytes.size() != bytes) {
+    if (ForgetServer(server)) return;
     return machine_->Fail(InvalidArgument("E-rpc-size", others_.NameOf(server), " told ", sums.bytes.size(),
                                           " bytes of sums, where it has ", bytes),
                           actions);
   }
+  others_.SetWorked(server);
   // A copy: what lies in memory that the other side shares may change.
   machine_->TakeSums(server, sums.step, Payload::Of(sums.bytes.ToText()), actions);
   others_.Reply(server, protocol::SumsTaken{sums.step});

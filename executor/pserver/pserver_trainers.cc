@@ -113,9 +113,9 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
 void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
   refused_.erase(from.get());
   if (const std::optional<int> server = others_.Find(from.get())) {
+    if (ForgetServer(*server)) return;
     others_.Forget(*server);
-    if (options_.proven || others_.worked(*server)) ServerClosed(*server, why);
-    return;
+    return ServerClosed(*server, why);
   }
   const auto known = trainer_of_.find(from.get());
   if (known == trainer_of_.end()) return;

@@ -239,6 +239,8 @@ class Link final : public ConnectionHandler {
   Status On(const protocol::Answer& answer);
   Status On(const protocol::Left&) { return OkStatus(); }  // the host's business
   Status On(const protocol::Completed&);
+  Status On(const protocol::ServerWelcome&) { return OkStatus(); }  // of servers among themselves
+  Status On(const protocol::SumsTaken&) { return OkStatus(); }
   Status On(const protocol::Failure& failure);
   bool CutVariables(const protocol::WelcomeBody& cut);
   bool Acknowledge(const SentKey& key);  // whether it was sent

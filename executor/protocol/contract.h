@@ -53,9 +53,9 @@ Result<Contract> Join(const Contract& a, const Contract& b, const std::string& p
 std::string FirstDifference(const std::string& here, const std::string& there);
 
 // The role of a server that can run here. Beside what roles::ReadServer refuses, kUnimplemented:
-// E-server-measures (gradients are measured before any update runs), E-server-mode (a mode that is none),
-// E-contract-policy; and kInvalidArgument E-server-backups (what blocks correct for delay is not what the
-// server keeps).
+// E-server-mode (a mode that is none), E-contract-policy; and kInvalidArgument E-server-backups (what blocks
+// correct for delay is not what the server keeps), E-server-measures (a gradient is measured that updates
+// nothing), E-server-exchange (what servers measure is too much for a message).
 Result<roles::ServerRole> ReadServer(const OpRegistry& ops, const Program& program,
                                      const Op& listen_and_serv);
 // What a trainer's programs say of such a server. Of what is updated by rows they may ask for single rows, or

@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <set>
 
 #include "executor/protocol/contract.h"
 #include "framework/roles/row_pieces.h"
+#include "framework/runtime/transport.h"
 #include "framework/text/policies.h"
 
 namespace penstock::protocol {
@@ -32,6 +34,25 @@ Status RequireBackups(const roles::ServerRole& role, const roles::ServedParam& s
                          " for ", served.backups.size(), " trainers, but there are ", role.trainers);
 }
 
+// A gradient is measured for its update, before it or with those of all others.
+Status RequireMeasuresOfUpdates(const roles::ServerRole& role) {
+  std::set<int> blocks(role.measure_blocks.begin(), role.measure_blocks.end());
+  blocks.erase(role.shared_block);
+  for (const roles::ServedParam& served : role.params) blocks.erase(served.measure_block);
+  if (!blocks.empty()) {
+    return InvalidArgument("E-server-measures", "block ", *blocks.begin(),
+                           " of the pserver's program measures a gradient that updates nothing");
+  }
+  for (int server = 0; server < static_cast<int>(role.exchange.servers.size()); ++server) {
+    const std::size_t bytes = role.exchange.BytesOf(server);
+    if (bytes <= kMaxBodyBytes) continue;
+    return InvalidArgument("E-server-exchange", "pserver ",
+                           role.exchange.servers[static_cast<std::size_t>(server)], " would tell ", bytes,
+                           " bytes of what it measures; a message has at most ", kMaxBodyBytes);
+  }
+  return OkStatus();
+}
+
 // The one place where it is said what runs.
 Status RequireServable(const roles::ServerRole& role) {
   const auto mode = static_cast<int>(role.mode);
@@ -46,12 +67,7 @@ Status RequireServable(const roles::ServerRole& role) {
                            " gradients for ", served.param.name, ", but in distributed_mode ", mode,
                            " each gradient is an update of its own");
   }
-  if (!role.measure_blocks.empty()) {
-    return Unimplemented("E-server-measures", "block ", role.measure_blocks.front(),
-                         " of the pserver's program measures a gradient for the norm over all of them, ",
-                         "which does not run yet; transpile with clip=local");
-  }
-  return OkStatus();
+  return RequireMeasuresOfUpdates(role);
 }
 
 // `sync`: nothing for a start-up program, which belongs to a job of any mode.

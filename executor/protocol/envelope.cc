@@ -87,7 +87,7 @@ Result<Envelope> Open(const Message& message, BodySum least) {
   }
   const auto kind = Take<std::uint8_t>(head, kKindAt);
   if (kind < static_cast<std::uint8_t>(MessageKind::kHello) ||
-      kind > static_cast<std::uint8_t>(MessageKind::kChangedRows)) {
+      kind > static_cast<std::uint8_t>(MessageKind::kSumsTaken)) {
     return DataLoss("E-rpc-envelope", "a message is of the unknown kind ", static_cast<int>(kind));
   }
   Envelope envelope;

@@ -52,6 +52,10 @@ enum class MessageKind : std::uint8_t {
   kPullChanged = 28,   // asks for the rows of a table updated since the question of a lower `step`
   kChangedRows =
       29,  // a part of them; `credit` is how many, `chunk` how many updates  body: int64 ids, values
+  kServerHello = 30,  // another server, number `variable` of those that exchange sums    body: Hello
+  kServerWelcome = 31,
+  kSums = 32,  // what it measured of the gradients of step `step`                body: its values
+  kSumsTaken = 33,
 };
 
 constexpr std::size_t kEnvelopeBytes = 80;

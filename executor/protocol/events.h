@@ -1,4 +1,5 @@
-// What passes between a trainer and a parameter server: events go to the server, replies to the trainer. Each
+// What passes between a trainer, or another server, and a parameter server: events go to the server, replies
+// to the other side. Each
 // is a struct with a field for each meaning; how they are written is a codec's business (native_codec.h).
 //
 //   const Event event = Push{.variable = 3, .chunk = 0, .step = 7, .bytes = gradient};
@@ -96,8 +97,22 @@ struct Complete {};
 struct Failure {
   Status why;
 };
-using Event =
-    std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure, PullChanged>;
+
+// --- Events of another server, with which this one exchanges sums (roles::ServedExchange). It also sends
+// Complete, when its trainers have completed, and Failure; its Sender has no trainer.
+
+// The body's contract is ServedExchange::ToText.
+struct ServerHello {
+  std::uint32_t server = 0;  // its position in the exchange
+  HelloBody body;
+};
+// What it measured of the gradients of a step: all its values, in their order.
+struct Sums {
+  std::uint64_t step = 0;
+  Payload bytes;
+};
+using Event = std::variant<Hello, Push, EndStep, CountStep, Pull, PullRows, Save, Ask, Complete, Failure,
+                           PullChanged, ServerHello, Sums>;
 
 // --- Replies.
 
@@ -182,7 +197,13 @@ struct Left {
   std::uint64_t trainer = 0, steps = 0;
 };
 struct Completed {};
-using Reply = std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows,
-                           RowsGone, Credit, Saved, Answer, Left, Completed, Failure, ChangedRows>;
+// To another server.
+struct ServerWelcome {};
+struct SumsTaken {
+  std::uint64_t step = 0;
+};
+using Reply =
+    std::variant<Welcome, Pushed, StepEnded, StepCounted, Pulled, PulledNewest, Gone, Rows, RowsGone, Credit,
+                 Saved, Answer, Left, Completed, Failure, ChangedRows, ServerWelcome, SumsTaken>;
 
 }  // namespace penstock::protocol

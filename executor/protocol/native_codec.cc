@@ -51,6 +51,10 @@ Written Write(const Ask& m) {
 }
 Written Write(const Complete&) { return {{.kind = MessageKind::kComplete}, {}}; }
 Written Write(const Failure& m) { return {{.kind = MessageKind::kError}, Payload::Of(WriteStatus(m.why))}; }
+Written Write(const ServerHello& m) {
+  return {{.kind = MessageKind::kServerHello, .variable = m.server}, Payload::Of(WriteHello(m.body))};
+}
+Written Write(const Sums& m) { return {{.kind = MessageKind::kSums, .step = m.step}, m.bytes}; }
 
 Written Write(const Welcome& m) {
   return {{.kind = MessageKind::kWelcome, .step = m.steps_ended}, Payload::Of(WriteWelcome(m.body))};
@@ -137,6 +141,8 @@ Written Write(const Left& m) {
   return {{.kind = MessageKind::kLeft, .step = m.steps, .credit = m.trainer}, {}};
 }
 Written Write(const Completed&) { return {{.kind = MessageKind::kCompleted}, {}}; }
+Written Write(const ServerWelcome&) { return {{.kind = MessageKind::kServerWelcome}, {}}; }
+Written Write(const SumsTaken& m) { return {{.kind = MessageKind::kSumsTaken, .step = m.step}, {}}; }
 
 Message SealFor(const Sender& sender, Written written, BodySum sum) {
   written.envelope.job = sender.job;
@@ -189,6 +195,12 @@ Result<Event> EventOf(const Envelope& e, const Payload& body) {
       return Event(Complete{});
     case MessageKind::kError:
       return Event(Failure{ReadStatus(body.ToText())});
+    case MessageKind::kServerHello: {
+      PENSTOCK_ASSIGN_OR_RETURN(HelloBody hello, ReadHello(body.ToText()));
+      return Event(ServerHello{.server = e.variable, .body = std::move(hello)});
+    }
+    case MessageKind::kSums:
+      return Event(Sums{.step = e.step, .bytes = body});
     default:
       return DataLoss("E-rpc-envelope", "trainer ", e.trainer, " sent a message only a pserver may send");
   }
@@ -245,6 +257,10 @@ Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
       return Reply(Completed{});
     case MessageKind::kError:
       return Reply(Failure{ReadStatus(body.ToText())});
+    case MessageKind::kServerWelcome:
+      return Reply(ServerWelcome{});
+    case MessageKind::kSumsTaken:
+      return Reply(SumsTaken{.step = e.step});
     default:
       return DataLoss("E-rpc-envelope", "a pserver sent a message that only a trainer may send");
   }

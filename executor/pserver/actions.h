@@ -23,12 +23,15 @@ struct MachineConfig {
   std::size_t part_bytes = kMaxBodyBytes;
   int backup_trainers = 0;      // that a step does not wait for (quorum.h)
   std::size_t early_bytes = 0;  // of params by turn: what may be given to trainers and not merged yet
+  int servers = 1;              // that exchange sums (sum_exchange.h), this one among them
+  int server = 0;               // which of them this is
   struct Param {
     std::string name;
     std::vector<std::size_t> chunk_bytes;
     bool start = false;
     std::size_t pushed_row_bytes = 0;  // of a gradient of rows: an id and its values; 0: it is dense
     bool by_turn = false;              // pushed when the trainer's turn is near (turn_credit.h); dense
+    bool clips = false;                // its updates need what is made of the sums of all servers
     // Of a dense gradient that travels compressed, by chunk. None: as many as the chunk has.
     std::vector<std::size_t> compressed_bytes = {};
   };
@@ -90,6 +93,20 @@ struct RunAction {
 };
 struct SaveAction {
   SaveEvent save;
+};
+// Measure the merged gradient of the chunk, if the program says so; then MeasureDone.
+struct MeasureAction {
+  int param = 0, chunk = 0;
+  std::uint64_t step = 0;
+};
+// Tell the other servers what was measured here; SumsTaken when one of them has it.
+struct TellSumsAction {
+  std::uint64_t step = 0;
+};
+// Compute what all updates of the step need of what the servers have measured; then CombineDone.
+struct CombineAction {
+  std::uint64_t step = 0;
+  std::vector<Payload> sums;  // by server; of this one none
 };
 // A trainer completed, and others go on. Told once.
 struct LeftAction {
@@ -157,7 +174,8 @@ struct ReplyAction {
       reply;
 };
 
-using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, LeftAction, EndAction>;
+using Action = std::variant<MergeAction, RunAction, ReplyAction, SaveAction, LeftAction, EndAction,
+                            MeasureAction, TellSumsAction, CombineAction>;
 using Actions = std::vector<Action>;
 
 }  // namespace penstock::pserver

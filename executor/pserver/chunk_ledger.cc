@@ -122,7 +122,7 @@ void ChunkAccount::EndMerge() {
 void ChunkAccount::EndBlock() {
   ++version_;
   merged_ = 0;
-  fed_ = running_ = published_ = false;
+  fed_ = running_ = published_ = measured_ = false;
   for (Sequence& from : from_) from.applied = from.taken;
 }
 

@@ -92,6 +92,9 @@ class ChunkAccount {
   void EndMerge();
   // Leaves the trainer's next gradient, which is here(), out of every version.
   void Drop(int trainer);
+  // The gradient that is merged was measured, or is now, for a norm over all (sum_exchange.h).
+  bool measured() const { return measured_; }
+  void SetMeasured() { measured_ = true; }
   void StartBlock() { running_ = true; }
   void EndBlock();
 
@@ -128,6 +131,7 @@ class ChunkAccount {
   bool running_ = false;
   bool awaited_ = false;
   bool published_ = false;
+  bool measured_ = false;
   std::vector<Sequence> from_;  // by trainer
   std::vector<int> arrived_;    // a trainer for each gradient that is whole, in the order in which they were
   int last_taken_ = -1;

@@ -13,12 +13,15 @@
 namespace penstock::pserver {
 namespace {
 
-// Names that a block's ops mention, and whether one writes them.
-std::map<std::string, bool> NamesOf(const Block& block) {
+// Names that the ops of blocks mention, and whether one writes them; -1 is no block.
+std::map<std::string, bool> NamesOf(const Program& program, std::initializer_list<int> blocks) {
   std::map<std::string, bool> names;
-  for (const OpEntry& entry : block.ops()) {
-    for (const std::string& name : entry.op->InputNames()) names.try_emplace(name, false);
-    for (const std::string& name : entry.op->OutputNames()) names[name] = true;
+  for (const int block : blocks) {
+    if (block < 0) continue;
+    for (const OpEntry& entry : program.block(block).ops()) {
+      for (const std::string& name : entry.op->InputNames()) names.try_emplace(name, false);
+      for (const std::string& name : entry.op->OutputNames()) names[name] = true;
+    }
   }
   names.erase(kEmptyVarName);
   names.erase("");
@@ -36,24 +39,6 @@ void Place(const std::vector<Payload>& parts, Tensor& to) {
   }
 }
 
-}  // namespace
-
-Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::ServerRole& facts,
-                                                     Scope& scope, std::optional<std::size_t> chunk_bytes,
-                                                     std::size_t part_bytes) {
-  std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
-  if (facts.lr_block >= 0) {
-    for (const auto& [name, written] : NamesOf(program.block(facts.lr_block))) {
-      if (written) store->made_by_schedule_.insert(name);
-    }
-  }
-  for (const roles::ServedParam& served : store->facts_.params)
-    PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
-  return store;
-}
-
-namespace {
-
 Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (!chunk_bytes && served.chunk_rows) return *served.chunk_rows;
   const Shape& shape = served.param.shape;
@@ -64,6 +49,19 @@ Dim ChunkRowsOf(const roles::ServedParam& served, std::optional<std::size_t> chu
 }
 
 }  // namespace
+
+Result<std::unique_ptr<ChunkStore>> ChunkStore::Make(const Program& program, const roles::ServerRole& facts,
+                                                     Scope& scope, std::optional<std::size_t> chunk_bytes,
+                                                     std::size_t part_bytes) {
+  std::unique_ptr<ChunkStore> store(new ChunkStore(program, facts, scope, part_bytes));
+  for (const auto& [name, written] : NamesOf(program, {facts.lr_block, facts.shared_block})) {
+    if (written) store->made_for_all_.insert(name);
+  }
+  if (facts.shared_block >= 0) store->TakeOverExchange();
+  for (const roles::ServedParam& served : store->facts_.params)
+    PENSTOCK_RETURN_IF_ERROR(store->AddParam(served, chunk_bytes));
+  return store;
+}
 
 Status ChunkStore::AddParam(const roles::ServedParam& served, std::optional<std::size_t> chunk_bytes) {
   if (served.by_id) return AddTable(served);
@@ -101,6 +99,8 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
   param.compression = served.compression;
   param.addends = static_cast<int>(served.grads.size());
   param.block = served.block;
+  param.measure_block = served.measure_block;
+  param.clips = served.clips;
   if (served.delta && served.rows) param.changed.emplace(served.param.shape[0], facts_.trainers);
   param.first_queue = first_queue;
   return param;
@@ -110,14 +110,15 @@ ChunkStore::Param& ChunkStore::NewParam(const roles::ServedParam& served) {
 // scope around stays the block's.
 void ChunkStore::TakeOverMerge(const roles::ServedParam& served, Param& param) {
   if (served.start || served.rows || !CanAdd(served.param.dtype)) return;
-  param.merge = FindMerge(program_, served.block, served.grads);
+  const int block = served.measure_block < 0 ? served.block : served.measure_block;
+  param.merge = FindMerge(program_, block, served.grads);
   if (!param.merge) return;
   const Variable* shared = scope_.Find(param.merge->output);
-  if ((shared != nullptr && shared->initialized()) || made_by_schedule_.contains(param.merge->output)) {
+  if ((shared != nullptr && shared->initialized()) || made_for_all_.contains(param.merge->output)) {
     param.merge.reset();
     return;
   }
-  for (const OpId op : param.merge->replaces) program_.MutableBlock(served.block).Remove(op);
+  for (const OpId op : param.merge->replaces) program_.MutableBlock(block).Remove(op);
 }
 
 // Whose gradient the block works on is no temporary of its own: it finds that in its chunk's scope.
@@ -173,9 +174,9 @@ Status ChunkStore::AddTable(const roles::ServedParam& served) {
   chunk->scope = std::make_unique<Scope>(&scope_);
   AddGradients(served, {}, *chunk);
   std::vector<table::RowTable::ColumnSource> columns = {{served.param.name, scope_.Find(served.param.name)}};
-  for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
+  for (const auto& [name, written] : NamesOf(program_, {served.block})) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
-    if (made_by_schedule_.contains(name)) continue;
+    if (made_for_all_.contains(name)) continue;
     Variable* shared = scope_.Find(name);
     const bool made = shared != nullptr && shared->initialized();
     const bool rows = name == served.param.name || (made && shared->Is<SelectedRows>());
@@ -205,9 +206,10 @@ Status ChunkStore::AddChunk(const roles::ServedParam& served, const Tensor& whol
   if (!served.backups.empty()) {
     chunk->scope->FindOrCreate(served.backup_of)->As<Tensor>() = Tensor(DType::kInt64, {1});
   }
-  for (const auto& [name, written] : NamesOf(program_.block(served.block))) {
+  if (served.measure_block >= 0) AddMeasures(served.measure_block, *chunk);
+  for (const auto& [name, written] : NamesOf(program_, {served.measure_block, served.block})) {
     if (chunk->scope->FindLocal(name) != nullptr) continue;
-    if (made_by_schedule_.contains(name)) continue;  // found in the scope around, when it is there
+    if (made_for_all_.contains(name)) continue;  // found in the scope around, when it is there
     Variable* shared = scope_.Find(name);
     if (shared == nullptr || !shared->initialized()) {  // a temporary of the block
       chunk->scope->FindOrCreate(name);
@@ -259,6 +261,7 @@ std::vector<MachineConfig::Param> ChunkStore::Shapes() const {
     MachineConfig::Param& shape = shapes.emplace_back();
     shape.name = param.piece.name;
     shape.start = param.start;
+    shape.clips = param.clips;
     if (param.rows) {
       shape.pushed_row_bytes = sizeof(std::int64_t) + static_cast<std::size_t>(param.piece.shape.RowWidth()) *
                                                           SizeOf(param.piece.dtype);

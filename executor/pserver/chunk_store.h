@@ -11,9 +11,13 @@
 // `scale` (merge_plan.h, gradient_sum.h) and lives until the block has run. Where a block merges in another
 // way, or the gradients are rows, each gradient is copied to where the block reads it.
 //
+// Where gradients are clipped by a norm over all of them, Measure stands between merging and Combine, and
+// Combine before Run: what a chunk's measure block makes for all is put into the server's scope, what other
+// servers told is put beside it, and there the shared block runs (state_machine_sums.cc).
+//
 // Thread-safe for different chunks. What is done to one chunk is done one at a time, on its queue
-// (chunk_queues.h): Merge, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged, CopyForSave. The
-// rest may be called at any time.
+// (chunk_queues.h): Merge, Measure, Run, Publish, PublishNewest, VersionOf, Gather, GatherChanged,
+// CopyForSave; on that of the learning-rate block OwnSums and Combine. The rest may be called at any time.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +25,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "executor/protocol/contract.h"
@@ -69,6 +74,12 @@ class ChunkStore {
   // kFailedPrecondition E-load-differs: two trainers began from different values.
   Status Merge(const MergeAction& merge);
   Status Run(const RunAction& run, BlockRunner& runner);
+  // Runs the block that measures the merged gradient; ok at once if the param has none.
+  Status Measure(const MeasureAction& measure, BlockRunner& runner);
+  // What this server tells the others, once all its chunks have been measured: a copy.
+  Payload OwnSums() const;
+  // Runs the shared block; the sums are as ServedExchange::BytesOf says.
+  Status Combine(const CombineAction& combine, BlockRunner& runner);
   // The chunk at this version (nothing: at the one that it has now), for one trainer: copied once, shared by
   // all who ask, and kept until every trainer has been given it, or a later version is asked for. Null: that
   // version is overwritten, and there is no copy of it.
@@ -120,8 +131,9 @@ class ChunkStore {
     // Where each is kept, by trainer; or one alone, of whoever's turn it is.
     std::vector<std::shared_ptr<Variable>> grads;
     std::vector<View> views;
-    std::optional<Backups> backups;  // where gradients are corrected for delay
-    Tensor param;                    // its rows of the parameter
+    std::vector<std::pair<const Variable*, Variable*>> measures;  // its own, and where all find it
+    std::optional<Backups> backups;                               // where gradients are corrected for delay
+    Tensor param;                                                 // its rows of the parameter
     std::uint64_t version = 0;
     std::shared_ptr<const Published> published;  // of published_version
     std::uint64_t published_version = 0;
@@ -136,6 +148,8 @@ class ChunkStore {
     Compression compression = {};  // of its gradients, on their way
     int addends = 0;               // gradients of an update
     int block = 0;
+    int measure_block = -1;
+    bool clips = false;
     Dim chunk_rows = 0;
     std::optional<MergePlan> merge;
     std::size_t first_queue = 0;
@@ -163,6 +177,8 @@ class ChunkStore {
   Status SetInitial(const MergeAction& merge);
   Status MergeRows(const MergeAction& merge, SelectedRows& gradient) const;
   Status AddChunk(const roles::ServedParam& served, const Tensor& whole, Dim begin, Dim end, Param& param);
+  void TakeOverExchange();
+  void AddMeasures(int block, Chunk& chunk);
   Status MergeTensor(const MergeAction& merge, const Param& param, Chunk& chunk);
   Status MergeExpanded(const MergeAction& merge, const Param& param, Chunk& chunk);
   void AddToSum(const MergeAction& merge, const Param& param, Chunk& chunk);
@@ -175,7 +191,8 @@ class ChunkStore {
   Scope& scope_;
   const std::size_t part_bytes_;
   BufferPool pool_;
-  std::set<std::string> made_by_schedule_;  // variables that the block of the learning rate writes
+  std::set<std::string> made_for_all_;  // variables that the learning rate's and the shared block write
+  std::set<std::string> shared_reads_;  // variables that the shared block reads
   std::vector<Param> params_;
 };
 

@@ -135,10 +135,17 @@ Status PserverLoop::Serve(const Program& program, const Op& op, Scope& scope) {
   Served served = pserver->served();
   served.run = [this](std::function<void()> work) { Post(std::move(work)); };
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener, wire_.Listen(std::move(served), *pserver));
+  const std::unique_ptr<Dialer> dialer = pserver->meets_servers() ? wire_.MakeDialer() : nullptr;
+  const CallsEnd calls_end{dialer.get()};
+  if (dialer != nullptr) pserver->MeetServers(*dialer);
   options_.pserver.report(StrCat("pserver ", pserver->address(), " is ready"));
   TickUntilOver(*pserver);
   // For the last replies: trainers close when they have them.
-  WaitWhile([&] { return pserver->HasListeners(); });
+  WaitWhile([&] {
+    if (dialer != nullptr) pserver->Tick();  // says again what other servers have not heard
+    return pserver->HasListeners();
+  });
+  if (dialer != nullptr) dialer->EndAll();
   listener.reset();
   EndWorkers();
   return *pserver->Ended();

@@ -46,6 +46,12 @@ class PserverLoop : public ServerLoop {
     PserverLoop& loop;
     ~WorkersEnd() { loop.EndWorkers(); }
   };
+  struct CallsEnd {
+    Dialer* dialer;
+    ~CallsEnd() {
+      if (dialer != nullptr) dialer->EndAll();
+    }
+  };
 
   Wire& wire_;
   const OpRegistry& ops_;

@@ -1,5 +1,6 @@
 #include "executor/pserver/pserver.h"
 
+#include <algorithm>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -50,6 +51,10 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
   config.counts_steps = !server->facts_.counters.empty();
   config.part_bytes = server->options_.part_bytes;
   config.params = server->store_->Shapes();
+  if (server->meets_servers()) {
+    config.servers = static_cast<int>(server->facts_.exchange.servers.size());
+    config.server = server->facts_.exchange.self;
+  }
   server->notes_ = JobNotes(server->options_.observer, config.trainers, config.params,
                             server->facts_.mode == roles::ServeMode::kSync);
   PENSTOCK_ASSIGN_OR_RETURN(const JobPolicies policies, ReadPolicies(program.meta()));
@@ -59,11 +64,22 @@ Result<std::unique_ptr<Pserver>> Pserver::Make(const Program& program, const Op&
                            ": backup_trainers is ", config.backup_trainers, ", and there are ",
                            config.trainers, " trainers");
   }
-  if (config.backup_trainers > 0) PENSTOCK_RETURN_IF_ERROR(server->store_->RequireMeans());
+  if (config.backup_trainers > 0) PENSTOCK_RETURN_IF_ERROR(server->RequireBackups(config));
   std::unique_ptr<const UpdatePolicy> policy = PolicyOf(server->facts_, policies);
   if (policy->MergesInTurn()) BoundEarlyBytes(server->options_, config);
   server->machine_ = std::make_unique<StateMachine>(std::move(config), std::move(policy));
   return server;
+}
+
+// A step of backup trainers does not have all gradients, and on another server others.
+Status Pserver::RequireBackups(const MachineConfig& config) const {
+  const auto clips = [](const MachineConfig::Param& param) { return param.clips; };
+  if (std::any_of(config.params.begin(), config.params.end(), clips)) {
+    return Unimplemented("E-contract-policy", kBackupTrainersPolicy,
+                         " does not run where pservers clip by a ",
+                         "norm over all gradients; transpile without it, or with clip=local");
+  }
+  return store_->RequireMeans();
 }
 
 Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options)
@@ -71,6 +87,9 @@ Pserver::Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions op
       blocks_(blocks),
       options_(Guarded(std::move(options))),
       admission_(facts_, options_.job),
+      others_(
+          facts_.exchange, options_.job, facts_.job_facts,
+          {.clock = options_.clock, .observer = options_.observer, .resend_after = options_.resend_after}),
       trainers_(static_cast<std::size_t>(facts_.trainers)),
       strangers_(options_.report, options_.clock),
       checkpoints_(options_.checkpoint_folder),
@@ -140,6 +159,7 @@ bool Pserver::HasListeners() const {
   if (!ended_.has_value()) return !trainer_of_.empty();
   const Nanoseconds since = options_.clock->Now() - ended_at_;
   if (!trainer_of_.empty() && since < kLastReplies) return true;
+  if (ended_->ok() && others_.AnyAtWork() && since < kLastReplies) return true;
   return !ended_->ok() && !admission_.Awaited().empty() && since < kTellLatecomers;
 }
 
@@ -154,6 +174,7 @@ void Pserver::OnEnd(const Status& why) {
                 " if it starts within ", WholeSeconds(kTellLatecomers), " s: ", why.message()));
   }
   ReportLate();
+  why.ok() ? others_.Complete() : others_.Fail(why);
   if (options_.on_end) options_.on_end();
 }
 
@@ -169,10 +190,16 @@ void Pserver::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sende
   Decide([&] {
     if (refused_.contains(from.get())) return;  // it has its answer
     const From known{from, sender, static_cast<int>(sender.trainer)};
-    if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(known, event)) return;
-    if (trainer_of_.contains(from.get())) notes_.Received(known.trainer, event);
     Actions actions;
-    std::visit([&](const auto& message) { On(known, message, actions); }, event);
+    if (std::holds_alternative<protocol::ServerHello>(event)) {
+      On(known, std::get<protocol::ServerHello>(event), actions);
+    } else if (const std::optional<int> server = others_.Find(from.get())) {
+      OnServer(*server, event, actions);
+    } else {
+      if (!std::holds_alternative<protocol::Hello>(event) && !IsOfTrainer(known, event)) return;
+      if (trainer_of_.contains(from.get())) notes_.Received(known.trainer, event);
+      std::visit([&](const auto& message) { On(known, message, actions); }, event);
+    }
     Execute(std::move(actions));
   });
 }
@@ -187,8 +214,46 @@ void Pserver::OnClosed(const std::shared_ptr<Caller>& from, const Status& why) {
   Decide([&] { Closed(from, why); });
 }
 
+void Pserver::MeetServers(Dialer& dialer) {
+  Decide([&] { others_.Dial(dialer, *this); });
+}
+
+void Pserver::OnReply(const std::shared_ptr<Callee>& from, protocol::Reply reply) {
+  Decide([&] {
+    const std::optional<int> server = others_.Find(from.get());
+    if (!server) return;
+    Actions actions;
+    Replied(*server, reply, actions);
+    Execute(std::move(actions));
+  });
+}
+
+void Pserver::OnUnreadableReply(const std::shared_ptr<Callee>& from, const Status& why) {
+  Decide([&] {
+    const std::optional<int> server = others_.Find(from.get());
+    if (!server) return;
+    Actions actions;
+    machine_->Fail(Status(why).In(others_.NameOf(*server)), actions);
+    Execute(std::move(actions));
+  });
+}
+
+void Pserver::OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& why) {
+  Decide([&] {
+    if (const std::optional<int> server = others_.Find(from.get())) CalleeClosed(*server, why);
+  });
+}
+
 void Pserver::Tick() {
-  Decide([&] { ReportAwaited(); });
+  Decide([&] {
+    ReportAwaited();
+    if (ended_.has_value() && !ended_->ok()) return;
+    const Status status = others_.Tick();
+    if (status.ok() || ended_.has_value()) return;
+    Actions actions;
+    machine_->Fail(status, actions);
+    Execute(std::move(actions));
+  });
 }
 
 }  // namespace penstock::pserver

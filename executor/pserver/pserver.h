@@ -5,6 +5,7 @@
 //   PENSTOCK_ASSIGN_OR_RETURN(auto server, Pserver::Make(program, op, scope, ops, blocks, options));
 //   NativeService service(*server);
 //   PENSTOCK_ASSIGN_OR_RETURN(auto listener, transport.Listen(server->address(), service));
+//   server->MeetServers(dialer);                      // others, with which it exchanges sums
 //   ... until server->Ended()
 //
 // Thread-safe. Under the lock it only decides: what touches the memory of a chunk (merges, blocks, copies for
@@ -30,6 +31,7 @@
 #include "executor/pserver/chunk_queues.h"
 #include "executor/pserver/chunk_store.h"
 #include "executor/pserver/job_notes.h"
+#include "executor/pserver/other_servers.h"
 #include "executor/pserver/service.h"
 #include "executor/pserver/state_machine.h"
 #include "executor/pserver/wire.h"
@@ -58,14 +60,15 @@ struct PserverOptions {
   std::function<void()> on_end;                    // called once, when Ended() has become true
   std::function<void(const std::string&)> report;  // a line for the user
   std::function<void(const std::string&)> warn;    // one about a failure; empty: report
-  // Called when a trainer's failure, not one of this server's, ends the job; may be empty.
+  // Called when the failure of a trainer or of another server ends the job; may be empty.
   std::function<void(const Status&)> on_reaction;
   Clock* clock = &SystemClock();
-  Nanoseconds report_after = observe::kReportAfter;  // of a wait; then each time that it has doubled
-  observe::Observer* observer = nullptr;             // records and counts what it does; null: nobody does
+  Nanoseconds report_after = observe::kReportAfter;    // of a wait; then each time that it has doubled
+  Nanoseconds resend_after = std::chrono::seconds(1);  // to other servers, what they have not acknowledged
+  observe::Observer* observer = nullptr;               // records and counts what it does; null: nobody does
 };
 
-class Pserver : public EventHandler {
+class Pserver : public EventHandler, public ReplyHandler {
  public:
   static Result<std::unique_ptr<Pserver>> Make(const Program& program, const Op& listen_and_serv,
                                                Scope& scope, const OpRegistry& ops, BlockRunner& blocks,
@@ -78,6 +81,13 @@ class Pserver : public EventHandler {
   void OnUnreadable(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) override;
   void OnNoMemory() override { FailForMemory(); }
+  void OnReply(const std::shared_ptr<Callee>& from, protocol::Reply reply) override;
+  void OnUnreadableReply(const std::shared_ptr<Callee>& from, const Status& why) override;
+  void OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& why) override;
+  // Once, where the program exchanges sums: calls the other servers. The dialer's calls end (EndAll) before
+  // this object does.
+  void MeetServers(Dialer& dialer);
+  bool meets_servers() const { return facts_.exchange.servers.size() > 1; }
   // Once a second or so: reports who is waited for, and whom its trainers wait for.
   void Tick();
   void Fail(const Status& why);
@@ -103,6 +113,7 @@ class Pserver : public EventHandler {
   };
 
   Pserver(roles::ServerRole facts, BlockRunner& blocks, PserverOptions options);
+  Status RequireBackups(const MachineConfig& config) const;
   // Runs `work`; memory that is short, or runs out in it, ends the job with E-run-memory.
   template <typename Work>
   void Guard(const Work& work);
@@ -140,10 +151,25 @@ class Pserver : public EventHandler {
   void On(const From& from, const protocol::Complete&, Actions& actions);
   void On(const From& from, const protocol::Failure& failure, Actions& actions);
 
+  void On(const From& from, const protocol::Sums&, Actions& actions);
+
+  // Other servers (pserver_servers.cc).
+  void On(const From& from, const protocol::ServerHello& hello, Actions& actions);
+  void OnServer(int server, const protocol::Event& event, Actions& actions);
+  void TakeSums(int server, const protocol::Sums& sums, Actions& actions);
+  bool ForgetServer(int server);
+  void Replied(int server, const protocol::Reply& reply, Actions& actions);
+  void CalleeClosed(int server, const Status& why);
+  void ServerClosed(int server, const Status& why);
+  void ReactToServer(int server, const Status& why, Actions& actions);
+
   // What the state machine decides (pserver_actions.cc).
   void Execute(Actions actions);
   void Start(MergeAction merge);
   void Start(const RunAction& run);
+  void Start(const MeasureAction& measure);
+  void Start(const TellSumsAction& tell);
+  void Start(CombineAction combine);
   void Start(const SaveAction& action);
   void CopyForSave(const SaveEvent& save);
   void WriteSaved(const SaveEvent& save, SelectedRows rows);
@@ -171,6 +197,7 @@ class Pserver : public EventHandler {
   std::string Waits(Nanoseconds now) const;
   std::optional<ChunkId> FirstNotWhole() const;
   std::string Lacking(int param, int chunk) const;
+  std::string LackingSums() const;
   std::string TrainersWaiting(Nanoseconds now) const;
 
   const roles::ServerRole facts_;
@@ -182,6 +209,7 @@ class Pserver : public EventHandler {
   std::unique_ptr<ChunkQueues> queues_;
   std::unique_ptr<StateMachine> machine_;
   Admission admission_;
+  OtherServers others_;
   std::vector<Trainer> trainers_;  // by id
   std::map<const Caller*, int> trainer_of_;
   std::set<const Caller*> refused_;  // that are still there

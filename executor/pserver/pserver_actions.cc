@@ -62,6 +62,12 @@ void Pserver::Execute(Actions actions) {
       Reply(*reply);
     } else if (const auto* left = std::get_if<LeftAction>(&action)) {
       Tell(*left);
+    } else if (const auto* measure = std::get_if<MeasureAction>(&action)) {
+      Start(*measure);
+    } else if (const auto* tell = std::get_if<TellSumsAction>(&action)) {
+      Start(*tell);
+    } else if (auto* combine = std::get_if<CombineAction>(&action)) {
+      Start(std::move(*combine));
     } else if (const auto* end = std::get_if<EndAction>(&action)) {
       OnEnd(end->why);
     }
@@ -99,6 +105,28 @@ void Pserver::Start(const RunAction& run) {
     const Status status = store_->Run(run, blocks_);
     notes_.Ran(run);
     Done([&](Actions& next) { machine_->BlockDone(run.param, run.chunk, status, next); });
+  });
+}
+
+void Pserver::Start(const MeasureAction& measure) {
+  queues_->Push(store_->QueueOf(measure.param, measure.chunk), ChunkQueues::Size::kLarge, [this, measure] {
+    const Status status = store_->Measure(measure, blocks_);
+    Done([&](Actions& next) { machine_->MeasureDone(measure.param, measure.chunk, status, next); });
+  });
+}
+
+// On the queue of what runs for all chunks, before the block that combines the sums and ends the step.
+void Pserver::Start(const TellSumsAction& tell) {
+  queues_->Push(store_->QueueOf(-1, 0), ChunkQueues::Size::kSmall, [this, tell] {
+    const Payload sums = store_->OwnSums();
+    Done([&](Actions&) { others_.Tell(tell.step, sums); });
+  });
+}
+
+void Pserver::Start(CombineAction combine) {
+  queues_->Push(store_->QueueOf(-1, 0), ChunkQueues::Size::kLarge, [this, combine = std::move(combine)] {
+    const Status status = store_->Combine(combine, blocks_);
+    Done([&](Actions& next) { machine_->CombineDone(status, next); });
   });
 }
 

@@ -166,6 +166,11 @@ void Pserver::On(const From& from, const protocol::Ask& ask, Actions&) {
                           .lacking = Lacking(*param, static_cast<int>(chunk))});
 }
 
+void Pserver::On(const From& from, const protocol::Sums&, Actions&) {
+  Refuse(from.caller, FailedPrecondition("E-rpc-hello", "trainer ", from.trainer,
+                                         " told sums, which pservers tell each other"));
+}
+
 void Pserver::On(const From& from, const protocol::Complete&, Actions& actions) {
   At(from.trainer).worked = true;
   machine_->Complete(from.trainer, actions);

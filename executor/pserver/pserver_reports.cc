@@ -41,7 +41,10 @@ void Pserver::ReportAwaited() {
   strangers_.Tick();
   if (ended_.has_value()) return;
   const Nanoseconds now = options_.clock->Now();
-  const std::vector<int> awaited = admission_.Awaited();
+  std::string awaited = ListOf(admission_.Awaited());
+  if (!awaited.empty()) awaited.insert(0, "trainer ");
+  for (const int server : others_.Awaited())
+    awaited += StrCat(awaited.empty() ? "" : " and ", others_.NameOf(server));
   Nanoseconds since = started_;
   if (awaited.empty()) {
     for (const Trainer& trainer : trainers_) since = std::max(since, trainer.active);
@@ -55,9 +58,11 @@ void Pserver::ReportAwaited() {
     NoteLacking();
     return options_.report(StrCat("waiting on pserver ", facts_.address, ": ", text));
   }
-  for (const int t : awaited) notes_.Lacks(t, 0, -1);
-  options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address,
-                         ": for trainer ", ListOf(awaited), " to start"));
+  for (const int t : admission_.Awaited()) notes_.Lacks(t, 0, -1);
+  for (const int server : others_.Awaited())
+    others_.notes(server).Record(observe::EventKind::kWaitsFor, machine_->sums().over());
+  options_.report(StrCat("waiting ", WholeSeconds(now - started_), " s on pserver ", facts_.address, ": for ",
+                         awaited, " to start"));
 }
 
 void Pserver::ReportLate() const {
@@ -75,6 +80,8 @@ void Pserver::ReportLate() const {
 std::string Pserver::Waits(Nanoseconds now) const {
   const std::string told = TrainersWaiting(now);
   if (!told.empty()) return told;
+  if (const std::string servers = LackingSums(); !servers.empty())
+    return StrCat("step ", machine_->sums().over(), " lacks the sums of ", servers);
   const std::optional<ChunkId> at = FirstNotWhole();
   if (!at) return "";
   return StrCat("step ", machine_->version(at->param, at->chunk), " of ",
@@ -94,6 +101,8 @@ std::optional<ChunkId> Pserver::FirstNotWhole() const {
 }
 
 void Pserver::NoteLacking() const {
+  for (const int server : machine_->sums().Lacks())
+    others_.notes(server).Record(observe::EventKind::kWaitsFor, machine_->sums().over());
   const std::optional<ChunkId> at = FirstNotWhole();
   if (!at) return;
   for (const int t : machine_->Lacks(at->param, at->chunk))
@@ -124,6 +133,14 @@ std::string Pserver::Lacking(int param, int chunk) const {
                    ? StrCat(" (last heard ", WholeSeconds(options_.clock->Now() - trainer.heard), " s ago)")
                    : std::string(" (not started yet)"));
   }
+  return text.empty() && machine_->WaitsForSums(param, chunk) ? LackingSums() : text;
+}
+
+// "pserver 10.0.0.2:6174 (last heard 11 s ago)"
+std::string Pserver::LackingSums() const {
+  std::string text;
+  for (const int server : machine_->sums().Lacks())
+    text += StrCat(text.empty() ? "" : ", ", others_.Describe(server));
   return text;
 }
 

@@ -9,8 +9,9 @@ namespace penstock::pserver {
 // others would wait for that trainer; an envelope that is none may be a stranger's.
 void Pserver::Unreadable(const std::shared_ptr<Caller>& from, const Status& why) {
   const bool was_trainer = trainer_of_.contains(from.get());
-  Refuse(from, why);
-  if (was_trainer || !options_.proven || why.id() != "E-rpc-body") return;
+  const bool was_server = others_.Find(from.get()).has_value();
+  if (!was_server) Refuse(from, why);
+  if (!was_server && (was_trainer || !options_.proven || why.id() != "E-rpc-body")) return;
   Actions actions;
   machine_->Fail(why, actions);
   Execute(std::move(actions));
@@ -111,6 +112,11 @@ void Pserver::Welcome(int trainer, std::uint64_t contract) {
 
 void Pserver::Closed(const std::shared_ptr<Caller>& from, const Status& why) {
   refused_.erase(from.get());
+  if (const std::optional<int> server = others_.Find(from.get())) {
+    if (ForgetServer(*server)) return;
+    others_.Forget(*server);
+    return ServerClosed(*server, why);
+  }
   const auto known = trainer_of_.find(from.get());
   if (known == trainer_of_.end()) return;
   const int id = known->second;

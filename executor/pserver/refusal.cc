@@ -17,10 +17,12 @@ Refusal::Refusal(Status why, int trainers, const std::string& job, Clock& clock)
       clock_(clock),
       started_(clock.Now()) {}
 
-void Refusal::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender, protocol::Event) {
+void Refusal::OnEvent(const std::shared_ptr<Caller>& from, const protocol::Sender& sender,
+                      protocol::Event event) {
+  const bool is_trainer = !std::holds_alternative<protocol::ServerHello>(event);
   {
     const std::lock_guard lock(mutex_);
-    if (sender.job == job_hash_) told_.insert(sender.trainer);
+    if (is_trainer && sender.job == job_hash_) told_.insert(sender.trainer);
     open_.insert(from.get());
   }
   OnUnreadable(from, why_);

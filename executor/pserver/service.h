@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "executor/protocol/events.h"
 #include "framework/base/status.h"
@@ -39,6 +40,36 @@ class EventHandler {
   virtual void OnClosed(const std::shared_ptr<Caller>& from, const Status& why) = 0;
   // Memory ran out before a message was read.
   virtual void OnNoMemory() = 0;
+};
+
+// A connection that this server makes to another one: a Caller, seen from its own side. Thread-safe; nothing
+// waits, and after the end of the connection nothing has an effect.
+class Callee {
+ public:
+  virtual ~Callee() = default;
+  virtual void Send(const protocol::Sender& from, protocol::Event event) = 0;
+  // Sends what is on its way, then ends the connection.
+  virtual void Close() = 0;
+};
+
+// Takes what comes back. Calls for one callee come one at a time, from any thread but never inside a call of
+// Dial or Callee, and must not wait; OnCalleeClosed is the last one.
+class ReplyHandler {
+ public:
+  virtual ~ReplyHandler() = default;
+  virtual void OnReply(const std::shared_ptr<Callee>& from, protocol::Reply reply) = 0;
+  virtual void OnUnreadableReply(const std::shared_ptr<Callee>& from, const Status& why) = 0;
+  virtual void OnCalleeClosed(const std::shared_ptr<Callee>& from, const Status& why) = 0;
+};
+
+class Dialer {
+ public:
+  virtual ~Dialer() = default;
+  // Returns at once, and tries until the server is there or the callee is closed. The handler outlives
+  // OnCalleeClosed.
+  virtual std::shared_ptr<Callee> Dial(const std::string& address, ReplyHandler& handler) = 0;
+  // Ends what is still open, and returns when no call of a handler is running or will come.
+  virtual void EndAll() = 0;
 };
 
 }  // namespace penstock::pserver

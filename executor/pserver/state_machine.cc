@@ -9,10 +9,19 @@ namespace {
 // How many steps of a trainer may wait to be counted: nobody is that far ahead of its gradients.
 constexpr std::size_t kWaitingCountsMax = 1024;
 
+std::size_t ChunksThatClip(const MachineConfig& config) {
+  std::size_t chunks = 0;
+  for (const MachineConfig::Param& param : config.params)
+    chunks += param.clips ? param.chunk_bytes.size() : 0;
+  return chunks;
+}
+
 }  // namespace
 
 StateMachine::StateMachine(MachineConfig config, std::unique_ptr<const UpdatePolicy> policy)
-    : ledger_(std::move(config)), policy_(std::move(policy)) {
+    : ledger_(std::move(config)),
+      policy_(std::move(policy)),
+      sums_(ChunksThatClip(ledger_.config()), ledger_.config().servers, ledger_.config().server) {
   Actions nobody_is_here_yet;  // each trainer is told when it is welcomed
   GiveAllTurns(nobody_is_here_yet);
 }
@@ -151,7 +160,7 @@ void StateMachine::MergeDone(int param, int chunk, Actions& out) {
 }
 
 void StateMachine::StartBlock(ChunkId at, Actions& out) {
-  if (!HasAllInitial(at, out)) return;
+  if (!HasAllInitial(at, out) || !MayUpdate(at, out)) return;
   if (ledger_.config().has_lr_block && rate_runs_ < policy_->RateRuns(ledger_, at)) {
     wait_for_rate_.insert(at);
     return StartRate(out);
@@ -264,7 +273,7 @@ void StateMachine::AnswerWaiting(ChunkId at, Actions& out) {
 }
 
 void StateMachine::EndIfDrained(Actions& out) {
-  if (ended_ || busy_ > 0 || !ledger_.AllCompleted()) return;
+  if (ended_ || busy_ > 0 || !ledger_.AllCompleted() || !sums_.settled()) return;
   ended_ = true;
   out.emplace_back(EndAction{OkStatus()});
 }

@@ -4,7 +4,7 @@
 //   StateMachine machine(config, std::make_unique<SyncPolicy>());  // policies/
 //   Actions actions;
 //   machine.Push({.trainer = 1, .param = 0, .chunk = 2, .step = 7, .part = 0, .bytes = body}, actions);
-//   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End
+//   for (const Action& action : actions) ...          // Merge, RunBlock, Reply, Save, Left, End ...
 //
 // It keeps a ChunkLedger and asks an UpdatePolicy. The unit is the chunk: rows of one parameter piece. Its
 // version counts its updates; which gradients make one is the policy's answer. What is the same in every mode
@@ -13,6 +13,10 @@
 // One thing at a time happens to a chunk: a merge, a block, or a value that is set. The learning-rate block
 // runs when the policy says that nothing needs the rate of before. A repeated message is answered again and
 // changes nothing.
+//
+// Where gradients are clipped by a norm over all of them, a chunk whose version is whole is measured first;
+// when all that clip are, the servers tell each other what they have measured; then one block computes what
+// all updates need of it, and the updates run (sum_exchange.h). Another server that dies ends the job.
 //
 // A gradient may be rows: of a table, which is one chunk. It says itself how long it is, and every trainer
 // sends one each step, if with no rows. Single rows of a table are asked for by version, as chunks are.
@@ -33,6 +37,7 @@
 
 #include "executor/pserver/actions.h"
 #include "executor/pserver/chunk_ledger.h"
+#include "executor/pserver/sum_exchange.h"
 #include "executor/pserver/update_policy.h"
 #include "framework/base/status.h"
 
@@ -56,7 +61,15 @@ class StateMachine {
   // Ends everything: an error of ours, or the user's wish.
   void Fail(const Status& why, Actions& out);
 
+  // Messages of another server with which sums are exchanged (state_machine_sums.cc).
+  void TakeSums(int server, std::uint64_t step, Payload sums, Actions& out);
+  void SumsTaken(int server, std::uint64_t step, Actions& out);
+  void ServerCompleted(int server, Actions& out);
+  void ServerGone(int server, const Status& why, Actions& out);
+
   // Results of actions.
+  void MeasureDone(int param, int chunk, const Status& status, Actions& out);
+  void CombineDone(const Status& status, Actions& out);
   void MergeDone(int param, int chunk, Actions& out);
   void BlockDone(int param, int chunk, const Status& status, Actions& out);
   void SaveDone(const SaveEvent& save, const Status& status, Actions& out);
@@ -78,6 +91,11 @@ class StateMachine {
   std::uint64_t repeats() const { return repeats_; }  // pushes that came again, and were dropped
   // Whose gradient the next version of this chunk lacks.
   std::vector<int> Lacks(int param, int chunk) const;
+  // The chunk's next version waits for what other servers measure (sums().Lacks()).
+  bool WaitsForSums(int param, int chunk) const {
+    return ledger_.param(param).clips && ledger_.chunk({param, chunk}).measured();
+  }
+  const SumExchange& sums() const { return sums_; }
   // The newest version that a checkpoint holds, for every reply; 0: none.
   std::uint64_t durable_version() const { return 0; }
 
@@ -95,6 +113,8 @@ class StateMachine {
   void AdvanceAll(Actions& out);
   void StartMerge(ChunkId at, const Turn& turn, Actions& out);
   void StartBlock(ChunkId at, Actions& out);
+  bool MayUpdate(ChunkId at, Actions& out);
+  void CombineIfWhole(Actions& out);
   void StartRate(Actions& out);
   void CountWhatIsDue(Actions& out);
   void StartThoseThatWaitForTheRate(Actions& out);
@@ -112,11 +132,12 @@ class StateMachine {
 
   ChunkLedger ledger_;
   const std::unique_ptr<const UpdatePolicy> policy_;
+  SumExchange sums_;
   std::uint64_t repeats_ = 0;
   std::uint64_t rate_runs_ = 0;  // of the learning-rate block
   bool rate_running_ = false;
   std::set<ChunkId> wait_for_rate_;  // whole versions
-  std::size_t busy_ = 0;             // merges, blocks and saves under way
+  std::size_t busy_ = 0;             // merges, measures, blocks and saves under way
   int completed_ = 0;                // trainers; those that left are not counted any more
   bool ended_ = false;
 };

@@ -16,8 +16,8 @@
 // are the same in every mode: the machine asks no policy about them.
 //
 // What may run when is two questions: Next says that a chunk's version is whole, RateRuns which run of the
-// learning-rate block it needs. A phase that all chunks go through between the two (norms that servers
-// exchange) belongs at the same place, StateMachine::StartBlock.
+// learning-rate block it needs. What all chunks go through between the two (norms over all gradients) is the
+// same in every mode that has it: StateMachine::StartBlock.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "executor/pserver/fluid_service.h"
+#include "executor/pserver/native_dialer.h"
 #include "executor/pserver/native_service.h"
 #include "executor/transport/unary.h"
 #include "framework/text/policies.h"
@@ -32,6 +33,8 @@ Result<std::unique_ptr<Listener>> NativeWire::Listen(Served served, EventHandler
       std::make_unique<ServiceListener<NativeService>>(std::move(service), std::move(listener)));
 }
 
+std::unique_ptr<Dialer> NativeWire::MakeDialer() { return std::make_unique<NativeDialer>(transport_); }
+
 Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler& handler) {
   const std::string address = served.role.address;
   if (served.role.mode == roles::ServeMode::kGeo) {
@@ -46,6 +49,7 @@ Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler&
   };
   if (served.backup_trainers > 0) return refused(kBackupTrainersPolicy);
   for (const roles::ServedParam& param : served.role.params) {
+    if (param.clips) return refused("clip=global by a norm over all gradients");
     if (!param.compression.none()) return refused(kCompressionPolicy);
   }
   auto service = std::make_shared<FluidService>(handler, std::move(served), job_);

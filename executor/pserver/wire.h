@@ -32,6 +32,8 @@ class Wire {
   // Hands what arrives at the server's address to `handler`, until the result is destroyed.
   // kUnavailable E-rpc-bind.
   virtual Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) = 0;
+  // How a server calls others. Null: servers do not on this wire, and Listen refuses one that would.
+  virtual std::unique_ptr<Dialer> MakeDialer() = 0;
 };
 
 // Ours. The transport outlives it.
@@ -39,6 +41,7 @@ class NativeWire : public Wire {
  public:
   explicit NativeWire(Transport& transport) : transport_(transport) {}
   Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) override;
+  std::unique_ptr<Dialer> MakeDialer() override;
 
  private:
   Transport& transport_;
@@ -46,12 +49,13 @@ class NativeWire : public Wire {
 
 // Fluid's. Parts of a chunk are FluidService::kPartBytes large on it, and no calls tell of credit.
 // kUnimplemented: E-server-mode, a server of geo-SGD; E-contract-policy, one with backup trainers, for whom
-// its phases would wait.
+// its phases would wait, and one that clips by a norm over all gradients.
 class FluidWire : public Wire {
  public:
   FluidWire(std::string job, std::function<void(const std::string&)> report)
       : job_(std::move(job)), report_(std::move(report)) {}
   Result<std::unique_ptr<Listener>> Listen(Served served, EventHandler& handler) override;
+  std::unique_ptr<Dialer> MakeDialer() override { return nullptr; }
 
  private:
   const std::string job_;

@@ -31,6 +31,7 @@ class ServedReader {
     served_.by_id = served_.param.rows;
     served_.delta = update_.delta;
     if (update_.merge_block != block) served_.measure_block = update_.merge_block;
+    served_.clips = served_.measure_block >= 0;
     PENSTOCK_RETURN_IF_ERROR(ReadGradients());
     if (merges_for > 0 && static_cast<int>(served_.grads.size()) != merges_for) {
       return InvalidArgument("E-server-merge", "block ", block, " merges ", served_.grads.size(),
@@ -71,7 +72,7 @@ class ServedReader {
   }
 
   void ReadOps() {
-    served_.elementwise = !served_.rows;
+    served_.elementwise = !served_.rows && served_.measure_block < 0;
     for (const OpEntry& entry : program_.block(update_.block).ops()) {
       const OpDef* def = ops_.Find(entry.op->type());
       served_.elementwise = served_.elementwise && def != nullptr && def->elementwise();
@@ -185,6 +186,8 @@ class ServerReader {
         ReadWiring(ops_, program_, role_.mode, blocks, ArrivingAt(ops_, program_, serve_, blocks));
     role_.measure_blocks = wiring.preludes;
     role_.shared_block = wiring.shared_block;
+    if (wiring.exchange != nullptr) PENSTOCK_RETURN_IF_ERROR(ReadExchange(ExchangeView(*wiring.exchange)));
+    const ViewSet made_for_all = MadeForAll();
     const Names x = serve_.received();
     const ViewSet received(x.begin(), x.end());
     std::size_t merged = 0;
@@ -202,11 +205,66 @@ class ServerReader {
       PENSTOCK_ASSIGN_OR_RETURN(ServedParam served,
                                 ServedReader(ops_, program_, update).Read(sync ? role_.trainers : 0));
       if (!served.by_id) count(served.grads);
+      served.clips = served.clips || ReadsAny(update.block, made_for_all);
       role_.params.push_back(std::move(served));
     }
     if (merged == x.size()) return OkStatus();
     return InvalidArgument("E-server-merge", "listen_and_serv receives ", x.size(),
                            " gradients, but its blocks merge ", merged);
+  }
+
+  // What the shared block makes, which updates that clip read.
+  ViewSet MadeForAll() const {
+    ViewSet made;
+    if (role_.shared_block < 0) return made;
+    for (const OpEntry& entry : program_.block(role_.shared_block).ops()) {
+      for (const Slot& slot : entry.op->outputs()) made.insert(slot.args.begin(), slot.args.end());
+    }
+    return made;
+  }
+  bool ReadsAny(int block, const ViewSet& names) const {
+    for (const OpEntry& entry : program_.block(block).ops()) {
+      for (const Slot& slot : entry.op->inputs()) {
+        for (const std::string& name : slot.args) {
+          if (names.contains(name)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Each server tells its own values in the order in which all servers list them.
+  Status ReadExchange(const ExchangeView& exchange) {
+    const auto position = [&](const std::string& address) {
+      const Names peers = exchange.peers();
+      const auto at = std::find(peers.begin(), peers.end(), address);
+      return at == peers.end() ? -1 : static_cast<int>(at - peers.begin());
+    };
+    ServedExchange& out = role_.exchange;
+    out.servers.assign(exchange.peers().begin(), exchange.peers().end());
+    out.self = position(role_.address);
+    if (out.self < 0 || exchange.owners().size() != exchange.all().size()) {
+      return InvalidArgument("E-server-exchange", "exchange_sums names ", exchange.owners().size(),
+                             " servers of ", exchange.all().size(), " values, among ",
+                             exchange.peers().size(), " that take part",
+                             out.self < 0 ? ", and this one is none of them" : "");
+    }
+    std::vector<std::string> own;
+    for (std::size_t i = 0; i < exchange.all().size(); ++i) {
+      const std::string& name = exchange.all()[i];
+      ServedExchange::Value value{.type = {}, .owner = position(exchange.owners()[i])};
+      PENSTOCK_ASSIGN_OR_RETURN(value.type, PieceOf(program_, 0, name, name));
+      if (value.owner < 0 || value.type.rows || !value.type.shape.IsKnown()) {
+        return InvalidArgument("E-server-exchange", "exchange_sums cannot get ", value.type, " from ",
+                               exchange.owners()[i]);
+      }
+      if (value.owner == out.self) own.push_back(name);
+      out.values.push_back(std::move(value));
+    }
+    if (std::equal(own.begin(), own.end(), exchange.own().begin(), exchange.own().end())) return OkStatus();
+    return InvalidArgument("E-server-exchange", "exchange_sums tells ", exchange.own().size(),
+                           " values of its own, of which other servers expect ", own.size(),
+                           ", or another order");
   }
 
   // For each table that is dealt out by id: the name of the question, and the block that answers it.
@@ -314,6 +372,22 @@ class ServerReader {
 };
 
 }  // namespace
+
+std::string ServedExchange::ToText() const {
+  std::string text;
+  for (const std::string& server : servers) text += StrCat("server ", server, "\n");
+  for (const Value& value : values) text += StrCat("sum ", value.type, " of server ", value.owner, "\n");
+  return text;
+}
+
+std::size_t ServedExchange::BytesOf(int owner) const {
+  std::size_t bytes = 0;
+  for (const Value& value : values) {
+    if (value.owner == owner)
+      bytes += static_cast<std::size_t>(value.type.shape.Count()) * SizeOf(value.type.dtype);
+  }
+  return bytes;
+}
 
 Result<ServerRole> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv) {
   return ServerReader(ops, program, listen_and_serv).Read();

@@ -52,7 +52,9 @@ struct ServedParam {
   std::string logical = {};
   std::optional<Dim> row_begin = {};
   int measure_block = -1;  // merges and measures the gradient before any update runs; -1: `block` merges
-  bool delta = false;      // geo: what arrives is a difference, which `block` adds
+  // Its update reads what is made of the measures of all gradients, or it has a measure block.
+  bool clips = false;
+  bool delta = false;  // geo: what arrives is a difference, which `block` adds
   // Delay compensation: copies of the parameter as each trainer last fetched it, by trainer, and the variable
   // that says whose gradient is worked on.
   std::vector<std::string> backups = {};
@@ -62,6 +64,20 @@ struct ServedParam {
   const std::string& GradientOf(int trainer) const {
     return grads.size() == 1 ? grads.front() : grads[static_cast<std::size_t>(trainer)];
   }
+};
+
+// What servers tell each other of their merged gradients before any of them updates (exchange_sums).
+struct ServedExchange {
+  struct Value {
+    PieceType type;
+    int owner = 0;  // that measures it: a position among `servers`
+  };
+  std::vector<std::string> servers;  // addresses of all that take part; empty: there is no exchange
+  int self = 0;                      // the position of this server
+  std::vector<Value> values;         // in the order that is the same on all servers
+
+  std::string ToText() const;            // a line for each server and value
+  std::size_t BytesOf(int owner) const;  // of all its values
 };
 
 struct ServerRole {
@@ -78,6 +94,7 @@ struct ServerRole {
   // the last may exchange what was measured with other servers (shared_block; -1: none does).
   std::vector<int> measure_blocks;
   int shared_block = -1;
+  ServedExchange exchange;
   // What the learning rate's block counts where trainers tell of their steps: by trainer.
   std::vector<std::string> counters;
   // Of the plan that made the program, where it carries one: what plan::Fingerprint says of it. Job facts
@@ -96,6 +113,7 @@ struct ServerRole {
 //   E-server-twice      a parameter is updated or held twice
 //   E-server-compression  the gradients of a parameter are compressed in different ways, or cannot be
 //   E-server-lookup     a question that no block can answer
+//   E-server-exchange   measures that servers could not tell each other
 //   E-server-chunk      the plan cuts a piece as its update does not allow
 //   E-op-unknown, E-contract-var, E-contract-shape, E-policy-value, E-text-syntax, E-compression-value
 Result<ServerRole> ReadServer(const OpRegistry& ops, const Program& program, const Op& listen_and_serv);

@@ -25,9 +25,10 @@ void RegisterExchangeSums(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      // The server's programs are made, planned and proved; a server that runs them needs calls between
-      // servers.
-      .NotBuilt("pservers do not exchange sums; transpile with clip=\"local\"");
+      // The runtime of a server does it in the op's place (executor/pserver): it never waits inside a block.
+      .NotBuilt(
+          "a pserver exchanges sums by itself, between the merges and updates of listen_and_serv; no "
+          "other program can");
 }
 
 }  // namespace penstock

@@ -41,9 +41,8 @@ block 0 {
   (Out=[x, y]) = exchange_sums(X=[x]) {epmap=["a:1", "b:1"], endpoints=["a:1", "b:1"]}
 }
 )")),
-            "exchange_sums: it is declared, not run: pservers do not exchange sums; transpile with "
-            "clip=\"local\"   "
-            "[E-kernel-missing]");
+            "exchange_sums: it is declared, not run: a pserver exchanges sums by itself, between the merges "
+            "and updates of listen_and_serv; no other program can   [E-kernel-missing]");
   EXPECT_EQ(
       FirstLine(RefusalOf("program\nblock 0 {\n  () = sparse_tensor_load()\n}\n")),
       "sparse_tensor_load: it is declared, not run: servers keep their state by themselves; save and load "

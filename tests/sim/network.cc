@@ -44,6 +44,13 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
   }
 
   void set_handler(ConnectionHandler& handler) { handler_ = &handler; }
+  const std::string& address() const { return address_; }
+  void LoseOther() {
+    if (far_ != nullptr) far_->closed_ = true;
+    net_.After(Nanoseconds(0), [self = shared_from_this()] {
+      self->Closed(Unavailable("E-rpc-stream", "its connection broke"));
+    });
+  }
 
  private:
   void End(Nanoseconds grace, const Status& why) {
@@ -91,8 +98,16 @@ std::shared_ptr<Connection> Network::SimTransport::Connect(const std::string& ad
                                                            ConnectionHandler& handler) {
   auto link = std::make_shared<Link>(net_, address);
   link->set_handler(handler);
+  net_.dialled_.push_back(link);
   net_.After(net_.Delay(), [link] { link->Dial(); });
   return link;
+}
+
+void Network::Kill(const std::string& address) {
+  for (const std::weak_ptr<Link>& dialled : dialled_) {
+    const std::shared_ptr<Link> link = dialled.lock();
+    if (link != nullptr && link->address() == address) link->LoseOther();
+  }
 }
 
 void Network::After(Nanoseconds delay, std::function<void()> what) {

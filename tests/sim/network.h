@@ -34,6 +34,9 @@ class Network {
   // Moves time from event to event until `done` or the limit; false: the limit came first, or nothing is left
   // to happen.
   bool RunUntil(const std::function<bool()>& done, Nanoseconds limit);
+  // The process that listens at the address is gone: who called it sees the connection break, and nothing
+  // reaches it any more.
+  void Kill(const std::string& address);
   double Uniform() { return std::uniform_real_distribution<double>()(random_); }
   Nanoseconds Delay() {
     return Nanoseconds(static_cast<std::int64_t>(Uniform() * static_cast<double>(faults_.delay_max.count())));
@@ -63,6 +66,7 @@ class Network {
   std::uint64_t made_ = 0;
   std::uint64_t messages_ = 0;
   std::map<std::string, ConnectionHandler*> listeners_;
+  std::vector<std::weak_ptr<Link>> dialled_;
 };
 
 }  // namespace penstock::test

@@ -1,5 +1,6 @@
 #include "tests/sim/sim_ops.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "framework/ir/program.h"
@@ -7,6 +8,37 @@
 
 namespace penstock::test {
 namespace {
+
+void AddClipping(OpRegistry& ops) {
+  ops.Add("squares")
+      .Doc("The sum of the squares of X.", "Out")
+      .Input("X", "gradient", Floats())
+      .Output("Out", "sum", SameTypeAs("X"))
+      .InferShape(OutputsAsDeclared())
+      .NoGrad();
+  ops.Add("exchange_sums")
+      .Doc("X of all servers.", "Out")
+      .Input("X", "own", Floats(), Repeated())
+      .Output("Out", "all", AnyType(), Repeated())
+      .RequiredAttr("epmap", AttrKind::kStrings, "owners")
+      .RequiredAttr("endpoints", AttrKind::kStrings, "servers")
+      .InferShape(OutputsAsDeclared())
+      .NoGrad();
+  ops.Add("clip_factor")
+      .Doc("By what gradients are multiplied whose squares add up to the sum of X.", "Out")
+      .Input("X", "sums of squares", Floats(), Repeated())
+      .Output("Out", "factor", SameTypeAs("X"))
+      .InferShape(OutputsAsDeclared())
+      .NoGrad();
+  ops.Add("times")
+      .Doc("X times one Factor.", "Out")
+      .Input("X", "gradient", Floats())
+      .Input("Factor", "a number", Floats())
+      .Output("Out", "product", SameTypeAs("X"))
+      .InferShape(SameShape("X", "Out"))
+      .NoGrad()
+      .Elementwise();
+}
 
 std::unique_ptr<OpRegistry> MakeSimOps() {
   auto ops = std::make_unique<OpRegistry>();
@@ -43,6 +75,7 @@ std::unique_ptr<OpRegistry> MakeSimOps() {
       .InferShape(SameShape("X", "Out"))
       .NoGrad()
       .Elementwise();
+  AddClipping(*ops);
   const auto optimizer = [&](const char* type) -> OpDef& {
     return ops->Add(type)
         .Doc("An update.", "ParamOut")
@@ -80,6 +113,9 @@ class ToyOp {
     if (op_.type() == "sum") return Sum();
     if (op_.type() == "scale") return Scale();
     if (op_.type() == "ref_by_trainer_id") return RefByTrainerId();
+    if (op_.type() == "squares") return Squares();
+    if (op_.type() == "clip_factor") return ClipFactor();
+    if (op_.type() == "times") return Times();
     if (op_.type() == "elementwise_add") return Combine([](float x, float y) { return x + y; });
     if (op_.type() == "elementwise_sub") return Combine([](float x, float y) { return x - y; });
     if (op_.type() == "elementwise_mul") return Combine([](float x, float y) { return x * y; });
@@ -157,6 +193,27 @@ class ToyOp {
   Status RefByTrainerId() {
     const Tensor x = In("X", static_cast<std::size_t>(In("TrainerId").Span<std::int64_t>()[0]));
     Out("Out", x).CopyFrom(x);
+    return OkStatus();
+  }
+  Status Squares() {
+    const Tensor x = In("X");
+    float sum = 0;
+    for (const float value : x.Span<float>()) sum += value * value;
+    Out("Out", Tensor(DType::kFp32, {1})).Span<float>()[0] = sum;
+    return OkStatus();
+  }
+  Status ClipFactor() {
+    float sum = 0;
+    for (std::size_t i = 0; i < op_.Input("X").size(); ++i) sum += In("X", i).Span<float>()[0];
+    Out("Out", Tensor(DType::kFp32, {1})).Span<float>()[0] = 1 / std::max(1.0f, std::sqrt(sum));
+    return OkStatus();
+  }
+  Status Times() {
+    const Tensor x = In("X");
+    Tensor& out = Out("Out", x);
+    const float factor = In("Factor").Span<float>()[0];
+    for (std::size_t i = 0; i < x.Span<float>().size(); ++i)
+      out.Span<float>()[i] = x.Span<float>()[i] * factor;
     return OkStatus();
   }
   template <typename Function>

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "executor/client/session.h"
+#include "executor/pserver/native_dialer.h"
 #include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
 #include "tests/sim/network.h"
@@ -29,9 +30,12 @@ struct Server {
   Scope scope;
   std::unique_ptr<pserver::Pserver> pserver;
   std::unique_ptr<pserver::NativeService> service;
+  std::unique_ptr<pserver::NativeDialer> dialer;
   std::unique_ptr<Listener> listener;
   std::vector<std::string> reports;
   std::vector<Status> reactions;
+  bool killed = false;
+  bool stopped = false;  // its threads: it answers, and computes nothing
 };
 
 // A trainer as a script: pull version 0, then push, end the step, pull, `steps` times; then complete.
@@ -245,10 +249,15 @@ class Simulation {
     options.part_bytes = 20;
     options.early_bytes = job_.early_bytes.value_or(options.early_bytes);
     options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
-    options.run = [this](std::function<void()> work) { net_.After(net_.Delay(), std::move(work)); };
+    options.run = [this, &server](std::function<void()> work) {
+      net_.After(net_.Delay(), [&server, work = std::move(work)] {
+        if (!server.stopped) work();
+      });
+    };
     options.report = [&server](const std::string& line) { server.reports.push_back(line); };
     options.on_reaction = [&server](const Status& why) { server.reactions.push_back(why); };
     options.clock = &net_.clock();
+    options.resend_after = std::chrono::milliseconds(100);
     auto made = pserver::Pserver::Make(server.program, *server.program.main().ops().back().op, server.scope,
                                        SimOps(), runner_, options);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
@@ -257,7 +266,18 @@ class Simulation {
     net_.After(net_.Delay() * 10, [this, &server] {
       server.listener =
           std::move(net_.transport().Listen(server.pserver->address(), *server.service)).value();
+      if (!server.pserver->meets_servers()) return;
+      server.dialer = std::make_unique<pserver::NativeDialer>(net_.transport());
+      server.pserver->MeetServers(*server.dialer);
+      Tick(server);
     });
+  }
+  // The process is gone; for those it called itself, it falls silent.
+  void Kill(int index) {
+    Server& dead = server(index);
+    net_.Kill(dead.pserver->address());
+    dead.listener.reset();
+    dead.killed = true;
   }
 
   Trainer& AddTrainer(int id, const ToyJob& job, int steps, client::SessionOptions options) {
@@ -279,7 +299,7 @@ class Simulation {
     return net_.RunUntil(
         [&] {
           const bool servers = std::all_of(servers_.begin(), servers_.end(), [](const auto& s) {
-            return s->pserver == nullptr || s->pserver->Ended().has_value();
+            return s->pserver == nullptr || s->killed || s->pserver->Ended().has_value();
           });
           const bool trainers = std::all_of(trainers_.begin(), trainers_.end(), [](const auto& t) {
             return t->session().CompleteDone() || !t->session().status().ok();
@@ -305,6 +325,11 @@ class Simulation {
   const ToyJob& job() const { return job_; }
 
  private:
+  void Tick(Server& server) {
+    if (server.killed) return;
+    server.pserver->Tick();
+    net_.After(kTick, [this, &server] { Tick(server); });
+  }
   void Tick(Trainer& trainer) {
     trainer.KeepLast(trainer.Step());  // an error that ends the job is in the session's status
     trainer.session().Tick();

@@ -10,12 +10,6 @@
 namespace penstock::test {
 namespace {
 
-Var Persistable(std::string name, Shape shape) {
-  Var var = TensorVar(std::move(name), DType::kFp32, std::move(shape));
-  var.persistable = true;
-  return var;
-}
-
 // The state of a parameter's optimizer: slot, name, shape, first value.
 struct State {
   std::string slot, name;
@@ -39,12 +33,6 @@ void Fill(Scope& scope, const std::string& name, const Shape& shape,
   for (std::size_t i = 0; i < tensor.Span<float>().size(); ++i) tensor.Span<float>()[i] = value(i);
 }
 
-Var GradVar(const ToyParam& param, std::string name) {
-  Var var = TensorVar(std::move(name), DType::kFp32, param.shape);
-  if (param.table) var.kind = VarKind::kSelectedRows;
-  return var;
-}
-
 void FillRows(Scope& scope, const std::string& name, const ToyParam& table, std::vector<std::int64_t> ids,
               const std::vector<float>& values) {
   Tensor tensor(DType::kFp32, table.shape.WithRows(static_cast<Dim>(ids.size())));
@@ -64,6 +52,18 @@ std::string ToyJob::GradName(const ToyParam& param, int trainer) const {
   return StrCat("gradient of ", param.name, " by ", trainer);  // no name is parsed, so any will do
 }
 
+Var ToyJob::Persistable(std::string name, Shape shape) {
+  Var var = TensorVar(std::move(name), DType::kFp32, std::move(shape));
+  var.persistable = true;
+  return var;
+}
+
+Var ToyJob::GradVar(const ToyParam& param, std::string name) {
+  Var var = TensorVar(std::move(name), DType::kFp32, param.shape);
+  if (param.table) var.kind = VarKind::kSelectedRows;
+  return var;
+}
+
 Program ToyJob::Pserver(int server) const {
   Program program;
   Op serve("listen_and_serv");
@@ -78,6 +78,7 @@ Program ToyJob::Pserver(int server) const {
     program.MutableBlock(block.index())
         .Append(Op("scale").AddInput("X", {"rate"}).AddOutput("Out", {"rate"}).Set("scale", 0.5f));
   }
+  AddNorms(program, server, blocks);
   for (const ToyParam& param : params) {
     if (param.server != server) continue;
     if (param.start) {
@@ -87,22 +88,10 @@ Program ToyJob::Pserver(int server) const {
     }
     Block& block = program.AddBlock(0);
     blocks.push_back({block.index()});
-    Block& main = program.MutableBlock(0);
-    std::vector<std::string> grads;
-    for (int t = 0; t < (async ? 1 : trainers); ++t) {
-      grads.push_back(GradName(param, t));
-      received.push_back(grads.back());
-      main.SetVar(GradVar(param, grads.back()));
-    }
     const std::string grad = param.name + "@GRAD";
-    main.SetVar(Persistable(param.name, param.shape));
-    main.SetVar(Persistable(grad, param.shape));
+    for (int t = 0; t < (async ? 1 : trainers); ++t) received.push_back(GradName(param, t));
+    if (!param.clipped) AddMerge(program, block.index(), param);
     Block& body = program.MutableBlock(block.index());
-    body.Append(Op("sum").AddInput("X", grads).AddOutput("Out", {grad}));
-    body.Append(Op("scale")
-                    .AddInput("X", {grad})
-                    .AddOutput("Out", {grad})
-                    .Set("scale", 1.0f / static_cast<float>(grads.size())));
     if (param.decay) {
       program.MutableBlock(0).SetVar(Persistable(param.name + "_decay", param.shape));
       body.Append(Op("scale")
@@ -111,7 +100,13 @@ Program ToyJob::Pserver(int server) const {
                       .Set("scale", 0.01f));
       body.Append(Op("sum").AddInput("X", {grad, param.name + "_decay"}).AddOutput("Out", {grad}));
     }
-    const std::string applied = delay ? CorrectForDelay(program, block.index(), param, grad) : grad;
+    std::string applied = delay ? CorrectForDelay(program, block.index(), param, grad) : grad;
+    if (param.clipped) {
+      applied = param.name + "@CLIPPED";
+      program.MutableBlock(0).SetVar(Persistable(applied, param.shape));
+      body.Append(
+          Op("times").AddInput("X", {grad}).AddInput("Factor", {"factor"}).AddOutput("Out", {applied}));
+    }
     Op update(param.optimizer);
     update.AddInput("Param", {param.name}).AddInput("Grad", {applied}).AddInput("LearningRate", {"rate"});
     update.AddOutput("ParamOut", {param.name}).SetLocation("train.py:7 in main");

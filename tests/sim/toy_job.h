@@ -24,6 +24,7 @@ struct ToyParam {
   bool start = false;             // never updated: trainer 0 sends its value at the start
   Compression compression = {};   // of its gradients
   bool table = false;             // trainers look single rows up and send gradients of rows
+  bool clipped = false;           // by the norm over all gradients that are; dense
 };
 
 struct ToyJob {
@@ -49,7 +50,13 @@ struct ToyJob {
   void Start(int server, Scope& scope) const;
 
  private:
+  static Var Persistable(std::string name, Shape shape);
+  static Var GradVar(const ToyParam& param, std::string name);
   void CountSteps(Program& program, int block) const;
+  // Blocks that measure the gradients of the server's clipped parameters, and the one that all its updates
+  // read; where it has any.
+  void AddNorms(Program& program, int server, std::vector<BlockRef>& blocks) const;
+  void AddMerge(Program& program, int block, const ToyParam& param) const;
   std::string CorrectForDelay(Program& program, int block, const ToyParam& param,
                               const std::string& grad) const;
   Program WithoutFetchBarrier(const Program& sending, int trainer) const;
@@ -66,6 +73,7 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
 // The rows that a trainer looks up in a step, some of them twice, in some steps none; and the rows
 // themselves.
 std::string ToyCounter(int trainer);                           // of its steps, for the block of the rate
+std::string ToySquares(const std::string& param);              // what is measured of a clipped gradient
 std::string ToyBackup(const std::string& param, int trainer);  // what it has read, where delay is corrected
 std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64_t step);
 std::vector<float> ToyRows(const ToyParam& table, const std::vector<float>& values,

@@ -120,14 +120,38 @@ TEST(Contract, APolicyThatDoesNotRunYetIsRefused) {
   EXPECT_EQ(protocol::ReadTrainer(program).status().id(), "E-contract-policy");
 }
 
-// As with clip=global: a gradient comes in, and something is made of it, in a block without an update.
-TEST(Contract, MeasuringGradientsBeforeUpdatesIsRefused) {
+// A gradient comes in, and something is made of it that no update reads.
+TEST(Contract, MeasuringAGradientThatUpdatesNothingIsRefused) {
   Program program = Job().Pserver(0);
   const OpId update = program.block(1).ops().back().id;
   program.MutableBlock(1).Remove(update);
   program = Changed(program, 1, [](Op& op) { op.SetRole(Role::kOptimize); });
   const Status status = protocol::ReadServer(SimOps(), program, ServeOf(program)).status();
   EXPECT_EQ(status.id(), "E-server-measures") << status.ToString();
+}
+
+TEST(Contract, WhatServersExchangeIsReadFromTheirPrograms) {
+  ToyJob job = Job();
+  for (ToyParam& param : job.params) param.clipped = !param.start;
+  const Program program = job.Pserver(0);
+  const Result<roles::ServerRole> role = protocol::ReadServer(SimOps(), program, ServeOf(program));
+  ASSERT_TRUE(role.ok()) << role.status().ToString();
+  EXPECT_EQ(role->exchange.self, 0);
+  EXPECT_EQ(role->exchange.servers, job.servers);
+  EXPECT_EQ(role->exchange.values.size(), 2u);
+  for (const roles::ServedParam& served : role->params) {
+    EXPECT_TRUE(served.clips) << served.param.name;
+    EXPECT_GT(served.measure_block, 0) << served.param.name;
+  }
+  const auto refused = [&](const std::function<void(Op&)>& change) {
+    const Program changed = Changed(program, role->shared_block, change);
+    return protocol::ReadServer(SimOps(), changed, ServeOf(changed)).status().id();
+  };
+  const auto of_exchange = [](Op& op, const char* attr, std::vector<std::string> value) {
+    if (op.type() == "exchange_sums") op.Set(attr, std::move(value));
+  };
+  EXPECT_EQ(refused([&](Op& op) { of_exchange(op, "endpoints", {"x:1", "y:1"}); }), "E-server-exchange");
+  EXPECT_EQ(refused([&](Op& op) { of_exchange(op, "epmap", {"x:1"}); }), "E-server-exchange");
 }
 
 TEST(Contract, OfTwoProgramsIsWhatBothNeed) {

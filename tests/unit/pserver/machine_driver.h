@@ -66,6 +66,13 @@ inline std::string Describe(const pserver::Actions& actions) {
       text += StrCat("save t", save->save.trainer, " ", save->save.file);
     } else if (const auto* left = std::get_if<pserver::LeftAction>(&action)) {
       text += StrCat("left t", left->trainer, " s", left->steps);
+    } else if (const auto* measure = std::get_if<pserver::MeasureAction>(&action)) {
+      text += StrCat("measure c", measure->chunk, " s", measure->step);
+    } else if (const auto* tell = std::get_if<pserver::TellSumsAction>(&action)) {
+      text += StrCat("tell s", tell->step);
+    } else if (const auto* combine = std::get_if<pserver::CombineAction>(&action)) {
+      text += StrCat("combine s", combine->step);
+      for (const Payload& sums : combine->sums) text += StrCat(" [", sums.ToText(), "]");
     } else {
       text += StrCat("end ", std::get<pserver::EndAction>(action).why.ok()
                                  ? "ok"

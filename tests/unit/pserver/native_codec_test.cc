@@ -65,6 +65,10 @@ TEST(NativeCodec, EveryEventHasTheBytesOfTheWire) {
   Expect(Event(Complete{}), Wire({.kind = MessageKind::kComplete}));
   const Status why = Unavailable("E-x", "gone");
   Expect(Event(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
+  Expect(Event(ServerHello{.server = 2, .body = hello}),
+         Wire({.kind = MessageKind::kServerHello, .variable = 2}, WriteHello(hello)));
+  Expect(Event(Sums{.step = 3, .bytes = Payload::Of("bytes")}),
+         Wire({.kind = MessageKind::kSums, .step = 3}, "bytes"));
 }
 
 TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
@@ -111,6 +115,8 @@ TEST(NativeCodec, EveryReplyHasTheBytesOfTheWire) {
   Expect(Reply(Left{.trainer = 1, .steps = 3}), Wire({.kind = MessageKind::kLeft, .step = 3, .credit = 1}));
   Expect(Reply(Completed{}), Wire({.kind = MessageKind::kCompleted}));
   Expect(Reply(Failure{why}), Wire({.kind = MessageKind::kError}, WriteStatus(why)));
+  Expect(Reply(ServerWelcome{}), Wire({.kind = MessageKind::kServerWelcome}));
+  Expect(Reply(SumsTaken{.step = 3}), Wire({.kind = MessageKind::kSumsTaken, .step = 3}));
 }
 
 TEST(NativeCodec, RefusesWhatTheOtherSideOnlyMaySend) {

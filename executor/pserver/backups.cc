@@ -10,7 +10,7 @@ Backups::Backups(std::vector<Tensor> rows, Tensor whose) : whose_(std::move(whos
 
 std::uint64_t Backups::Keep(int trainer, std::uint64_t version, const Tensor& now, std::uint64_t updates) {
   Kept& kept = kept_[static_cast<std::size_t>(trainer)];
-  if (kept.version == version) return kept.updates;  // a repeat
+  if (kept.version && version <= *kept.version) return kept.updates;  // a repeat, perhaps a late one
   kept.rows.CopyFrom(now);
   kept.version = version;
   kept.updates = updates;

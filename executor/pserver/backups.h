@@ -7,8 +7,8 @@
 //   backups.SetWhose(1);               // the block works on a gradient of trainer 1
 //
 // Promise: a trainer's gradient of a step is corrected by the bytes that its last pull before that gradient
-// gave it. A repeated question is given the same bytes again, whatever has happened since. Not thread-safe:
-// of a chunk's queue.
+// gave it. A repeated question is given the same bytes again, whatever has happened since; so is one that
+// comes after a later question, whose answer nobody waits for any more. Not thread-safe: of a chunk's queue.
 #pragma once
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 //                 --ready_headroom_mb N   the same once it is ready
 //                 --step_delay_ms N a trainer waits so long before each step
 //                 --delay_seed S    waits up to 20 ms before each push, pull and block
+//                 --lossy           messages come late, twice or never (lossy_transport.h), by the delay seed
 //
 // Values, feeds (in DIR/s<step>) and what is saved (fetches in DIR/s<step>, at the end every variable of the
 // scope in DIR) are files of one tensor each. Exit code: 0, 1 an error while it ran (on standard error), 2
@@ -24,14 +25,18 @@
 #include <mutex>
 #include <random>
 
+#include "executor/client/client.h"
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
+#include "executor/pserver/loop.h"
 #include "executor/schedule/executor.h"
+#include "executor/transport/grpc_transport.h"
 #include "framework/base/files.h"
 #include "framework/tensor/chunk.h"
 #include "framework/tensor/serialize.h"
 #include "framework/text/program_file.h"
 #include "operators/all_ops.h"
+#include "tests/dist/lossy_transport.h"
 
 DEFINE_string(startup, "", "the start-up program");
 DEFINE_string(main, "", "the program");
@@ -46,6 +51,7 @@ DEFINE_string(fetches, "", "names, by comma");
 DEFINE_string(save, "", "folder that gets what was fetched and the final values");
 DEFINE_int32(die_after, 0, "kills itself in its N-th push or block; 0: never");
 DEFINE_uint64(delay_seed, 0, "0: no delays");
+DEFINE_bool(lossy, false, "messages come late, twice or never");
 DEFINE_uint64(descriptors, 0, "how many it may have; 0: as many as whoever starts it");
 DEFINE_int32(headroom_mb, -1, "address space that a server may take from its start on; -1: any");
 DEFINE_int32(ready_headroom_mb, -1, "the same once it is ready");
@@ -218,22 +224,24 @@ Status SaveScope(Scope& scope) {
   return OkStatus();
 }
 
-Status Run(const Program& startup, const Program& main) {
-  const OpRegistry& ops = AllOps();
-  Faults faults;
-  LeaveHeadroom(FLAGS_headroom_mb);
-  exec::Executor executor(ops, {.threads = 1});
-  FaultyRunner runner(executor, faults);
-  PENSTOCK_ASSIGN_OR_RETURN(const std::unique_ptr<RpcClient> client,
-                            process::MakeGrpcClient({.job = FLAGS_job,
-                                                     .token = FLAGS_token,
-                                                     .trainers = FLAGS_trainers,
-                                                     .carrier = FLAGS_transport,
-                                                     .wire = FLAGS_wire,
-                                                     .report = {}}));
-  FaultyClient faulty(*client, faults);
+// What a role talks by.
+struct Wires {
+  std::unique_ptr<LossyTransport> lossy;  // of a server; null: it is the server's own
+  std::unique_ptr<pserver::NativeWire> wire;
+  std::unique_ptr<RpcClient> client;
+  std::unique_ptr<ServerLoop> server;
+};
+
+Result<Wires> MakeWires(const OpRegistry& ops, BlockRunner& runner) {
+  Wires wires;
+  PENSTOCK_ASSIGN_OR_RETURN(wires.client, process::MakeGrpcClient({.job = FLAGS_job,
+                                                                   .token = FLAGS_token,
+                                                                   .trainers = FLAGS_trainers,
+                                                                   .carrier = FLAGS_transport,
+                                                                   .wire = FLAGS_wire,
+                                                                   .report = {}}));
   PENSTOCK_ASSIGN_OR_RETURN(
-      const std::unique_ptr<ServerLoop> server,
+      wires.server,
       process::MakeGrpcServer(
           ops, runner,
           {.job = FLAGS_job,
@@ -243,8 +251,54 @@ Status Run(const Program& startup, const Program& main) {
            .carrier = FLAGS_transport,
            .wire = FLAGS_wire,
            .report = Report}));
+  return wires;
+}
+
+// Says at its end what did not arrive as it was sent.
+class ReportingTransport : public LossyTransport {
+ public:
+  using LossyTransport::LossyTransport;
+  ~ReportingTransport() override {
+    std::cerr << "messages lost " << lost() << " repeated " << repeated() << "\n";
+  }
+};
+
+Result<Wires> MakeLossyWires(const OpRegistry& ops, BlockRunner& runner) {
+  PENSTOCK_ASSIGN_OR_RETURN(const transport::Carrier carrier, transport::CarrierOf(FLAGS_transport));
+  const auto lossy = [&] {
+    return std::make_unique<ReportingTransport>(
+        transport::MakeGrpcTransport({.token = FLAGS_token, .report = Report, .carrier = carrier}),
+        FLAGS_delay_seed, MessageFaults());
+  };
+  client::ClientOptions client;
+  client.session.job = FLAGS_job;
+  client.session.resend_after = std::chrono::milliseconds(100);
+  client.report = Report;
+  pserver::LoopOptions loop;
+  loop.threads = 2;
+  loop.pserver.job = FLAGS_job;
+  loop.pserver.report = Report;
+  if (FLAGS_chunk_bytes != 0) loop.pserver.chunk_bytes = FLAGS_chunk_bytes;
+  if (FLAGS_early_bytes != 0) loop.pserver.early_bytes = FLAGS_early_bytes;
+  Wires wires;
+  wires.client = std::make_unique<client::TrainerClient>(lossy(), std::move(client));
+  wires.lossy = lossy();
+  wires.wire = std::make_unique<pserver::NativeWire>(*wires.lossy);
+  wires.server = std::make_unique<pserver::PserverLoop>(*wires.wire, ops, runner, std::move(loop));
+  return wires;
+}
+
+Status Run(const Program& startup, const Program& main) {
+  const OpRegistry& ops = AllOps();
+  Faults faults;
+  LeaveHeadroom(FLAGS_headroom_mb);
+  exec::Executor executor(ops, {.threads = 1});
+  FaultyRunner runner(executor, faults);
+  PENSTOCK_ASSIGN_OR_RETURN(const Wires wires,
+                            FLAGS_lossy ? MakeLossyWires(ops, runner) : MakeWires(ops, runner));
+  FaultyClient faulty(*wires.client, faults);
   executor.set_rpc(&faulty);
-  executor.set_server(server.get());
+  executor.set_server(wires.server.get());
   Scope scope;
   PENSTOCK_RETURN_IF_ERROR(executor.Run(startup, scope, {}, {}).status());
   if (!FLAGS_values.empty()) {
@@ -258,7 +312,7 @@ Status Run(const Program& startup, const Program& main) {
   }
   PENSTOCK_RETURN_IF_ERROR(Train(executor, main, scope, faults));
   PENSTOCK_RETURN_IF_ERROR(SaveScope(scope));
-  return client->Complete();
+  return wires.client->Complete();
 }
 
 int Main() {

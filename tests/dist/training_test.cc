@@ -7,8 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "operators/all_ops.h"
-#include "tests/dist/job.h"
+#include "tests/dist/case_job.h"
 #include "tests/support/corpus.h"
 #include "tests/support/op_harness.h"
 #include "tests/support/program_files.h"
@@ -19,19 +18,8 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr char kLoss[] = "mean_0.tmp_0";
 constexpr int kSteps = 10;
 constexpr double kRtol = 1e-4, kAtol = 1e-5;
-
-std::vector<RolePrograms> RolesOf(const std::string& folder, const std::string& startup,
-                                  const std::vector<std::string>& suffixes, const std::string& main) {
-  std::vector<RolePrograms> roles;
-  for (const std::string& suffix : suffixes) {
-    roles.push_back(
-        {ProgramOf(folder + startup + suffix + ".pb"), ProgramOf(folder + main + suffix + ".pb")});
-  }
-  return roles;
-}
 
 // Rows [begin, begin + rows) of a parameter's value, by the name of the piece, as pserver_K.slices.json says.
 Arrays SlicesOf(const std::string& file, const Arrays& whole) {
@@ -120,45 +108,6 @@ Tensor ServedParam(const FluidJob& fluid, const std::string& param) {
   return whole;
 }
 
-void ExpectSameBytes(const Tensor& a, const Tensor& b, const std::string& what) {
-  ASSERT_EQ(a.shape(), b.shape()) << what;
-  EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0) << what;
-}
-
-// What the reference job ends in, by trainer, with the same values and feeds.
-std::vector<Arrays> ReferenceOf(Job& job, int steps, const std::vector<std::string>& names) {
-  std::vector<RolePrograms> trainers, pservers;
-  for (int i = 0; i < 2; ++i) {
-    trainers.push_back({job.trainer(i).startup, job.trainer(i).main});
-    pservers.push_back({job.pserver(i).startup, job.pserver(i).main});
-  }
-  ReferenceJob reference(AllOps(), trainers, pservers);
-  Status status = reference.StartServers();
-  for (int i = 0; i < 2 && status.ok(); ++i) {
-    for (const auto& [name, value] : job.pserver(i).values)
-      SetTensor(reference.pserver_scope(i), name, value);
-  }
-  if (status.ok()) status = reference.StartTrainers();
-  for (int step = 0; step < steps && status.ok(); ++step) {
-    std::vector<std::vector<exec::Feed>> feeds(2);
-    for (int i = 0; i < 2; ++i) {
-      for (const auto& [name, value] : job.trainer(i).feeds[static_cast<std::size_t>(step)]) {
-        feeds[static_cast<std::size_t>(i)].push_back({name, value});
-      }
-    }
-    status = reference.Step(feeds, {kLoss}).status();
-  }
-  EXPECT_TRUE(status.ok()) << status.ToString();
-  std::vector<Arrays> ends(2);
-  for (int i = 0; i < 2; ++i) {
-    for (const std::string& name : names) {
-      const Variable* variable = reference.trainer_scope(i).Find(name);
-      if (variable != nullptr) ends[static_cast<std::size_t>(i)][name] = variable->If<Tensor>()->Clone();
-    }
-  }
-  return ends;
-}
-
 // The parameters: a table's on the servers, others where the trainers have them too.
 void ExpectParams(const FluidJob& fluid, const Arrays& params) {
   for (const auto& [name, start] : fluid.start) {
@@ -239,13 +188,7 @@ TEST(DistTraining, OnFluidsWireTheBytesAreThoseOfOneThread) {
     for (const std::uint64_t seed : {0, 1, 2}) {
       ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
       EXPECT_NE(job.Logs().find("speaks Fluid's wire, which has no exactly-once"), std::string::npos);
-      for (int i = 0; i < 2; ++i) {
-        const Arrays final = job.Final(i);
-        for (const std::string& name : names) {
-          ExpectSameBytes(final.at(name), reference[static_cast<std::size_t>(i)].at(name),
-                          StrCat(job_name, ", seed ", seed, ", trainer ", i, ", ", name));
-        }
-      }
+      ExpectEnds(job, reference, StrCat(job_name, ", seed ", seed));
     }
   }
 }
@@ -262,71 +205,20 @@ TEST(DistTraining, TenRunsInAnyOrderWithDelaysEndInTheBytesOfOneThread) {
     const std::vector<Arrays> reference = ReferenceOf(job, kSteps, names);
     for (std::uint64_t seed = 1; seed <= 10; ++seed) {
       ASSERT_TRUE(job.Run(seconds(60), seed)) << job.Logs();
-      for (int i = 0; i < 2; ++i) {
-        const Arrays final = job.Final(i);
-        for (const std::string& name : names) {
-          ExpectSameBytes(final.at(name), reference[static_cast<std::size_t>(i)].at(name),
-                          StrCat(job_name, ", seed ", seed, ", trainer ", i, ", ", name));
-        }
-      }
+      ExpectEnds(job, reference, StrCat(job_name, ", seed ", seed));
     }
   }
 }
 
-// A piece of a job whose values and feeds are made up.
-Tensor MadeUp(DType type, const Shape& shape, std::uint64_t seed) {
-  Tensor tensor(type, shape);
-  for (std::int64_t i = 0; i < tensor.count(); ++i) {
-    const double value = std::sin(static_cast<double>(i) * 0.37 + static_cast<double>(seed));
-    if (type == DType::kInt64) {
-      tensor.Span<std::int64_t>()[static_cast<std::size_t>(i)] = static_cast<std::int64_t>((value + 1) * 4.9);
-    } else {
-      tensor.Span<float>()[static_cast<std::size_t>(i)] = static_cast<float>(value * 0.1);
-    }
-  }
-  return tensor;
-}
-
-// A case of the corpus with made-up values: bytes as in one thread, whatever the order.
+// A case of the corpus: bytes as in one thread, whatever the order.
 void ExpectReferenceBytes(const std::string& name, const std::vector<std::string>& feeds, int steps,
                           const std::vector<std::string>& flags) {
-  const std::string folder = StrCat(CorpusOrSelection(), "/open/cases/", name, "/");
-  Job job(RolesOf(folder, "trainer_startup", {"", "_t1"}, "trainer"),
-          RolesOf(folder, "pserver_startup", {"_0", "_1"}, "pserver"));
-  job.fetches = {kLoss};
-  std::vector<std::string> params;
-  for (const VarRef& var : job.trainer(0).main.main().vars()) {
-    if (var->persistable && var->HasShape()) params.push_back(var->name);
-  }
-  for (int i = 0; i < 2; ++i) {
-    job.pserver(i).flags = flags;
-    for (const OpEntry& entry : job.pserver(i).startup.main().ops()) {
-      const std::string& out = entry.op->OutputName("Out");
-      const bool random = entry.op->type() == "uniform_random" || entry.op->type() == "gaussian_random";
-      const Var* var = job.pserver(i).startup.FindVar(0, out);
-      if (random) job.pserver(i).values[out] = MadeUp(DType::kFp32, var->shape(), out.size());
-    }
-    for (int step = 0; step < steps; ++step) {
-      Arrays& of_step = job.trainer(i).feeds.emplace_back();
-      for (const std::string& feed : feeds) {
-        const Var* var = job.trainer(i).main.FindVar(0, feed);
-        Shape shape = var->shape();
-        shape.Set(0, 4);
-        of_step[feed] = MadeUp(var->type->dtype, shape,
-                               static_cast<std::uint64_t>(step) * 2 + static_cast<std::uint64_t>(i));
-      }
-    }
-  }
-  const std::vector<Arrays> reference = ReferenceOf(job, steps, params);
+  const CaseJob made = MakeCaseJob(name, feeds, steps);
+  for (int i = 0; i < 2; ++i) made.job->pserver(i).flags = flags;
+  const std::vector<Arrays> reference = ReferenceOf(*made.job, steps, made.params);
   for (const std::uint64_t seed : {0, 7, 8}) {
-    ASSERT_TRUE(job.Run(seconds(120), seed)) << job.Logs();
-    for (int i = 0; i < 2; ++i) {
-      const Arrays final = job.Final(i);
-      ASSERT_GE(reference[static_cast<std::size_t>(i)].size(), 2u);
-      for (const auto& [param, value] : reference[static_cast<std::size_t>(i)]) {
-        ExpectSameBytes(final.at(param), value, StrCat(name, ", seed ", seed, ", trainer ", i, ", ", param));
-      }
-    }
+    ASSERT_TRUE(made.job->Run(seconds(120), seed)) << made.job->Logs();
+    ExpectEnds(*made.job, reference, StrCat(name, ", seed ", seed));
   }
 }
 

@@ -20,17 +20,24 @@ namespace {
 constexpr int kSteps = 4;
 
 ToyJob Job(std::uint64_t seed, std::optional<int> staleness) {
-  return {.trainers = 2 + static_cast<int>(seed % 3 == 2),
-          .servers = {"ps0:1", "ps1:1"},
-          .params = {{.name = "w.0", .shape = {5, 3}, .server = 0, .optimizer = "adam", .decay = true},
-                     {.name = "b", .shape = {1}, .server = 1, .optimizer = "sgd"},
-                     {.name = "wide", .shape = {2, 17}, .server = 0, .optimizer = "momentum"},
-                     {.name = "table.0", .shape = {40, 3}, .server = 0, .optimizer = "adam", .table = true},
-                     {.name = "table.1", .shape = {9, 2}, .server = 1, .optimizer = "sgd", .table = true},
-                     {.name = "frozen", .shape = {7, 3}, .server = 1, .start = true}},
-          .lr_block = seed % 2 == 1,
-          .async = true,
-          .staleness = staleness};
+  return {
+      .trainers = 2 + static_cast<int>(seed % 3 == 2),
+      .servers = {"ps0:1", "ps1:1"},
+      .params =
+          {{.name = "w.0", .shape = {5, 3}, .server = 0, .optimizer = "adam", .decay = true},
+           {.name = "b", .shape = {1}, .server = 1, .optimizer = "sgd"},
+           {.name = "wide", .shape = {2, 17}, .server = 0, .optimizer = "momentum"},
+           {.name = "table.0",
+            .shape = {40, 3},
+            .server = 0,
+            .optimizer = "adam",
+            .table = true,
+            .salt = seed},
+           {.name = "table.1", .shape = {9, 2}, .server = 1, .optimizer = "sgd", .table = true, .salt = seed},
+           {.name = "frozen", .shape = {7, 3}, .server = 1, .start = true}},
+      .lr_block = seed % 2 == 1,
+      .async = true,
+      .staleness = staleness};
 }
 
 // Gradients are corrected for delay, in chunks.
@@ -190,7 +197,7 @@ class ChunkCheck {
 
 void RunSeed(std::uint64_t seed, const ToyJob& of_seed) {
   SCOPED_TRACE(StrCat("seed ", seed, ": run it alone with PENSTOCK_SIM_SEED=", seed));
-  Simulation sim(of_seed, kSteps, seed, {.lost = 0.1, .twice = 0.1});
+  Simulation sim(of_seed, kSteps, seed, kRough);
   Recorder recorder(sim);
   ASSERT_TRUE(sim.Run()) << "the job did not end: " << sim.Waiting();
   const ToyJob& job = sim.job();
@@ -220,14 +227,14 @@ void RunSeeds(const JobOf& job_of, std::uint64_t begin, std::uint64_t end) {
 }
 
 TEST(Async, EverySeedAppliesEachGradientOnceAndTrainersReadWhatTheyWrote) {
-  RunSeeds([](std::uint64_t seed) { return Job(seed, {}); }, 0, kSeeds);
+  RunSeeds([](std::uint64_t seed) { return Job(seed, {}); }, 0, SeedCount());
 }
 
 TEST(Async, NoTrainerComputesFromLessThanItsStalenessAllows) {
-  RunSeeds([](std::uint64_t seed) { return Job(seed, static_cast<int>(seed % 3)); }, 0, kSeeds);
+  RunSeeds([](std::uint64_t seed) { return Job(seed, static_cast<int>(seed % 3)); }, 0, SeedCount());
 }
 
-TEST(Async, EachGradientIsCorrectedByWhatChangedSinceItsTrainerRead) { RunSeeds(DelayJob, 0, kSeeds); }
+TEST(Async, EachGradientIsCorrectedByWhatChangedSinceItsTrainerRead) { RunSeeds(DelayJob, 0, SeedCount()); }
 
 TEST(Async, ATrainerThatIsAloneTrainsInTheBytesOfSynchronousTraining) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -236,7 +243,7 @@ TEST(Async, ATrainerThatIsAloneTrainsInTheBytesOfSynchronousTraining) {
     std::erase_if(job.params, [](const ToyParam& param) { return param.table; });
     ToyJob sync = job;
     sync.async = false;
-    Simulation sim(job, kSteps, seed, {.lost = 0.1, .twice = 0.1});
+    Simulation sim(job, kSteps, seed, kRough);
     ASSERT_TRUE(sim.Run()) << sim.Waiting();
     ASSERT_TRUE(sim.trainer(0).session().status().ok()) << sim.trainer(0).session().status().ToString();
     const std::vector<ToyValues> reference = ToyReference(sync, kSteps);
@@ -249,7 +256,7 @@ TEST(Async, ATrainerThatIsAloneTrainsInTheBytesOfSynchronousTraining) {
 }
 
 TEST(Async, AStepMayLackAGradient) {
-  Simulation sim(Job(0, 1), kSteps, 3, {.lost = 0.1, .twice = 0.1});
+  Simulation sim(Job(0, 1), kSteps, 3, kRough);
   sim.trainer(1).SkipGradient(1, 2);
   sim.trainer(0).SkipGradient(0, 4);
   ASSERT_TRUE(sim.Run()) << sim.Waiting();

@@ -138,7 +138,7 @@ void RunSeed(std::uint64_t seed) {
   GeoSetup setup{.trainers = 2 + static_cast<int>(seed % 3 == 2),
                  .push_every = 1 + static_cast<int>(seed % 4)};
   setup.steps = {5, seed % 2 == 0 ? 5 : 2, 4};  // some have fewer batches
-  GeoJob job(setup, seed, {.lost = 0.1, .twice = 0.1});
+  GeoJob job(setup, seed, kRough);
   const Status status = job.Run();
   ASSERT_TRUE(status.ok()) << status.ToString();
   for (const communicator::GeoVariable& variable : job.settings().variables) {
@@ -155,13 +155,12 @@ void RunSeed(std::uint64_t seed) {
 
 TEST(Geo, EverySeedAddsEachDeltaOnceAndTrainersMoveAsTheReference) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED")) return RunSeed(std::strtoull(seed, nullptr, 10));
-  for (std::uint64_t seed = 0; seed < kSeeds && !testing::Test::HasFailure(); ++seed) RunSeed(seed);
+  for (std::uint64_t seed = 0; seed < SeedCount() && !testing::Test::HasFailure(); ++seed) RunSeed(seed);
 }
 
 TEST(Geo, ATrainerThatIsAloneTrainsAsOnOneMachineToTheBit) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    GeoJob job({.trainers = 1, .push_every = 1 + static_cast<int>(seed % 3), .steps = {7}}, seed,
-               {.lost = 0.1, .twice = 0.1});
+    GeoJob job({.trainers = 1, .push_every = 1 + static_cast<int>(seed % 3), .steps = {7}}, seed, kRough);
     const Status status = job.Run();
     ASSERT_TRUE(status.ok()) << status.ToString();
     ToyValues alone = job.trainer(0).start;

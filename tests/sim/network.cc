@@ -16,7 +16,9 @@ class Network::Link : public Connection, public std::enable_shared_from_this<Lin
     if (net_.Uniform() < net_.faults_.lost) return;
     const int copies = net_.Uniform() < net_.faults_.twice ? 2 : 1;
     for (int i = 0; i < copies; ++i) {
-      net_.After(net_.Delay(), [to = other_.lock(), message] {
+      const double chance = i == 0 || net_.faults_.late == 0 ? net_.faults_.late : 0.5;
+      const bool late = chance > 0 && net_.Uniform() < chance;
+      net_.After(net_.Delay() * (late ? 20 : 1), [to = other_.lock(), message] {
         if (to == nullptr || to->closed_) return;
         ++to->net_.messages_;
         to->handler_->OnMessage(to, message);
@@ -112,6 +114,13 @@ void Network::Kill(const std::string& address) {
 
 void Network::After(Nanoseconds delay, std::function<void()> what) {
   events_.emplace(std::pair(clock_.Now() + delay, made_++), std::move(what));
+}
+
+void Network::RunMeanwhile() {
+  if (meanwhiles_ > 1) return;
+  ++meanwhiles_;
+  RunUntil([] { return false; }, Delay());
+  --meanwhiles_;
 }
 
 bool Network::RunUntil(const std::function<bool()>& done, Nanoseconds limit) {

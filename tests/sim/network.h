@@ -22,7 +22,11 @@ struct Faults {
   Nanoseconds delay_max = std::chrono::milliseconds(20);
   double lost = 0;
   double twice = 0;
+  // By up to twenty times delay_max, when what was said since may have changed what it means. Unless that is
+  // 0, half of the repeats are as late.
+  double late = 0;
 };
+inline constexpr Faults kRough = {.lost = 0.1, .twice = 0.1, .late = 0.02};
 
 class Network {
  public:
@@ -37,6 +41,9 @@ class Network {
   // The process that listens at the address is gone: who called it sees the connection break, and nothing
   // reaches it any more.
   void Kill(const std::string& address);
+  // Inside an event that takes its time: what happens until it is over, except inside another such one that
+  // has begun meanwhile.
+  void RunMeanwhile();
   double Uniform() { return std::uniform_real_distribution<double>()(random_); }
   Nanoseconds Delay() {
     return Nanoseconds(static_cast<std::int64_t>(Uniform() * static_cast<double>(faults_.delay_max.count())));
@@ -65,6 +72,7 @@ class Network {
       events_;  // by time, then order of making
   std::uint64_t made_ = 0;
   std::uint64_t messages_ = 0;
+  int meanwhiles_ = 0;  // under way
   std::map<std::string, ConnectionHandler*> listeners_;
   std::vector<std::weak_ptr<Link>> dialled_;
 };

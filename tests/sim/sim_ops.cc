@@ -107,7 +107,8 @@ std::unique_ptr<OpRegistry> MakeSimOps() {
 
 class ToyOp {
  public:
-  ToyOp(const Op& op, Scope& scope) : op_(op), scope_(scope) {}
+  ToyOp(const Op& op, Scope& scope, const std::function<void()>& meanwhile)
+      : op_(op), scope_(scope), meanwhile_(meanwhile) {}
 
   Status Run() {
     if (op_.type() == "sum") return Sum();
@@ -230,7 +231,10 @@ class ToyOp {
     const auto p = param.Span<float>();
     const auto g = In("Grad").Span<float>();
     if (p.size() != g.size()) return InvalidArgument("E-toy-shape", "gradient and parameter differ in shape");
-    for (std::size_t i = 0; i < p.size(); ++i) p[i] -= step(i, g[i], In("LearningRate").Span<float>()[0]);
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      if (i == p.size() / 2) meanwhile_();
+      p[i] -= step(i, g[i], In("LearningRate").Span<float>()[0]);
+    }
     return OkStatus();
   }
   Status Momentum() {
@@ -258,6 +262,7 @@ class ToyOp {
 
   const Op& op_;
   Scope& scope_;
+  const std::function<void()>& meanwhile_;
 };
 
 }  // namespace
@@ -270,7 +275,7 @@ const OpRegistry& SimOps() {
 Status SimBlockRunner::RunBlock(const Program& program, int block, Scope& scope) {
   if (before) before(program, block, scope);
   for (const OpEntry& entry : program.block(block).ops())
-    PENSTOCK_RETURN_IF_ERROR(ToyOp(*entry.op, scope).Run());
+    PENSTOCK_RETURN_IF_ERROR(ToyOp(*entry.op, scope, meanwhile).Run());
   return OkStatus();
 }
 

@@ -17,6 +17,9 @@ class SimBlockRunner : public BlockRunner {
  public:
   Status RunBlock(const Program& program, int block, Scope& scope) override;
   std::function<void(const Program&, int block, Scope&)> before;  // called with each block that is to run
+  // Called in the middle of each update, when one half of the parameter is new and the other old: what else
+  // goes on at that time.
+  std::function<void()> meanwhile = [] {};
   // None of these ops runs a block.
   Result<std::unique_ptr<PreparedBlock>> PrepareBlock(const Program& program, int block,
                                                       std::vector<std::string> keeps) override;

@@ -17,6 +17,7 @@
 #include "executor/pserver/native_dialer.h"
 #include "executor/pserver/native_service.h"
 #include "executor/pserver/pserver.h"
+#include "tests/sim/held_bytes.h"
 #include "tests/sim/network.h"
 #include "tests/sim/sim_ops.h"
 #include "tests/sim/toy_job.h"
@@ -31,6 +32,7 @@ struct Server {
   std::unique_ptr<pserver::Pserver> pserver;
   std::unique_ptr<pserver::NativeService> service;
   std::unique_ptr<pserver::NativeDialer> dialer;
+  std::unique_ptr<HeldBytes> held;
   std::unique_ptr<Listener> listener;
   std::vector<std::string> reports;
   std::vector<Status> reactions;
@@ -233,6 +235,7 @@ class Simulation {
   // Of the job's trainers only the first `present` ever start. `proven`: see PserverOptions.
   Simulation(ToyJob job, int steps, std::uint64_t seed, Faults faults, int present, bool proven = true)
       : job_(std::move(job)), proven_(proven), net_(seed, faults) {
+    runner_.meanwhile = [this] { net_.RunMeanwhile(); };
     for (std::size_t s = 0; s < job_.servers.size(); ++s) AddServer(static_cast<int>(s));
     for (int t = 0; t < present; ++t) AddTrainer(t, job_, steps, {});
   }
@@ -248,7 +251,7 @@ class Simulation {
     options.chunk_bytes = 32;
     options.part_bytes = 20;
     options.early_bytes = job_.early_bytes.value_or(options.early_bytes);
-    options.inline_bytes = net_.Uniform() < 0.5 ? 0 : 1000;
+    options.inline_bytes = job_.all_by_turn || net_.Uniform() < 0.5 ? 0 : 1000;
     options.run = [this, &server](std::function<void()> work) {
       net_.After(net_.Delay(), [&server, work = std::move(work)] {
         if (!server.stopped) work();
@@ -263,9 +266,9 @@ class Simulation {
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     server.pserver = std::move(made).value();
     server.service = std::make_unique<pserver::NativeService>(*server.pserver);
+    server.held = std::make_unique<HeldBytes>(*server.service);
     net_.After(net_.Delay() * 10, [this, &server] {
-      server.listener =
-          std::move(net_.transport().Listen(server.pserver->address(), *server.service)).value();
+      server.listener = std::move(net_.transport().Listen(server.pserver->address(), *server.held)).value();
       if (!server.pserver->meets_servers()) return;
       server.dialer = std::make_unique<pserver::NativeDialer>(net_.transport());
       server.pserver->MeetServers(*server.dialer);
@@ -282,7 +285,7 @@ class Simulation {
 
   Trainer& AddTrainer(int id, const ToyJob& job, int steps, client::SessionOptions options) {
     if (options.job.empty()) options.job = "sim";
-    options.resend_after = std::chrono::milliseconds(100);
+    options.resend_after = job.resend_after;
     options.clock = &net_.clock();
     trainers_.push_back(std::make_unique<Trainer>(job, id, steps, net_, options));
     Trainer& trainer = *trainers_.back();
@@ -294,10 +297,11 @@ class Simulation {
     return trainer;
   }
 
-  // Until everybody is done or somebody has failed and everybody knows.
-  bool Run() {
+  // Until everybody is done or somebody has failed and everybody knows. `check`: before each event.
+  bool Run(const std::function<void()>& check = [] {}) {
     return net_.RunUntil(
         [&] {
+          check();
           const bool servers = std::all_of(servers_.begin(), servers_.end(), [](const auto& s) {
             return s->pserver == nullptr || s->killed || s->pserver->Ended().has_value();
           });

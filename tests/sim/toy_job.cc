@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <numeric>
+#include <random>
 
 #include "framework/base/hash.h"
 #include "framework/tensor/half.h"
@@ -32,6 +33,8 @@ void Fill(Scope& scope, const std::string& name, const Shape& shape,
   tensor = Tensor(DType::kFp32, shape);
   for (std::size_t i = 0; i < tensor.Span<float>().size(); ++i) tensor.Span<float>()[i] = value(i);
 }
+
+std::uint64_t Mixed(std::uint64_t salt) { return salt == 0 ? 0 : std::mt19937_64(salt)(); }
 
 void FillRows(Scope& scope, const std::string& name, const ToyParam& table, std::vector<std::int64_t> ids,
               const std::vector<float>& values) {
@@ -270,8 +273,9 @@ std::vector<float> ToyGradient(const std::vector<float>& param, const std::strin
 }
 
 std::vector<std::int64_t> ToyIds(const ToyParam& table, int trainer, std::uint64_t step) {
-  const std::uint64_t salt = Fnv1a64(StrCat(table.name, " ", trainer, " ", step));
-  std::vector<std::int64_t> ids(salt % 5);
+  const std::uint64_t salt = Fnv1a64(StrCat(table.name, " ", trainer, " ", step)) ^ Mixed(table.salt);
+  const bool seldom = table.salt % 4 == 1 && salt % 16 < 10;
+  std::vector<std::int64_t> ids(seldom ? 0 : salt % 5);
   for (std::size_t i = 0; i < ids.size(); ++i)
     ids[i] = static_cast<std::int64_t>((salt >> (8 * i)) % static_cast<std::uint64_t>(table.shape[0]));
   return ids;

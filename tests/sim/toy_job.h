@@ -2,6 +2,7 @@
 // optimizers, and what one thread makes of the same programs.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,6 +26,7 @@ struct ToyParam {
   Compression compression = {};   // of its gradients
   bool table = false;             // trainers look single rows up and send gradients of rows
   bool clipped = false;           // by the norm over all gradients that are; dense
+  std::uint64_t salt = 0;         // of which rows they look up; with every fourth, they seldom do
 };
 
 struct ToyJob {
@@ -34,6 +36,8 @@ struct ToyJob {
   bool lr_block = false;  // a block that halves the rate each step, of each trainer if they are asynchronous
   int backup_trainers = 0;
   std::optional<std::size_t> early_bytes;  // of each server, as PserverOptions says; nothing: its default
+  std::chrono::milliseconds resend_after{100};
+  bool all_by_turn = false;  // small parameters too, where early gradients could be more than those bytes
   // No barriers in a step; all trainers send a gradient under one name, and each is an update.
   bool async = false;
   std::optional<int> staleness;

@@ -23,6 +23,13 @@ import penstock.fluid as fluid
 TRAIN_IMAGES = 1437
 GLOBAL_BATCH = 64
 MIN_BLOCK_SIZE = 8192
+# Modes whose trainers send and receive through their communicator: its own name of each.
+BY_COMMUNICATOR = {"sync_communicator": "SYNC", "half_async": "HALF_ASYNC", "async_communicator": "ASYNC", "geo": "GEO"}
+# Of an asynchronous communicator. By default it sends the mean of up to 20 gradients, which is one update an epoch
+# here, and receives whenever that is done. These settings bound how late both are.
+COMMUNICATOR_ENVS = {"communicator_max_merge_var_num": "1", "communicator_send_queue_size": "1",
+                     "communicator_min_send_grad_num_before_recv": "0", "communicator_independent_recv_thread": "0"}
+MODES = ["sync", "async", "dc_asgd", *BY_COMMUNICATOR]
 
 
 def data():
@@ -72,7 +79,13 @@ def transpiler(trainer_id, pservers, trainers, options):
         t.transpile(trainer_id, pservers=pservers, trainers=trainers)
         return t
     config.staleness = options.staleness
+    config.backup_trainers = options.backup_trainers
+    config.compression = options.compression
     config.enable_dc_asgd = options.mode == "dc_asgd"
+    if options.mode in BY_COMMUNICATOR:
+        config.runtime_split_send_recv = True
+        config.half_async = options.mode != "async_communicator"
+        config.completely_not_async = options.mode == "sync_communicator"
     t = fluid.DistributeTranspiler(config=config)
     t.transpile(trainer_id, pservers=pservers, trainers=trainers, sync_mode=options.mode == "sync")
     return t
@@ -96,8 +109,10 @@ def train(options, program, test_program, loss, prediction, share, of):
         for name in start.files:
             fluid.global_scope().find_var(name).get_tensor().set(start[name], fluid.CPUPlace())
     communicator = None
-    if options.mode == "geo" and not options.single:
-        communicator = fluid.communicator.Communicator(program, fluid.communicator.DistributedMode.GEO)
+    if options.mode in BY_COMMUNICATOR and not options.single:
+        mode = getattr(fluid.communicator.DistributedMode, BY_COMMUNICATOR[options.mode])
+        envs = COMMUNICATOR_ENVS if options.mode == "async_communicator" else None
+        communicator = fluid.communicator.Communicator(program, mode, envs=envs)
         communicator.start()
     if share == 0 and not options.start:
         np.savez(os.path.join(options.out, "initial.npz"), **parameters(test_program))
@@ -127,18 +142,22 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--out", required=True, help="folder for losses and parameters")
     parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--rate", type=float, default=0.01, help="the learning rate")
+    parser.add_argument("--momentum", type=float, default=0.9)
     parser.add_argument("--single", action="store_true", help="one machine, on the whole batch")
     parser.add_argument("--start", help="npz file with the parameters to start from")
-    parser.add_argument("--mode", choices=["sync", "async", "dc_asgd", "geo"], default="sync")
+    parser.add_argument("--mode", choices=MODES, default="sync")
     parser.add_argument("--push_every", type=int, default=5, help="geo: steps between two exchanges")
     parser.add_argument("--staleness", type=int, help="async: steps that a trainer may be ahead of the slowest")
+    parser.add_argument("--backup_trainers", type=int, default=0, help="sync: trainers that a step does not wait for")
+    parser.add_argument("--compression", default="none", help="how gradients travel, as 'two_bit 0.5 from 1024'")
     options = parser.parse_args()
 
     fluid.default_main_program().random_seed = 1
     fluid.default_startup_program().random_seed = 1
     loss, prediction = network()
     test_program = fluid.default_main_program().clone(for_test=True)
-    fluid.optimizer.Momentum(learning_rate=0.01, momentum=0.9).minimize(loss)
+    fluid.optimizer.Momentum(options.rate, options.momentum).minimize(loss)
 
     if options.single:
         train(options, fluid.default_main_program(), test_program, loss, prediction, share=0, of=1)

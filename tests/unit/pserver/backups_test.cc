@@ -22,6 +22,15 @@ TEST(Backups, ARepeatedQuestionGetsTheFirstAnswer) {
   EXPECT_EQ(whose.Span<std::int64_t>()[0], 1);
 }
 
+TEST(Backups, ARepeatThatComesAfterALaterQuestionChangesNothing) {
+  Backups backups({TensorOf<float>({1}, {1})}, Tensor(DType::kInt64, {1}));
+  EXPECT_EQ(backups.Keep(0, 3, TensorOf<float>({1}, {5}), 9), 9u);
+  EXPECT_EQ(backups.Keep(0, 4, TensorOf<float>({1}, {6}), 10), 10u);
+  EXPECT_EQ(backups.Keep(0, 3, TensorOf<float>({1}, {7}), 11), 10u);
+  EXPECT_EQ(backups.of(0).Span<float>()[0], 6);
+  EXPECT_EQ(backups.Keep(0, 4, TensorOf<float>({1}, {7}), 11), 10u);
+}
+
 TEST(Backups, AValueThatTrainersSetIsWhatAllHaveRead) {
   Backups backups({TensorOf<float>({1}, {1}), TensorOf<float>({1}, {1})}, Tensor(DType::kInt64, {1}));
   EXPECT_EQ(backups.Keep(0, 0, TensorOf<float>({1}, {2}), 0), 0u);

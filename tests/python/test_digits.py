@@ -1,0 +1,57 @@
+"""Each mode trains the demo's network on two pservers and two trainers, ten times out of ten."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / 'tools' / 'demo' / 'digits.py'
+WAIT_S = 600
+RUNS = 10
+ACCURACY = 0.97    # on 360 images that no trainer has seen
+
+# What is applied late acts as momentum does, so that modes in which much is late take none beside it (Mitliagkas et
+# al., Asynchrony begets momentum, 2016).
+LATE = ['--epochs', '20', '--rate', '0.05', '--momentum', '0']
+MODES = {
+    'sync': [],
+    'sync-communicator': ['--mode', 'sync_communicator'],
+    'async': ['--mode', 'async'],
+    'dc-asgd': ['--mode', 'dc_asgd'],
+    'staleness-1': ['--mode', 'async', '--staleness', '1', '--epochs', '20'],
+    'half-async': ['--mode', 'half_async'],
+    'geo': ['--mode', 'geo', *LATE],
+    'async-communicator': ['--mode', 'async_communicator', *LATE],
+    'backup-trainers-1': ['--backup_trainers', '1', '--epochs', '20'],
+    'fp16': ['--compression', 'fp16'],
+    'bf16': ['--compression', 'bf16'],
+    'two-bit': ['--compression', 'two_bit 0.02 from 1024', '--epochs', '20'],
+    'top-k': ['--compression', 'top_k 0.05 from 1024'],
+}
+
+
+def accuracies(folder, arguments):
+    """Of both trainers at their end."""
+    result = subprocess.run(
+        [sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2', '--log_dir',
+         str(folder / 'logs'), str(DIGITS), '--out', str(folder), *arguments],
+        env=dict(os.environ, OMP_NUM_THREADS='1'), text=True, capture_output=True, timeout=WAIT_S)
+    assert result.returncode == 0, result.stderr
+    return [json.loads((folder / f'trainer_{trainer}.json').read_text())['accuracy'] for trainer in range(2)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('mode', MODES)
+def test_ten_runs_learn_digits(tmp_path, mode, record_property):
+    pytest.importorskip('sklearn')
+    seen = []
+    for run in range(RUNS):
+        folder = tmp_path / str(run)
+        folder.mkdir()
+        seen.append(min(accuracies(folder, MODES[mode])))
+    print('%s: accuracy %.4f to %.4f' % (mode, min(seen), max(seen)))
+    record_property('accuracies', seen)
+    assert min(seen) >= ACCURACY, seen

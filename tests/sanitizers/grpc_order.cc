@@ -5,18 +5,22 @@
 // program's calls and those of libgrpc++ come here; each calls gRPC's own and says what is promised there:
 //
 //   a batch           is started before its tag is run; each reaction of a reactor ends a batch
+//   OnDone, OnCancel  are scheduled before they run: the thread that takes them from a queue of gRPC's
+//                     executor has its gpr_mu after the thread that put them there
 //   a slice's memory  is lent before the slice gives it back
 //   a server          is started before it has calls
-//   a gpr_mu          is held by one thread after the other; gRPC's executor hands on OnDone and OnCancel so
 //
 // Nothing else is said here, so our own code is checked on gRPC's threads as on any other.
 #include <dlfcn.h>
 #include <grpc/grpc.h>
 #include <grpc/slice.h>
 #include <grpc/support/sync.h>
+#include <grpcpp/support/client_callback.h>
+#include <grpcpp/support/server_callback.h>
 #include <sanitizer/tsan_interface.h>
 
 #include <cstddef>
+#include <utility>
 
 namespace {
 
@@ -58,9 +62,41 @@ struct SliceMemory {
   void* owner;
 };
 
+// While a thread hands a reaction to gRPC's executor, whose queues have a gpr_mu each.
+thread_local bool handing_on = false;
+
+template <typename Function>
+void HandOn(const Function& in_grpc) {
+  handing_on = true;
+  in_grpc();
+  handing_on = false;
+}
+
 char started;  // its address stands for the start of all servers
 
 }  // namespace
+
+namespace grpc::internal {
+
+void ServerCallbackCall::ScheduleOnDone(bool here) {
+  static const auto in_grpc =
+      InGrpc<void(ServerCallbackCall*, bool)>("_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb");
+  HandOn([&] { in_grpc(this, here); });
+}
+
+void ServerCallbackCall::CallOnCancel(ServerReactor* reactor) {
+  static const auto in_grpc = InGrpc<void(ServerCallbackCall*, ServerReactor*)>(
+      "_ZN4grpc8internal18ServerCallbackCall12CallOnCancelEPNS0_13ServerReactorE");
+  HandOn([&] { in_grpc(this, reactor); });
+}
+
+void ClientReactor::InternalScheduleOnDone(Status status) {
+  static const auto in_grpc = InGrpc<void(ClientReactor*, Status)>(
+      "_ZN4grpc8internal13ClientReactor22InternalScheduleOnDoneENS_6StatusE");
+  HandOn([&] { in_grpc(this, std::move(status)); });
+}
+
+}  // namespace grpc::internal
 
 extern "C" {
 
@@ -103,13 +139,12 @@ int gpr_mu_trylock(gpr_mu* mutex) {
 
 void gpr_mu_unlock(gpr_mu* mutex) {
   static const auto in_grpc = InGrpc<decltype(gpr_mu_unlock)>("gpr_mu_unlock");
-  __tsan_release(mutex);
+  if (handing_on) __tsan_release(mutex);
   in_grpc(mutex);
 }
 
 int gpr_cv_wait(gpr_cv* condition, gpr_mu* mutex, gpr_timespec deadline) {
   static const auto in_grpc = InGrpc<decltype(gpr_cv_wait)>("gpr_cv_wait");
-  __tsan_release(mutex);
   const int timed_out = in_grpc(condition, mutex, deadline);
   __tsan_acquire(mutex);
   return timed_out;

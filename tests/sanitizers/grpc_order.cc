@@ -73,6 +73,7 @@ void HandOn(const Function& in_grpc) {
 }
 
 char started;  // its address stands for the start of all servers
+char batches;  // and for the start of all batches: OnDone comes after all of its call
 
 }  // namespace
 
@@ -81,6 +82,7 @@ namespace grpc::internal {
 void ServerCallbackCall::ScheduleOnDone(bool here) {
   static const auto in_grpc =
       InGrpc<void(ServerCallbackCall*, bool)>("_ZN4grpc8internal18ServerCallbackCall14ScheduleOnDoneEb");
+  __tsan_acquire(&batches);
   HandOn([&] { in_grpc(this, here); });
 }
 
@@ -104,6 +106,7 @@ grpc_call_error grpc_call_start_batch(grpc_call* call, const grpc_op* ops, std::
                                       void* reserved) {
   static const auto in_grpc = InGrpc<decltype(grpc_call_start_batch)>("grpc_call_start_batch");
   __tsan_acquire(&started);
+  __tsan_release(&batches);
   auto* const batch = new BatchTag(static_cast<grpc_completion_queue_functor*>(tag));
   const grpc_call_error error = in_grpc(call, ops, count, batch, reserved);
   if (error != GRPC_CALL_OK) delete batch;

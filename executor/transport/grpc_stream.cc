@@ -143,6 +143,15 @@ void Stream::Read(bool ok) {
   MoveOn();
 }
 
+void Stream::Over(const Status& why) {
+  {
+    std::deque<Message> unsent;
+    const std::lock_guard lock(mutex_);
+    unsent.swap(queue_);
+  }
+  handler_.OnClosed(nullptr, why);
+}
+
 // Memory that runs out while a peer sends ends the connection, not the process.
 void Stream::Handle(const grpc::ByteBuffer& frame) try {
   const Result<std::vector<Message>> messages = MessagesOf(frame);

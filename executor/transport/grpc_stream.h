@@ -51,8 +51,8 @@ class Stream : public Connection, public std::enable_shared_from_this<Stream> {
   void Written(bool ok);
   void Read(bool ok);
   // The last call of the handler, which may destroy this stream elsewhere at once: no pointer to it may be
-  // left here.
-  void Over(const Status& why) { handler_.OnClosed(nullptr, why); }
+  // left here. What is still queued is let go of first.
+  void Over(const Status& why);
 
  private:
   void MoveOn();  // with the lock held: starts what can be started

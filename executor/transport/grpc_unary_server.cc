@@ -26,16 +26,13 @@ grpc::Status ToGrpc(const Status& status) {
 class ServerCall : public grpc::ServerGenericBidiReactor, public std::enable_shared_from_this<ServerCall> {
  public:
   ServerCall(grpc::GenericCallbackServerContext* context, std::string method, UnaryHandler& handler,
-             std::function<void(ServerCall*)> on_over)
+             std::function<void(const std::shared_ptr<ServerCall>&)> on_over)
       : caller_(context->peer()),
         method_(std::move(method)),
         handler_(handler),
         on_over_(std::move(on_over)) {}
 
-  void Start() {
-    self_ = shared_from_this();
-    StartRead(&in_);
-  }
+  void Start() { StartRead(&in_); }
   // Once; from any thread.
   void Answer(Result<UnaryReply> reply) {
     if (answered_.exchange(true)) return;
@@ -54,10 +51,7 @@ class ServerCall : public grpc::ServerGenericBidiReactor, public std::enable_sha
     for (const Bytes& piece : *pieces) request.Append(piece);
     handler_.OnCall(caller_, method_, std::move(request), Done());
   }
-  void OnDone() override {
-    const auto self = std::move(self_);
-    on_over_(this);
-  }
+  void OnDone() override { on_over_(shared_from_this()); }
 
  private:
   // Answers when nobody has done so before it is dropped.
@@ -75,10 +69,9 @@ class ServerCall : public grpc::ServerGenericBidiReactor, public std::enable_sha
 
   const std::string caller_, method_;
   UnaryHandler& handler_;
-  const std::function<void(ServerCall*)> on_over_;
+  const std::function<void(const std::shared_ptr<ServerCall>&)> on_over_;
   grpc::ByteBuffer in_, out_;
   std::atomic<bool> answered_ = false;
-  std::shared_ptr<ServerCall> self_;
 };
 
 // Ends a call of a server that stops.
@@ -102,12 +95,12 @@ class UnaryService : public grpc::CallbackGenericService {
     }
     const std::lock_guard lock(mutex_);
     if (stopping_) return new StoppedCall();
-    const auto call =
-        std::make_shared<ServerCall>(context, std::move(method), handler_, [this](ServerCall* over) {
-          const std::lock_guard gone(mutex_);
-          calls_.erase(over->shared_from_this());
-          changed_.notify_all();
-        });
+    const auto call = std::make_shared<ServerCall>(context, std::move(method), handler_,
+                                                   [this](const std::shared_ptr<ServerCall>& over) {
+                                                     const std::lock_guard gone(mutex_);
+                                                     calls_.erase(over);
+                                                     changed_.notify_all();
+                                                   });
     calls_.insert(call);
     call->Start();
     return call.get();
@@ -134,7 +127,7 @@ class UnaryService : public grpc::CallbackGenericService {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;
-  std::set<std::shared_ptr<ServerCall>> calls_;
+  std::set<std::shared_ptr<ServerCall>> calls_;  // owns them until gRPC has let go of them
 };
 
 class UnaryListener : public Listener {

@@ -31,7 +31,8 @@ void Fill(Scope& scope, const std::string& name, const Shape& shape,
           const std::function<float(std::size_t)>& value) {
   Tensor& tensor = scope.FindOrCreate(name)->As<Tensor>();
   tensor = Tensor(DType::kFp32, shape);
-  for (std::size_t i = 0; i < tensor.Span<float>().size(); ++i) tensor.Span<float>()[i] = value(i);
+  const auto values = tensor.Span<float>();
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = value(i);
 }
 
 std::uint64_t Mixed(std::uint64_t salt) { return salt == 0 ? 0 : std::mt19937_64(salt)(); }

@@ -1,5 +1,7 @@
 # penstock_library(name [SUBFOLDERS folders...] [DEPENDS targets...]): the static library of all .cc files in this
 # folder and in the named folders below it.
+# penstock_libraries is all of them.
+add_library(penstock_libraries INTERFACE)
 function(penstock_library name)
   cmake_parse_arguments(ARG "" "" "SUBFOLDERS;DEPENDS" ${ARGN})
   set(patterns ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
@@ -13,4 +15,5 @@ function(penstock_library name)
   add_library(${name} STATIC ${sources})
   target_link_libraries(${name} PUBLIC penstock_options ${ARG_DEPENDS})
   penstock_compile_together(${name} 4)
+  set_property(TARGET penstock_libraries APPEND PROPERTY INTERFACE_LINK_LIBRARIES ${name})
 endfunction()

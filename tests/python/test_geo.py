@@ -185,8 +185,9 @@ def test_two_trainers_and_two_pservers_learn_digits(tmp_path):
     pytest.importorskip('sklearn')
     result = subprocess.run(
         [sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2', '--log_dir',
-         str(tmp_path / 'logs'), str(DIGITS), '--out', str(tmp_path), '--mode', 'geo'],
-        env=dict(os.environ), text=True, capture_output=True, timeout=WAIT_S)
+         str(tmp_path / 'logs'), str(DIGITS), '--out', str(tmp_path), '--mode', 'geo', '--epochs', '20',
+         '--rate', '0.05', '--momentum', '0'],
+        env=dict(os.environ, OMP_NUM_THREADS='1'), text=True, capture_output=True, timeout=WAIT_S)
     assert result.returncode == 0, result.stderr
     for trainer in range(2):
         assert json.loads((tmp_path / f'trainer_{trainer}.json').read_text())['accuracy'] >= 0.97

@@ -78,7 +78,7 @@ void RunClipSeed(std::uint64_t seed) {
 TEST(ClipByTheNormOverAll, EverySeedEndsInTheBytesOfOneThread) {
   if (const char* seed = std::getenv("PENSTOCK_SIM_SEED"))
     return RunClipSeed(std::strtoull(seed, nullptr, 10));
-  for (std::uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) RunClipSeed(seed);
+  for (std::uint64_t seed = 0; seed < SeedCount() && !HasFailure(); ++seed) RunClipSeed(seed);
 }
 
 TEST(ClipByTheNormOverAll, AServerThatDiesEndsTheJobWithItsName) {

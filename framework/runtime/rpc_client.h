@@ -104,8 +104,7 @@ class RpcClient {
   // Asks for the rows of the piece, a table, that any trainer has updated since the trainer's question of the
   // step before (for the first: since training began). `out` has them once CompletePulls returns: ascending,
   // each once, as they are after the gradients that this trainer pushed in ended steps.
-  virtual Status PullChanged(PullHandle piece, std::shared_ptr<SelectedRows> out) {
-    static_cast<void>(piece), static_cast<void>(out);
+  virtual Status PullChanged(PullHandle /*piece*/, std::shared_ptr<SelectedRows> /*out*/) {
     return Unimplemented("E-comm-changed", "this client cannot ask for the rows of a table that changed");
   }
   // fetch_barrier: all pulls of this step have arrived.

@@ -24,7 +24,7 @@ std::optional<OpAt> FindNotice(const Program& program) {
   return FindIf(
       program, [](const Op& op) { return op.type() == "send" && !op.GetOr<bool>("use_send_handler", true); });
 }
-const Strings& Names(const Op& op) {
+const Strings& SentNames(const Op& op) {
   static const Strings kNone;
   const auto* names = op.Get<Strings>("send_varnames");
   return names == nullptr ? kNone : *names;
@@ -103,7 +103,7 @@ std::string FirstDelta(const check::RoleFiles& r) {
   return at ? OpOf(r.pservers.front().program, *at).Input("X").back() : "";
 }
 
-const std::vector<Damage> kGeo = {
+const std::vector<Damage> kGeoDamages = {
     {"GeoStepNotTold",
      [](check::RoleFiles& r) { return IsGeo(r) && RemoveFirst(Trainer(r), "send"); },
      {"E-check-geo"}},
@@ -112,7 +112,7 @@ const std::vector<Damage> kGeo = {
        if (!IsGeo(r)) return false;
        Program& startup = r.trainer_startups.back().program;
        const auto told =
-           FindIf(startup, [](const Op& op) { return op.type() == "send" && !Names(op).empty(); });
+           FindIf(startup, [](const Op& op) { return op.type() == "send" && !SentNames(op).empty(); });
        if (!told) return false;
        MoveBefore(startup, *told, *FindOp(startup, 0, "recv"));
        return true;
@@ -123,7 +123,7 @@ const std::vector<Damage> kGeo = {
        if (!IsGeo(r)) return false;
        Program& startup = r.trainer_startups.back().program;
        const auto told =
-           FindIf(startup, [](const Op& op) { return op.type() == "send" && !Names(op).empty(); });
+           FindIf(startup, [](const Op& op) { return op.type() == "send" && !SentNames(op).empty(); });
        if (told) Remove(startup, *told);
        return told.has_value();
      },
@@ -238,7 +238,7 @@ const std::vector<Damage> kRanks = {
 
 std::vector<Damage> JoinedInModes() {
   std::vector<Damage> all;
-  for (const auto* list : {&kSchedules, &kGeo, &kRanks}) all.insert(all.end(), list->begin(), list->end());
+  for (const auto* list : {&kSchedules, &kGeoDamages, &kRanks}) all.insert(all.end(), list->begin(), list->end());
   return all;
 }
 

@@ -13,7 +13,7 @@
 namespace penstock::test {
 namespace {
 
-constexpr std::uint64_t kSteps = 4;
+constexpr std::uint64_t kBackupSteps = 4;
 
 ToyJob BackupJob(std::uint64_t seed) {
   ToyJob job;
@@ -42,7 +42,7 @@ class History {
 
   // The version after those that are known; false: there is none that trainers could have made.
   bool FindNext() {
-    if (sets_.size() == kSteps) return false;
+    if (sets_.size() == kBackupSteps) return false;
     const ToyValues now = values();
     const auto most = static_cast<std::size_t>(job_.trainers - job_.backup_trainers);
     for (std::size_t size = most; size > 0; --size) {
@@ -66,7 +66,7 @@ class History {
   bool IsVersion(const ToyValues& values) const {
     if (values == final_) return true;
     for (int t = 0; t < job_.trainers; ++t) {
-      for (std::uint64_t step = 1; step <= kSteps; ++step) {
+      for (std::uint64_t step = 1; step <= kBackupSteps; ++step) {
         if (Saw(t, step, values)) return true;
       }
     }
@@ -109,7 +109,7 @@ std::uint64_t LateSteps(const std::vector<std::string>& reports) {
 // How many steps were late.
 std::uint64_t RunBackupSeed(std::uint64_t seed) {
   SCOPED_TRACE(StrCat("seed ", seed));
-  Simulation sim(BackupJob(seed), kSteps, seed, kRough);
+  Simulation sim(BackupJob(seed), kBackupSteps, seed, kRough);
   std::uint64_t late = 0;
   if (!sim.Run()) {
     ADD_FAILURE() << "the job did not end: " << sim.Waiting();
@@ -126,7 +126,7 @@ std::uint64_t RunBackupSeed(std::uint64_t seed) {
     }
     EXPECT_EQ(history.values(), history.final_values()) << "server " << s;
     const std::uint64_t dropped = LateSteps(sim.server(s).reports);
-    EXPECT_EQ(history.merged() + dropped, kSteps * static_cast<std::uint64_t>(sim.job().trainers));
+    EXPECT_EQ(history.merged() + dropped, kBackupSteps * static_cast<std::uint64_t>(sim.job().trainers));
     late += dropped;
   }
   return late;

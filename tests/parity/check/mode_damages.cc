@@ -238,7 +238,8 @@ const std::vector<Damage> kRanks = {
 
 std::vector<Damage> JoinedInModes() {
   std::vector<Damage> all;
-  for (const auto* list : {&kSchedules, &kGeoDamages, &kRanks}) all.insert(all.end(), list->begin(), list->end());
+  for (const auto* list : {&kSchedules, &kGeoDamages, &kRanks})
+    all.insert(all.end(), list->begin(), list->end());
   return all;
 }
 

@@ -5,7 +5,7 @@
 namespace penstock {
 namespace {
 
-Op Make(const std::string& type, const std::string& in, const std::string& out) {
+Op OneToOne(const std::string& type, const std::string& in, const std::string& out) {
   Op op(type);
   op.AddInput("X", {in}).AddOutput("Out", {out});
   return op;
@@ -17,15 +17,15 @@ Program Training() {
   Block& main = program.MutableBlock(0);
   for (const char* name : {"x", "h", "loss", "y", "h@GRAD", "w"})
     main.SetVar(TensorVar(name, DType::kFp32, {2}));
-  main.Append(Make("dropout", "x", "h").Set("is_test", false));
-  main.Append(Make("mean", "h", "loss").SetRole(Role::kForward | Role::kLoss));
-  main.Append(Make("relu", "h", "y"));
-  main.Append(Make("mean_grad", "loss", "h@GRAD").SetRole(Role::kBackward));
-  main.Append(Make("sgd", "h@GRAD", "w").SetRole(Role::kOptimize));
+  main.Append(OneToOne("dropout", "x", "h").Set("is_test", false));
+  main.Append(OneToOne("mean", "h", "loss").SetRole(Role::kForward | Role::kLoss));
+  main.Append(OneToOne("relu", "h", "y"));
+  main.Append(OneToOne("mean_grad", "loss", "h@GRAD").SetRole(Role::kBackward));
+  main.Append(OneToOne("sgd", "h@GRAD", "w").SetRole(Role::kOptimize));
   return program;
 }
 
-std::vector<std::string> Types(const Program& program) {
+std::vector<std::string> TypesLeft(const Program& program) {
   std::vector<std::string> types;
   for (const OpEntry& entry : program.main().ops()) types.push_back(entry.op->type());
   return types;
@@ -34,7 +34,7 @@ std::vector<std::string> Types(const Program& program) {
 TEST(PruneTest, ATestCloneHasNoTrainingOpsNorTheirVariablesAndIsInTestMode) {
   const Program training = Training();
   const Program test = CloneForTest(training);
-  EXPECT_EQ(Types(test), (std::vector<std::string>{"dropout", "mean", "relu"}));
+  EXPECT_EQ(TypesLeft(test), (std::vector<std::string>{"dropout", "mean", "relu"}));
   EXPECT_EQ(test.main().FindVar("h@GRAD"), nullptr);
   EXPECT_EQ(test.main().FindVar("w"), nullptr);
   EXPECT_EQ(test.main().ops()[0].op->GetOr<bool>("is_test", false), true);
@@ -49,15 +49,15 @@ TEST(PruneTest, BlocksThatNobodyStartsAnyMoreAreGone) {
   training.AddBlock(0).set_forward_block(1);
   training.AddBlock(0);
   training.AddBlock(3);
-  training.MutableBlock(1).Append(Make("tanh", "x", "h"));
-  training.MutableBlock(2).Append(Make("tanh_grad", "y@GRAD", "h@GRAD"));
-  training.MutableBlock(3).Append(runs(Make("conditional_block", "h", "y"), 4));
-  training.MutableBlock(4).Append(Make("relu", "h", "y"));
+  training.MutableBlock(1).Append(OneToOne("tanh", "x", "h"));
+  training.MutableBlock(2).Append(OneToOne("tanh_grad", "y@GRAD", "h@GRAD"));
+  training.MutableBlock(3).Append(runs(OneToOne("conditional_block", "h", "y"), 4));
+  training.MutableBlock(4).Append(OneToOne("relu", "h", "y"));
   Block& main = training.MutableBlock(0);
   for (const char* name : {"x", "h", "y", "y@GRAD"}) main.SetVar(TensorVar(name, DType::kFp32, {2}));
-  main.Append(runs(Make("while", "x", "h"), 1));
-  main.Append(runs(Make("conditional_block", "h", "y"), 3));
-  main.Append(runs(Make("while_grad", "h", "x@GRAD"), 2).SetRole(Role::kBackward));
+  main.Append(runs(OneToOne("while", "x", "h"), 1));
+  main.Append(runs(OneToOne("conditional_block", "h", "y"), 3));
+  main.Append(runs(OneToOne("while_grad", "h", "x@GRAD"), 2).SetRole(Role::kBackward));
   const Result<Program> pruned = PruneTo(training, {"x"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
   for (const Program& kept : {CloneForTest(training), *pruned}) {
@@ -73,25 +73,25 @@ TEST(PruneTest, BlocksThatNobodyStartsAnyMoreAreGone) {
 TEST(PruneTest, OnlyWhatTheTargetsNeedStays) {
   const Result<Program> pruned = PruneTo(Training(), {"x"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
-  EXPECT_EQ(Types(*pruned), (std::vector<std::string>{"dropout", "relu"}));
+  EXPECT_EQ(TypesLeft(*pruned), (std::vector<std::string>{"dropout", "relu"}));
   EXPECT_EQ(pruned->main().FindVar("loss"), nullptr);
 }
 
 TEST(PruneTest, AFedVariableNeedsNobodyToWriteIt) {
   const Result<Program> pruned = PruneTo(Training(), {"h"}, {"y"});
   ASSERT_TRUE(pruned.ok()) << pruned.status().ToString();
-  EXPECT_EQ(Types(*pruned), (std::vector<std::string>{"relu"}));
+  EXPECT_EQ(TypesLeft(*pruned), (std::vector<std::string>{"relu"}));
 }
 
 // Block 1 is idle; block 2 is run by an op that the targets need, and starts block 3.
 Program WithBlocks() {
   Program program = Training();
   program.AddBlock(0).SetVar(TensorVar("idle", DType::kFp32, {2}));
-  program.MutableBlock(1).Append(Make("relu", "w", "idle"));
+  program.MutableBlock(1).Append(OneToOne("relu", "w", "idle"));
   program.AddBlock(0).SetVar(TensorVar("inner", DType::kFp32, {2}));
-  program.AddBlock(2).Append(Make("relu", "inner", "inner"));
-  program.MutableBlock(2).Append(Make("while", "x", "inner").Set("sub_block", BlockRef{3}));
-  Op runs = Make("conditional_block", "h", "y");
+  program.AddBlock(2).Append(OneToOne("relu", "inner", "inner"));
+  program.MutableBlock(2).Append(OneToOne("while", "x", "inner").Set("sub_block", BlockRef{3}));
+  Op runs = OneToOne("conditional_block", "h", "y");
   program.MutableBlock(0).Append(runs.Set("sub_block", BlockRef{2}));
   return program;
 }
@@ -109,12 +109,12 @@ TEST(PruneTest, ABlockThatNobodyStartsGoesAndTheOthersMoveUp) {
 
 TEST(PruneTest, ATestCloneHasNoBlocksOfGradients) {
   Program program = Training();
-  program.AddBlock(0).Append(Make("relu", "x", "h"));
-  program.MutableBlock(0).Append(Make("while", "x", "h").Set("sub_block", BlockRef{1}));
+  program.AddBlock(0).Append(OneToOne("relu", "x", "h"));
+  program.MutableBlock(0).Append(OneToOne("while", "x", "h").Set("sub_block", BlockRef{1}));
   program.AddBlock(0).set_forward_block(1);
-  program.MutableBlock(2).Append(Make("relu_grad", "h@GRAD", "w"));
+  program.MutableBlock(2).Append(OneToOne("relu_grad", "h@GRAD", "w"));
   program.MutableBlock(0).Append(
-      Make("while_grad", "h", "h@GRAD").SetRole(Role::kBackward).Set("sub_block", BlockRef{2}));
+      OneToOne("while_grad", "h", "h@GRAD").SetRole(Role::kBackward).Set("sub_block", BlockRef{2}));
   const Program test = CloneForTest(program);
   EXPECT_EQ(test.block_count(), 2);
   EXPECT_EQ(test.main().FindVar("h@GRAD"), nullptr);

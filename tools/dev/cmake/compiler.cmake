@@ -10,6 +10,10 @@ if(PENSTOCK_SANITIZE)
   target_compile_options(penstock_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${PENSTOCK_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all>
     -fdebug-prefix-map=${PROJECT_SOURCE_DIR}=.)  # reports name files from the root; ccache serves every clone
+  # AddressSanitizer sees a null pointer when it is used; the checks before each use are a tenth of the build.
+  if(PENSTOCK_SANITIZE MATCHES "address.*undefined")
+    target_compile_options(penstock_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize=null,object-size>)
+  endif()
   target_link_options(penstock_options INTERFACE -fsanitize=${PENSTOCK_SANITIZE})
 endif()
 

@@ -173,10 +173,11 @@ class GrpcListener : public Listener {
   ~GrpcListener() override {
     gate_->Stop();
     local_.reset();
-    bodies_.reset();
     if (server_ == nullptr) return;
+    // Connections that are closed have until then to send their last; the end of one stream ends the others.
     server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
     server_->Wait();
+    bodies_.reset();
     service_.WaitForStreams();  // after this the handler is not called any more
   }
 

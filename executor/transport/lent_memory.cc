@@ -105,7 +105,8 @@ bool Loans::Return(std::uint64_t number, Loan& returned) {
 }
 
 struct BorrowedMemory::Mapping {
-  Mapping(std::byte* at, std::size_t size, Descriptor held) : pages(at), bytes(size), hold(std::move(held)) {}
+  Mapping(std::byte* at, std::size_t size, Descriptor held, std::size_t keep)
+      : pages(at), bytes(size), hold(std::move(held)), keep_mapped(keep) {}
   ~Mapping() {
     for (const auto& [offset, size] : kept) kept_bytes -= size;
     munmap(pages, bytes);
@@ -118,7 +119,7 @@ struct BorrowedMemory::Mapping {
   void LetGo(std::uint64_t offset, std::size_t size) {
     const std::lock_guard lock(mutex);
     if (kept.contains({offset, size})) return;
-    if (kept_bytes.fetch_add(size) + size <= kKeptMappedBytes) {
+    if (kept_bytes.fetch_add(size) + size <= keep_mapped) {
       kept.emplace(offset, size);
       return;
     }
@@ -131,11 +132,13 @@ struct BorrowedMemory::Mapping {
   std::byte* const pages;
   const std::size_t bytes;
   const Descriptor hold;
+  const std::size_t keep_mapped;
   std::mutex mutex;
   std::set<std::pair<std::uint64_t, std::size_t>> kept;  // offset and size
 };
 
-Result<BorrowedMemory> BorrowedMemory::Map(const Descriptor& memory, Descriptor hold) {
+Result<BorrowedMemory> BorrowedMemory::Map(const Descriptor& memory, Descriptor hold,
+                                           std::size_t keep_mapped) {
   struct stat about {};
   const int seals = fcntl(memory.get(), F_GET_SEALS);
   const bool sealed = seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
@@ -144,7 +147,8 @@ Result<BorrowedMemory> BorrowedMemory::Map(const Descriptor& memory, Descriptor 
   const auto bytes = static_cast<std::size_t>(about.st_size);
   void* pages = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, memory.get(), 0);
   if (pages == MAP_FAILED) return NoMemory(errno);
-  return BorrowedMemory(std::make_shared<Mapping>(static_cast<std::byte*>(pages), bytes, std::move(hold)));
+  return BorrowedMemory(
+      std::make_shared<Mapping>(static_cast<std::byte*>(pages), bytes, std::move(hold), keep_mapped));
 }
 
 Result<Bytes> BorrowedMemory::Borrow(std::uint64_t offset, std::size_t size,

@@ -6,7 +6,7 @@
 //   ...
 //   loans.Return(loan, returned);                                  // the borrower has said so
 //
-//   PENSTOCK_ASSIGN_OR_RETURN(BorrowedMemory memory, BorrowedMemory::Map(fd, hold));  // the borrower
+//   PENSTOCK_ASSIGN_OR_RETURN(BorrowedMemory memory, BorrowedMemory::Map(fd, hold, 0));  // the borrower
 //   PENSTOCK_ASSIGN_OR_RETURN(Bytes body, memory.Borrow(at, size, [] { ... tell the lender ... }));
 //
 // What is lent stays as it is until it is returned. When a connection ends, what was lent over it may
@@ -26,8 +26,6 @@
 #include "framework/runtime/transport.h"
 
 namespace penstock::transport {
-
-inline constexpr std::size_t kKeptMappedBytes = std::size_t{64} << 20;
 
 class Loans {
  public:
@@ -66,11 +64,12 @@ class BorrowedMemory {
  public:
   // kDataLoss E-rpc-frame: that is no memory, or its size could change while it is read.
   // kUnavailable E-run-shared-memory: it cannot be mapped.
-  static Result<BorrowedMemory> Map(const Descriptor& memory, Descriptor hold);
+  // Pages of bodies that are returned stay mapped, and count as this process's memory, while those of all
+  // lenders are `keep_mapped` bytes at most.
+  static Result<BorrowedMemory> Map(const Descriptor& memory, Descriptor hold, std::size_t keep_mapped);
 
-  // Bytes of the lender; `done` is called once, from any thread, when their last owner is gone. Afterwards
-  // pages of at most kKeptMappedBytes, of all lenders, count as this process's memory. kDataLoss
-  // E-rpc-frame: they are not in that memory.
+  // Bytes of the lender; `done` is called once, from any thread, when their last owner is gone.
+  // kDataLoss E-rpc-frame: they are not in that memory.
   Result<Bytes> Borrow(std::uint64_t offset, std::size_t size, std::function<void()> done) const;
 
  private:

@@ -11,6 +11,11 @@
 namespace penstock::transport {
 namespace {
 
+// Of what others lend. A server's memory is bounded, and it has many clients; a client maps the parameters
+// anew for each step otherwise.
+constexpr std::size_t kKeptByServer = std::size_t{16} << 20;
+constexpr std::size_t kKeptByClient = std::size_t{256} << 20;
+
 Status Bad(std::string_view what) { return DataLoss("E-rpc-frame", "a record of a local connection ", what); }
 
 }  // namespace
@@ -126,7 +131,8 @@ Status LocalLink::OnPart(std::string_view part) {
 
 Status LocalLink::OnMemory(const Descriptor& passed) {
   if (!admitted_ || incoming_ || !passed.valid() || !hold_.valid()) return Bad("offers memory out of turn");
-  Result<BorrowedMemory> memory = BorrowedMemory::Map(passed, std::move(hold_));
+  Result<BorrowedMemory> memory = BorrowedMemory::Map(
+      passed, std::move(hold_), end_ == LocalEnd::kServer ? kKeptByServer : kKeptByClient);
   if (memory.ok()) {
     incoming_ = *std::move(memory);
     Note(kMappedNote);

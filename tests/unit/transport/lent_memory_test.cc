@@ -21,6 +21,8 @@ using transport::Loans;
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
 
+constexpr std::size_t kKept = 64 * kMebibyte;
+
 // A heap and the other side's view of it.
 struct Shown {
   std::unique_ptr<SharedHeap> heap;
@@ -28,7 +30,7 @@ struct Shown {
   std::optional<BorrowedMemory> view;
 
   explicit Shown(std::size_t bytes = 64 * kMebibyte) : heap(SharedHeap::Make(bytes).value()) {
-    view = BorrowedMemory::Map(Descriptor(dup(heap->fd())), Descriptor(dup(loans->hold()))).value();
+    view = BorrowedMemory::Map(Descriptor(dup(heap->fd())), Descriptor(dup(loans->hold())), kKept).value();
     loans->HoldIsPassed();
   }
   Bytes Borrow(
@@ -65,12 +67,13 @@ TEST(LentMemory, ABodyOutsideIsRefusedBeforeItIsTouched) {
 TEST(LentMemory, MemoryThatCouldShrinkOrIsNoMemoryIsRefused) {
   Descriptor open(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(open.get(), 4096), 0);
-  EXPECT_EQ(BorrowedMemory::Map(open, Descriptor()).status().id(), "E-rpc-frame");
-  EXPECT_EQ(
-      BorrowedMemory::Map(Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)), Descriptor()).status().id(),
-      "E-rpc-frame");
+  EXPECT_EQ(BorrowedMemory::Map(open, Descriptor(), 0).status().id(), "E-rpc-frame");
+  EXPECT_EQ(BorrowedMemory::Map(Descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC)), Descriptor(), 0)
+                .status()
+                .id(),
+            "E-rpc-frame");
   ASSERT_EQ(fcntl(open.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
-  EXPECT_TRUE(BorrowedMemory::Map(open, Descriptor()).ok());
+  EXPECT_TRUE(BorrowedMemory::Map(open, Descriptor(), 0).ok());
   // And ours cannot be cut off.
   EXPECT_NE(ftruncate(SharedHeap::Make(kMebibyte).value()->fd(), 0), 0);
 }
@@ -127,7 +130,7 @@ TEST(LentMemory, OfWhatWasReadALimitedPartGoesOnToCountForTheReader) {
     for (const Payload& body : bodies) EXPECT_EQ(body.ToText(), std::string(4 * kMebibyte, 7));
     EXPECT_GE(SharedPagesOfProcess(), before + 150 * kMebibyte);
     bodies.clear();
-    EXPECT_LE(SharedPagesOfProcess(), before + transport::kKeptMappedBytes + kMebibyte);
+    EXPECT_LE(SharedPagesOfProcess(), before + kKept + kMebibyte);
   }
 }
 

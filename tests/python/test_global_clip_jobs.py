@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from test_communicator import SCRIPT as COMMUNICATOR, results_of
+from test_communicator import SCRIPT as COMMUNICATOR
 from test_jobs import JOB, Job, wait_for_line
 
 CLIPS = {
@@ -93,8 +93,8 @@ def test_completely_not_async_gives_the_bytes_of_sync(tmp_path):
         script = script.replace(old, new)
     job = Job(tmp_path, script)
     try:
-        by_ops = results_of(job)
-        by_communicator = results_of(job, BY_COMMUNICATOR='started')
+        by_ops = job.train(steps=6)
+        by_communicator = job.train(steps=6, BY_COMMUNICATOR='started')
     finally:
         job.kill_all()
     for one, other in zip(by_ops, by_communicator):

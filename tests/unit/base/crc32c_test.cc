@@ -36,7 +36,7 @@ TEST(Crc32c, InstructionAndTableAgreeOnEveryLengthAndCut) {
 
 TEST(Crc32c, InstructionAndTableAgreeOnLongPieces) {
   std::string bytes;
-  for (int i = 0; i < 200'000; ++i) bytes += static_cast<char>(i * i + (i >> 5));
+  for (unsigned i = 0; i < 200'000; ++i) bytes += static_cast<char>(i * i + (i >> 5));
   for (const std::size_t size : {49'151, 49'152, 49'153, 65'536, 100'007, 200'000}) {
     for (const std::uint32_t before : {0u, 0x12345678u}) {
       EXPECT_EQ(Crc32c(before, bytes.data(), size), Crc32cPortable(before, bytes.data(), size)) << size;

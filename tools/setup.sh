@@ -73,10 +73,7 @@ fi
 
 say "building into build/release"
 log=$(mktemp)
-factor=1
-if [[ ${CI:-} == true ]]; then factor=3; fi  # nothing is compiled twice there
-cmake --preset release -DPENSTOCK_TESTS=$tests -DPENSTOCK_UNITY_FACTOR=$factor \
-  -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1 ||
+cmake --preset release -DPENSTOCK_TESTS=$tests -DPython_EXECUTABLE="$PWD/.venv/bin/python" >"$log" 2>&1 ||
   { cat "$log" >&2; exit 1; }
 rm -f "$log"
 # Ninja prints each step only where somebody watches.

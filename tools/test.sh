@@ -73,10 +73,7 @@ if (( sanitizers )); then
   stage "the sanitizer build"
   export ASAN_OPTIONS=detect_leaks=1:abort_on_error=1 UBSAN_OPTIONS=print_stacktrace=1
   export LSAN_OPTIONS=suppressions=$PWD/tests/sanitizers/lsan.supp:print_suppressions=0
-  factor=1
-  if [[ ${CI:-} == true ]]; then factor=3; fi  # as tools/setup.sh
-  if cmake --preset dev -DPENSTOCK_CUDA=OFF -DPENSTOCK_UNITY_FACTOR=$factor >/dev/null &&
-    cmake --build build/dev -- --quiet; then
+  if cmake --preset dev -DPENSTOCK_CUDA=OFF >/dev/null && cmake --build build/dev -- --quiet; then
     stage "ctest: AddressSanitizer and UndefinedBehaviorSanitizer"
     ctest --test-dir build/dev --output-on-failure -j "$jobs" -L quick -LE 'slow|fuzz|style|selection' ||
       failed+=("sanitizers")

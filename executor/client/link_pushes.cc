@@ -35,7 +35,7 @@ void Link::SendMessage(const protocol::Event& event, std::uint64_t contract) {
   protocol::Sender sender = sender_;
   sender.contract = contract;
   notes_.Sent(protocol::PayloadBytes(event));
-  connection_->Send(protocol::Encode(sender, event, protocol::SumOver(*connection_)));
+  connection_->Send(protocol::Encode(sender, event, protocol::ChecksumOver(*connection_)));
 }
 
 template <typename E>

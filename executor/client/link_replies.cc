@@ -22,7 +22,7 @@ bool IsRefusal(const Status& why) {
 
 void Link::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
   Result<protocol::Decoded<protocol::Reply>> decoded =
-      protocol::DecodeReply(message, protocol::SumOver(*from));
+      protocol::DecodeReply(message, protocol::ChecksumOver(*from));
   Status failure;
   bool by_peer = false, changed = false;
   {

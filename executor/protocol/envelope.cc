@@ -13,7 +13,7 @@ static_assert(std::endian::native == std::endian::little,
 
 constexpr char kMagic[4] = {'P', 'N', 'S', '2'};
 constexpr std::size_t kKindAt = 4;
-constexpr std::size_t kBodySumAt = 5;
+constexpr std::size_t kBodyChecksumAt = 5;
 constexpr std::size_t kJobAt = 8;
 constexpr std::size_t kCrcAt = 72;
 
@@ -46,7 +46,7 @@ std::uint32_t CrcOf(std::string_view head, const Payload& body) {
 
 }  // namespace
 
-Message Seal(const Envelope& envelope, Payload body, BodySum sum) {
+Message Seal(const Envelope& envelope, Payload body, BodyChecksum checksum) {
   std::string head(kEnvelopeBytes, '\0');
   std::memcpy(head.data(), kMagic, sizeof(kMagic));
   Put(head, kKindAt, static_cast<std::uint8_t>(envelope.kind));
@@ -61,8 +61,8 @@ Message Seal(const Envelope& envelope, Payload body, BodySum sum) {
   Put(head, 64, envelope.chunk);
   Put(head, 68, envelope.part);
   Put(head, 76, static_cast<std::uint32_t>(body.size()));
-  if (sum == BodySum::kLeftOut) {
-    Put(head, kBodySumAt, static_cast<std::uint8_t>(sum));
+  if (checksum == BodyChecksum::kLeftOut) {
+    Put(head, kBodyChecksumAt, static_cast<std::uint8_t>(checksum));
     Put(head, kCrcAt, CrcOfHead(head));
   } else {
     Put(head, kCrcAt,
@@ -71,7 +71,7 @@ Message Seal(const Envelope& envelope, Payload body, BodySum sum) {
   return {.head = std::move(head), .body = std::move(body)};
 }
 
-Result<Envelope> Open(const Message& message, BodySum least) {
+Result<Envelope> Open(const Message& message, BodyChecksum least) {
   const std::string_view head = message.head;
   if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) {
     return DataLoss("E-rpc-envelope", "a message does not begin with an envelope");
@@ -80,8 +80,9 @@ Result<Envelope> Open(const Message& message, BodySum least) {
     return DataLoss("E-rpc-envelope", "a message of ", message.body.size(), " bytes says that it has ",
                     Take<std::uint32_t>(head, 76));
   }
-  const bool left_out = least == BodySum::kLeftOut &&
-                        Take<std::uint8_t>(head, kBodySumAt) == static_cast<std::uint8_t>(BodySum::kLeftOut);
+  const bool left_out =
+      least == BodyChecksum::kLeftOut &&
+      Take<std::uint8_t>(head, kBodyChecksumAt) == static_cast<std::uint8_t>(BodyChecksum::kLeftOut);
   if (Take<std::uint32_t>(head, kCrcAt) != (left_out ? CrcOfHead(head) : CrcOf(head, message.body))) {
     return DataLoss("E-rpc-crc", "a message's CRC does not match its bytes");
   }

@@ -1,10 +1,9 @@
 // The envelope: the head of every native message between a trainer and a parameter server. 80 bytes, little
 // endian:
 //
-//   0 magic "PNS2"    4 kind (1)         5 BodySum (1)     6 zero (2)      8 job               16 contract
-//   24 incarnation
-//   32 step           40 durable version 48 credit         56 trainer (4)  60 variable (4)     64 chunk (4)
-//   68 part (4)       72 CRC-32C (4)     76 body size (4)
+//   0 magic "PNS2"    4 kind (1)      5 BodyChecksum (1)   6 zero (2)     8 job         16 contract
+//   24 incarnation    32 step         40 durable version   48 credit      56 trainer (4)
+//   60 variable (4)   64 chunk (4)    68 part (4)          72 CRC-32C (4) 76 body size (4)
 //
 // That the sender belongs to the job is the connection's business (executor/transport/proof.h): no message
 // carries the token. The CRC covers the kind, the head from `job` on (itself as zero) and the body. Whoever
@@ -79,12 +78,12 @@ struct Envelope {
 };
 
 // Whether the CRC covers the body. It need not where the body stays in one machine's memory
-// (Connection::local): reading all of it once more costs as much as a copy.
-enum class BodySum : std::uint8_t { kIncluded = 0, kLeftOut = 1 };
+// (Connection::local): to read all of it once more costs as much as a copy.
+enum class BodyChecksum : std::uint8_t { kIncluded = 0, kLeftOut = 1 };
 
-// Reads the body only if its sum is to be included and nobody has told it (Payload::crc32c).
-Message Seal(const Envelope& envelope, Payload body, BodySum sum = BodySum::kIncluded);
+// Reads the body only if its checksum is to be included and it carries none (Payload::crc32c).
+Message Seal(const Envelope& envelope, Payload body, BodyChecksum checksum = BodyChecksum::kIncluded);
 // kDataLoss E-rpc-envelope, E-rpc-crc. `least`: what the connection asks for; kLeftOut takes both.
-Result<Envelope> Open(const Message& message, BodySum least = BodySum::kIncluded);
+Result<Envelope> Open(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
 
 }  // namespace penstock::protocol

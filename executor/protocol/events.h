@@ -1,6 +1,6 @@
 // What passes between a trainer, or another server, and a parameter server: events go to the server, replies
-// to the other side. Each
-// is a struct with a field for each meaning; how they are written is a codec's business (native_codec.h).
+// to the other side. Each is a struct with a field for each meaning; how they are written is a codec's
+// business (native_codec.h).
 //
 //   const Event event = Push{.variable = 3, .chunk = 0, .step = 7, .bytes = gradient};
 //   std::visit([](const auto& e) { ... }, event);

@@ -144,13 +144,13 @@ Written Write(const Completed&) { return {{.kind = MessageKind::kCompleted}, {}}
 Written Write(const ServerWelcome&) { return {{.kind = MessageKind::kServerWelcome}, {}}; }
 Written Write(const SumsTaken& m) { return {{.kind = MessageKind::kSumsTaken, .step = m.step}, {}}; }
 
-Message SealFor(const Sender& sender, Written written, BodySum sum) {
+Message SealFor(const Sender& sender, Written written, BodyChecksum checksum) {
   written.envelope.job = sender.job;
   written.envelope.contract = sender.contract;
   written.envelope.incarnation = sender.incarnation;
   written.envelope.durable_version = sender.durable_version;
   written.envelope.trainer = sender.trainer;
-  return Seal(written.envelope, std::move(written.body), sum);
+  return Seal(written.envelope, std::move(written.body), checksum);
 }
 
 Sender SenderOf(const Envelope& e) {
@@ -268,21 +268,21 @@ Result<Reply> ReplyOf(const Envelope& e, const Payload& body) {
 
 }  // namespace
 
-Message Encode(const Sender& sender, const Event& event, BodySum sum) {
-  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), sum); }, event);
+Message Encode(const Sender& sender, const Event& event, BodyChecksum checksum) {
+  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), checksum); }, event);
 }
 
-Message Encode(const Sender& sender, const Reply& reply, BodySum sum) {
-  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), sum); }, reply);
+Message Encode(const Sender& sender, const Reply& reply, BodyChecksum checksum) {
+  return std::visit([&](const auto& message) { return SealFor(sender, Write(message), checksum); }, reply);
 }
 
-Result<Decoded<Event>> DecodeEvent(const Message& message, BodySum least) {
+Result<Decoded<Event>> DecodeEvent(const Message& message, BodyChecksum least) {
   PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message, least));
   PENSTOCK_ASSIGN_OR_RETURN(Event event, EventOf(envelope, message.body));
   return Decoded<Event>{SenderOf(envelope), std::move(event)};
 }
 
-Result<Decoded<Reply>> DecodeReply(const Message& message, BodySum least) {
+Result<Decoded<Reply>> DecodeReply(const Message& message, BodyChecksum least) {
   PENSTOCK_ASSIGN_OR_RETURN(const Envelope envelope, Open(message, least));
   PENSTOCK_ASSIGN_OR_RETURN(Reply reply, ReplyOf(envelope, message.body));
   return Decoded<Reply>{SenderOf(envelope), std::move(reply)};

@@ -20,16 +20,17 @@ struct Decoded {
   T message;
 };
 
-// What messages over this connection are summed over, and at least are, when they arrive.
-inline BodySum SumOver(const Connection& connection) {
-  return connection.local() ? BodySum::kLeftOut : BodySum::kIncluded;
+// Whether the checksum of messages over this connection covers their body: when they are sent, and at the
+// least when they arrive.
+inline BodyChecksum ChecksumOver(const Connection& connection) {
+  return connection.local() ? BodyChecksum::kLeftOut : BodyChecksum::kIncluded;
 }
 
-Message Encode(const Sender& sender, const Event& event, BodySum sum = BodySum::kIncluded);
+Message Encode(const Sender& sender, const Event& event, BodyChecksum checksum = BodyChecksum::kIncluded);
 // `sender` is the trainer that gets it.
-Message Encode(const Sender& sender, const Reply& reply, BodySum sum = BodySum::kIncluded);
+Message Encode(const Sender& sender, const Reply& reply, BodyChecksum checksum = BodyChecksum::kIncluded);
 
-Result<Decoded<Event>> DecodeEvent(const Message& message, BodySum least = BodySum::kIncluded);
-Result<Decoded<Reply>> DecodeReply(const Message& message, BodySum least = BodySum::kIncluded);
+Result<Decoded<Event>> DecodeEvent(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
+Result<Decoded<Reply>> DecodeReply(const Message& message, BodyChecksum least = BodyChecksum::kIncluded);
 
 }  // namespace penstock::protocol

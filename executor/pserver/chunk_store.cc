@@ -377,9 +377,9 @@ Status ChunkStore::CountStep(int trainer) {
 }
 
 std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::optional<std::uint64_t> asked,
-                                                     int trainer, bool sums) {
+                                                     int trainer, bool checksums) {
   Chunk& c = At(param, chunk);
-  const Published::Way way{.part_bytes = part_bytes_, .sums = sums};
+  const Published::Way way{.part_bytes = part_bytes_, .checksums = checksums};
   const std::uint64_t version = asked.value_or(c.version);
   if (params_[static_cast<std::size_t>(param)].start) {  // never written again
     if (c.published == nullptr) c.published = Published::Share(c.param, way);
@@ -399,16 +399,16 @@ std::shared_ptr<const Published> ChunkStore::Publish(int param, int chunk, std::
 }
 
 ChunkStore::Newest ChunkStore::PublishNewest(int param, int chunk, int trainer, std::uint64_t version,
-                                             bool sums) {
+                                             bool checksums) {
   Chunk& c = At(param, chunk);
   if (c.backups) {
     const std::uint64_t updates = c.backups->Keep(trainer, version, c.param, c.version);
     if (updates != c.version) {
-      const Published::Way way{.part_bytes = part_bytes_, .sums = sums};
+      const Published::Way way{.part_bytes = part_bytes_, .checksums = checksums};
       return {Published::Copy(c.backups->of(trainer), way, pool_), updates};
     }
   }
-  return {Publish(param, chunk, std::nullopt, trainer, sums), c.version};
+  return {Publish(param, chunk, std::nullopt, trainer, checksums), c.version};
 }
 
 }  // namespace penstock::pserver

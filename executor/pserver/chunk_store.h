@@ -82,17 +82,16 @@ class ChunkStore {
   Status Combine(const CombineAction& combine, BlockRunner& runner);
   // The chunk at this version (nothing: at the one that it has now), for one trainer: copied once, shared by
   // all who ask, and kept until every trainer has been given it, or a later version is asked for. Null: that
-  // version is overwritten, and there is no copy of it.
-  // `sums`: made with it, where this one makes it.
+  // version is overwritten, and there is no copy of it. `checksums`: a copy that this call makes has them.
   std::shared_ptr<const Published> Publish(int param, int chunk, std::optional<std::uint64_t> version,
-                                           int trainer, bool sums);
+                                           int trainer, bool checksums);
   // What a trainer gets that asks for the version where it may have a newer one: the chunk as it is, of so
   // many updates. Where gradients are corrected for delay, a repeated question gets what the first one got.
   struct Newest {
     std::shared_ptr<const Published> value;
     std::uint64_t updates = 0;
   };
-  Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version, bool sums);
+  Newest PublishNewest(int param, int chunk, int trainer, std::uint64_t version, bool checksums);
   // How many updates the chunk has had; on its queue.
   std::uint64_t VersionOf(int param, int chunk) const { return At(param, chunk).version; }
   // Rows of a table as they are now, one for each id of the question.

@@ -16,7 +16,7 @@ namespace penstock::pserver {
 
 struct Addition {
   bool first = false;  // `sum` holds nothing yet
-  // Instead of what `sum` holds, this gradient is what is added to; `sum` holds nothing yet.
+  // The gradient that `parts` is added to, of which `sum` holds nothing yet; null: what `sum` holds.
   const std::vector<Payload>* to = nullptr;
   std::optional<float> factor = {};  // what the sum is multiplied by afterwards
 };

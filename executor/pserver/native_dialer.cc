@@ -15,7 +15,7 @@ class NativeCallee : public Callee {
   explicit NativeCallee(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
   void Send(const protocol::Sender& from, protocol::Event event) override {
-    connection_->Send(protocol::Encode(from, event, protocol::SumOver(*connection_)));
+    connection_->Send(protocol::Encode(from, event, protocol::ChecksumOver(*connection_)));
   }
   void Close() override { connection_->Close(); }
 
@@ -44,7 +44,8 @@ NativeDialer::Call NativeDialer::CallOf(const Connection* connection) {
 void NativeDialer::OnMessage(const std::shared_ptr<Connection>& from, Message message) {
   const Call call = CallOf(from.get());
   if (call.handler == nullptr) return;
-  Result<protocol::Decoded<protocol::Reply>> reply = protocol::DecodeReply(message, protocol::SumOver(*from));
+  Result<protocol::Decoded<protocol::Reply>> reply =
+      protocol::DecodeReply(message, protocol::ChecksumOver(*from));
   if (reply.ok()) {
     call.handler->OnReply(call.callee, std::move(reply->message));
   } else {

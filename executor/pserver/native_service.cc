@@ -13,9 +13,9 @@ class NativeCaller : public Caller {
   explicit NativeCaller(std::shared_ptr<Connection> connection) : connection_(std::move(connection)) {}
 
   void Reply(const protocol::Sender& to, protocol::Reply reply) override {
-    connection_->Send(protocol::Encode(to, reply, protocol::SumOver(*connection_)));
+    connection_->Send(protocol::Encode(to, reply, protocol::ChecksumOver(*connection_)));
   }
-  bool ReadsSums() const override { return !connection_->local(); }
+  bool ReadsChecksums() const override { return !connection_->local(); }
   void Admit() override { connection_->Admit(); }
   void Close() override { connection_->Close(); }
 
@@ -41,7 +41,8 @@ void NativeService::OnMessage(const std::shared_ptr<Connection>& from, Message m
 }
 
 void NativeService::Read(const std::shared_ptr<Connection>& from, const Message& message) {
-  Result<protocol::Decoded<protocol::Event>> event = protocol::DecodeEvent(message, protocol::SumOver(*from));
+  Result<protocol::Decoded<protocol::Event>> event =
+      protocol::DecodeEvent(message, protocol::ChecksumOver(*from));
   const std::shared_ptr<Caller> caller = CallerOf(from);
   if (event.ok()) {
     handler_.OnEvent(caller, event->sender, std::move(event->message));

@@ -184,7 +184,7 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
                 [this, trainer, reply, at, to = At(trainer).caller, sender = SenderOf(trainer)] {
                   if (reply.newest) return ReplyNewest(trainer, reply, at, to, sender);
                   const auto published = store_->Publish(reply.at.param, reply.at.chunk, reply.version,
-                                                         trainer, to != nullptr && to->ReadsSums());
+                                                         trainer, to != nullptr && to->ReadsChecksums());
                   if (to == nullptr) return;
                   if (published == nullptr) {  // a repeated question, and every trainer has had its answer
                     to->Reply(sender, protocol::Gone{at, reply.version, reply.welcome_below});
@@ -206,7 +206,7 @@ void Pserver::ReplyChunk(int trainer, const PulledReply& reply) {
 void Pserver::ReplyNewest(int trainer, const PulledReply& reply, const protocol::ChunkRef& at,
                           const std::shared_ptr<Caller>& to, const protocol::Sender& sender) {
   const auto [value, updates] = store_->PublishNewest(reply.at.param, reply.at.chunk, trainer, reply.version,
-                                                      to != nullptr && to->ReadsSums());
+                                                      to != nullptr && to->ReadsChecksums());
   if (to == nullptr) return;
   notes_.Published(trainer, reply.at, reply.version, store_->ChunkBytes(reply.at.param, reply.at.chunk));
   for (std::uint32_t part = 0; part < value->part_count(); ++part) {

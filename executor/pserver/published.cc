@@ -9,7 +9,7 @@
 namespace penstock::pserver {
 namespace {
 
-constexpr std::size_t kBlockBytes = 65536;  // what was copied is summed while the second cache holds it
+constexpr std::size_t kBlockBytes = 65536;  // what was copied is in the second cache for its checksum
 
 std::uint32_t CopyAndSum(const std::byte* from, std::size_t size, std::byte* to) {
   std::uint32_t crc = 0;
@@ -25,7 +25,7 @@ std::uint32_t CopyAndSum(const std::byte* from, std::size_t size, std::byte* to)
 
 Published::Published(const Tensor& from, Tensor to, const Way& way)
     : value_(std::move(to)), part_bytes_(way.part_bytes) {
-  if (!way.sums) {
+  if (!way.checksums) {
     if (value_.raw() != from.raw()) value_.CopyFrom(from);
     return;
   }

@@ -1,8 +1,8 @@
-// A version of a chunk as trainers get it: a copy that no update touches, and, where it is summed over on its
-// way, the CRC-32C of each part that it travels in. Made once, in one pass over the chunk, and shared by all
-// replies that carry it.
+// A version of a chunk as trainers get it: a copy that no update touches, and, where messages carry
+// checksums, the CRC-32C of each part that it travels in. Made once, in one pass over the chunk, and
+// shared by all replies that carry it.
 //
-//   const auto published = Published::Copy(chunk, {.part_bytes = 4 << 20, .sums = true}, pool);
+//   const auto published = Published::Copy(chunk, {.part_bytes = 4 << 20, .checksums = true}, pool);
 //   published->part(1)      // a payload that knows its CRC
 #pragma once
 
@@ -20,7 +20,7 @@ class Published {
  public:
   struct Way {
     std::size_t part_bytes = 0;
-    bool sums = false;
+    bool checksums = false;
   };
   // Copies `value`.
   static std::shared_ptr<const Published> Copy(const Tensor& value, const Way& way, BufferPool& pool);
@@ -35,7 +35,7 @@ class Published {
 
   Tensor value_;
   std::size_t part_bytes_;
-  std::vector<std::uint32_t> crcs_;  // by part; empty: not summed
+  std::vector<std::uint32_t> crcs_;  // by part; empty: none are carried
 };
 
 }  // namespace penstock::pserver

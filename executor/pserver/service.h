@@ -20,8 +20,8 @@ class Caller {
   virtual ~Caller() = default;
   // `to` is the trainer that the caller is, empty if it is none of ours.
   virtual void Reply(const protocol::Sender& to, protocol::Reply reply) = 0;
-  // Whether what it is sent is summed over on its way, so that sums made early are of use.
-  virtual bool ReadsSums() const { return false; }
+  // Whether replies to it carry checksums of their bodies: then they are computed once for all callers.
+  virtual bool ReadsChecksums() const { return false; }
   // It is a trainer of ours: bounds that there are for strangers end.
   virtual void Admit() = 0;
   // Sends what is on its way, then ends the connection.

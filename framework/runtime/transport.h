@@ -29,8 +29,8 @@ struct Bytes {
   std::size_t size = 0;
 };
 
-// The large part of a message: pieces of memory in order, shared and not copied. Whoever has summed the
-// bytes already says so, so that a body that goes to several is summed once.
+// The large part of a message: pieces of memory in order, shared and not copied. It may carry its
+// checksum, so that a body that goes to several receivers is read for it once.
 class Payload {
  public:
   Payload() = default;
@@ -76,8 +76,8 @@ class Connection {
   // Its handler accepts what the other side has said of itself: bounds on time and bytes that a transport
   // has for strangers end.
   virtual void Admit() {}
-  // Whether messages stay in this machine's memory, so that no sum over their bytes need prove that they
-  // arrive as they were sent. May become true when the connection comes about, and then stays.
+  // Whether messages never leave this machine's memory: then they need no checksum. May become true when
+  // the connection comes about, and then stays so.
   virtual bool local() const { return false; }
 };
 

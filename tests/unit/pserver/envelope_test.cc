@@ -53,14 +53,14 @@ TEST(Envelope, IsTheSameWhetherTheBodyWasSummedBeforeOrNot) {
 }
 
 TEST(Envelope, ABodyThatDoesNotLeaveTheMachineNeedsNoSum) {
-  const Message message = protocol::Seal(Full(), Payload::Of("the body"), protocol::BodySum::kLeftOut);
-  EXPECT_EQ(protocol::Open(message, protocol::BodySum::kLeftOut).value(), Full());
+  const Message message = protocol::Seal(Full(), Payload::Of("the body"), protocol::BodyChecksum::kLeftOut);
+  EXPECT_EQ(protocol::Open(message, protocol::BodyChecksum::kLeftOut).value(), Full());
   EXPECT_EQ(protocol::Open(message).status().id(), "E-rpc-crc") << "a connection that asks for sums";
   Message damaged = message;
   damaged.head[33] = static_cast<char>(damaged.head[33] ^ 1);
-  EXPECT_EQ(protocol::Open(damaged, protocol::BodySum::kLeftOut).status().id(), "E-rpc-crc");
+  EXPECT_EQ(protocol::Open(damaged, protocol::BodyChecksum::kLeftOut).status().id(), "E-rpc-crc");
   const Message summed = protocol::Seal(Full(), Payload::Of("the body"));
-  EXPECT_TRUE(protocol::Open(summed, protocol::BodySum::kLeftOut).ok());
+  EXPECT_TRUE(protocol::Open(summed, protocol::BodyChecksum::kLeftOut).ok());
 }
 
 // The golden bytes of the wire.

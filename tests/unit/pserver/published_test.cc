@@ -14,7 +14,7 @@ TEST(Published, IsACopyInPartsThatKnowTheirSums) {
   Tensor value(DType::kFp32, {300, 100});
   std::iota(value.Span<float>().begin(), value.Span<float>().end(), 0.0f);
   const Tensor before = value.Clone();
-  const auto published = Published::Copy(value, {.part_bytes = 50000, .sums = true}, pool);
+  const auto published = Published::Copy(value, {.part_bytes = 50000, .checksums = true}, pool);
   std::fill(value.Span<float>().begin(), value.Span<float>().end(), -1.0f);
   ASSERT_EQ(published->part_count(), 3u);
   std::string all;
@@ -28,7 +28,7 @@ TEST(Published, IsACopyInPartsThatKnowTheirSums) {
 
 TEST(Published, OfWhatStaysSharesItsMemory) {
   const Tensor value = Tensor(DType::kFp32, {10}).Clone();
-  const auto published = Published::Share(value, {.part_bytes = 1000, .sums = true});
+  const auto published = Published::Share(value, {.part_bytes = 1000, .checksums = true});
   EXPECT_EQ(published->part(0).pieces().front().data, value.raw());
   EXPECT_EQ(published->part(0).crc32c(), Crc32c(0, value.raw(), value.bytes()));
 }

@@ -20,7 +20,11 @@ endif()
 # penstock_compile_together(target COUNT): its files are compiled COUNT at a time. Most of what a small file costs is
 # reading the same headers as its neighbours.
 option(PENSTOCK_UNITY "Compile small source files several at a time" ON)
-set(PENSTOCK_UNITY_FACTOR 1 CACHE STRING "So many times as many at a time: faster where all is compiled once, as in CI")
+set(unity_factor 1)
+if("$ENV{CI}" STREQUAL "true")  # everything is compiled once there
+  set(unity_factor 3)
+endif()
+set(PENSTOCK_UNITY_FACTOR ${unity_factor} CACHE STRING "So many times as many at a time")
 function(penstock_compile_together target count)
   math(EXPR count "${count} * ${PENSTOCK_UNITY_FACTOR}")
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${PENSTOCK_UNITY} UNITY_BUILD_BATCH_SIZE ${count})

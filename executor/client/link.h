@@ -107,6 +107,7 @@ class Link final : public ConnectionHandler {
 
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override;
   void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override;
+  Room RoomFor(const std::shared_ptr<Connection>& from, const std::string& head, std::size_t body) override;
 
  private:
   struct Target {  // memory of a caller's tensor
@@ -142,6 +143,8 @@ class Link final : public ConnectionHandler {
   using Pending =
       std::variant<PendingPush, PendingPull, PendingRows, PendingCount, PendingEndStep, protocol::Save>;
 
+  // kOnItsWay: a message's body is being received into its place.
+  enum class PartIs : std::uint8_t { kMissing, kOnItsWay, kThere };
   struct Arriving {  // a pull
     bool active = false;
     Landing landing = Landing::kWithOthers;
@@ -149,7 +152,7 @@ class Link final : public ConnectionHandler {
     Target to;
     std::size_t chunks_left = 0;            // 0 of an active one: it was not sent yet
     std::vector<std::uint32_t> parts_left;  // by chunk
-    std::vector<bool> have;                 // parts, as many for each chunk as the first has
+    std::vector<PartIs> have;               // parts, as many for each chunk as the first has
     // Of how many updates the parts that are there are, by chunk; none came as of fewer. Empty: of versions.
     std::vector<std::uint64_t> updates = {};
     // Of a table's rows that changed: where they go, and `to` is where their parts do, as one chunk.
@@ -245,6 +248,14 @@ class Link final : public ConnectionHandler {
   bool CutVariables(const protocol::WelcomeBody& cut);
   bool Acknowledge(const SentKey& key);  // whether it was sent
   void TakeCredit(const protocol::ChunkRef& at, std::uint64_t welcome_below);
+  // A part of a pull that is under way: which, and where its bytes go. None: it is there, or not asked for.
+  struct AwaitedPart {
+    PartIs& is;
+    std::byte* to;
+    std::size_t size;
+  };
+  std::optional<AwaitedPart> Awaits(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version,
+                                    std::uint32_t part);
   Status TakePart(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version, std::uint32_t part,
                   const Payload& bytes);
   void BeginChanged(const Variable& variable, const protocol::ChangedRows& rows, Arriving& arriving) const;

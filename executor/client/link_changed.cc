@@ -40,9 +40,9 @@ Status Link::On(const protocol::ChangedRows& rows) {
     return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", rows.bytes.size(), " bytes as part ",
                     rows.part, " of changed rows of ", piece.name);
   }
-  if (arriving.have[rows.part]) return OkStatus();
+  if (arriving.have[rows.part] == PartIs::kThere) return OkStatus();
   if (part.size > 0) rows.bytes.CopyTo(arriving.to.data + part.begin);
-  arriving.have[rows.part] = true;
+  arriving.have[rows.part] = PartIs::kThere;
   if (--arriving.parts_left.front() > 0) return OkStatus();
   PENSTOCK_RETURN_IF_ERROR(LandChanged(*variable, arriving));
   EndPull(arriving);
@@ -58,7 +58,7 @@ void Link::BeginChanged(const Variable& variable, const protocol::ChangedRows& r
   arriving.rows = rows.rows;
   arriving.updates.assign(1, rows.updates);
   arriving.parts_left.assign(1, static_cast<std::uint32_t>(parts));
-  arriving.have.assign(parts, false);
+  arriving.have.assign(parts, PartIs::kMissing);
 }
 
 Status Link::LandChanged(const Variable& variable, Arriving& arriving) const {

@@ -328,7 +328,7 @@ void Link::Send(PendingPull& pull) {
   }
   arriving.chunks_left = variable.chunks;
   arriving.parts_left.assign(variable.chunks, 0);
-  arriving.have.assign(variable.chunks * variable.parts, false);
+  arriving.have.assign(variable.chunks * variable.parts, PartIs::kMissing);
   for (std::uint32_t chunk = 0; chunk < variable.chunks; ++chunk) {
     arriving.parts_left[chunk] = static_cast<std::uint32_t>(PartsOf(ChunkOf(variable, chunk).size));
     SendKept(protocol::Pull{.at = {variable.position, chunk}, .version = arriving.version});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "executor/client/link.h"
+#include "executor/protocol/envelope.h"
 #include "executor/protocol/failure.h"
 #include "executor/protocol/native_codec.h"
 #include "executor/protocol/payload_bytes.h"
@@ -176,27 +177,55 @@ Status Link::On(const protocol::PulledNewest& pulled) {
     const std::size_t parts = PartsOf(ChunkOf(*variable, pulled.at.chunk).size);
     arriving.parts_left[pulled.at.chunk] = static_cast<std::uint32_t>(parts);
     std::fill_n(arriving.have.begin() + static_cast<std::ptrdiff_t>(pulled.at.chunk * variable->parts), parts,
-                false);
+                PartIs::kMissing);
   }
   return TakePart(*variable, pulled.at, pulled.version, pulled.part, pulled.bytes);
+}
+
+std::optional<Link::AwaitedPart> Link::Awaits(Variable& variable, const protocol::ChunkRef& at,
+                                              std::uint64_t version, std::uint32_t part) {
+  Arriving& arriving = variable.arriving;
+  if (!arriving.active || arriving.version != version || arriving.chunks_left == 0) return {};
+  if (arriving.changed != nullptr) return {};
+  const Extent chunk = at.chunk < variable.chunks ? ChunkOf(variable, at.chunk) : Extent{};
+  if (part >= PartsOf(chunk.size)) return {};
+  PartIs& is = arriving.have[at.chunk * variable.parts + part];
+  if (is == PartIs::kThere) return {};
+  const Extent extent = PartOf(chunk, part);
+  return AwaitedPart{is, arriving.to.data + extent.begin, extent.size};
+}
+
+// Straight into the tensor that is pulled, where it is a part of a version: of those each is the same however
+// often it comes. It is one message's from now on, until that comes or the connection ends.
+Room Link::RoomFor(const std::shared_ptr<Connection>& from, const std::string& head, std::size_t body) {
+  const std::optional<protocol::Envelope> envelope = protocol::ReadHead(head);
+  if (!envelope || envelope->kind != protocol::MessageKind::kPulled) return {};
+  const std::lock_guard lock(mutex_);
+  if (from != connection_ || ended_) return {};
+  if (envelope->trainer != sender_.trainer || envelope->incarnation != sender_.incarnation) return {};
+  Variable* variable = At(envelope->variable);
+  if (variable == nullptr) return {};
+  const std::optional<AwaitedPart> part =
+      Awaits(*variable, {envelope->variable, envelope->chunk}, envelope->step, envelope->part);
+  if (!part || part->is != PartIs::kMissing || part->size != body) return {};
+  part->is = PartIs::kOnItsWay;
+  return {variable->arriving.to.buffer, part->to};
 }
 
 Status Link::TakePart(Variable& variable, const protocol::ChunkRef& at, std::uint64_t version,
                       std::uint32_t part, const Payload& bytes) {
   Arriving& arriving = variable.arriving;
-  if (!arriving.active || arriving.version != version || arriving.chunks_left == 0) return OkStatus();
-  if (arriving.changed != nullptr) return OkStatus();
-  const Extent chunk = at.chunk < variable.chunks ? ChunkOf(variable, at.chunk) : Extent{};
-  if (part >= PartsOf(chunk.size)) return OkStatus();
-  const std::size_t place = at.chunk * variable.parts + part;
-  if (arriving.have[place]) return OkStatus();
-  const Extent extent = PartOf(chunk, part);
-  if (bytes.size() != extent.size) {
+  const std::optional<AwaitedPart> awaited = Awaits(variable, at, version, part);
+  if (!awaited) return OkStatus();
+  if (bytes.size() != awaited->size) {
     return DataLoss("E-rpc-part-size", "pserver ", address_, " sent ", bytes.size(), " bytes as part ", part,
                     " of ", PieceOf(variable).name);
   }
-  bytes.CopyTo(arriving.to.data + extent.begin);
-  arriving.have[place] = true;
+  if (bytes.pieces().empty() || bytes.pieces().front().data != awaited->to) {
+    if (awaited->is == PartIs::kOnItsWay) return OkStatus();  // a repeat; nobody else may write there now
+    bytes.CopyTo(awaited->to);
+  }
+  awaited->is = PartIs::kThere;
   if (--arriving.parts_left[at.chunk] > 0) return OkStatus();
   if (--arriving.chunks_left == 0) {
     notes_.Record(observe::EventKind::kPullAnswered, version, variable.name, variable.bytes);

@@ -33,6 +33,7 @@ class Mode {
   virtual Status BeginRun(Scope&) { return OkStatus(); }
 
   // Before the first step: parameters are those of `scope`, which is kept until Stop.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
   virtual Status Begin(std::shared_ptr<Scope>) { return OkStatus(); }
   virtual bool has_begun() const { return true; }
   virtual Status Touch(const Table&, std::span<const std::int64_t>) { return UnfitForGeo(); }

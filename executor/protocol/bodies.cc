@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+
+#include "framework/base/error_code.h"
 
 namespace penstock::protocol {
 namespace {
@@ -170,23 +173,11 @@ Status ReadStatus(std::string_view bytes) {
   std::vector<std::string> details;
   for (std::uint32_t i = 0; i < lines && i < kStatusLinesMax; ++i) details.push_back(in.Text());
   PENSTOCK_RETURN_IF_ERROR(in.Finish());
-  switch (static_cast<StatusCode>(code)) {
-    case StatusCode::kCancelled:
-    case StatusCode::kInvalidArgument:
-    case StatusCode::kDeadlineExceeded:
-    case StatusCode::kUnimplemented:
-    case StatusCode::kFailedPrecondition:
-    case StatusCode::kInternal:
-    case StatusCode::kUnavailable:
-    case StatusCode::kDataLoss: {
-      Status status(static_cast<StatusCode>(code), std::move(id), std::move(message));
-      for (std::string& line : details) status.With(std::move(line));
-      return status;
-    }
-    case StatusCode::kOk:
-      break;
-  }
-  return DataLoss("E-rpc-body", "a message carries the unknown status code ", code);
+  const std::optional<StatusCode> known = ErrorCodeOf(code);
+  if (!known) return DataLoss("E-rpc-body", "a message carries the unknown status code ", code);
+  Status status(*known, std::move(id), std::move(message));
+  for (std::string& line : details) status.With(std::move(line));
+  return status;
 }
 
 }  // namespace penstock::protocol

@@ -71,6 +71,28 @@ Message Seal(const Envelope& envelope, Payload body, BodyChecksum checksum) {
   return {.head = std::move(head), .body = std::move(body)};
 }
 
+std::optional<Envelope> ReadHead(std::string_view head) {
+  if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) return {};
+  const auto kind = Take<std::uint8_t>(head, kKindAt);
+  if (kind < static_cast<std::uint8_t>(MessageKind::kHello) ||
+      kind > static_cast<std::uint8_t>(MessageKind::kSumsTaken)) {
+    return {};
+  }
+  Envelope envelope;
+  envelope.kind = static_cast<MessageKind>(kind);
+  envelope.job = Take<std::uint64_t>(head, 8);
+  envelope.contract = Take<std::uint64_t>(head, 16);
+  envelope.incarnation = Take<std::uint64_t>(head, 24);
+  envelope.step = Take<std::uint64_t>(head, 32);
+  envelope.durable_version = Take<std::uint64_t>(head, 40);
+  envelope.credit = Take<std::uint64_t>(head, 48);
+  envelope.trainer = Take<std::uint32_t>(head, 56);
+  envelope.variable = Take<std::uint32_t>(head, 60);
+  envelope.chunk = Take<std::uint32_t>(head, 64);
+  envelope.part = Take<std::uint32_t>(head, 68);
+  return envelope;
+}
+
 Result<Envelope> Open(const Message& message, BodyChecksum least) {
   const std::string_view head = message.head;
   if (head.size() != kEnvelopeBytes || std::memcmp(head.data(), kMagic, sizeof(kMagic)) != 0) {
@@ -86,24 +108,12 @@ Result<Envelope> Open(const Message& message, BodyChecksum least) {
   if (Take<std::uint32_t>(head, kCrcAt) != (left_out ? CrcOfHead(head) : CrcOf(head, message.body))) {
     return DataLoss("E-rpc-crc", "a message's CRC does not match its bytes");
   }
-  const auto kind = Take<std::uint8_t>(head, kKindAt);
-  if (kind < static_cast<std::uint8_t>(MessageKind::kHello) ||
-      kind > static_cast<std::uint8_t>(MessageKind::kSumsTaken)) {
-    return DataLoss("E-rpc-envelope", "a message is of the unknown kind ", static_cast<int>(kind));
+  const std::optional<Envelope> envelope = ReadHead(head);
+  if (!envelope) {
+    return DataLoss("E-rpc-envelope", "a message is of the unknown kind ",
+                    static_cast<int>(Take<std::uint8_t>(head, kKindAt)));
   }
-  Envelope envelope;
-  envelope.kind = static_cast<MessageKind>(kind);
-  envelope.job = Take<std::uint64_t>(head, 8);
-  envelope.contract = Take<std::uint64_t>(head, 16);
-  envelope.incarnation = Take<std::uint64_t>(head, 24);
-  envelope.step = Take<std::uint64_t>(head, 32);
-  envelope.durable_version = Take<std::uint64_t>(head, 40);
-  envelope.credit = Take<std::uint64_t>(head, 48);
-  envelope.trainer = Take<std::uint32_t>(head, 56);
-  envelope.variable = Take<std::uint32_t>(head, 60);
-  envelope.chunk = Take<std::uint32_t>(head, 64);
-  envelope.part = Take<std::uint32_t>(head, 68);
-  return envelope;
+  return *envelope;
 }
 
 }  // namespace penstock::protocol

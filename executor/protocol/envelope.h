@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -80,6 +81,9 @@ struct Envelope {
 // Whether the CRC covers the body. It need not where the body stays in one machine's memory
 // (Connection::local): to read all of it once more costs as much as a copy.
 enum class BodyChecksum : std::uint8_t { kIncluded = 0, kLeftOut = 1 };
+
+// What a head says, before its body is there: nothing is verified but its size. None: it is not an envelope.
+std::optional<Envelope> ReadHead(std::string_view head);
 
 // Reads the body only if its checksum is to be included and it carries none (Payload::crc32c).
 Message Seal(const Envelope& envelope, Payload body, BodyChecksum checksum = BodyChecksum::kIncluded);

@@ -78,7 +78,7 @@ void Pserver::ReportLate() const {
 
 // As the trainers have said it; if none has, as the server sees it.
 std::string Pserver::Waits(Nanoseconds now) const {
-  const std::string told = TrainersWaiting(now);
+  std::string told = TrainersWaiting(now);
   if (!told.empty()) return told;
   if (const std::string servers = LackingSums(); !servers.empty())
     return StrCat("step ", machine_->sums().over(), " lacks the sums of ", servers);

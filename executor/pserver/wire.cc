@@ -56,7 +56,7 @@ Result<std::unique_ptr<Listener>> FluidWire::Listen(Served served, EventHandler&
   transport::UnaryServerOptions options = FluidService::Calls();
   options.report = report_;
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<Listener> listener,
-                            transport::ListenUnary(address, *service, std::move(options)));
+                            transport::ListenUnary(address, *service, options));
   report_(StrCat("pserver ", address,
                  " speaks Fluid's wire, which has no exactly-once: a message that a trainer ",
                  "repeats after its connection broke may count twice"));

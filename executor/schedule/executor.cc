@@ -15,6 +15,7 @@
 #include "executor/schedule/frame_pool.h"
 #include "executor/schedule/sequential.h"
 #include "framework/roles/views.h"
+#include "framework/runtime/collective_rings.h"
 #include "framework/runtime/rpc_client.h"
 #include "framework/runtime/server_loop.h"
 #include "framework/runtime/trainer_communicator.h"
@@ -125,6 +126,7 @@ struct Executor::Impl {
     services.threads = given.threads > 0 ? given.threads : omp_get_max_threads();
     services.rpc = given.rpc;
     services.server = given.server;
+    services.rings = given.rings;
   }
 
   Result<EntryRef> Compile(const Program& program, CompileRequest request) {
@@ -242,6 +244,9 @@ struct Executor::Impl {
     Frame& frame = runnable->frame;
     frame.BeginRun(feeds);
     Status status = RunSequential(frame, runnable->late, scope, services, cancellation);
+    // What ranks still exchange is the frame's memory, or a parameter's.
+    if (!status.ok() && entry.block->has_side_effects && services.rings != nullptr)
+      services.rings->GiveUp(status);
     if (status.ok() && out != nullptr) status = Collect(frame, *out);
     frame.EndRun();
     // A frame whose run failed may hold anything; the next run starts from a new one.
@@ -363,6 +368,7 @@ void Executor::Cancel() {
   if (impl_->running.load() == 0) return;
   if (impl_->services.rpc != nullptr) impl_->services.rpc->Cancel();
   if (impl_->services.server != nullptr) impl_->services.server->Cancel();
+  if (impl_->services.rings != nullptr) impl_->services.rings->Cancel();
 }
 
 ExecutorStats Executor::stats() const {

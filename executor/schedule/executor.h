@@ -38,6 +38,7 @@ struct ExecutorOptions {
   // Who serves communication ops; null: such ops fail and say so.
   RpcClient* rpc = nullptr;
   ServerLoop* server = nullptr;
+  CollectiveRings* rings = nullptr;
   // Changes only speed.
   std::size_t programs_max = 64;  // compiled forms kept for Run, one for each program, feeds and fetches
   std::size_t blocks_max = std::size_t{1} << 16;  // compiled blocks kept for RunBlock

@@ -2,6 +2,7 @@
 
 #include "executor/graph/explain.h"
 #include "executor/schedule/nan_check.h"
+#include "framework/runtime/collective_rings.h"
 
 namespace penstock::exec {
 namespace {
@@ -53,6 +54,8 @@ Status RunSequential(Frame& frame, LateSteps& late, Scope& scope, const Services
       PENSTOCK_RETURN_IF_ERROR(RunPrepared(frame, static_cast<int>(i), scope));
     }
     if (watched) [[unlikely]] {
+      // An operation between ranks may still write what is looked at.
+      if (services.rings != nullptr) PENSTOCK_RETURN_IF_ERROR(services.rings->AwaitAll());
       PENSTOCK_RETURN_IF_ERROR(RequireFinite(frame, instruction));
     }
   }

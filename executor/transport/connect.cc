@@ -94,7 +94,7 @@ class ClientConnection : public PeerConnection {
       // A server that is still to start refuses; anything else may need somebody's help.
       if (why.id() != "E-rpc-connect" && why.message() != told) {
         told = why.message();
-        options_.report(StrCat("pserver ", address_, ": ", told, "; trying again"));
+        options_.report(StrCat(options_.peer, " ", address_, ": ", told, "; trying again"));
       }
       pollfd polled{wake_.get(), POLLIN, 0};
       poll(&polled, 1, static_cast<int>(wait.count()));
@@ -104,7 +104,7 @@ class ClientConnection : public PeerConnection {
   }
 
   void Begin(Dialed dialed, const DialOptions& dial, const std::shared_ptr<grpc::ChannelCredentials>& tls) {
-    options_.tell(StrCat("pserver ", address_, ": connected by ", NameOf(dialed, dial)));
+    options_.tell(StrCat(options_.peer, " ", address_, ": connected by ", NameOf(dialed, dial)));
     if (dialed.local) {
       std::shared_ptr<LocalLink> link;
       (void)Carry([&](ConnectionHandler& member) -> Result<std::shared_ptr<Connection>> {

@@ -47,6 +47,7 @@ struct GrpcTransportOptions {
   // there is one more at most.
   int streams = 2;
   std::function<void(const std::string&)> tell;  // how each connection is carried; default: a log line
+  std::string peer = "pserver";                  // what lines call the other side of a connection
 };
 
 // A connection that cannot come about for a reason that will not go away by itself is closed with it:

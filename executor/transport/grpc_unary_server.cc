@@ -164,7 +164,7 @@ class UnaryListener : public Listener {
 }  // namespace
 
 Result<std::unique_ptr<Listener>> ListenUnary(const std::string& address, UnaryHandler& handler,
-                                              UnaryServerOptions options) {
+                                              const UnaryServerOptions& options) {
   QuietGrpc();
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses, Resolve(address, /*to_listen=*/true));
   auto listener = std::make_unique<UnaryListener>(handler, options);

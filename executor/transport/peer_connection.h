@@ -57,6 +57,9 @@ class PeerConnection : public Connection, public std::enable_shared_from_this<Pe
     void OnClosed(const std::shared_ptr<Connection>&, const Status& why) override {
       connection.Closed(*this, why);
     }
+    Room RoomFor(const std::shared_ptr<Connection>&, const std::string& head, std::size_t body) override {
+      return connection.handler_.RoomFor(connection.shared_from_this(), head, body);
+    }
     PeerConnection& connection;
     std::shared_ptr<Connection> stream;
     bool open = true;

@@ -10,11 +10,13 @@
 #include <cerrno>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "executor/transport/address.h"
 #include "framework/tensor/tensor.h"
 
 namespace penstock::transport {
@@ -35,6 +37,16 @@ void FindLostHosts(const Descriptor& socket) {
   set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
   set(IPPROTO_TCP, TCP_KEEPCNT, 4);
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, 13'000);
+}
+
+// On loopback, where bytes are only copied: a system that paces its senders (BBR) would set timers for them.
+// Where that is not allowed, it stays as it is.
+void SendWithoutPacing(const Descriptor& socket) {
+  SocketAddress peer{.storage = {}, .size = sizeof(sockaddr_storage)};
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&peer.storage), &peer.size) != 0) return;
+  if (!peer.IsLoopback()) return;
+  constexpr std::string_view kReno = "reno";
+  setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
 // What is to be written, in pieces; heads lie in `heads`.
@@ -59,6 +71,7 @@ TcpStream::TcpStream(Descriptor socket, ConnectionHandler& handler)
     : socket_(std::move(socket)), handler_(handler) {
   fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) & ~O_NONBLOCK);
   FindLostHosts(socket_);
+  SendWithoutPacing(socket_);
 }
 
 void TcpStream::Run() {
@@ -140,10 +153,14 @@ Status TcpStream::Read() {
     message.head.resize(head);
     if (!Receive(message.head.data(), head)) return Broke();
     if (body > 0) {
-      std::shared_ptr<Buffer> buffer = Buffer::Allocate(body);
-      if (!Receive(buffer->data(), body)) return Broke();
-      const std::byte* const data = buffer->data();
-      message.body.Append({std::move(buffer), data, body});
+      Room room = handler_.RoomFor(shared_from_this(), message.head, body);
+      if (room.data == nullptr) {
+        std::shared_ptr<Buffer> buffer = Buffer::Allocate(body);
+        room.data = buffer->data();
+        room.owner = std::move(buffer);
+      }
+      if (!Receive(room.data, body)) return Broke();
+      message.body.Append({std::move(room.owner), room.data, body});
     }
     handler_.OnMessage(shared_from_this(), std::move(message));
   }

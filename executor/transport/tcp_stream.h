@@ -7,9 +7,9 @@
 //
 // Messages as in a frame (frame.h): u32 head size, u32 body size, head, body, little endian; the last
 // thing that a side says that closes is a head of 2^32 - 1 bytes and no body. Sizes are checked before
-// anything is allocated. One message is read while the handler has none: what is slow makes the network
-// wait. A second thread writes, what was sent first first. The peer's host is lost after 13 s without an
-// answer.
+// anything is allocated. A body is received where the handler has room for it. One message is read while
+// the handler has none: what is slow makes the network wait. A second thread writes, what was sent first
+// first. The peer's host is lost after 13 s without an answer.
 #pragma once
 
 #include <condition_variable>

@@ -46,7 +46,7 @@ struct UnaryServerOptions {
 // call of the handler is running or will come. On an address that is not this machine's alone one warning
 // says that anybody may call. kUnavailable E-rpc-bind, kInvalidArgument E-rpc-address.
 Result<std::unique_ptr<Listener>> ListenUnary(const std::string& address, UnaryHandler& handler,
-                                              UnaryServerOptions options);
+                                              const UnaryServerOptions& options);
 
 // One connection, shared by all calls. Thread-safe.
 class UnaryClient {

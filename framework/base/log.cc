@@ -32,16 +32,12 @@ State& TheState() {
 
 }  // namespace
 
-void LogFrom(const char* file, int line, LogSeverity severity, std::string_view text) {
+void Log(LogSeverity severity, std::string_view text, const char* file, int line) {
   State& state = TheState();
   const std::lock_guard lock(state.mutex);
   google::LogMessage message(file, line, static_cast<int>(severity));
   if (!state.role.empty()) message.stream() << state.role << ": ";
   message.stream() << text;
-}
-
-void Log(LogSeverity severity, std::string_view text, const std::source_location& from) {
-  LogFrom(from.file_name(), static_cast<int>(from.line()), severity, text);
 }
 
 bool LogsDetail(int level) { return FLAGS_v >= level; }

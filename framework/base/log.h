@@ -10,7 +10,6 @@
 // it writes no files, handles no signals and ends no process. Thread-safe; a child of fork may log too.
 #pragma once
 
-#include <source_location>
 #include <string>
 #include <string_view>
 
@@ -19,10 +18,9 @@ namespace penstock {
 enum class LogSeverity { kInfo = 0, kWarning = 1, kError = 2 };
 
 // `text` may have several lines; only the first gets the prefix.
-void Log(LogSeverity severity, std::string_view text,
-         const std::source_location& from = std::source_location::current());
-// The same for a line of another language, from `line` of `file`.
-void LogFrom(const char* file, int line, LogSeverity severity, std::string_view text);
+// The place of the call is that of the caller; another language gives its own.
+void Log(LogSeverity severity, std::string_view text, const char* file = __builtin_FILE(),
+         int line = __builtin_LINE());
 
 // Whether details of this level are wanted: GLOG_v is at least `level`.
 bool LogsDetail(int level);

@@ -28,6 +28,7 @@ bool Names(std::span<const std::string> names, const std::string& name) {
 
 std::string TypeNames(const std::vector<DType>& types) {
   std::vector<std::string_view> names;
+  names.reserve(types.size());
   for (const DType type : types) names.push_back(DTypeName(type));
   return Join(names, " or ");
 }

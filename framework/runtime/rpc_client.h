@@ -92,7 +92,7 @@ class RpcClient {
   // steps end by themselves, a value in which all this trainer's gradients of ended steps are): in the
   // memory that it has, shared or not, if it is a tensor of the piece's type and shape, else in new memory.
   // Where the program has a fetch_barrier the bytes may land as late as in CompletePulls, so nobody may read
-  // or write `out` before that returns.
+  // or write `out` before that returns. After an error its bytes may be anything.
   virtual Status Pull(PullHandle piece, Variable& out) = 0;
   // A Pull that does not wait: the next Pull waits for this one, too (or CompletePulls does), and nobody
   // may read or write `out` before that returns.
@@ -104,6 +104,7 @@ class RpcClient {
   // Asks for the rows of the piece, a table, that any trainer has updated since the trainer's question of the
   // step before (for the first: since training began). `out` has them once CompletePulls returns: ascending,
   // each once, as they are after the gradients that this trainer pushed in ended steps.
+  // NOLINTNEXTLINE(performance-unnecessary-value-param): who overrides it keeps it
   virtual Status PullChanged(PullHandle /*piece*/, std::shared_ptr<SelectedRows> /*out*/) {
     return Unimplemented("E-comm-changed", "this client cannot ask for the rows of a table that changed");
   }

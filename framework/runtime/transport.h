@@ -81,6 +81,12 @@ class Connection {
   virtual bool local() const { return false; }
 };
 
+// Memory that bytes are to be received into; none if `data` is null.
+struct Room {
+  std::shared_ptr<void> owner;
+  std::byte* data = nullptr;
+};
+
 // Gets what arrives. Calls for one connection come one at a time, from any thread but never inside a call
 // of Connection or Transport, and must not wait. OnClosed is the last one, comes once, and comes also
 // after this side's own Close; its status says why (ok: in order).
@@ -89,6 +95,14 @@ class ConnectionHandler {
   virtual ~ConnectionHandler() = default;
   virtual void OnMessage(const std::shared_ptr<Connection>& from, Message message) = 0;
   virtual void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) = 0;
+  // Where the body of a message, whose head has come, is to be received, so that nobody need copy it; none:
+  // in new memory. Nothing of the head is verified. The message comes as any other, after the body is there;
+  // where the connection breaks first it never comes, and the memory may be written in part. Not every
+  // transport asks. From any thread, also beside OnMessage, but not after OnClosed.
+  virtual Room RoomFor(const std::shared_ptr<Connection>& /*from*/, const std::string& /*head*/,
+                       std::size_t /*body*/) {
+    return {};
+  }
 };
 
 // Accepts connections until it is destroyed; that closes what is still open, and returns when no call of

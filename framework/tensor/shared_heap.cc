@@ -128,7 +128,8 @@ void SharedHeap::Free(std::uint64_t offset, std::size_t size) {
 // safe.
 void SharedHeap::LeaveToParent() {
   left_ = true;
-  mmap(pages_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd_, 0);
+  static_cast<void>(
+      mmap(pages_, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE, fd_, 0));
 }
 
 std::shared_ptr<Buffer> AllocateToShow(std::size_t bytes) {

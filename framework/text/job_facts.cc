@@ -32,6 +32,15 @@ std::string Told(const std::vector<std::string>& lines, std::size_t at, std::str
 
 }  // namespace
 
+std::string JobFactsOfAllRanks(std::string_view facts) {
+  std::string out;
+  for (const std::string& line : Split(facts, '\n')) {
+    const std::string_view part = PartOf(line);
+    if (part == "works" || part == "updates" || part == "compresses") out += StrCat(line, "\n");
+  }
+  return out;
+}
+
 std::optional<JobDifference> FirstJobDifference(std::string_view here, std::string_view there) {
   if (here == there || here.empty() || there.empty()) return std::nullopt;
   const std::vector<std::string> ours = Split(here, '\n'), theirs = Split(there, '\n');

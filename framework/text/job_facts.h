@@ -26,4 +26,8 @@ struct JobDifference {
 // program that another tool made says nothing of its job.
 std::optional<JobDifference> FirstJobDifference(std::string_view here, std::string_view there);
 
+// Those that ranks have in common although each may have seeds and initial values of its own: mode, updates
+// and compression.
+std::string JobFactsOfAllRanks(std::string_view facts);
+
 }  // namespace penstock

@@ -1,16 +1,17 @@
 // c_allreduce_sum, _max, c_broadcast, c_allgather, c_reducescatter: what all ranks of a ring make of their
 // tensors together; allreduce and broadcast, Fluid's older forms on the first ring.
 #include "framework/op/op_registry.h"
-#include "operators/collective/ring.h"
+#include "operators/collective/allreduce_kernels.h"
 
 namespace penstock {
 namespace {
 
 constexpr char kSumDoc[] = R"(
 Out is the element-wise sum of X over all ranks of ring `ring_id`; every rank gets the same bytes. All ranks
-call it in the same order on a ring. With use_calc_stream=false it runs beside the computation: a
-c_sync_calc_stream before it waits for X, a c_sync_comm_stream after it for Out. The gradient is the same sum
-of Out's gradients.)";
+call it in the same order on a ring. With use_calc_stream=false it runs beside the computation, where a
+c_sync_comm_stream of the ring stands before the next op that names X or Out; elsewhere the op waits. Of
+selected rows Out has the rows of all ranks, each once and ascending, their values added in rank order. The
+gradient is the same sum of Out's gradients.)";
 
 constexpr char kBroadcastDoc[] = R"(
 Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum.)";
@@ -55,8 +56,7 @@ OpDef& OnFirstRing(OpDef& def) {
       .Attr("sync_mode", false, "whether the computation waits for it")
       .InferShape(SameShape("X", "Out"))
       .SideEffect()
-      .NoGrad()
-      .NotBuilt(kNoCommunicator);
+      .NoGrad();
 }
 
 // The gradient is another op of the same ring, from Out's gradient to X's.
@@ -77,31 +77,38 @@ OpDef& OnRing(OpDef& def) {
       .Attr("ring_id", 0, "which communicator", AtLeast(0))
       .Attr("use_calc_stream", false, "whether it runs in the order of the computation")
       .InferShape(SameShape("X", "Out"))
-      .SideEffect()
-      .NotBuilt(kNoCommunicator);
+      .SideEffect();
 }
 
 }  // namespace
 
 void RegisterAllreduce(OpRegistry& ops) {
   OnRing(ops.Add("c_allreduce_sum").Doc("The sum of a tensor over all ranks.", kSumDoc))
+      .KernelForAnyType<Cpu, SumKernel>()
       .GradMadeBy(OnTheSameRing("c_allreduce_sum"));
   OnRing(ops.Add("c_broadcast").Doc("Gives all ranks the tensor of one.", kBroadcastDoc))
       .Attr("root", 0, "the rank whose tensor it is", AtLeast(0))
+      .KernelForAnyType<Cpu, BroadcastKernel>()
       .NoGrad();
-  OnRing(ops.Add("c_allreduce_max").Doc("The maximum of a tensor over all ranks.", kMaxDoc)).NoGrad();
+  OnRing(ops.Add("c_allreduce_max").Doc("The maximum of a tensor over all ranks.", kMaxDoc))
+      .KernelForAnyType<Cpu, MaxKernel>()
+      .NoGrad();
   OnRing(ops.Add("c_allgather").Doc("Gives all ranks the tensors of all.", kGatherDoc))
       .RequiredAttr("nranks", AttrKind::kInt, "how many ranks there are", AtLeast(1))
       .InferShape(InferGather)
+      .KernelForAnyType<Cpu, GatherKernel>()
       .GradMadeBy(OnTheSameRing("c_reducescatter"));
   OnRing(ops.Add("c_reducescatter").Doc("Gives each rank its part of the sum.", kScatterDoc))
       .Attr("nranks", 1, "how many ranks there are", AtLeast(1))
       .InferShape(InferScatter)
+      .KernelForAnyType<Cpu, ScatterKernel>()
       .GradMadeBy(OnTheSameRing("c_allgather"));
   OnFirstRing(ops.Add("allreduce").Doc("A tensor, reduced over all ranks.", kOldReduceDoc))
-      .Attr("reduce_type", 0, "how it is reduced", AtLeast(0));
+      .Attr("reduce_type", 0, "how it is reduced", AtLeast(0))
+      .KernelForAnyType<Cpu, ChosenReductionKernel>();
   OnFirstRing(ops.Add("broadcast").Doc("Gives all ranks the tensor of one.", kOldBroadcastDoc))
-      .Attr("root", 0, "the rank whose tensor it is", AtLeast(0));
+      .Attr("root", 0, "the rank whose tensor it is", AtLeast(0))
+      .KernelForAnyType<Cpu, BroadcastKernel>();
 }
 
 }  // namespace penstock

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "framework/op/op_registry.h"
+#include "framework/roles/collective_views.h"
 #include "operators/collective/ring.h"
 
 namespace penstock {
@@ -22,7 +23,95 @@ constexpr char kInitDoc[] = R"(
 Makes the communicator of ring `ring_id` from the id in X. Returns when all nranks ranks have come.)";
 
 constexpr char kInitAllDoc[] = R"(
-Makes the communicators of ring `ring_id` for all devices of this process, one rank each.)";
+Makes the communicators of ring `ring_id` for all devices of this process, one rank each. There is one device,
+the CPU.)";
+
+// c_gen_nccl_id: the ranks of the job meet. No id is needed, so its variable stays empty.
+class JoinRingKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
+    const roles::RingIdView op(k.op());
+    rank_ = op.rank();
+    addresses_.assign(op.others().begin(), op.others().end());
+    if (rank_ < 0 || rank_ > static_cast<int>(addresses_.size()))
+      return k.Error("rank ", rank_, " is out of range; there are ", addresses_.size() + 1, " ranks");
+    addresses_.insert(addresses_.begin() + rank_, op.address());
+    return OkStatus();
+  }
+  Status Run(KernelRun&) override { return rings_->Join(addresses_, rank_); }
+
+ private:
+  CollectiveRings* rings_ = nullptr;
+  std::vector<std::string> addresses_;
+  int rank_ = 0;
+};
+
+// gen_nccl_id: they meet, and make all rings. Where sums run in levels is the backend's to choose, so the ids
+// of a hierarchy stand for nothing.
+class JoinAllRingsKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
+    const roles::AllRingsView op(k.op());
+    addresses_.assign(op.addresses().begin(), op.addresses().end());
+    rank_ = op.rank();
+    count_ = op.rings();
+    return OkStatus();
+  }
+  Status Run(KernelRun&) override {
+    PENSTOCK_RETURN_IF_ERROR(rings_->Join(addresses_, rank_));
+    for (int ring = 0; ring < count_; ++ring) PENSTOCK_RETURN_IF_ERROR(rings_->MakeRing(ring));
+    return OkStatus();
+  }
+
+ private:
+  CollectiveRings* rings_ = nullptr;
+  std::vector<std::string> addresses_;
+  int rank_ = 0, count_ = 1;
+};
+
+// c_comm_init: all ranks make one ring.
+class InitRingKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
+    const roles::RingView op(k.op());
+    ring_ = op.ring();
+    rank_ = op.rank();
+    ranks_ = op.ranks();
+    return OkStatus();
+  }
+  Status Run(KernelRun&) override {
+    PENSTOCK_RETURN_IF_ERROR(rings_->MakeRing(ring_));
+    PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings_->Ring(ring_));
+    if (group->rank() == rank_ && group->size() == ranks_) return OkStatus();
+    return InvalidArgument("E-collective-init", "c_comm_init: ring ", ring_, " is for rank ", rank_, " of ",
+                           ranks_, ", but this process is rank ", group->rank(), " of ", group->size());
+  }
+
+ private:
+  CollectiveRings* rings_ = nullptr;
+  int ring_ = 0, rank_ = 0, ranks_ = 1;
+};
+
+// c_comm_init_all: a ring of the one device.
+class InitOwnRingKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
+    const roles::RingView op(k.op());
+    if (op.devices().size() > 1)
+      return k.Error("it names ", op.devices().size(), " devices; a process has one, the CPU");
+    ring_ = op.ring();
+    return OkStatus();
+  }
+  Status Run(KernelRun&) override { return rings_->MakeOwnRing(ring_); }
+
+ private:
+  CollectiveRings* rings_ = nullptr;
+  int ring_ = 0;
+};
 
 }  // namespace
 
@@ -36,7 +125,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .NotBuilt(kNoCommunicator);
+      .KernelForAnyType<Cpu, InitRingKernel>();
   ops.Add("c_comm_init_all")
       .Doc("Makes the communicators of all devices of this process.", kInitAllDoc)
       .Attr("devices", std::vector<std::int32_t>(), "their numbers; none: all there are")
@@ -44,7 +133,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .NotBuilt(kNoCommunicator);
+      .KernelForAnyType<Cpu, InitOwnRingKernel>();
   ops.Add("c_gen_nccl_id")
       .Doc("Agrees on the id of one ring.", kRingGenDoc)
       .Output("Out", "the id", AnyType(), OfAnyKind())
@@ -54,7 +143,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .NotBuilt(kNoCommunicator);
+      .KernelForAnyType<Cpu, JoinRingKernel>();
   ops.Add("gen_nccl_id")
       .Doc("Agrees on the ids of all rings.", kGenDoc)
       .Output("NCCLID", "the first ring's id; the others stand in variables of known names", AnyType(),
@@ -67,7 +156,7 @@ void RegisterCommunicators(OpRegistry& ops) {
       .InferShape(OutputsAsDeclared())
       .SideEffect()
       .NoGrad()
-      .NotBuilt(kNoCommunicator);
+      .KernelForAnyType<Cpu, JoinAllRingsKernel>();
 }
 
 }  // namespace penstock

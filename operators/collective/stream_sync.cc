@@ -18,21 +18,69 @@ Result<std::vector<Op>> RefuseGradient(const GradRequest& request) {
                        ": it has no gradient; set stop_gradient of ", request.forward.OutputName("Out"));
 }
 
+void CopyWhereApart(KernelRun& k, const Operand& x, const Operand& out) {
+  if (!x || !out || x.index == out.index) return;
+  if (x.kind == VarKind::kTensor) {
+    k[out].CopyFrom(k[x]);
+  } else if (const auto* rows = k.Var(x).If<SelectedRows>()) {
+    k.Var(out).As<SelectedRows>() = {rows->rows, rows->height, rows->value.Clone(), rows->start};
+  }
+}
+
+// Computation is done when the next op runs.
+class AwaitComputationKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    CopyWhereApart(k, x_, out_);
+    return OkStatus();
+  }
+
+ private:
+  Operand x_, out_;
+};
+
+class AwaitRingKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override {
+    PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
+    ring_ = k.Attr<int>("ring_id");
+    x_ = k.Input("X");
+    out_ = k.Output("Out");
+    return OkStatus();
+  }
+  Status Run(KernelRun& k) override {
+    PENSTOCK_RETURN_IF_ERROR(rings_->Await(ring_));
+    CopyWhereApart(k, x_, out_);
+    return OkStatus();
+  }
+
+ private:
+  CollectiveRings* rings_ = nullptr;
+  int ring_ = 0;
+  Operand x_, out_;
+};
+
 OpDef& Finish(OpDef& def) {
-  return def.Input("X", "not read: orders the op", AnyType(), OfAnyKind())
+  return def.Input("X", "orders the op; copied where Out is another variable", AnyType(), OfAnyKind())
       .Output("Out", "X itself", SameTypeAs("X"), OfAnyKind())
       .InferShape(SameShape("X", "Out"))
       .SideEffect()
-      .GradMadeBy(RefuseGradient)
-      .NotBuilt(kNoCommunicator);
+      .GradMadeBy(RefuseGradient);
 }
 
 }  // namespace
 
 void RegisterStreamSync(OpRegistry& ops) {
-  Finish(ops.Add("c_sync_calc_stream").Doc("Waits for the computation.", kCalcDoc));
+  Finish(ops.Add("c_sync_calc_stream").Doc("Waits for the computation.", kCalcDoc))
+      .KernelForAnyType<Cpu, AwaitComputationKernel>();
   Finish(ops.Add("c_sync_comm_stream").Doc("Waits for the communication of one ring.", kCommDoc))
-      .Attr("ring_id", 0, "which communicator", AtLeast(0));
+      .Attr("ring_id", 0, "which communicator", AtLeast(0))
+      .KernelForAnyType<Cpu, AwaitRingKernel>();
 }
 
 }  // namespace penstock

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "framework/op/kernel.h"
+#include "operators/common/order_rows.h"
 #include "operators/common/rows.h"
 
 namespace penstock {
@@ -14,15 +17,23 @@ namespace penstock {
 // Adds up what belongs to one row. Keeps its memory between calls. What it is given fits RequireRowValues.
 class RowMerger {
  public:
+  struct Entry {
+    std::int64_t row;
+    const void* values;
+
+    template <typename T>
+    const T* Values() const {
+      return static_cast<const T*>(values);
+    }
+  };
+
   // `out` gets each row of all of `from`, which are rows of one tensor, once: in their order if no row occurs
   // twice, else ascending, as Fluid. Values of a row are added in that order. `out` is none of them.
   template <typename T>
   void Merge(std::span<const SelectedRows* const> from, SelectedRows& out) {
-    const bool repeats = List<T>(from);
-    if (!repeats) {  // back into the given order
-      std::sort(entries_.begin(), entries_.end(),
-                [](const Entry& a, const Entry& b) { return a.position < b.position; });
-    }
+    List<T>(from);
+    OrderByRow(entries_, spare_);
+    if (!Repeats()) List<T>(from);  // back into the given order
     Collect<T>(from, out);
   }
   template <typename T>
@@ -35,34 +46,65 @@ class RowMerger {
   void MergeAscending(const SelectedRows& x, SelectedRows& out) {
     const SelectedRows* const from[] = {&x};
     List<T>(from);
+    OrderByRow(entries_, spare_);
     Collect<T>(from, out);
+  }
+  // The same without a copy: values of a row that occurs once are x's own. Until the next call, and while x
+  // stays.
+  template <typename T>
+  std::span<const Entry> Distinct(const SelectedRows& x) {
+    const SelectedRows* const from[] = {&x};
+    List<T>(from);
+    OrderByRow(entries_, spare_);
+    if (Repeats()) AddRepeated<T>(x.value.shape().RowWidth());
+    return entries_;
   }
 
  private:
-  struct Entry {
-    std::int64_t row;
-    std::size_t position;  // among all that were given
-    const void* values;
-  };
+  static bool SameRow(const Entry& a, const Entry& b) { return a.row == b.row; }
+  bool Repeats() const {
+    return std::adjacent_find(entries_.begin(), entries_.end(), SameRow) != entries_.end();
+  }
 
-  // Entries by row, those of one row in the given order. Whether a row occurs twice.
+  // An entry for each row, in the given order.
   template <typename T>
-  bool List(std::span<const SelectedRows* const> from) {
+  void List(std::span<const SelectedRows* const> from) {
     entries_.clear();
     for (const SelectedRows* x : from) {
       if (!x->value.initialized()) continue;  // no rows, and so no width either
       const Dim width = x->value.shape().RowWidth();
       const T* values = x->value.Data<T>();
       for (const std::int64_t row : x->rows) {
-        entries_.push_back({row, entries_.size(), values});
+        entries_.push_back({row, values});
         values += width;
       }
     }
-    std::sort(entries_.begin(), entries_.end(), [](const Entry& a, const Entry& b) {
-      return a.row != b.row ? a.row < b.row : a.position < b.position;
-    });
-    const auto same_row = [](const Entry& a, const Entry& b) { return a.row == b.row; };
-    return std::adjacent_find(entries_.begin(), entries_.end(), same_row) != entries_.end();
+  }
+
+  // Leaves one entry of each row; entries are in order.
+  template <typename T>
+  void AddRepeated(Dim width) {
+    const auto bytes = static_cast<std::size_t>(width) * sizeof(T);
+    sums_.resize(entries_.size() / 2 * bytes);  // at most
+    std::byte* next_sum = sums_.data();
+    std::size_t kept = 0;
+    for (std::size_t i = 0, end = 0; i < entries_.size(); i = end) {
+      Entry entry = entries_[i];
+      for (end = i + 1; end < entries_.size() && SameRow(entry, entries_[end]);) ++end;
+      if (end > i + 1) {
+        T* const sum = reinterpret_cast<T*>(std::exchange(next_sum, next_sum + bytes));
+        std::copy_n(entry.Values<T>(), width, sum);
+        for (std::size_t other = i + 1; other < end; ++other) Add(entries_[other].Values<T>(), width, sum);
+        entry.values = sum;
+      }
+      entries_[kept++] = entry;
+    }
+    entries_.resize(kept);
+  }
+
+  template <typename T>
+  static void Add(const T* values, Dim width, T* sum) {
+    for (Dim j = 0; j < width; ++j) sum[j] += values[j];
   }
 
   template <typename T>
@@ -84,16 +126,17 @@ class RowMerger {
     out.ResetValue(DTypeOfT<T>::kValue, shape_);
     T* to = out.value.Data<T>();
     for (std::size_t i = 0; i < entries_.size(); ++i) {
-      const T* const values = static_cast<const T*>(entries_[i].values);
-      if (i > 0 && entries_[i].row == entries_[i - 1].row) {
-        for (Dim j = 0; j < width; ++j) to[j - width] += values[j];
+      const T* const values = entries_[i].Values<T>();
+      if (i > 0 && SameRow(entries_[i], entries_[i - 1])) {
+        Add(values, width, to - width);
       } else {
         to = std::copy_n(values, width, to);
       }
     }
   }
 
-  std::vector<Entry> entries_;
+  std::vector<Entry> entries_, spare_;
+  std::vector<std::byte> sums_;
   Shape shape_;  // of the result; kept for its memory
 };
 

@@ -3,16 +3,18 @@
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Declare(k, roles::LookupView(k.op()), DType::kFp32, 32));
 //   ... each run:
 //   PENSTOCK_RETURN_IF_ERROR(rows_.Fetch(ids));   // in any order, repeated or not
-//   rows_.Row(ids[0])                             // 32 floats
+//   rows_.Row(0)                                  // 32 floats: the row ids[0]
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "operators/common/comm.h"
+#include "operators/common/order_rows.h"
 
 namespace penstock {
 
@@ -44,40 +46,60 @@ class RemoteRows {
   // Asks each server once, for each row once: the version after this trainer's last send_barrier. Every id is
   // in [0, height()).
   Status Fetch(std::span<const std::int64_t> ids) {
-    all_.assign(ids.begin(), ids.end());
-    std::ranges::sort(all_);
-    all_.erase(std::unique(all_.begin(), all_.end()), all_.end());
+    entries_.clear();
+    for (const std::int64_t id : ids) entries_.push_back({id, entries_.size()});
+    OrderByRow(entries_, spare_);
+    auto entry = entries_.begin();
     for (Slice& slice : slices_) {
-      slice.first = static_cast<std::size_t>(std::ranges::lower_bound(all_, slice.begin) - all_.begin());
-      const auto last = static_cast<std::size_t>(std::ranges::lower_bound(all_, slice.end) - all_.begin());
-      if (slice.first == last) continue;
-      local_.assign(all_.begin() + static_cast<Dim>(slice.first), all_.begin() + static_cast<Dim>(last));
-      for (std::int64_t& id : local_) id -= slice.begin;
-      PENSTOCK_RETURN_IF_ERROR(client_->PullRows(slice.handle, local_, slice.rows));
+      slice.entries = entries_.end() - entry;
+      slice.asked.clear();
+      for (; entry != entries_.end() && entry->row < slice.end; ++entry) {
+        const std::int64_t local = entry->row - slice.begin;
+        if (slice.asked.empty() || slice.asked.back() != local) slice.asked.push_back(local);
+      }
+      slice.entries -= entries_.end() - entry;
+      if (!slice.asked.empty())
+        PENSTOCK_RETURN_IF_ERROR(client_->PullRows(slice.handle, slice.asked, slice.rows));
     }
-    return client_->CompleteRows();
+    PENSTOCK_RETURN_IF_ERROR(client_->CompleteRows());
+    Place();
+    return OkStatus();
   }
 
-  // Of an id that was fetched last.
-  const std::byte* Row(std::int64_t id) const {
-    const auto slice =
-        std::ranges::find_if(slices_, [id](const Slice& s) { return id >= s.begin && id < s.end; });
-    const auto at = static_cast<std::size_t>(std::ranges::lower_bound(all_, id) - all_.begin());
-    return slice->rows.raw() + (at - slice->first) * row_bytes_;
-  }
+  // Of the id at `position` of those that were fetched last.
+  const std::byte* Row(std::size_t position) const { return places_[position]; }
 
  private:
+  struct Entry {
+    std::int64_t row;
+    std::size_t position;
+  };
   struct Slice {
     RowsHandle handle;
-    Dim begin = 0, end = 0;  // rows of the table
-    std::size_t first = 0;   // of all_, the first that lies here
-    Tensor rows = {};        // that were asked for, in the order of all_
+    Dim begin = 0, end = 0;                // rows of the table
+    std::ptrdiff_t entries = 0;            // that lie here
+    std::vector<std::int64_t> asked = {};  // each once, ascending, from `begin`
+    Tensor rows = {};                      // as they were asked for
   };
+
+  void Place() {
+    places_.resize(entries_.size());
+    auto entry = entries_.begin();
+    for (const Slice& slice : slices_) {
+      if (slice.entries == 0) continue;
+      const std::byte* place = slice.rows.raw();
+      for (const auto first = entry, end = entry + slice.entries; entry != end; ++entry) {
+        if (entry != first && entry->row != std::prev(entry)->row) place += row_bytes_;
+        places_[entry->position] = place;
+      }
+    }
+  }
 
   RpcClient* client_ = nullptr;
   std::size_t row_bytes_ = 0;
   std::vector<Slice> slices_;
-  std::vector<std::int64_t> all_, local_;
+  std::vector<Entry> entries_, spare_;
+  std::vector<const std::byte*> places_;
 };
 
 }  // namespace penstock

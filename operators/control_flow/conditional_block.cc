@@ -14,7 +14,7 @@ Input names what the block reads of the blocks around it, Out what it writes the
 if it does not run, and one that had none is without a value still. Scope holds what the block's gradient
 reads, if there is one.)";
 
-constexpr char kGradDoc[] = R"(
+constexpr char kConditionalBlockGradDoc[] = R"(
 Runs sub_block, the gradient of the forward op's block, if that one has run (Scope says so); else the gradient
 of Input is zero, and that of a variable in both Input and Out is what comes in.)";
 
@@ -92,7 +92,7 @@ class ConditionalBlockGradKernel : public Kernel {
 
 std::string OrEmpty(std::string name) { return name.empty() ? kEmptyVarName : std::move(name); }
 
-Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
+Result<std::vector<Op>> MakeConditionalBlockGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   Op grad("conditional_block_grad");
   std::vector<std::string> of, yields;
@@ -123,9 +123,9 @@ void RegisterConditionalBlock(OpRegistry& ops) {
       .KernelForAnyType<Cpu, ConditionalBlockKernel>()
       .SideEffect()
       .GradOfBlock("sub_block")
-      .GradMadeBy(MakeGrad);
+      .GradMadeBy(MakeConditionalBlockGrad);
   ops.Add("conditional_block_grad")
-      .Doc("The gradient of conditional_block.", kGradDoc)
+      .Doc("The gradient of conditional_block.", kConditionalBlockGradDoc)
       .Input("Cond", "the forward condition", AnyType(), Optional() | Repeated())
       .Input("Input", "what the forward block reads from outside", AnyType(),
              Optional() | Repeated() | OfAnyKind())

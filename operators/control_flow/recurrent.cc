@@ -20,7 +20,7 @@ step before, initial_states[i] in the first. Row t of each of `outputs` is what 
 name; without a step they have no rows. step_scopes keeps what the gradient reads of each step, with
 is_train.)";
 
-constexpr char kGradDoc[] = R"(
+constexpr char kRecurrentGradDoc[] = R"(
 Runs sub_block, the gradient of the forward op's block, for each step, the last one first: the gradient of
 ex_states[i] of a step is that of states[i] of the step before, and in the end that of initial_states[i].
 Those of `parameters` are the sums over all steps. It uses up step_scopes.)";
@@ -329,7 +329,7 @@ class RecurrentGradKernel : public Kernel {
   std::unique_ptr<PreparedBlock> body_;
 };
 
-Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
+Result<std::vector<Op>> MakeRecurrentGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   Op grad("recurrent_grad");
   const auto grads = [&](std::span<const std::string> vars) {
@@ -384,10 +384,10 @@ void RegisterRecurrent(OpRegistry& ops) {
       .KernelForAnyType<Cpu, RecurrentKernel>()
       .SideEffect()
       .GradOfBlock("sub_block")
-      .GradMadeBy(MakeGrad);
+      .GradMadeBy(MakeRecurrentGrad);
   DeclareAttrs(
       ops.Add("recurrent_grad")
-          .Doc("The gradient of recurrent.", kGradDoc)
+          .Doc("The gradient of recurrent.", kRecurrentGradDoc)
           .Input("inputs", "the forward inputs", AnyType(), Repeated())
           .Input("initial_states", "the forward initial states", AnyType(), Optional() | Repeated())
           .Input("parameters", "what else the forward block reads", AnyType(),

@@ -17,7 +17,7 @@ value. X names what the block reads of the blocks around it, Out what it writes 
 gradient, StepScopes keeps for each round what that gradient reads of it, unless is_test; without one, all
 rounds run in the same place. A cancelled run stops between two ops.)";
 
-constexpr char kGradDoc[] = R"(
+constexpr char kWhileGradDoc[] = R"(
 Runs sub_block, the gradient of the forward op's block, once for each round, the last one first. The
 gradient of a variable that the rounds hand on (in X and in Out) goes from round to round; that of one
 they only read is the sum over all rounds, zero if there was none. original_output_grad is how the block
@@ -101,7 +101,7 @@ std::vector<std::string> IncomingGradients(const GradRequest& request) {
   return incoming;
 }
 
-Result<std::vector<Op>> MakeGrad(const GradRequest& request) {
+Result<std::vector<Op>> MakeWhileGrad(const GradRequest& request) {
   const Op& forward = request.forward;
   PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> written,
                             OuterNamesWritten(*request.program, request.grad_block));
@@ -142,9 +142,9 @@ void RegisterWhile(OpRegistry& ops) {
       .KernelForAnyType<Cpu, WhileKernel>()
       .SideEffect()
       .GradOfBlock("sub_block")
-      .GradMadeBy(MakeGrad);
+      .GradMadeBy(MakeWhileGrad);
   ops.Add("while_grad")
-      .Doc("The gradient of while.", kGradDoc)
+      .Doc("The gradient of while.", kWhileGradDoc)
       .Input("X", "what the forward block reads from outside", AnyType(),
              Optional() | Repeated() | OfAnyKind())
       .Input("Out", "what the forward block writes outside", AnyType(), Optional() | Repeated() | OfAnyKind())

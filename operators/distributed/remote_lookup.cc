@@ -51,10 +51,12 @@ class RemoteLookupKernel : public Kernel {
     PENSTOCK_RETURN_IF_ERROR(CollectIds(k));
     PENSTOCK_RETURN_IF_ERROR(rows_.Fetch(all_));
     const std::size_t bytes = rows_.row_bytes();
+    std::size_t fetched = 0;
     for (std::size_t i = 0; i < ids_.size(); ++i) {
       std::byte* to = k[outs_[i]].raw();
       for (const std::int64_t id : k[ids_[i]].Span<std::int64_t>())
-        to = IsPadding(id) ? std::fill_n(to, bytes, std::byte{0}) : std::copy_n(rows_.Row(id), bytes, to);
+        to = IsPadding(id) ? std::fill_n(to, bytes, std::byte{0})
+                           : std::copy_n(rows_.Row(fetched++), bytes, to);
     }
     return OkStatus();
   }

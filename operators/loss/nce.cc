@@ -94,8 +94,10 @@ class ClassRows {
     local_ = k[weight_].template Data<T>();
     return OkStatus();
   }
-  const T* Row(std::int64_t label) const {
-    return remote_ ? reinterpret_cast<const T*>(rows_.Row(label)) : local_ + label * width_;
+  // Of the class at position `at` of those that were loaded.
+  const T* Row(Dim at, std::int64_t label) const {
+    return remote_ ? reinterpret_cast<const T*>(rows_.Row(static_cast<std::size_t>(at)))
+                   : local_ + label * width_;
   }
 
  private:
@@ -139,7 +141,7 @@ class NceKernel : public Kernel {
       for (Dim j = 0; j < columns; ++j) {
         const std::int64_t label = labels[i * columns + j];
         T z = bias == nullptr ? T{0} : bias[label];
-        const T* const weight = weight_.Row(label);
+        const T* const weight = weight_.Row(i * columns + j, label);
         for (Dim d = 0; d < width; ++d) z += weight[d] * input[d];
         const T o = T{1} / (T{1} + std::exp(-z));
         const T b = static_cast<T>(sampler_.Probability(k, label)) * static_cast<T>(drawn_);
@@ -232,7 +234,7 @@ class NceGradKernel : public Kernel {
         const Dim label = labels[static_cast<std::size_t>(at)];
         const T dz = Slope(k, i, at, j < truths_, label);
         if (dbias != nullptr) dbias[label] += dz;
-        const T* const weight = dinput == nullptr ? nullptr : weight_.Row(label);
+        const T* const weight = dinput == nullptr ? nullptr : weight_.Row(at, label);
         for (Dim d = 0; weight != nullptr && d < width; ++d) dinput[i * width + d] += dz * weight[d];
         T* const row = dweight == nullptr ? nullptr : dweight + (sparse ? at : label) * width;
         for (Dim d = 0; row != nullptr && d < width; ++d) row[d] = (sparse ? T{0} : row[d]) + dz * input[d];

@@ -1,4 +1,5 @@
 // increment: a counter goes one step on.
+#include <type_traits>
 #include <vector>
 
 #include "framework/op/op_registry.h"
@@ -8,15 +9,25 @@ namespace penstock {
 namespace {
 
 constexpr char kDoc[] = R"(
-Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction. A
-counter has no gradient; the gradient of a block counts it back, so that what is read there under its name is
-what it was.)";
+Out = X + step, of one element; Out is usually X itself. Integers add the step without its fraction, and
+wrap around. A counter has no gradient; the gradient of a block counts it back, so that what is read there
+under its name is what it was.)";
 
 Status InferIncrement(InferContext& c) {
   if (!Compatible(c.ShapeOf("X").Count(), 1)) {
     return c.Error("X (", c.ShapeOf("X"), ") must hold one element");
   }
   return c.ShareAll("X", "Out");
+}
+
+template <typename T>
+T Plus(T x, T step) {
+  if constexpr (std::is_integral_v<T>) {
+    using Wrapping = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Wrapping>(x) + static_cast<Wrapping>(step));
+  } else {
+    return x + step;
+  }
 }
 
 template <typename Device, typename T>
@@ -29,7 +40,7 @@ class IncrementKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun& k) override {
-    *k[out_].template Data<T>() = *k[x_].template Data<T>() + step_;
+    *k[out_].template Data<T>() = Plus(*k[x_].template Data<T>(), step_);
     return OkStatus();
   }
 

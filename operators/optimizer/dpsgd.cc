@@ -39,7 +39,7 @@ class DpsgdKernel : public Kernel {
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
-    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
+    PENSTOCK_RETURN_IF_ERROR(grad_.LoadInOnePiece(k));
     const T* const param = k[param_].template Data<T>();
     const T rate = *k[rate_].template Data<T>();
     T* const out = k[param_out_].template Data<T>();

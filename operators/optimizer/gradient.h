@@ -43,23 +43,9 @@ class Gradient {
     return OkStatus();
   }
 
-  Status Load(KernelRun& k) {
-    count_ = k[param_].count();
-    if (grad_.kind == VarKind::kTensor) {
-      values_ = k[grad_].template Span<T>();
-      return OkStatus();
-    }
-    const SelectedRows& grad = k.Var(grad_).template As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRows(op_, "Grad", grad, DTypeOfT<T>::kValue, k[param_].shape()));
-    merger_.MergeAscending<T>(grad, merged_);
-    values_ = merged_.value.template Span<T>();
-    width_ = k[param_].shape().RowWidth();
-    if (moves_) return OkStatus();
-    for (const auto& [from, to] : kept_) {
-      if (k[from].raw() != k[to].raw()) k[to].CopyFrom(k[from]);
-    }
-    return OkStatus();
-  }
+  Status Load(KernelRun& k) { return Load(k, /*in_one_piece=*/false); }
+  // The same for rules that ask for values().
+  Status LoadInOnePiece(KernelRun& k) { return Load(k, /*in_one_piece=*/true); }
 
   // After Load, of the same run: rule(i, g) for each element i that moves, once, in ascending order.
   template <typename Rule>
@@ -69,15 +55,14 @@ class Gradient {
       for (std::int64_t i = 0; i < count_; ++i) rule(i, grad[i]);
       return;
     }
-    const T* grad = values_.data();
     std::int64_t done = 0;
-    for (const std::int64_t row : merged_.rows) {
-      const std::int64_t begin = row * width_;
+    for (const RowMerger::Entry& entry : rows_) {
+      const T* const grad = entry.Values<T>();
+      const std::int64_t begin = entry.row * width_;
       if (moves_) {
         for (std::int64_t i = done; i < begin; ++i) rule(i, T{0});
       }
       for (std::int64_t j = 0; j < width_; ++j) rule(begin + j, grad[j]);
-      grad += width_;
       done = begin + width_;
     }
     if (moves_) {
@@ -86,16 +71,38 @@ class Gradient {
   }
 
   bool by_rows() const { return grad_.kind == VarKind::kSelectedRows; }
-  // All values that are not left out, for norms.
+  // After LoadInOnePiece: all values that are not left out, for norms.
   std::span<const T> values() const { return values_; }
 
  private:
+  Status Load(KernelRun& k, bool in_one_piece) {
+    count_ = k[param_].count();
+    if (grad_.kind == VarKind::kTensor) {
+      values_ = k[grad_].template Span<T>();
+      return OkStatus();
+    }
+    const SelectedRows& grad = k.Var(grad_).template As<SelectedRows>();
+    PENSTOCK_RETURN_IF_ERROR(RequireRows(op_, "Grad", grad, DTypeOfT<T>::kValue, k[param_].shape()));
+    if (in_one_piece) {
+      merger_.MergeAscending<T>(grad, merged_);
+      values_ = merged_.value.template Span<T>();
+    }
+    rows_ = merger_.Distinct<T>(in_one_piece ? merged_ : grad);
+    width_ = k[param_].shape().RowWidth();
+    if (moves_) return OkStatus();
+    for (const auto& [from, to] : kept_) {
+      if (k[from].raw() != k[to].raw()) k[to].CopyFrom(k[from]);
+    }
+    return OkStatus();
+  }
+
   std::string op_;
   Operand grad_, param_;
   bool moves_ = true;
   std::vector<Kept> kept_;
   RowMerger merger_;
   SelectedRows merged_;
+  std::span<const RowMerger::Entry> rows_;
   std::span<const T> values_;
   std::int64_t count_ = 0, width_ = 0;
 };

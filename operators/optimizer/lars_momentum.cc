@@ -32,7 +32,7 @@ class LarsMomentumKernel : public Kernel {
     return grad_.Prepare(k, WithoutGradient::kMoves);
   }
   Status Run(KernelRun& k) override {
-    PENSTOCK_RETURN_IF_ERROR(grad_.Load(k));
+    PENSTOCK_RETURN_IF_ERROR(grad_.LoadInOnePiece(k));
     const T* const param = k[param_].template Data<T>();
     const T* const velocity = k[velocity_].template Data<T>();
     T* const param_out = k[param_out_].template Data<T>();

@@ -55,12 +55,10 @@ class SgdKernel : public Kernel {
       return InvalidArgument("E-op-index", "sgd: Grad lists row ", row, ", which Param (", param_.name,
                              ") does not have");
     }
-    merger_.MergeAscending<T>(grad, merged_);
-    const T* from = merged_.value.template Data<T>();
-    for (const std::int64_t row : merged_.rows) {
-      T* const to = param.value.template Data<T>() + index_.Find(row) * width;
+    for (const RowMerger::Entry& entry : merger_.Distinct<T>(grad)) {
+      const T* const from = entry.Values<T>();
+      T* const to = param.value.template Data<T>() + index_.Find(entry.row) * width;
       for (Dim j = 0; j < width; ++j) to[j] -= rate * from[j];
-      from += width;
     }
     return OkStatus();
   }
@@ -69,7 +67,6 @@ class SgdKernel : public Kernel {
   Gradient<T> grad_;
   RowIndex index_;  // of a Param of rows
   RowMerger merger_;
-  SelectedRows merged_;
 };
 
 }  // namespace

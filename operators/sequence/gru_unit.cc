@@ -40,7 +40,7 @@ Status InferGruUnit(InferContext& c) {
 }
 
 template <typename T>
-GruSteps<T> MakeSteps(const KernelSetup& k) {
+GruSteps<T> MakeStep(const KernelSetup& k) {
   GruSteps<T> steps;
   steps.width = k.Input("HiddenPrev").shape[1];
   steps.gate = static_cast<GateActivation>(k.Attr<std::int32_t>("gate_activation"));
@@ -54,7 +54,7 @@ template <typename Device, typename T>
 class GruUnitKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    steps_ = MakeSteps<T>(k);
+    steps_ = MakeStep<T>(k);
     input_ = k.Input("Input");
     before_ = k.Input("HiddenPrev");
     weight_ = k.Input("Weight");
@@ -93,7 +93,7 @@ class GruUnitGradKernel : public Kernel {
   Status Prepare(KernelSetup& k) override {
     before_ = k.Input("HiddenPrev");
     if (before_.shape.rank() != 2) return k.Error("rank of HiddenPrev (", before_.shape, ") must be 2");
-    steps_ = MakeSteps<T>(k);
+    steps_ = MakeStep<T>(k);
     weight_ = k.Input("Weight");
     gates_ = k.Input("Gate");
     reset_ = k.Input("ResetHiddenPrev");

@@ -17,11 +17,11 @@ Extent i of Out is extent i of X times expand_times[i]: X stands in Out that man
 gradient of an element is the sum over the places where it stands. expand_times may come from a tensor
 ExpandTimes, or from one tensor an extent; then Out's shape is known when the op runs.)";
 
-constexpr int kMaxRank = StridedLoops::kMaxExtents / 2;
+constexpr int kMaxExpandRank = StridedLoops::kMaxExtents / 2;
 
 // Nullopt if `times` fits X, else what is wrong.
 std::optional<std::string> TimesMistake(const Shape& x, const std::vector<std::int32_t>& times) {
-  if (x.rank() > kMaxRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxRank);
+  if (x.rank() > kMaxExpandRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxExpandRank);
   if (static_cast<int>(times.size()) != x.rank()) {
     return StrCat("expand_times has ", times.size(), " entries; X (", x, ") has ", x.rank(), " extents");
   }
@@ -159,7 +159,7 @@ class ExpandGradKernel : public Kernel {
 void RegisterExpand(OpRegistry& ops) {
   ops.Add("expand")
       .Doc("A tensor laid side by side with itself.", kDoc)
-      .Input("X", StrCat("rank at most ", kMaxRank), AnyType())
+      .Input("X", StrCat("rank at most ", kMaxExpandRank), AnyType())
       .Input("ExpandTimes", "expand_times as one tensor", Integers(), Optional())
       .Input("expand_times_tensor", "expand_times as one tensor an extent", Integers(),
              Optional() | Repeated())

@@ -16,10 +16,10 @@ constexpr char kDoc[] = R"(
 Extent i of Out is extent i of X with paddings[2 * i] elements of pad_value before it and paddings[2 * i + 1]
 after it.)";
 
-constexpr int kMaxRank = StridedLoops::kMaxExtents;
+constexpr int kMaxPadRank = StridedLoops::kMaxExtents;
 
 std::optional<std::string> PaddingsMistake(const Shape& x, const std::vector<std::int32_t>& paddings) {
-  if (x.rank() > kMaxRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxRank);
+  if (x.rank() > kMaxPadRank) return StrCat("rank of X (", x.rank(), ") must be at most ", kMaxPadRank);
   if (static_cast<int>(paddings.size()) == 2 * x.rank()) return std::nullopt;
   return StrCat("paddings has ", paddings.size(), " entries; X (", x, ") wants ", 2 * x.rank(),
                 ", two an extent");
@@ -125,7 +125,7 @@ class PadGradKernel : public Kernel {
 void RegisterPad(OpRegistry& ops) {
   ops.Add("pad")
       .Doc("A tensor with a frame around it.", kDoc)
-      .Input("X", StrCat("rank at most ", kMaxRank), Numbers())
+      .Input("X", StrCat("rank at most ", kMaxPadRank), Numbers())
       .Output("Out", "X and the frame", SameTypeAs("X"))
       .RequiredAttr("paddings", AttrKind::kInts, "elements before and after each extent", AtLeast(0))
       .Attr("pad_value", 0.0f, "what the frame is made of")

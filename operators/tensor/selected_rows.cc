@@ -1,6 +1,7 @@
 // merge_selected_rows, get_tensor_from_selected_rows, extract_rows, split_selected_rows: rows of a tall
 // tensor, joined, seen as tensors, and cut.
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -140,39 +141,66 @@ class SplitKernel : public Kernel {
                              " is outside the sections, which hold ", bounds_.back());
     }
     PENSTOCK_RETURN_IF_ERROR(RequireRows("split_selected_rows", "X", x, DTypeOfT<T>::kValue));
-    shape_ = x.value.initialized() ? x.value.shape() : NoRows();
-    for (std::size_t s = 0; s < outs_.size(); ++s) {
-      const std::int64_t begin = bounds_[s], end = bounds_[s + 1];
-      SelectedRows& out = k.Var(outs_[s]).template As<SelectedRows>();
-      out.height = end - begin;
-      out.rows.clear();
-      for (const std::int64_t row : x.rows) {
-        if (row >= begin && row < end) out.rows.push_back(row - begin);
-      }
-      CopyValues(x, begin, end, out);
+    Place(x);
+    ShapeOuts(k, x);
+    const Dim width = shape_.rank() == 0 ? 0 : shape_.RowWidth();
+    const T* from = x.value.initialized() ? x.value.Data<T>() : nullptr;
+    for (std::size_t i = 0; i < x.rows.size(); ++i, from += width) {
+      Part& part = parts_[of_row_[i]];
+      *part.row++ = x.rows[i] - part.begin;
+      part.values = std::copy_n(from, width, part.values);
     }
     return OkStatus();
   }
 
  private:
-  // The values of x's rows in [begin, end), which `out` lists.
-  void CopyValues(const SelectedRows& x, std::int64_t begin, std::int64_t end, SelectedRows& out) {
-    shape_.Set(0, static_cast<Dim>(out.rows.size()));
-    out.ResetValue(DTypeOfT<T>::kValue, shape_);
-    if (out.rows.empty()) return;
-    const Dim width = shape_.RowWidth();
-    const T* from = x.value.Data<T>();
-    T* to = out.value.Data<T>();
-    for (const std::int64_t row : x.rows) {
-      if (row >= begin && row < end) to = std::copy_n(from, width, to);
-      from += width;
+  struct Part {
+    std::int64_t begin;           // of the section
+    std::size_t count;            // rows that lie there
+    std::int64_t* row = nullptr;  // where the next one goes
+    T* values = nullptr;
+  };
+
+  // Rows come in any order: a branch on a row's section would be mispredicted, so sections are counted.
+  void Place(const SelectedRows& x) {
+    parts_.resize(outs_.size());
+    for (std::size_t s = 0; s < parts_.size(); ++s) parts_[s] = {.begin = bounds_[s], .count = 0};
+    of_row_.resize(x.rows.size());
+    for (std::size_t i = 0; i < x.rows.size(); ++i) {
+      of_row_[i] = SectionOf(x.rows[i]);
+      ++parts_[of_row_[i]].count;
     }
   }
 
+  std::uint32_t SectionOf(std::int64_t row) const {
+    constexpr std::size_t kFew = 16;
+    if (outs_.size() > kFew)
+      return static_cast<std::uint32_t>(std::ranges::upper_bound(bounds_, row) - bounds_.begin() - 1);
+    std::uint32_t section = 0;
+    for (std::size_t s = 1; s < outs_.size(); ++s) section += row >= bounds_[s] ? 1 : 0;
+    return section;
+  }
+
+  void ShapeOuts(KernelRun& k, const SelectedRows& x) {
+    shape_ = x.value.initialized() ? x.value.shape() : NoRows();
+    for (std::size_t s = 0; s < outs_.size(); ++s) {
+      Part& part = parts_[s];
+      SelectedRows& out = k.Var(outs_[s]).template As<SelectedRows>();
+      out.height = bounds_[s + 1] - bounds_[s];
+      out.rows.resize(part.count);
+      shape_.Set(0, static_cast<Dim>(part.count));
+      out.ResetValue(DTypeOfT<T>::kValue, shape_);
+      part.row = out.rows.data();
+      part.values = out.value.template Data<T>();
+    }
+  }
+
+  std::vector<Part> parts_;
+  std::vector<std::uint32_t> of_row_;  // its section
   Operand x_;
   std::vector<Operand> outs_;
   std::vector<std::int64_t> bounds_;
-  Shape shape_;  // of a part; kept for its memory
+  Shape shape_;  // of an output; kept for its memory
 };
 
 // Each row of the result comes from the same row of X.

@@ -15,7 +15,7 @@ namespace {
 constexpr char kDoc[] = R"(
 Extent i of Out is extent axis[i] of X; the elements move with them.)";
 
-constexpr int kMaxRank = 8;
+constexpr int kMaxTransposeRank = 8;
 
 // Null if `axis` is an order of 0 .. rank - 1, else what is wrong with it.
 std::optional<std::string> OrderMistake(const std::vector<std::int32_t>& axis, int rank) {
@@ -23,7 +23,7 @@ std::optional<std::string> OrderMistake(const std::vector<std::int32_t>& axis, i
   if (static_cast<int>(axis.size()) != rank) {
     return StrCat("axis has ", axis.size(), " entries; X has ", rank, " extents");
   }
-  if (rank > kMaxRank) return StrCat("rank of X (", rank, ") must be at most ", kMaxRank);
+  if (rank > kMaxTransposeRank) return StrCat("rank of X (", rank, ") must be at most ", kMaxTransposeRank);
   for (const std::int32_t a : axis) {
     if (a < 0 || a >= rank || seen[static_cast<std::size_t>(a)]) {
       return StrCat("axis ", AttrToString(axis), " must name each extent of X once");
@@ -48,7 +48,7 @@ Status InferTranspose(InferContext& c) {
 class TransposeLoops {
  public:
   void Prepare(const Shape& from, const std::vector<std::int32_t>& axis) {
-    std::array<Dim, kMaxRank> step{};
+    std::array<Dim, kMaxTransposeRank> step{};
     Dim elements = 1;
     for (int i = from.rank() - 1; i >= 0; --i) {
       step[static_cast<std::size_t>(i)] = elements;
@@ -72,7 +72,7 @@ class TransposeLoops {
       return;
     }
     const std::size_t last = rank_ - 1;
-    std::array<Dim, kMaxRank> at{};
+    std::array<Dim, kMaxTransposeRank> at{};
     for (Dim done = 0; done < count_; done += extent_[last]) {
       for (Dim i = 0; i < extent_[last]; ++i) to[i] = from[i * stride_[last]];
       to += extent_[last];
@@ -101,7 +101,8 @@ class TransposeLoops {
  private:
   std::size_t rank_ = 0;
   Dim count_ = 1;
-  std::array<Dim, kMaxRank> extent_{}, stride_{};  // in the order of the result; strides into the source
+  std::array<Dim, kMaxTransposeRank> extent_{},
+      stride_{};  // in the order of the result; strides into the source
 };
 
 class TransposeKernel : public Kernel {

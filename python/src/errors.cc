@@ -85,7 +85,7 @@ void BindErrors(py::module_& m) {
   eof_exception = NewError(m, "EOFException", "A reader has no more data.", PyExc_Exception);
   py::register_exception_translator(&Translate);
   m.def("log", [](int severity, const std::string& text, const std::string& file, int line) {
-    LogFrom(file.c_str(), line, static_cast<LogSeverity>(severity), text);
+    Log(static_cast<LogSeverity>(severity), text, file.c_str(), line);
   });
   m.def("set_log_role", &SetLogRole);
 }

@@ -23,6 +23,7 @@
 #include "executor/process/diagnosis.h"
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
+#include "executor/process/job_rings.h"
 #include "executor/protocol/failure.h"
 #include "framework/base/log.h"
 #include "framework/runtime/batch_queue.h"
@@ -38,8 +39,8 @@ namespace {
 
 namespace py = pybind11;
 
-// The process's one client of its parameter servers, and its communicator: a trainer is a process, whatever
-// executors it makes.
+// The process's one client of its parameter servers, its communicator and its rings: a trainer is a process,
+// whatever executors it makes.
 struct ProcessClient {
   explicit ProcessClient(std::unique_ptr<RpcClient> made) : shared(std::move(made)) {
     shared.set_communicator(&communicator);
@@ -47,6 +48,7 @@ struct ProcessClient {
   client::SharedClient shared;
   const std::unique_ptr<RpcClient> of_communicator = shared.NewHelper();
   communicator::Communicator communicator{*of_communicator};
+  process::JobRings rings;  // of ranks without servers
 };
 
 std::unique_ptr<ProcessClient>& ClientSlot() {
@@ -96,8 +98,8 @@ struct Running {
   ~Running() { --running; }
 };
 
-// Says to the servers how this process ended, then ends connections and gRPC's threads. A run that a daemon
-// thread has not left keeps the client, for it may still use it.
+// Says to the servers, and to other ranks, how this process ended, then ends connections and gRPC's threads.
+// A run that a daemon thread has not left keeps them, for it may still use them.
 void EndClient(const Status& how) {
   if (how.ok()) {
     const Status completed = ClientSlot()->shared.Complete();
@@ -105,7 +107,10 @@ void EndClient(const Status& how) {
   } else {
     ClientSlot()->shared.Abandon(how);
   }
-  if (running == 0) ClientSlot()->shared.Disconnect();
+  ClientSlot()->rings.Leave(how);
+  if (running != 0) return;
+  ClientSlot()->rings.Disconnect();
+  ClientSlot()->shared.Disconnect();
 }
 
 // Called by exit() with the process's status, after Python has ended. Nobody else learns the status of
@@ -147,13 +152,14 @@ void AbandonRpc(const std::string& message, const std::vector<std::string>& deta
   for (const std::string& line : details) why.With(line);
   const py::gil_scoped_release others;
   ClientSlot()->shared.Abandon(why);
+  ClientSlot()->rings.Leave(why);
 }
 
 class PyExecutor {
  public:
   explicit PyExecutor(const std::string& wire)
       : rpc_(ThisProcess(wire).shared.NewUser()),
-        executor_(AllOps(), {.rpc = rpc_.get()}),
+        executor_(AllOps(), {.rpc = rpc_.get(), .rings = &ClientSlot()->rings}),
         server_(Take(process::MakeGrpcServer(AllOps(), executor_, ServerOptions()))) {
     executor_.set_server(server_.get());
   }

@@ -15,6 +15,7 @@
 #include "python/src/errors.h"
 #include "python/src/program_box.h"
 #include "transpiler/pipeline/check_role_set.h"
+#include "transpiler/pipeline/data_parallel.h"
 #include "transpiler/pipeline/transpile.h"
 #include "transpiler/plan/deal.h"
 #include "transpiler/plan/names.h"
@@ -103,6 +104,20 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
   }();
   if (*box.raised) std::rethrow_exception(std::exchange(*box.raised, nullptr));
   return Take(std::move(proven));
+}
+
+// (what a rank runs each step, what it runs once before)
+std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
+    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings, bool mean_loss) {
+  const Program main_now = main.program;
+  const DataParallelConfig config{
+      .addresses = std::move(addresses), .rank = rank, .rings = rings, .mean_loss = mean_loss};
+  Result<DataParallel> made = [&] {
+    const py::gil_scoped_release release;
+    return MakeDataParallel(AllOps(), main_now, config);
+  }();
+  const DataParallel programs = Take(std::move(made));
+  return {Box(programs.main), Box(programs.begin)};
 }
 
 // [(parameter, gradient, element type, shape, sparse, prefetched, [(slice, rows from, to, address)])]
@@ -268,6 +283,8 @@ void BindTranspiler(py::module_& m) {
         return out;
       });
   m.def("transpile", &Run);
+  m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
+        py::arg("rings"), py::arg("mean_loss"));
   m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);

@@ -165,6 +165,14 @@ TEST(Increment, CountsInPlace) {
             9007199254740995);
 }
 
+// Under UndefinedBehaviorSanitizer: without an overflow of signed integers.
+TEST(Increment, WrapsAroundAtTheLastInteger) {
+  const Op op = Op("increment").AddInput("X", {"n"}).AddOutput("Out", {"n"});
+  constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
+  EXPECT_EQ(RunOne(op, {{"n", TensorOf<std::int64_t>({1}, {kLast})}}, "n").Data<std::int64_t>()[0],
+            std::numeric_limits<std::int64_t>::min());
+}
+
 TEST(Clip, TakesBoundsFromTensorsFirst) {
   const Op op = Op("clip")
                     .AddInput("X", {"x"})

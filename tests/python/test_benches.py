@@ -68,6 +68,11 @@ def test_a_transport_is_measured(carrier):
     assert len(re.findall(r'1 KB and its answer(?:, one at a time)?: [\d.]+ us, [\d.]+ us of CPU', text)) == 4, text
 
 
+def test_an_all_reduce_is_measured():
+    text = said(binary('collective/bench_collective'), 'shared_memory', 2, 1024, 100000)
+    assert re.fullmatch(r'(shared_memory, 2 ranks, \d+ bytes: [\d.]+ s, [\d.]+ GB/s, [\d.]+ CPU-s/GB\n){2}', text), text
+
+
 def test_role_programs_are_measured():
     figures = json.loads(said(binary('core/bench_transpile'), '--params=10', '--pservers=2', '--repeats=1'))
     assert all(figures[key] > 0 for key in ('make_s', 'serialize_s', 'check_s', 'all_cpu_s', 'load_mb_s', 'save_mb_s'))

@@ -84,9 +84,11 @@ def test_completely_not_async_gives_the_bytes_of_sync(job, sparse):
 @pytest.mark.parametrize('mode', ['HALF_ASYNC', 'ASYNC'])
 @pytest.mark.parametrize('more', [{}, {'SPARSE': '1'}, {'SCHEDULE': '1'}])
 def test_asynchronous_modes_train(job, mode, more):
+    # A trainer may start when the other is at its end, so its own first losses say nothing.
+    untrained = 8 / 12 + 4**2  # of an output of 0: the targets are sums of 8 numbers from [0, 1)
     for trainer in job.train(steps=60, BY_COMMUNICATOR='started', MODE=mode, **more):
         losses = trainer['losses']
-        assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 0.5 * np.mean(losses[:10]), losses
+        assert np.isfinite(losses).all() and np.mean(losses[-10:]) < 0.25 * untrained, losses
 
 
 CORPUS_JOB = textwrap.dedent('''

@@ -1,6 +1,7 @@
 """CompiledProgram: the same numbers as the program alone, and options that are looked at."""
 
 import numpy as np
+import penstock
 import pytest
 
 
@@ -97,13 +98,36 @@ def test_what_cannot_be_run_is_refused_by_name(fluid):
     compiled.with_data_parallel(loss.name)
     with pytest.raises(RuntimeError, match='was called already'):
         compiled.with_data_parallel(loss.name)
-    for option, value, says in (('num_trainers', 2, 'several trainers'), ('trainers_endpoints', ['a:1'], 'several'),
-                                ('gradient_scale_strategy',
-                                 fluid.BuildStrategy.GradientScaleStrategy.Customized, 'target_gradients')):
-        build = fluid.BuildStrategy()
-        setattr(build, option, value)
-        with pytest.raises(NotImplementedError, match=says):
-            fluid.Executor().run(fluid.CompiledProgram(test, build), feed=batch(), fetch_list=[loss])
+    build = fluid.BuildStrategy()
+    build.gradient_scale_strategy = fluid.BuildStrategy.GradientScaleStrategy.Customized
+    with pytest.raises(NotImplementedError, match='target_gradients'):
+        fluid.Executor().run(fluid.CompiledProgram(test, build), feed=batch(), fetch_list=[loss])
+
+
+def test_several_trainers_need_their_addresses(fluid, monkeypatch):
+    monkeypatch.delenv('PADDLE_TRAINER_ENDPOINTS', raising=False)
+    loss, _ = net(fluid)
+    build = fluid.BuildStrategy()
+    build.num_trainers = 2
+    main = fluid.default_main_program()
+    with pytest.raises(ValueError, match='several trainers need with_data_parallel'):
+        fluid.Executor().run(fluid.CompiledProgram(main, build), feed=batch(), fetch_list=[loss])
+    compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, build)
+    with pytest.raises(ValueError, match='num_trainers is 2, but there are 0 addresses'):
+        fluid.Executor().run(compiled, feed=batch(), fetch_list=[loss])
+
+
+def test_a_program_that_adds_up_gradients_itself_is_not_changed_again(fluid):
+    """E-parallel-twice"""
+    loss, _ = net(fluid)
+    config = fluid.DistributeTranspilerConfig()
+    config.mode, config.collective_mode = 'collective', 'grad_allreduce'
+    fluid.DistributeTranspiler(config).transpile(0, trainers='a:1,b:1', current_endpoint='a:1')
+    build = fluid.BuildStrategy()
+    build.num_trainers, build.trainers_endpoints = 2, ['a:1', 'b:1']
+    compiled = fluid.CompiledProgram(fluid.default_main_program()).with_data_parallel(loss.name, build)
+    with pytest.raises(penstock.ProgramError, match='exchanges tensors between ranks already, by c_allreduce_sum'):
+        fluid.Executor().run(compiled, feed=batch(), fetch_list=[loss])
 
 
 @pytest.mark.parametrize('name, fits, wrong', [

@@ -85,6 +85,15 @@ def test_every_run_has_the_same_bytes_by_unix_sockets_and_tcp(make_job):
                 np.testing.assert_array_equal(again[name], value, err_msg=name)
 
 
+def test_servers_exchange_the_same_bytes_by_mutual_tls(make_job):
+    job = make_job()
+    plain = run(job)
+    job.use_mutual_tls()
+    for one, again in zip(plain, run(job)):
+        for name, value in one.items():
+            np.testing.assert_array_equal(again[name], value, err_msg=name)
+
+
 def test_completely_not_async_gives_the_bytes_of_sync(tmp_path):
     script = COMMUNICATOR
     for old, new in [('Adam(rate)', 'Adam(rate, grad_clip=%s)' % CLIPS['by_global_norm']),

@@ -126,6 +126,21 @@ class Job:
             for texts in [process.communicate(timeout=max(1, end - time.monotonic()))]
         }
 
+    def use_mutual_tls(self):
+        """All roles show and ask for a certificate of one authority, made here."""
+        def openssl(*arguments):
+            subprocess.run(['openssl', *arguments], cwd=self.folder, check=True, capture_output=True, timeout=WAIT_S)
+
+        key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes')
+        openssl('req', '-x509', *key, '-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem')
+        openssl('req', *key, '-subj', '/CN=role', '-keyout', 'role.key', '-out', 'role.csr')
+        (self.folder / 'names').write_text('subjectAltName=IP:127.0.0.1\n')
+        openssl('x509', '-req', '-in', 'role.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile',
+                'names', '-out', 'role.pem')
+        names = {'CERT': 'role.pem', 'KEY': 'role.key', 'CA': 'ca.pem'}
+        self.environment.update({'PENSTOCK_TLS_' + name: str(self.folder / file) for name, file in names.items()},
+                                PENSTOCK_TLS_MUTUAL='1')
+
     def wait_well(self):
         """What wait gives, of processes that all end well."""
         results = self.wait()
@@ -273,18 +288,7 @@ def test_a_wrong_token_is_refused_and_named(job):
 
 
 def test_a_job_speaks_mutual_tls_if_its_environment_says_so(job):
-    def openssl(*arguments):
-        subprocess.run(['openssl', *arguments], cwd=job.folder, check=True, capture_output=True, timeout=WAIT_S)
-
-    key = ('-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes')
-    openssl('req', '-x509', *key, '-subj', '/CN=authority', '-keyout', 'ca.key', '-out', 'ca.pem')
-    openssl('req', *key, '-subj', '/CN=role', '-keyout', 'role.key', '-out', 'role.csr')
-    (job.folder / 'names').write_text('subjectAltName=IP:127.0.0.1\n')
-    openssl('x509', '-req', '-in', 'role.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-extfile',
-            'names', '-out', 'role.pem')
-    names = {'CERT': 'role.pem', 'KEY': 'role.key', 'CA': 'ca.pem'}
-    tls = {'PENSTOCK_TLS_' + name: str(job.folder / file) for name, file in names.items()}
-    job.environment.update(tls, PENSTOCK_TLS_MUTUAL='1')
+    job.use_mutual_tls()
     job.start_all(steps=2)
     job.wait_well()
 

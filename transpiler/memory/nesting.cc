@@ -8,6 +8,7 @@ namespace {
 // By block: whether all blocks out to a root are such as they should be.
 std::vector<bool> PlainBlocks(const Program& program) {
   std::vector<bool> plain;
+  plain.reserve(static_cast<std::size_t>(program.block_count()));
   for (int b = 0; b < program.block_count(); ++b) {
     const int parent = program.block(b).parent();
     plain.push_back(program.block(b).forward_block() < 0 && parent < b &&
@@ -18,6 +19,7 @@ std::vector<bool> PlainBlocks(const Program& program) {
 
 std::vector<int> PlainParents(const Program& program, const std::vector<bool>& plain) {
   std::vector<int> parents;
+  parents.reserve(static_cast<std::size_t>(program.block_count()));
   for (int b = 0; b < program.block_count(); ++b)
     parents.push_back(plain[static_cast<std::size_t>(b)] ? std::max(-1, program.block(b).parent()) : -1);
   return parents;

@@ -13,7 +13,7 @@
 
 from penstock.fluid import (average, backward, clip, communicator, compiler, core, data_feeder, executor, framework,
                             initializer, input, io, layer_helper, layers, lod_tensor, metrics, nets, optimizer,
-                            param_attr, reader, regularizer, transpiler, unique_name)
+                            parallel_executor, param_attr, reader, regularizer, transpiler, unique_name)
 from penstock.fluid._not_built import getattr_of
 from penstock.fluid.backward import gradients
 from penstock.fluid.compiler import BuildStrategy, CompiledProgram, ExecutionStrategy
@@ -29,19 +29,22 @@ from penstock.fluid.input import embedding
 from penstock.fluid.io import load, save
 from penstock.fluid.lod_tensor import create_lod_tensor, create_random_int_lodtensor
 from penstock.fluid.param_attr import ParamAttr, WeightNormParamAttr
+from penstock.fluid.parallel_executor import ParallelExecutor
 from penstock.fluid.transpiler import (DistributeTranspiler, DistributeTranspilerConfig, memory_optimize,
                                        release_memory)
 
 __all__ = [
     'BuildStrategy', 'CPUPlace', 'CUDAPinnedPlace', 'CUDAPlace', 'CompiledProgram', 'DataFeeder',
     'DistributeTranspiler', 'DistributeTranspilerConfig', 'ExecutionStrategy', 'Executor', 'LoDTensor',
-    'NumpyArrayInitializer', 'ParamAttr', 'Parameter', 'Program', 'Scope', 'Variable', 'WeightNormParamAttr',
+    'NumpyArrayInitializer', 'ParallelExecutor', 'ParamAttr', 'Parameter', 'Program', 'Scope',
+    'Variable', 'WeightNormParamAttr',
     'average', 'backward', 'clip', 'communicator', 'compiler', 'core', 'cpu_places',
     'create_lod_tensor', 'create_random_int_lodtensor', 'data', 'data_feeder', 'default_main_program',
     'default_startup_program',
     'embedding', 'executor', 'framework', 'get_flags', 'global_scope', 'gradients', 'in_dygraph_mode', 'initializer',
     'input', 'io', 'is_compiled_with_cuda', 'layer_helper', 'layers', 'load', 'lod_tensor', 'memory_optimize',
-    'metrics', 'name_scope', 'nets', 'optimizer', 'param_attr', 'program_guard', 'reader', 'regularizer',
+    'metrics', 'name_scope', 'nets', 'optimizer', 'parallel_executor', 'param_attr', 'program_guard', 'reader',
+    'regularizer',
     'release_memory', 'require_version', 'save', 'scope_guard', 'set_flags', 'transpiler', 'unique_name',
 ]
 

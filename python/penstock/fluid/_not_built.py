@@ -39,10 +39,10 @@ def _names(lists):
 NAMES = _names({
     'fluid': '''
         ComplexVariable DataFeedDesc LoDTensorArray
-        ParallelExecutor Tensor contrib cuda_pinned_places
+        Tensor contrib cuda_pinned_places
         cuda_places dataset device_guard disable_dygraph disable_imperative dygraph enable_dygraph
         enable_imperative evaluator install_check load_op_library log_helper one_hot
-        parallel_executor profiler
+        profiler
     ''',
     'fluid.framework': '''
         ComplexVariable cuda_pinned_places cuda_places device_guard load_op_library

@@ -1,10 +1,14 @@
 """CompiledProgram and its options, as Fluid's scripts write them. Every program is compiled at its first run here, so
-what is left is what Fluid's runs differ in: feeds in lists, and results of each device apart."""
+what is left is what Fluid's runs differ in: feeds in lists, results of each device apart, and gradients that several
+trainers add up."""
 
 import copy
 import difflib
 import enum
+import os
+import weakref
 
+from penstock import _penstock
 from penstock.fluid import core, framework
 from penstock.fluid._not_built import getattr_of
 
@@ -106,11 +110,16 @@ class CompiledProgram:
         self._program = program_or_graph
         self._build_strategy = build_strategy or BuildStrategy()
         self._is_data_parallel = self._has_run = False
+        self._ranked = None     # what was made for several trainers, and of what
+        self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
                            places=None):
-        """For several devices, of which there is one: the CPU, with OMP_NUM_THREADS threads, whatever CPU_NUM says.
+        """For several devices, of which there is one: the CPU, with OMP_NUM_THREADS threads, whatever CPU_NUM says; and
+        for several trainers, each of which runs the program on its part of the batch. With
+        build_strategy.num_trainers, trainer_id and perhaps trainers_endpoints the first run in a scope joins the
+        trainers and gives all of them the values of trainer 0; in each run every gradient is the mean of all trainers'.
 
         loss_name        must be given if the program has a backward part
         share_vars_from  a CompiledProgram that has run; variables are those of the scope in any case
@@ -141,12 +150,12 @@ class CompiledProgram:
             raise NotImplementedError('with_data_parallel: programs run on one CPUPlace(), not on %r; processes train '
                                       'together by DistributeTranspiler' % (places,))
 
-    def _to_run(self):
-        """The program, once its options are looked at."""
+    def _to_run(self, scope, run):
+        """The program, once its options are looked at. `run` runs a program in the scope."""
         strategy = self._build_strategy
-        if strategy.num_trainers != 1 or strategy.trainers_endpoints:
-            raise NotImplementedError('BuildStrategy: several trainers are not built without pservers; transpile the '
-                                      'program for pservers')
+        if strategy.num_trainers != 1 and not self._is_data_parallel:
+            raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
+                             strategy.num_trainers)
         if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.Customized:
             raise NotImplementedError('BuildStrategy: a gradient of the loss that is fed is not built; '
                                       'fluid.gradients takes target_gradients')
@@ -156,7 +165,35 @@ class CompiledProgram:
         if shared is not None and not shared._has_run:
             raise ValueError('share_vars_from: that program has not run yet')
         self._has_run = True
-        return self._program
+        if strategy.num_trainers == 1 or not self._has_backward():
+            return self._program    # each trainer by itself
+        main, begin = self._for_ranks()
+        if scope not in self._begun_in:
+            run(begin)
+            self._begun_in.add(scope)
+        return main
+
+    def _for_ranks(self):
+        """The program that adds up gradients, and the one that is run before it, once in each scope."""
+        strategy = self._build_strategy
+        made_of = self._program.desc.content_id, strategy.trainer_id
+        if self._ranked is None or self._ranked[0] != made_of:
+            rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
+            mean = strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.CoeffNumDevice
+            made = _penstock.data_parallel(self._program.desc, self._addresses(), strategy.trainer_id, rings, mean)
+            self._ranked = made_of, [framework.Program._of(desc) for desc in made]
+        return self._ranked[1]
+
+    def _addresses(self):
+        """Those of all trainers: as the strategy, the transpiled program or the launcher says."""
+        strategy = self._build_strategy
+        addresses = (strategy.trainers_endpoints or getattr(self._program, '_trainers_endpoints', None) or
+                     [one for one in os.environ.get('PADDLE_TRAINER_ENDPOINTS', '').split(',') if one])
+        if len(addresses) != strategy.num_trainers:
+            raise ValueError('BuildStrategy: num_trainers is %d, but there are %d addresses of trainers %s; set '
+                             'trainers_endpoints, transpile with mode nccl2, or start by penstock.distributed.launch' %
+                             (strategy.num_trainers, len(addresses), list(addresses)))
+        return list(addresses)
 
 
 __getattr__ = getattr_of(__name__)

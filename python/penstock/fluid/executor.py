@@ -80,7 +80,8 @@ class Executor:
         apart = False
         if isinstance(program, CompiledProgram):
             apart = program._is_data_parallel and not return_merged
-            program = program._to_run()
+            in_scope = _scope if scope is None else scope
+            program = program._to_run(in_scope, lambda begin: self._executor.run(begin.desc, in_scope, [], []))
         if not isinstance(program, Program):
             raise TypeError('Executor.run takes a Program or a CompiledProgram, not %s' % type(program).__name__)
         block = program.global_block()

@@ -64,6 +64,37 @@ TEST(Link, WhatIsPulledFillsRowsOfALargerTensor) {
   EXPECT_EQ(trainer.pulled[0].shape(), (Shape{2, 2}));
 }
 
+// A transport receives a part straight into the tensor that is pulled: then nobody else writes there.
+TEST(Link, OneMessageAtATimeIsReceivedIntoItsPlace) {
+  SinkTrainer trainer(2);
+  Sink& sink = *trainer.transport.sinks[0];
+  const std::shared_ptr<Connection> from = trainer.transport.sinks[0];
+  const auto room_for = [&](const Message& message) {
+    return sink.handler.RoomFor(from, message.head, message.body.size());
+  };
+  std::fill_n(trainer.pulled[0].Span<float>().begin(), 4, 3.0f);
+  const Message answer = trainer.Pulled(0, 0);
+  EXPECT_EQ(room_for(answer).data, nullptr);  // nobody has asked
+  trainer.Pull(0);
+  EXPECT_EQ(room_for(trainer.Pulled(0, 1)).data, nullptr);
+  EXPECT_EQ(room_for(trainer.Pulled(1, 0)).data, nullptr);
+  EXPECT_EQ(sink.handler.RoomFor(from, answer.head, 15).data, nullptr);
+  EXPECT_EQ(sink.handler.RoomFor(from, "no envelope", 16).data, nullptr);
+
+  const Room room = room_for(answer);
+  ASSERT_EQ(room.data, trainer.pulled[0].raw());
+  EXPECT_EQ(room_for(answer).data, nullptr);
+  trainer.transport.Deliver(0, answer);  // a repeat, which came elsewhere
+  EXPECT_FALSE(trainer.session.PullsDone());
+  EXPECT_EQ(trainer.pulled[0].Span<float>()[0], 3.0f);
+
+  answer.body.CopyTo(room.data);
+  trainer.transport.Deliver(0, {answer.head, Payload({room.owner, room.data, answer.body.size()})});
+  EXPECT_TRUE(trainer.session.PullsDone());
+  EXPECT_EQ(trainer.pulled[0].Span<float>()[0], 7.0f);
+  EXPECT_EQ(room_for(answer).data, nullptr);  // the trainer has the tensor again
+}
+
 // Both answers of a question that was asked twice come in pieces, by turns: the one of more updates is taken.
 TEST(Link, RowsOfTwoAnswersAreNotMixed) {
   ToyJob job = SinkJob(1, 1);

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,6 +87,7 @@ class SinkTrainer {
       pulled.emplace_back(DType::kFp32, Shape{2, 2});
     }
     peers_ = session.DeclarePeers(job.servers).value();
+    std::fill_n(value_.Span<float>().begin(), 4, 7.0f);
   }
 
   void Push(std::size_t i) { EXPECT_TRUE(session.Push(pushes_[i], value_).ok()); }

@@ -7,8 +7,6 @@
 namespace penstock::test {
 namespace {
 
-using observe::EventKind;
-
 class WaitingTest : public testing::Test {
  protected:
   std::vector<std::string> Recorded() const {  // "push sent w step 0 to pserver a:1"

@@ -114,9 +114,13 @@ TEST(LocalLink, WhatLiesInTheSharedHeapIsReadWhereItIsAndStaysUntilItIsReturned)
   std::promise<void> gone;
   std::future<void> end = gone.get_future();
   Pair pair;
-  // After the answer both sides have mapped each other's memory.
-  pair.client->link->Send({"large", Pattern(kMiB, 1)});
-  pair.server->link->Send({"large", pair.server->inbox.Take().body});
+  // The server's memory comes before its first message, the client's before the answer to that, and that the
+  // server has mapped it before the next.
+  pair.server->link->Send({"first", {}});
+  pair.client->inbox.Take();
+  pair.client->link->Send({"answer", {}});
+  pair.server->inbox.Take();
+  pair.server->link->Send({"next", {}});
   pair.client->inbox.Take();
   pair.client->link->Send({"lent", InHeap(kMiB + 5, 3, gone)});
   std::optional<Message> got = pair.server->inbox.Take();

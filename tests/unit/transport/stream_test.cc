@@ -46,8 +46,11 @@ class InOrder : public ConnectionHandler {
  public:
   void OnMessage(const std::shared_ptr<Connection>& from, Message message) override {
     EXPECT_FALSE(busy.exchange(true)) << "two calls at a time";
-    if (seen.empty()) from->Admit();
-    seen.push_back(message.head);
+    if (message.head == "hello") from->Admit();
+    {
+      const std::lock_guard lock(mutex_);
+      seen_.push_back(message.head);
+    }
     const std::string body = message.body.ToText();
     EXPECT_EQ(body, std::string(body.size(), message.head.back()));
     EXPECT_FALSE(closed);
@@ -56,9 +59,17 @@ class InOrder : public ConnectionHandler {
   }
   void OnClosed(const std::shared_ptr<Connection>&, const Status&) override { closed = true; }
 
-  std::vector<std::string> seen;
+  std::vector<std::string> seen() const {
+    const std::lock_guard lock(mutex_);
+    return seen_;
+  }
+
   std::string last;
   std::atomic<bool> busy = false, closed = false;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> seen_;
 };
 
 TEST(Stream, HandsOnOneMessageAfterTheOtherInTheirOrderAndAnswersTheLastBeforeTheEnd) {
@@ -81,7 +92,7 @@ TEST(Stream, HandsOnOneMessageAfterTheOtherInTheirOrderAndAnswersTheLastBeforeTh
     EXPECT_TRUE(client.WaitFor(server.last));
     connection->Close();
     EXPECT_TRUE(client.WaitForEnd());
-    EXPECT_EQ(server.seen, sent);
+    EXPECT_EQ(server.seen(), sent);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -55,6 +56,42 @@ struct TcpPair {
   }
   std::optional<TcpEnd> near, far;
 };
+
+// Has room for one body: the first that comes with the head "here".
+class RoomForOne : public Inbox {
+ public:
+  explicit RoomForOne(std::size_t size) : size_(size), room_(Buffer::Allocate(size)) {}
+
+  Room RoomFor(const std::shared_ptr<Connection>&, const std::string& head, std::size_t body) override {
+    if (head != "here" || body != size_ || asked_.exchange(true)) return {};
+    return {room_, room_->data()};
+  }
+  const std::byte* data() const { return room_->data(); }
+
+ private:
+  const std::size_t size_;
+  const std::shared_ptr<Buffer> room_;
+  std::atomic<bool> asked_ = false;
+};
+
+TEST(TcpStream, ABodyIsReceivedWhereTheHandlerHasRoomForIt) {
+  auto [a, b] = Connected();
+  RoomForOne handler(kMegabyte);
+  const auto receiver = std::make_shared<TcpStream>(std::move(b), handler);
+  std::thread thread([&] { receiver->Run(); });
+  TcpEnd sender(std::move(a));
+  for (const char* head : {"elsewhere", "here", "here"})
+    sender.stream->Send({head, Pattern(kMegabyte, static_cast<int>(std::strlen(head)))});
+  const Message elsewhere = handler.Take(), here = handler.Take(), repeated = handler.Take();
+  EXPECT_NE(elsewhere.body.pieces()[0].data, handler.data());
+  EXPECT_EQ(here.body.pieces()[0].data, handler.data());
+  EXPECT_NE(repeated.body.pieces()[0].data, handler.data());
+  EXPECT_TRUE(elsewhere.body.ToText() == Pattern(kMegabyte, 9).ToText());
+  EXPECT_TRUE(here.body.ToText() == Pattern(kMegabyte, 4).ToText());
+  EXPECT_TRUE(repeated.body.ToText() == here.body.ToText());
+  receiver->Abort();
+  thread.join();
+}
 
 TEST(TcpStream, BodiesOfEverySizeAndOfManyPiecesArriveInOrderBothWays) {
   TcpPair pair;

@@ -61,7 +61,7 @@ void Declare(Program& program, const std::string& name, const Shape& shape) {
 }
 
 void Make(Job& job) {
-  const Shape shape{FLAGS_mb * 256, 1024};
+  const Shape shape{Dim{FLAGS_mb} * 256, 1024};
   const Shape one{1};
   Declare(job.program, "w", shape);
   Declare(job.program, "w@GRAD", shape);

@@ -16,7 +16,7 @@ namespace penstock::bench {
 namespace {
 
 constexpr Dim kWidth = 16;
-constexpr std::size_t kIds = 512 * 26;
+constexpr std::size_t kIds = std::size_t{512} * 26;
 constexpr int kTrainers = 2;
 
 std::string TextOf(const void* data, std::size_t bytes) { return {static_cast<const char*>(data), bytes}; }

@@ -135,6 +135,7 @@ void Print(const Job& job, const Measured& measured) {
 int Main() {
   const Job job = MakeJob();
   std::vector<pid_t> processes;
+  processes.reserve(static_cast<std::size_t>(FLAGS_servers) + static_cast<std::size_t>(FLAGS_trainers));
   for (int s = 0; s < FLAGS_servers; ++s) processes.push_back(Fork([&] { Serve(job, s); }));
   for (int t = 1; t < FLAGS_trainers; ++t) {
     processes.push_back(Fork([&] {

@@ -1,0 +1,72 @@
+// What lies where in the memory that the ranks of a group share, threads of one process or processes of one
+// host. Zero bytes are an arena that nobody has used.
+//
+//   Arena arena(pages.data(), ranks);                 // of Arena::Bytes(ranks) bytes
+//   std::memcpy(arena.In(turn, rank), data, n);       // what a rank gives, n <= Arena::BlockBytes
+//   arena.line(rank).arrived.Set(turn + 1);
+//
+// Of what is written in a turn there are two copies, used alternately: ranks read those of the turn before
+// while others write. Nothing here is trusted to be a valid value but what this process wrote.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/collective/operation.h"
+#include "executor/collective/signal.h"
+
+namespace penstock::collective {
+
+constexpr int kMaxRanks = 256;           // of one host
+constexpr std::uint32_t kBoxPieces = 2;  // of a message that wait for its receiver
+
+// A rank's own lines.
+struct alignas(128) RankLine {
+  Signal arrived;                      // how many turns it has ended
+  alignas(64) Signal bell;             // rings when a message to or from it has gone on
+  alignas(64) std::atomic<bool> left;  // it starts no more operations
+};
+
+// The first failure, for all ranks to read.
+struct FailureRecord {
+  enum State : std::uint32_t { kNone, kBeingWritten, kWritten };
+  std::atomic<std::uint32_t> state;
+  char id[40];
+  char message[2000];
+};
+
+// Messages from one rank to another: pieces that were written, and those that were read.
+struct alignas(128) Box {
+  std::atomic<std::uint32_t> written;
+  alignas(64) std::atomic<std::uint32_t> read;
+  Signature signatures[kBoxPieces];  // of the message whose first piece this is
+};
+
+class Arena {
+ public:
+  static constexpr std::size_t kPieceBytes = std::size_t{64} << 10;  // of a message
+
+  Arena(std::byte* memory, int ranks) : memory_(memory), ranks_(static_cast<std::size_t>(ranks)) {}
+  static std::size_t Bytes(int ranks);
+  // Bytes that a rank gives in a turn, at the most; a multiple of 4096.
+  static std::size_t BlockBytes(int ranks);
+
+  int ranks() const { return static_cast<int>(ranks_); }
+  std::size_t block_bytes() const { return BlockBytes(ranks()); }
+
+  FailureRecord& failure() const { return *reinterpret_cast<FailureRecord*>(memory_); }
+  RankLine& line(int rank) const;
+  Signature& signature(std::uint32_t turn, int rank) const;
+  // What a rank gave in that turn; what all ranks together made in it. block_bytes() each.
+  std::byte* In(std::uint32_t turn, int rank) const;
+  std::byte* Made(std::uint32_t turn) const;
+  Box& box(int from, int to) const;
+  std::byte* Piece(int from, int to, std::uint32_t piece) const;
+
+ private:
+  std::byte* memory_;
+  std::size_t ranks_;
+};
+
+}  // namespace penstock::collective

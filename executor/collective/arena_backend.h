@@ -1,0 +1,81 @@
+// Runs operations through memory that all ranks of the group share: what `threads` and `shared_memory` have
+// in common.
+//
+//   ArenaBackend backend({.name = "threads", .rank = 0, .ranks = 4, .memory = pages, .gone = ...});
+//
+// In turns: in each, a rank copies a block of its data into the arena, reduces its slice of the block before,
+// and copies the result of the one before that out; then all meet. Blocks are small enough to stay in a
+// cache, and a rank reads its own slice where it lies. What each rank is about to do stands in the arena
+// before the first meeting, so ranks that do not agree find out before they write to anybody's memory.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "executor/collective/backend.h"
+#include "executor/collective/peers.h"
+
+namespace penstock::collective {
+
+struct ArenaOptions {
+  std::string_view name;  // of the backend
+  int rank = 0;
+  int ranks = 1;
+  std::byte* memory = nullptr;        // Arena::Bytes(ranks), zero before the first rank uses it
+  std::shared_ptr<const void> owner;  // keeps it
+  GoneCheck gone;
+  Nanoseconds report_after = observe::kReportAfter;
+};
+
+class ArenaBackend : public Backend {
+ public:
+  explicit ArenaBackend(const ArenaOptions& options);
+  ~ArenaBackend() override { peers_.Leave(); }
+
+  int rank() const override { return rank_; }
+  int size() const override { return arena_.ranks(); }
+  std::string_view name() const override { return name_; }
+  bool adds_in_rank_order() const override { return true; }
+  Status Run(const Operation& op) override;
+  void Abort(const Status& why) override { peers_.Abort(why); }
+
+ private:
+  struct Slice {
+    std::size_t begin = 0, end = 0;  // elements
+  };
+
+  Slice SliceOf(int rank, std::size_t elements, ElementType type) const;
+  Status ReduceToAll(const Operation& op);  // all_reduce, reduce
+  Status ReduceSmall(const Operation& op);
+  Status ReduceScatter(const Operation& op);
+  Status AllGather(const Operation& op);
+  Status Broadcast(const Operation& op);
+  void ReduceInto(std::byte* to, const Operation& op, std::size_t elements, const std::byte* mine,
+                  std::size_t offset_bytes) const;
+
+  // Turns of `blocks` blocks: give(k), then work(k) a turn later, then take(k) another turn later. In one
+  // turn they are of different blocks.
+  template <typename Give, typename Work, typename Take>
+  Status InTurns(std::size_t blocks, const Give& give, const Work& work, const Take* take);
+  template <typename Give, typename Work>
+  Status InTurns(std::size_t blocks, const Give& give, const Work& work) {
+    return InTurns<Give, Work, Give>(blocks, give, work, nullptr);
+  }
+  Status MeetFirst();
+
+  // Messages: messages.cc.
+  struct Transfer;
+  Status Exchange(const Operation& op);
+  bool SendPiece(const Operation& op, Transfer& sent);
+  Result<bool> ReceivePiece(const Operation& op, Transfer& received);
+
+  const std::string_view name_;
+  const int rank_;
+  const Arena arena_;
+  const std::shared_ptr<const void> owner_;
+  Peers peers_;
+  std::uint32_t turn_ = 0;  // meetings so far; the same on all ranks
+  Signature what_;          // of the operation that runs
+};
+
+}  // namespace penstock::collective

@@ -1,0 +1,94 @@
+#include "executor/collective/group_end.h"
+
+#include <string>
+
+#include "executor/collective/plain_data.h"
+
+namespace penstock::collective {
+namespace {
+
+constexpr char kLost[] = "E-collective-peer-lost";
+constexpr char kLeft[] = "E-collective-peer-left";
+constexpr char kMismatch[] = "E-collective-mismatch";
+
+Notice NoticeOf(const Status& why) {
+  Notice notice{.kind = Notice::kFailed};
+  WriteText(notice.id, why.id());
+  WriteText(notice.message, why.message());
+  return notice;
+}
+
+// Of a notice that any process may have written.
+Status StatusOf(const Notice& notice) {
+  const std::string id = ReadText(notice.id), message = ReadText(notice.message);
+  if (id == kLost) return Unavailable(kLost, message);
+  if (id == kMismatch) return InvalidArgument(kMismatch, message);
+  return Unavailable(kLeft, message);
+}
+
+}  // namespace
+
+GroupEnd::GroupEnd(Links& links) : links_(links), left_(static_cast<std::size_t>(links.size())) {
+  links_.Listen([this](int from, const Notice& notice) { Hear(from, notice); });
+}
+
+Status GroupEnd::Failure() const {
+  if (!failed_) return OkStatus();
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+Status GroupEnd::Fail(const Status& why) {
+  if (Record(why)) TellAll(NoticeOf(why));
+  return Failure();
+}
+
+void GroupEnd::Abort(const Status& why) {
+  if (!Record(why)) return;
+  TellAll(NoticeOf(Unavailable(kLeft, "rank ", links_.rank(), " has left the group: ", why.message())));
+}
+
+Status GroupEnd::Of(int rank, LinkEnd end, const Signature& what) {
+  const std::atomic<bool>& left = left_[static_cast<std::size_t>(rank)];
+  // What the rank said before its connection ended may still be on its way through this process.
+  if (end == LinkEnd::kBroken) links_.Linger([&] { return failed_ || left; });
+  if (failed_) return Failure();
+  if (left) {
+    return Fail(
+        Unavailable(kLeft, "rank ", rank, " has left the group: it takes no part in ", Describe(what)));
+  }
+  return Fail(Unavailable(kLost, "rank ", rank, " is gone: its process ended before it had done ",
+                          "its part in ", Describe(what)));
+}
+
+void GroupEnd::Leave() {
+  TellAll(Notice{.kind = Notice::kLeft});
+  links_.Close();
+}
+
+void GroupEnd::Hear(int from, const Notice& notice) {
+  if (notice.kind == Notice::kLeft) {
+    left_[static_cast<std::size_t>(from)] = true;
+    return;
+  }
+  if (Record(StatusOf(notice))) TellAll(notice);
+}
+
+bool GroupEnd::Record(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (failed_) return false;
+    failure_ = why;
+    failed_ = true;
+  }
+  links_.Interrupt();
+  return true;
+}
+
+void GroupEnd::TellAll(const Notice& notice) {
+  for (int rank = 0; rank < links_.size(); ++rank) {
+    if (rank != links_.rank()) links_.Tell(rank, notice);
+  }
+}
+
+}  // namespace penstock::collective

@@ -1,0 +1,48 @@
+// How a group whose ranks have only messages in common ends: the first error, and how all ranks learn of it.
+//
+//   GroupEnd end(links);
+//   if (const LinkEnd came = transit->Wait(); came != LinkEnd::kDone) return end.Of(from, came, what);
+//
+// A rank that finds an error tells all others, and each that hears of one for the first time tells all others
+// too: so all survivors learn of it, also where one that told it dies meanwhile. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <vector>
+
+#include "executor/collective/links.h"
+#include "executor/collective/operation.h"
+#include "framework/base/status.h"
+
+namespace penstock::collective {
+
+class GroupEnd {
+ public:
+  explicit GroupEnd(Links& links);
+
+  // The first failure, if there is one.
+  Status Failure() const;
+  // Makes `why` the group's first failure, unless there is one; returns the first.
+  Status Fail(const Status& why);
+  // This rank fails with `why`, and the others with its text.
+  void Abort(const Status& why);
+  // What it means that a wait for `rank` ended otherwise than done: kUnavailable E-collective-peer-lost,
+  // E-collective-peer-left, or the first failure.
+  Status Of(int rank, LinkEnd end, const Signature& what);
+  // This rank starts no more operations. The last call.
+  void Leave();
+
+ private:
+  void Hear(int from, const Notice& notice);
+  bool Record(const Status& why);
+  void TellAll(const Notice& notice);
+
+  Links& links_;
+  std::vector<std::atomic<bool>> left_;  // by rank
+  std::atomic<bool> failed_ = false;
+  mutable std::mutex mutex_;
+  Status failure_;
+};
+
+}  // namespace penstock::collective

@@ -1,0 +1,69 @@
+// Messages between the ranks of a group over a network: the seam between the operations (ring_backend.h) and
+// what carries bytes, which is Gloo in production and a seeded network in the simulator.
+//
+//   const std::unique_ptr<Transit> sent = links.Send(right, Channel::kOperations, mine);
+//   const std::unique_ptr<Transit> came = links.Receive(left, Channel::kOperations, theirs);
+//   if (came->Wait() != LinkEnd::kDone) ...
+//
+// Messages of one channel between two ranks arrive in the order in which they were sent; a receive names as
+// many bytes as its message has. No call throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace penstock::collective {
+
+enum class Channel : std::uint8_t { kOperations, kMessages };
+
+enum class LinkEnd : std::uint8_t {
+  kDone,
+  kBroken,       // the connection to that rank has ended
+  kInterrupted,  // Links::Interrupt
+};
+
+// A message on its way. The memory belongs to the caller; nobody touches it once the Transit is gone.
+class Transit {
+ public:
+  virtual ~Transit() = default;
+  // Sent: the memory is free. Received: the memory is filled. Called at most once.
+  virtual LinkEnd Wait() = 0;
+};
+
+// What a rank tells the others, whatever they wait for. Plain data, for the wire.
+struct Notice {
+  enum Kind : std::uint32_t { kLeft, kFailed };
+  std::uint32_t kind = kLeft;
+  char id[40] = {};         // kFailed: of the group's first error
+  char message[2000] = {};  // kFailed: its text
+};
+
+class Links {
+ public:
+  // Called on a thread of the links, one notice at a time.
+  using NoticeHandler = std::function<void(int from, const Notice& notice)>;
+
+  virtual ~Links() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+
+  // Not empty. From one thread at a time.
+  virtual std::unique_ptr<Transit> Send(int to, Channel channel, std::span<const std::byte> bytes) = 0;
+  virtual std::unique_ptr<Transit> Receive(int from, Channel channel, std::span<std::byte> bytes) = 0;
+
+  // Notices arrive from now on. Called once, before any other call but rank() and size().
+  virtual void Listen(NoticeHandler handler) = 0;
+  // Does not wait. From any thread.
+  virtual void Tell(int to, const Notice& notice) = 0;
+  // Ends all waits, those of messages that start later too. From any thread.
+  virtual void Interrupt() = 0;
+  // Waits until a notice has made `heard` true, at most some hundred milliseconds.
+  virtual void Linger(const std::function<bool()>& heard) = 0;
+  // Waits until notices are sent, at most a second, and ends all connections. No notice arrives afterwards.
+  virtual void Close() = 0;
+};
+
+}  // namespace penstock::collective

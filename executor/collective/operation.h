@@ -1,0 +1,70 @@
+// One operation of a group: what is done to which memory, and how other ranks and people are told of it.
+//
+//   Operation op{.kind = OperationKind::kAllReduce, .type = ElementType::kFp32, .in = data, .out = data};
+//   const Signature mine = SignatureOf(op);
+//   if (!SameOperation(mine, theirs)) return MismatchError(signatures);   // signatures: of all ranks
+//   Describe(mine)      // "all_reduce 17 (sum of 1024 f32, 4096 bytes; w@GRAD, train.py:12)"
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "framework/runtime/collective_group.h"
+
+namespace penstock::collective {
+
+enum class OperationKind : std::uint8_t {
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kReduce,
+  kBarrier,
+  kMessage,  // not of all ranks
+};
+
+struct Operation {
+  OperationKind kind = OperationKind::kBarrier;
+  ElementType type = ElementType::kUInt8;
+  Reduction reduction = Reduction::kSum;
+  int root = -1;                          // of a broadcast or reduce
+  int to = -1, from = -1;                 // of a message; -1: nothing is sent, or received
+  ConstElements in = {};                  // what is read
+  Elements out = {};                      // what is written; in place: the same memory
+  std::vector<std::int64_t> counts = {};  // of an all-gather: elements of each rank
+  std::uint64_t number = 0;               // 1: the group's first; 0: a message
+  std::string label = {};
+};
+
+constexpr std::size_t kLabelBytes = 160;
+
+// What all ranks' operations of one number have in common, and a label. Plain data, for shared memory.
+struct Signature {
+  std::uint64_t number = 0;
+  std::int64_t count = 0;   // all that one rank gives to a reduction; all that a gather makes
+  std::uint64_t parts = 0;  // hash of an all-gather's counts
+  std::int32_t root = -1;   // of a message: its sender
+  std::int32_t to = -1;     // of a message: its receiver
+  OperationKind kind = OperationKind::kBarrier;
+  ElementType type = ElementType::kUInt8;
+  Reduction reduction = Reduction::kSum;
+  std::uint8_t label_size = 0;
+  char label[kLabelBytes] = {};
+};
+
+Signature SignatureOf(const Operation& op);
+// Of what `op` sends from `rank`, or receives there.
+Signature SignatureOfSent(const Operation& op, int rank);
+Signature SignatureOfReceived(const Operation& op, int rank);
+
+// Equal but for the labels.
+bool SameOperation(const Signature& a, const Signature& b);
+// Of signatures that any process may have written.
+std::string Describe(const Signature& signature);
+
+// kInvalidArgument E-collective-mismatch: names two ranks whose operations differ. signatures[r]: of rank r.
+Status MismatchError(std::span<const Signature> signatures);
+
+}  // namespace penstock::collective

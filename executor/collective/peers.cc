@@ -1,0 +1,137 @@
+#include "executor/collective/peers.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "executor/collective/plain_data.h"
+#include "framework/base/log.h"
+
+namespace penstock::collective {
+namespace {
+
+constexpr Nanoseconds kLookAfter = std::chrono::milliseconds(100);
+// Of a process that is killed while it writes the failure.
+constexpr Nanoseconds kWritingLimit = std::chrono::milliseconds(100);
+
+// Some microseconds, where each rank has a core of its own: as long as sleeping and waking takes. Else
+// whoever looks keeps the core from those that it waits for.
+int SpinsOf(int ranks) {
+  const unsigned cores = std::thread::hardware_concurrency();
+  return static_cast<unsigned>(ranks) <= cores ? 500 : 20;
+}
+
+}  // namespace
+
+Peers::Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after)
+    : arena_(arena),
+      rank_(rank),
+      gone_(std::move(gone)),
+      report_after_(report_after),
+      spins_(SpinsOf(arena.ranks())) {}
+
+Status Peers::Meet(std::uint32_t turn, const Signature& what) {
+  const std::uint32_t ended = turn + 1;
+  arena_.line(rank_).arrived.Set(ended);
+  for (int rank = 0; rank < arena_.ranks(); ++rank) {
+    Signal& arrived = arena_.line(rank).arrived;
+    const auto is_there = [&] { return static_cast<std::int32_t>(arrived.value.load() - ended) >= 0; };
+    if (!is_there()) PENSTOCK_RETURN_IF_ERROR(Until(arrived, is_there, {&rank, 1}, what));
+  }
+  return OkStatus();
+}
+
+void Peers::Relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+void Peers::Sleep(Signal& signal, std::uint32_t seen, std::span<const int> awaited, const Signature& what,
+                  Sleeper& sleeper) {
+  if (sleeper.began == Nanoseconds(0)) {
+    sleeper.began = SystemClock().Now();
+    return signal.Sleep(seen, kLookAfter);
+  }
+  signal.Sleep(seen, kLookAfter);
+  const Nanoseconds lasted = SystemClock().Now() - sleeper.began;
+  if (lasted < sleeper.times.next()) return;
+  sleeper.times.Pass();
+  Log(LogSeverity::kWarning, StrCat("waiting ", WholeSeconds(lasted), " s in ", Describe(what), " of rank ",
+                                    rank_, " for rank ", Join(awaited, " and rank ")));
+}
+
+std::optional<Status> Peers::InVain(std::span<const int> awaited, const Signature& what,
+                                    const Sleeper& sleeper) const {
+  for (const int rank : awaited) {
+    if (arena_.line(rank).left.load()) {
+      return Unavailable("E-collective-peer-left", "rank ", rank, " has left the group: it takes no part in ",
+                         Describe(what));
+    }
+    if (sleeper.began != Nanoseconds(0) && gone_(rank)) {
+      return Unavailable("E-collective-peer-lost", "rank ", rank,
+                         " is gone: its process ended before it had done ", "its part in ", Describe(what));
+    }
+  }
+  return std::nullopt;
+}
+
+Status Peers::Failure() const {
+  if (aborted_.load()) {
+    const std::lock_guard lock(mutex_);
+    return abort_reason_;
+  }
+  const FailureRecord& record = arena_.failure();
+  if (record.state.load() != FailureRecord::kWritten) return OkStatus();
+  const std::string id = ReadText(record.id);
+  if (id == "E-collective-peer-lost") return Unavailable("E-collective-peer-lost", ReadText(record.message));
+  if (id == "E-collective-mismatch")
+    return InvalidArgument("E-collective-mismatch", ReadText(record.message));
+  return Unavailable("E-collective-peer-left", ReadText(record.message));
+}
+
+Status Peers::Fail(const Status& why) {
+  FailureRecord& record = arena_.failure();
+  std::uint32_t state = FailureRecord::kNone;
+  if (record.state.compare_exchange_strong(state, FailureRecord::kBeingWritten)) {
+    WriteText(record.id, why.id());
+    WriteText(record.message, why.message());
+    record.state.store(FailureRecord::kWritten);
+    WakeAll();
+    return why;
+  }
+  const Nanoseconds began = SystemClock().Now();
+  while (record.state.load() == FailureRecord::kBeingWritten && SystemClock().Now() - began < kWritingLimit)
+    sched_yield();
+  const Status first = Failure();
+  return first.ok() ? why : first;
+}
+
+void Peers::Abort(const Status& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return;
+    abort_reason_ = why;
+  }
+  aborted_ = true;
+  static_cast<void>(
+      Fail(Unavailable("E-collective-peer-left", "rank ", rank_, " has left the group: ", why.message())));
+  WakeAll();
+}
+
+void Peers::Leave() {
+  arena_.line(rank_).left.store(true);
+  WakeAll();
+}
+
+void Peers::WakeAll() {
+  for (int rank = 0; rank < arena_.ranks(); ++rank) {
+    arena_.line(rank).arrived.Wake();
+    arena_.line(rank).bell.Wake();
+  }
+}
+
+}  // namespace penstock::collective

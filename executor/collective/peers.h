@@ -1,0 +1,86 @@
+// How a rank waits for others, and learns that it waits in vain.
+//
+//   Peers peers(arena, rank, [](int rank) { return false; }, 10s);
+//   peers.Meet(turn, op);                                         // all ranks have come so far
+//   peers.Until(arena.line(rank).bell, ready, {{from}}, signature);  // a message has come
+//
+// A wait looks at the value for some microseconds, then sleeps until it changes. Ten times a second it looks
+// whether the ranks that it waits for are still there. What one rank finds out all ranks get: it is written
+// into the arena, once. Abort may be called from any thread, the rest from one at a time.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "executor/collective/arena.h"
+#include "executor/observe/report_times.h"
+#include "framework/base/status.h"
+
+namespace penstock::collective {
+
+// Whether the process of that rank is gone.
+using GoneCheck = std::function<bool(int rank)>;
+
+class Peers {
+ public:
+  Peers(Arena arena, int rank, GoneCheck gone, Nanoseconds report_after);
+
+  // Arrives at the end of `turn`, and waits until all ranks have. Returns as Until.
+  Status Meet(std::uint32_t turn, const Signature& what);
+
+  // Waits until `ready()`; whoever makes it so changes `signal` afterwards. `awaited`: the ranks without
+  // which it cannot become so. kUnavailable E-collective-peer-lost, E-collective-peer-left; what Abort gave.
+  template <typename Ready>
+  Status Until(Signal& signal, const Ready& ready, std::span<const int> awaited, const Signature& what) {
+    for (int i = 0; i < spins_; ++i) {
+      if (ready()) return OkStatus();
+      Relax();
+    }
+    Sleeper sleeper{.times = observe::ReportTimes(report_after_)};
+    while (true) {
+      const std::uint32_t seen = signal.value.load();
+      if (ready()) return OkStatus();
+      PENSTOCK_RETURN_IF_ERROR(Failure());
+      const std::optional<Status> in_vain = InVain(awaited, what, sleeper);
+      // What a rank did before it went counts.
+      if (in_vain) return ready() ? OkStatus() : Fail(*in_vain);
+      Sleep(signal, seen, awaited, what, sleeper);
+    }
+  }
+
+  // The first failure, if there is one.
+  Status Failure() const;
+  // Makes `why` every rank's first failure, unless there is one; returns the first.
+  Status Fail(const Status& why);
+  // This rank fails with `why`, and the others with its text.
+  void Abort(const Status& why);
+  // This rank waits for nobody any more.
+  void Leave();
+
+ private:
+  struct Sleeper {
+    observe::ReportTimes times;
+    Nanoseconds began{0};  // 0: has not slept yet
+  };
+
+  static void Relax();
+  void Sleep(Signal& signal, std::uint32_t seen, std::span<const int> awaited, const Signature& what,
+             Sleeper& sleeper);
+  std::optional<Status> InVain(std::span<const int> awaited, const Signature& what,
+                               const Sleeper& sleeper) const;
+  void WakeAll();
+
+  const Arena arena_;
+  const int rank_;
+  const GoneCheck gone_;
+  const Nanoseconds report_after_;
+  const int spins_;
+  std::atomic<bool> aborted_ = false;
+  mutable std::mutex mutex_;
+  Status abort_reason_;
+};
+
+}  // namespace penstock::collective

@@ -1,0 +1,31 @@
+// Plain data that ranks hand each other: elements, and texts in arrays of a fixed size.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace penstock::collective {
+
+// Nothing where both are the same.
+inline void CopyBytes(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+// Cuts what does not fit.
+template <std::size_t kSize>
+void WriteText(char (&to)[kSize], std::string_view text) {
+  const std::size_t size = std::min(text.size(), kSize - 1);
+  if (size > 0) std::memcpy(to, text.data(), size);
+  to[size] = '\0';
+}
+
+// Reads within the array, whatever another rank wrote there.
+template <std::size_t kSize>
+std::string ReadText(const char (&from)[kSize]) {
+  return std::string(from, strnlen(from, kSize));
+}
+
+}  // namespace penstock::collective

@@ -1,0 +1,146 @@
+#include "executor/collective/queued_group.h"
+
+#include <utility>
+
+#include "executor/collective/check_operation.h"
+
+namespace penstock::collective {
+
+QueuedGroup::QueuedGroup(std::unique_ptr<Backend> backend)
+    : backend_(std::move(backend)), thread_([this] { ServeQueue(); }) {}
+
+QueuedGroup::~QueuedGroup() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+Completion QueuedGroup::AllReduce(Elements data, Reduction reduction, const CollectiveOptions& options) {
+  return Start(
+      {.kind = OperationKind::kAllReduce, .type = data.type, .reduction = reduction, .in = data, .out = data},
+      options);
+}
+
+Completion QueuedGroup::ReduceScatter(ConstElements in, Elements out, Reduction reduction,
+                                      const CollectiveOptions& options) {
+  return Start(
+      {.kind = OperationKind::kReduceScatter, .type = in.type, .reduction = reduction, .in = in, .out = out},
+      options);
+}
+
+Completion QueuedGroup::AllGather(ConstElements in, std::span<const std::int64_t> counts, Elements out,
+                                  const CollectiveOptions& options) {
+  return Start({.kind = OperationKind::kAllGather,
+                .type = in.type,
+                .in = in,
+                .out = out,
+                .counts = {counts.begin(), counts.end()}},
+               options);
+}
+
+Completion QueuedGroup::Broadcast(Elements data, int root, const CollectiveOptions& options) {
+  return Start({.kind = OperationKind::kBroadcast, .type = data.type, .root = root, .in = data, .out = data},
+               options);
+}
+
+Completion QueuedGroup::Reduce(Elements data, Reduction reduction, int root,
+                               const CollectiveOptions& options) {
+  return Start({.kind = OperationKind::kReduce,
+                .type = data.type,
+                .reduction = reduction,
+                .root = root,
+                .in = data,
+                .out = data},
+               options);
+}
+
+Completion QueuedGroup::Barrier(const CollectiveOptions& options) { return Start({}, options); }
+
+Completion QueuedGroup::SendRecv(ConstElements out, int to, Elements in, int from,
+                                 const CollectiveOptions& options) {
+  if (to < 0 || from < 0) {
+    return Completion::Of(
+        InvalidArgument("E-collective-argument", "send_recv: to rank ", to, ", from rank ", from));
+  }
+  return Start(
+      {.kind = OperationKind::kMessage, .type = out.type, .to = to, .from = from, .in = out, .out = in},
+      options);
+}
+
+Completion QueuedGroup::Send(ConstElements out, int to, const CollectiveOptions& options) {
+  return Start({.kind = OperationKind::kMessage, .type = out.type, .to = to, .in = out}, options);
+}
+
+Completion QueuedGroup::Recv(Elements in, int from, const CollectiveOptions& options) {
+  return Start({.kind = OperationKind::kMessage, .type = in.type, .from = from, .out = in}, options);
+}
+
+void QueuedGroup::Abort(const Status& why) {
+  PENSTOCK_CHECK(!why.ok(), "a group is aborted with an error");
+  {
+    const std::lock_guard lock(mutex_);
+    if (!error_.ok()) return;
+    error_ = why;
+  }
+  backend_->Abort(why);
+}
+
+Completion QueuedGroup::Start(Operation op, const CollectiveOptions& options) {
+  if (Status wrong = CheckOperation(op, rank(), size()); !wrong.ok()) return Completion::Of(std::move(wrong));
+  if (Status wrong = backend_->Accept(op); !wrong.ok()) return Completion::Of(std::move(wrong));
+  op.label = options.label;
+  Completion completion;
+  {
+    std::unique_lock lock(mutex_);
+    if (!error_.ok()) return Completion::Of(error_);
+    if (op.kind != OperationKind::kMessage) op.number = ++number_;
+    if (options.blocking && !running_ && queue_.empty()) {
+      running_ = true;
+      lock.unlock();
+      return Completion::Of(RunOne(op));
+    }
+    queue_.push_back({std::move(op), Promise()});
+    completion = queue_.back().promise.completion();
+  }
+  changed_.notify_one();
+  if (options.blocking) static_cast<void>(completion.Wait());
+  return completion;
+}
+
+// `running_` was set for it.
+Status QueuedGroup::RunOne(const Operation& op) {
+  Status status;
+  {
+    const std::lock_guard lock(mutex_);
+    status = error_;
+  }
+  if (status.ok()) status = backend_->Run(op);
+  {
+    const std::lock_guard lock(mutex_);
+    running_ = false;
+    if (error_.ok()) error_ = status;
+    if (!status.ok()) status = error_;  // an abort comes before what it led to
+    if (queue_.empty()) return status;
+  }
+  changed_.notify_one();
+  return status;
+}
+
+void QueuedGroup::ServeQueue() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return !running_ && (!queue_.empty() || ending_); });
+    if (queue_.empty()) return;
+    const Queued next = std::move(queue_.front());
+    queue_.pop_front();
+    running_ = true;
+    lock.unlock();
+    next.promise.Finish(RunOne(next.op));
+    lock.lock();
+  }
+}
+
+}  // namespace penstock::collective

@@ -1,0 +1,63 @@
+// A CollectiveGroup over a Backend: checks arguments, keeps order, runs operations on a thread of its own,
+// and keeps the first error.
+//
+//   return std::make_unique<QueuedGroup>(std::make_unique<ArenaBackend>(...));
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include "executor/collective/backend.h"
+#include "framework/runtime/collective_group.h"
+
+namespace penstock::collective {
+
+class QueuedGroup : public CollectiveGroup {
+ public:
+  explicit QueuedGroup(std::unique_ptr<Backend> backend);
+  ~QueuedGroup() override;
+
+  int rank() const override { return backend_->rank(); }
+  int size() const override { return backend_->size(); }
+  std::string_view backend() const override { return backend_->name(); }
+  bool adds_in_rank_order() const override { return backend_->adds_in_rank_order(); }
+
+  Completion AllReduce(Elements data, Reduction reduction, const CollectiveOptions& options) override;
+  Completion ReduceScatter(ConstElements in, Elements out, Reduction reduction,
+                           const CollectiveOptions& options) override;
+  Completion AllGather(ConstElements in, std::span<const std::int64_t> counts, Elements out,
+                       const CollectiveOptions& options) override;
+  Completion Broadcast(Elements data, int root, const CollectiveOptions& options) override;
+  Completion Reduce(Elements data, Reduction reduction, int root, const CollectiveOptions& options) override;
+  Completion Barrier(const CollectiveOptions& options) override;
+  Completion SendRecv(ConstElements out, int to, Elements in, int from,
+                      const CollectiveOptions& options) override;
+  Completion Send(ConstElements out, int to, const CollectiveOptions& options) override;
+  Completion Recv(Elements in, int from, const CollectiveOptions& options) override;
+  void Abort(const Status& why) override;
+
+ private:
+  struct Queued {
+    Operation op;
+    Promise promise;
+  };
+
+  Completion Start(Operation op, const CollectiveOptions& options);
+  Status RunOne(const Operation& op);
+  void ServeQueue();
+
+  const std::unique_ptr<Backend> backend_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Queued> queue_;
+  std::uint64_t number_ = 0;  // of the collective that was started last
+  bool running_ = false;      // an operation, on whichever thread
+  bool ending_ = false;
+  Status error_;
+  std::thread thread_;  // last: it uses all the rest
+};
+
+}  // namespace penstock::collective

@@ -1,0 +1,37 @@
+// A number in shared memory that threads and processes wait for. Zero bytes are a signal of 0.
+//
+//   signal.Set(7);                                    // one side: wakes who sleeps
+//   while (signal.value.load() != 7) signal.Sleep(seen, 100ms);   // the other
+//
+// Setting costs a system call only while somebody sleeps.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "framework/runtime/clock.h"
+
+namespace penstock::collective {
+
+struct Signal {
+  std::atomic<std::uint32_t> value;
+  std::atomic<std::uint32_t>
+      sleepers;  // a process that was killed asleep stays counted: only a call too many
+
+  void Set(std::uint32_t to) {
+    value.store(to);
+    if (sleepers.load() != 0) Wake();
+  }
+  void Add() {
+    value.fetch_add(1);
+    if (sleepers.load() != 0) Wake();
+  }
+  // Wakes all that sleep, although nothing has changed.
+  void Wake();
+  // Returns when the value is no longer `seen`, on Wake, after `limit`, or for no reason.
+  void Sleep(std::uint32_t seen, Nanoseconds limit);
+};
+
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
+
+}  // namespace penstock::collective

@@ -1,0 +1,20 @@
+// Groups whose ranks are threads of one process: for tests, and for several places of one process.
+//
+//   PENSTOCK_ASSIGN_OR_RETURN(auto groups, MakeThreadGroups(4));
+//   ... thread r:  groups[r]->AllReduce(...)
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "executor/observe/report_times.h"
+#include "framework/runtime/collective_group.h"
+
+namespace penstock::collective {
+
+// One group a rank, in rank order; each may be used and destroyed by a thread of its own.
+// kInvalidArgument E-collective-size: not 1 to 256 ranks. kUnavailable E-collective-memory.
+Result<std::vector<std::unique_ptr<CollectiveGroup>>> MakeThreadGroups(
+    int ranks, Nanoseconds report_after = observe::kReportAfter);
+
+}  // namespace penstock::collective

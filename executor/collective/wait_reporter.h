@@ -1,0 +1,45 @@
+// Reports waits that last long: after report_after, twice and four times that, and so on.
+//
+//   WaitReporter reporter(rank, report_after);
+//   reporter.Begin(peer, what);
+//   ... wait ...
+//   reporter.End();
+//
+// A thread of its own, because what waits cannot be woken for a report. Begin and End from one thread.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "executor/collective/operation.h"
+#include "executor/observe/report_times.h"
+
+namespace penstock::collective {
+
+class WaitReporter {
+ public:
+  WaitReporter(int rank, Nanoseconds report_after);
+  ~WaitReporter();
+
+  // Rank `awaited` is waited for, in the operation `what`, which lives until End.
+  void Begin(int awaited, const Signature& what);
+  void End();
+
+ private:
+  void Run();
+  void ReportIfDue();
+
+  const int rank_;
+  const Nanoseconds report_after_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  const Signature* what_ = nullptr;  // null: nothing is waited for
+  int awaited_ = 0;
+  Nanoseconds began_{0};
+  observe::ReportTimes times_;
+  bool ending_ = false;
+  std::thread thread_;  // last: it uses all the rest
+};
+
+}  // namespace penstock::collective

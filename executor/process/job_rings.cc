@@ -1,0 +1,121 @@
+#include "executor/process/job_rings.h"
+
+#include <utility>
+
+#include "executor/collective/rendezvous/contract.h"
+#include "executor/collective/threads.h"
+#include "executor/process/ring_backend.h"
+
+namespace penstock::process {
+namespace {
+
+Result<std::unique_ptr<CollectiveGroup>> GroupOfOne() {
+  PENSTOCK_ASSIGN_OR_RETURN(std::vector<std::unique_ptr<CollectiveGroup>> groups,
+                            collective::MakeThreadGroups(1));
+  return std::move(groups.front());
+}
+
+}  // namespace
+
+JobRings::~JobRings() { Disconnect(); }
+
+Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
+  if (Joined()) {
+    if (membership_->addresses == addresses && membership_->rank == rank) return OkStatus();
+    return FailedPrecondition("E-collective-joined", "this process is rank ", membership_->rank, " of ",
+                              penstock::Join(membership_->addresses, ","), " already; it cannot be rank ",
+                              rank, " of ", penstock::Join(addresses, ","));
+  }
+  rendezvous::JoinFacts facts{.addresses = addresses, .rank = rank};
+  PENSTOCK_ASSIGN_OR_RETURN(rendezvous::Membership membership, MakeMembership(facts));
+  JobStore job;
+  if (addresses.size() > 1) {
+    const Waiting here(*this);
+    cancelled_ = false;
+    PENSTOCK_ASSIGN_OR_RETURN(job, JoinJobStore(membership, [this] { return cancelled_.load(); }));
+  }
+  const std::lock_guard lock(mutex_);
+  job_ = std::move(job);
+  membership_ = std::move(membership);
+  return OkStatus();
+}
+
+Status JobRings::MakeRing(int ring) {
+  if (groups_.contains(ring)) return OkStatus();
+  if (!Joined()) {
+    return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
+                              "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
+  }
+  rendezvous::Ring all{.number = ring, .rank = membership_->rank};
+  for (std::size_t r = 0; r < membership_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
+  std::unique_ptr<CollectiveGroup> group;
+  if (job_.store == nullptr) {
+    PENSTOCK_ASSIGN_OR_RETURN(group, GroupOfOne());
+  } else {
+    const Waiting here(*this);
+    PENSTOCK_ASSIGN_OR_RETURN(group, MakeRingGroup(*job_.store, all));
+  }
+  const std::lock_guard lock(mutex_);
+  groups_.emplace(ring, std::move(group));
+  return OkStatus();
+}
+
+Status JobRings::MakeOwnRing(int ring) {
+  if (groups_.contains(ring)) return OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group, GroupOfOne());
+  const std::lock_guard lock(mutex_);
+  groups_.emplace(ring, std::move(group));
+  return OkStatus();
+}
+
+Status JobRings::Begin(const Program& program) {
+  if (begun_.contains(program.content_id())) return OkStatus();
+  if (job_.store != nullptr) {
+    const Waiting here(*this);
+    const std::string name = StrCat("program/", begun_.size());
+    PENSTOCK_RETURN_IF_ERROR(
+        AgreeOnContract(*job_.store, name, rendezvous::ContractOf(program, job_.store->ranks())));
+  }
+  begun_.insert(program.content_id());
+  return OkStatus();
+}
+
+Result<CollectiveGroup*> JobRings::Ring(int ring) {
+  if (const auto at = groups_.find(ring); at != groups_.end()) return at->second.get();
+  return FailedPrecondition("E-collective-no-ring", "no op has made ring ", ring,
+                            "; run the start-up program first");
+}
+
+void JobRings::AbortAll(const Status& why) {
+  cancelled_ = true;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [ring, group] : groups_) group->Abort(why);
+  if (job_.store != nullptr) job_.store->Cancel();
+}
+
+void JobRings::AbortRing(int ring, const Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (const auto at = groups_.find(ring); at != groups_.end()) at->second->Abort(why);
+}
+
+void JobRings::Leave(const Status& why) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(left_, true)) return;
+  if (!why.ok()) {
+    for (const auto& [ring, group] : groups_) group->Abort(why);
+  }
+  if (job_.store != nullptr) job_.store->Leave(why);
+}
+
+void JobRings::Disconnect() {
+  std::map<int, std::unique_ptr<CollectiveGroup>> groups;
+  JobStore job;
+  {
+    const std::lock_guard lock(mutex_);
+    groups = std::exchange(groups_, {});
+    job = std::exchange(job_, {});
+  }
+  groups.clear();  // before the store: others learn of an end in the group that they use
+}
+
+}  // namespace penstock::process

@@ -1,0 +1,60 @@
+// The rings of this process: joins the job's store, makes a group for each ring, and agrees with the other
+// ranks on each program before it first runs.
+//
+//   JobRings rings;
+//   ... ExecutorOptions{.rings = &rings} ...
+//   rings.Leave(OkStatus());   // the process ends
+//
+// One a process. Threads as CollectiveRings; Leave from any thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "executor/process/job_store.h"
+#include "framework/runtime/collective_rings.h"
+
+namespace penstock::process {
+
+class JobRings : public CollectiveRings {
+ public:
+  JobRings() = default;
+  ~JobRings() override;
+
+  Status Join(const std::vector<std::string>& addresses, int rank) override;
+  Status MakeRing(int ring) override;
+  Status MakeOwnRing(int ring) override;
+  Status Begin(const Program& program) override;
+  Result<CollectiveGroup*> Ring(int ring) override;
+
+  // Tells the other ranks that this one is done, or why it gives up: what they start, or wait for, then ends
+  // with that. The first call counts. Rank 0 waits for the others, at most 5 s.
+  void Leave(const Status& why);
+  // Frees groups and connections. Nobody uses a group any more.
+  void Disconnect();
+
+ protected:
+  void AbortAll(const Status& why) override;
+  void AbortRing(int ring, const Status& why) override;
+
+ private:
+  bool Joined() const { return membership_.has_value(); }
+
+  // Written by the thread that runs programs; `mutex_` guards what Leave and the aborts read.
+  mutable std::mutex mutex_;
+  std::optional<rendezvous::Membership> membership_;
+  JobStore job_;  // without a store where the job has one rank
+  std::map<int, std::unique_ptr<CollectiveGroup>> groups_;
+  std::set<std::uint64_t> begun_;  // programs by content
+  std::atomic<bool> cancelled_{false};
+  bool left_ = false;
+};
+
+}  // namespace penstock::process

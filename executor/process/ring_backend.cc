@@ -1,0 +1,192 @@
+#include "executor/process/ring_backend.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/collective/gloo.h"
+#include "executor/collective/hierarchy.h"
+#include "executor/collective/rendezvous/interface.h"
+#include "executor/collective/shared_memory.h"
+#include "executor/observe/report_times.h"
+#include "executor/transport/address.h"
+
+namespace penstock::process {
+namespace {
+
+constexpr char kShared[] = "shared_memory", kGloo[] = "gloo", kHierarchical[] = "hierarchical";
+constexpr char kVariable[] = "PENSTOCK_COLLECTIVE_BACKEND";
+
+using Hosts = std::vector<std::vector<int>>;  // ranks of the ring, by host
+
+// The same for processes that can share memory by shared_memory.h.
+std::string HostOfThisProcess() {
+  std::string boot, space(64, '\0');
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  const ssize_t length = readlink("/proc/self/ns/net", space.data(), space.size());
+  space.resize(length < 0 ? 0 : static_cast<std::size_t>(length));
+  return StrCat(boot, " ", space, " user ", geteuid());
+}
+
+class RingMaker {
+ public:
+  RingMaker(rendezvous::Store& store, const rendezvous::Ring& ring,
+            const rendezvous::Environment& environment)
+      : store_(store), ring_(ring), environment_(environment), key_(ring.Key()) {}
+
+  Result<std::unique_ptr<CollectiveGroup>> Make() const {
+    PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
+    std::vector<int> all;
+    for (int rank = 0; rank < size(); ++rank) all.push_back(rank);
+    if (backend == kShared) return MakeShared(key_, all);
+    if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
+    return MakeHierarchical(hosts);
+  }
+
+ private:
+  int size() const { return static_cast<int>(ring_.members.size()); }
+  std::string Who(int rank) const {
+    const int member = ring_.members[static_cast<std::size_t>(rank)];
+    return StrCat("rank ", member, " (", store_.addresses()[static_cast<std::size_t>(member)], ")");
+  }
+  template <typename... Parts>
+  Status Refuse(const Parts&... parts) const {
+    return InvalidArgument("E-collective-choice", "ring ", ring_.number, ": ", parts...);
+  }
+
+  // Every rank's word, in the order of ranks.
+  Result<std::vector<std::string>> Gather(const std::string& what, std::string own) const {
+    const auto key = [&](int rank) { return StrCat(key_, "/", what, "/", rank); };
+    PENSTOCK_RETURN_IF_ERROR(store_.Set(key(ring_.rank), std::move(own)));
+    std::vector<std::string> all;
+    for (int rank = 0; rank < size(); ++rank) {
+      PENSTOCK_ASSIGN_OR_RETURN(std::string word, store_.Get(key(rank)));
+      all.push_back(std::move(word));
+    }
+    return all;
+  }
+
+  // In the order of each host's first rank.
+  Result<Hosts> HostsOfRanks() const {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> names, Gather("host", HostOfThisProcess()));
+    Hosts hosts;
+    for (int rank = 0; rank < size(); ++rank) {
+      const auto same = [&](const std::vector<int>& host) {
+        return names[static_cast<std::size_t>(host.front())] == names[static_cast<std::size_t>(rank)];
+      };
+      const auto at = std::find_if(hosts.begin(), hosts.end(), same);
+      if (at == hosts.end()) {
+        hosts.push_back({rank});
+      } else {
+        at->push_back(rank);
+      }
+    }
+    return hosts;
+  }
+
+  Result<std::string> ChooseBackend(const Hosts& hosts) const {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<std::string> wanted,
+                              Gather("backend", environment_(kVariable)));
+    for (int rank = 1; rank < size(); ++rank) {
+      const std::string& other = wanted[static_cast<std::size_t>(rank)];
+      if (other != wanted.front()) {
+        return Refuse(kVariable, " is ", Quote(wanted.front()), " on ", Who(0), " and ", Quote(other), " on ",
+                      Who(rank));
+      }
+    }
+    const std::string& name = wanted.front();
+    if (name.empty()) {
+      if (hosts.size() == 1) return std::string(kShared);
+      return std::string(hosts.size() == ring_.members.size() ? kGloo : kHierarchical);
+    }
+    if (name != kShared && name != kGloo && name != kHierarchical) {
+      return Refuse(kVariable, " is ", Quote(name), ", which is not ", kShared, ", ", kGloo, " or ",
+                    kHierarchical);
+    }
+    if (name == kShared && hosts.size() > 1) {
+      return Refuse(kVariable, " is shared_memory, but ", Who(hosts[0].front()), " and ",
+                    Who(hosts[1].front()), " do not share a host");
+    }
+    return name;
+  }
+
+  // Groups of `ranks` of the ring, of which this one is; their keys begin with `key`.
+  static int PlaceOf(int rank, const std::vector<int>& ranks) {
+    return static_cast<int>(std::find(ranks.begin(), ranks.end(), rank) - ranks.begin());
+  }
+
+  Result<std::unique_ptr<CollectiveGroup>> MakeShared(const std::string& key,
+                                                      const std::vector<int>& ranks) const {
+    const std::string point = StrCat(key, "/meeting_point");
+    if (ranks.front() == ring_.rank) {
+      const auto now = std::chrono::system_clock::now().time_since_epoch().count();
+      PENSTOCK_RETURN_IF_ERROR(store_.Set(point, StrCat(getpid(), "-", now, "/", ring_.number)));
+    }
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string meeting_point, store_.Get(point));
+    return collective::MakeSharedMemoryGroup({.rank = PlaceOf(ring_.rank, ranks),
+                                              .size = static_cast<int>(ranks.size()),
+                                              .meeting_point = meeting_point,
+                                              .report_after = observe::ReportAfterFromEnvironment()});
+  }
+
+  Result<std::unique_ptr<CollectiveGroup>> MakeTcp(const std::string& key,
+                                                   const std::vector<int>& ranks) const {
+    PENSTOCK_ASSIGN_OR_RETURN(const std::string host, HostForOthers());
+    return collective::MakeGlooGroup(
+        {.rank = PlaceOf(ring_.rank, ranks),
+         .size = static_cast<int>(ranks.size()),
+         .address = host,
+         .store = {
+             .set = [&](const std::string& name,
+                        std::string value) { return store_.Set(StrCat(key, "/", name), std::move(value)); },
+             .get = [&](const std::string& name) { return store_.Get(StrCat(key, "/", name)); }},
+         .report_after = observe::ReportAfterFromEnvironment()});
+  }
+
+  Result<std::string> HostForOthers() const {
+    const int member = ring_.members[static_cast<std::size_t>(ring_.rank)];
+    const bool chosen =
+        !environment_("PENSTOCK_IFNAME").empty() || !environment_("NCCL_SOCKET_IFNAME").empty();
+    PENSTOCK_ASSIGN_OR_RETURN(const std::vector<rendezvous::Interface> all,
+                              rendezvous::InterfacesOfThisMachine());
+    if (chosen) return rendezvous::ChooseHost(all, environment_);
+    PENSTOCK_ASSIGN_OR_RETURN(
+        const std::string address,
+        rendezvous::AddressOf(store_.addresses()[static_cast<std::size_t>(member)], all, environment_));
+    return transport::HostOf(address);
+  }
+
+  Result<std::unique_ptr<CollectiveGroup>> MakeHierarchical(const Hosts& hosts) const {
+    collective::Hierarchy parts{.rank = ring_.rank, .hosts = hosts, .inner = nullptr, .outer = nullptr};
+    std::vector<int> leaders;
+    for (const std::vector<int>& host : hosts) leaders.push_back(host.front());
+    const auto own = std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int>& host) {
+      return std::find(host.begin(), host.end(), ring_.rank) != host.end();
+    });
+    PENSTOCK_ASSIGN_OR_RETURN(parts.inner, MakeShared(StrCat(key_, "/host_of/", own->front()), *own));
+    if (own->front() == ring_.rank) {
+      PENSTOCK_ASSIGN_OR_RETURN(parts.outer, MakeTcp(StrCat(key_, "/leaders"), leaders));
+    }
+    return collective::MakeHierarchicalGroup(std::move(parts));
+  }
+
+  rendezvous::Store& store_;
+  const rendezvous::Ring& ring_;
+  const rendezvous::Environment& environment_;
+  const std::string key_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(rendezvous::Store& store, const rendezvous::Ring& ring,
+                                                       const rendezvous::Environment& environment) {
+  return RingMaker(store, ring, environment).Make();
+}
+
+}  // namespace penstock::process

@@ -1,0 +1,30 @@
+// Which backend joins the ranks of a ring: the one place that chooses.
+//
+// Ranks of one host (one kernel, one network namespace, one user) share memory; ranks of hosts of their own
+// have connections over TCP, by Gloo; where hosts have several ranks, those share memory, and the first of
+// each host has connections. PENSTOCK_COLLECTIVE_BACKEND, the same on all ranks, can choose another one:
+// "shared_memory", "gloo" or "hierarchical".
+#pragma once
+
+#include <memory>
+
+#include "executor/collective/rendezvous/environment.h"
+#include "executor/collective/rendezvous/join_facts.h"
+#include "executor/collective/rendezvous/store.h"
+#include "framework/runtime/collective_group.h"
+
+namespace penstock::process {
+
+// The group of a flat ring. All its ranks call it for the same ring; it blocks until all have.
+//
+// By TCP the others reach this rank at the host of its address in the job; where PENSTOCK_IFNAME or
+// NCCL_SOCKET_IFNAME is set, at that interface (rendezvous/interface.h).
+//
+// kInvalidArgument E-collective-choice: no such backend, one that the ranks' hosts do not allow, or ranks
+// that want different ones. The store's errors, those of interface.h, and those of the factories in
+// executor/collective: shared_memory.h, gloo.h, hierarchy.h.
+Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(
+    rendezvous::Store& store, const rendezvous::Ring& ring,
+    const rendezvous::Environment& environment = rendezvous::ProcessEnvironment());
+
+}  // namespace penstock::process

@@ -1,0 +1,87 @@
+// Ops between ranks, typed: what joins the ranks of a job, and what they do together.
+//
+//   if (const CollectiveView op(entry.op); op.kind() != CollectiveKind::kNone)
+//     ... all ranks of ring op.ring() reduce op.variable() ...
+//
+// As in views.h a view is a reference; the op outlives it and what it answers. An absent attribute reads as
+// Fluid's default: rank, root and ring 0.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "framework/ir/op.h"
+#include "framework/roles/views.h"
+
+namespace penstock::roles {
+
+enum class CollectiveKind { kNone, kAllReduce, kBroadcast, kAllGather, kReduceScatter };
+
+// c_allreduce_sum, _max, _min, _prod, c_broadcast, c_allgather, c_reducescatter, and on the first ring
+// allreduce and broadcast.
+class CollectiveView {
+ public:
+  explicit CollectiveView(const Op& op) : op_(op) {}
+  CollectiveKind kind() const;
+  const std::string& variable() const { return op_.InputName("X"); }
+  const std::string& result() const { return op_.OutputName("Out"); }
+  int ring() const;
+  int root() const;  // of a broadcast
+
+ private:
+  const Op& op_;
+};
+
+// How ranks are joined by an op of a start-up program.
+enum class Joining {
+  kNone,
+  kAllRings,  // gen_nccl_id
+  kRingId,    // c_gen_nccl_id
+  kRing,      // c_comm_init
+  kDevices,   // c_comm_init_all
+};
+Joining JoiningOf(const Op& op);
+
+// gen_nccl_id: all rings at once, over all trainers.
+class AllRingsView {
+ public:
+  explicit AllRingsView(const Op& op) : op_(op) {}
+  Names addresses() const;  // of all ranks, in their order
+  int rank() const;
+  int rings() const;
+  bool hierarchical() const;
+  int group_ranks() const;  // ranks of a group; 0 or 1: those of one host
+
+ private:
+  const Op& op_;
+};
+
+// c_gen_nccl_id: who the ranks of one ring are.
+class RingIdView {
+ public:
+  explicit RingIdView(const Op& op) : op_(op) {}
+  const std::string& id() const { return op_.OutputName("Out"); }
+  int rank() const;
+  std::string address() const;
+  Names others() const;  // addresses of the other ranks, in their order
+
+ private:
+  const Op& op_;
+};
+
+// c_comm_init: the ring that is made of an id. c_comm_init_all: of this process's devices.
+class RingView {
+ public:
+  explicit RingView(const Op& op) : op_(op) {}
+  const std::string& id() const { return op_.InputName("X"); }
+  int rank() const;
+  int ranks() const;
+  int ring() const;
+  std::span<const std::int32_t> devices() const;  // none: all there are
+
+ private:
+  const Op& op_;
+};
+
+}  // namespace penstock::roles

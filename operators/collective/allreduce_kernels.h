@@ -1,0 +1,74 @@
+// The kernels of ops on a ring: each rank runs them on its own tensor.
+#pragma once
+
+#include "operators/collective/rows_exchange.h"
+
+namespace penstock {
+
+// Out = X reduced over all ranks: a tensor, or for a sum selected rows.
+class AllReduceKernel : public Kernel {
+ public:
+  explicit AllReduceKernel(Reduction reduction) : reduction_(reduction) {}
+  Status Prepare(KernelSetup& k) override;
+  Status Run(KernelRun& k) override;
+
+ protected:
+  Reduction reduction_;
+
+ private:
+  RingUse ring_;
+  Operand x_, out_;
+  RowsExchange rows_;
+};
+
+class SumKernel : public AllReduceKernel {
+ public:
+  SumKernel() : AllReduceKernel(Reduction::kSum) {}
+};
+class MaxKernel : public AllReduceKernel {
+ public:
+  MaxKernel() : AllReduceKernel(Reduction::kMax) {}
+};
+// allreduce: the attribute reduce_type says how.
+class ChosenReductionKernel : public AllReduceKernel {
+ public:
+  ChosenReductionKernel() : AllReduceKernel(Reduction::kSum) {}
+  Status Prepare(KernelSetup& k) override;
+};
+
+// Out = X of rank `root`.
+class BroadcastKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override;
+  Status Run(KernelRun& k) override;
+
+ private:
+  RingUse ring_;
+  Operand x_, out_;
+  int root_ = 0;
+  RowsExchange rows_;
+};
+
+// Out = the X of all ranks, or this rank's part of their sum.
+class GatherKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override;
+  Status Run(KernelRun& k) override;
+
+ private:
+  RingUse ring_;
+  Operand x_, out_;
+  int ranks_ = 1;
+};
+class ScatterKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override;
+  Status Run(KernelRun& k) override;
+
+ private:
+  RingUse ring_;
+  Operand x_, out_;
+  int ranks_ = 1;
+};
+
+}  // namespace penstock

@@ -1,0 +1,86 @@
+#include "operators/collective/ring.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "framework/roles/collective_views.h"
+
+namespace penstock {
+namespace {
+
+bool OrdersStreamsInPlace(const Op& op) {
+  return (op.type() == "c_sync_comm_stream" || op.type() == "c_sync_calc_stream") &&
+         op.InputName("X") == op.OutputName("Out");
+}
+
+bool Names(const std::vector<std::string>& names, const std::string& name) {
+  return !name.empty() && std::ranges::find(names, name) != names.end();
+}
+
+}  // namespace
+
+Result<CollectiveRings*> RequireRings(const KernelSetup& k) {
+  if (k.services().rings != nullptr) return k.services().rings;
+  return FailedPrecondition("E-collective-no-rings", k.op().type(),
+                            ": this executor has no rings of ranks; run the program as a rank of a job");
+}
+
+bool AwaitedBeforeUse(const Block& block, const Op& op, int ring) {
+  const auto& ops = block.ops();
+  auto at = std::ranges::find_if(ops, [&](const OpEntry& entry) { return entry.op.get() == &op; });
+  if (at == ops.end()) return false;
+  for (++at; at != ops.end(); ++at) {
+    const Op& next = *at->op;
+    if (next.type() == "c_sync_comm_stream" && roles::CollectiveView(next).ring() == ring) return true;
+    if (OrdersStreamsInPlace(next)) continue;
+    if (next.may_name_blocks()) return false;
+    const std::vector<std::string> read = next.InputNames(), written = next.OutputNames();
+    for (const std::string& name : {op.InputName("X"), op.OutputName("Out")}) {
+      if (Names(read, name) || Names(written, name)) return false;
+    }
+  }
+  return false;
+}
+
+Status RingUse::Prepare(const KernelSetup& k) {
+  PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
+  program_ = k.site().program;
+  ring_ = roles::CollectiveView(k.op()).ring();
+  op_ = k.op().type();
+  label_ = k.op().InputName("X");
+  if (!k.op().location().empty()) label_ += StrCat(", ", k.op().location());
+  const bool in_order = k.op().GetOr<bool>("use_calc_stream", false) || !k.op().HasInputSlot("X");
+  beside_ =
+      !in_order && program_ != nullptr && AwaitedBeforeUse(program_->block(k.site().block), k.op(), ring_);
+  return OkStatus();
+}
+
+Result<CollectiveGroup*> RingUse::Open() {
+  if (!begun_ && program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_));
+  begun_ = true;
+  return rings_->Ring(ring_);
+}
+
+Status RingUse::Finish(Completion started) const {
+  if (!beside_) return rings_->Wait(started);
+  rings_->Keep(ring_, std::move(started));
+  return OkStatus();
+}
+
+Status RingUse::RequireRanks(const CollectiveGroup& group, int ranks) const {
+  if (group.size() == ranks) return OkStatus();
+  return InvalidArgument("E-collective-ranks", op_, ": nranks is ", ranks, ", but ring ", ring_, " has ",
+                         group.size(), " ranks");
+}
+
+Elements ElementsOf(const Tensor& tensor) {
+  return {tensor.raw(), tensor.count(), ElementTypeOf(tensor.dtype()).value_or(ElementType::kUInt8)};
+}
+
+Status RequireElements(const KernelSetup& k, const Operand& operand) {
+  if (ElementTypeOf(operand.dtype)) return OkStatus();
+  return k.Error("ranks do not exchange elements of ", DTypeName(operand.dtype));
+}
+
+}  // namespace penstock

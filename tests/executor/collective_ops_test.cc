@@ -1,0 +1,253 @@
+// Ops between ranks, run by an executor on each of 1 to 4 threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "executor/schedule/executor.h"
+#include "framework/text/parser.h"
+#include "operators/all_ops.h"
+#include "operators/collective/ring.h"
+#include "tests/support/thread_rings.h"
+
+namespace penstock {
+namespace {
+
+using test::OnThreads;
+using test::ThreadRings;
+
+Program Parsed(const std::string& text) {
+  Result<Program> program = ParseText(text, "test");
+  PENSTOCK_CHECK(program.ok(), program.status().ToString());
+  return *std::move(program);
+}
+
+Tensor Floats(std::vector<float> values, Shape shape) {
+  Tensor tensor(DType::kFp32, shape);
+  std::copy(values.begin(), values.end(), tensor.Data<float>());
+  return tensor;
+}
+
+std::vector<float> ValuesOf(const Scope& scope, const std::string& name) {
+  const auto values = scope.Find(name)->As<Tensor>().Span<float>();
+  return {values.begin(), values.end()};
+}
+
+Status RunIn(Scope& scope, const std::string& text, ThreadRings& rings) {
+  exec::Executor executor(AllOps(), {.threads = 1, .rings = &rings});
+  return executor.Run(Parsed(text), scope, {}, {}).status();
+}
+
+int RankOf(ThreadRings& rings) { return (*rings.Ring(0))->rank(); }
+
+// x is [rank + 1, 10 * (rank + 1)] on each rank.
+void ExpectOfAllRanks(const std::string& ops, const std::function<std::vector<float>(int ranks)>& is) {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    OnThreads(ranks, [&](ThreadRings& rings) {
+      Scope scope;
+      const auto base = static_cast<float>(RankOf(rings) + 1);
+      scope.FindOrCreate("x")->As<Tensor>() = Floats({base, 10 * base}, {2});
+      const Status status =
+          RunIn(scope, "program\nblock 0 {\n  persist x : f32[2]\n  persist out : f32[2]\n  " + ops + "\n}\n",
+                rings);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      EXPECT_EQ(ValuesOf(scope, "out"), is(ranks));
+      EXPECT_EQ(rings.begun, 1);
+    });
+  }
+}
+
+float SumTo(int ranks) { return static_cast<float>(ranks * (ranks + 1) / 2); }
+
+TEST(CollectiveOps, SumsAndMaximaAreOfAllRanks) {
+  const auto sum = [](int ranks) { return std::vector<float>{SumTo(ranks), 10 * SumTo(ranks)}; };
+  const auto max = [](int ranks) {
+    return std::vector<float>{static_cast<float>(ranks), 10 * static_cast<float>(ranks)};
+  };
+  ExpectOfAllRanks("out = c_allreduce_sum(X=x)", sum);
+  ExpectOfAllRanks("out = c_allreduce_sum(X=x) {ring_id=1, use_calc_stream=true}", sum);
+  ExpectOfAllRanks("out = c_allreduce_max(X=x)", max);
+  ExpectOfAllRanks("out = allreduce(X=x)", sum);
+  ExpectOfAllRanks("out = allreduce(X=x) {reduce_type=2}", max);
+  ExpectOfAllRanks("out = allreduce(X=x) {reduce_type=3}", [](int) { return std::vector<float>{1, 10}; });
+}
+
+TEST(CollectiveOps, RunBesideTheComputationUntilTheRingIsAwaited) {
+  ExpectOfAllRanks("out = c_allreduce_sum(X=x)\n  out = c_sync_comm_stream(X=out)", [](int ranks) {
+    return std::vector<float>{SumTo(ranks), 10 * SumTo(ranks)};
+  });
+}
+
+TEST(CollectiveOps, BroadcastGatherAndScatter) {
+  ExpectOfAllRanks("out = c_broadcast(X=x)", [](int) { return std::vector<float>{1, 10}; });
+  ExpectOfAllRanks("out = broadcast(X=x)", [](int) { return std::vector<float>{1, 10}; });
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    OnThreads(ranks, [&](ThreadRings& rings) {
+      Scope scope;
+      const auto rank = static_cast<float>(RankOf(rings));
+      scope.FindOrCreate("x")->As<Tensor>() = Floats({rank, rank + 10}, {2});
+      const std::string size = std::to_string(ranks), all = std::to_string(2 * ranks);
+      const Status status = RunIn(scope,
+                                  "program\nblock 0 {\n  persist x : f32[2]\n  persist all : f32[" + all +
+                                      "]\n  persist part : f32[2]\n  all = c_allgather(X=x) {nranks=" + size +
+                                      "}\n  part = c_reducescatter(X=all) {nranks=" + size + "}\n}\n",
+                                  rings);
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      std::vector<float> expected;
+      for (int r = 0; r < ranks; ++r) {
+        expected.push_back(static_cast<float>(r));
+        expected.push_back(static_cast<float>(r + 10));
+      }
+      EXPECT_EQ(ValuesOf(scope, "all"), expected);
+      const auto times = static_cast<float>(ranks);
+      EXPECT_EQ(ValuesOf(scope, "part"), (std::vector<float>{times * rank, times * (rank + 10)}));
+    });
+  }
+}
+
+// Rank r has rows 1 and r + 2, of ones; rank 1 has none.
+TEST(CollectiveOps, SelectedRowsAreMergedOverAllRanks) {
+  OnThreads(3, [](ThreadRings& rings) {
+    Scope scope;
+    const int rank = RankOf(rings);
+    auto& rows = scope.FindOrCreate("g")->As<SelectedRows>();
+    rows.height = 10;
+    if (rank != 1) rows.rows = {rank + 2, 1};
+    rows.ResetValue(DType::kFp32, {static_cast<Dim>(rows.rows.size()), 2});
+    for (float& value : rows.value.Span<float>()) value = 1;
+    const Status status = RunIn(
+        scope, "program\nblock 0 {\n  persist g : rows<f32[10, 2]>\n  g = c_allreduce_sum(X=g)\n}\n", rings);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(rows.rows, (std::vector<std::int64_t>{1, 2, 4}));
+    EXPECT_EQ(rows.height, 10);
+    const auto values = rows.value.Span<float>();
+    EXPECT_EQ(std::vector<float>(values.begin(), values.end()), (std::vector<float>{2, 2, 1, 1, 1, 1}));
+  });
+}
+
+TEST(CollectiveOps, JoinTheRanksThatTheyName) {
+  OnThreads(2, [](ThreadRings& rings) {
+    Scope scope;
+    const std::string text = R"(program
+block 0 {
+  persist nccl_id_0 : raw
+  nccl_id_0 = c_gen_nccl_id() {rank=1, endpoint="b:1", other_endpoints=["a:1"]}
+  () = c_comm_init(X=nccl_id_0) {nranks=2, rank=RANK}
+}
+)";
+    const std::string rank = std::to_string(RankOf(rings)), other = std::to_string(1 - RankOf(rings));
+    const auto with = [&](const std::string& number) {
+      return std::string(text).replace(text.find("RANK"), 4, number);
+    };
+    const Status status = RunIn(scope, with(rank), rings);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(rings.joined, (std::vector<std::pair<std::string, int>>{{"a:1,b:1", 1}}));
+    EXPECT_EQ(RunIn(scope, with(other), rings).id(), "E-collective-init");
+  });
+}
+
+TEST(CollectiveOps, SayWhatTheyLack) {
+  exec::Executor executor(AllOps(), {.threads = 1});
+  Scope scope;
+  scope.FindOrCreate("x")->As<Tensor>() = Floats({1}, {1});
+  const auto sum = [](const std::string& attrs) {
+    return "program\nblock 0 {\n  persist x : f32[1]\n  x = c_allreduce_sum(X=x)" + attrs + "\n}\n";
+  };
+  EXPECT_EQ(executor.Run(Parsed(sum("")), scope, {}, {}).status().id(), "E-collective-no-rings");
+  OnThreads(1, [&](ThreadRings& rings) {
+    EXPECT_EQ(RunIn(scope, sum(" {ring_id=7}"), rings).id(), "E-collective-no-ring");
+    EXPECT_EQ(RunIn(scope,
+                    "program\nblock 0 {\n  persist x : f32[1]\n  persist y : f32[3]\n"
+                    "  y = c_allgather(X=x) {nranks=3}\n}\n",
+                    rings)
+                  .id(),
+              "E-collective-ranks");
+  });
+}
+
+// Each is refused, alone and among two ranks; nothing ends, and nobody waits.
+TEST(CollectiveOps, RefuseBadInput) {
+  const std::string head =
+      "program\nblock 0 {\n  persist x : f32[2]\n"
+      "  persist s : i16[2]\n  persist none : f32[2]\n  persist odd : f32[3]\n"
+      "  persist id : raw\n  ";
+  const std::vector<std::string> bad = {
+      "x = c_allreduce_sum(X=none)",
+      "s = c_allreduce_sum(X=s)",
+      "x = c_allreduce_sum(X=x) {ring_id=-1}",
+      "x = allreduce(X=x) {reduce_type=4}",
+      "x = allreduce(X=x) {reduce_type=-1}",
+      "x = broadcast(X=x) {root=2}",
+      "x = c_broadcast(X=x) {root=-1}",
+      "x = c_broadcast(X=none)",
+      "x = c_allgather(X=x) {nranks=0}",
+      "x = c_allgather(X=x) {nranks=-3}",
+      "x = c_reducescatter(X=odd) {nranks=RANKS}",
+      "x = c_reducescatter(X=x) {nranks=0}",
+      "() = c_comm_init(X=id) {nranks=0, rank=0}",
+      "() = c_comm_init(X=id) {nranks=2, rank=5}",
+      "id = c_gen_nccl_id() {rank=7, endpoint=\"a:1\", other_endpoints=[\"b:1\"]}",
+      "id = gen_nccl_id() {trainers=[\"a:1\"], trainer_id=3}",
+      "id = gen_nccl_id() {trainers=[]:strings, trainer_id=0}",
+      "id = gen_nccl_id() {trainers=[\"a:1\"], trainer_id=0, nccl_comm_num=0}",
+  };
+  for (const std::string& op : bad) {
+    for (int ranks = 1; ranks <= 2; ++ranks) {
+      OnThreads(ranks, [&](ThreadRings& rings) {
+        Scope scope;
+        scope.FindOrCreate("x")->As<Tensor>() = Floats({1, 2}, {2});
+        scope.FindOrCreate("odd")->As<Tensor>() = Floats({1, 2, 3}, {3});
+        scope.FindOrCreate("s")->As<Tensor>() = Tensor(DType::kInt16, {2});
+        std::string text = op;
+        if (const auto at = text.find("RANKS"); at != std::string::npos)
+          text.replace(at, 5, std::to_string(ranks));
+        // With one rank three elements are a part each.
+        if (ranks == 1 && op.find("odd") != std::string::npos) return;
+        EXPECT_FALSE(RunIn(scope, head + text + "\n}\n", rings).ok()) << ranks << " ranks: " << text;
+      });
+    }
+  }
+}
+
+// Another run's memory would be written by what this one has left under way.
+TEST(CollectiveOps, OfARunThatFailsEndWithItsError) {
+  OnThreads(2, [](ThreadRings& rings) {
+    Scope scope;
+    for (const char* name : {"x", "y"}) scope.FindOrCreate(name)->As<Tensor>() = Floats({1, 2}, {2});
+    if (RankOf(rings) == 1) return;
+    const Status status = RunIn(scope, R"(program
+block 0 {
+  persist x : f32[2]
+  persist y : f32[2]
+  x = c_allreduce_sum(X=x)
+  y = c_allreduce_sum(X=y) {ring_id=5}
+  x = c_sync_comm_stream(X=x)
+}
+)",
+                                rings);
+    EXPECT_FALSE(status.ok());
+  });
+}
+
+TEST(AwaitedBeforeUse, IsToldFromTheOpsBehind) {
+  const auto awaited = [](const std::string& behind) {
+    const Program program = Parsed(
+        "program\nblock 0 {\n  persist g : f32[2]\n  persist h : f32[2]\n"
+        "  g = c_allreduce_sum(X=g)\n" +
+        behind + "}\n");
+    return AwaitedBeforeUse(program.main(), *program.main().ops().front().op, 0);
+  };
+  EXPECT_FALSE(awaited(""));
+  EXPECT_TRUE(awaited("  g = c_sync_comm_stream(X=g)\n"));
+  EXPECT_TRUE(awaited("  h = scale(X=h)\n  h = c_sync_comm_stream(X=h)\n"));
+  EXPECT_FALSE(awaited("  h = scale(X=g)\n  h = c_sync_comm_stream(X=h)\n"));
+  EXPECT_FALSE(awaited("  g = scale(X=h)\n  g = c_sync_comm_stream(X=g)\n"));
+  EXPECT_FALSE(awaited("  g = c_sync_comm_stream(X=g) {ring_id=1}\n"));
+  EXPECT_TRUE(awaited("  g = c_sync_comm_stream(X=g) {ring_id=1}\n  g = c_sync_comm_stream(X=g)\n"));
+  EXPECT_FALSE(awaited("  h = c_sync_comm_stream(X=g) {ring_id=1}\n  g = c_sync_comm_stream(X=g)\n"));
+}
+
+}  // namespace
+}  // namespace penstock

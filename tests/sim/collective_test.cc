@@ -1,0 +1,197 @@
+// The operations of ring_backend.h and hierarchy.h over a seeded network whose ranks are slow, fast, or die.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <random>
+
+#include "executor/collective/hierarchy.h"
+#include "executor/collective/queued_group.h"
+#include "executor/collective/ring_backend.h"
+#include "tests/sim/rank_network.h"
+#include "tests/sim/seeds.h"
+
+namespace penstock::collective {
+namespace {
+
+using test::RankNetwork;
+using Group = std::unique_ptr<CollectiveGroup>;
+using MakeGroup = std::function<Group(RankNetwork&, int rank)>;
+
+constexpr int kOperations = 12;
+
+Group RingOf(RankNetwork& net, const std::string& name, int rank, const std::vector<int>& members) {
+  return std::make_unique<QueuedGroup>(std::make_unique<RingBackend>(
+      "sim", net.LinksOf(name, rank, members), RingOptions{.report_after = Nanoseconds(0)}));
+}
+
+// Rank r gives 10^r to a sum, so that a rank that is missing, or added twice, shows.
+std::int64_t GivenBy(int rank) {
+  std::int64_t given = 1;
+  for (int i = 0; i < rank; ++i) given *= 10;
+  return given;
+}
+
+struct RankResult {
+  Status status;
+  int done = 0;
+  std::string wrong;
+};
+
+// One operation, chosen by the seed; the same on all ranks.
+class Script {
+ public:
+  Script(std::uint64_t seed, int ranks) : random_(seed), ranks_(ranks) {}
+
+  Status Next(CollectiveGroup& group, std::string& wrong) {
+    const int root = static_cast<int>(random_() % static_cast<std::uint64_t>(ranks_));
+    const auto count = static_cast<std::int64_t>(random_() % 40);
+    const CollectiveOptions options{.label = "step", .blocking = true};
+    std::vector<std::int64_t> values(static_cast<std::size_t>(count), GivenBy(group.rank()));
+    const Elements data = Of(values);
+    std::int64_t sum = 0;
+    for (int rank = 0; rank < ranks_; ++rank) sum += GivenBy(rank);
+    switch (random_() % 6) {
+      case 0:
+        return Check(group.Barrier(options), values, GivenBy(group.rank()), wrong);
+      case 1:
+        return Check(group.Broadcast(data, root, options), values, GivenBy(root), wrong);
+      case 2:
+        return Check(group.Reduce(data, Reduction::kSum, root, options), values,
+                     group.rank() == root ? sum : GivenBy(group.rank()), wrong);
+      case 3: {
+        std::vector<std::int64_t> all(static_cast<std::size_t>(count * ranks_));
+        const Status status = group.AllGatherEqual(data, Of(all), options).Wait();
+        for (std::size_t i = 0; status.ok() && i < all.size(); ++i) {
+          if (all[i] != GivenBy(static_cast<int>(i / static_cast<std::size_t>(count)))) wrong = "all_gather";
+        }
+        return status;
+      }
+      case 4: {
+        std::vector<std::int64_t> all(static_cast<std::size_t>(count * ranks_), GivenBy(group.rank()));
+        return Check(group.ReduceScatter(Of(all), data, Reduction::kSum, options), values, sum, wrong);
+      }
+      default:
+        return Check(group.AllReduce(data, Reduction::kSum, options), values, sum, wrong);
+    }
+  }
+
+ private:
+  static Elements Of(std::vector<std::int64_t>& values) {
+    return {reinterpret_cast<std::byte*>(values.data()), static_cast<std::int64_t>(values.size()),
+            ElementType::kInt64};
+  }
+  static Status Check(const Completion& done, const std::vector<std::int64_t>& values, std::int64_t expected,
+                      std::string& wrong) {
+    const Status status = done.Wait();
+    for (const std::int64_t value : values) {
+      if (status.ok() && value != expected) wrong = StrCat("got ", value, ", expected ", expected);
+    }
+    return status;
+  }
+
+  std::mt19937_64 random_;
+  const int ranks_;
+};
+
+std::vector<RankResult> RunJob(RankNetwork& net, std::uint64_t seed, int ranks, const MakeGroup& make) {
+  std::vector<RankResult> results(static_cast<std::size_t>(ranks));
+  const bool ended = net.RunAll([&](int rank) {
+    RankResult& mine = results[static_cast<std::size_t>(rank)];
+    const Group group = make(net, rank);
+    Script script(seed, ranks);
+    for (; mine.done < kOperations && mine.status.ok(); ++mine.done)
+      mine.status = script.Next(*group, mine.wrong);
+  });
+  EXPECT_TRUE(ended) << "ranks hang";
+  return results;
+}
+
+void ExpectNobodyHangsOrErrs(std::uint64_t seed, int ranks, std::optional<int> killed,
+                             const MakeGroup& make) {
+  SCOPED_TRACE(StrCat("seed ", seed, ", ", ranks, " ranks"));
+  RankNetwork net(seed, ranks);
+  if (killed) net.KillAt(*killed, Nanoseconds(1'000'000 * static_cast<std::int64_t>(net.Random(1500))));
+  const std::vector<RankResult> results = RunJob(net, seed, ranks, make);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const RankResult& result = results[static_cast<std::size_t>(rank)];
+    if (net.dead(rank)) continue;
+    EXPECT_EQ(result.wrong, "") << "rank " << rank;
+    if (result.status.ok()) continue;
+    ASSERT_TRUE(killed && net.dead(*killed)) << "rank " << rank << ": " << result.status.ToString();
+    EXPECT_EQ(result.status.code(), StatusCode::kUnavailable);
+    EXPECT_NE(result.status.message().find(" is gone: "), std::string::npos) << result.status.ToString();
+  }
+}
+
+Group FlatGroup(RankNetwork& net, int rank, int ranks) {
+  std::vector<int> members;
+  for (int each = 0; each < ranks; ++each) members.push_back(each);
+  return RingOf(net, "ring", rank, members);
+}
+
+Group HierarchyOf(RankNetwork& net, int rank, const std::vector<std::vector<int>>& hosts) {
+  Hierarchy hierarchy{.rank = rank, .hosts = hosts, .inner = nullptr, .outer = nullptr};
+  std::vector<int> leaders;
+  for (const std::vector<int>& host : hosts) leaders.push_back(host[0]);
+  for (const std::vector<int>& host : hosts) {
+    if (std::find(host.begin(), host.end(), rank) == host.end()) continue;
+    hierarchy.inner = RingOf(net, StrCat("host ", host[0]), rank, host);
+    if (host[0] == rank) hierarchy.outer = RingOf(net, "leaders", rank, leaders);
+  }
+  Result<Group> group = MakeHierarchicalGroup(std::move(hierarchy));
+  EXPECT_TRUE(group.ok()) << group.status().ToString();
+  return std::move(group).value();
+}
+
+TEST(SimulatedRings, GiveTheSameSumsHoweverLongMessagesTake) {
+  for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
+    const int ranks = 1 + static_cast<int>(seed % 6);
+    ExpectNobodyHangsOrErrs(seed, ranks, std::nullopt,
+                            [&](RankNetwork& net, int rank) { return FlatGroup(net, rank, ranks); });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(SimulatedRings, EndOnAllRanksWithTheOneThatDied) {
+  for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
+    const int ranks = 2 + static_cast<int>(seed % 5);
+    const int killed = static_cast<int>(seed / 7 % static_cast<std::uint64_t>(ranks));
+    ExpectNobodyHangsOrErrs(seed, ranks, killed,
+                            [&](RankNetwork& net, int rank) { return FlatGroup(net, rank, ranks); });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+const std::vector<std::vector<int>> kHosts[] = {
+    {{0, 1}, {2, 3}}, {{0, 2, 4}, {1, 3}}, {{0}, {1, 2}, {3}}, {{0, 1, 2}}};
+
+int RanksOf(const std::vector<std::vector<int>>& hosts) {
+  std::size_t ranks = 0;
+  for (const std::vector<int>& host : hosts) ranks += host.size();
+  return static_cast<int>(ranks);
+}
+
+TEST(SimulatedHierarchies, GiveTheSameSumsHoweverLongMessagesTake) {
+  for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
+    const auto& hosts = kHosts[seed % std::size(kHosts)];
+    ExpectNobodyHangsOrErrs(seed, RanksOf(hosts), std::nullopt,
+                            [&](RankNetwork& net, int rank) { return HierarchyOf(net, rank, hosts); });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+TEST(SimulatedHierarchies, EndOnAllRanksWithTheOneThatDied) {
+  for (std::uint64_t seed = 1; seed <= test::SeedCount(); ++seed) {
+    const auto& hosts = kHosts[seed % std::size(kHosts)];
+    const int ranks = RanksOf(hosts);
+    const int killed = static_cast<int>(seed / 5 % static_cast<std::uint64_t>(ranks));
+    ExpectNobodyHangsOrErrs(seed, ranks, killed,
+                            [&](RankNetwork& net, int rank) { return HierarchyOf(net, rank, hosts); });
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace penstock::collective

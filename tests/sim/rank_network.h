@@ -1,0 +1,80 @@
+// A network and a clock for ranks that are threads, of which one runs at a time: which one, how long messages
+// take, and who dies when is decided by one seed. Where every rank waits and nothing is on its way, they
+// hang, and RunAll says so instead of hanging too.
+//
+//   RankNetwork net(seed, 4);
+//   net.KillAt(2, std::chrono::milliseconds(30));
+//   const bool ended = net.RunAll([&](int rank) {
+//     collective::RingBackend backend("sim", net.LinksOf("ring", rank, {0, 1, 2, 3}), {.report_after = {}});
+//     ...
+//   });
+//
+// A dead rank's thread goes on, so that its objects end in order, but nothing that it does reaches others.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "executor/collective/links.h"
+#include "framework/runtime/clock.h"
+
+namespace penstock::test {
+
+class RankLinks;
+
+class RankNetwork {
+ public:
+  RankNetwork(std::uint64_t seed, int ranks);
+  ~RankNetwork();
+
+  // Calls `main` for each rank, on a thread of its own. False: they hung.
+  bool RunAll(const std::function<void(int rank)>& main);
+  void KillAt(int rank, Nanoseconds when);
+  bool dead(int rank) const { return dead_[static_cast<std::size_t>(rank)]; }
+
+  // The links of `rank`, one of `members`; called on its thread. Waits until all members have called it, dead
+  // ones too.
+  std::unique_ptr<collective::Links> LinksOf(const std::string& group, int rank, std::vector<int> members);
+
+  // Lets others run until `ready`, or until all hang. On the thread of `rank`.
+  void Await(int rank, const std::function<bool()>& ready);
+  std::uint64_t Random(std::uint64_t below) { return random_() % below; }
+
+ private:
+  friend class RankLinks;
+  class Link;
+  // Group, sender, receiver; ranks of the network.
+  using LinkKey = std::tuple<std::string, int, int>;
+
+  Link& LinkOf(const std::string& group, int from, int to);
+  void After(Nanoseconds delay, std::function<void()> what);
+  Nanoseconds Delay() { return Nanoseconds(1'000 * static_cast<std::int64_t>(Random(20'000))); }
+  void Kill(int rank);
+  void HandOver(int rank);
+
+  std::mt19937_64 random_;
+  std::mutex running_;  // held by the rank that runs
+  std::condition_variable changed_;
+  int current_ = 0;
+  bool hung_ = false;
+  std::vector<bool> dead_;
+  std::vector<bool> finished_;
+  std::vector<const std::function<bool()>*> waits_for_;  // null: may run
+  Nanoseconds now_{0};
+  std::uint64_t made_ = 0;
+  std::map<std::pair<Nanoseconds, std::uint64_t>, std::function<void()>> events_;
+  std::map<LinkKey, std::unique_ptr<Link>> links_;
+  std::map<std::string, std::map<int, RankLinks*>> open_;  // by group and rank
+  std::map<std::string, std::set<int>> joined_;
+};
+
+}  // namespace penstock::test

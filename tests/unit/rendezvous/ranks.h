@@ -1,0 +1,140 @@
+// Ranks of a job as threads of this process, over real sockets, each with a transport of its own.
+//
+//   Job job(3);
+//   std::future<Status> late = job.Start(2, [](Store& store) { return store.Barrier("b"); });
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/collective/rendezvous/store.h"
+#include "executor/transport/grpc_transport.h"
+#include "tests/support/free_port.h"
+
+namespace penstock::rendezvous {
+
+// Moved by the test while ranks read it.
+class ManualClock : public Clock {
+ public:
+  Nanoseconds Now() const override { return Nanoseconds(now_.load()); }
+  void Advance(Nanoseconds by) { now_ += by.count(); }
+
+ private:
+  std::atomic<std::int64_t> now_ = 0;
+};
+
+// What ranks report, in no order.
+class ReportedLines {
+ public:
+  std::function<void(const std::string&)> sink() {
+    return [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(line);
+      changed_.notify_all();
+    };
+  }
+  // Once there are so many; sorted. What is there after 30 s otherwise.
+  std::vector<std::string> Take(std::size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(30), [&] { return lines_.size() >= count; });
+    std::vector<std::string> lines = std::exchange(lines_, {});
+    std::sort(lines.begin(), lines.end());
+    return lines;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+// How the tests of this run are carried: PENSTOCK_TRANSPORT.
+inline transport::Carrier CarrierUnderTest() {
+  const char* carrier = std::getenv("PENSTOCK_TRANSPORT");
+  return transport::CarrierOf(carrier == nullptr ? "" : carrier).value();
+}
+
+// A transport that counts the messages that its listeners have handled.
+class CountingTransport : public Transport, private ConnectionHandler {
+ public:
+  explicit CountingTransport(const std::string& token)
+      : real_(transport::MakeGrpcTransport(
+            {.token = token, .report = [](auto&) {}, .carrier = CarrierUnderTest(), .tell = [](auto&) {}})) {}
+  Result<std::unique_ptr<Listener>> Listen(const std::string& address, ConnectionHandler& handler) override {
+    handler_ = &handler;
+    return real_->Listen(address, *this);
+  }
+  std::shared_ptr<Connection> Connect(const std::string& address, ConnectionHandler& handler) override {
+    return real_->Connect(address, handler);
+  }
+  bool WaitForMessages(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return handled_ >= count; });
+  }
+
+ private:
+  void OnMessage(const std::shared_ptr<Connection>& from, Message message) override {
+    handler_->OnMessage(from, std::move(message));
+    const std::lock_guard lock(mutex_);
+    ++handled_;
+    changed_.notify_all();
+  }
+  void OnClosed(const std::shared_ptr<Connection>& from, const Status& why) override {
+    handler_->OnClosed(from, why);
+  }
+
+  const std::unique_ptr<Transport> real_;
+  ConnectionHandler* handler_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int handled_ = 0;
+};
+
+class Job {
+ public:
+  using Part = std::function<Status(Store&)>;
+
+  explicit Job(int ranks) {
+    for (int i = 0; i < ranks; ++i) addresses.push_back(StrCat("127.0.0.1:", test::FreePort()));
+  }
+
+  StoreOptions Options(int rank) {
+    return {.job = "job",
+            .rank = rank,
+            .addresses = addresses,
+            .limit = std::chrono::seconds(60),
+            .report = lines.sink(),
+            .clock = clock};
+  }
+  // A process of its own, as far as the others can tell.
+  std::future<Status> Start(StoreOptions options, Part part, const std::string& token = "secret") {
+    auto transport = std::make_shared<CountingTransport>(token);
+    if (options.rank == 0 && !keeper) keeper = transport;
+    return std::async(std::launch::async, [=, part = std::move(part)] {
+      const Result<std::unique_ptr<Store>> store = Store::Join(*transport, options);
+      return store.ok() ? part(**store) : store.status();
+    });
+  }
+  std::future<Status> Start(int rank, Part part, const std::string& token = "secret") {
+    return Start(Options(rank), std::move(part), token);
+  }
+
+  std::vector<std::string> addresses;
+  ReportedLines lines;
+  const Clock* clock = nullptr;
+  std::shared_ptr<CountingTransport> keeper;  // rank 0's transport
+};
+
+inline Status Nothing(Store&) { return OkStatus(); }
+
+}  // namespace penstock::rendezvous

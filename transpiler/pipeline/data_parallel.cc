@@ -1,0 +1,101 @@
+#include "transpiler/pipeline/data_parallel.h"
+
+#include <set>
+#include <utility>
+
+#include "framework/ir/edit.h"
+#include "framework/roles/collective_views.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/plan/planner.h"
+
+namespace penstock {
+namespace {
+
+Status RequireNoCollectives(const Program& main) {
+  for (const OpEntry& entry : main.main().ops()) {
+    if (roles::CollectiveView(*entry.op).kind() == roles::CollectiveKind::kNone) continue;
+    return InvalidArgument("E-parallel-twice", "data_parallel: the program exchanges tensors between ranks ",
+                           "already, by ", entry.op->type(), " of ", entry.op->InputName("X"),
+                           "; run it with num_trainers=1");
+  }
+  return OkStatus();
+}
+
+// Persistable tensors that ops of the program read, in the order of their first reader.
+std::vector<const Var*> StateOf(const Program& main) {
+  std::vector<const Var*> out;
+  std::set<std::string> seen;
+  for (const OpEntry& entry : main.main().ops()) {
+    for (const std::string& name : entry.op->InputNames()) {
+      const Var* var = main.main().FindVar(name);
+      if (var == nullptr || !var->persistable || !var->type || var->kind != VarKind::kTensor) continue;
+      if (var->shape().IsKnown() && seen.insert(name).second) out.push_back(var);
+    }
+  }
+  return out;
+}
+
+Program DeclaringOnly(const std::vector<const Var*>& vars) {
+  Program program;
+  ProgramEdit edit(program);
+  for (const Var* var : vars) edit.main().SetVar(*var);
+  Result<Program> made = edit.Apply();
+  PENSTOCK_CHECK(made.ok(), made.status().ToString());
+  return *std::move(made);
+}
+
+std::vector<plan::RingUse> BroadcastsOf(const std::vector<const Var*>& vars, int rings) {
+  std::vector<plan::RingUse> out;
+  for (const Var* var : vars) {
+    out.push_back({.var = var->name,
+                   .dtype = var->type->dtype,
+                   .shape = var->shape(),
+                   .ring = static_cast<int>(out.size()) % rings});
+  }
+  return out;
+}
+
+Result<Program> Apply(std::initializer_list<passes::PassFunction> list, Program program,
+                      const passes::PassContext& context) {
+  for (const passes::PassFunction pass : list) {
+    PENSTOCK_ASSIGN_OR_RETURN(program, pass(program, context));
+  }
+  return program;
+}
+
+}  // namespace
+
+Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
+                                      const DataParallelConfig& config) {
+  PENSTOCK_RETURN_IF_ERROR(RequireNoCollectives(main));
+  plan::TranspileConfig ranks;
+  ranks.kind = plan::Kind::kCollective;
+  ranks.collective_mode = "grad_allreduce";
+  ranks.trainers = static_cast<int>(config.addresses.size());
+  ranks.trainer_addresses = config.addresses;
+  ranks.trainer_ids = {config.rank};
+  ranks.rings = config.rings;
+  const std::vector<const Var*> state = StateOf(main);
+  const Program startup = DeclaringOnly(state);
+  PENSTOCK_ASSIGN_OR_RETURN(
+      plan::Planned planned,
+      plan::PlanGradientSums({.ops = ops, .main = main, .startup = startup, .config = ranks}));
+  planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);
+  const passes::Shares shares(planned.plan, planned.analysis, startup);
+  const passes::PassContext context{.ops = ops,
+                                    .main = main,
+                                    .startup = startup,
+                                    .analysis = planned.analysis,
+                                    .plan = planned.plan,
+                                    .shares = shares,
+                                    .self = {.index = config.rank}};
+  DataParallel out;
+  PENSTOCK_ASSIGN_OR_RETURN(
+      Program scaled, config.mean_loss ? passes::ScaleLossGradient(main, context) : Result<Program>(main));
+  PENSTOCK_ASSIGN_OR_RETURN(
+      out.main, Apply({passes::AllreduceGradients, passes::AwaitGradients}, std::move(scaled), context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply({passes::InitRings, passes::BroadcastParams}, startup, context));
+  return out;
+}
+
+}  // namespace penstock

@@ -2,13 +2,13 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
 import time
 
 import pytest
+from penstock.distributed.launch.job import free_ports
 
 WAIT_S = 180
 
@@ -52,16 +52,6 @@ JOB = textwrap.dedent('''
         exe.run(program, feed=ones, fetch_list=[loss])
     exe.close()
 ''')
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(('127.0.0.1', 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def outcomes(folder, who=None, own=''):

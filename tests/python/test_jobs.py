@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 import pytest
+from penstock.distributed.launch.job import free_ports
 
 WAIT_S = 180
 
@@ -94,15 +95,8 @@ class Job:
         self.folder = folder
         self.script = folder / 'job.py'
         self.script.write_text(script)
-        ports = []
-        sockets = [socket.socket() for _ in range(2)]
-        for one in sockets:
-            one.bind(('127.0.0.1', 0))
-            ports.append(one.getsockname()[1])
-        for one in sockets:
-            one.close()
         path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get('PYTHONPATH')]))
-        self.environment = dict(os.environ, ENDPOINTS=','.join('127.0.0.1:%d' % port for port in ports),
+        self.environment = dict(os.environ, ENDPOINTS=','.join('127.0.0.1:%d' % port for port in free_ports(2)),
                                 OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PYTHONPATH=path)
         self.processes = {}
 
@@ -305,6 +299,7 @@ def test_role_programs_of_different_plans_do_not_meet(job):
 def test_an_endpoint_in_use_is_named(job):
     with socket.socket() as taken:
         host, port = job.environment['ENDPOINTS'].split(',')[0].split(':')
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind((host, int(port)))
         taken.listen()
         server = job.start('pserver', 0)

@@ -15,6 +15,7 @@ import time
 
 import pytest
 from launched import TRAIN
+from penstock.distributed.launch.job import free_ports
 
 LAUNCH = [sys.executable, "-m", "penstock.distributed.launch"]
 WAIT_S = 180
@@ -42,12 +43,6 @@ PAUSE = """
 GARBAGE = [b"", b"x" * 100_000, b"{}\n", b"[" * 4000 + b"\n", b'{"node":1,"nonce":"","proof":""}\n']
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind((HOSTS[0], 0))
-        return one.getsockname()[1]
-
-
 class Nodes:
     """A launcher on each of two machines."""
 
@@ -56,8 +51,8 @@ class Nodes:
         self.script = folder / "job.py"
         self.script.write_text("import json, os, signal, sys, time\n" + textwrap.dedent(body))
         self.hosts, self.prefixes = hosts, prefixes
-        self.control = free_port()
-        self.ports = ["--control_port", str(self.control), "--start_port", str(free_port())]
+        self.control, start = free_ports(2)
+        self.ports = ["--control_port", str(self.control), "--start_port", str(start)]
         self.launchers = {}
 
     def start(self, node, *arguments, counts=("--server_num", "1", "--worker_num", "1"), **environment):
@@ -173,7 +168,7 @@ def test_nodes_may_bring_different_counts(nodes):
 
 def test_endpoints_are_dealt_to_their_machines_in_the_order_given(nodes):
     job = nodes(DUMP)
-    ports = [free_port(), free_port()]
+    ports = free_ports(2)
     given = f"127.0.0.2:{ports[0]},127.0.0.1:{ports[1]}"
     for node in (0, 1):
         job.start(node, "--endpoints", given)

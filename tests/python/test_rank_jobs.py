@@ -1,12 +1,12 @@
 """Jobs of ranks without pservers, as processes: every collective mode trains as one process on the joined batch."""
 
 import os
-import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from penstock.distributed.launch.job import free_ports
 
 WAIT_S = 120
 
@@ -55,13 +55,7 @@ RANK = """
 
 
 def addresses_of(ranks):
-    sockets = [socket.socket() for _ in range(ranks)]
-    for one in sockets:
-        one.bind(('127.0.0.1', 0))
-    addresses = ['127.0.0.1:%d' % one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ','.join(addresses)
+    return ','.join('127.0.0.1:%d' % port for port in free_ports(ranks))
 
 
 def train(folder, mode, ranks):

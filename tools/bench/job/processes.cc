@@ -14,15 +14,16 @@
 namespace penstock::bench {
 
 int FreePort() {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int reuse = 1;
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* const any = reinterpret_cast<sockaddr*>(&address);
-  const bool bound = bind(fd, any, size) == 0 && getsockname(fd, any, &size) == 0;
+  const bool bound = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof(reuse)) == 0 &&
+                     bind(fd, any, size) == 0 && getsockname(fd, any, &size) == 0;
   PENSTOCK_CHECK(bound, "no free port");
-  close(fd);
   return ntohs(address.sin_port);
 }
 

@@ -16,6 +16,8 @@ import subprocess
 import tempfile
 import threading
 
+from penstock.distributed.launch.job import free_ports
+
 ROLE = pathlib.Path(__file__).resolve().parent / 'role.py'
 END_S = 10    # for a server that has lost its trainers
 
@@ -34,13 +36,7 @@ def fluid_python(given=None):
 
 
 def free_addresses(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(('127.0.0.1', 0))
-    addresses = ['127.0.0.1:%d' % one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return addresses
+    return ['127.0.0.1:%d' % port for port in free_ports(count)]
 
 
 class Processes:

@@ -4,7 +4,6 @@
     job = make_job(plan, join(plan.own, ...), ...)    # what all machines' launchers were told together
 """
 
-import contextlib
 import dataclasses
 import ipaddress
 import os
@@ -85,22 +84,27 @@ class Job:
         yield f"  logs      {os.path.join(self.log_dir, '')}{{serverlog,workerlog}}.N"
 
 
-def free_ports(count, host="127.0.0.1"):
-    """Ports that were free together a moment ago, in the order the system gave them.
+# The sockets of free_ports. They stay bound, and never listen, while this process lives.
+_reserved = []
 
-    Another process may take one before its role binds it; the role then says so and the job ends with that message.
+
+def free_ports(count, host="127.0.0.1"):
+    """Ports that nothing uses, in the order the system gave them, reserved until this process ends.
+
+    A role binds its port although this process holds it: both say SO_REUSEADDR, as gRPC does. Nobody else is given it:
+    the system leaves a bound port out when it chooses one. Until the role listens, a connection is refused.
     """
-    with contextlib.ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            family = socket.AF_INET6 if ":" in host else socket.AF_INET
-            listener = stack.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            try:
-                listener.bind((host, 0))
-            except OSError as error:
-                raise JobError(f"{host} is not an address of this machine: {error.strerror or error}") from error
-            ports.append(listener.getsockname()[1])
-        return ports
+    ports = []
+    for _ in range(count):
+        holder = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+        _reserved.append(holder)
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            holder.bind((host, 0))
+        except OSError as error:
+            raise JobError(f"{host} is not an address of this machine: {error.strerror or error}") from error
+        ports.append(holder.getsockname()[1])
+    return ports
 
 
 def is_loopback(host):

@@ -23,7 +23,7 @@ MODES = {
     'async': ['--mode', 'async', *LATE],
     'dc-asgd': ['--mode', 'dc_asgd', *LATE],
     'staleness-1': ['--mode', 'async', '--staleness', '1', *LATE],
-    'half-async': ['--mode', 'half_async'],
+    'half-async': ['--mode', 'half_async', *LATE],
     'geo': ['--mode', 'geo', *LATE],
     'async-communicator': ['--mode', 'async_communicator', *LATE],
     'backup-trainers-1': ['--backup_trainers', '1', '--epochs', '20'],

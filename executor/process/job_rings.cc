@@ -40,8 +40,17 @@ Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
   return OkStatus();
 }
 
-Status JobRings::MakeRing(int ring) {
-  if (groups_.contains(ring)) return OkStatus();
+Status JobRings::MakeRing(int ring, int group_ranks) {
+  if (const auto at = group_ranks_.find(ring); at != group_ranks_.end()) {
+    if (group_ranks == 0 || group_ranks == at->second) return OkStatus();
+    return FailedPrecondition(
+               "E-collective-ring-made", "ring ", ring, " was made ",
+               at->second == 0 ? "without groups of ranks" : StrCat("with groups of ", at->second, " ranks"),
+               "; it cannot have groups of ", group_ranks)
+        .With(
+            "note: set hierarchical_allreduce_inter_nranks alike in DistributeTranspilerConfig and in "
+            "BuildStrategy");
+  }
   if (!Joined()) {
     return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
                               "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
@@ -53,10 +62,11 @@ Status JobRings::MakeRing(int ring) {
     PENSTOCK_ASSIGN_OR_RETURN(group, GroupOfOne());
   } else {
     const Waiting here(*this);
-    PENSTOCK_ASSIGN_OR_RETURN(group, MakeRingGroup(*job_.store, all));
+    PENSTOCK_ASSIGN_OR_RETURN(group, MakeRingGroup(*job_.store, all, group_ranks));
   }
   const std::lock_guard lock(mutex_);
   groups_.emplace(ring, std::move(group));
+  group_ranks_.emplace(ring, group_ranks);
   return OkStatus();
 }
 

@@ -29,7 +29,7 @@ class JobRings : public CollectiveRings {
   ~JobRings() override;
 
   Status Join(const std::vector<std::string>& addresses, int rank) override;
-  Status MakeRing(int ring) override;
+  Status MakeRing(int ring, int group_ranks) override;
   Status MakeOwnRing(int ring) override;
   Status Begin(const Program& program) override;
   Result<CollectiveGroup*> Ring(int ring) override;
@@ -52,7 +52,8 @@ class JobRings : public CollectiveRings {
   std::optional<rendezvous::Membership> membership_;
   JobStore job_;  // without a store where the job has one rank
   std::map<int, std::unique_ptr<CollectiveGroup>> groups_;
-  std::set<std::uint64_t> begun_;  // programs by content
+  std::map<int, int> group_ranks_;  // of rings over all ranks
+  std::set<std::uint64_t> begun_;   // programs by content
   std::atomic<bool> cancelled_{false};
   bool left_ = false;
 };

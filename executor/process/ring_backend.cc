@@ -39,14 +39,18 @@ class RingMaker {
             const rendezvous::Environment& environment)
       : store_(store), ring_(ring), environment_(environment), key_(ring.Key()) {}
 
-  Result<std::unique_ptr<CollectiveGroup>> Make() const {
+  Result<std::unique_ptr<CollectiveGroup>> Make(int group_ranks) const {
     PENSTOCK_ASSIGN_OR_RETURN(const Hosts hosts, HostsOfRanks());
+    if (group_ranks > 0) {
+      PENSTOCK_ASSIGN_OR_RETURN(const Hosts groups, rendezvous::GroupRanks(store_.addresses(), group_ranks));
+      return MakeHierarchical(groups, hosts);
+    }
     PENSTOCK_ASSIGN_OR_RETURN(const std::string backend, ChooseBackend(hosts));
     std::vector<int> all;
     for (int rank = 0; rank < size(); ++rank) all.push_back(rank);
     if (backend == kShared) return MakeShared(key_, all);
     if (backend == kGloo) return MakeTcp(StrCat(key_, "/tcp"), all);
-    return MakeHierarchical(hosts);
+    return MakeHierarchical(hosts, hosts);
   }
 
  private:
@@ -162,16 +166,26 @@ class RingMaker {
     return transport::HostOf(address);
   }
 
-  Result<std::unique_ptr<CollectiveGroup>> MakeHierarchical(const Hosts& hosts) const {
-    collective::Hierarchy parts{.rank = ring_.rank, .hosts = hosts, .inner = nullptr, .outer = nullptr};
-    std::vector<int> leaders;
-    for (const std::vector<int>& host : hosts) leaders.push_back(host.front());
-    const auto own = std::find_if(hosts.begin(), hosts.end(), [&](const std::vector<int>& host) {
-      return std::find(host.begin(), host.end(), ring_.rank) != host.end();
+  // Ranks that share memory where they share a host, and have connections where they do not.
+  Result<std::unique_ptr<CollectiveGroup>> MakeLevel(const std::string& key, const std::vector<int>& ranks,
+                                                     const Hosts& hosts) const {
+    const bool one_host = std::ranges::any_of(hosts, [&](const std::vector<int>& host) {
+      return std::ranges::all_of(ranks,
+                                 [&](int rank) { return std::ranges::find(host, rank) != host.end(); });
     });
-    PENSTOCK_ASSIGN_OR_RETURN(parts.inner, MakeShared(StrCat(key_, "/host_of/", own->front()), *own));
+    return one_host ? MakeShared(key, ranks) : MakeTcp(key, ranks);
+  }
+
+  Result<std::unique_ptr<CollectiveGroup>> MakeHierarchical(const Hosts& groups, const Hosts& hosts) const {
+    collective::Hierarchy parts{.rank = ring_.rank, .hosts = groups, .inner = nullptr, .outer = nullptr};
+    std::vector<int> leaders;
+    for (const std::vector<int>& group : groups) leaders.push_back(group.front());
+    const auto own = std::ranges::find_if(groups, [&](const std::vector<int>& group) {
+      return std::ranges::find(group, ring_.rank) != group.end();
+    });
+    PENSTOCK_ASSIGN_OR_RETURN(parts.inner, MakeLevel(StrCat(key_, "/group_of/", own->front()), *own, hosts));
     if (own->front() == ring_.rank) {
-      PENSTOCK_ASSIGN_OR_RETURN(parts.outer, MakeTcp(StrCat(key_, "/leaders"), leaders));
+      PENSTOCK_ASSIGN_OR_RETURN(parts.outer, MakeLevel(StrCat(key_, "/leaders"), leaders, hosts));
     }
     return collective::MakeHierarchicalGroup(std::move(parts));
   }
@@ -185,8 +199,9 @@ class RingMaker {
 }  // namespace
 
 Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(rendezvous::Store& store, const rendezvous::Ring& ring,
+                                                       int group_ranks,
                                                        const rendezvous::Environment& environment) {
-  return RingMaker(store, ring, environment).Make();
+  return RingMaker(store, ring, environment).Make(group_ranks);
 }
 
 }  // namespace penstock::process

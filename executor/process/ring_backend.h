@@ -15,16 +15,18 @@
 
 namespace penstock::process {
 
-// The group of a flat ring. All its ranks call it for the same ring; it blocks until all have.
+// The group of a ring. All its ranks call it for the same ring; it blocks until all have. With group_ranks,
+// each so many ranks in a row are a group of a hierarchy, wherever they are; ranks of a group, or first ranks
+// of all groups, share memory where they share a host, and else have connections.
 //
 // By TCP the others reach this rank at the host of its address in the job; where PENSTOCK_IFNAME or
 // NCCL_SOCKET_IFNAME is set, at that interface (rendezvous/interface.h).
 //
 // kInvalidArgument E-collective-choice: no such backend, one that the ranks' hosts do not allow, or ranks
-// that want different ones. The store's errors, those of interface.h, and those of the factories in
-// executor/collective: shared_memory.h, gloo.h, hierarchy.h.
+// that want different ones. E-rendezvous-groups: the ranks do not fill groups. The store's errors, those of
+// interface.h, and those of the factories in executor/collective: shared_memory.h, gloo.h, hierarchy.h.
 Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(
-    rendezvous::Store& store, const rendezvous::Ring& ring,
+    rendezvous::Store& store, const rendezvous::Ring& ring, int group_ranks,
     const rendezvous::Environment& environment = rendezvous::ProcessEnvironment());
 
 }  // namespace penstock::process

@@ -9,11 +9,12 @@
 namespace penstock::roles {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 9> kCollectives = {{
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, 10> kCollectives = {{
     {"c_allreduce_sum", CollectiveKind::kAllReduce},
     {"c_allreduce_max", CollectiveKind::kAllReduce},
     {"c_allreduce_min", CollectiveKind::kAllReduce},
     {"c_allreduce_prod", CollectiveKind::kAllReduce},
+    {"c_sparse_allreduce_sum", CollectiveKind::kAllReduce},
     {"c_broadcast", CollectiveKind::kBroadcast},
     {"c_allgather", CollectiveKind::kAllGather},
     {"c_reducescatter", CollectiveKind::kReduceScatter},

@@ -1,8 +1,14 @@
 #include "framework/runtime/collective_rings.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace penstock {
+namespace {
+
+constexpr std::size_t kAloneFrom = 8;  // a tensor of more than this part of a bucket
+
+}  // namespace
 
 CollectiveRings::Waiting::Waiting(CollectiveRings& rings) : rings_(rings) {
   const std::lock_guard lock(rings_.mutex_);
@@ -16,19 +22,58 @@ CollectiveRings::Waiting::~Waiting() {
 
 void CollectiveRings::Keep(int ring, Completion started) {
   const std::lock_guard lock(mutex_);
-  kept_[ring].push_back(std::move(started));
+  kept_[ring].push_back({std::move(started), nullptr});
 }
 
-std::vector<Completion> CollectiveRings::Taken(int ring) {
+std::unique_ptr<ReductionBucket> CollectiveRings::EmptyBucket() {
+  if (idle_.empty()) return std::make_unique<ReductionBucket>(bucket_bytes_);
+  std::unique_ptr<ReductionBucket> bucket = std::move(idle_.back());
+  idle_.pop_back();
+  return bucket;
+}
+
+Status CollectiveRings::ReduceBeside(int ring, const Elements& values, Reduction reduction,
+                                     std::string_view label) {
+  std::unique_ptr<ReductionBucket>& filling = filling_[ring];
+  const bool alone = values.bytes() > bucket_bytes_ / kAloneFrom;
+  if (filling != nullptr && (alone || !filling->Takes(values, reduction))) {
+    PENSTOCK_RETURN_IF_ERROR(Flush(ring));
+  }
+  if (alone) {
+    PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, Ring(ring));
+    Keep(ring, group->AllReduce(values, reduction, {.label = label}));
+    return OkStatus();
+  }
+  if (filling == nullptr) filling = EmptyBucket();
+  filling->Add(values, reduction, label);
+  return OkStatus();
+}
+
+Status CollectiveRings::Flush(int ring) {
+  const auto at = filling_.find(ring);
+  if (at == filling_.end() || at->second == nullptr) return OkStatus();
+  PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, Ring(ring));
+  std::unique_ptr<ReductionBucket> bucket = std::move(at->second);
+  Completion started = bucket->Start(*group);
+  const std::lock_guard lock(mutex_);
+  kept_[ring].push_back({std::move(started), std::move(bucket)});
+  return OkStatus();
+}
+
+std::vector<CollectiveRings::Kept> CollectiveRings::Taken(int ring) {
   const std::lock_guard lock(mutex_);
   const auto at = kept_.find(ring);
-  return at == kept_.end() ? std::vector<Completion>() : std::exchange(at->second, {});
+  return at == kept_.end() ? std::vector<Kept>() : std::exchange(at->second, {});
 }
 
 Status CollectiveRings::Await(int ring) {
-  Status first;
-  for (const Completion& started : Taken(ring)) {
-    Status ended = Wait(started);  // of all, also after an error: their memory is in use until then
+  Status first = Flush(ring);
+  for (Kept& started : Taken(ring)) {
+    Status ended = Wait(started.done);  // of all, also after an error: their memory is in use until then
+    if (ended.ok() && started.bucket != nullptr) {
+      started.bucket->CopyOut();
+      idle_.push_back(std::move(started.bucket));
+    }
     if (first.ok()) first = std::move(ended);
   }
   return first;
@@ -39,6 +84,9 @@ Status CollectiveRings::AwaitAll() {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [ring, started] : kept_) rings.push_back(ring);
+  }
+  for (const auto& [ring, filling] : filling_) {
+    if (filling != nullptr && std::ranges::find(rings, ring) == rings.end()) rings.push_back(ring);
   }
   Status first;
   for (const int ring : rings) {
@@ -63,6 +111,9 @@ void CollectiveRings::Cancel() {
 
 void CollectiveRings::GiveUp(const Status& why) {
   std::vector<int> rings;
+  for (auto& [ring, filling] : filling_) {  // other ranks wait for it
+    if (std::exchange(filling, nullptr) != nullptr) AbortRing(ring, why);
+  }
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [ring, started] : kept_) {

@@ -5,20 +5,24 @@
 //   PENSTOCK_RETURN_IF_ERROR(rings.MakeRing(0));
 //   ... each step:
 //   PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(0));
-//   rings.Keep(0, group->AllReduce(...));       // c_allreduce_sum: returns at once
+//   PENSTOCK_RETURN_IF_ERROR(rings.ReduceBeside(0, gradient, Reduction::kSum, "w@GRAD"));  // returns at once
 //   PENSTOCK_RETURN_IF_ERROR(rings.Await(0));   // c_sync_comm_stream: waits for all that was kept
 //
 // Join, MakeRing and Begin wait for other ranks. Called from one thread at a time, but for Cancel.
 // executor/process/job_rings.h is the one of production.
 #pragma once
 
+#include <cstddef>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/base/status.h"
 #include "framework/runtime/collective_group.h"
+#include "framework/runtime/reduction_bucket.h"
 
 namespace penstock {
 
@@ -26,14 +30,21 @@ class Program;
 
 class CollectiveRings {
  public:
+  // One operation of 1 MB costs less than 8 of 128 KB by the time of 7 of them, and a backward pass fills it
+  // soon enough to run beside the rest.
+  static constexpr std::size_t kBucketBytes = std::size_t{1} << 20;
+
   virtual ~CollectiveRings() = default;
 
   // This process is rank `rank` of the job whose ranks are at `addresses`. Returns when all have come.
   // Again with the same is ok; with others kFailedPrecondition E-collective-joined.
   virtual Status Join(const std::vector<std::string>& addresses, int rank) = 0;
   // The ring of that number, over all ranks that were joined. Returns when all make it; a ring that is there
-  // stays. kFailedPrecondition E-collective-not-joined.
-  virtual Status MakeRing(int ring) = 0;
+  // stays. With group_ranks, each so many ranks in a row reduce among themselves first, and one of each group
+  // with those of the others; 0: whatever is fastest. kFailedPrecondition E-collective-not-joined;
+  // E-collective-ring-made: it is there with other groups. kInvalidArgument E-rendezvous-groups: the
+  // ranks do not fill groups.
+  virtual Status MakeRing(int ring, int group_ranks) = 0;
   // A ring of this process alone.
   virtual Status MakeOwnRing(int ring) = 0;
   // Called before the first operation of a program: all ranks must have the same (E-rendezvous-contract).
@@ -44,11 +55,21 @@ class CollectiveRings {
 
   // Remembers an operation that runs beside the computation.
   void Keep(int ring, Completion started);
+  // Reduces `values` over all ranks, beside the computation. Small tensors go together: they wait in a bucket
+  // until it is full, another operation of the ring begins (Flush), or somebody awaits the ring.
+  Status ReduceBeside(int ring, const Elements& values, Reduction reduction, std::string_view label);
+  // Starts what waits in the ring's bucket. Before every other operation of a ring, so that the order is the
+  // program's on all ranks.
+  Status Flush(int ring);
   // Waits for what was kept of a ring, or of all; the first error.
   Status Await(int ring);
   Status AwaitAll();
   // Waits for one operation.
   Status Wait(const Completion& completion);
+
+  // The bytes of a bucket; tensors of more than an eighth of that go alone. 0: all go alone. The same on all
+  // ranks, before the first operation.
+  void SetBucketBytes(std::size_t bytes) { bucket_bytes_ = bytes; }
 
   // Ends what waits for other ranks now, if anything does: the groups fail with kCancelled. From any thread.
   void Cancel();
@@ -74,11 +95,21 @@ class CollectiveRings {
   };
 
  private:
-  std::vector<Completion> Taken(int ring);
+  // An operation under way, of a bucket or of tensors that go alone.
+  struct Kept {
+    Completion done;
+    std::unique_ptr<ReductionBucket> bucket;
+  };
+  std::vector<Kept> Taken(int ring);
+  std::unique_ptr<ReductionBucket> EmptyBucket();
 
   std::mutex mutex_;
   int waiting_ = 0;
-  std::map<int, std::vector<Completion>> kept_;  // by ring
+  std::map<int, std::vector<Kept>> kept_;  // by ring
+  // Of the one thread that runs programs.
+  std::size_t bucket_bytes_ = kBucketBytes;
+  std::map<int, std::unique_ptr<ReductionBucket>> filling_;  // by ring
+  std::vector<std::unique_ptr<ReductionBucket>> idle_;
 };
 
 }  // namespace penstock

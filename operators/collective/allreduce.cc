@@ -1,5 +1,5 @@
-// c_allreduce_sum, _max, c_broadcast, c_allgather, c_reducescatter: what all ranks of a ring make of their
-// tensors together; allreduce and broadcast, Fluid's older forms on the first ring.
+// c_allreduce_sum, _max, _min, _prod, c_broadcast, c_allgather, c_reducescatter: what all ranks of a ring
+// make of their tensors together; allreduce and broadcast, Fluid's older forms on the first ring.
 #include "framework/op/op_registry.h"
 #include "operators/collective/allreduce_kernels.h"
 
@@ -14,10 +14,20 @@ selected rows Out has the rows of all ranks, each once and ascending, their valu
 gradient is the same sum of Out's gradients.)";
 
 constexpr char kBroadcastDoc[] = R"(
-Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum.)";
+Out is, on every rank of ring `ring_id`, the X of rank `root`. Streams as in c_allreduce_sum. The gradient,
+which Fluid does not know, is the sum of all ranks' gradients on rank `root`, and 0 elsewhere.)";
+
+constexpr char kBroadcastGradDoc[] = R"(
+Out is on rank `root` of ring `ring_id` the element-wise sum of X over all ranks, and 0 on the others.)";
 
 constexpr char kMaxDoc[] = R"(
 Out is the element-wise maximum of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
+
+constexpr char kMinDoc[] = R"(
+Out is the element-wise minimum of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
+
+constexpr char kProductDoc[] = R"(
+Out is the element-wise product of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
 
 constexpr char kGatherDoc[] = R"(
 Out holds the rows of rank 0's X, then those of rank 1's, and so on: nranks times as many as X. Streams as in
@@ -89,6 +99,17 @@ void RegisterAllreduce(OpRegistry& ops) {
   OnRing(ops.Add("c_broadcast").Doc("Gives all ranks the tensor of one.", kBroadcastDoc))
       .Attr("root", 0, "the rank whose tensor it is", AtLeast(0))
       .KernelForAnyType<Cpu, BroadcastKernel>()
+      .GradMadeBy(OnTheSameRing("c_broadcast_grad"));
+  OnRing(ops.Add("c_broadcast_grad")
+             .Doc("Gives the rank whose tensor all got the sum of what they make of it.", kBroadcastGradDoc))
+      .Attr("root", 0, "the rank whose tensor it was", AtLeast(0))
+      .KernelForAnyType<Cpu, BroadcastGradKernel>()
+      .NoGrad();
+  OnRing(ops.Add("c_allreduce_min").Doc("The minimum of a tensor over all ranks.", kMinDoc))
+      .KernelForAnyType<Cpu, MinKernel>()
+      .NoGrad();
+  OnRing(ops.Add("c_allreduce_prod").Doc("The product of a tensor over all ranks.", kProductDoc))
+      .KernelForAnyType<Cpu, ProductKernel>()
       .NoGrad();
   OnRing(ops.Add("c_allreduce_max").Doc("The maximum of a tensor over all ranks.", kMaxDoc))
       .KernelForAnyType<Cpu, MaxKernel>()

@@ -1,6 +1,7 @@
 #include "operators/collective/allreduce_kernels.h"
 
 #include <array>
+#include <cstring>
 
 #include "framework/roles/collective_views.h"
 #include "operators/common/rows.h"
@@ -50,13 +51,12 @@ Status AllReduceKernel::Prepare(KernelSetup& k) {
 }
 
 Status AllReduceKernel::Run(KernelRun& k) {
+  if (x_.kind != VarKind::kSelectedRows)
+    return ring_.AllReduce(ElementsOf(CopiedToOut(k, x_, out_)), reduction_);
   PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, ring_.Open());
-  if (x_.kind == VarKind::kSelectedRows) {
-    const SelectedRows& x = k.Var(x_).As<SelectedRows>();
-    PENSTOCK_RETURN_IF_ERROR(RequireRowValues("c_allreduce_sum", "X", x, x_.dtype));
-    return rows_.Sum(ring_, *group, x, k.Var(out_).As<SelectedRows>());
-  }
-  return ring_.Finish(group->AllReduce(ElementsOf(CopiedToOut(k, x_, out_)), reduction_, ring_.options()));
+  const SelectedRows& x = k.Var(x_).As<SelectedRows>();
+  PENSTOCK_RETURN_IF_ERROR(RequireRowValues("c_allreduce_sum", "X", x, x_.dtype));
+  return rows_.Sum(ring_, *group, x, k.Var(out_).As<SelectedRows>());
 }
 
 Status ChosenReductionKernel::Prepare(KernelSetup& k) {
@@ -85,6 +85,23 @@ Status BroadcastKernel::Run(KernelRun& k) {
     return rows_.Broadcast(ring_, *group, x, root_, k.Var(out_).As<SelectedRows>());
   }
   return ring_.Finish(group->Broadcast(ElementsOf(CopiedToOut(k, x_, out_)), root_, ring_.options()));
+}
+
+Status BroadcastGradKernel::Prepare(KernelSetup& k) {
+  x_ = k.Input("X");
+  out_ = k.Output("Out");
+  root_ = roles::CollectiveView(k.op()).root();
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
+  return ring_.Prepare(k, RingUse::Order::kInPlace);
+}
+
+Status BroadcastGradKernel::Run(KernelRun& k) {
+  PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, ring_.Open());
+  Tensor& out = CopiedToOut(k, x_, out_);
+  PENSTOCK_RETURN_IF_ERROR(
+      ring_.Wait(group->Reduce(ElementsOf(out), Reduction::kSum, root_, ring_.options())));
+  if (group->rank() != root_) std::memset(out.raw(), 0, out.bytes());
+  return OkStatus();
 }
 
 Status GatherKernel::Prepare(KernelSetup& k) {

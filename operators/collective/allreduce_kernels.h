@@ -29,6 +29,14 @@ class MaxKernel : public AllReduceKernel {
  public:
   MaxKernel() : AllReduceKernel(Reduction::kMax) {}
 };
+class MinKernel : public AllReduceKernel {
+ public:
+  MinKernel() : AllReduceKernel(Reduction::kMin) {}
+};
+class ProductKernel : public AllReduceKernel {
+ public:
+  ProductKernel() : AllReduceKernel(Reduction::kProduct) {}
+};
 // allreduce: the attribute reduce_type says how.
 class ChosenReductionKernel : public AllReduceKernel {
  public:
@@ -47,6 +55,18 @@ class BroadcastKernel : public Kernel {
   Operand x_, out_;
   int root_ = 0;
   RowsExchange rows_;
+};
+
+// Out = the sum of X over all ranks on rank `root`, 0 elsewhere.
+class BroadcastGradKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override;
+  Status Run(KernelRun& k) override;
+
+ private:
+  RingUse ring_;
+  Operand x_, out_;
+  int root_ = 0;
 };
 
 // Out = the X of all ranks, or this rank's part of their sum.

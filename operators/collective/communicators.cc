@@ -4,7 +4,7 @@
 
 #include "framework/op/op_registry.h"
 #include "framework/roles/collective_views.h"
-#include "operators/collective/ring.h"
+#include "operators/common/ring.h"
 
 namespace penstock {
 namespace {
@@ -47,8 +47,8 @@ class JoinRingKernel : public Kernel {
   int rank_ = 0;
 };
 
-// gen_nccl_id: they meet, and make all rings. Where sums run in levels is the backend's to choose, so the ids
-// of a hierarchy stand for nothing.
+// gen_nccl_id: they meet, and make all rings. A group of at most one rank stands for the ranks of one host,
+// which reduce among themselves first in any case.
 class JoinAllRingsKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
@@ -57,18 +57,19 @@ class JoinAllRingsKernel : public Kernel {
     addresses_.assign(op.addresses().begin(), op.addresses().end());
     rank_ = op.rank();
     count_ = op.rings();
+    if (op.hierarchical() && op.group_ranks() > 1) group_ranks_ = op.group_ranks();
     return OkStatus();
   }
   Status Run(KernelRun&) override {
     PENSTOCK_RETURN_IF_ERROR(rings_->Join(addresses_, rank_));
-    for (int ring = 0; ring < count_; ++ring) PENSTOCK_RETURN_IF_ERROR(rings_->MakeRing(ring));
+    for (int ring = 0; ring < count_; ++ring) PENSTOCK_RETURN_IF_ERROR(rings_->MakeRing(ring, group_ranks_));
     return OkStatus();
   }
 
  private:
   CollectiveRings* rings_ = nullptr;
   std::vector<std::string> addresses_;
-  int rank_ = 0, count_ = 1;
+  int rank_ = 0, count_ = 1, group_ranks_ = 0;
 };
 
 // c_comm_init: all ranks make one ring.
@@ -83,7 +84,7 @@ class InitRingKernel : public Kernel {
     return OkStatus();
   }
   Status Run(KernelRun&) override {
-    PENSTOCK_RETURN_IF_ERROR(rings_->MakeRing(ring_));
+    PENSTOCK_RETURN_IF_ERROR(rings_->MakeRing(ring_, 0));
     PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings_->Ring(ring_));
     if (group->rank() == rank_ && group->size() == ranks_) return OkStatus();
     return InvalidArgument("E-collective-init", "c_comm_init: ring ", ring_, " is for rank ", rank_, " of ",

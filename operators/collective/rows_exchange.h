@@ -2,8 +2,8 @@
 #pragma once
 
 #include "framework/tensor/variable.h"
-#include "operators/collective/ring.h"
 #include "operators/common/merge_rows.h"
+#include "operators/common/ring.h"
 
 namespace penstock {
 

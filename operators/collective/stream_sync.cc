@@ -1,6 +1,6 @@
 // c_sync_calc_stream, c_sync_comm_stream: where computation and communication wait for each other.
 #include "framework/op/op_registry.h"
-#include "operators/collective/ring.h"
+#include "operators/common/ring.h"
 
 namespace penstock {
 namespace {

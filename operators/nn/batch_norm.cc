@@ -46,31 +46,7 @@ template <typename Device, typename T>
 class BatchNormKernel : public Kernel {
  public:
   Status Prepare(KernelSetup& k) override {
-    x_ = k.Input("X");
-    scale_ = k.Input("Scale");
-    bias_ = k.Input("Bias");
-    mean_ = k.Input("Mean");
-    variance_ = k.Input("Variance");
-    momentum_tensor_ = k.Input("MomentumTensor");
-    y_ = k.Output("Y");
-    mean_out_ = k.Output("MeanOut");
-    variance_out_ = k.Output("VarianceOut");
-    saved_mean_ = k.Output("SavedMean");
-    saved_variance_ = k.Output("SavedVariance");
-    for (const auto& [out, in] : {std::pair(mean_out_, mean_), {variance_out_, variance_}}) {
-      for (const Operand& other : {x_, scale_, bias_, mean_, variance_}) {
-        if (!out || other.index != out.index || other.index == in.index) continue;
-        return InvalidArgument("E-op-alias", "batch_norm: the new running moment ", out.name, " must name ",
-                               in.name, " or a variable that is not read");
-      }
-    }
-    epsilon_ = k.Attr<float>("epsilon");
-    momentum_ = k.Attr<float>("momentum");
-    uses_running_ = UsesRunningStatistics(k);
-    shape_ = MakeChannelShape(x_.shape, k.Attr<std::string>("data_layout"));
-    if (!uses_running_ && (!mean_out_ || !variance_out_ || !saved_mean_ || !saved_variance_)) {
-      return k.Error("training needs MeanOut, VarianceOut, SavedMean and SavedVariance");
-    }
+    PENSTOCK_RETURN_IF_ERROR(a_.Prepare(k));
     if constexpr (std::is_same_v<T, float>) {
       if (CopiesOnly()) return OkStatus();
       return OnednnTry(k, [&] { AddPrimitive(k); });
@@ -79,103 +55,79 @@ class BatchNormKernel : public Kernel {
   }
 
   Status Run(KernelRun& k) override {
-    if (CopiesOnly()) return CopyX(k);
+    if (CopiesOnly()) {
+      std::memcpy(k[a_.y].raw(), k[a_.x].raw(), k[a_.x].bytes());
+      a_.KeepRunning<T>(k);
+      return OkStatus();
+    }
     if constexpr (std::is_same_v<T, float>) {
       PENSTOCK_RETURN_IF_ERROR(steps_.Run(k));
     } else {
       Normalize(k);
     }
-    return uses_running_ ? KeepRunning(k) : MoveRunning(k);
+    if (a_.uses_running) {
+      a_.KeepRunning<T>(k);
+    } else {
+      a_.MoveRunning<T>(k);
+    }
+    return OkStatus();
   }
 
  private:
-  bool CopiesOnly() const { return shape_.PerChannel() <= (uses_running_ ? 0 : 1); }
+  bool CopiesOnly() const { return a_.shape.PerChannel() <= (a_.uses_running ? 0 : 1); }
 
   // SavedVariance holds the variance until MoveRunning turns it into what the gradient wants.
   void AddPrimitive(KernelSetup& k) {
-    const dnnl::memory::desc data = ChannelDesc(shape_);
-    const dnnl::memory::desc channel = OnednnPlain({shape_.channels});
-    const auto kind = uses_running_ ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
-    const auto flags = BatchNormFlags(uses_running_);
-    const dnnl::batch_normalization_forward::primitive_desc pd({kind, data, epsilon_, flags}, OnednnAttr(),
+    const dnnl::memory::desc data = ChannelDesc(a_.shape);
+    const dnnl::memory::desc channel = OnednnPlain({a_.shape.channels});
+    const auto kind =
+        a_.uses_running ? dnnl::prop_kind::forward_inference : dnnl::prop_kind::forward_training;
+    const auto flags = BatchNormFlags(a_.uses_running);
+    const dnnl::batch_normalization_forward::primitive_desc pd({kind, data, a_.epsilon, flags}, OnednnAttr(),
                                                                OnednnEngine());
-    steps_.Add(k, dnnl::batch_normalization_forward(pd), pd.scratchpad_desc(),
-               {{DNNL_ARG_SRC, steps_.Tensor(x_, data)},
-                {DNNL_ARG_SCALE, steps_.Tensor(scale_, channel)},
-                {DNNL_ARG_SHIFT, steps_.Tensor(bias_, channel)},
-                {DNNL_ARG_MEAN, steps_.Tensor(uses_running_ ? mean_ : saved_mean_, channel)},
-                {DNNL_ARG_VARIANCE, steps_.Tensor(uses_running_ ? variance_ : saved_variance_, channel)},
-                {DNNL_ARG_DST, steps_.Tensor(y_, data)}});
+    steps_.Add(
+        k, dnnl::batch_normalization_forward(pd), pd.scratchpad_desc(),
+        {{DNNL_ARG_SRC, steps_.Tensor(a_.x, data)},
+         {DNNL_ARG_SCALE, steps_.Tensor(a_.scale, channel)},
+         {DNNL_ARG_SHIFT, steps_.Tensor(a_.bias, channel)},
+         {DNNL_ARG_MEAN, steps_.Tensor(a_.uses_running ? a_.mean : a_.saved_mean, channel)},
+         {DNNL_ARG_VARIANCE, steps_.Tensor(a_.uses_running ? a_.variance : a_.saved_variance, channel)},
+         {DNNL_ARG_DST, steps_.Tensor(a_.y, data)}});
   }
 
   // f64, by plain loops. In training it leaves mean and variance where oneDNN would.
   void Normalize(KernelRun& k) {
-    const T* x = k[x_].template Data<T>();
-    const T* scale = k[scale_].template Data<T>();
-    const T* bias = k[bias_].template Data<T>();
-    T* y = k[y_].template Data<T>();
-    for (Dim c = 0; c < shape_.channels; ++c) {
-      T mean = k[uses_running_ ? mean_ : saved_mean_].template Data<T>()[c];
-      T variance = k[uses_running_ ? variance_ : saved_variance_].template Data<T>()[c];
-      if (!uses_running_) {
-        const T count = static_cast<T>(shape_.PerChannel());
+    const T* x = k[a_.x].template Data<T>();
+    const T* scale = k[a_.scale].template Data<T>();
+    const T* bias = k[a_.bias].template Data<T>();
+    T* y = k[a_.y].template Data<T>();
+    for (Dim c = 0; c < a_.shape.channels; ++c) {
+      T mean = k[a_.uses_running ? a_.mean : a_.saved_mean].template Data<T>()[c];
+      T variance = k[a_.uses_running ? a_.variance : a_.saved_variance].template Data<T>()[c];
+      if (!a_.uses_running) {
+        const T count = static_cast<T>(a_.shape.PerChannel());
         T sum = 0, squares = 0;
-        shape_.EachElement(c, [&](Dim at) { sum += x[at]; });
+        a_.shape.EachElement(c, [&](Dim at) { sum += x[at]; });
         mean = sum / count;
-        shape_.EachElement(c, [&](Dim at) { squares += (x[at] - mean) * (x[at] - mean); });
+        a_.shape.EachElement(c, [&](Dim at) { squares += (x[at] - mean) * (x[at] - mean); });
         variance = squares / count;
-        k[saved_mean_].template Data<T>()[c] = mean;
-        k[saved_variance_].template Data<T>()[c] = variance;
+        k[a_.saved_mean].template Data<T>()[c] = mean;
+        k[a_.saved_variance].template Data<T>()[c] = variance;
       }
-      const T factor = scale[c] / std::sqrt(variance + static_cast<T>(epsilon_));
-      shape_.EachElement(c, [&](Dim at) { y[at] = (x[at] - mean) * factor + bias[c]; });
+      const T factor = scale[c] / std::sqrt(variance + static_cast<T>(a_.epsilon));
+      a_.shape.EachElement(c, [&](Dim at) { y[at] = (x[at] - mean) * factor + bias[c]; });
     }
   }
 
-  Status MoveRunning(KernelRun& k) {
-    const T momentum =
-        momentum_tensor_ ? k[momentum_tensor_].template Data<T>()[0] : static_cast<T>(momentum_);
-    const T* mean = k[mean_].template Data<T>();
-    const T* variance = k[variance_].template Data<T>();
-    const T* saved_mean = k[saved_mean_].template Data<T>();
-    T* saved_variance = k[saved_variance_].template Data<T>();
-    T* mean_out = k[mean_out_].template Data<T>();
-    T* variance_out = k[variance_out_].template Data<T>();
-    for (Dim c = 0; c < shape_.channels; ++c) {
-      mean_out[c] = mean[c] * momentum + saved_mean[c] * (T(1) - momentum);
-      variance_out[c] = variance[c] * momentum + saved_variance[c] * (T(1) - momentum);
-      saved_variance[c] = T(1) / std::sqrt(saved_variance[c] + static_cast<T>(epsilon_));
-    }
-    return OkStatus();
-  }
-
-  // There are no moments of the batch then: nobody reads the saved ones.
-  Status KeepRunning(KernelRun& k) {
-    CopyTo(k, mean_out_, k[mean_].template Data<T>());
-    CopyTo(k, variance_out_, k[variance_].template Data<T>());
-    for (const Operand* saved : {&saved_mean_, &saved_variance_}) {
-      if (*saved) std::fill_n(k[*saved].template Data<T>(), shape_.channels, T(0));
-    }
-    return OkStatus();
-  }
-
-  Status CopyX(KernelRun& k) {
-    std::memcpy(k[y_].raw(), k[x_].raw(), k[x_].bytes());
-    return KeepRunning(k);
-  }
-
-  void CopyTo(KernelRun& k, const Operand& to, const T* from) const {
-    if (!to || k[to].template Data<T>() == from) return;  // in place
-    std::copy_n(from, shape_.channels, k[to].template Data<T>());
-  }
-
-  Operand x_, scale_, bias_, mean_, variance_, momentum_tensor_;
-  Operand y_, mean_out_, variance_out_, saved_mean_, saved_variance_;
-  float epsilon_ = 0, momentum_ = 0;
-  bool uses_running_ = false;
-  ChannelShape shape_;
+  BatchNormArguments a_;
   OnednnSequence steps_;
 };
+
+template <typename T>
+void CopyChannels(KernelRun& k, const Operand& to, const T* from, Dim channels) {
+  if (!to || k[to].template Data<T>() == from) return;  // in place
+  std::copy_n(from, channels, k[to].template Data<T>());
+}
 
 }  // namespace
 
@@ -200,33 +152,92 @@ dnnl::normalization_flags BatchNormFlags(bool uses_running) {
   return uses_running ? flags | dnnl::normalization_flags::use_global_stats : flags;
 }
 
+Status BatchNormArguments::Prepare(KernelSetup& k) {
+  x = k.Input("X");
+  scale = k.Input("Scale");
+  bias = k.Input("Bias");
+  mean = k.Input("Mean");
+  variance = k.Input("Variance");
+  momentum_tensor = k.Input("MomentumTensor");
+  y = k.Output("Y");
+  mean_out = k.Output("MeanOut");
+  variance_out = k.Output("VarianceOut");
+  saved_mean = k.Output("SavedMean");
+  saved_variance = k.Output("SavedVariance");
+  for (const auto& [out, in] : {std::pair(mean_out, mean), {variance_out, variance}}) {
+    for (const Operand& other : {x, scale, bias, mean, variance}) {
+      if (!out || other.index != out.index || other.index == in.index) continue;
+      return InvalidArgument("E-op-alias", k.op().type(), ": the new running moment ", out.name,
+                             " must name ", in.name, " or a variable that is not read");
+    }
+  }
+  epsilon = k.Attr<float>("epsilon");
+  momentum = k.Attr<float>("momentum");
+  uses_running = UsesRunningStatistics(k);
+  shape = MakeChannelShape(x.shape, k.Attr<std::string>("data_layout"));
+  if (uses_running || (mean_out && variance_out && saved_mean && saved_variance)) return OkStatus();
+  return k.Error("training needs MeanOut, VarianceOut, SavedMean and SavedVariance");
+}
+
+template <typename T>
+void BatchNormArguments::MoveRunning(KernelRun& k) const {
+  const T kept = momentum_tensor ? k[momentum_tensor].template Data<T>()[0] : static_cast<T>(momentum);
+  const T* old_mean = k[mean].template Data<T>();
+  const T* old_variance = k[variance].template Data<T>();
+  const T* of_batch = k[saved_mean].template Data<T>();
+  T* saved = k[saved_variance].template Data<T>();
+  T* new_mean = k[mean_out].template Data<T>();
+  T* new_variance = k[variance_out].template Data<T>();
+  for (Dim c = 0; c < shape.channels; ++c) {
+    new_mean[c] = old_mean[c] * kept + of_batch[c] * (T(1) - kept);
+    new_variance[c] = old_variance[c] * kept + saved[c] * (T(1) - kept);
+    saved[c] = T(1) / std::sqrt(saved[c] + static_cast<T>(epsilon));
+  }
+}
+
+template <typename T>
+void BatchNormArguments::KeepRunning(KernelRun& k) const {
+  CopyChannels(k, mean_out, static_cast<const T*>(k[mean].template Data<T>()), shape.channels);
+  CopyChannels(k, variance_out, static_cast<const T*>(k[variance].template Data<T>()), shape.channels);
+  for (const Operand* saved : {&saved_mean, &saved_variance}) {
+    if (*saved) std::fill_n(k[*saved].template Data<T>(), shape.channels, T(0));
+  }
+}
+
+template void BatchNormArguments::MoveRunning<float>(KernelRun&) const;
+template void BatchNormArguments::MoveRunning<double>(KernelRun&) const;
+template void BatchNormArguments::KeepRunning<float>(KernelRun&) const;
+template void BatchNormArguments::KeepRunning<double>(KernelRun&) const;
+
+OpDef& DeclareBatchNorm(OpDef& op) {
+  return op.Input("X", "[N, C], [N, C, ...] or [N, ..., C]", Floats())
+      .Input("Scale", "factor of each channel", SameTypeAs("X"))
+      .Input("Bias", "added to each channel", SameTypeAs("X"))
+      .Input("Mean", "the running mean of each channel", SameTypeAs("X"))
+      .Input("Variance", "the running variance of each channel", SameTypeAs("X"))
+      .Input("MomentumTensor", "in place of the attribute momentum; one element", SameTypeAs("X"), Optional())
+      .Output("Y", "shaped like X", SameTypeAs("X"))
+      .Output("MeanOut", "the new running mean; the same variable as Mean", SameTypeAs("X"))
+      .Output("VarianceOut", "the new running variance; the same variable as Variance", SameTypeAs("X"))
+      .Output("SavedMean", "the mean that was used", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("SavedVariance", "1 / sqrt(variance + epsilon)", SameTypeAs("X"), Intermediate() | Apart())
+      .Output("ReserveSpace", "of a GPU backend; not written", SameTypeAs("X"), Optional())
+      .Attr("is_test", false, "whether the running moments are used")
+      .Attr("momentum", 0.9f, "how much of the running moments stays")
+      .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
+      .Attr("data_layout", "NCHW", "where the channels of X are", OneOf({"NCHW", "NHWC", "AnyLayout"}))
+      .Attr("use_mkldnn", false, kNoEffect)
+      .Attr("fuse_with_relu", false, kNoEffect, OnlyValue(false))
+      .Attr("use_global_stats", false, "whether the running moments are used in training too")
+      .Attr("trainable_statistics", false, "whether is_test trains all the same")
+      .InferShape(InferBatchNorm);
+}
+
 void RegisterBatchNorm(OpRegistry& ops) {
   OpDef& batch_norm =
       ops.Add("batch_norm")
-          .Doc("Each channel normalised by its mean and variance, then scaled and shifted.", kDoc)
-          .Input("X", "[N, C], [N, C, ...] or [N, ..., C]", Floats())
-          .Input("Scale", "factor of each channel", SameTypeAs("X"))
-          .Input("Bias", "added to each channel", SameTypeAs("X"))
-          .Input("Mean", "the running mean of each channel", SameTypeAs("X"))
-          .Input("Variance", "the running variance of each channel", SameTypeAs("X"))
-          .Input("MomentumTensor", "in place of the attribute momentum; one element", SameTypeAs("X"),
-                 Optional())
-          .Output("Y", "shaped like X", SameTypeAs("X"))
-          .Output("MeanOut", "the new running mean; the same variable as Mean", SameTypeAs("X"))
-          .Output("VarianceOut", "the new running variance; the same variable as Variance", SameTypeAs("X"))
-          .Output("SavedMean", "the mean that was used", SameTypeAs("X"), Intermediate() | Apart())
-          .Output("SavedVariance", "1 / sqrt(variance + epsilon)", SameTypeAs("X"), Intermediate() | Apart())
-          .Output("ReserveSpace", "of a GPU backend; not written", SameTypeAs("X"), Optional())
-          .Attr("is_test", false, "whether the running moments are used")
-          .Attr("momentum", 0.9f, "how much of the running moments stays")
-          .Attr("epsilon", 1e-5f, "added to the variance", AtLeast(0))
-          .Attr("data_layout", "NCHW", "where the channels of X are", OneOf({"NCHW", "NHWC", "AnyLayout"}))
-          .Attr("use_mkldnn", false, kNoEffect)
-          .Attr("fuse_with_relu", false, kNoEffect, OnlyValue(false))
-          .Attr("use_global_stats", false, "whether the running moments are used in training too")
-          .Attr("trainable_statistics", false, "whether is_test trains all the same")
-          .InferShape(InferBatchNorm)
-          .Kernel<Cpu, BatchNormKernel, float, double>();
+          .Doc("Each channel normalised by its mean and variance, then scaled and shifted.", kDoc);
+  DeclareBatchNorm(batch_norm).Kernel<Cpu, BatchNormKernel, float, double>();
   AddBatchNormGrad(batch_norm);
 }
 

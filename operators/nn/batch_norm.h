@@ -1,8 +1,9 @@
-// What batch_norm and its gradient share.
+// What batch_norm, sync_batch_norm and their gradients share.
 #pragma once
 
 #include <string>
 
+#include "framework/op/kernel.h"
 #include "framework/op/op_def.h"
 #include "operators/common/onednn.h"
 
@@ -36,7 +37,38 @@ bool UsesRunningStatistics(const Context& c) {
   return test || c.template Attr<bool>("use_global_stats");
 }
 
+// Slots, attributes and extents of the ops; how their gradients are made, and what those read and yield.
+OpDef& DeclareBatchNorm(OpDef& op);
+OpDef& DeclareBatchNormGrad(OpDef& op);
+
 // Declares batch_norm_grad and its kernels (batch_norm_grad.cc).
 void AddBatchNormGrad(OpDef& batch_norm);
+
+// A kernel's arguments, and what becomes of the running moments.
+struct BatchNormArguments {
+  Operand x, scale, bias, mean, variance, momentum_tensor;
+  Operand y, mean_out, variance_out, saved_mean, saved_variance;
+  ChannelShape shape;
+  float epsilon = 0, momentum = 0;
+  bool uses_running = false;
+
+  Status Prepare(KernelSetup& k);
+  // Training, with the moments of the batch in saved_mean and saved_variance: moves the running ones towards
+  // them, then turns saved_variance into what the gradient wants.
+  template <typename T>
+  void MoveRunning(KernelRun& k) const;
+  // The running moments stay. There are none of the batch: nobody reads the saved ones.
+  template <typename T>
+  void KeepRunning(KernelRun& k) const;
+};
+
+struct BatchNormGradArguments {
+  Operand x, scale, bias, dy, dx, dscale, dbias, mean, variance;
+  ChannelShape shape;
+  float epsilon = 0;
+  bool uses_running = false;
+
+  Status Prepare(KernelSetup& k);
+};
 
 }  // namespace penstock

@@ -108,10 +108,15 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
 
 // (what a rank runs each step, what it runs once before)
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
-    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings, bool mean_loss) {
+    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings, bool mean_loss,
+    bool sync_batch_norm, int group_ranks) {
   const Program main_now = main.program;
-  const DataParallelConfig config{
-      .addresses = std::move(addresses), .rank = rank, .rings = rings, .mean_loss = mean_loss};
+  const DataParallelConfig config{.addresses = std::move(addresses),
+                                  .rank = rank,
+                                  .rings = rings,
+                                  .mean_loss = mean_loss,
+                                  .sync_batch_norm = sync_batch_norm,
+                                  .group_ranks = group_ranks};
   Result<DataParallel> made = [&] {
     const py::gil_scoped_release release;
     return MakeDataParallel(AllOps(), main_now, config);
@@ -284,7 +289,7 @@ void BindTranspiler(py::module_& m) {
       });
   m.def("transpile", &Run);
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
-        py::arg("rings"), py::arg("mean_loss"));
+        py::arg("rings"), py::arg("mean_loss"), py::arg("sync_batch_norm"), py::arg("group_ranks"));
   m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);

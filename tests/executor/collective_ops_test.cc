@@ -9,7 +9,7 @@
 #include "executor/schedule/executor.h"
 #include "framework/text/parser.h"
 #include "operators/all_ops.h"
-#include "operators/collective/ring.h"
+#include "operators/common/ring.h"
 #include "tests/support/thread_rings.h"
 
 namespace penstock {
@@ -69,6 +69,15 @@ TEST(CollectiveOps, SumsAndMaximaAreOfAllRanks) {
   ExpectOfAllRanks("out = c_allreduce_sum(X=x)", sum);
   ExpectOfAllRanks("out = c_allreduce_sum(X=x) {ring_id=1, use_calc_stream=true}", sum);
   ExpectOfAllRanks("out = c_allreduce_max(X=x)", max);
+  ExpectOfAllRanks("out = c_allreduce_min(X=x)", [](int) { return std::vector<float>{1, 10}; });
+  ExpectOfAllRanks("out = c_allreduce_prod(X=x)", [](int ranks) {
+    float first = 1, second = 1;
+    for (int rank = 1; rank <= ranks; ++rank) {
+      first *= static_cast<float>(rank);
+      second *= 10 * static_cast<float>(rank);
+    }
+    return std::vector<float>{first, second};
+  });
   ExpectOfAllRanks("out = allreduce(X=x)", sum);
   ExpectOfAllRanks("out = allreduce(X=x) {reduce_type=2}", max);
   ExpectOfAllRanks("out = allreduce(X=x) {reduce_type=3}", [](int) { return std::vector<float>{1, 10}; });
@@ -104,6 +113,83 @@ TEST(CollectiveOps, BroadcastGatherAndScatter) {
       const auto times = static_cast<float>(ranks);
       EXPECT_EQ(ValuesOf(scope, "part"), (std::vector<float>{times * rank, times * (rank + 10)}));
     });
+  }
+}
+
+// The rank that all copied gets the sum of their gradients, the others nothing.
+TEST(CollectiveOps, TheGradientOfABroadcastGoesToItsRoot) {
+  OnThreads(3, [](ThreadRings& rings) {
+    Scope scope;
+    const int rank = RankOf(rings);
+    scope.FindOrCreate("g")->As<Tensor>() = Floats({static_cast<float>(rank + 1), 2}, {2});
+    const Status status = RunIn(
+        scope, "program\nblock 0 {\n  persist g : f32[2]\n  g = c_broadcast_grad(X=g) {root=1}\n}\n", rings);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    EXPECT_EQ(ValuesOf(scope, "g"), rank == 1 ? std::vector<float>({6, 6}) : std::vector<float>({0, 0}));
+  });
+}
+
+// Small tensors of two types and a large one, in turn; each run uses the buckets again.
+TEST(CollectiveOps, SmallTensorsShareABucketAndKeepTheirValues) {
+  for (const std::size_t bucket : {std::size_t{0}, std::size_t{64}, CollectiveRings::kBucketBytes}) {
+    OnThreads(3, [&](ThreadRings& rings) {
+      rings.SetBucketBytes(bucket);
+      Scope scope;
+      const auto of = [&](float base) { return base + static_cast<float>(RankOf(rings)); };
+      for (int run = 0; run < 3; ++run) {
+        scope.FindOrCreate("a")->As<Tensor>() = Floats({of(1), of(2)}, {2});
+        scope.FindOrCreate("b")->As<Tensor>() = Floats(std::vector<float>(40, of(5)), {40});
+        scope.FindOrCreate("c")->As<Tensor>() = Floats({of(7)}, {1});
+        Tensor whole(DType::kInt64, {1});
+        *whole.Data<std::int64_t>() = 4;
+        scope.FindOrCreate("n")->As<Tensor>() = std::move(whole);
+        const Status status = RunIn(scope, R"(program
+block 0 {
+  persist a : f32[2]
+  persist b : f32[40]
+  persist c : f32[1]
+  persist n : i64[1]
+  a = c_allreduce_sum(X=a)
+  n = c_allreduce_sum(X=n)
+  b = c_allreduce_sum(X=b)
+  c = c_allreduce_sum(X=c)
+  a = c_sync_comm_stream(X=a)
+}
+)",
+                                    rings);
+        ASSERT_TRUE(status.ok()) << status.ToString();
+        EXPECT_EQ(ValuesOf(scope, "a"), (std::vector<float>{6, 9}));
+        EXPECT_EQ(ValuesOf(scope, "b"), std::vector<float>(40, 18));
+        EXPECT_EQ(ValuesOf(scope, "c"), std::vector<float>{24});
+        EXPECT_EQ(*scope.Find("n")->As<Tensor>().Data<std::int64_t>(), 12);
+      }
+    });
+  }
+}
+
+// Rank r has values at 0 and r + 1; the third case has too many of them to be told one by one.
+TEST(CollectiveOps, FewNonzerosAreAddedUpAsAllElementsAre) {
+  for (const int ranks : {1, 2, 4}) {
+    for (const std::size_t size : {std::size_t{64}, std::size_t{16}, std::size_t{5}}) {
+      OnThreads(ranks, [&](ThreadRings& rings) {
+        const auto rank = static_cast<std::size_t>(RankOf(rings));
+        std::vector<float> own(size, 0.0f), expected(size, 0.0f);
+        own[0] = 0.1f * static_cast<float>(rank + 1);
+        own[rank + 1] = 2;
+        for (int r = 0; r < ranks; ++r) {
+          expected[0] += 0.1f * static_cast<float>(r + 1);
+          expected[static_cast<std::size_t>(r) + 1] = 2;
+        }
+        Scope scope;
+        scope.FindOrCreate("g")->As<Tensor>() = Floats(own, {static_cast<Dim>(size)});
+        const std::string type = "f32[" + std::to_string(size) + "]";
+        const Status status = RunIn(
+            scope, "program\nblock 0 {\n  persist g : " + type + "\n  g = c_sparse_allreduce_sum(X=g)\n}\n",
+            rings);
+        ASSERT_TRUE(status.ok()) << status.ToString();
+        EXPECT_EQ(ValuesOf(scope, "g"), expected);
+      });
+    }
   }
 }
 
@@ -175,6 +261,12 @@ TEST(CollectiveOps, RefuseBadInput) {
       "  persist id : raw\n  ";
   const std::vector<std::string> bad = {
       "x = c_allreduce_sum(X=none)",
+      "s = c_sparse_allreduce_sum(X=s)",
+      "x = c_sparse_allreduce_sum(X=none)",
+      "x = c_broadcast_grad(X=none)",
+      "x = c_broadcast_grad(X=x) {root=3}",
+      "s = c_allreduce_min(X=s)",
+      "x = c_allreduce_prod(X=x) {ring_id=-1}",
       "s = c_allreduce_sum(X=s)",
       "x = c_allreduce_sum(X=x) {ring_id=-1}",
       "x = allreduce(X=x) {reduce_type=4}",

@@ -228,9 +228,11 @@ const std::map<std::string, std::string> kElsewhere = {
 const std::map<std::string, std::string> kWithoutCase = {
     {"c_allgather", "runs between ranks"},
     {"c_allreduce_sum", "runs between ranks"},
+    {"c_broadcast", "runs between ranks"},
     {"c_reducescatter", "runs between ranks"},
     {"c_sync_calc_stream", "orders what runs on a device"},
     {"c_sync_comm_stream", "orders what runs between ranks"},
+    {"sync_batch_norm", "runs between ranks: tests/executor/sync_batch_norm_test.cc"},
     {"conditional_block", "runs a block"},
     {"recurrent", "runs a block"},
     {"while", "runs a block"},

@@ -10,17 +10,24 @@ from penstock.distributed.launch.job import free_ports
 
 WAIT_S = 120
 
-# A rank: argv is mode, rank, the addresses and the file for its parameters. Ranks begin with different values.
+# A rank: argv is mode, rank, the addresses and the file for its parameters. Ranks begin with different values. A mode
+# may name options behind it: "nccl2 rings groups norm" has two rings, groups of two ranks and sync_batch_norm;
+# "compiled levels" groups that the strategy asks for.
 RANK = """
     import sys
     import numpy as np
     import penstock.fluid as fluid
-    mode, rank, addresses, path = sys.argv[1], int(sys.argv[2]), sys.argv[3].split(','), sys.argv[4]
+    (mode, *options), rank, addresses, path = sys.argv[1].split(), int(sys.argv[2]), sys.argv[3].split(','), sys.argv[4]
     fluid.default_startup_program().random_seed = 5 + rank
     x, y = fluid.data('x', [None, 13]), fluid.data('y', [None, 1])
-    hidden = fluid.layers.fc(x, 8, act='tanh')
+    hidden = fluid.layers.fc(x, 1300 if 'dgc' in options else 8, act='tanh')
+    if 'norm' in options:
+        hidden = fluid.layers.batch_norm(hidden)
     loss = fluid.layers.mean(fluid.layers.square_error_cost(fluid.layers.fc(hidden, 1), y))
-    fluid.optimizer.Momentum(0.05, 0.9).minimize(loss)
+    if 'dgc' in options:
+        fluid.optimizer.DGCMomentumOptimizer(0.01, 0.9, 2, sparsity=[0.75]).minimize(loss)
+    else:
+        fluid.optimizer.Momentum(0.05, 0.9).minimize(loss)
     main, startup = fluid.default_main_program(), fluid.default_startup_program()
     ranks = len(addresses)
     if mode != 'alone':
@@ -28,15 +35,22 @@ RANK = """
         config.mode = 'nccl2' if mode in ('nccl2', 'compiled') else 'collective'
         if config.mode == 'collective':
             config.collective_mode = mode
+        config.nccl_comm_num = 2 if 'rings' in options else 1
+        if 'groups' in options:
+            config.use_hierarchical_allreduce, config.hierarchical_allreduce_inter_nranks = True, 2
         t = fluid.DistributeTranspiler(config)
         t.transpile(rank, trainers=','.join(addresses), current_endpoint=addresses[rank])
     exe = fluid.Executor(fluid.CPUPlace())
     exe.run(startup)
+    build = fluid.BuildStrategy()
+    build.sync_batch_norm = 'norm' in options
+    if 'levels' in options:
+        build.use_hierarchical_allreduce, build.hierarchical_allreduce_inter_nranks = True, 2
     if mode == 'nccl2':
-        parallel = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name, num_trainers=ranks, trainer_id=rank)
+        parallel = fluid.ParallelExecutor(use_cuda=False, loss_name=loss.name, num_trainers=ranks, trainer_id=rank,
+                                          build_strategy=build)
         run = lambda feed: parallel.run([loss.name], feed=feed)
     elif mode == 'compiled':
-        build = fluid.BuildStrategy()
         build.num_trainers, build.trainer_id = ranks, rank
         compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, build)
         run = lambda feed: exe.run(compiled, feed=feed, fetch_list=[loss])
@@ -58,34 +72,87 @@ def addresses_of(ranks):
     return ','.join('127.0.0.1:%d' % port for port in free_ports(ranks))
 
 
-def train(folder, mode, ranks):
-    """The parameters of each rank."""
+def rank_script(folder):
     script = folder / 'rank.py'
     script.write_text('\n'.join(line[4:] for line in RANK.splitlines()))
-    environment = dict(os.environ, OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PENSTOCK_JOB_ID='ranks')
-    addresses = addresses_of(ranks)
-    paths = [folder / ('%s%d.npz' % (mode, rank)) for rank in range(ranks)]
-    processes = [subprocess.Popen([sys.executable, str(script), mode, str(rank), addresses, str(path)],
-                                  env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                 for rank, path in enumerate(paths)]
+    return script
+
+
+def rank_environment():
+    return dict(os.environ, OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PENSTOCK_JOB_ID='ranks')
+
+
+def start(script, environment, mode, addresses, paths):
+    return [subprocess.Popen([sys.executable, str(script), mode, str(rank), addresses, str(path)], env=environment,
+                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            for rank, path in enumerate(paths)]
+
+
+def end(processes):
+    """(what it printed, what it complained of) of each, at their ends."""
     try:
-        texts = [process.communicate(timeout=WAIT_S) for process in processes]
+        return [process.communicate(timeout=WAIT_S) for process in processes]
     finally:
         for process in processes:
             if process.poll() is None:
                 process.kill()
                 process.communicate()
+
+
+def train(folder, mode, ranks):
+    """The parameters of each rank."""
+    paths = [folder / ('%s%d.npz' % (mode.replace(' ', '_'), rank)) for rank in range(ranks)]
+    processes = start(rank_script(folder), rank_environment(), mode, addresses_of(ranks), paths)
+    texts = end(processes)
     assert [process.returncode for process in processes] == [0] * ranks, texts
     return [dict(np.load(path)) for path in paths]
 
 
-@pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2', 'compiled'])
-@pytest.mark.parametrize('ranks', [2, 4])
-def test_ranks_equal_one_process_on_the_joined_batch_and_a_rerun_has_the_same_bytes(tmp_path, mode, ranks):
-    alone, = train(tmp_path, 'alone', 1)
-    first, again = train(tmp_path, mode, ranks), train(tmp_path, mode, ranks)
+def check_equal_to_one_process(folder, mode, ranks):
+    name, *options = mode.split()
+    alone, = train(folder, ' '.join(['alone', *options]), 1)
+    first, again = train(folder, mode, ranks), train(folder, mode, ranks)
     for name, value in alone.items():
         for rank in range(ranks):
             np.testing.assert_allclose(first[rank][name], value, rtol=1e-4, atol=1e-5)
             np.testing.assert_array_equal(first[rank][name], first[0][name])
             np.testing.assert_array_equal(first[rank][name], again[rank][name])
+
+
+@pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2', 'compiled', 'local_sgd'])
+@pytest.mark.parametrize('ranks', [2, 4])
+def test_ranks_equal_one_process_on_the_joined_batch_and_a_rerun_has_the_same_bytes(tmp_path, mode, ranks):
+    check_equal_to_one_process(tmp_path, mode, ranks)
+
+
+@pytest.mark.parametrize('mode', ['nccl2 rings groups', 'compiled norm groups levels', 'nccl2 rings norm'])
+def test_so_do_ranks_in_groups_with_several_rings_and_with_moments_of_all(tmp_path, mode):
+    check_equal_to_one_process(tmp_path, mode, 4)
+
+
+@pytest.mark.parametrize('mode', ['grad_allreduce dgc', 'nccl2 dgc'])
+def test_what_deep_gradient_compression_lets_pass_is_added_up(tmp_path, mode):
+    """Before it begins training is that of one process; then ranks choose elements each by themselves."""
+    first, again = train(tmp_path, mode, 2), train(tmp_path, mode, 2)
+    for name, value in first[0].items():
+        assert np.all(np.isfinite(value))
+        np.testing.assert_array_equal(first[1][name], value)
+        np.testing.assert_array_equal(again[0][name], value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2'])
+def test_twenty_runs_have_the_same_bytes(tmp_path, mode):
+    first = train(tmp_path, mode, 2)[0]
+    for _ in range(19):
+        again = train(tmp_path, mode, 2)[0]
+        for name, value in first.items():
+            np.testing.assert_array_equal(again[name], value)
+
+
+def test_groups_that_the_start_up_program_did_not_make_are_refused(tmp_path):
+    script, environment, addresses = rank_script(tmp_path), rank_environment(), addresses_of(4)
+    processes = start(script, environment, 'compiled levels', addresses, [tmp_path / str(rank) for rank in range(4)])
+    texts = end(processes)
+    assert all(process.returncode != 0 for process in processes)
+    assert all('ring 0 was made without groups of ranks' in text for _, text in texts), texts

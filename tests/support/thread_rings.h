@@ -27,7 +27,7 @@ class ThreadRings : public CollectiveRings {
     joined.emplace_back(penstock::Join(addresses, ","), rank);
     return OkStatus();
   }
-  Status MakeRing(int) override { return OkStatus(); }
+  Status MakeRing(int, int) override { return OkStatus(); }
   Status MakeOwnRing(int) override { return OkStatus(); }
   Status Begin(const Program&) override {
     ++begun;

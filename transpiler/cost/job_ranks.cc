@@ -84,7 +84,8 @@ Status ReadJobRanks(const JobProgram& main, const JobProgram* startup, Job& job,
     int position = 0;
     for (const OpEntry& entry : main.program->block(block).ops()) {
       const bool overlaps = block == 0 && position++ <= last_backward;
-      if (entry.op->type() != "c_allreduce_sum") continue;
+      const std::string& type = entry.op->type();
+      if (type != "c_allreduce_sum" && type != "c_sparse_allreduce_sum") continue;
       PENSTOCK_RETURN_IF_ERROR(AddReduction(main, block, entry.op->InputName("X"), overlaps, trainer));
     }
   }

@@ -306,8 +306,8 @@ void CountIds(const Program& program, Job& job) {
 }  // namespace
 
 int LastBackwardOp(const Block& main) {
-  static const std::set<std::string_view> kBetweenTrainers = {"c_allreduce_sum", "c_sync_calc_stream",
-                                                              "c_sync_comm_stream"};
+  static const std::set<std::string_view> kBetweenTrainers = {"c_allreduce_sum", "c_sparse_allreduce_sum",
+                                                              "c_sync_calc_stream", "c_sync_comm_stream"};
   int last = -1, position = 0;
   for (const OpEntry& entry : main.ops()) {
     const bool computes = !kBetweenTrainers.contains(entry.op->type());

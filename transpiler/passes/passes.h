@@ -29,6 +29,7 @@ Result<Program> DeclareDeltas(const Program& in, const PassContext& context);
 Result<Program> DeclareDeltaSlices(const Program& in, const PassContext& context);
 Result<Program> SendTouchedRows(const Program& in, const PassContext& context);
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context);
+Result<Program> SyncBatchNorm(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);

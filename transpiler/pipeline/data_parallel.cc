@@ -55,7 +55,7 @@ std::vector<plan::RingUse> BroadcastsOf(const std::vector<const Var*>& vars, int
   return out;
 }
 
-Result<Program> Apply(std::initializer_list<passes::PassFunction> list, Program program,
+Result<Program> Apply(const std::vector<passes::PassFunction>& list, Program program,
                       const passes::PassContext& context) {
   for (const passes::PassFunction pass : list) {
     PENSTOCK_ASSIGN_OR_RETURN(program, pass(program, context));
@@ -81,6 +81,8 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
       plan::Planned planned,
       plan::PlanGradientSums({.ops = ops, .main = main, .startup = startup, .config = ranks}));
   planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);
+  planned.plan.ranks.node_ranks = config.group_ranks;
+  if (config.sync_batch_norm) ++planned.plan.ranks.rings;
   const passes::Shares shares(planned.plan, planned.analysis, startup);
   const passes::PassContext context{.ops = ops,
                                     .main = main,
@@ -89,12 +91,14 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
                                     .plan = planned.plan,
                                     .shares = shares,
                                     .self = {.index = config.rank}};
+  std::vector<passes::PassFunction> list;
+  if (config.mean_loss) list.push_back(passes::ScaleLossGradient);
+  if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
+  list.insert(list.end(), {passes::AllreduceGradients, passes::AwaitGradients});
+  const passes::PassFunction join = config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings;
   DataParallel out;
-  PENSTOCK_ASSIGN_OR_RETURN(
-      Program scaled, config.mean_loss ? passes::ScaleLossGradient(main, context) : Result<Program>(main));
-  PENSTOCK_ASSIGN_OR_RETURN(
-      out.main, Apply({passes::AllreduceGradients, passes::AwaitGradients}, std::move(scaled), context));
-  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply({passes::InitRings, passes::BroadcastParams}, startup, context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.main, Apply(list, main, context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply({join, passes::BroadcastParams}, startup, context));
   return out;
 }
 

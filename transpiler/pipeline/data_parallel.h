@@ -22,6 +22,9 @@ struct DataParallelConfig {
   int rank = 0;
   int rings = 1;          // used in turn
   bool mean_loss = true;  // false: gradients are added as they are (GradientScaleStrategy.One)
+  // Batch normalisation takes its moments over the batches of all ranks, on a ring of its own.
+  bool sync_batch_norm = false;
+  int group_ranks = 0;  // ranks that add up among themselves first; 0: whatever is fastest
 };
 
 struct DataParallel {
@@ -30,6 +33,7 @@ struct DataParallel {
 };
 
 // kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-plan-*, E-pass-no-loss.
+// Groups that the ranks do not fill are found when the rings are made (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);
 

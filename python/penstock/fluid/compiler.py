@@ -180,9 +180,21 @@ class CompiledProgram:
         if self._ranked is None or self._ranked[0] != made_of:
             rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
             mean = strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.CoeffNumDevice
-            made = _penstock.data_parallel(self._program.desc, self._addresses(), strategy.trainer_id, rings, mean)
+            made = _penstock.data_parallel(self._program.desc, self._addresses(), strategy.trainer_id, rings, mean,
+                                           strategy.sync_batch_norm, self._group_ranks())
             self._ranked = made_of, [framework.Program._of(desc) for desc in made]
         return self._ranked[1]
+
+    def _group_ranks(self):
+        """Trainers that add up among themselves first; 0: those of one host do."""
+        strategy, program = self._build_strategy, self._program
+        if strategy.use_hierarchical_allreduce:
+            ranks = strategy.hierarchical_allreduce_inter_nranks
+        elif getattr(program, '_use_hierarchical_allreduce', False):
+            ranks = program._hierarchical_allreduce_inter_nranks
+        else:
+            return 0
+        return ranks if ranks > 1 else 0
 
     def _addresses(self):
         """Those of all trainers: as the strategy, the transpiled program or the launcher says."""

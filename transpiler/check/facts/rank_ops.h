@@ -10,7 +10,9 @@
 
 namespace penstock::check {
 
-inline bool AddsUp(const Op& op) { return op.type() == "c_allreduce_sum"; }
+inline bool AddsUp(const Op& op) {
+  return op.type() == "c_allreduce_sum" || op.type() == "c_sparse_allreduce_sum";
+}
 inline bool GivesToOthers(const Op& op) { return op.type() == "c_broadcast"; }
 inline bool IsCollective(const Op& op) {
   return AddsUp(op) || GivesToOthers(op) || op.type() == "c_allgather" || op.type() == "c_reducescatter";

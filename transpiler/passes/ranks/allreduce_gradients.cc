@@ -6,8 +6,9 @@
 //           w@GRAD = c_sync_calc_stream(X=w@GRAD) @backward
 //           w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
 //
-// Of several gradients of one op the last is sent first, as the plan has them. Clipping and regularization,
-// which are optimize-role ops, work on the sum.
+// What `dgc` lets pass of a gradient is mostly zero: c_sparse_allreduce_sum adds it up, except for compat,
+// where Fluid leaves that to its executor. Of several gradients of one op the last is sent first, as the plan
+// has them. Clipping and regularization, which are optimize-role ops, work on the sum.
 #include <unordered_map>
 
 #include "framework/ir/edit.h"
@@ -29,9 +30,13 @@ Result<Program> AllreduceGradients(const Program& in, const PassContext& context
       if (ring_of.contains(grad)) grads.push_back(std::move(grad));
     }
     if (grads.empty()) continue;
+    const bool sparse = entry.op->type() == "dgc" && context.plan.dialect == plan::Dialect::kDefault;
     main.InsertAfter(entry.id, MakeAwaitComputation(grads.front(), Role::kBackward).SetMadeBy(kPass));
     for (auto grad = grads.rbegin(); grad != grads.rend(); ++grad) {
-      main.InsertAfter(entry.id, MakeAllReduce(*grad, ring_of.at(*grad), Role::kBackward).SetMadeBy(kPass));
+      const int ring = ring_of.at(*grad);
+      Op sum = sparse ? MakeSparseAllReduce(*grad, ring, Role::kBackward)
+                      : MakeAllReduce(*grad, ring, Role::kBackward);
+      main.InsertAfter(entry.id, std::move(sum.SetMadeBy(kPass)));
     }
   }
   return edit.Apply();

@@ -71,6 +71,12 @@ Op MakeAllReduce(const std::string& var, int ring, Role role) {
   return WithFrame(std::move(op), role);
 }
 
+Op MakeSparseAllReduce(const std::string& var, int ring, Role role) {
+  Op op = InPlace("c_sparse_allreduce_sum", var);
+  op.Set("ring_id", ring);
+  return WithFrame(std::move(op), role);
+}
+
 Op MakeAwaitComputation(const std::string& var, Role role) {
   Op op = InPlace("c_sync_calc_stream", var);
   return WithFrame(std::move(op), role);

@@ -35,6 +35,8 @@ Op MakeInitRingOfDevices(int ring);
 // In place: all ranks get rank 0's values, or the sum of all ranks'.
 Op MakeBroadcast(const std::string& var, int ring);
 Op MakeAllReduce(const std::string& var, int ring, Role role);
+// The same, for tensors that are mostly zero.
+Op MakeSparseAllReduce(const std::string& var, int ring, Role role);
 // Communication waits for what was computed; computation waits for a ring.
 Op MakeAwaitComputation(const std::string& var, Role role);
 Op MakeAwaitRing(const std::string& var, int ring, Role role);

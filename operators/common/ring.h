@@ -4,7 +4,7 @@
 //   RingUse ring_;
 //   PENSTOCK_RETURN_IF_ERROR(ring_.Prepare(k));                                     // Prepare
 //   PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, ring_.Open());          // Run
-//   return ring_.Finish(group->AllReduce(values, Reduction::kSum, ring_.options()));
+//   return ring_.Finish(group->Broadcast(values, 0, ring_.options()));
 #pragma once
 
 #include <string>
@@ -25,10 +25,16 @@ bool AwaitedBeforeUse(const Block& block, const Op& op, int ring);
 
 class RingUse {
  public:
-  Status Prepare(const KernelSetup& k);
+  enum class Order {
+    kMayRunBeside,  // what the op starts may run beside the ops behind it
+    kInPlace,       // the op waits
+  };
+  Status Prepare(const KernelSetup& k, Order order = Order::kMayRunBeside);
   // The ring's group. The first time, all ranks agree that they run the same program.
   Result<CollectiveGroup*> Open();
   CollectiveOptions options() const { return {.label = label_, .blocking = !beside_}; }
+  // Reduces `values` in place, with others in one operation where they are small and may wait.
+  Status AllReduce(const Elements& values, Reduction reduction);
   // Waits, unless a c_sync_comm_stream does so before anybody uses what is under way.
   Status Finish(Completion started) const;
   Status Wait(const Completion& started) const { return rings_->Wait(started); }
@@ -36,6 +42,8 @@ class RingUse {
   Status RequireRanks(const CollectiveGroup& group, int ranks) const;
 
  private:
+  Status Begin();
+
   CollectiveRings* rings_ = nullptr;
   const Program* program_ = nullptr;
   int ring_ = 0;

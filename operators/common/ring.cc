@@ -1,4 +1,4 @@
-#include "operators/collective/ring.h"
+#include "operators/common/ring.h"
 
 #include <algorithm>
 #include <utility>
@@ -43,23 +43,39 @@ bool AwaitedBeforeUse(const Block& block, const Op& op, int ring) {
   return false;
 }
 
-Status RingUse::Prepare(const KernelSetup& k) {
+Status RingUse::Prepare(const KernelSetup& k, Order order) {
   PENSTOCK_ASSIGN_OR_RETURN(rings_, RequireRings(k));
   program_ = k.site().program;
   ring_ = roles::CollectiveView(k.op()).ring();
   op_ = k.op().type();
   label_ = k.op().InputName("X");
   if (!k.op().location().empty()) label_ += StrCat(", ", k.op().location());
-  const bool in_order = k.op().GetOr<bool>("use_calc_stream", false) || !k.op().HasInputSlot("X");
+  const bool in_order =
+      order == Order::kInPlace || k.op().GetOr<bool>("use_calc_stream", false) || !k.op().HasInputSlot("X");
   beside_ =
       !in_order && program_ != nullptr && AwaitedBeforeUse(program_->block(k.site().block), k.op(), ring_);
   return OkStatus();
 }
 
-Result<CollectiveGroup*> RingUse::Open() {
+Status RingUse::Begin() {
   if (!begun_ && program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_));
   begun_ = true;
+  return OkStatus();
+}
+
+Result<CollectiveGroup*> RingUse::Open() {
+  PENSTOCK_RETURN_IF_ERROR(Begin());
+  PENSTOCK_RETURN_IF_ERROR(rings_->Flush(ring_));
   return rings_->Ring(ring_);
+}
+
+Status RingUse::AllReduce(const Elements& values, Reduction reduction) {
+  if (beside_) {
+    PENSTOCK_RETURN_IF_ERROR(Begin());
+    return rings_->ReduceBeside(ring_, values, reduction, label_);
+  }
+  PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, Open());
+  return Wait(group->AllReduce(values, reduction, options()));
 }
 
 Status RingUse::Finish(Completion started) const {

@@ -11,7 +11,8 @@
 namespace penstock {
 namespace {
 
-constexpr char kSource[] = R"(program
+constexpr char kSource[] =
+    R"(program
 block 0 {
   data x : f32[?, 3]
   param w : f32[3]
@@ -27,12 +28,17 @@ block 0 {
   var loss@GRAD : f32[1]
   var w@GRAD : f32[3]
   var b@GRAD : f32[3]
-  (Y=y, MeanOut=mean, VarianceOut=variance, SavedMean=s, SavedVariance=v) = batch_norm(X=x, Scale=w, Bias=b, Mean=mean, Variance=variance)
-  loss = mean(X=y)
+)"
+    "  (Y=y, MeanOut=mean, VarianceOut=variance, SavedMean=s, SavedVariance=v)"
+    " = batch_norm(X=x, Scale=w, Bias=b, Mean=mean, Variance=variance)\n"
+    R"(  loss = mean(X=y)
   loss@GRAD = fill_constant() {shape=[1l], value=1.0} @backward|loss
   (X@GRAD=y@GRAD) = mean_grad(X=y, Out@GRAD=loss@GRAD) @backward
-  (Scale@GRAD=w@GRAD, Bias@GRAD=b@GRAD) = batch_norm_grad(X=x, Scale=w, Bias=b, SavedMean=s, SavedVariance=v, Y@GRAD=y@GRAD) {op_role_var=["w", "w@GRAD", "b", "b@GRAD"]} @backward
-  (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr) @optimize(w, w@GRAD)
+)"
+    "  (Scale@GRAD=w@GRAD, Bias@GRAD=b@GRAD)"
+    " = batch_norm_grad(X=x, Scale=w, Bias=b, SavedMean=s, SavedVariance=v, Y@GRAD=y@GRAD)"
+    " {op_role_var=[\"w\", \"w@GRAD\", \"b\", \"b@GRAD\"]} @backward\n"
+    R"(  (ParamOut=w) = sgd(Param=w, Grad=w@GRAD, LearningRate=lr) @optimize(w, w@GRAD)
   (ParamOut=b) = sgd(Param=b, Grad=b@GRAD, LearningRate=lr) @optimize(b, b@GRAD)
 }
 )";

@@ -19,8 +19,17 @@ Result<std::unique_ptr<CollectiveGroup>> GroupOfOne() {
 
 JobRings::~JobRings() { Disconnect(); }
 
+Status JobRings::RequirePresence() const {
+  const std::lock_guard lock(mutex_);
+  if (!left_) return OkStatus();
+  return FailedPrecondition("E-collective-left", "this process has left the other ranks",
+                            "; a process joins a job once");
+}
+
 Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
-  if (Joined()) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  if (membership_) {
     if (membership_->addresses == addresses && membership_->rank == rank) return OkStatus();
     return FailedPrecondition("E-collective-joined", "this process is rank ", membership_->rank, " of ",
                               penstock::Join(membership_->addresses, ","), " already; it cannot be rank ",
@@ -40,35 +49,35 @@ Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
   return OkStatus();
 }
 
-Status JobRings::MakeRing(int ring) {
+Status JobRings::MakeRing(int ring) { return MakeRingOf(ring, /*all_ranks=*/true); }
+Status JobRings::MakeOwnRing(int ring) { return MakeRingOf(ring, /*all_ranks=*/false); }
+
+Status JobRings::MakeRingOf(int ring, bool all_ranks) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
   if (groups_.contains(ring)) return OkStatus();
-  if (!Joined()) {
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group,
+                            all_ranks ? GroupOfAll(ring) : GroupOfOne());
+  const std::lock_guard lock(mutex_);
+  groups_.emplace(ring, std::move(group));
+  return OkStatus();
+}
+
+Result<std::unique_ptr<CollectiveGroup>> JobRings::GroupOfAll(int ring) {
+  if (!membership_) {
     return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
                               "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
   }
+  if (job_.store == nullptr) return GroupOfOne();
   rendezvous::Ring all{.number = ring, .rank = membership_->rank};
   for (std::size_t r = 0; r < membership_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
-  std::unique_ptr<CollectiveGroup> group;
-  if (job_.store == nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(group, GroupOfOne());
-  } else {
-    const Waiting here(*this);
-    PENSTOCK_ASSIGN_OR_RETURN(group, MakeRingGroup(*job_.store, all));
-  }
-  const std::lock_guard lock(mutex_);
-  groups_.emplace(ring, std::move(group));
-  return OkStatus();
-}
-
-Status JobRings::MakeOwnRing(int ring) {
-  if (groups_.contains(ring)) return OkStatus();
-  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group, GroupOfOne());
-  const std::lock_guard lock(mutex_);
-  groups_.emplace(ring, std::move(group));
-  return OkStatus();
+  const Waiting here(*this);
+  return MakeRingGroup(*job_.store, all);
 }
 
 Status JobRings::Begin(const Program& program) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
   if (begun_.contains(program.content_id())) return OkStatus();
   if (job_.store != nullptr) {
     const Waiting here(*this);
@@ -81,6 +90,8 @@ Status JobRings::Begin(const Program& program) {
 }
 
 Result<CollectiveGroup*> JobRings::Ring(int ring) {
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  const std::lock_guard lock(mutex_);
   if (const auto at = groups_.find(ring); at != groups_.end()) return at->second.get();
   return FailedPrecondition("E-collective-no-ring", "no op has made ring ", ring,
                             "; run the start-up program first");

@@ -46,6 +46,7 @@ Signature SignatureOf(const Operation& op) {
   Signature signature = SignatureWithLabel(op);
   signature.count = op.kind == OperationKind::kAllGather ? op.out.count : op.in.count;
   signature.root = op.root;
+  signature.tag = op.tag;
   if (!op.counts.empty()) {
     signature.parts =
         Fnv1a64({reinterpret_cast<const char*>(op.counts.data()), op.counts.size() * sizeof(std::int64_t)});
@@ -72,8 +73,9 @@ Signature SignatureOfReceived(const Operation& op, int rank) {
 }
 
 bool SameOperation(const Signature& a, const Signature& b) {
-  return a.number == b.number && a.count == b.count && a.parts == b.parts && a.root == b.root &&
-         a.to == b.to && a.kind == b.kind && a.type == b.type && a.reduction == b.reduction;
+  return a.number == b.number && a.count == b.count && a.parts == b.parts && a.tag == b.tag &&
+         a.root == b.root && a.to == b.to && a.kind == b.kind && a.type == b.type &&
+         a.reduction == b.reduction;
 }
 
 std::string Describe(const Signature& signature) {
@@ -98,11 +100,14 @@ std::string Describe(const Signature& signature) {
 Status MismatchError(std::span<const Signature> signatures) {
   std::size_t other = 1;
   while (other + 1 < signatures.size() && SameOperation(signatures[0], signatures[other])) ++other;
-  const bool in_counts_only = Describe(signatures[0]) == Describe(signatures[other]);
+  const bool looks_alike = Describe(signatures[0]) == Describe(signatures[other]);
+  const bool in_counts = signatures[0].parts != signatures[other].parts;
   Status error = InvalidArgument("E-collective-mismatch", "ranks 0 and ", other,
                                  " started different operations: rank 0 ", Describe(signatures[0]), ", rank ",
                                  other, " ", Describe(signatures[other]),
-                                 in_counts_only ? " with other counts of the ranks" : "");
+                                 !looks_alike ? ""
+                                 : in_counts  ? " with other counts of the ranks"
+                                              : " of something else");
   constexpr std::size_t kListed = 16;
   for (std::size_t rank = 0; rank < std::min(signatures.size(), kListed); ++rank)
     error.With(StrCat("rank ", rank, ": ", Describe(signatures[rank])));

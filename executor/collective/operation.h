@@ -35,6 +35,7 @@ struct Operation {
   Elements out = {};                      // what is written; in place: the same memory
   std::vector<std::int64_t> counts = {};  // of an all-gather: elements of each rank
   std::uint64_t number = 0;               // 1: the group's first; 0: a message
+  std::uint64_t tag = 0;                  // of what is exchanged
   std::string label = {};
 };
 
@@ -45,6 +46,7 @@ struct Signature {
   std::uint64_t number = 0;
   std::int64_t count = 0;   // all that one rank gives to a reduction; all that a gather makes
   std::uint64_t parts = 0;  // hash of an all-gather's counts
+  std::uint64_t tag = 0;    // not of a message
   std::int32_t root = -1;   // of a message: its sender
   std::int32_t to = -1;     // of a message: its receiver
   OperationKind kind = OperationKind::kBarrier;

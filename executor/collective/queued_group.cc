@@ -92,6 +92,7 @@ Completion QueuedGroup::Start(Operation op, const CollectiveOptions& options) {
   if (Status wrong = CheckOperation(op, rank(), size()); !wrong.ok()) return Completion::Of(std::move(wrong));
   if (Status wrong = backend_->Accept(op); !wrong.ok()) return Completion::Of(std::move(wrong));
   op.label = options.label;
+  op.tag = options.tag;
   Completion completion;
   {
     std::unique_lock lock(mutex_);

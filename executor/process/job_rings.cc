@@ -19,8 +19,17 @@ Result<std::unique_ptr<CollectiveGroup>> GroupOfOne() {
 
 JobRings::~JobRings() { Disconnect(); }
 
+Status JobRings::RequirePresence() const {
+  const std::lock_guard lock(mutex_);
+  if (!left_) return OkStatus();
+  return FailedPrecondition("E-collective-left", "this process has left the other ranks",
+                            "; a process joins a job once");
+}
+
 Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
-  if (Joined()) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  if (membership_) {
     if (membership_->addresses == addresses && membership_->rank == rank) return OkStatus();
     return FailedPrecondition("E-collective-joined", "this process is rank ", membership_->rank, " of ",
                               penstock::Join(membership_->addresses, ","), " already; it cannot be rank ",
@@ -41,29 +50,10 @@ Status JobRings::Join(const std::vector<std::string>& addresses, int rank) {
 }
 
 Status JobRings::MakeRing(int ring, int group_ranks) {
-  if (const auto at = group_ranks_.find(ring); at != group_ranks_.end()) {
-    if (group_ranks == 0 || group_ranks == at->second) return OkStatus();
-    return FailedPrecondition(
-               "E-collective-ring-made", "ring ", ring, " was made ",
-               at->second == 0 ? "without groups of ranks" : StrCat("with groups of ", at->second, " ranks"),
-               "; it cannot have groups of ", group_ranks)
-        .With(
-            "note: set hierarchical_allreduce_inter_nranks alike in DistributeTranspilerConfig and in "
-            "BuildStrategy");
-  }
-  if (!Joined()) {
-    return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
-                              "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
-  }
-  rendezvous::Ring all{.number = ring, .rank = membership_->rank};
-  for (std::size_t r = 0; r < membership_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
-  std::unique_ptr<CollectiveGroup> group;
-  if (job_.store == nullptr) {
-    PENSTOCK_ASSIGN_OR_RETURN(group, GroupOfOne());
-  } else {
-    const Waiting here(*this);
-    PENSTOCK_ASSIGN_OR_RETURN(group, MakeRingGroup(*job_.store, all, group_ranks));
-  }
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  if (groups_.contains(ring)) return RequireGroups(ring, group_ranks);
+  PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group, GroupOfAll(ring, group_ranks));
   const std::lock_guard lock(mutex_);
   groups_.emplace(ring, std::move(group));
   group_ranks_.emplace(ring, group_ranks);
@@ -71,6 +61,8 @@ Status JobRings::MakeRing(int ring, int group_ranks) {
 }
 
 Status JobRings::MakeOwnRing(int ring) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
   if (groups_.contains(ring)) return OkStatus();
   PENSTOCK_ASSIGN_OR_RETURN(std::unique_ptr<CollectiveGroup> group, GroupOfOne());
   const std::lock_guard lock(mutex_);
@@ -78,7 +70,33 @@ Status JobRings::MakeOwnRing(int ring) {
   return OkStatus();
 }
 
+Status JobRings::RequireGroups(int ring, int group_ranks) const {
+  const auto at = group_ranks_.find(ring);
+  const int made = at == group_ranks_.end() ? 0 : at->second;
+  if (group_ranks == 0 || group_ranks == made) return OkStatus();
+  return FailedPrecondition("E-collective-ring-made", "ring ", ring, " was made ",
+                            made == 0 ? "without groups of ranks" : StrCat("with groups of ", made, " ranks"),
+                            "; it cannot have groups of ", group_ranks)
+      .With(
+          "note: set hierarchical_allreduce_inter_nranks alike in DistributeTranspilerConfig and in "
+          "BuildStrategy");
+}
+
+Result<std::unique_ptr<CollectiveGroup>> JobRings::GroupOfAll(int ring, int group_ranks) {
+  if (!membership_) {
+    return FailedPrecondition("E-collective-not-joined", "ring ", ring, " cannot be made: no op before, ",
+                              "gen_nccl_id or c_gen_nccl_id, has joined the ranks");
+  }
+  if (job_.store == nullptr) return GroupOfOne();
+  rendezvous::Ring all{.number = ring, .rank = membership_->rank};
+  for (std::size_t r = 0; r < membership_->addresses.size(); ++r) all.members.push_back(static_cast<int>(r));
+  const Waiting here(*this);
+  return MakeRingGroup(*job_.store, all, group_ranks);
+}
+
 Status JobRings::Begin(const Program& program) {
+  const std::lock_guard meeting(meeting_);
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
   if (begun_.contains(program.content_id())) return OkStatus();
   if (job_.store != nullptr) {
     const Waiting here(*this);
@@ -91,6 +109,8 @@ Status JobRings::Begin(const Program& program) {
 }
 
 Result<CollectiveGroup*> JobRings::Ring(int ring) {
+  PENSTOCK_RETURN_IF_ERROR(RequirePresence());
+  const std::lock_guard lock(mutex_);
   if (const auto at = groups_.find(ring); at != groups_.end()) return at->second.get();
   return FailedPrecondition("E-collective-no-ring", "no op has made ring ", ring,
                             "; run the start-up program first");

@@ -5,7 +5,10 @@
 //   ... ExecutorOptions{.rings = &rings} ...
 //   rings.Leave(OkStatus());   // the process ends
 //
-// One a process. Threads as CollectiveRings; Leave from any thread.
+// After Leave nothing is joined, made, begun or found any more: kFailedPrecondition E-collective-left.
+//
+// One a process. Thread-safe, but for Disconnect; calls that wait for other ranks come one after the other,
+// and all ranks make their rings in the same order.
 #pragma once
 
 #include <atomic>
@@ -45,9 +48,14 @@ class JobRings : public CollectiveRings {
   void AbortRing(int ring, const Status& why) override;
 
  private:
-  bool Joined() const { return membership_.has_value(); }
+  // E-collective-left.
+  Status RequirePresence() const;
+  // E-collective-ring-made.
+  Status RequireGroups(int ring, int group_ranks) const;
+  Result<std::unique_ptr<CollectiveGroup>> GroupOfAll(int ring, int group_ranks);
 
-  // Written by the thread that runs programs; `mutex_` guards what Leave and the aborts read.
+  std::mutex meeting_;  // held while ranks meet; taken before `mutex_`
+  // Of what follows, which only a meeting writes.
   mutable std::mutex mutex_;
   std::optional<rendezvous::Membership> membership_;
   JobStore job_;  // without a store where the job has one rank

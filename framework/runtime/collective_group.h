@@ -26,7 +26,7 @@
 //                     or aborted its group (with its reason). Both name the rank, and the operation in which
 //                     it was missed: number, kind and bytes.
 //   kInvalidArgument  E-collective-mismatch: the n-th operations of two ranks differ, in kind, type, count,
-//                     root or reduction. Names both, with their labels, on all ranks.
+//                     root, reduction or tag. Names both, with their labels, on all ranks.
 //   what Abort gave   on this rank
 // One that is found before the operation starts ends only that one: kInvalidArgument E-collective-argument.
 // A wait never gives up for time: after 10 s, 20 s, 40 s it logs the operation and the rank it waits for.
@@ -87,6 +87,9 @@ struct ConstElements {
 struct CollectiveOptions {
   // For people, in errors and reports: the variable, the user's line. Copied, of at most 160 bytes.
   std::string_view label = {};
+  // What is exchanged, as a number that all ranks give alike (a hash of its name, say): different ones are a
+  // mismatch. Of messages nobody looks at it.
+  std::uint64_t tag = 0;
   // The caller waits at once: the operation may run on its thread, and the Completion is done. Saves two
   // changes of threads, which small operations feel. Changes speed only.
   bool blocking = false;

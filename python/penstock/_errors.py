@@ -1,11 +1,20 @@
 """Errors that only Python can find, in the form of those from C++."""
 
-from penstock._penstock import ProgramError
+from penstock._penstock import ProgramError, StateError
 
 
 def program_error(id, message, *details):
     """A ProgramError to raise: `message   [id]`, then one line for each detail."""
-    error = ProgramError('\n  '.join(('%s   [%s]' % (message, id),) + details))
+    return _error(ProgramError, id, message, details)
+
+
+def state_error(id, message, *details):
+    """The same of a StateError."""
+    return _error(StateError, id, message, details)
+
+
+def _error(kind, id, message, details):
+    error = kind('\n  '.join(('%s   [%s]' % (message, id),) + details))
     error.id = id
     error.details = list(details)
     return error

@@ -30,6 +30,7 @@
 #include "operators/all_ops.h"
 #include "python/src/bind.h"
 #include "python/src/errors.h"
+#include "python/src/process_rings.h"
 #include "python/src/program_box.h"
 #include "python/src/runner.h"
 #include "python/src/tensor_handle.h"
@@ -305,6 +306,17 @@ void StopCommunicator() {
 bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->communicator.running(); }
 
 }  // namespace
+
+process::JobRings& RingsOfThisProcess() {
+  if (ended) throw StatusError(FailedPrecondition("E-run-late", "the process is about to end"));
+  return ThisProcess().rings;
+}
+
+void LeaveRings() {
+  if (ended || client_made_by != getpid()) return;
+  ClientSlot()->rings.Leave(OkStatus());
+  if (running == 0) ClientSlot()->rings.Disconnect();
+}
 
 void BindExecutor(py::module_& m) {
   py::class_<PyExecutor>(m, "Executor")

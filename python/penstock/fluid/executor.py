@@ -174,6 +174,12 @@ def _watch_end_of_process():
         multiprocessing.util.Finalize(None, _end_of_child, exitpriority=-1000)    # behind all others
 
 
+def watch_this_thread():
+    """It takes part in the job: an exception that ends it is the job's."""
+    _watch_end_of_process()
+    _this_thread.ran = True
+
+
 def _chain_thread_hook():
     """An exception that ends a thread leaves the process's exit code 0."""
     report = threading.excepthook

@@ -1,0 +1,37 @@
+"""Horovod's face: ranks of a job without parameter servers exchange arrays, or the gradients of a program.
+
+    import penstock.hvd as hvd                 # instead of horovod.torch
+
+    hvd.init()                                 # every process, started by the launcher
+    total = hvd.allreduce(np.ones(3, 'float32'), op=hvd.Sum)      # array([2., 2., 2.]) with two ranks
+
+    optimizer = hvd.DistributedOptimizer(fluid.optimizer.SGD(hvd.scale_learning_rate(0.1)))
+    optimizer.minimize(loss)
+    exe.run(fluid.default_startup_program())   # all ranks begin with rank 0's values
+    exe.run(feed=my_part_of_the_batch)         # gradients are the mean of all ranks'
+
+`python -m penstock.distributed.launch --worker_num 4 train.py` starts four ranks on this machine. Names, arguments and
+meaning are Horovod's for PyTorch (0.19), with NumPy arrays for tensors. What differs:
+
+* Ranks start operations in the same order; Horovod waits until all have started one of a name. Where a rank starts
+  another one, or one of another name, all get an error (E-collective-mismatch), which names both and the users' lines.
+* A reduction adds in the order of the ranks where all are of one host: the same bytes in each run.
+* A process joins a job once: after shutdown() there is no second init().
+
+Errors: penstock.StateError E-hvd-init (no init() yet), E-collective-left (after shutdown()); penstock.ProgramError
+E-hvd-* (arguments), E-collective-mismatch; penstock.PeerError E-collective-peer-lost, E-collective-peer-left (another
+rank has ended; with its reason, if it told one). Calls of several threads are safe, in an order that all ranks share.
+"""
+
+from penstock.hvd._arrays import (Adasum, Average, Max, Min, Product, Sum, allgather, allgather_async, allreduce,
+                                  allreduce_, allreduce_async, allreduce_async_, barrier, broadcast, broadcast_,
+                                  broadcast_async, broadcast_async_, poll, synchronize)
+from penstock.hvd._job import init, is_initialized, local_rank, local_size, rank, shutdown, size
+from penstock.hvd.compression import Compression
+
+__all__ = [
+    'Adasum', 'Average', 'Compression', 'Max', 'Min', 'Product', 'Sum', 'allgather', 'allgather_async', 'allreduce',
+    'allreduce_', 'allreduce_async', 'allreduce_async_', 'barrier', 'broadcast', 'broadcast_', 'broadcast_async',
+    'broadcast_async_', 'init', 'is_initialized', 'local_rank', 'local_size', 'poll', 'rank', 'shutdown', 'size',
+    'synchronize',
+]

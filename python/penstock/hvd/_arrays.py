@@ -1,0 +1,276 @@
+"""Operations of all ranks on NumPy arrays, and handles of those that run beside the program."""
+
+import itertools
+import threading
+import zlib
+
+import numpy
+
+from penstock import _penstock
+from penstock._call_site import call_site
+from penstock._errors import program_error
+from penstock.fluid.executor import watch_this_thread
+from penstock.hvd._job import the_job
+from penstock.hvd.compression import Compression
+
+# What ranks exchange, by numpy's name; bools only as they are.
+_TYPES = {'float16': 'f16', 'float32': 'f32', 'float64': 'f64', 'int8': 'i8', 'uint8': 'u8', 'int32': 'i32',
+          'int64': 'i64', 'bool': 'bool'}
+_EXTENTS_MAX = 64    # of an array in numpy
+
+
+class _Reduction:
+
+    def __init__(self, name):
+        self.name = name
+
+    def __repr__(self):
+        return 'hvd.%s' % self.name
+
+
+Average, Sum, Adasum = _Reduction('Average'), _Reduction('Sum'), _Reduction('Adasum')
+Min, Max, Product = _Reduction('Min'), _Reduction('Max'), _Reduction('Product')
+_NAMES = {Average: 'mean', Sum: 'sum', Min: 'min', Max: 'max', Product: 'product'}
+
+
+class _Label:
+    """What others are told of an operation: its name and the user's line. Names must be the same on all ranks."""
+
+    def __init__(self, function, name):
+        if name is not None and not isinstance(name, str):
+            raise TypeError('hvd.%s: name must be a str, not %s' % (function, type(name).__name__))
+        self.text = ', '.join(part for part in (name or 'hvd.%s' % function, call_site()) if part)
+        self.tag = zlib.crc32(name.encode('utf-8', 'surrogateescape')) if name else 0
+
+
+class _Operation:
+    """One that was started, and what it makes."""
+
+    def __init__(self, pending, array, finish=None):
+        self._pending, self._array, self._finish = pending, array, finish
+
+    def done(self):
+        return self._pending is None or self._pending.done()
+
+    def wait(self):
+        if self._pending is not None:
+            self._pending.wait()
+        return self._array if self._finish is None else self._finish(self._array)
+
+
+_lock = threading.Lock()
+_numbers = itertools.count(1)
+_operations = {}    # by handle
+
+
+def _keep(operation):
+    with _lock:
+        handle = next(_numbers)
+        _operations[handle] = operation
+    return handle
+
+
+def _unknown(function, handle):
+    return program_error('E-hvd-handle', 'hvd.%s: no operation has the handle %r; each is synchronized once' %
+                         (function, handle))
+
+
+def poll(handle):
+    """Whether the operation is done, so that synchronize(handle) returns at once."""
+    operation = _operations.get(handle)
+    if operation is None:
+        raise _unknown('poll', handle)
+    return operation.done()
+
+
+def synchronize(handle):
+    """Waits for an operation of one of the _async functions; returns what the function without _async does.
+
+    Raises: penstock.ProgramError E-hvd-handle (none such, or synchronized already); what the operation failed with.
+    """
+    with _lock:
+        operation = _operations.pop(handle, None)
+    if operation is None:
+        raise _unknown('synchronize', handle)
+    return operation.wait()
+
+
+def _begin(function):
+    watch_this_thread()
+    return the_job(function)
+
+
+def _type_of(function, array, reduced=False):
+    name = array.dtype.name
+    if name in _TYPES and not (reduced and name == 'bool'):
+        return _TYPES[name]
+    raise program_error('E-hvd-array', 'hvd.%s: ranks do not %s elements of %s; use %s' %
+                        (function, 'reduce' if reduced else 'exchange', name,
+                         ', '.join(each for each in _TYPES if not (reduced and each == 'bool'))))
+
+
+def _copied(array):
+    array = numpy.asarray(array)
+    return numpy.array(array, dtype=array.dtype.newbyteorder('='), order='C')
+
+
+def _own(function, array):
+    """The array, if its memory can be written by others."""
+    if not isinstance(array, numpy.ndarray):
+        raise TypeError('hvd.%s changes its argument, a numpy array, not %s' % (function, type(array).__name__))
+    if array.flags.c_contiguous and array.flags.writeable and array.flags.aligned and array.dtype.isnative:
+        return array
+    raise program_error('E-hvd-array', 'hvd.%s: an array that is changed in place must be C-contiguous, aligned, '
+                        'writeable and of native bytes; use hvd.%s' % (function, function.rstrip('_')))
+
+
+def _op_of(function, average, op):
+    if average is not None and op is not None:
+        raise program_error('E-hvd-op', 'hvd.%s: average=%r and op=%r were both given; give op' %
+                            (function, average, op))
+    if average is not None:
+        return Average if average else Sum
+    op = Average if op is None else op
+    if not isinstance(op, _Reduction):
+        raise program_error('E-hvd-op', 'hvd.%s: op is %r; it must be hvd.Average, Sum, Adasum, Min, Max or Product' %
+                            (function, op))
+    return op
+
+
+def _reduce(function, array, average, name, op):
+    """Starts the reduction of `array` in place."""
+    op = _op_of(function, average, op)
+    kind = _type_of(function, array, reduced=True)
+    if op is Average and array.dtype.kind != 'f':
+        raise program_error('E-hvd-op', 'hvd.%s: the mean of %s is not one; use op=hvd.Sum' %
+                            (function, array.dtype.name))
+    label = _Label(function, name)
+    if op is Adasum:
+        _penstock.arrays_adasum(array, kind, label.text, label.tag)
+        return _Operation(None, array)
+    return _Operation(_penstock.arrays_all_reduce(array, kind, _NAMES[op], label.text, label.tag), array)
+
+
+def allreduce_async(tensor, average=None, name=None, op=None):
+    """As allreduce, without compression; returns a handle for synchronize. With op=Adasum it is done already."""
+    _begin('allreduce_async')
+    return _keep(_reduce('allreduce_async', _copied(tensor), average, name, op))
+
+
+def allreduce_async_(tensor, average=None, name=None, op=None):
+    """As allreduce_; returns a handle for synchronize, before which nobody may touch the array."""
+    _begin('allreduce_async_')
+    return _keep(_reduce('allreduce_async_', _own('allreduce_async_', tensor), average, name, op))
+
+
+def allreduce(tensor, average=None, name=None, compression=Compression.none, op=None):
+    """A new array: `tensor` reduced over all ranks, element by element.
+
+    tensor       of the same shape and element type on all ranks: float16, 32, 64, int8, 32, 64 or uint8
+    average      older spelling of op: True is Average, False is Sum
+    name         for errors; the same on all ranks
+    compression  Compression.fp16 exchanges floats in half precision
+    op           Average (of floats; the default), Sum, Min, Max, Product, or Adasum, which takes 2, 4, 8, ... ranks
+
+        hvd.allreduce(np.full(2, hvd.rank(), 'float32'))        # array([0.5, 0.5]) with two ranks
+
+    Cost, of S bytes and P ranks: on one host 2 S (P-1)/P written and read; over TCP as many sent. Adasum: S log2 P.
+    """
+    _begin('allreduce')
+    exchanged, context = compression.compress(numpy.asarray(tensor))
+    return compression.decompress(_reduce('allreduce', _copied(exchanged), average, name, op).wait(), context)
+
+
+def allreduce_(tensor, average=None, name=None, op=None):
+    """As allreduce, in the memory of `tensor`, a C-contiguous array; returns it."""
+    _begin('allreduce_')
+    return _reduce('allreduce_', _own('allreduce_', tensor), average, name, op).wait()
+
+
+def _gather(function, tensor, name):
+    array = _copied(tensor)
+    kind = _type_of(function, array)
+    if array.ndim == 0:
+        raise program_error('E-hvd-array', 'hvd.%s joins first extents, and this array has none' % function)
+    label = _Label(function, name)
+    shapes = _shapes(function, array, label)
+    counts = [int(numpy.prod(shape, dtype='int64')) for shape in shapes]
+    out = numpy.empty((sum(shape[0] for shape in shapes),) + array.shape[1:], array.dtype)
+    return _Operation(_penstock.arrays_all_gather(array, out, kind, counts, label.text, label.tag), out)
+
+
+def _shapes(function, array, label):
+    """Of all ranks' arrays; returns when all have come."""
+    ranks = len(the_job(function).addresses)
+    mine = numpy.full(2 + _EXTENTS_MAX, 0, 'int64')
+    mine[:2 + array.ndim] = (list(_TYPES).index(array.dtype.name), array.ndim) + array.shape
+    all_ranks = numpy.empty((ranks, len(mine)), 'int64')
+    _penstock.arrays_all_gather(mine, all_ranks, 'i64', [len(mine)] * ranks, label.text, label.tag).wait()
+    shapes = []
+    for rank, (kind, extents, *rest) in enumerate(all_ranks.tolist()):
+        shapes.append(tuple(rest[:extents]))
+        if (kind, shapes[rank][1:]) != (all_ranks[0][0], shapes[0][1:]):
+            names = list(_TYPES)
+            raise program_error(
+                'E-hvd-allgather', 'hvd.%s: rank 0 gathers %s%s, rank %d %s%s; only the first extents may differ (%s)' %
+                (function, names[all_ranks[0][0]], list(shapes[0]), rank, names[kind], list(shapes[rank]), label.text))
+    return shapes
+
+
+def allgather_async(tensor, name=None):
+    """As allgather; returns a handle for synchronize. It waits until all ranks have told their shapes."""
+    _begin('allgather_async')
+    return _keep(_gather('allgather_async', tensor, name))
+
+
+def allgather(tensor, name=None):
+    """A new array: the rows of rank 0's `tensor`, then those of rank 1's, and so on. Ranks may have different
+    numbers of rows, also none; element type and further extents are the same.
+
+        hvd.allgather(np.full((1, 2), hvd.rank()))      # array([[0, 0], [1, 1]]) with two ranks
+
+    Raises: penstock.ProgramError E-hvd-allgather, on all ranks: arrays that do not fit together.
+    """
+    _begin('allgather')
+    return _gather('allgather', tensor, name).wait()
+
+
+def _give(function, array, root_rank, name):
+    """Starts the broadcast of `array` in place."""
+    kind = _type_of(function, array)
+    ranks = len(the_job(function).addresses)
+    if isinstance(root_rank, bool) or not isinstance(root_rank, (int, numpy.integer)) or not 0 <= root_rank < ranks:
+        raise program_error('E-hvd-root', 'hvd.%s: root_rank is %r; it must be from 0 to %d' %
+                            (function, root_rank, ranks - 1))
+    label = _Label(function, name)
+    return _Operation(_penstock.arrays_broadcast(array, kind, int(root_rank), label.text, label.tag), array)
+
+
+def broadcast_async(tensor, root_rank, name=None):
+    """As broadcast; returns a handle for synchronize."""
+    _begin('broadcast_async')
+    return _keep(_give('broadcast_async', _copied(tensor), root_rank, name))
+
+
+def broadcast_async_(tensor, root_rank, name=None):
+    """As broadcast_; returns a handle for synchronize, before which nobody may touch the array."""
+    _begin('broadcast_async_')
+    return _keep(_give('broadcast_async_', _own('broadcast_async_', tensor), root_rank, name))
+
+
+def broadcast(tensor, root_rank, name=None):
+    """A new array: the `tensor` of rank root_rank. Shape and element type are the same on all ranks."""
+    _begin('broadcast')
+    return _give('broadcast', _copied(tensor), root_rank, name).wait()
+
+
+def broadcast_(tensor, root_rank, name=None):
+    """As broadcast, in the memory of `tensor`, a C-contiguous array; returns it."""
+    _begin('broadcast_')
+    return _give('broadcast_', _own('broadcast_', tensor), root_rank, name).wait()
+
+
+def barrier():
+    """Returns when all ranks have come to it."""
+    _begin('barrier')
+    _penstock.arrays_barrier(_Label('barrier', None).text).wait()

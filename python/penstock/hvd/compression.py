@@ -1,0 +1,36 @@
+"""What becomes of an array before ranks exchange it, and afterwards."""
+
+import numpy
+
+
+class _None:
+    """Arrays as they are."""
+
+    @staticmethod
+    def compress(array):
+        """(what is exchanged, what decompress needs to know)"""
+        return array, None
+
+    @staticmethod
+    def decompress(array, context):
+        return array
+
+
+class _Fp16:
+    """Floats in half precision: half the bytes or less. What is larger than 65504 becomes infinite."""
+
+    @staticmethod
+    def compress(array):
+        array = numpy.asarray(array)
+        return (array.astype('float16'), array.dtype) if array.dtype.kind == 'f' else (array, None)
+
+    @staticmethod
+    def decompress(array, context):
+        return array if context is None else array.astype(context)
+
+
+class Compression:
+    """The ways to make what is exchanged smaller; each has compress(array) and decompress(array, context)."""
+
+    none = _None
+    fp16 = _Fp16

@@ -1,0 +1,230 @@
+// What ranks do with arrays: penstock.hvd. A ring of its own, so that programs and arrays do not wait for
+// each other.
+//
+// Ranks start operations in the same order. Starts of several Python threads come one after the other; which
+// first, is the threads' to agree on, and ranks that do not agree get E-collective-mismatch.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/collective/rendezvous/join_facts.h"
+#include "framework/runtime/adasum.h"
+#include "python/src/bind.h"
+#include "python/src/errors.h"
+#include "python/src/process_rings.h"
+#include "python/src/runner.h"
+
+namespace penstock::python {
+namespace {
+
+namespace py = pybind11;
+
+// Programs count theirs from 0.
+constexpr int kArrayRing = 1 << 30;
+
+// Held while an operation is started, and while the rings end.
+std::mutex& Starting() {
+  static auto* const mutex = new std::mutex();
+  return *mutex;
+}
+
+// The memory of a C-contiguous array, which stays while this lives.
+class ArrayMemory {
+ public:
+  ArrayMemory(const py::handle& array, const std::string& type, bool written) : type_(type) {
+    const int flags = PyBUF_C_CONTIGUOUS | (written ? PyBUF_WRITABLE : 0);
+    if (PyObject_GetBuffer(array.ptr(), &view_, flags) != 0) throw py::error_already_set();
+    const std::optional<DType> dtype = DTypeFromName(type);
+    const std::optional<ElementType> found = dtype ? ElementTypeOf(*dtype) : std::nullopt;
+    if (found && static_cast<Py_ssize_t>(SizeOf(*found)) == view_.itemsize) {
+      element_ = *found;
+      return;
+    }
+    PyBuffer_Release(&view_);
+    throw StatusError(InvalidArgument("E-array-dtype", "ranks do not exchange elements of ", type));
+  }
+  ~ArrayMemory() { PyBuffer_Release(&view_); }
+  ArrayMemory(const ArrayMemory&) = delete;
+  ArrayMemory& operator=(const ArrayMemory&) = delete;
+
+  Elements elements() const {
+    return {static_cast<std::byte*>(view_.buf), static_cast<std::int64_t>(view_.len / view_.itemsize),
+            element_};
+  }
+
+ private:
+  Py_buffer view_{};
+  std::string type_;
+  ElementType element_ = ElementType::kUInt8;
+};
+using Memories = std::vector<std::unique_ptr<ArrayMemory>>;
+
+std::unique_ptr<ArrayMemory> Written(const py::handle& array, const std::string& type) {
+  return std::make_unique<ArrayMemory>(array, type, /*written=*/true);
+}
+std::unique_ptr<ArrayMemory> Read(const py::handle& array, const std::string& type) {
+  return std::make_unique<ArrayMemory>(array, type, /*written=*/false);
+}
+
+// An operation under way and the memory that it uses. Made, waited for and destroyed with the GIL held.
+class PendingArrays {
+ public:
+  PendingArrays(Completion completion, Memories memories)
+      : completion_(std::move(completion)), memories_(std::move(memories)) {}
+  // Nobody waits for it any more, and ranks still write there: the memory stays for ever.
+  ~PendingArrays() {
+    if (completion_.done()) return;
+    for (std::unique_ptr<ArrayMemory>& memory : memories_) static_cast<void>(memory.release());
+  }
+  PendingArrays(const PendingArrays&) = delete;
+  PendingArrays& operator=(const PendingArrays&) = delete;
+
+  bool done() const { return completion_.done(); }
+  void Wait() {
+    Status status;
+    if (completion_.done()) {
+      status = completion_.Wait();
+    } else {
+      process::JobRings& rings = RingsOfThisProcess();
+      RunInterruptibly([&] { status = rings.Wait(completion_); }, [&] { rings.Cancel(); });
+    }
+    Check(std::move(status));
+  }
+
+ private:
+  const Completion completion_;
+  Memories memories_;
+};
+using Started = std::unique_ptr<PendingArrays>;
+
+Started Start(Memories memories, const std::function<Completion(CollectiveGroup&)>& start) {
+  process::JobRings& rings = RingsOfThisProcess();
+  std::optional<Result<Completion>> started;
+  {
+    const py::gil_scoped_release others;
+    const std::lock_guard lock(Starting());
+    started = [&]() -> Result<Completion> {
+      PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(kArrayRing));
+      return start(*group);
+    }();
+  }
+  return std::make_unique<PendingArrays>(Take(*std::move(started)), std::move(memories));
+}
+
+Reduction ReductionOfText(const std::string& text) {
+  for (const Reduction each : {Reduction::kSum, Reduction::kMean, Reduction::kProduct, Reduction::kMax}) {
+    if (text == ReductionName(each)) return each;
+  }
+  return Reduction::kMin;
+}
+
+Started AllReduce(const py::handle& array, const std::string& type, const std::string& reduction,
+                  const std::string& label, std::uint64_t tag) {
+  Memories memories;
+  memories.push_back(Written(array, type));
+  const Elements data = memories.front()->elements();
+  const Reduction how = ReductionOfText(reduction);
+  return Start(std::move(memories), [&](CollectiveGroup& group) {
+    return group.AllReduce(data, how, {.label = label, .tag = tag});
+  });
+}
+
+Started Broadcast(const py::handle& array, const std::string& type, int root, const std::string& label,
+                  std::uint64_t tag) {
+  Memories memories;
+  memories.push_back(Written(array, type));
+  const Elements data = memories.front()->elements();
+  return Start(std::move(memories), [&](CollectiveGroup& group) {
+    return group.Broadcast(data, root, {.label = label, .tag = tag});
+  });
+}
+
+Started AllGather(const py::handle& in, const py::handle& out, const std::string& type,
+                  const std::vector<std::int64_t>& counts, const std::string& label, std::uint64_t tag) {
+  Memories memories;
+  memories.push_back(Read(in, type));
+  memories.push_back(Written(out, type));
+  const Elements from = memories.front()->elements(), to = memories.back()->elements();
+  return Start(std::move(memories), [&](CollectiveGroup& group) {
+    return group.AllGather(from, counts, to, {.label = label, .tag = tag});
+  });
+}
+
+Started Barrier(const std::string& label) {
+  return Start({}, [&](CollectiveGroup& group) { return group.Barrier({.label = label}); });
+}
+
+// Done when it returns.
+void Adasum(const py::handle& array, const std::string& type, const std::string& label, std::uint64_t tag) {
+  const std::unique_ptr<ArrayMemory> memory = Written(array, type);
+  const Elements data = memory->elements();
+  process::JobRings& rings = RingsOfThisProcess();
+  Status status;
+  RunInterruptibly(
+      [&] {
+        const std::lock_guard lock(Starting());
+        status = [&]() -> Status {
+          PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(kArrayRing));
+          return AllReduceAdasum(rings, *group, data, {.label = label, .tag = tag});
+        }();
+      },
+      [&] { rings.Cancel(); });
+  Check(std::move(status));
+}
+
+// Returns when all ranks have come. Without addresses this process is alone.
+void Join(const std::vector<std::string>& addresses, int rank) {
+  process::JobRings& rings = RingsOfThisProcess();
+  Status status;
+  RunInterruptibly(
+      [&] {
+        if (addresses.empty()) {
+          status = rings.MakeOwnRing(kArrayRing);
+          return;
+        }
+        status = rings.Join(addresses, rank);
+        if (status.ok()) status = rings.MakeRing(kArrayRing, 0);
+      },
+      [&] { rings.Cancel(); });
+  Check(std::move(status));
+}
+
+void Leave() {
+  const py::gil_scoped_release others;
+  const std::lock_guard lock(Starting());
+  LeaveRings();
+}
+
+// (addresses of all ranks, this one) as the launcher has said it; None if it has not.
+py::object JobOfEnvironment() {
+  const std::optional<rendezvous::JoinFacts> facts =
+      Take(rendezvous::FactsOfEnvironment(rendezvous::ProcessEnvironment()));
+  if (!facts) return py::none();
+  return py::make_tuple(facts->addresses, facts->rank);
+}
+
+}  // namespace
+
+void BindRankArrays(py::module_& m) {
+  py::class_<PendingArrays>(m, "_PendingArrays")
+      .def("done", &PendingArrays::done)
+      .def("wait", &PendingArrays::Wait);
+  m.def("arrays_join", &Join);
+  m.def("arrays_leave", &Leave);
+  m.def("arrays_all_reduce", &AllReduce);
+  m.def("arrays_adasum", &Adasum);
+  m.def("arrays_broadcast", &Broadcast);
+  m.def("arrays_all_gather", &AllGather);
+  m.def("arrays_barrier", &Barrier);
+  m.def("job_of_environment", &JobOfEnvironment);
+}
+
+}  // namespace penstock::python

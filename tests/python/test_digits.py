@@ -1,5 +1,5 @@
-"""Each mode trains the demo's network on two pservers and two trainers: once in the quick tests where the servers'
-order is free, ten times out of ten in the slow ones."""
+"""Each mode trains the demo's network on two pservers and two trainers, or on two and four ranks: once in the quick
+tests, where the servers' order is free or ranks compute by themselves, ten times out of ten in the slow ones."""
 
 import json
 import os
@@ -32,16 +32,47 @@ MODES = {
     'two-bit': ['--compression', 'two_bit 0.02 from 1024', '--epochs', '20'],
     'top-k': ['--compression', 'top_k 0.05 from 1024'],
 }
+RANK_MODES = {
+    'grad_allreduce': ['--mode', 'grad_allreduce'],
+    'grad_allreduce-dgc': ['--mode', 'grad_allreduce', '--dgc'],
+    'local_sgd': ['--mode', 'local_sgd'],
+    'local_sgd-4': ['--mode', 'local_sgd', '--k_steps', '4'],
+    'nccl2': ['--mode', 'nccl2'],
+    'nccl2-rings': ['--mode', 'nccl2', '--rings', '2'],
+    'nccl2-norm': ['--mode', 'nccl2', '--batch_norm'],
+    'nccl2-dgc': ['--mode', 'nccl2', '--dgc'],
+}
 
 
-def accuracies(folder, arguments):
-    """Of both trainers at their end."""
+def accuracies(folder, arguments, trainers=2, servers=2):
+    """Of all trainers at their end."""
+    roles = ['--worker_num', str(trainers)] + (['--server_num', str(servers)] if servers else [])
     result = subprocess.run(
-        [sys.executable, '-m', 'penstock.distributed.launch', '--server_num', '2', '--worker_num', '2', '--log_dir',
-         str(folder / 'logs'), str(DIGITS), '--out', str(folder), *arguments],
+        [sys.executable, '-m', 'penstock.distributed.launch', *roles, '--log_dir', str(folder / 'logs'), str(DIGITS),
+         '--out', str(folder), *arguments],
         env=dict(os.environ, OMP_NUM_THREADS='1'), text=True, capture_output=True, timeout=WAIT_S)
     assert result.returncode == 0, result.stderr
-    return [json.loads((folder / f'trainer_{trainer}.json').read_text())['accuracy'] for trainer in range(2)]
+    return [json.loads((folder / f'trainer_{index}.json').read_text())['accuracy'] for index in range(trainers)]
+
+
+@pytest.mark.parametrize('mode', ['local_sgd-4', 'nccl2-norm', 'grad_allreduce-dgc'])
+def test_ranks_learn_digits(tmp_path, mode):
+    pytest.importorskip('sklearn')
+    seen = accuracies(tmp_path, RANK_MODES[mode], servers=0)
+    assert min(seen) >= ACCURACY, seen
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('ranks', [2, 4])
+@pytest.mark.parametrize('mode', [*RANK_MODES, 'nccl2-groups'])
+def test_ranks_of_every_mode_learn_digits(tmp_path, mode, ranks):
+    pytest.importorskip('sklearn')
+    if mode == 'nccl2-groups' and ranks == 2:
+        pytest.skip('two ranks do not make several groups of several')
+    arguments = ['--mode', 'nccl2', '--group_ranks', '2'] if mode == 'nccl2-groups' else RANK_MODES[mode]
+    seen = accuracies(tmp_path, arguments, ranks, servers=0)
+    print('%s on %d ranks: accuracy %.4f to %.4f' % (mode, ranks, min(seen), max(seen)))
+    assert min(seen) >= ACCURACY, seen
 
 
 @pytest.mark.parametrize('mode', ['async', 'dc-asgd', 'staleness-1', 'geo'])

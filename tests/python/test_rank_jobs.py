@@ -1,23 +1,18 @@
 """Jobs of ranks without pservers, as processes: every collective mode trains as one process on the joined batch."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-from penstock.distributed.launch.job import free_ports
+from rank_processes import Ranks
 
-WAIT_S = 120
-
-# A rank: argv is mode, rank, the addresses and the file for its parameters. Ranks begin with different values. A mode
+# A rank: argv is the mode. It leaves its parameters in a file. Ranks begin with different values. A mode
 # may name options behind it: "nccl2 rings groups norm" has two rings, groups of two ranks and sync_batch_norm;
 # "compiled levels" groups that the strategy asks for.
 RANK = """
-    import sys
+    import os, sys
     import numpy as np
     import penstock.fluid as fluid
-    (mode, *options), rank, addresses, path = sys.argv[1].split(), int(sys.argv[2]), sys.argv[3].split(','), sys.argv[4]
+    mode, *options = sys.argv[1].split()
+    rank, addresses = int(os.environ['PADDLE_TRAINER_ID']), os.environ['PADDLE_TRAINER_ENDPOINTS'].split(',')
     fluid.default_startup_program().random_seed = 5 + rank
     x, y = fluid.data('x', [None, 13]), fluid.data('y', [None, 1])
     hidden = fluid.layers.fc(x, 1300 if 'dgc' in options else 8, act='tanh')
@@ -63,49 +58,16 @@ RANK = """
         mine = slice(None) if mode == 'alone' else slice(16 // ranks * rank, 16 // ranks * (rank + 1))
         run({'x': xs[mine], 'y': ys[mine]})
     names = [p.name for p in main.all_parameters()]
-    np.savez(path, **{name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names})
+    np.savez('end%d.npz' % rank, **{name: np.array(fluid.global_scope().find_var(name).get_tensor()) for name in names})
     exe.close()
 """
 
 
-def addresses_of(ranks):
-    return ','.join('127.0.0.1:%d' % port for port in free_ports(ranks))
-
-
-def rank_script(folder):
-    script = folder / 'rank.py'
-    script.write_text('\n'.join(line[4:] for line in RANK.splitlines()))
-    return script
-
-
-def rank_environment():
-    return dict(os.environ, OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PENSTOCK_JOB_ID='ranks')
-
-
-def start(script, environment, mode, addresses, paths):
-    return [subprocess.Popen([sys.executable, str(script), mode, str(rank), addresses, str(path)], env=environment,
-                             text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-            for rank, path in enumerate(paths)]
-
-
-def end(processes):
-    """(what it printed, what it complained of) of each, at their ends."""
-    try:
-        return [process.communicate(timeout=WAIT_S) for process in processes]
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
-
-
 def train(folder, mode, ranks):
     """The parameters of each rank."""
-    paths = [folder / ('%s%d.npz' % (mode.replace(' ', '_'), rank)) for rank in range(ranks)]
-    processes = start(rank_script(folder), rank_environment(), mode, addresses_of(ranks), paths)
-    texts = end(processes)
-    assert [process.returncode for process in processes] == [0] * ranks, texts
-    return [dict(np.load(path)) for path in paths]
+    with Ranks(folder, RANK, ranks, mode) as job:
+        job.end_well()
+    return [dict(np.load(folder / ('end%d.npz' % rank))) for rank in range(ranks)]
 
 
 def check_equal_to_one_process(folder, mode, ranks):
@@ -151,8 +113,7 @@ def test_twenty_runs_have_the_same_bytes(tmp_path, mode):
 
 
 def test_groups_that_the_start_up_program_did_not_make_are_refused(tmp_path):
-    script, environment, addresses = rank_script(tmp_path), rank_environment(), addresses_of(4)
-    processes = start(script, environment, 'compiled levels', addresses, [tmp_path / str(rank) for rank in range(4)])
-    texts = end(processes)
-    assert all(process.returncode != 0 for process in processes)
-    assert all('ring 0 was made without groups of ranks' in text for _, text in texts), texts
+    with Ranks(tmp_path, RANK, 4, 'compiled levels') as job:
+        ends = job.ends()
+    assert all(code != 0 for code, _, _ in ends)
+    assert all('ring 0 was made without groups of ranks' in text for _, _, text in ends), ends

@@ -2,29 +2,26 @@
 
 import gzip
 import json
-import os
-import subprocess
-import sys
-import textwrap
 
 import numpy as np
 import pytest
-from penstock.distributed.launch.job import free_ports
+from rank_processes import Ranks
 
-WAIT_S = 240
 STEPS, BATCH = 4, 4    # of each rank
 
-# argv is the folder, the rank (-1: alone), how many ranks there are, their addresses, whether ParallelExecutor adds up.
-RANK = textwrap.dedent('''
-    import json, sys
+# argv is who adds up gradients ('program', 'executor', 'alone': one process has the batch of all ranks, and the file
+# names of rank -1), and how many ranks there are.
+RANK = '''
+    import json, os, sys
     import numpy as np
     import penstock.fluid as fluid
-    folder, rank, ranks, by_executor = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[5]
-    addresses = sys.argv[4].split(',')
-    facts = json.load(open(folder + '/facts.json'))
+    adds_up, ranks = sys.argv[1], int(sys.argv[2])
+    rank = -1 if adds_up == 'alone' else int(os.environ['PADDLE_TRAINER_ID'])
+    addresses = os.environ['PADDLE_TRAINER_ENDPOINTS'].split(',')
+    facts = json.load(open('facts.json'))
 
     def program(name):
-        return fluid.Program.parse_from_string(open(folder + '/' + name, 'rb').read())
+        return fluid.Program.parse_from_string(open(name, 'rb').read())
 
     def with_addresses(startup):
         """Fluid's programs have theirs."""
@@ -42,14 +39,14 @@ RANK = textwrap.dedent('''
     scope = fluid.global_scope()
     names = facts['params']
     if rank < 0:
-        start = np.load(folder + '/start.npz')
+        start = np.load('start.npz')
         for name in start.files:
             scope.find_var(name).get_tensor().set(start[name], fluid.CPUPlace())
     values = lambda: {name: np.array(scope.find_var(name).get_tensor()) for name in names}
     if rank == 0:
-        np.savez(folder + '/start.npz', **values())
+        np.savez('start.npz', **values())
     run = lambda feed: exe.run(main, feed=feed, fetch_list=[facts['loss']])
-    if by_executor == 'True' and rank >= 0:
+    if adds_up == 'executor':
         build = fluid.BuildStrategy()
         build.trainers_endpoints = addresses
         parallel = fluid.ParallelExecutor(False, facts['loss'], main, num_trainers=ranks, trainer_id=rank,
@@ -64,9 +61,9 @@ RANK = textwrap.dedent('''
             mine = slice(None) if rank < 0 else slice(facts['batch'] * rank, facts['batch'] * (rank + 1))
             feed[name] = whole[mine]
         run(feed)
-    np.savez('%s/end_%d.npz' % (folder, rank), **values())
+    np.savez('end_%d.npz' % rank, **values())
     exe.close()
-''')
+'''
 
 # Whether ParallelExecutor adds up.
 CASES = {
@@ -105,29 +102,12 @@ def lay_out(folder, fluids, fluid, case):
     return len(addresses)
 
 
-def run(folder, ranks, of, addresses, by_executor):
-    script = folder / 'rank.py'
-    script.write_text(RANK)
-    environment = dict(os.environ, OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PENSTOCK_JOB_ID='fluids')
-    processes = [subprocess.Popen([sys.executable, str(script), str(folder), str(rank), str(of), addresses,
-                                   str(by_executor)], env=environment, text=True, stderr=subprocess.PIPE)
-                 for rank in ranks]
-    try:
-        texts = [process.communicate(timeout=WAIT_S)[1] for process in processes]
-    finally:
-        for process in processes:
-            if process.poll() is None:
-                process.kill()
-                process.communicate()
-    assert [process.returncode for process in processes] == [0] * len(processes), texts
-
-
 @pytest.mark.parametrize('case', CASES)
 def test_fluids_programs_train_as_one_process_on_the_joined_batch(tmp_path, fluids, fluid, case):
     ranks = lay_out(tmp_path, fluids, fluid, case)
-    addresses = ','.join('127.0.0.1:%d' % port for port in free_ports(ranks))
-    run(tmp_path, range(ranks), ranks, addresses, CASES[case])
-    run(tmp_path, [-1], ranks, addresses, False)
+    for processes, who in ((ranks, 'executor' if CASES[case] else 'program'), (1, 'alone')):
+        with Ranks(tmp_path, RANK, processes, who, ranks) as job:
+            job.end_well()
     ours, alone = [np.load(tmp_path / ('end_%d.npz' % rank)) for rank in range(ranks)], np.load(tmp_path / 'end_-1.npz')
     start, normalized = np.load(tmp_path / 'start.npz'), 'batch_norm' in ' '.join(alone.files)
     assert any(np.any(ours[0][name] != start[name]) for name in alone.files), 'it trains'

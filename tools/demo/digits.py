@@ -4,6 +4,7 @@ Reads its role from the environment, as the launcher sets it:
 
     python -m penstock.distributed.launch --server_num 2 --worker_num 2 tools/demo/digits.py --out results
     python tools/demo/digits.py --out results --single --start results/initial.npz
+    python -m penstock.distributed.launch --worker_num 4 tools/demo/digits.py --out results --mode grad_allreduce
 
 1,797 images of handwritten digits, 8x8 (scikit-learn's bundled set, from UCI); 1,437 train, 360 test, split and order
 fixed.
@@ -29,7 +30,9 @@ BY_COMMUNICATOR = {"sync_communicator": "SYNC", "half_async": "HALF_ASYNC", "asy
 # here, and receives whenever that is done. These settings bound how late both are.
 COMMUNICATOR_ENVS = {"communicator_max_merge_var_num": "1", "communicator_send_queue_size": "1",
                      "communicator_min_send_grad_num_before_recv": "0", "communicator_independent_recv_thread": "0"}
-MODES = ["sync", "async", "dc_asgd", *BY_COMMUNICATOR]
+# Modes without pservers.
+OF_RANKS = ["grad_allreduce", "local_sgd", "nccl2"]
+MODES = ["sync", "async", "dc_asgd", *BY_COMMUNICATOR, *OF_RANKS]
 
 
 def data():
@@ -41,12 +44,14 @@ def data():
     return images[:TRAIN_IMAGES], labels[:TRAIN_IMAGES], images[TRAIN_IMAGES:], labels[TRAIN_IMAGES:]
 
 
-def network():
+def network(normalized=False):
     """A small LeNet: two convolutions with pooling, two fully connected layers. Returns (loss, prediction)."""
     image = fluid.data("image", [None, 1, 8, 8])
     label = fluid.data("label", [None, 1], dtype="int64")
     hidden = fluid.layers.conv2d(image, num_filters=20, filter_size=3, padding=1, act="relu")
     hidden = fluid.layers.pool2d(hidden, pool_size=2, pool_type="max", pool_stride=2)
+    if normalized:
+        hidden = fluid.layers.batch_norm(hidden)
     hidden = fluid.layers.conv2d(hidden, num_filters=50, filter_size=3, padding=1, act="relu")
     hidden = fluid.layers.pool2d(hidden, pool_size=2, pool_type="max", pool_stride=2)
     hidden = fluid.layers.fc(hidden, 500, act="relu")
@@ -89,6 +94,33 @@ def transpiler(trainer_id, pservers, trainers, options):
     t = fluid.DistributeTranspiler(config=config)
     t.transpile(trainer_id, pservers=pservers, trainers=trainers, sync_mode=options.mode == "sync")
     return t
+
+
+def rank_program(rank, addresses, loss, options):
+    """What one of several equal ranks runs each step."""
+    config = fluid.DistributeTranspilerConfig()
+    config.mode = "nccl2" if options.mode == "nccl2" else "collective"
+    config.nccl_comm_num = options.rings
+    config.local_sgd_k_steps = options.k_steps
+    if options.mode != "nccl2":
+        config.collective_mode = options.mode
+    elif options.group_ranks:
+        config.use_hierarchical_allreduce = True
+        config.hierarchical_allreduce_inter_nranks = options.group_ranks
+    program = fluid.default_main_program()
+    fluid.DistributeTranspiler(config).transpile(rank, trainers=addresses, current_endpoint=addresses.split(",")[rank])
+    if options.mode != "nccl2":
+        return program
+    strategy = fluid.BuildStrategy()
+    strategy.num_trainers, strategy.trainer_id = len(addresses.split(",")), rank
+    strategy.sync_batch_norm = options.batch_norm
+    return fluid.CompiledProgram(program).with_data_parallel(loss.name, strategy)
+
+
+def optimizer(options):
+    if options.dgc:
+        return fluid.optimizer.DGCMomentumOptimizer(options.rate, options.momentum, 20, sparsity=[0.75, 0.9])
+    return fluid.optimizer.Momentum(options.rate, options.momentum)
 
 
 def serve(pservers, trainers, endpoint, options):
@@ -150,17 +182,27 @@ def main():
     parser.add_argument("--push_every", type=int, default=5, help="geo: steps between two exchanges")
     parser.add_argument("--staleness", type=int, help="async: steps that a trainer may be ahead of the slowest")
     parser.add_argument("--backup_trainers", type=int, default=0, help="sync: trainers that a step does not wait for")
+    parser.add_argument("--rings", type=int, default=1, help="ranks: communicators that are used in turn")
+    parser.add_argument("--group_ranks", type=int, default=0, help="nccl2: ranks that add up among themselves first")
+    parser.add_argument("--k_steps", type=int, default=1, help="local_sgd: steps between two exchanges")
+    parser.add_argument("--batch_norm", action="store_true", help="normalize; with nccl2 by the moments of all ranks")
+    parser.add_argument("--dgc", action="store_true", help="ranks: deep gradient compression")
     parser.add_argument("--compression", default="none", help="how gradients travel, as 'two_bit 0.5 from 1024'")
     options = parser.parse_args()
 
     fluid.default_main_program().random_seed = 1
     fluid.default_startup_program().random_seed = 1
-    loss, prediction = network()
+    loss, prediction = network(options.batch_norm)
     test_program = fluid.default_main_program().clone(for_test=True)
-    fluid.optimizer.Momentum(options.rate, options.momentum).minimize(loss)
+    optimizer(options).minimize(loss)
 
     if options.single:
         train(options, fluid.default_main_program(), test_program, loss, prediction, share=0, of=1)
+        return
+    if options.mode in OF_RANKS:
+        rank, addresses = int(os.environ["PADDLE_TRAINER_ID"]), os.environ["PADDLE_TRAINER_ENDPOINTS"]
+        program = rank_program(rank, addresses, loss, options)
+        train(options, program, test_program, loss, prediction, share=rank, of=len(addresses.split(",")))
         return
     pservers = os.environ["PADDLE_PSERVER_ENDPOINTS"]
     trainers = int(os.environ["PADDLE_TRAINERS_NUM"])

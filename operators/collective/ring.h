@@ -28,6 +28,7 @@ class RingUse {
   Status Prepare(const KernelSetup& k);
   // The ring's group. The first time, all ranks agree that they run the same program.
   Result<CollectiveGroup*> Open();
+  CollectiveRings& rings() const { return *rings_; }
   CollectiveOptions options() const { return {.label = label_, .blocking = !beside_}; }
   // Waits, unless a c_sync_comm_stream does so before anybody uses what is under way.
   Status Finish(Completion started) const;

@@ -106,12 +106,22 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
   return Take(std::move(proven));
 }
 
+GradientReduction ReductionOfGradients(const std::string& text) {
+  if (text == "mean") return GradientReduction::kMean;
+  return text == "adasum" ? GradientReduction::kAdasum : GradientReduction::kSum;
+}
+
 // (what a rank runs each step, what it runs once before)
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
-    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings, bool mean_loss) {
+    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
+    const std::string& reduction, bool halved, const std::shared_ptr<ProgramBox>& startup) {
   const Program main_now = main.program;
-  const DataParallelConfig config{
-      .addresses = std::move(addresses), .rank = rank, .rings = rings, .mean_loss = mean_loss};
+  DataParallelConfig config{.addresses = std::move(addresses),
+                            .rank = rank,
+                            .rings = rings,
+                            .reduction = ReductionOfGradients(reduction),
+                            .halved = halved};
+  if (startup != nullptr) config.startup = startup->program;
   Result<DataParallel> made = [&] {
     const py::gil_scoped_release release;
     return MakeDataParallel(AllOps(), main_now, config);
@@ -284,7 +294,7 @@ void BindTranspiler(py::module_& m) {
       });
   m.def("transpile", &Run);
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
-        py::arg("rings"), py::arg("mean_loss"));
+        py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("startup") = py::none());
   m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);

@@ -31,6 +31,8 @@ Result<Program> SendTouchedRows(const Program& in, const PassContext& context);
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
+Result<Program> AdasumGradients(const Program& in, const PassContext& context);
+Result<Program> HalveGradients(const Program& in, const PassContext& context);
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);

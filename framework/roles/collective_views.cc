@@ -9,7 +9,8 @@
 namespace penstock::roles {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, CollectiveKind>, 10> kCollectives = {{
+constexpr std::array<std::pair<std::string_view, CollectiveKind>, 11> kCollectives = {{
+    {"c_allreduce_adasum", CollectiveKind::kAllReduce},
     {"c_allreduce_sum", CollectiveKind::kAllReduce},
     {"c_allreduce_max", CollectiveKind::kAllReduce},
     {"c_allreduce_min", CollectiveKind::kAllReduce},

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "framework/roles/collective_views.h"
+#include "framework/runtime/adasum.h"
 #include "operators/common/rows.h"
 
 namespace penstock {
@@ -67,6 +68,20 @@ Status ChosenReductionKernel::Prepare(KernelSetup& k) {
                    "; it must be 0 (sum), 1 (product), 2 (maximum) or 3 (minimum)");
   reduction_ = kByNumber[static_cast<std::size_t>(number)];
   return AllReduceKernel::Prepare(k);
+}
+
+Status AdasumKernel::Prepare(KernelSetup& k) {
+  x_ = k.Input("X");
+  out_ = k.Output("Out");
+  PENSTOCK_RETURN_IF_ERROR(RequireTensor(k, x_));
+  if (!IsFloat(x_.dtype))
+    return k.Error("Adasum is of floats, and ", x_.name, " is of ", DTypeName(x_.dtype));
+  return ring_.Prepare(k);
+}
+
+Status AdasumKernel::Run(KernelRun& k) {
+  PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, ring_.Open());
+  return AllReduceAdasum(ring_.rings(), *group, ElementsOf(CopiedToOut(k, x_, out_)), ring_.options());
 }
 
 Status BroadcastKernel::Prepare(KernelSetup& k) {

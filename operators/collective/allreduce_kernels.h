@@ -44,6 +44,17 @@ class ChosenReductionKernel : public AllReduceKernel {
   Status Prepare(KernelSetup& k) override;
 };
 
+// Out = the Adasum of X over all ranks. It is there when the op ends.
+class AdasumKernel : public Kernel {
+ public:
+  Status Prepare(KernelSetup& k) override;
+  Status Run(KernelRun& k) override;
+
+ private:
+  RingUse ring_;
+  Operand x_, out_;
+};
+
 // Out = X of rank `root`.
 class BroadcastKernel : public Kernel {
  public:

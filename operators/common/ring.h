@@ -32,6 +32,7 @@ class RingUse {
   Status Prepare(const KernelSetup& k, Order order = Order::kMayRunBeside);
   // The ring's group. The first time, all ranks agree that they run the same program.
   Result<CollectiveGroup*> Open();
+  CollectiveRings& rings() const { return *rings_; }
   CollectiveOptions options() const { return {.label = label_, .blocking = !beside_}; }
   // Reduces `values` in place, with others in one operation where they are small and may wait.
   Status AllReduce(const Elements& values, Reduction reduction);

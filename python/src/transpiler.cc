@@ -106,17 +106,25 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
   return Take(std::move(proven));
 }
 
+GradientReduction ReductionOfGradients(const std::string& text) {
+  if (text == "mean") return GradientReduction::kMean;
+  return text == "adasum" ? GradientReduction::kAdasum : GradientReduction::kSum;
+}
+
 // (what a rank runs each step, what it runs once before)
 std::pair<std::shared_ptr<ProgramBox>, std::shared_ptr<ProgramBox>> RunDataParallel(
-    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings, bool mean_loss,
-    bool sync_batch_norm, int group_ranks) {
+    const ProgramBox& main, std::vector<std::string> addresses, int rank, int rings,
+    const std::string& reduction, bool halved, bool sync_batch_norm, int group_ranks,
+    const std::shared_ptr<ProgramBox>& startup) {
   const Program main_now = main.program;
-  const DataParallelConfig config{.addresses = std::move(addresses),
-                                  .rank = rank,
-                                  .rings = rings,
-                                  .mean_loss = mean_loss,
-                                  .sync_batch_norm = sync_batch_norm,
-                                  .group_ranks = group_ranks};
+  DataParallelConfig config{.addresses = std::move(addresses),
+                            .rank = rank,
+                            .rings = rings,
+                            .reduction = ReductionOfGradients(reduction),
+                            .halved = halved,
+                            .sync_batch_norm = sync_batch_norm,
+                            .group_ranks = group_ranks};
+  if (startup != nullptr) config.startup = startup->program;
   Result<DataParallel> made = [&] {
     const py::gil_scoped_release release;
     return MakeDataParallel(AllOps(), main_now, config);
@@ -289,7 +297,8 @@ void BindTranspiler(py::module_& m) {
       });
   m.def("transpile", &Run);
   m.def("data_parallel", &RunDataParallel, py::arg("main"), py::arg("addresses"), py::arg("rank"),
-        py::arg("rings"), py::arg("mean_loss"), py::arg("sync_batch_norm"), py::arg("group_ranks"));
+        py::arg("rings"), py::arg("reduction"), py::arg("halved") = false, py::arg("sync_batch_norm") = false,
+        py::arg("group_ranks") = 0, py::arg("startup") = py::none());
   m.def("geo_plan", &GeoPlanOf);
   m.def("validate_config", [](const ConfigBox& box) { Check(plan::ValidateConfig(box.config)); });
   BindRules(m);

@@ -32,6 +32,8 @@ Result<Program> ScaleLossGradient(const Program& in, const PassContext& context)
 Result<Program> SyncBatchNorm(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
+Result<Program> AdasumGradients(const Program& in, const PassContext& context);
+Result<Program> HalveGradients(const Program& in, const PassContext& context);
 Result<Program> AllreduceUpdates(const Program& in, const PassContext& context);
 Result<Program> ApplyMeanUpdate(const Program& in, const PassContext& context);
 Result<Program> AverageEvery(const Program& in, const PassContext& context);

@@ -1,5 +1,6 @@
 #include "transpiler/pipeline/data_parallel.h"
 
+#include <bit>
 #include <set>
 #include <utility>
 
@@ -21,14 +22,16 @@ Status RequireNoCollectives(const Program& main) {
   return OkStatus();
 }
 
-// Persistable tensors that ops of the program read, in the order of their first reader.
-std::vector<const Var*> StateOf(const Program& main) {
+// Persistable tensors that ops of the program read, in the order of their first reader; with a start-up program
+// those that it declares.
+std::vector<const Var*> StateOf(const Program& main, const std::optional<Program>& startup) {
   std::vector<const Var*> out;
   std::set<std::string> seen;
   for (const OpEntry& entry : main.main().ops()) {
     for (const std::string& name : entry.op->InputNames()) {
       const Var* var = main.main().FindVar(name);
       if (var == nullptr || !var->persistable || !var->type || var->kind != VarKind::kTensor) continue;
+      if (startup && startup->main().FindVar(name) == nullptr) continue;
       if (var->shape().IsKnown() && seen.insert(name).second) out.push_back(var);
     }
   }
@@ -55,6 +58,31 @@ std::vector<plan::RingUse> BroadcastsOf(const std::vector<const Var*>& vars, int
   return out;
 }
 
+Status RequireAdasum(const plan::RankPlan& ranks) {
+  constexpr char kRule[] = "E-parallel-adasum";
+  if (!std::has_single_bit(ranks.addresses.size())) {
+    return InvalidArgument(kRule, "data_parallel: Adasum combines ranks in pairs, so their number must be a ",
+                           "power of two, not ", ranks.addresses.size());
+  }
+  for (const plan::RingUse& use : ranks.reductions) {
+    if (!use.sparse) continue;
+    return InvalidArgument(kRule, "data_parallel: Adasum is of dense gradients, and ", use.var,
+                           " is sparse; set is_sparse=False, or add gradients up");
+  }
+  return OkStatus();
+}
+
+std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
+  std::vector<passes::PassFunction> list;
+  if (config.reduction == GradientReduction::kMean) list.push_back(passes::ScaleLossGradient);
+  if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
+  list.push_back(passes::AllreduceGradients);
+  list.push_back(passes::AwaitGradients);
+  if (config.reduction == GradientReduction::kAdasum) list.push_back(passes::AdasumGradients);
+  if (config.halved) list.push_back(passes::HalveGradients);  // as they travel by what stands above
+  return list;
+}
+
 Result<Program> Apply(const std::vector<passes::PassFunction>& list, Program program,
                       const passes::PassContext& context) {
   for (const passes::PassFunction pass : list) {
@@ -75,11 +103,13 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
   ranks.trainer_addresses = config.addresses;
   ranks.trainer_ids = {config.rank};
   ranks.rings = config.rings;
-  const std::vector<const Var*> state = StateOf(main);
-  const Program startup = DeclaringOnly(state);
+  const std::vector<const Var*> state = StateOf(main, config.startup);
+  const Program startup = config.startup ? *config.startup : DeclaringOnly(state);
   PENSTOCK_ASSIGN_OR_RETURN(
       plan::Planned planned,
       plan::PlanGradientSums({.ops = ops, .main = main, .startup = startup, .config = ranks}));
+  if (config.reduction == GradientReduction::kAdasum)
+    PENSTOCK_RETURN_IF_ERROR(RequireAdasum(planned.plan.ranks));
   planned.plan.ranks.broadcasts = BroadcastsOf(state, config.rings);
   planned.plan.ranks.node_ranks = config.group_ranks;
   if (config.sync_batch_norm) ++planned.plan.ranks.rings;
@@ -91,13 +121,9 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
                                     .plan = planned.plan,
                                     .shares = shares,
                                     .self = {.index = config.rank}};
-  std::vector<passes::PassFunction> list;
-  if (config.mean_loss) list.push_back(passes::ScaleLossGradient);
-  if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
-  list.insert(list.end(), {passes::AllreduceGradients, passes::AwaitGradients});
   const passes::PassFunction join = config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings;
   DataParallel out;
-  PENSTOCK_ASSIGN_OR_RETURN(out.main, Apply(list, main, context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.main, Apply(MainPasses(config), main, context));
   PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply({join, passes::BroadcastParams}, startup, context));
   return out;
 }

@@ -1,5 +1,5 @@
-// What ParallelExecutor and CompiledProgram.with_data_parallel make of a program that several ranks run: each
-// gradient is added up over all ranks (mode nccl2, whose own passes only join the ranks).
+// What ParallelExecutor, CompiledProgram.with_data_parallel and hvd.DistributedOptimizer make of a program that
+// several ranks run: each gradient is reduced over all ranks. (Mode nccl2's own passes only join the ranks.)
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const DataParallel made,
 //                             MakeDataParallel(AllOps(), main, {.addresses = {"a:1", "b:1"}, .rank = 1}));
@@ -8,6 +8,7 @@
 // A pure function, as Transpile; all ranks get programs that differ in the rank alone.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,14 +18,23 @@
 
 namespace penstock {
 
+enum class GradientReduction {
+  kMean,    // by the loss's gradient, which is divided by the number of ranks
+  kSum,     // gradients are added as they are (GradientScaleStrategy.One)
+  kAdasum,  // framework/runtime/adasum.h; of 2, 4, 8, ... ranks and of dense gradients
+};
+
 struct DataParallelConfig {
   std::vector<std::string> addresses;  // of all ranks, at least 2
   int rank = 0;
-  int rings = 1;          // used in turn
-  bool mean_loss = true;  // false: gradients are added as they are (GradientScaleStrategy.One)
+  int rings = 1;  // used in turn
+  GradientReduction reduction = GradientReduction::kMean;
+  bool halved = false;  // dense gradients travel as f16, and are added in f32
   // Batch normalisation takes its moments over the batches of all ranks, on a ring of its own.
   bool sync_batch_norm = false;
   int group_ranks = 0;  // ranks that add up among themselves first; 0: whatever is fastest
+  // What `begin` does is appended to it, for the variables that it declares, instead of being a program.
+  std::optional<Program> startup = {};
 };
 
 struct DataParallel {
@@ -32,7 +42,8 @@ struct DataParallel {
   Program begin;  // joins the ranks and gives all of them rank 0's persistable variables that main reads
 };
 
-// kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-plan-*, E-pass-no-loss.
+// kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-parallel-adasum (the number of
+// ranks, or a sparse gradient), E-plan-*, E-pass-no-loss.
 // Groups that the ranks do not fill are found when the rings are made (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);

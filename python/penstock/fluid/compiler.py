@@ -180,8 +180,9 @@ class CompiledProgram:
         if self._ranked is None or self._ranked[0] != made_of:
             rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
             mean = strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.CoeffNumDevice
-            made = _penstock.data_parallel(self._program.desc, self._addresses(), strategy.trainer_id, rings, mean,
-                                           strategy.sync_batch_norm, self._group_ranks())
+            made = _penstock.data_parallel(
+                self._program.desc, self._addresses(), strategy.trainer_id, rings, 'mean' if mean else 'sum',
+                sync_batch_norm=strategy.sync_batch_norm, group_ranks=self._group_ranks())
             self._ranked = made_of, [framework.Program._of(desc) for desc in made]
         return self._ranked[1]
 

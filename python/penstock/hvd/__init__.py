@@ -27,11 +27,14 @@ from penstock.hvd._arrays import (Adasum, Average, Max, Min, Product, Sum, allga
                                   allreduce_, allreduce_async, allreduce_async_, barrier, broadcast, broadcast_,
                                   broadcast_async, broadcast_async_, poll, synchronize)
 from penstock.hvd._job import init, is_initialized, local_rank, local_size, rank, shutdown, size
+from penstock.hvd._programs import DistributedOptimizer, broadcast_optimizer_state, broadcast_parameters
+from penstock.hvd._rates import scale_learning_rate, warmup_learning_rate
 from penstock.hvd.compression import Compression
 
 __all__ = [
-    'Adasum', 'Average', 'Compression', 'Max', 'Min', 'Product', 'Sum', 'allgather', 'allgather_async', 'allreduce',
-    'allreduce_', 'allreduce_async', 'allreduce_async_', 'barrier', 'broadcast', 'broadcast_', 'broadcast_async',
-    'broadcast_async_', 'init', 'is_initialized', 'local_rank', 'local_size', 'poll', 'rank', 'shutdown', 'size',
-    'synchronize',
+    'Adasum', 'Average', 'Compression', 'DistributedOptimizer', 'Max', 'Min', 'Product', 'Sum', 'allgather',
+    'allgather_async', 'allreduce', 'allreduce_', 'allreduce_async', 'allreduce_async_', 'barrier', 'broadcast',
+    'broadcast_', 'broadcast_async', 'broadcast_async_', 'broadcast_optimizer_state', 'broadcast_parameters', 'init',
+    'is_initialized', 'local_rank', 'local_size', 'poll', 'rank', 'scale_learning_rate', 'shutdown', 'size',
+    'synchronize', 'warmup_learning_rate',
 ]

@@ -80,7 +80,8 @@ TEST(DataParallel, AddsUpGradientsAndStartsFromRankZero) {
 }
 
 TEST(DataParallel, TakesMomentsOfAllRanksOnARingOfTheirOwn) {
-  const DataParallel made = Made({.addresses = {"a:1", "b:1"}, .mean_loss = false, .sync_batch_norm = true});
+  const DataParallel made =
+      Made({.addresses = {"a:1", "b:1"}, .reduction = GradientReduction::kSum, .sync_batch_norm = true});
   EXPECT_EQ(
       Ops(made.main),
       (Texts{"sync_batch_norm(x) 1", "mean(y)", "fill_constant", "mean_grad(y)", "sync_batch_norm_grad(x) 1",

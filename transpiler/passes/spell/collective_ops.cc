@@ -77,6 +77,12 @@ Op MakeSparseAllReduce(const std::string& var, int ring, Role role) {
   return WithFrame(std::move(op), role);
 }
 
+Op MakeAllReduceAdasum(const std::string& var, int ring, Role role) {
+  Op op = InPlace("c_allreduce_adasum", var);
+  op.Set("ring_id", ring).Set("use_calc_stream", false);
+  return WithFrame(std::move(op), role);
+}
+
 Op MakeAwaitComputation(const std::string& var, Role role) {
   Op op = InPlace("c_sync_calc_stream", var);
   return WithFrame(std::move(op), role);
@@ -98,6 +104,13 @@ Op MakeSubtractFromSnapshot(const std::string& snapshot, const std::string& para
 Op MakeCopy(const std::string& from, const std::string& to, Role role) {
   Op op("assign");
   op.AddInput("X", {from}).AddOutput("Out", {to});
+  return WithFrame(std::move(op), role);
+}
+
+Op MakeCast(const Var& from, const Var& to, Role role) {
+  Op op("cast");
+  op.AddInput("X", {from.name}).AddOutput("Out", {to.name});
+  op.Set("in_dtype", static_cast<int>(from.type->dtype)).Set("out_dtype", static_cast<int>(to.type->dtype));
   return WithFrame(std::move(op), role);
 }
 

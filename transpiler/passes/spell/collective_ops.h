@@ -37,6 +37,7 @@ Op MakeBroadcast(const std::string& var, int ring);
 Op MakeAllReduce(const std::string& var, int ring, Role role);
 // The same, for tensors that are mostly zero.
 Op MakeSparseAllReduce(const std::string& var, int ring, Role role);
+Op MakeAllReduceAdasum(const std::string& var, int ring, Role role);
 // Communication waits for what was computed; computation waits for a ring.
 Op MakeAwaitComputation(const std::string& var, Role role);
 Op MakeAwaitRing(const std::string& var, int ring, Role role);
@@ -44,5 +45,7 @@ Op MakeAwaitRing(const std::string& var, int ring, Role role);
 // param = snapshot - param: a parameter becomes the update since the snapshot, and back.
 Op MakeSubtractFromSnapshot(const std::string& snapshot, const std::string& param);
 Op MakeCopy(const std::string& from, const std::string& to, Role role);
+// A variable as another type.
+Op MakeCast(const Var& from, const Var& to, Role role);
 
 }  // namespace penstock::passes

@@ -1,0 +1,25 @@
+// Reduces gradients by Adasum where they would be added up.
+//
+//   before  w@GRAD = c_allreduce_sum(X=w@GRAD) {ring_id=0} @backward
+//   after   w@GRAD = c_allreduce_adasum(X=w@GRAD) {ring_id=0} @backward
+//
+// Requires: AllreduceGradients ran; gradients are dense.
+#include "framework/ir/edit.h"
+#include "framework/roles/collective_views.h"
+#include "transpiler/passes/passes.h"
+#include "transpiler/passes/spell/collective_ops.h"
+
+namespace penstock::passes {
+
+Result<Program> AdasumGradients(const Program& in, const PassContext&) {
+  ProgramEdit edit(in);
+  for (const OpEntry& entry : in.main().ops()) {
+    if (entry.op->type() != "c_allreduce_sum" || !Has(entry.op->role(), Role::kBackward)) continue;
+    Op op = MakeAllReduceAdasum(entry.op->InputName("X"), roles::CollectiveView(*entry.op).ring(),
+                                Role::kBackward);
+    edit.main().Replace(entry.id, std::move(op.SetMadeBy("adasum_gradients")));
+  }
+  return edit.Apply();
+}
+
+}  // namespace penstock::passes

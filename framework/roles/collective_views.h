@@ -18,8 +18,8 @@ namespace penstock::roles {
 
 enum class CollectiveKind { kNone, kAllReduce, kBroadcast, kAllGather, kReduceScatter };
 
-// c_allreduce_sum, _max, _min, _prod, _adasum, c_broadcast, c_allgather, c_reducescatter, and on the first ring
-// allreduce and broadcast.
+// c_allreduce_sum, _max, _min, _prod, _adasum, c_broadcast, c_allgather, c_reducescatter, and on the first
+// ring allreduce and broadcast.
 class CollectiveView {
  public:
   explicit CollectiveView(const Op& op) : op_(op) {}

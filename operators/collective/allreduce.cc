@@ -30,10 +30,11 @@ constexpr char kProductDoc[] = R"(
 Out is the element-wise product of X over all ranks of ring `ring_id`. Streams as in c_allreduce_sum.)";
 
 constexpr char kAdasumDoc[] = R"(
-Out is the Adasum of X over all ranks of ring `ring_id`, whose number is a power of two: two tensors a and b become
-(1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, their sum where they are orthogonal and their mean where they are equal;
-more are combined in pairs, in the order of the ranks. Every rank gets the same bytes. The computation waits for it.
-Fluid does not know the op. Source: Maleki et al., Scaling Distributed Training with Adaptive Summation (2020).)";
+Out is the Adasum of X over all ranks of ring `ring_id`, whose number is a power of two: two tensors a and b
+become (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, their sum where they are orthogonal and their mean where
+they are equal; more are combined in pairs, in the order of the ranks. Every rank gets the same bytes. The
+computation waits for it. Fluid does not know the op. Source: Maleki et al., Scaling Distributed Training with
+Adaptive Summation (2020).)";
 
 constexpr char kGatherDoc[] = R"(
 Out holds the rows of rank 0's X, then those of rank 1's, and so on: nranks times as many as X. Streams as in

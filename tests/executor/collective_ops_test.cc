@@ -83,6 +83,29 @@ TEST(CollectiveOps, SumsAndMaximaAreOfAllRanks) {
   ExpectOfAllRanks("out = allreduce(X=x) {reduce_type=3}", [](int) { return std::vector<float>{1, 10}; });
 }
 
+// Of vectors of one direction it is the mean.
+TEST(CollectiveOps, AdasumIsOfAllRanksInPairs) {
+  for (int ranks = 1; ranks <= 4; ++ranks) {
+    OnThreads(ranks, [&](ThreadRings& rings) {
+      Scope scope;
+      const auto base = static_cast<float>(RankOf(rings) + 1);
+      scope.FindOrCreate("x")->As<Tensor>() = Floats({base, 10 * base}, {2});
+      const Status status = RunIn(scope,
+                                  "program\nblock 0 {\n  persist x : f32[2]\n"
+                                  "  x = c_allreduce_adasum(X=x)\n}\n",
+                                  rings);
+      if (ranks == 3) {
+        EXPECT_EQ(status.id(), "E-collective-adasum") << status.ToString();
+        return;
+      }
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      const std::vector<float> values = ValuesOf(scope, "x");
+      EXPECT_NEAR(values[0], SumTo(ranks) / static_cast<float>(ranks), 1e-5);
+      EXPECT_NEAR(values[1], 10 * SumTo(ranks) / static_cast<float>(ranks), 1e-4);
+    });
+  }
+}
+
 TEST(CollectiveOps, RunBesideTheComputationUntilTheRingIsAwaited) {
   ExpectOfAllRanks("out = c_allreduce_sum(X=x)\n  out = c_sync_comm_stream(X=out)", [](int ranks) {
     return std::vector<float>{SumTo(ranks), 10 * SumTo(ranks)};

@@ -1,5 +1,5 @@
-// What ParallelExecutor, CompiledProgram.with_data_parallel and hvd.DistributedOptimizer make of a program that
-// several ranks run: each gradient is reduced over all ranks. (Mode nccl2's own passes only join the ranks.)
+// What ParallelExecutor, CompiledProgram.with_data_parallel and hvd.DistributedOptimizer make of a program
+// that several ranks run: each gradient is reduced over all ranks. (Mode nccl2's own passes only join them.)
 //
 //   PENSTOCK_ASSIGN_OR_RETURN(const DataParallel made,
 //                             MakeDataParallel(AllOps(), main, {.addresses = {"a:1", "b:1"}, .rank = 1}));
@@ -42,8 +42,8 @@ struct DataParallel {
   Program begin;  // joins the ranks and gives all of them rank 0's persistable variables that main reads
 };
 
-// kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-parallel-adasum (the number of
-// ranks, or a sparse gradient), E-plan-*, E-pass-no-loss.
+// kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-parallel-adasum (the number
+// of ranks, or a sparse gradient), E-plan-*, E-pass-no-loss.
 // Groups that the ranks do not fill are found when the rings are made (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);

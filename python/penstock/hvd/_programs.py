@@ -19,8 +19,8 @@ def DistributedOptimizer(optimizer, compression=Compression.none, op=Average, ba
 
     optimizer    one of fluid.optimizer; its learning rate is taken as it is (see scale_learning_rate)
     compression  Compression.fp16: dense gradients are exchanged in half precision
-    op           what becomes of the gradients of all ranks: their mean (Average), Sum, or Adasum, which takes 2, 4, 8, ...
-                 ranks and dense gradients. Horovod's Adasum combines what the optimizer makes of gradients
+    op           what becomes of the gradients of all ranks: their mean (Average), Sum, or Adasum, which takes 2, 4, 8,
+                 ... ranks and dense gradients. Horovod's Adasum combines what the optimizer makes of gradients
     backward_passes_per_step  1; more is not built
 
     Clipping, regularization and updates see the reduced gradient, so all ranks keep the same parameters. The start-up
@@ -64,7 +64,7 @@ class _DistributedOptimizer:
         made = self._optimizer.minimize(loss, startup, parameter_list, no_grad_set)
         if len(self._job.addresses) > 1:
             ranked = _penstock.data_parallel(main.desc, self._job.addresses, self._job.rank, 1, self._reduction,
-                                             self._halved, startup.desc)
+                                             halved=self._halved, startup=startup.desc)
             main._rebind(ranked[0])
             startup._rebind(ranked[1])
         return made
@@ -73,8 +73,8 @@ class _DistributedOptimizer:
 def _tensor(name):
     variable = global_scope().find_var(name)
     if variable is None or not variable.is_initialized():
-        raise state_error('E-hvd-value', 'hvd: %s has no value in the global scope yet; run the start-up program first' %
-                          name)
+        raise state_error('E-hvd-value',
+                          'hvd: %s has no value in the global scope yet; run the start-up program first' % name)
     return variable.get_tensor()
 
 
@@ -97,8 +97,8 @@ def _is_state(variable):
 def broadcast_parameters(params, root_rank):
     """All ranks get the values of rank root_rank, by name.
 
-    params  a dict or a list of (name, array): arrays that are changed in place; or a Program: its persistable tensors in the
-            global scope, which the start-up program has filled or a file. All ranks give the same names
+    params  a dict or a list of (name, array): arrays that are changed in place; or a Program: its persistable tensors
+            in the global scope, which the start-up program has filled or a file. All ranks give the same names
 
         if hvd.rank() == 0:
             fluid.io.load_persistables(exe, 'model')
@@ -117,8 +117,8 @@ def broadcast_parameters(params, root_rank):
 
 
 def broadcast_optimizer_state(optimizer, root_rank):
-    """All ranks get rank root_rank's state of an optimizer whose minimize() was called: its moments and their kin, and its
-    learning rate, in the global scope."""
+    """All ranks get rank root_rank's state of an optimizer whose minimize() was called: its moments and their kin, and
+    its learning rate, in the global scope."""
     the_job('broadcast_optimizer_state')
     rates = [variable.name for variable in optimizer._learning_rate_map.values()]
     names = sorted({*optimizer.get_opti_var_name_list(), *rates})

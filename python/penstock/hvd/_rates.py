@@ -9,14 +9,14 @@ from penstock.hvd._job import size
 
 
 def scale_learning_rate(learning_rate, op=Average):
-    """The learning rate of one rank, a number or a schedule, for all: size() times it where gradients are averaged, for the
-    batch is as many times larger; itself where op is Sum, which scales gradients already, or Adasum, which needs none."""
+    """The learning rate of one rank, a number or a schedule, for all: size() times it where gradients are averaged, for
+    the batch is as many times larger; itself where op is Sum, which scales gradients already, or Adasum."""
     return learning_rate * size() if op is Average else learning_rate
 
 
 def warmup_learning_rate(learning_rate, warmup_steps, after=None):
-    """A schedule on the default main program: from `learning_rate`, that of one rank, in equal steps to size() times it, as
-    large batches need in the first epochs.
+    """A schedule on the default main program: from `learning_rate`, that of one rank, in equal steps to size() times
+    it, as large batches need in the first epochs.
 
     learning_rate  a number
     warmup_steps   how many runs of the program that takes, at least 1

@@ -119,6 +119,7 @@ void RegisterSequenceSoftmax(OpRegistry& ops);
 void RegisterServerState(OpRegistry& ops);
 void RegisterSgd(OpRegistry& ops);
 void RegisterShape(OpRegistry& ops);
+void RegisterShare(OpRegistry& ops);
 void RegisterSign(OpRegistry& ops);
 void RegisterSlice(OpRegistry& ops);
 void RegisterSmoothL1Loss(OpRegistry& ops);
@@ -255,6 +256,7 @@ void RegisterAllOps(OpRegistry& ops) {
   RegisterServerState(ops);
   RegisterSgd(ops);
   RegisterShape(ops);
+  RegisterShare(ops);
   RegisterSign(ops);
   RegisterSlice(ops);
   RegisterSmoothL1Loss(ops);

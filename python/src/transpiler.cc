@@ -108,6 +108,7 @@ ProvenRoles Run(const ProgramBox& main, const ProgramBox& startup, const ConfigB
 
 GradientReduction ReductionOfGradients(const std::string& text) {
   if (text == "mean") return GradientReduction::kMean;
+  if (text == "shares") return GradientReduction::kShares;
   return text == "adasum" ? GradientReduction::kAdasum : GradientReduction::kSum;
 }
 

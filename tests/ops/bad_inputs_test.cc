@@ -233,6 +233,7 @@ const std::map<std::string, std::set<std::string>> kTriedElsewhere = {
       "c_comm_init_all",
       "c_gen_nccl_id",
       "c_reducescatter",
+      "c_share_of_elements",
       "c_sync_calc_stream",
       "c_sync_comm_stream",
       "gen_nccl_id"}},

@@ -29,6 +29,7 @@ Result<Program> DeclareDeltas(const Program& in, const PassContext& context);
 Result<Program> DeclareDeltaSlices(const Program& in, const PassContext& context);
 Result<Program> SendTouchedRows(const Program& in, const PassContext& context);
 Result<Program> ScaleLossGradient(const Program& in, const PassContext& context);
+Result<Program> ShareLossGradient(const Program& in, const PassContext& context);
 Result<Program> SyncBatchNorm(const Program& in, const PassContext& context);
 Result<Program> AllreduceGradients(const Program& in, const PassContext& context);
 Result<Program> AwaitGradients(const Program& in, const PassContext& context);
@@ -51,6 +52,7 @@ Result<Program> InitRings(const Program& in, const PassContext& context);
 Result<Program> InitDeviceRings(const Program& in, const PassContext& context);
 Result<Program> BroadcastParams(const Program& in, const PassContext& context);
 Result<Program> SnapshotParams(const Program& in, const PassContext& context);
+Result<Program> StartLive(const Program& in, const PassContext& context);
 Result<Program> CountLocalSteps(const Program& in, const PassContext& context);
 
 // A pserver's main program; begins with an empty one.

@@ -75,6 +75,7 @@ Status RequireAdasum(const plan::RankPlan& ranks) {
 std::vector<passes::PassFunction> MainPasses(const DataParallelConfig& config) {
   std::vector<passes::PassFunction> list;
   if (config.reduction == GradientReduction::kMean) list.push_back(passes::ScaleLossGradient);
+  if (config.reduction == GradientReduction::kShares) list.push_back(passes::ShareLossGradient);
   if (config.sync_batch_norm) list.push_back(passes::SyncBatchNorm);
   list.push_back(passes::AllreduceGradients);
   list.push_back(passes::AwaitGradients);
@@ -122,9 +123,11 @@ Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main
                                     .shares = shares,
                                     .self = {.index = config.rank}};
   const passes::PassFunction join = config.group_ranks > 0 ? passes::GenerateNcclId : passes::InitRings;
+  std::vector<passes::PassFunction> begin = {join, passes::BroadcastParams};
+  if (config.reduction == GradientReduction::kShares) begin.push_back(passes::StartLive);
   DataParallel out;
   PENSTOCK_ASSIGN_OR_RETURN(out.main, Apply(MainPasses(config), main, context));
-  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply({join, passes::BroadcastParams}, startup, context));
+  PENSTOCK_ASSIGN_OR_RETURN(out.begin, Apply(begin, startup, context));
   return out;
 }
 

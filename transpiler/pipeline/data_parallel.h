@@ -20,6 +20,7 @@ namespace penstock {
 
 enum class GradientReduction {
   kMean,    // by the loss's gradient, which is divided by the number of ranks
+  kShares,  // of all ranks' examples, however many each has: by shares that ranks agree on in each step
   kSum,     // gradients are added as they are (GradientScaleStrategy.One)
   kAdasum,  // framework/runtime/adasum.h; of 2, 4, 8, ... ranks and of dense gradients
 };
@@ -39,11 +40,12 @@ struct DataParallelConfig {
 
 struct DataParallel {
   Program main;
+  // With kShares main reads plan::kRankLive, which begin makes 1: 0 takes this rank's batch out of the mean.
   Program begin;  // joins the ranks and gives all of them rank 0's persistable variables that main reads
 };
 
 // kInvalidArgument: E-parallel-twice (the program exchanges gradients itself), E-parallel-adasum (the number
-// of ranks, or a sparse gradient), E-plan-*, E-pass-no-loss.
+// of ranks, or a sparse gradient), E-plan-*, E-pass-no-loss, E-pass-uneven-loss (a loss that is no mean).
 // Groups that the ranks do not fill are found when the rings are made (E-rendezvous-groups).
 Result<DataParallel> MakeDataParallel(const OpRegistry& ops, const Program& main,
                                       const DataParallelConfig& config);

@@ -56,6 +56,9 @@ std::string PieceDeltaName(const ParamPlacement& param, int slice);
 // w@SNAPSHOT: a parameter as all ranks had it last (local SGD), and the count of a rank's own steps.
 std::string SnapshotName(std::string_view param);
 inline constexpr char kLocalSgdStep[] = "@LOCAL_SGD_STEP@";
+// Whether a rank's examples count, and which share of all ranks' they are.
+inline constexpr char kRankLive[] = "@RANK_LIVE@";
+inline constexpr char kRankShare[] = "@RANK_SHARE@";
 // Where ids of rings are kept: one for each ring, or all that gen_nccl_id makes, its output first.
 std::string RingIdName(int ring);
 std::vector<std::string> NcclIdNames(const RankPlan& ranks);

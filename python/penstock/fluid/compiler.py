@@ -8,8 +8,10 @@ import enum
 import os
 import weakref
 
+import numpy
+
 from penstock import _penstock
-from penstock.fluid import core, framework
+from penstock.fluid import _uneven, core, framework
 from penstock.fluid._not_built import getattr_of
 
 __all__ = ['BuildStrategy', 'CompiledProgram', 'ExecutionStrategy']
@@ -42,7 +44,11 @@ class _Options:
 
 
 class BuildStrategy(_Options):
-    """What Fluid does to a program before it runs."""
+    """What Fluid does to a program before it runs.
+
+    on_uneven, which Fluid has not, says what trainers do whose batches differ in size or number: '' (each trainer's
+    mean counts as much, and all need as many batches), 'join', 'pad' or 'error'; see CompiledProgram.batches.
+    """
 
     class ReduceStrategy(enum.IntEnum):
         AllReduce = 0
@@ -73,6 +79,7 @@ class BuildStrategy(_Options):
         'memory_optimize': None,
         'mkldnn_enabled_op_types': set(),
         'nccl_comm_num': 1,
+        'on_uneven': '',
         'num_trainers': 1,
         'reduce_strategy': ReduceStrategy.AllReduce,
         'remove_unnecessary_lock': True,
@@ -113,6 +120,7 @@ class CompiledProgram:
         self._ranked = None     # what was made for several trainers, and of what
         self._begun_in = weakref.WeakSet()
         self._share_vars_from = None
+        self._live, self._live_in = True, weakref.WeakKeyDictionary()    # whether this trainer's examples count
 
     def with_data_parallel(self, loss_name=None, build_strategy=None, exec_strategy=None, share_vars_from=None,
                            places=None):
@@ -139,6 +147,28 @@ class CompiledProgram:
         self._is_data_parallel = True
         return self
 
+    def batches(self, feeds):
+        """This trainer's feeds, until those of all trainers have ended. Trainers agree before each step.
+
+            build.on_uneven = 'join'
+            compiled = fluid.CompiledProgram(main).with_data_parallel(loss.name, build)
+            for feed in compiled.batches(reader):
+                exe.run(compiled, feed=feed, fetch_list=[loss])
+
+        feeds  called to get an iterator of dicts, as Executor.run takes them
+
+        With an on_uneven each step's gradient is that of the mean over all trainers' examples, whatever the sizes of
+        their batches: what is counted is what layers.mean makes the loss of. A trainer whose feeds have ended
+
+        'join'   takes part with its last batch, or with one example of zeros if it has had none, which does not count.
+                 Optimizers that touch rows of a sparse gradient touch that batch's; sync_batch_norm counts it.
+        'pad'    goes on with its feeds from the beginning, which count again.
+        'error'  raises on all trainers, and so do they.
+
+        Raises: ValueError (on_uneven is ''; no feeds to pad with); penstock.ProgramError E-uneven-data ('error').
+        """
+        return _uneven.batches(self, feeds)
+
     def _has_backward(self):
         backward = framework.OpRole.Backward
         return any(op.attr('op_role') & backward for op in self._program.global_block().ops if op.has_attr('op_role'))
@@ -153,6 +183,7 @@ class CompiledProgram:
     def _to_run(self, scope, run):
         """The program, once its options are looked at. `run` runs a program in the scope."""
         strategy = self._build_strategy
+        _uneven.check(strategy.on_uneven)
         if strategy.num_trainers != 1 and not self._is_data_parallel:
             raise ValueError('BuildStrategy.num_trainers is %d: several trainers need with_data_parallel' %
                              strategy.num_trainers)
@@ -171,6 +202,10 @@ class CompiledProgram:
         if scope not in self._begun_in:
             run(begin)
             self._begun_in.add(scope)
+            self._live_in[scope] = True
+        if self._live_in[scope] != self._live:
+            scope.find_var(_uneven.LIVE).get_tensor().set(numpy.array([self._live], 'float32'), core.CPUPlace())
+            self._live_in[scope] = self._live
         return main
 
     def _for_ranks(self):
@@ -179,12 +214,20 @@ class CompiledProgram:
         made_of = self._program.desc.content_id, strategy.trainer_id
         if self._ranked is None or self._ranked[0] != made_of:
             rings = max(strategy.nccl_comm_num, getattr(self._program, '_nccl_comm_num', 1))
-            mean = strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.CoeffNumDevice
             made = _penstock.data_parallel(
-                self._program.desc, self._addresses(), strategy.trainer_id, rings, 'mean' if mean else 'sum',
+                self._program.desc, self._addresses(), strategy.trainer_id, rings, self._reduction(),
                 sync_batch_norm=strategy.sync_batch_norm, group_ranks=self._group_ranks())
             self._ranked = made_of, [framework.Program._of(desc) for desc in made]
         return self._ranked[1]
+
+    def _reduction(self):
+        strategy = self._build_strategy
+        if strategy.gradient_scale_strategy == BuildStrategy.GradientScaleStrategy.One:
+            if strategy.on_uneven:
+                raise ValueError("BuildStrategy: on_uneven takes the mean over all trainers' examples, and "
+                                 'GradientScaleStrategy.One none')
+            return 'sum'
+        return 'shares' if strategy.on_uneven else 'mean'
 
     def _group_ranks(self):
         """Trainers that add up among themselves first; 0: those of one host do."""

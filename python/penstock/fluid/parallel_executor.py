@@ -40,6 +40,10 @@ class ParallelExecutor:
         """How many devices this process uses."""
         return 1
 
+    def batches(self, feeds):
+        """This trainer's feeds, until those of all trainers have ended, as CompiledProgram.batches."""
+        return self._compiled.batches(feeds)
+
     def run(self, fetch_list, feed=None, feed_dict=None, return_numpy=True):
         """As Executor.run; feed_dict is an older name of feed."""
         return self._executor.run(self._compiled, feed=feed_dict if feed is None else feed, fetch_list=fetch_list,

@@ -3,6 +3,7 @@
 #include "framework/base/strings.h"
 #include "framework/ir/attr.h"
 #include "transpiler/passes/spell/comm_ops.h"
+#include "transpiler/plan/names.h"
 
 namespace penstock::passes {
 
@@ -35,6 +36,34 @@ Op MakeEqual(const std::string& a, const std::string& b, const std::string& into
   op.AddInput("X", {a}).AddInput("Y", {b}).AddOutput("Out", {into});
   op.Set("axis", -1).Set("force_cpu", false);
   return WithFrame(std::move(op), Role::kOptimize);
+}
+
+Var RankLiveVar() {
+  Var live = TensorVar(plan::kRankLive, DType::kFp32, Shape({1}));
+  live.persistable = true;
+  return live;
+}
+
+Op MakeLive() {
+  Op op("fill_constant");
+  op.AddOutput("Out", {plan::kRankLive});
+  op.Set("shape", std::vector<std::int64_t>{1}).Set("dtype", static_cast<std::int32_t>(DType::kFp32));
+  op.Set("value", 1.0f).Set("force_cpu", false);
+  return WithFrame(std::move(op), Role::kForward);
+}
+
+Op MakeShareOfElements(const std::string& counted) {
+  Op op("c_share_of_elements");
+  op.AddInput("X", {counted}).AddInput("Live", {plan::kRankLive}).AddOutput("Out", {plan::kRankShare});
+  op.Set("ring_id", 0);
+  return WithFrame(std::move(op), Role::kBackward);
+}
+
+Op MakeProduct(const std::string& var, const std::string& by) {
+  Op op("elementwise_mul");
+  op.AddInput("X", {var}).AddInput("Y", {by}).AddOutput("Out", {var});
+  op.Set("axis", -1).Set("use_mkldnn", false).Set("x_data_format", "").Set("y_data_format", "");
+  return WithFrame(std::move(op), Role::kBackward);
 }
 
 Op MakeConditional(const ConditionalSpec& spec) {

@@ -1,4 +1,4 @@
-// Ops that count a trainer's own steps and run a block after every few of them.
+// Ops that count a trainer's own steps and run a block after every few of them, and those of a rank's share.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,12 @@ Op MakeCount(const std::string& var, std::int64_t value, Role role);
 Op MakeIncrement(const std::string& var);
 Op MakeRemainder(const std::string& of, const std::string& by, const std::string& into);
 Op MakeEqual(const std::string& a, const std::string& b, const std::string& into);
+
+// f32[1], persistable: 1, or 0 where the rank's examples do not count.
+Var RankLiveVar();
+Op MakeLive();
+Op MakeShareOfElements(const std::string& counted);
+Op MakeProduct(const std::string& var, const std::string& by);  // in place
 
 struct ConditionalSpec {
   std::string condition;              // bool[1]

@@ -1,0 +1,60 @@
+"""DistributedSampler: which examples of a data set each rank trains on."""
+
+import numbers
+import os
+
+import numpy
+
+__all__ = ['DistributedSampler']
+
+
+class DistributedSampler:
+    """The indices of one rank's examples, as many for every rank.
+
+        sampler = fluid.io.DistributedSampler(len(images), shuffle=True)
+        for epoch in range(10):
+            sampler.set_epoch(epoch)
+            for index in sampler: ...
+
+    size       how many examples there are
+    num_ranks  how many ranks; PADDLE_TRAINERS_NUM by default, or 1
+    rank       this one; PADDLE_TRAINER_ID by default, or 0
+    shuffle    whether each epoch has another order, the same on all ranks; else 0, 1, 2, ...
+    seed       of the orders
+    drop_last  where the ranks do not divide size: False pads the order with examples from its beginning, so that
+               every example is seen; True leaves the last ones of the order out
+
+    len() is the number of this rank's indices. Rank r has entries r, r + num_ranks, ... of the order.
+
+    Raises: ValueError (size below 0, no such rank).
+    """
+
+    def __init__(self, size, num_ranks=None, rank=None, shuffle=True, seed=0, drop_last=False):
+        self._size = _count('size', size, 0)
+        said = os.environ.get
+        self._ranks = _count('num_ranks', said('PADDLE_TRAINERS_NUM', 1) if num_ranks is None else num_ranks, 1)
+        self._rank = _count('rank', said('PADDLE_TRAINER_ID', 0) if rank is None else rank, 0)
+        if self._rank >= self._ranks:
+            raise ValueError('DistributedSampler: rank %d is none of %d ranks' % (self._rank, self._ranks))
+        self._shuffle, self._seed, self._drop_last, self._epoch = bool(shuffle), int(seed), bool(drop_last), 0
+
+    def set_epoch(self, epoch):
+        """Whose order the next iteration has."""
+        self._epoch = _count('epoch', epoch, 0)
+
+    def __len__(self):
+        return self._size // self._ranks if self._drop_last else -(-self._size // self._ranks)
+
+    def __iter__(self):
+        order = numpy.arange(self._size)
+        if self._shuffle:
+            order = numpy.random.RandomState((self._seed + self._epoch) % 2**32).permutation(self._size)
+        order = numpy.resize(order, len(self) * self._ranks)    # cut, or repeated from the beginning
+        return iter(order[self._rank::self._ranks].tolist())
+
+
+def _count(name, value, least):
+    whole = int(value) if isinstance(value, (numbers.Integral, str)) and not isinstance(value, bool) else None
+    if whole is None or whole < least:
+        raise ValueError('DistributedSampler: %s must be an integer of at least %d, not %r' % (name, least, value))
+    return whole

@@ -19,6 +19,11 @@ void CollectiveRings::Keep(int ring, Completion started) {
   kept_[ring].push_back(std::move(started));
 }
 
+std::int64_t CollectiveRings::CountRun(std::uint64_t operation) {
+  const std::lock_guard lock(mutex_);
+  return ++runs_[operation];
+}
+
 std::vector<Completion> CollectiveRings::Taken(int ring) {
   const std::lock_guard lock(mutex_);
   const auto at = kept_.find(ring);

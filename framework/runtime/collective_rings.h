@@ -12,9 +12,12 @@
 // executor/process/job_rings.h is the one of production.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -36,9 +39,13 @@ class CollectiveRings {
   virtual Status MakeRing(int ring) = 0;
   // A ring of this process alone.
   virtual Status MakeOwnRing(int ring) = 0;
-  // Called before the first operation of a program: all ranks must have the same (E-rendezvous-contract).
-  // Without effect on a program that has begun.
-  virtual Status Begin(const Program& program) = 0;
+  // Called before the first operation of a program, which is on `ring`: all ranks must have the same
+  // (E-rendezvous-contract). They meet on the ring first, so a rank that does something else there is found
+  // (E-collective-mismatch, with `label` for this one). Without effect on a program that has begun.
+  virtual Status Begin(const Program& program, int ring, std::string_view label) = 0;
+  // How often an operation was started, this time included: the steps of its program. `operation` stands for
+  // it in all compiled forms of that.
+  std::int64_t CountRun(std::uint64_t operation);
   // kFailedPrecondition E-collective-no-ring: nobody made it.
   virtual Result<CollectiveGroup*> Ring(int ring) = 0;
 
@@ -78,7 +85,8 @@ class CollectiveRings {
 
   std::mutex mutex_;
   int waiting_ = 0;
-  std::map<int, std::vector<Completion>> kept_;  // by ring
+  std::map<int, std::vector<Completion>> kept_;           // by ring
+  std::unordered_map<std::uint64_t, std::int64_t> runs_;  // by operation
 };
 
 }  // namespace penstock

@@ -26,10 +26,10 @@ bool AwaitedBeforeUse(const Block& block, const Op& op, int ring);
 class RingUse {
  public:
   Status Prepare(const KernelSetup& k);
-  // The ring's group. The first time, all ranks agree that they run the same program.
+  // The ring's group; once a run. The first time, all ranks agree that they run the same program.
   Result<CollectiveGroup*> Open();
   CollectiveRings& rings() const { return *rings_; }
-  CollectiveOptions options() const { return {.label = label_, .blocking = !beside_}; }
+  CollectiveOptions options() const { return {.label = label_, .tag = tag_, .blocking = !beside_}; }
   // Waits, unless a c_sync_comm_stream does so before anybody uses what is under way.
   Status Finish(Completion started) const;
   Status Wait(const Completion& started) const { return rings_->Wait(started); }
@@ -42,7 +42,9 @@ class RingUse {
   int ring_ = 0;
   bool beside_ = false;
   bool begun_ = false;
-  std::string op_, label_;
+  std::uint64_t tag_ = 0, operation_ = 0;  // what is exchanged; by this op of this program
+  std::string op_, what_, where_;          // "w@GRAD", ", train.py:12 in model"
+  std::string label_;                      // of this run
 };
 
 // The elements of a tensor of a type that collectives move (Prepare asks RequireElements).

@@ -6,6 +6,17 @@
 
 namespace penstock::collective {
 
+namespace {
+
+// Says in which operation it was, unless it does.
+Status WithOperation(Status status, const Operation& op) {
+  const std::string text = Describe(SignatureOf(op));
+  if (status.message().find(text) == std::string::npos) status.With(StrCat("in ", text));
+  return status;
+}
+
+}  // namespace
+
 QueuedGroup::QueuedGroup(std::unique_ptr<Backend> backend)
     : backend_(std::move(backend)), thread_([this] { ServeQueue(); }) {}
 
@@ -122,8 +133,10 @@ Status QueuedGroup::RunOne(const Operation& op) {
   {
     const std::lock_guard lock(mutex_);
     running_ = false;
-    if (error_.ok()) error_ = status;
-    if (!status.ok()) status = error_;  // an abort comes before what it led to
+    if (!status.ok()) {
+      if (error_.ok()) error_ = WithOperation(std::move(status), op);
+      status = error_;  // an abort comes before what it led to
+    }
     if (queue_.empty()) return status;
   }
   changed_.notify_one();

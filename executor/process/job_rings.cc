@@ -5,6 +5,7 @@
 #include "executor/collective/rendezvous/contract.h"
 #include "executor/collective/threads.h"
 #include "executor/process/ring_backend.h"
+#include "framework/base/hash.h"
 
 namespace penstock::process {
 namespace {
@@ -94,12 +95,18 @@ Result<std::unique_ptr<CollectiveGroup>> JobRings::GroupOfAll(int ring, int grou
   return MakeRingGroup(*job_.store, all, group_ranks);
 }
 
-Status JobRings::Begin(const Program& program) {
+Status JobRings::Begin(const Program& program, int ring, std::string_view label) {
   const std::lock_guard meeting(meeting_);
   PENSTOCK_RETURN_IF_ERROR(RequirePresence());
   if (begun_.contains(program.content_id())) return OkStatus();
   if (job_.store != nullptr) {
+    PENSTOCK_RETURN_IF_ERROR(
+        Flush(ring));  // here, where all ranks come alike: kernels are made again at times
     const Waiting here(*this);
+    if (const auto at = groups_.find(ring); at != groups_.end()) {
+      const std::string begins = StrCat("begins another program with ", label);
+      PENSTOCK_RETURN_IF_ERROR(at->second->Barrier({.label = begins, .tag = Fnv1a64("begin")}).Wait());
+    }
     const std::string name = StrCat("program/", begun_.size());
     PENSTOCK_RETURN_IF_ERROR(
         AgreeOnContract(*job_.store, name, rendezvous::ContractOf(program, job_.store->ranks())));

@@ -34,7 +34,7 @@ class JobRings : public CollectiveRings {
   Status Join(const std::vector<std::string>& addresses, int rank) override;
   Status MakeRing(int ring, int group_ranks) override;
   Status MakeOwnRing(int ring) override;
-  Status Begin(const Program& program) override;
+  Status Begin(const Program& program, int ring, std::string_view label) override;
   Result<CollectiveGroup*> Ring(int ring) override;
 
   // Tells the other ranks that this one is done, or why it gives up: what they start, or wait for, then ends

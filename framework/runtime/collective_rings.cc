@@ -33,7 +33,7 @@ std::unique_ptr<ReductionBucket> CollectiveRings::EmptyBucket() {
 }
 
 Status CollectiveRings::ReduceBeside(int ring, const Elements& values, Reduction reduction,
-                                     std::string_view label) {
+                                     const CollectiveOptions& options) {
   std::unique_ptr<ReductionBucket>& filling = filling_[ring];
   const bool alone = values.bytes() > bucket_bytes_ / kAloneFrom;
   if (filling != nullptr && (alone || !filling->Takes(values, reduction))) {
@@ -41,11 +41,11 @@ Status CollectiveRings::ReduceBeside(int ring, const Elements& values, Reduction
   }
   if (alone) {
     PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, Ring(ring));
-    Keep(ring, group->AllReduce(values, reduction, {.label = label}));
+    Keep(ring, group->AllReduce(values, reduction, options));
     return OkStatus();
   }
   if (filling == nullptr) filling = EmptyBucket();
-  filling->Add(values, reduction, label);
+  filling->Add(values, reduction, options);
   return OkStatus();
 }
 
@@ -58,6 +58,11 @@ Status CollectiveRings::Flush(int ring) {
   const std::lock_guard lock(mutex_);
   kept_[ring].push_back({std::move(started), std::move(bucket)});
   return OkStatus();
+}
+
+std::int64_t CollectiveRings::CountRun(std::uint64_t operation) {
+  const std::lock_guard lock(mutex_);
+  return ++runs_[operation];
 }
 
 std::vector<CollectiveRings::Kept> CollectiveRings::Taken(int ring) {

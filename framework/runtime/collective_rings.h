@@ -2,10 +2,11 @@
 // that run beside the computation.
 //
 //   PENSTOCK_RETURN_IF_ERROR(rings.Join({"10.0.0.1:6170", "10.0.0.2:6170"}, 1));  // gen_nccl_id
-//   PENSTOCK_RETURN_IF_ERROR(rings.MakeRing(0));
+//   PENSTOCK_RETURN_IF_ERROR(rings.MakeRing(0, 0));
 //   ... each step:
 //   PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, rings.Ring(0));
-//   PENSTOCK_RETURN_IF_ERROR(rings.ReduceBeside(0, gradient, Reduction::kSum, "w@GRAD"));  // returns at once
+//   PENSTOCK_RETURN_IF_ERROR(
+//       rings.ReduceBeside(0, gradient, Reduction::kSum, {.label = "w@GRAD"}));  // returns at once
 //   PENSTOCK_RETURN_IF_ERROR(rings.Await(0));   // c_sync_comm_stream: waits for all that was kept
 //
 // Join, MakeRing and Begin wait for other ranks. Called from one thread at a time, but for Cancel.
@@ -13,11 +14,13 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "framework/base/status.h"
@@ -47,9 +50,13 @@ class CollectiveRings {
   virtual Status MakeRing(int ring, int group_ranks) = 0;
   // A ring of this process alone.
   virtual Status MakeOwnRing(int ring) = 0;
-  // Called before the first operation of a program: all ranks must have the same (E-rendezvous-contract).
-  // Without effect on a program that has begun.
-  virtual Status Begin(const Program& program) = 0;
+  // Called before the first operation of a program, which is on `ring`: all ranks must have the same
+  // (E-rendezvous-contract). They meet on the ring first, so a rank that does something else there is found
+  // (E-collective-mismatch, with `label` for this one). Without effect on a program that has begun.
+  virtual Status Begin(const Program& program, int ring, std::string_view label) = 0;
+  // How often an operation was started, this time included: the steps of its program. `operation` stands for
+  // it in all compiled forms of that.
+  std::int64_t CountRun(std::uint64_t operation);
   // kFailedPrecondition E-collective-no-ring: nobody made it.
   virtual Result<CollectiveGroup*> Ring(int ring) = 0;
 
@@ -57,7 +64,8 @@ class CollectiveRings {
   void Keep(int ring, Completion started);
   // Reduces `values` over all ranks, beside the computation. Small tensors go together: they wait in a bucket
   // until it is full, another operation of the ring begins (Flush), or somebody awaits the ring.
-  Status ReduceBeside(int ring, const Elements& values, Reduction reduction, std::string_view label);
+  Status ReduceBeside(int ring, const Elements& values, Reduction reduction,
+                      const CollectiveOptions& options);
   // Starts what waits in the ring's bucket. Before every other operation of a ring, so that the order is the
   // program's on all ranks.
   Status Flush(int ring);
@@ -105,7 +113,8 @@ class CollectiveRings {
 
   std::mutex mutex_;
   int waiting_ = 0;
-  std::map<int, std::vector<Kept>> kept_;  // by ring
+  std::map<int, std::vector<Kept>> kept_;                 // by ring
+  std::unordered_map<std::uint64_t, std::int64_t> runs_;  // by operation
   // Of the one thread that runs programs.
   std::size_t bucket_bytes_ = kBucketBytes;
   std::map<int, std::unique_ptr<ReductionBucket>> filling_;  // by ring

@@ -1,7 +1,7 @@
 // Small tensors that ranks reduce in one operation: one agreement, one message each way, instead of one each.
 //
 //   ReductionBucket bucket(1 << 20);
-//   if (bucket.Takes(gradient, Reduction::kSum)) bucket.Add(gradient, Reduction::kSum, "w@GRAD");
+//   if (bucket.Takes(gradient, Reduction::kSum)) bucket.Add(gradient, Reduction::kSum, {.label = "w@GRAD"});
 //   Completion reduced = bucket.Start(group);   // of everything that was added
 //   PENSTOCK_RETURN_IF_ERROR(reduced.Wait());
 //   bucket.CopyOut();
@@ -12,9 +12,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "framework/runtime/collective_group.h"
@@ -29,7 +29,7 @@ class ReductionBucket {
   // Whether they fit, and are of the type and reduction of what is in it.
   bool Takes(const Elements& values, Reduction reduction) const;
   // Takes(...). The elements must stay until CopyOut.
-  void Add(const Elements& values, Reduction reduction, std::string_view label);
+  void Add(const Elements& values, Reduction reduction, const CollectiveOptions& options);
   // Not empty. The bucket must stay until the operation is done.
   Completion Start(CollectiveGroup& group);
   // The operation is done and ok: each tensor gets its reduction. The bucket is empty again.
@@ -40,7 +40,8 @@ class ReductionBucket {
   std::unique_ptr<std::byte[]> memory_;  // made by the first Add
   std::vector<Elements> parts_;
   Reduction reduction_ = Reduction::kSum;
-  std::string label_;  // of the first tensor, and how many there are
+  std::string label_;      // of the first tensor
+  std::uint64_t tag_ = 0;  // of all, in their order
 };
 
 }  // namespace penstock

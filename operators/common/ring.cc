@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "framework/base/hash.h"
 #include "framework/roles/collective_views.h"
 
 namespace penstock {
@@ -16,6 +17,22 @@ bool OrdersStreamsInPlace(const Op& op) {
 
 bool Names(const std::vector<std::string>& names, const std::string& name) {
   return !name.empty() && std::ranges::find(names, name) != names.end();
+}
+
+// The line that led to `op`: its own, or of the op that made what it takes. Passes' ops have none.
+std::string UsersLine(const Block& block, const Op& op) {
+  if (!op.location().empty()) return op.location();
+  const auto& ops = block.ops();
+  auto at = std::ranges::find_if(ops, [&](const OpEntry& entry) { return entry.op.get() == &op; });
+  if (at == ops.end()) return "";
+  std::string name = op.InputName("X");
+  while (at != ops.begin()) {
+    const Op& before = *(--at)->op;
+    if (!Names(before.OutputNames(), name)) continue;
+    if (!before.location().empty()) return before.location();
+    if (const std::vector<std::string> read = before.InputNames(); !read.empty()) name = read.front();
+  }
+  return "";
 }
 
 }  // namespace
@@ -48,8 +65,13 @@ Status RingUse::Prepare(const KernelSetup& k, Order order) {
   program_ = k.site().program;
   ring_ = roles::CollectiveView(k.op()).ring();
   op_ = k.op().type();
-  label_ = k.op().InputName("X");
-  if (!k.op().location().empty()) label_ += StrCat(", ", k.op().location());
+  what_ = k.op().InputName("X");
+  tag_ = Fnv1a64(StrCat(op_, " ", what_));
+  if (program_ != nullptr) {
+    operation_ = Fnv1a64(StrCat(program_->content_id(), " ", op_, " ", what_));
+    const std::string line = UsersLine(program_->block(k.site().block), k.op());
+    if (!line.empty()) where_ = StrCat(", ", line);
+  }
   const bool in_order =
       order == Order::kInPlace || k.op().GetOr<bool>("use_calc_stream", false) || !k.op().HasInputSlot("X");
   beside_ =
@@ -58,7 +80,8 @@ Status RingUse::Prepare(const KernelSetup& k, Order order) {
 }
 
 Status RingUse::Begin() {
-  if (!begun_ && program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_));
+  label_ = StrCat(what_, ", step ", rings_->CountRun(operation_), where_);
+  if (!begun_ && program_ != nullptr) PENSTOCK_RETURN_IF_ERROR(rings_->Begin(*program_, ring_, label_));
   begun_ = true;
   return OkStatus();
 }
@@ -72,7 +95,7 @@ Result<CollectiveGroup*> RingUse::Open() {
 Status RingUse::AllReduce(const Elements& values, Reduction reduction) {
   if (beside_) {
     PENSTOCK_RETURN_IF_ERROR(Begin());
-    return rings_->ReduceBeside(ring_, values, reduction, label_);
+    return rings_->ReduceBeside(ring_, values, reduction, options());
   }
   PENSTOCK_ASSIGN_OR_RETURN(CollectiveGroup* const group, Open());
   return Wait(group->AllReduce(values, reduction, options()));

@@ -30,10 +30,10 @@ class RingUse {
     kInPlace,       // the op waits
   };
   Status Prepare(const KernelSetup& k, Order order = Order::kMayRunBeside);
-  // The ring's group. The first time, all ranks agree that they run the same program.
+  // The ring's group; once a run. The first time, all ranks agree that they run the same program.
   Result<CollectiveGroup*> Open();
   CollectiveRings& rings() const { return *rings_; }
-  CollectiveOptions options() const { return {.label = label_, .blocking = !beside_}; }
+  CollectiveOptions options() const { return {.label = label_, .tag = tag_, .blocking = !beside_}; }
   // Reduces `values` in place, with others in one operation where they are small and may wait.
   Status AllReduce(const Elements& values, Reduction reduction);
   // Waits, unless a c_sync_comm_stream does so before anybody uses what is under way.
@@ -50,7 +50,9 @@ class RingUse {
   int ring_ = 0;
   bool beside_ = false;
   bool begun_ = false;
-  std::string op_, label_;
+  std::uint64_t tag_ = 0, operation_ = 0;  // what is exchanged; by this op of this program
+  std::string op_, what_, where_;          // "w@GRAD", ", train.py:12 in model"
+  std::string label_;                      // of this run
 };
 
 // The elements of a tensor of a type that collectives move (Prepare asks RequireElements).

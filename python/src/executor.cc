@@ -24,6 +24,7 @@
 #include "executor/process/grpc_client.h"
 #include "executor/process/grpc_server.h"
 #include "executor/process/job_rings.h"
+#include "executor/process/launcher.h"
 #include "executor/protocol/failure.h"
 #include "framework/base/log.h"
 #include "framework/runtime/batch_queue.h"
@@ -193,6 +194,7 @@ class PyExecutor {
         result = executor_.Run(compiled, scope->scope, values, interrupted);
       });
     }
+    NoteReaction(result->status());
     std::vector<TensorHandle> out;
     for (Variable& value : Take(*std::move(result))) out.emplace_back(std::move(value));
     return out;
@@ -310,6 +312,11 @@ bool CommunicatorRuns() { return client_made_by == getpid() && ClientSlot()->com
 process::JobRings& RingsOfThisProcess() {
   if (ended) throw StatusError(FailedPrecondition("E-run-late", "the process is about to end"));
   return ThisProcess().rings;
+}
+
+void NoteReaction(const Status& status) {
+  const bool of_ranks = StartsWith(status.id(), "E-collective-peer") || status.id() == "E-rendezvous-gone";
+  if (of_ranks) process::TellLauncherOfReaction(status);
 }
 
 void LeaveRings() {

@@ -1,5 +1,5 @@
-// What ranks do with arrays: penstock.hvd. A ring of its own, so that programs and arrays do not wait for
-// each other.
+// What ranks do with arrays: penstock.hvd. They use the first ring, as programs do: a rank that exchanges an
+// array while others run a program is found at once, and told with its line.
 //
 // Ranks start operations in the same order. Starts of several Python threads come one after the other; which
 // first, is the threads' to agree on, and ranks that do not agree get E-collective-mismatch.
@@ -27,8 +27,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Programs count theirs from 0.
-constexpr int kArrayRing = 1 << 30;
+constexpr int kArrayRing = 0;
 
 // Held while an operation is started, and while the rings end.
 std::mutex& Starting() {
@@ -96,6 +95,7 @@ class PendingArrays {
       process::JobRings& rings = RingsOfThisProcess();
       RunInterruptibly([&] { status = rings.Wait(completion_); }, [&] { rings.Cancel(); });
     }
+    NoteReaction(status);
     Check(std::move(status));
   }
 
@@ -177,6 +177,7 @@ void Adasum(const py::handle& array, const std::string& type, const std::string&
         }();
       },
       [&] { rings.Cancel(); });
+  NoteReaction(status);
   Check(std::move(status));
 }
 

@@ -29,7 +29,7 @@ class ThreadRings : public CollectiveRings {
   }
   Status MakeRing(int, int) override { return OkStatus(); }
   Status MakeOwnRing(int) override { return OkStatus(); }
-  Status Begin(const Program&) override {
+  Status Begin(const Program&, int, std::string_view) override {
     ++begun;
     return OkStatus();
   }

@@ -49,6 +49,7 @@ Program DeclaringOnly(const std::vector<const Var*>& vars) {
 
 std::vector<plan::RingUse> BroadcastsOf(const std::vector<const Var*>& vars, int rings) {
   std::vector<plan::RingUse> out;
+  out.reserve(vars.size());
   for (const Var* var : vars) {
     out.push_back({.var = var->name,
                    .dtype = var->type->dtype,

@@ -13,8 +13,8 @@ from penstock.fluid._var_files import (is_belong_to_optimizer, is_parameter, is_
 from penstock.fluid.reader import DataLoader, PyReader, default_collate_fn
 
 __all__ = [
-    'ComposeNotAligned', 'DataLoader', 'DistributedSampler', 'PyReader', 'append_fetch_ops', 'batch', 'buffered', 'cache',
-    'chain', 'compose', 'default_collate_fn', 'firstn', 'get_parameter_value', 'get_parameter_value_by_name',
+    'ComposeNotAligned', 'DataLoader', 'DistributedSampler', 'PyReader', 'append_fetch_ops', 'batch', 'buffered',
+    'cache', 'chain', 'compose', 'default_collate_fn', 'firstn', 'get_parameter_value', 'get_parameter_value_by_name',
     'get_program_parameter', 'get_program_persistable_vars', 'is_belong_to_optimizer', 'is_parameter',
     'is_persistable', 'load', 'load_inference_model', 'load_params', 'load_persistables', 'load_program_state',
     'load_vars', 'map_readers', 'multiprocess_reader', 'prepend_feed_ops', 'save', 'save_inference_model',

@@ -15,6 +15,8 @@ meaning are Horovod's for PyTorch (0.19), with NumPy arrays for tensors. What di
 
 * Ranks start operations in the same order; Horovod waits until all have started one of a name. Where a rank starts
   another one, or one of another name, all get an error (E-collective-mismatch), which names both and the users' lines.
+* Operations on arrays and runs of programs are one order: a thread that runs a program and one that exchanges arrays
+  must take turns.
 * A reduction adds in the order of the ranks where all are of one host: the same bytes in each run.
 * A process joins a job once: after shutdown() there is no second init().
 

@@ -21,7 +21,7 @@ TEST(ReductionBucket, TakesWhatFitsAndIsOfOneKind) {
   ReductionBucket bucket(16);
   EXPECT_TRUE(bucket.empty());
   EXPECT_TRUE(bucket.Takes(ElementsOf(whole, ElementType::kInt64), Reduction::kMax));
-  bucket.Add(ElementsOf(two, ElementType::kFp32), Reduction::kSum, "two");
+  bucket.Add(ElementsOf(two, ElementType::kFp32), Reduction::kSum, {.label = "two"});
   EXPECT_TRUE(bucket.Takes(ElementsOf(two, ElementType::kFp32), Reduction::kSum));
   EXPECT_FALSE(bucket.Takes(ElementsOf(two, ElementType::kFp32), Reduction::kMax));
   EXPECT_FALSE(bucket.Takes(ElementsOf(three, ElementType::kFp32), Reduction::kSum)) << "8 + 12 of 16 bytes";
@@ -38,7 +38,7 @@ TEST(ReductionBucket, ReducesAllInOneOperationAndIsEmptyThen) {
       for (int round = 0; round < 2; ++round) {
         std::vector<float> first = {1, 2}, none, last = {3};
         for (std::vector<float>* each : {&first, &none, &last})
-          bucket.Add(ElementsOf(*each, ElementType::kFp32), Reduction::kSum, "one");
+          bucket.Add(ElementsOf(*each, ElementType::kFp32), Reduction::kSum, {.label = "one"});
         ASSERT_TRUE(bucket.Start(*group).Wait().ok());
         EXPECT_EQ(first, (std::vector<float>{1, 2})) << "not before CopyOut";
         bucket.CopyOut();

@@ -3,7 +3,9 @@
 // Ranks of one host (one kernel, one network namespace, one user) share memory; ranks of hosts of their own
 // have connections over TCP, by Gloo; where hosts have several ranks, those share memory, and the first of
 // each host has connections. PENSTOCK_COLLECTIVE_BACKEND, the same on all ranks, can choose another one:
-// "shared_memory", "gloo" or "hierarchical".
+// "shared_memory", "gloo", "hierarchical", or "nccl", where each rank has a GPU (CUDA_VISIBLE_DEVICES and
+// FLAGS_selected_gpus say which: rendezvous/devices.h). NCCL is never chosen by itself: the operations'
+// elements lie in the host's memory, which it has to copy to the GPU and back (collective/nccl.h).
 #pragma once
 
 #include <memory>
@@ -20,9 +22,9 @@ namespace penstock::process {
 // By TCP the others reach this rank at the host of its address in the job; where PENSTOCK_IFNAME or
 // NCCL_SOCKET_IFNAME is set, at that interface (rendezvous/interface.h).
 //
-// kInvalidArgument E-collective-choice: no such backend, one that the ranks' hosts do not allow, or ranks
-// that want different ones. The store's errors, those of interface.h, and those of the factories in
-// executor/collective: shared_memory.h, gloo.h, hierarchy.h.
+// kInvalidArgument E-collective-choice: no such backend, one that the ranks' hosts do not allow, one for
+// which a rank has no GPU, or ranks that want different ones. The store's errors, those of interface.h, and
+// those of the factories in executor/collective: shared_memory.h, gloo.h, hierarchy.h, nccl.h.
 Result<std::unique_ptr<CollectiveGroup>> MakeRingGroup(
     rendezvous::Store& store, const rendezvous::Ring& ring,
     const rendezvous::Environment& environment = rendezvous::ProcessEnvironment());

@@ -58,11 +58,19 @@ def addresses_of(ranks):
     return ','.join('127.0.0.1:%d' % port for port in free_ports(ranks))
 
 
-def train(folder, mode, ranks):
+def train(folder, mode, ranks, **environment):
     """The parameters of each rank."""
+    ended = run_ranks(folder, mode, ranks, environment)
+    assert [code for code, _ in ended] == [0] * ranks, ended
+    return [dict(np.load(folder / ('%s%d.npz' % (mode, rank)))) for rank in range(ranks)]
+
+
+def run_ranks(folder, mode, ranks, environment):
+    """How each rank ended: its exit code and its errors."""
     script = folder / 'rank.py'
     script.write_text('\n'.join(line[4:] for line in RANK.splitlines()))
-    environment = dict(os.environ, OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PENSTOCK_JOB_ID='ranks')
+    environment = dict(os.environ, OMP_NUM_THREADS='1', PENSTOCK_JOB_TOKEN='secret', PENSTOCK_JOB_ID='ranks',
+                       **environment)
     addresses = addresses_of(ranks)
     paths = [folder / ('%s%d.npz' % (mode, rank)) for rank in range(ranks)]
     processes = [subprocess.Popen([sys.executable, str(script), mode, str(rank), addresses, str(path)],
@@ -75,8 +83,7 @@ def train(folder, mode, ranks):
             if process.poll() is None:
                 process.kill()
                 process.communicate()
-    assert [process.returncode for process in processes] == [0] * ranks, texts
-    return [dict(np.load(path)) for path in paths]
+    return [(process.returncode, text[1]) for process, text in zip(processes, texts)]
 
 
 @pytest.mark.parametrize('mode', ['grad_allreduce', 'nccl2', 'compiled'])
@@ -89,3 +96,11 @@ def test_ranks_equal_one_process_on_the_joined_batch_and_a_rerun_has_the_same_by
             np.testing.assert_allclose(first[rank][name], value, rtol=1e-4, atol=1e-5)
             np.testing.assert_array_equal(first[rank][name], first[0][name])
             np.testing.assert_array_equal(first[rank][name], again[rank][name])
+
+
+@pytest.mark.skipif(os.path.exists('/dev/nvidiactl'), reason='this machine has a GPU')
+def test_nccl_is_refused_in_one_line_on_all_ranks_where_there_is_no_gpu(tmp_path):
+    for code, errors in run_ranks(tmp_path, 'grad_allreduce', 2, {'PENSTOCK_COLLECTIVE_BACKEND': 'nccl'}):
+        assert code != 0
+        line = [line for line in errors.splitlines() if 'E-collective-choice' in line][-1]
+        assert 'PENSTOCK_COLLECTIVE_BACKEND is nccl, but not for rank 0 (127.0.0.1:' in line, errors
